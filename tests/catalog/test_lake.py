@@ -40,7 +40,7 @@ def lake(connect: Connect) -> ts.Lake:
     return connect()
 
 
-def make(lake: ts.Lake, name: str, **more: object) -> ts.Table:
+def create(lake: ts.Lake, name: str, **more: object) -> ts.Table:
     return lake.create_table(name, schema=COLUMNS, primary_key=["k"], **more)
 
 
@@ -53,7 +53,7 @@ def rows(table: ts.Table) -> list[tuple[int, str]]:
 
 
 def test_a_table_is_made_found_and_dropped(lake: ts.Lake, connect: Connect) -> None:
-    write(make(lake, "shop.orders"), (1, "a"))
+    write(create(lake, "shop.orders"), (1, "a"))
     again = connect()
     assert (again.databases(), again.tables(), again.tables("shop")) == (
         ["shop"],
@@ -68,15 +68,15 @@ def test_a_table_is_made_found_and_dropped(lake: ts.Lake, connect: Connect) -> N
     assert lake.databases() == ["shop"], "a database outlives its tables"
     with pytest.raises(NotFound, match=r"shop\.orders"):
         lake.table("shop.orders")
-    write(make(lake, "shop.orders"), (2, "b"))
+    write(create(lake, "shop.orders"), (2, "b"))
     assert rows(lake.table("shop.orders")) == [(2, "b")]
 
 
 def test_a_name_is_given_once(lake: ts.Lake) -> None:
-    first = make(lake, "shop.orders")
+    first = create(lake, "shop.orders")
     with pytest.raises(AlreadyExists, match=r"shop\.orders"):
-        make(lake, "shop.orders")
-    same = make(lake, "shop.orders", if_not_exists=True)
+        create(lake, "shop.orders")
+    same = create(lake, "shop.orders", if_not_exists=True)
     assert same.options == first.options
     with pytest.raises(AlreadyExists, match="shop"):
         lake.create_database("shop")
@@ -85,7 +85,7 @@ def test_a_name_is_given_once(lake: ts.Lake) -> None:
 
 def test_databases_come_and_go(lake: ts.Lake) -> None:
     lake.create_database("empty")
-    make(lake, "full.t")
+    create(lake, "full.t")
     assert lake.databases() == ["empty", "full"]
     assert lake.tables("empty") == []
     lake.drop_database("empty")
@@ -100,7 +100,7 @@ def test_databases_come_and_go(lake: ts.Lake) -> None:
 
 
 def test_absent_names_are_answered_with_near_ones(lake: ts.Lake) -> None:
-    make(lake, "shop.orders")
+    create(lake, "shop.orders")
     with pytest.raises(NotFound, match=r"did you mean shop\.orders"):
         lake.table("shop.oders")
     with pytest.raises(NotFound, match="did you mean shop"):
@@ -112,7 +112,7 @@ def test_absent_names_are_answered_with_near_ones(lake: ts.Lake) -> None:
 
 
 def test_a_table_gets_another_name(lake: ts.Lake, connect: Connect) -> None:
-    write(make(lake, "shop.orders"), (1, "a"))
+    write(create(lake, "shop.orders"), (1, "a"))
     lake.create_database("archive")
     lake.rename_table("shop.orders", "archive.orders_2025")
     assert connect().tables() == ["archive.orders_2025"]
@@ -120,7 +120,7 @@ def test_a_table_gets_another_name(lake: ts.Lake, connect: Connect) -> None:
     write(moved, (2, "b"))
     assert rows(moved) == [(1, "a"), (2, "b")]
     assert moved.check() == []
-    make(lake, "shop.orders")
+    create(lake, "shop.orders")
     with pytest.raises(AlreadyExists, match=r"archive\.orders_2025"):
         lake.rename_table("shop.orders", "archive.orders_2025")
     assert rows(lake.table("archive.orders_2025")) == [(1, "a"), (2, "b")]
@@ -131,7 +131,7 @@ def test_a_table_gets_another_name(lake: ts.Lake, connect: Connect) -> None:
 @pytest.mark.parametrize("name", ["../t", "a/b.t", "shop..t", "shop.", "", "shop.t$snapshots", "shop.t\x00"])
 def test_names_cannot_leave_their_place(lake: ts.Lake, name: str) -> None:
     with pytest.raises(InvalidRequest):
-        make(lake, name)
+        create(lake, name)
     with pytest.raises(InvalidRequest):
         lake.create_database(f"../{name}")
     assert lake.databases() == []
@@ -139,21 +139,21 @@ def test_names_cannot_leave_their_place(lake: ts.Lake, name: str) -> None:
 
 def test_tables_of_ones_own_place_need_hive(lake: ts.Lake, tmp_path: Path) -> None:
     with pytest.raises(Unsupported, match="path"):
-        make(lake, "shop.orders", options={"path": str(tmp_path / "else")})
+        create(lake, "shop.orders", options={"path": str(tmp_path / "else")})
     assert lake.tables("shop") == []
 
 
 def test_defaults_of_the_catalog_reach_new_tables(connect: Connect) -> None:
     lake = connect(**{"table-default.target-file-size": "1 mb", "table-default.bucket": "3"})
-    assert make(lake, "shop.a").options["target-file-size"] == "1 mb"
-    assert make(lake, "shop.b", options={"bucket": 2}).options["bucket"] == "2"
+    assert create(lake, "shop.a").options["target-file-size"] == "1 mb"
+    assert create(lake, "shop.b", options={"bucket": 2}).options["bucket"] == "2"
 
 
 def _create(options: dict[str, str], start: object, answers: object) -> None:
     lake = ts.connect(**options)
     start.wait()
     try:
-        make(lake, "shop.orders")
+        create(lake, "shop.orders")
     except AlreadyExists:
         answers.put("refused")
     else:
@@ -193,12 +193,12 @@ class TestSqlRegistry:
 
     def test_lakes_with_other_keys_do_not_see_each_other(self, options: dict[str, object]) -> None:
         one, two = (ts.connect(**options, catalog_key=key) for key in ("one", "two"))
-        make(one, "shop.orders")
+        create(one, "shop.orders")
         assert (two.databases(), one.tables()) == ([], ["shop.orders"])
 
     def test_without_a_uri_the_warehouse_holds_the_database(self, tmp_path: Path) -> None:
         lake = ts.connect(tmp_path / "lake", metastore="jdbc")
-        make(lake, "shop.orders")
+        create(lake, "shop.orders")
         assert (tmp_path / "lake" / "paimon-catalog.sqlite").exists()
         assert ts.connect(tmp_path / "lake", metastore="jdbc").tables() == ["shop.orders"]
         assert ts.connect(tmp_path / "lake").tables() == ["shop.orders"], "the files are the same"
@@ -207,20 +207,20 @@ class TestSqlRegistry:
         lake = ts.connect(**options)
         name = "x'); DROP TABLE paimon_tables; --"
         lake.create_database(name)
-        make(lake, f"`{name}`.`o'brien`")
+        create(lake, f"`{name}`.`o'brien`")
         assert lake.tables(name) == ["o'brien"]
 
     def test_a_table_whose_row_is_missing_is_repaired(
         self, options: dict[str, object], database: Path
     ) -> None:
         lake = ts.connect(**options)
-        write(make(lake, "shop.orders"), (1, "a"))
+        write(create(lake, "shop.orders"), (1, "a"))
         with sqlite3.connect(database) as connection:
             connection.execute("DELETE FROM paimon_tables")
         with pytest.raises(NotFound):
             lake.table("shop.orders")
         with pytest.raises(AlreadyExists, match="repair_table"):
-            make(lake, "shop.orders")
+            create(lake, "shop.orders")
         lake.repair_table("shop.orders")
         lake.repair_table("shop.orders")
         assert rows(lake.table("shop.orders")) == [(1, "a")]
@@ -228,7 +228,7 @@ class TestSqlRegistry:
             lake.repair_table("shop.never")
 
     def test_properties_follow_the_newest_schema(self, options: dict[str, object], database: Path) -> None:
-        table = make(ts.connect(**options), "shop.orders", options={"bucket": 2})
+        table = create(ts.connect(**options), "shop.orders", options={"bucket": 2})
         changed = table.alter(ts.set_options({"write-only": "true"}), ts.add("w", ts.INT))
         found = dict(self.all(database, "SELECT property_key, property_value FROM paimon_table_properties"))
         assert found == {**changed.options, "primary-key": "k", "bucket-key": "k"}
@@ -238,7 +238,7 @@ class TestSqlRegistry:
     ) -> None:
         quick = {"lock_enabled": True, "lock_acquire_timeout": "300 ms", "lock_check_max_sleep": "100 ms"}
         lake = ts.connect(**options, **quick)
-        table = make(lake, "shop.orders")
+        table = create(lake, "shop.orders")
         with sqlite3.connect(database) as connection:
             insert = "INSERT INTO paimon_distributed_locks (lock_id, expire_time_seconds) VALUES (?, 480)"
             connection.execute(insert, ("jdbc.shop.orders",))
@@ -255,14 +255,14 @@ class TestSqlRegistry:
         self, options: dict[str, object], database: Path
     ) -> None:
         lake = ts.connect(**options, lock_enabled=True)
-        make(lake, "shop.orders")
+        create(lake, "shop.orders")
         with lake._catalog.hold("shop", "orders"), sqlite3.connect(database) as connection:
             connection.execute("UPDATE paimon_distributed_locks SET acquired_at = '2031-01-01 00:00:00'")
         assert len(self.all(database, "SELECT * FROM paimon_distributed_locks")) == 1
 
     def test_a_branch_has_a_lock_of_its_own(self, options: dict[str, object], database: Path) -> None:
         lake = ts.connect(**options, lock_enabled=True, lock_acquire_timeout="300 ms")
-        table = make(lake, "shop.orders")
+        table = create(lake, "shop.orders")
         write(table, (1, "a"))
         table.branches.create("b")
         holder = ts.connect(**options, lock_enabled=True)._catalog  # its locks last for minutes
@@ -276,7 +276,7 @@ class TestSqlRegistry:
     def test_a_lock_key_that_does_not_fit_is_refused(self, options: dict[str, object]) -> None:
         lake = ts.connect(**options, lock_enabled=True, lock_key_max_length=20)
         with pytest.raises(InvalidOption, match="lock-key-max-length"):
-            make(lake, "a_long_database.a_long_table")
+            create(lake, "a_long_database.a_long_table")
 
 
 def test_a_file_is_no_lake(tmp_path: Path) -> None:
@@ -287,7 +287,7 @@ def test_a_file_is_no_lake(tmp_path: Path) -> None:
 
 def test_a_table_is_no_lake_and_a_lake_no_table(tmp_path: Path) -> None:
     lake = ts.connect(tmp_path / "lake")
-    table = make(lake, "shop.orders")
+    table = create(lake, "shop.orders")
     with pytest.raises(InvalidRequest, match=r"is a table, not a lake: tablestore\.open"):
         ts.connect(table.location)
     with pytest.raises(NotFound, match=r"it is a lake; tablestore\.connect\('.*lake'\)"):
@@ -351,7 +351,7 @@ def test_a_lake_that_folds_names_refuses_others(tmp_path: Path) -> None:
 
 def test_pickled_options_show_no_secret(tmp_path: Path) -> None:
     secrets = {"jdbc.password": "hush-hush", "s3.secret-key": "tell-nobody"}
-    table = make(ts.connect(tmp_path, metastore="jdbc", lock_enabled=True, **secrets), "shop.orders")
+    table = create(ts.connect(tmp_path, metastore="jdbc", lock_enabled=True, **secrets), "shop.orders")
     packed = pickle.dumps(table.store)
     assert b"hush-hush" not in packed
     assert b"tell-nobody" not in packed

@@ -13,13 +13,9 @@ import tablestore as ts
 from tablestore.core.errors import AlreadyExists, Corrupt, InvalidRequest, NotFound
 from tablestore.meta import changelogs, consumers, refs, statistics
 from tests.faults import SimEnv
+from tests.tables import KEEP_ALL, KEYED
 
-
-def make(path: Path, env: SimEnv | None = None, **options: Any) -> ts.Table:
-    defaults = {"bucket": 1, "snapshot.num-retained.min": 100}
-    return ts.connect(str(path), env=env or SimEnv()).create_table(
-        "d.t", schema={"k": ts.BIGINT, "v": ts.STRING}, primary_key=["k"], options=defaults | options
-    )
+TABLE = KEYED.with_options(KEEP_ALL, new_env=SimEnv)
 
 
 def row(k: int) -> pa.Table:
@@ -28,7 +24,7 @@ def row(k: int) -> pa.Table:
 
 @pytest.mark.parametrize("name", ["2026-11-21 10:00", "a@b", "tag-", "é中", "..x", "1"])
 def test_names_of_others_are_read_and_stop_nothing(tmp_path: Path, name: str) -> None:
-    t = make(tmp_path)
+    t = TABLE.create(tmp_path)
     for k in range(4):
         t.write(row(k))
     path = Path(t.location, "tag", f"tag-{name}")
@@ -51,7 +47,7 @@ def test_names_of_others_are_read_and_stop_nothing(tmp_path: Path, name: str) ->
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", "x\\y", "a:b", "$b", 7])
 def test_names_of_ours_are_checked(tmp_path: Path, name: Any) -> None:
-    t = make(tmp_path)
+    t = TABLE.create(tmp_path)
     t.write(row(1))
     with pytest.raises(InvalidRequest, match="name"):
         t.tags.create(name)
@@ -64,11 +60,11 @@ def test_names_of_ours_are_checked(tmp_path: Path, name: Any) -> None:
 @pytest.mark.parametrize("name", ["main", "123"])
 def test_a_branch_is_not_named_main_or_by_digits(tmp_path: Path, name: str) -> None:
     with pytest.raises(InvalidRequest, match="not 'main', and not digits only"):
-        make(tmp_path).branches.create(name)
+        TABLE.create(tmp_path).branches.create(name)
 
 
 def test_what_is_taken_or_missing_is_named(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = TABLE.create(tmp_path)
     with pytest.raises(NotFound, match="no snapshot to tag yet"):
         t.tags.create("one")
     t.write(row(1))
@@ -90,7 +86,7 @@ def test_what_is_taken_or_missing_is_named(tmp_path: Path) -> None:
 
 
 def test_a_tag_can_be_renamed_and_replaced(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = TABLE.create(tmp_path)
     t.write(row(1))
     t.tags.create("a", retain="2 h")
     t.write(row(2))
@@ -105,7 +101,7 @@ def test_a_tag_can_be_renamed_and_replaced(tmp_path: Path) -> None:
 
 
 def test_a_tag_of_an_expired_snapshot_can_be_tagged_again(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = TABLE.create(tmp_path)
     for k in range(3):
         t.write(row(k))
     t.tags.create("a", 1)
@@ -119,7 +115,7 @@ def test_a_tag_of_an_expired_snapshot_can_be_tagged_again(tmp_path: Path) -> Non
 
 def test_tags_whose_time_is_over_go_with_a_commit(tmp_path: Path) -> None:
     env = SimEnv()
-    t = make(tmp_path, env, **{"tag.default-time-retained": "1 h"})
+    t = TABLE.create(tmp_path, {"tag.default-time-retained": "1 h"}, env=env)
     t.write(row(1))
     t.tags.create("hour")
     t.tags.create("day", retain="1 d")
@@ -137,7 +133,7 @@ def test_tags_whose_time_is_over_go_with_a_commit(tmp_path: Path) -> None:
 
 
 def test_consumers_that_stand_still_are_forgotten(tmp_path: Path) -> None:
-    t = make(tmp_path, **{"consumer.expiration-time": "1 h", "write-only": True})
+    t = TABLE.create(tmp_path, {"consumer.expiration-time": "1 h", "write-only": True})
     for k in range(3):
         t.write(row(k))
     t.consumers.reset("idle", 1)
@@ -159,7 +155,7 @@ def test_consumers_that_stand_still_are_forgotten(tmp_path: Path) -> None:
     ],
 )
 def test_damaged_files_are_named(tmp_path: Path, where: str, content: bytes) -> None:
-    t = make(tmp_path)
+    t = TABLE.create(tmp_path)
     t.write(row(1))
     path = Path(t.location, where)
     path.parent.mkdir(exist_ok=True)
@@ -181,7 +177,7 @@ def test_damaged_files_are_named(tmp_path: Path, where: str, content: bytes) -> 
     [("tagCreateTime", [2026, 13, 1]), ("tagCreateTime", 5), ("tagTimeRetained", "1 h")],
 )
 def test_a_tag_with_odd_times_is_damaged(tmp_path: Path, field: str, value: Any) -> None:
-    t = make(tmp_path)
+    t = TABLE.create(tmp_path)
     t.write(row(1))
     body = json.loads(Path(t.location, "snapshot", "snapshot-1").read_bytes()) | {field: value}
     Path(t.location, "tag").mkdir()
@@ -191,7 +187,7 @@ def test_a_tag_with_odd_times_is_damaged(tmp_path: Path, field: str, value: Any)
 
 
 def test_a_branch_that_was_not_finished_is_none_and_can_be_made(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = TABLE.create(tmp_path)
     t.write(row(1))
     t.tags.create("base")
     t.branches.create("b", "base")

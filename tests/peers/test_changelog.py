@@ -107,7 +107,7 @@ def told_by_java(java: JavaPaimon, path: str, since: int) -> list[list[Any]]:
     return by_key([c for step in java.stream(path, since + 1) for c in step["changes"]])
 
 
-def make(java: JavaPaimon, path: Path, options: Mapping[str, object], rng: random.Random) -> str:
+def created_by_java(java: JavaPaimon, path: Path, options: Mapping[str, object], rng: random.Random) -> str:
     layout = {"bucket": rng.choice([1, 2]), "num-levels": rng.choice([3, 4, 6])}
     layout["num-sorted-run.compaction-trigger"] = rng.choice([2, 5])
     java.create(
@@ -131,9 +131,9 @@ def test_both_tell_the_same_changes_of_the_same_writes(
     for seed in seeds[:1]:
         rng = random.Random(seed)
         state = rng.getstate()
-        theirs = make(java, tmp_path / f"java{seed}", options, rng)
+        theirs = created_by_java(java, tmp_path / f"java{seed}", options, rng)
         rng.setstate(state)
-        ours = make(java, tmp_path / f"ours{seed}", options, rng)
+        ours = created_by_java(java, tmp_path / f"ours{seed}", options, rng)
         for identifier in range(6):
             count = 90 if identifier == 0 else rng.choice([3, 15])
             rows = changes(rng, options, 60, count, alike=True)
@@ -161,7 +161,7 @@ def test_taking_turns_on_one_table(
     options = TABLES[name]
     for seed in seeds[:1]:
         rng = random.Random(seed)
-        path = make(java, tmp_path / f"t{seed}", options, rng)
+        path = created_by_java(java, tmp_path / f"t{seed}", options, rng)
         for turn in range(8):
             rows = changes(rng, options, 60, 90 if turn == 0 else rng.choice([3, 15]))
             if rng.random() < 0.5:

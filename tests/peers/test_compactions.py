@@ -17,6 +17,7 @@ from tablestore.format.compaction_record import PROPERTY
 from tests.peers.cells import cells, in_order
 from tests.peers.java_paimon import JavaPaimon
 from tests.peers.pypaimon import PyPaimon
+from tests.tables import TableSpec
 
 pytestmark = pytest.mark.peer
 COLUMNS = {"k": "INT NOT NULL", "v": "INT", "s": "STRING"}
@@ -45,11 +46,7 @@ KINDS = {
 }
 
 
-def make(path: Path, **options: str) -> ts.Table:
-    schema = {"k": ts.INT, "v": ts.INT, "s": ts.STRING}
-    return ts.connect(str(path)).create_table(
-        "d.t", schema=schema, primary_key=["k"], options=SMALL | options
-    )
+SMALL_FILES = TableSpec({"k": ts.INT, "v": ts.INT, "s": ts.STRING}, primary_key=("k",), options=SMALL)
 
 
 def some_rows(chance: random.Random, many: int = 60) -> pa.Table:
@@ -74,7 +71,7 @@ def test_java_reads_and_compacts_what_leveled_compaction_leaves(
 ) -> None:
     for seed in seeds[::5]:
         chance = random.Random(seed)
-        table = make(tmp_path / str(seed), **KINDS[kind])
+        table = SMALL_FILES.create(tmp_path / str(seed), KINDS[kind])
         deepest = 0
         for turn in range(10):
             table.write(some_rows(chance))
@@ -93,7 +90,7 @@ def test_java_reads_and_compacts_what_leveled_compaction_leaves(
 
 def test_pypaimon_reads_a_leveled_table(tmp_path: Path) -> None:
     peer = PyPaimon(tmp_path)
-    table = make(tmp_path)
+    table = SMALL_FILES.create(tmp_path)
     chance = random.Random(7)
     for _ in range(6):
         table.write(some_rows(chance))
@@ -103,7 +100,7 @@ def test_pypaimon_reads_a_leveled_table(tmp_path: Path) -> None:
 
 
 def test_java_reads_snapshots_that_keep_their_compactions(tmp_path: Path, java: JavaPaimon) -> None:
-    table = make(tmp_path)
+    table = SMALL_FILES.create(tmp_path)
     chance = random.Random(3)
     for _ in range(4):
         table.write(some_rows(chance))
@@ -114,7 +111,7 @@ def test_java_reads_snapshots_that_keep_their_compactions(tmp_path: Path, java: 
 
 
 def test_compactions_of_java_are_rows_without_a_rule(tmp_path: Path, java: JavaPaimon) -> None:
-    table = make(tmp_path, **{"write-only": "true"})
+    table = SMALL_FILES.create(tmp_path, {"write-only": "true"})
     chance = random.Random(5)
     for _ in range(4):
         table.write(some_rows(chance))
@@ -131,7 +128,7 @@ def test_compactions_of_java_are_rows_without_a_rule(tmp_path: Path, java: JavaP
 
 
 def test_java_cleans_orphans_and_expires_around_the_history(tmp_path: Path, java: JavaPaimon) -> None:
-    table = make(tmp_path, **{"snapshot.num-retained.min": "2", "snapshot.num-retained.max": "2"})
+    table = SMALL_FILES.create(tmp_path, {"snapshot.num-retained.min": "2", "snapshot.num-retained.max": "2"})
     chance = random.Random(9)
     for _ in range(8):
         table.write(some_rows(chance))

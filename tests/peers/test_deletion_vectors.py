@@ -79,7 +79,7 @@ def both_agree(java: JavaPaimon, path: str, where: object) -> None:
     assert ts.open(path).check() == [], where
 
 
-def make(java: JavaPaimon, path: Path, options: Mapping[str, object], keys: list[str]) -> str:
+def created_by_java(java: JavaPaimon, path: Path, options: Mapping[str, object], keys: list[str]) -> str:
     given = {"snapshot.num-retained.min": 1000, **VECTORS, **options}
     java.create(str(path), FIELDS, primary_keys=keys, options=given)
     return str(path)
@@ -92,7 +92,7 @@ def test_taking_turns_on_a_table_with_primary_key(
     for seed in seeds[:1]:
         rng = random.Random(seed)
         layout = {"bucket": rng.choice([1, 2]), "num-levels": rng.choice([3, 4])}
-        path = make(java, tmp_path / f"t{seed}", {**layout, **KEYED[name]}, ["k"])
+        path = created_by_java(java, tmp_path / f"t{seed}", {**layout, **KEYED[name]}, ["k"])
         model: dict[int, Row] = {}
         for turn in range(10):
             rows = some_rows(rng, 400, 400 if turn == 0 else rng.choice([3, 20]))
@@ -125,7 +125,7 @@ def test_taking_turns_on_an_append_table(
 ) -> None:
     for seed in seeds[:1]:
         rng = random.Random(seed)
-        path = make(java, tmp_path / f"t{seed}", APPEND[name], [])
+        path = created_by_java(java, tmp_path / f"t{seed}", APPEND[name], [])
         for turn in range(12):
             action = rng.choice(["write", "delete", "update", "compact"]) if turn > 2 else "write"
             by_us, value = rng.random() < 0.5, rng.randrange(6)
@@ -154,7 +154,9 @@ def test_taking_turns_on_an_append_table(
 
 def test_java_reads_index_files_as_they_are_said_to_be(java: JavaPaimon, tmp_path: Path) -> None:
     for number, options in enumerate(({}, WIDE)):
-        path = make(java, tmp_path / f"t{number}", {"bucket": 1, "num-levels": 4, **options}, ["k"])
+        path = created_by_java(
+            java, tmp_path / f"t{number}", {"bucket": 1, "num-levels": 4, **options}, ["k"]
+        )
         table = ts.open(path)
         table.write(as_table([(k, k, "x" * 50) for k in range(3000)]))
         table.write(as_table([(k, 0, "y") for k in range(0, 100, 7)]))

@@ -13,17 +13,16 @@ import pytest
 import tablestore as ts
 from tests.peers.cells import cells, in_order
 from tests.peers.java_paimon import JavaPaimon
+from tests.tables import KEEP_ALL, TableSpec
 
 pytestmark = pytest.mark.peer
 
 
-def make(tmp_path: Path, **options: object) -> ts.Table:
-    return ts.connect(str(tmp_path)).create_table(
-        "d.t",
-        schema={"k": ts.BIGINT, "s": ts.STRING, "v": ts.INT, "d": ts.DOUBLE},
-        primary_key=["k"],
-        options={"bucket": 2, "snapshot.num-retained.min": 1000, **options},
-    )
+ROWS = TableSpec(
+    {"k": ts.BIGINT, "s": ts.STRING, "v": ts.INT, "d": ts.DOUBLE},
+    primary_key=("k",),
+    options=KEEP_ALL | {"bucket": 2},
+)
 
 
 def ours(t: ts.Table, snapshot: int | None = None) -> list[list[object]]:
@@ -57,7 +56,7 @@ def test_the_two_engines_take_turns_on_one_table(
 ) -> None:
     for seed in seeds:
         rng = random.Random(seed)
-        t = make(tmp_path / str(seed), **{"num-sorted-run.compaction-trigger": rng.choice([2, 3, 5])})
+        t = ROWS.create(tmp_path / str(seed), {"num-sorted-run.compaction-trigger": rng.choice([2, 3, 5])})
         for turn in range(12):
             rows = changes(rng, rng.randrange(1, 40))
             act = rng.choice(["java write", "our write", "our compact", "java compact", "our full compact"])
@@ -80,7 +79,7 @@ def test_the_two_engines_take_turns_on_one_table(
 
 
 def test_java_sees_our_snapshots(java: JavaPaimon, tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = ROWS.create(tmp_path)
     t.write(as_table([("+I", 1, "a", 2, 0.5)]), row_kind_column="kind", user="me", identifier=4)
     t.compact(full=True)
     t.truncate()

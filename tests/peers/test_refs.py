@@ -17,15 +17,12 @@ from tablestore.core.errors import NotFound, TablestoreError
 from tests.peers.cells import cells, in_order
 from tests.peers.java_paimon import JavaError, JavaPaimon
 from tests.read import golden
+from tests.tables import KEEP_ALL, KEYED
 
 pytestmark = pytest.mark.peer
 
 
-def make(path: Path, **options: Any) -> ts.Table:
-    defaults = {"bucket": 1, "snapshot.num-retained.min": 1000}
-    return ts.connect(str(path)).create_table(
-        "d.t", schema={"k": ts.BIGINT, "v": ts.STRING}, primary_key=["k"], options=defaults | options
-    )
+TABLE = KEYED.with_options(KEEP_ALL)
 
 
 def rows(first: int, n: int, v: str) -> pa.Table:
@@ -53,7 +50,7 @@ def files_of(path: str) -> set[str]:
 
 
 def test_tags_of_either_engine_are_read_by_the_other(java: JavaPaimon, tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = TABLE.create(tmp_path)
     for i in range(3):
         t.write(rows(i * 5, 5, f"v{i}"))
     t.tags.create("ours", 1, retain="1 d")
@@ -72,7 +69,7 @@ def test_tags_of_either_engine_are_read_by_the_other(java: JavaPaimon, tmp_path:
 
 def test_a_tag_keeps_its_files_whoever_expires(java: JavaPaimon, tmp_path: Path) -> None:
     for who in ("java", "us"):
-        t = make(tmp_path / who, **{"num-sorted-run.compaction-trigger": 2})
+        t = TABLE.create(tmp_path / who, {"num-sorted-run.compaction-trigger": 2})
         for i in range(6):
             t.write(rows(i, 5, f"v{i}"))
         t.tags.create("kept", 2)
@@ -96,7 +93,7 @@ def test_a_tag_keeps_its_files_whoever_expires(java: JavaPaimon, tmp_path: Path)
 
 
 def test_both_delete_the_same_files_when_a_tag_goes(java: JavaPaimon, tmp_path: Path) -> None:
-    t = make(tmp_path / "a", **{"num-sorted-run.compaction-trigger": 2})
+    t = TABLE.create(tmp_path / "a", {"num-sorted-run.compaction-trigger": 2})
     for i in range(6):
         t.write(rows(i, 5, f"v{i}"))
     for name, snapshot in (("early", 1), ("middle", 3)):
@@ -113,8 +110,8 @@ def test_both_expire_the_same_files(java: JavaPaimon, tmp_path: Path, seeds: tup
     for seed in seeds:
         rng = random.Random(seed)
         producer = rng.choice(["none", "input"])
-        t = make(
-            tmp_path / f"{seed}a", **{"num-sorted-run.compaction-trigger": 3, "changelog-producer": producer}
+        t = TABLE.create(
+            tmp_path / f"{seed}a", {"num-sorted-run.compaction-trigger": 3, "changelog-producer": producer}
         )
         for i in range(8):
             t.write(rows(rng.randrange(20), rng.randrange(1, 9), f"v{i}"))
@@ -131,7 +128,7 @@ def test_both_expire_the_same_files(java: JavaPaimon, tmp_path: Path, seeds: tup
 
 
 def test_a_branch_of_ours_is_java_s(java: JavaPaimon, tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = TABLE.create(tmp_path)
     t.write(rows(0, 5, "main"))
     t.tags.create("base")
     t.branches.create("b", "base")
@@ -157,7 +154,7 @@ def test_a_branch_of_ours_is_java_s(java: JavaPaimon, tmp_path: Path) -> None:
 
 
 def test_a_branch_of_java_s_is_ours(java: JavaPaimon, tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = TABLE.create(tmp_path)
     java.write(t.location, [[1, "a"], [2, "b"]], user="j", identifier=1)
     java.create_tag(t.location, "base")
     java.create_branch(t.location, "b", tag="base")
@@ -177,7 +174,7 @@ def test_a_branch_of_java_s_is_ours(java: JavaPaimon, tmp_path: Path) -> None:
 
 def test_either_engine_rolls_back_and_the_other_goes_on(java: JavaPaimon, tmp_path: Path) -> None:
     for who in ("java", "us"):
-        t = make(tmp_path / who)
+        t = TABLE.create(tmp_path / who)
         for i in range(5):
             t.write(rows(i * 3, 4, f"v{i}"))
         t.tags.create("late", 4)
@@ -374,7 +371,7 @@ def test_streams_begin_and_go_on_as_java_s(
 
 
 def test_a_consumer_of_java_s_is_gone_on_with(java: JavaPaimon, tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = TABLE.create(tmp_path)
     t.write(rows(0, 2, "a"))
     java.stream(t.location, start=None, done=True, options={"consumer-id": "job"})
     assert t.consumers.list().to_pylist() == [{"consumer_id": "job", "next_snapshot_id": 2}]
@@ -399,10 +396,16 @@ def test_a_consumer_of_java_s_is_gone_on_with(java: JavaPaimon, tmp_path: Path) 
 def test_changelogs_outlive_their_snapshots(
     java: JavaPaimon, tmp_path: Path, producer: str, who: str
 ) -> None:
-    t = make(
+    t = TABLE.create(
         tmp_path,
-        **{"changelog-producer": producer, "changelog.num-retained.min": 6, "changelog.num-retained.max": 6},
-        **{"write-only": True, "snapshot.num-retained.min": 2, "snapshot.num-retained.max": 2},
+        {
+            "changelog-producer": producer,
+            "changelog.num-retained.min": 6,
+            "changelog.num-retained.max": 6,
+            "write-only": True,
+            "snapshot.num-retained.min": 2,
+            "snapshot.num-retained.max": 2,
+        },
     )
     for i in range(5):
         t.write(rows(i, 2, f"v{i}"))
@@ -441,7 +444,7 @@ def test_automatic_tags_are_named_alike(java: JavaPaimon, tmp_path: Path) -> Non
     }
     for formatter in ("with_dashes", "without_dashes", "without_dashes_and_spaces"):
         chosen = options | {"tag.period-formatter": formatter, "tag.default-time-retained": "9999 d"}
-        ours, theirs = (make(tmp_path / f"{formatter}{who}", **chosen) for who in "ab")
+        ours, theirs = (TABLE.create(tmp_path / f"{formatter}{who}", chosen) for who in "ab")
         hour, begin = 3_600_000, 1_700_006_400_000
         for i, moment in enumerate((5, 7, hour, hour + 1, 4 * hour - 1, 4 * hour, 6 * hour, 6 * hour + 9)):
             ours.write(rows(i, 1, "v"), watermark=begin + moment)
@@ -457,10 +460,16 @@ def test_automatic_tags_are_named_alike(java: JavaPaimon, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("producer", ["none", "input"])
 def test_both_expire_the_same_changelogs(java: JavaPaimon, tmp_path: Path, producer: str) -> None:
-    t = make(
+    t = TABLE.create(
         tmp_path / "a",
-        **{"changelog-producer": producer, "changelog.num-retained.min": 5, "changelog.num-retained.max": 5},
-        **{"write-only": True, "snapshot.num-retained.min": 2, "snapshot.num-retained.max": 2},
+        {
+            "changelog-producer": producer,
+            "changelog.num-retained.min": 5,
+            "changelog.num-retained.max": 5,
+            "write-only": True,
+            "snapshot.num-retained.min": 2,
+            "snapshot.num-retained.max": 2,
+        },
     )
     for i in range(6):
         t.write(rows(i, 2, f"v{i}"))
@@ -482,7 +491,7 @@ def test_both_expire_the_same_changelogs(java: JavaPaimon, tmp_path: Path, produ
 
 
 def test_both_find_the_same_orphans(java: JavaPaimon, tmp_path: Path) -> None:
-    t = make(tmp_path, **{"num-sorted-run.compaction-trigger": 2, "changelog-producer": "input"})
+    t = TABLE.create(tmp_path, {"num-sorted-run.compaction-trigger": 2, "changelog-producer": "input"})
     for i in range(5):
         t.write(rows(i, 2, f"v{i}"))
     t.tags.create("kept", 2)

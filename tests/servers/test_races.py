@@ -48,14 +48,14 @@ def finished(process: subprocess.Popen[str]) -> list[int]:
     return [int(line) for line in said.split()]
 
 
-def make(options: dict[str, Any]) -> ts.Table:
+def create_table(options: dict[str, Any]) -> ts.Table:
     lake = ts.connect(**options)
     return lake.create_table("race.t", schema=COLUMNS, primary_key=["k"], options=QUIET)
 
 
 def race(options: dict[str, Any], count: int) -> None:
     """`count` commits by each of two processes."""
-    table = make(options)
+    table = create_table(options)
     both = [start(options, first, count) for first in (0, 1_000_000)]
     go(both)
     said = sorted(k for p in both for k in finished(p))
@@ -86,7 +86,7 @@ def test_a_lock_of_hive_decides_between_local_processes(hive: str, tmp_path: Pat
 
 def test_a_committer_that_is_killed_leaves_whole_commits(s3: S3Server) -> None:
     options = {"warehouse": s3.bucket(), **s3.options}
-    table = make(options)
+    table = create_table(options)
     survivor, victim = start(options, 0, 30), start(options, 1_000_000, 1000)
     go([survivor, victim])
     said = [int(victim.stdout.readline()) for _ in range(8)]
@@ -119,7 +119,7 @@ def killed_while_it_holds(options: dict[str, Any]) -> None:
 def test_a_lock_of_a_dead_process_ends_with_its_time(sql_uri: str, tmp_path: Path) -> None:
     options = {"metastore": "jdbc", "uri": sql_uri, "warehouse": tmp_path / "lake", "lock_enabled": True}
     options |= {"catalog_key": "dead", "lock_acquire_timeout": "60 s", "lock_check_max_sleep": "200 ms"}
-    table = make(options)
+    table = create_table(options)
     killed_while_it_holds({**options, "lock_acquire_timeout": "2 s"})
     table.write([{"k": 1, "v": "x"}])
     assert_all_there(table, [1])
@@ -128,7 +128,7 @@ def test_a_lock_of_a_dead_process_ends_with_its_time(sql_uri: str, tmp_path: Pat
 def test_a_lock_in_hive_of_a_dead_process_ends_with_its_time(hive: str, tmp_path: Path) -> None:
     options = {"metastore": "hive", "uri": hive, "warehouse": tmp_path / "lake", "lock_enabled": True}
     options["lock_acquire_timeout"] = f"{10 * LOCK_SECONDS} s"
-    table = make(options)
+    table = create_table(options)
     killed_while_it_holds(options)
     table.write([{"k": 1, "v": "x"}])
     assert_all_there(table, [1])

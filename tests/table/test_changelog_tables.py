@@ -13,6 +13,7 @@ import pytest
 import tablestore as ts
 from tablestore import col
 from tablestore.write.commit.committer import Committer
+from tests.tables import KEEP_ALL, TableSpec
 
 Row = tuple[int, int, str]
 LOOKUP = {"changelog-producer": "lookup"}
@@ -32,13 +33,9 @@ TABLES: dict[str, dict[str, object]] = {
 }
 
 
-def make(path: Path, options: dict[str, object]) -> ts.Table:
-    return ts.connect(str(path)).create_table(
-        "d.t",
-        schema={"k": ts.INT, "a": ts.BIGINT, "b": ts.STRING},
-        primary_key=["k"],
-        options={"bucket": 1, "num-levels": 4, "snapshot.num-retained.min": 1000, **options},
-    )
+FOUR_LEVELS = TableSpec(
+    {"k": ts.INT, "a": ts.BIGINT, "b": ts.STRING}, primary_key=("k",), options=KEEP_ALL | {"num-levels": 4}
+)
 
 
 def write(t: ts.Table, rows: list[Row], kinds: list[str] | None = None) -> None:
@@ -98,7 +95,7 @@ def apply(model: dict[int, Row], rows: list[Row], kinds: list[str], *, first: bo
 def test_rows_and_changes_agree_with_a_model(tmp_path: Path, seeds: tuple[int, ...], name: str) -> None:
     for seed in seeds[:1]:
         rng = random.Random(seed)
-        t = make(tmp_path / str(seed), TABLES[name])
+        t = FOUR_LEVELS.create(tmp_path / str(seed), TABLES[name])
         listener, model = Follower(), dict[int, Row]()
         for commit in range(14):
             keys = rng.choice([50, 3000])
@@ -134,14 +131,14 @@ def test_full_compaction_comes_with_every_commit_unless_the_option_says_otherwis
         (3, ["APPEND", "APPEND", "APPEND", "COMPACT"] * 2),
     ):
         options = FULL if every is None else FULL | {"full-compaction.delta-commits": every}
-        t = make(tmp_path / str(every), options)
+        t = FOUR_LEVELS.create(tmp_path / str(every), options)
         for commit in range(len([k for k in kinds if k == "APPEND"])):
             write(t, [(k, commit, "x") for k in range(20)])
         assert [s.commit_kind for s in t.store.snapshots.all()] == kinds
 
 
 def test_buckets_that_wait_are_compacted_along(tmp_path: Path) -> None:
-    t = make(tmp_path, FULL | {"full-compaction.delta-commits": 2, "bucket": 4})
+    t = FOUR_LEVELS.create(tmp_path, FULL | {"full-compaction.delta-commits": 2, "bucket": 4})
     write(t, [(k, 0, "x") for k in range(40)])
     write(t, [(1, 1, "y")])
     assert {level for level, _ in levels(t)} == {3}
@@ -151,7 +148,7 @@ def test_buckets_that_wait_are_compacted_along(tmp_path: Path) -> None:
 
 
 def test_deletion_vector_tables_show_level_0_only_once_compacted(tmp_path: Path) -> None:
-    t = make(tmp_path, VECTORS | {"write-only": True})
+    t = FOUR_LEVELS.create(tmp_path, VECTORS | {"write-only": True})
     write(t, [(1, 1, "x")])
     assert rows_of(t) == {}
     assert rows_of(t.with_options({"deletion-vectors.merge-on-read": True})) == {1: (1, 1, "x")}
@@ -161,7 +158,7 @@ def test_deletion_vector_tables_show_level_0_only_once_compacted(tmp_path: Path)
 
 
 def test_superseded_rows_are_marked_and_go_with_the_file(tmp_path: Path) -> None:
-    t = make(tmp_path, VECTORS)
+    t = FOUR_LEVELS.create(tmp_path, VECTORS)
     write(t, [(k, k * 7919 % 1000, f"row {k}") for k in range(3000)])
     write(t, [(5, 0, "new"), (9, 0, "gone")], ["+I", "-D"])
     assert levels(t) == [(2, 1), (3, 3000)]
@@ -175,7 +172,7 @@ def test_superseded_rows_are_marked_and_go_with_the_file(tmp_path: Path) -> None
 
 
 def test_a_full_compaction_rewrites_files_with_deleted_rows_only(tmp_path: Path) -> None:
-    t = make(tmp_path, VECTORS | {"target-file-size": "1 kb"})
+    t = FOUR_LEVELS.create(tmp_path, VECTORS | {"target-file-size": "1 kb"})
     for start in (0, 1000, 2000):
         write(t, [(k, k * 7919 % 1000, f"row {k * 104729}") for k in range(start, start + 1000)])
     t.compact(full=True)
@@ -188,7 +185,7 @@ def test_a_full_compaction_rewrites_files_with_deleted_rows_only(tmp_path: Path)
 
 
 def test_filters_skip_files_alone_though_keys_overlap(tmp_path: Path) -> None:
-    t = make(tmp_path, VECTORS)
+    t = FOUR_LEVELS.create(tmp_path, VECTORS)
     write(t, [(k, k % 10, f"row {k * 7919}") for k in range(3000)])
     write(t, [(5, 77, "new"), (2000, 78, "new")])
     found = t.scan(where=col("a") > 70)
@@ -198,7 +195,7 @@ def test_filters_skip_files_alone_though_keys_overlap(tmp_path: Path) -> None:
 
 def test_an_overwrite_is_seen_at_once(tmp_path: Path) -> None:
     for name in ("vectors", "first row"):
-        t = make(tmp_path / name, TABLES[name])
+        t = FOUR_LEVELS.create(tmp_path / name, TABLES[name])
         write(t, [(k, 0, "x") for k in range(9)])
         t.overwrite(pa.table({"k": pa.array([1, 2], pa.int32()), "a": [5, 5], "b": ["y", "y"]}))
         assert rows_of(t) == {1: (1, 5, "y"), 2: (2, 5, "y")}, name
@@ -206,7 +203,7 @@ def test_an_overwrite_is_seen_at_once(tmp_path: Path) -> None:
 
 
 def test_of_two_compactions_of_one_bucket_the_loser_is_done_again(tmp_path: Path, monkeypatch: Any) -> None:
-    t = make(tmp_path, VECTORS)
+    t = FOUR_LEVELS.create(tmp_path, VECTORS)
     write(t, [(k, k * 7919 % 1000, f"row {k}") for k in range(3000)])
     commit, raced = Committer.commit, list[bool]()
 
@@ -224,7 +221,7 @@ def test_of_two_compactions_of_one_bucket_the_loser_is_done_again(tmp_path: Path
 
 
 def test_full_compactions_rewrite_every_file_if_asked_to(tmp_path: Path) -> None:
-    t = make(tmp_path, {})
+    t = FOUR_LEVELS.create(tmp_path)
     write(t, [(k, 0, "x") for k in range(9)])
     t.compact(full=True)
     before = {f.file_name for s in t.scan().plan().splits for f in s.files}

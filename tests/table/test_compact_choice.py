@@ -15,7 +15,7 @@ from tests.read.golden import in_order
 Place = tuple[str, int]
 
 
-def make(path: Path, options: dict[str, object] | None = None, **given: object) -> Table:
+def filled(path: Path, options: dict[str, object] | None = None, **given: object) -> Table:
     """Three flushes in each of two partitions and four buckets; bucket = id modulo 4."""
     arguments = {"primary_key": ["p", "id"], **given}
     fixed = {"bucket": 4, "bucket-function.type": "mod", "bucket-key": "id", **(options or {})}
@@ -53,23 +53,23 @@ def level0(t: Table) -> set[Place]:
 
 
 def test_a_predicate_over_partition_columns_chooses_partitions(tmp_path: Path) -> None:
-    assert compacted(make(tmp_path), where=col("p") < 1) == {("p=0", b) for b in range(4)}
+    assert compacted(filled(tmp_path), where=col("p") < 1) == {("p=0", b) for b in range(4)}
 
 
 def test_several_buckets_are_chosen_by_number(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = filled(tmp_path)
     assert compacted(t, bucket=[0, 3], partition="p=1") == {("p=1", 0), ("p=1", 3)}
     assert compacted(t, bucket={2}) == {("p=0", 2), ("p=1", 2)}
     assert compacted(t, bucket=[]) == set()
 
 
 def test_a_key_chooses_its_bucket(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = filled(tmp_path)
     assert compacted(t, where=(col("p") == 1) & col("id").is_in([6, 10])) == {("p=1", 2)}
 
 
 def test_a_range_of_keys_chooses_the_buckets_that_reach_into_it(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = filled(tmp_path)
     ends = t.inspect.files()
     assert ends.num_rows == 24
     assert compacted(t, where=(col("id") > 38) & (col("p") == 0)) == {("p=0", 3)}
@@ -77,21 +77,21 @@ def test_a_range_of_keys_chooses_the_buckets_that_reach_into_it(tmp_path: Path) 
 
 
 def test_a_chosen_bucket_is_compacted_whole_whatever_file_holds_the_key(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = filled(tmp_path)
     assert compacted(t, where=(col("p") == 0) & (col("id") == 0)) == {("p=0", 0)}  # the first flush only
     top = {f["level"] for f in t.inspect.levels(partition="p=0", bucket=0).to_pylist()}
     assert len(top) == 1
 
 
 def test_a_key_is_found_below_deletion_vectors_too(tmp_path: Path) -> None:
-    t = make(tmp_path, {"deletion-vectors.enabled": True})
+    t = filled(tmp_path, {"deletion-vectors.enabled": True})
     assert t.compact(where=col("id") == 5).picks != ()
     assert t.scan(where=col("id") == 5).to_arrow().num_rows == 2
     assert t.scan().to_arrow().num_rows == 20
 
 
 def test_columns_that_choose_no_bucket_are_refused_before_anything_happens(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = filled(tmp_path)
     before = t.inspect.snapshots().num_rows
     with pytest.raises(ts.InvalidRequest, match=r"'v' chooses no bucket.*\(p, id\)"):
         t.compact(where=col("v") == "0")
@@ -111,7 +111,7 @@ def test_columns_that_choose_no_bucket_are_refused_before_anything_happens(tmp_p
 
 
 def test_partitions_of_an_append_table_are_chosen_by_a_predicate(tmp_path: Path) -> None:
-    t = make(tmp_path, {"bucket": -1, "bucket-key": None, "bucket-function.type": None}, primary_key=())
+    t = filled(tmp_path, {"bucket": -1, "bucket-key": None, "bucket-function.type": None}, primary_key=())
     t.compact(full=True, where=col("p") >= 1)
     assert t.inspect.partitions().select(["partition", "file_count"]).to_pylist() == [
         {"partition": "p=0", "file_count": 6},
@@ -121,7 +121,7 @@ def test_partitions_of_an_append_table_are_chosen_by_a_predicate(tmp_path: Path)
 
 
 def test_rows_that_wait_are_chosen_by_partition_alone(tmp_path: Path) -> None:
-    t = make(tmp_path, {"bucket": -2, "bucket-key": None, "bucket-function.type": None})
+    t = filled(tmp_path, {"bucket": -2, "bucket-key": None, "bucket-function.type": None})
     with pytest.raises(ts.InvalidRequest, match="chosen by their partition"):
         t.compact(bucket=0)
     with pytest.raises(ts.InvalidRequest, match="chosen by their partition"):
@@ -132,7 +132,7 @@ def test_rows_that_wait_are_chosen_by_partition_alone(tmp_path: Path) -> None:
 
 
 def test_tasks_of_engines_are_chosen_in_the_same_way(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = filled(tmp_path)
     assert len(t.buckets_to_compact(full=True)) == 8
     chosen = t.buckets_to_compact(full=True, where=col("p") == 0, bucket=[1, 2])
     messages = [ts.compact_bucket(t.location, task) for task in chosen]
@@ -151,7 +151,7 @@ def test_a_table_without_partitions_says_so(tmp_path: Path) -> None:
 
 
 def test_buckets_with_nothing_to_do_are_counted(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = filled(tmp_path)
     t.compact(full=True)
     first, more = t.compact().text.splitlines()
     assert first.startswith("p=")

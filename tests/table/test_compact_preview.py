@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,15 +14,13 @@ from tablestore.core.env import Env
 from tablestore.core.errors import InvalidRequest
 from tablestore.lsm.compaction import CompactionOptions
 from tests.faults import SimEnv
+from tests.tables import WRITE_ONLY, TableSpec
 
-
-def make(path: Path, *, keyed: bool = True, **options: object) -> ts.Table:
-    return ts.connect(str(path)).create_table(
-        "d.t",
-        schema={"k": ts.BIGINT, "v": ts.BIGINT, "t": ts.STRING},
-        primary_key=["k"] if keyed else [],
-        options=({"bucket": 2} if keyed else {}) | {"write-only": True} | options,
-    )
+UNCOMPACTED = TableSpec(
+    {"k": ts.BIGINT, "v": ts.BIGINT, "t": ts.STRING},
+    primary_key=("k",),
+    options=WRITE_ONLY | {"bucket": 2},
+)
 
 
 def put(table: ts.Table, keys: np.ndarray, seed: int = 0) -> None:
@@ -35,8 +32,8 @@ def put(table: ts.Table, keys: np.ndarray, seed: int = 0) -> None:
 def test_a_preview_reads_and_moves_what_then_is_read_and_moved(tmp_path, seeds):
     for seed in seeds[::5]:
         rng = np.random.default_rng(seed)
-        table = make(
-            tmp_path / str(seed), **{"target-file-size": "16 kb", "num-sorted-run.compaction-trigger": 2}
+        table = UNCOMPACTED.create(
+            tmp_path / str(seed), {"target-file-size": "16 kb", "num-sorted-run.compaction-trigger": 2}
         )
         for step in range(6):
             keys = (
@@ -62,7 +59,7 @@ def test_a_preview_reads_and_moves_what_then_is_read_and_moved(tmp_path, seeds):
 
 
 def test_rows_of_disjoint_files_are_foretold_exactly(tmp_path):
-    table = make(tmp_path, bucket=1)
+    table = UNCOMPACTED.create(tmp_path, {"bucket": 1})
     put(table, np.arange(500))
     put(table, np.arange(1000, 1500))
     found = table.compact(full=True, dry_run=True)
@@ -74,7 +71,7 @@ def test_rows_of_disjoint_files_are_foretold_exactly(tmp_path):
 
 
 def test_overlapping_files_are_estimated_and_say_so(tmp_path):
-    table = make(tmp_path, bucket=1)
+    table = UNCOMPACTED.create(tmp_path, {"bucket": 1})
     put(table, np.arange(0, 1000, 2))
     put(table, np.arange(0, 1500, 3))
     (row,) = table.compact(full=True, dry_run=True).to_arrow().to_pylist()
@@ -90,7 +87,7 @@ def test_overlapping_files_are_estimated_and_say_so(tmp_path):
 
 
 def test_files_that_only_move_cost_nothing(tmp_path):
-    table = make(tmp_path, bucket=1, **{"target-file-size": "1 kb"})
+    table = UNCOMPACTED.create(tmp_path, {"bucket": 1, "target-file-size": "1 kb"})
     put(table, np.arange(500))
     (pick,) = table.compact(full=True, dry_run=True).picks
     assert (pick.forecast.bytes_read, pick.forecast.output.bytes) == (0, 0)
@@ -104,7 +101,7 @@ def test_files_that_only_move_cost_nothing(tmp_path):
 
 
 def test_deletion_vectors_count_their_rows_as_gone(tmp_path):
-    table = make(tmp_path, bucket=1, **{"deletion-vectors.enabled": True, "write-only": False})
+    table = UNCOMPACTED.create(tmp_path, {"bucket": 1, "deletion-vectors.enabled": True, "write-only": False})
     put(table, np.arange(1000))
     table.delete(ts.col("k") < 300)
     (pick,) = table.compact(full=True, dry_run=True).picks
@@ -114,7 +111,7 @@ def test_deletion_vectors_count_their_rows_as_gone(tmp_path):
 
 
 def test_append_tables_are_foretold_too(tmp_path):
-    table = make(tmp_path, keyed=False, **{"deletion-vectors.enabled": True})
+    table = UNCOMPACTED.create(tmp_path, {"bucket": -1, "deletion-vectors.enabled": True}, primary_key=())
     put(table, np.arange(100))
     put(table, np.arange(100))
     table.delete(ts.col("k") < 10)
@@ -124,7 +121,7 @@ def test_append_tables_are_foretold_too(tmp_path):
 
 
 def test_waiting_rows_are_foretold_as_a_bound(tmp_path):
-    table = make(tmp_path, bucket=-2)
+    table = UNCOMPACTED.create(tmp_path, {"bucket": -2})
     put(table, np.arange(100))
     put(table, np.arange(100))
     found = table.compact(dry_run=True).forecast
@@ -134,7 +131,7 @@ def test_waiting_rows_are_foretold_as_a_bound(tmp_path):
 
 
 def test_a_bucket_without_work_is_a_row_with_its_no(tmp_path):
-    table = make(tmp_path)
+    table = UNCOMPACTED.create(tmp_path)
     put(table, np.arange(100))
     found = table.compact(dry_run=True)
     assert found.to_arrow().column("how").to_pylist() == ["nothing to do"] * 2
@@ -149,7 +146,7 @@ def test_compacting_until_quiet_goes_on_until_no_rule_fires(tmp_path):
         "tablestore.compaction.leveled.max-bytes-for-level-base": "8 kb",
         "target-file-size": "4 kb",
     }
-    table = make(tmp_path, bucket=1, **options)
+    table = UNCOMPACTED.create(tmp_path, {"bucket": 1} | options)
     for i in range(4):
         put(table, np.arange(i, 2000, 3), i)
     done = table.compact(until_quiet=True)
@@ -162,7 +159,7 @@ def test_compacting_until_quiet_goes_on_until_no_rule_fires(tmp_path):
 
 
 def test_a_preview_says_what_becomes_of_deletes(tmp_path):
-    table = make(tmp_path, bucket=1, **{"num-sorted-run.compaction-trigger": 3})
+    table = UNCOMPACTED.create(tmp_path, {"bucket": 1, "num-sorted-run.compaction-trigger": 3})
     assert table.compact(dry_run=True).picks == ()
     put(table, np.arange(900))
     table.compact(full=True)
@@ -223,7 +220,9 @@ def test_off_peak_hours_of_the_past_are_those_of_then(tmp_path):
 
 
 def test_first_rows_that_lie_below_already_are_not_foretold_as_written(tmp_path):
-    table = make(tmp_path, bucket=1, **{"merge-engine": "first-row", "num-sorted-run.compaction-trigger": 3})
+    table = UNCOMPACTED.create(
+        tmp_path, {"bucket": 1, "merge-engine": "first-row", "num-sorted-run.compaction-trigger": 3}
+    )
     job = table.with_options({"write-only": False})
     put(table, np.arange(2000))
     job.compact(full=True)

@@ -9,7 +9,7 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import InvalidRequest
 from tablestore.insight.doctor.calls import Call, look, python
-from tests.insight.doctor.test_doctor import SMALL, doctor, files_of, make, put, the
+from tests.insight.doctor.test_doctor import SMALL, TABLE, doctor, files_of, put, the
 
 
 def test_calls_are_written_as_python() -> None:
@@ -27,7 +27,7 @@ def test_calls_are_written_as_python() -> None:
 
 def ill(path: Path) -> ts.Table:
     """Sorted runs above the trigger, deletes among them, and a setting that no merge survives."""
-    t = make(path, {"write-only": True, "num-sorted-run.stop-trigger": 2})
+    t = TABLE.create(path, {"write-only": True, "num-sorted-run.stop-trigger": 2})
     for i in range(7):
         put(t, range(1 if i else 50), v=str(i))
     t.delete(ts.col("id") < 49)
@@ -57,7 +57,7 @@ def test_all_findings_are_mended_each_while_it_is_there(tmp_path: Path) -> None:
 
 
 def test_what_gives_something_up_waits_for_a_decision(tmp_path: Path) -> None:
-    t = make(tmp_path, {"ignore-delete": True, "write-only": True})
+    t = TABLE.create(tmp_path, {"ignore-delete": True, "write-only": True})
     for i in range(6):
         put(t, range(50), v=str(i))
     found = the(doctor(t), "dropped deletes")
@@ -75,7 +75,7 @@ def test_what_gives_something_up_waits_for_a_decision(tmp_path: Path) -> None:
 
 
 def test_what_no_call_mends_is_refused_with_where_to_look(tmp_path: Path) -> None:
-    t = make(tmp_path, {"bucket": 4, "bucket-key": "n"}, primary_key=["id", "n"])
+    t = TABLE.create(tmp_path, {"bucket": 4, "bucket-key": "n"}, primary_key=["id", "n"])
     for i in range(4):
         put(t, range(i * 100, i * 100 + 1), v="x" * 5000)
     found = doctor(t, {**SMALL, "skew": 0.5})
@@ -95,7 +95,7 @@ def test_the_past_is_not_mended(tmp_path: Path) -> None:
 
 
 def test_a_sound_table_has_nothing_to_mend(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = TABLE.create(tmp_path)
     put(t, range(10))
     there = files_of(t)
     assert t.mend(dry_run=False).text == "nothing to mend by itself\nthe doctor now: sound"

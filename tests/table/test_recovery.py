@@ -15,18 +15,14 @@ from tablestore.core.errors import Corrupt, NotFound, TablestoreError
 from tablestore.io.fileio import FileIO
 from tablestore.meta import manifest_cache
 from tests.faults import FaultyIO, Killed
+from tests.tables import KEYED, WRITE_ONLY
 
 SNAPSHOTS = 5
 
 
-def make(root: Path) -> ts.Table:
+def streamed(warehouse: Path) -> ts.Table:
     """Snapshot n holds the keys 1 to n, committed by a stream as identifier n."""
-    table = ts.connect(root).create_table(
-        "d.t",
-        schema={"k": ts.BIGINT, "v": ts.STRING},
-        primary_key=["k"],
-        options={"write-only": True, "changelog-producer": "input"},
-    )
+    table = KEYED.create(warehouse, WRITE_ONLY | {"changelog-producer": "input"})
     for k in range(1, SNAPSHOTS + 1):
         table.write(row(k), user="loader", identifier=k)
     return table
@@ -84,7 +80,7 @@ KINDS = ["snapshot", "manifest list", "manifest", "data file"]
 def test_reads_name_the_newest_sound_snapshot_and_mend_goes_back_to_it(
     tmp_path: Path, what: str, damage: Callable[[Path], None]
 ) -> None:
-    made = make(tmp_path)
+    made = streamed(tmp_path)
     broken = file_of(made, what, 4)
     damage(broken)
     alone = what in ("snapshot", "manifest list")  # of no use to snapshot 5, which names what 4 named
@@ -124,7 +120,7 @@ def test_reads_name_the_newest_sound_snapshot_and_mend_goes_back_to_it(
 
 
 def test_streams_and_writers_meet_the_same_words(tmp_path: Path) -> None:
-    made = make(tmp_path)
+    made = streamed(tmp_path)
     empty(file_of(made, "snapshot", 5))
     for verb in (
         lambda t: list(t.stream(follow=False)),
@@ -137,7 +133,7 @@ def test_streams_and_writers_meet_the_same_words(tmp_path: Path) -> None:
 
 
 def test_a_stream_ends_where_its_snapshot_was_put_aside(tmp_path: Path) -> None:
-    made = make(tmp_path)
+    made = streamed(tmp_path)
     cursor = [c.cursor for c in made.stream(follow=False, start="earliest")][-1]
     empty(file_of(made, "manifest list", 5))
     opened(made).mend(dry_run=False)
@@ -148,7 +144,7 @@ def test_a_stream_ends_where_its_snapshot_was_put_aside(tmp_path: Path) -> None:
 
 
 def test_an_older_damaged_snapshot_costs_history_alone(tmp_path: Path) -> None:
-    made = make(tmp_path)
+    made = streamed(tmp_path)
     empty(file_of(made, "manifest list", 2))
     done = opened(made).mend(dry_run=False).repair
     assert done is not None
@@ -160,7 +156,7 @@ def test_an_older_damaged_snapshot_costs_history_alone(tmp_path: Path) -> None:
 
 
 def test_a_snapshot_is_made_again_from_its_tag(tmp_path: Path) -> None:
-    made = make(tmp_path)
+    made = streamed(tmp_path)
     made.tags.create("kept", 5, retain="1 d")
     whole = file_of(made, "snapshot", 5).read_bytes()
     empty(file_of(made, "snapshot", 5))
@@ -172,7 +168,7 @@ def test_a_snapshot_is_made_again_from_its_tag(tmp_path: Path) -> None:
 
 
 def test_damaged_tags_consumers_and_branches_are_told(tmp_path: Path) -> None:
-    made = make(tmp_path)
+    made = streamed(tmp_path)
     made.tags.create("bad", 2)
     made.tags.create("base", 3)
     made.branches.create("b", "base")
@@ -195,7 +191,7 @@ def test_damaged_tags_consumers_and_branches_are_told(tmp_path: Path) -> None:
 
 
 def test_a_table_that_cannot_be_opened_loses_the_alter_that_nothing_used(tmp_path: Path) -> None:
-    made = make(tmp_path)
+    made = streamed(tmp_path)
     made.alter(ts.add("w", ts.INT))
     empty(Path(made.location, "schema", "schema-1"))
     with pytest.raises(Corrupt, match=r"tablestore\.mend\('.*d\.db/t'\)"):
@@ -211,7 +207,7 @@ def test_a_table_that_cannot_be_opened_loses_the_alter_that_nothing_used(tmp_pat
 
 
 def test_a_used_schema_takes_its_snapshots_along(tmp_path: Path) -> None:
-    made = make(tmp_path)
+    made = streamed(tmp_path)
     made.alter(ts.add("w", ts.INT)).write([{"k": 9, "v": "y", "w": 1}])
     empty(Path(made.location, "schema", "schema-1"))
     done = ts.mend(made.location, dry_run=False)
@@ -222,7 +218,7 @@ def test_a_used_schema_takes_its_snapshots_along(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_mended_is_refused_by_name_and_nothing_changes(tmp_path: Path) -> None:
-    made = make(tmp_path)
+    made = streamed(tmp_path)
     made.alter(ts.add("w", ts.INT))
     empty(Path(made.location, "schema", "schema-0"))
     before = all_files(tmp_path)
@@ -237,7 +233,7 @@ def test_what_cannot_be_mended_is_refused_by_name_and_nothing_changes(tmp_path: 
 
 
 def test_wrong_hints_are_put_right(tmp_path: Path) -> None:
-    made = make(tmp_path)
+    made = streamed(tmp_path)
     for hint in ("LATEST", "EARLIEST"):
         Path(made.location, "snapshot", hint).write_text("99")
     opened(made).mend(dry_run=False)
@@ -246,7 +242,7 @@ def test_wrong_hints_are_put_right(tmp_path: Path) -> None:
 
 
 def test_mending_survives_any_kill(tmp_path: Path) -> None:
-    made = make(tmp_path / "lake")
+    made = streamed(tmp_path / "lake")
     made.tags.create("kept", 4)
     for n, what in ((5, "manifest list"), (4, "snapshot"), (1, "manifest list")):
         empty(file_of(made, what, n))
@@ -274,7 +270,7 @@ def test_mending_survives_any_kill(tmp_path: Path) -> None:
 
 
 def test_lost_branches_can_be_deleted_one_after_the_other(tmp_path: Path) -> None:
-    made = make(tmp_path)
+    made = streamed(tmp_path)
     made.tags.create("v", 3)
     for name in ("a", "b"):
         made.branches.create(name, tag="v")

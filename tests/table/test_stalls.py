@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,21 +11,20 @@ import pytest
 
 import tablestore as ts
 from tablestore.table.table import Table
+from tests.tables import TableSpec
 
 BUFFER = "256 kb"
 
 
-def make(path: Path, **options: Any) -> Table:
-    chosen = {
-        "bucket": 1,
+STALLING = TableSpec(
+    {"id": ts.INT, "v": ts.STRING},
+    primary_key=("id",),
+    options={
         "write-buffer-size": BUFFER,
         "num-sorted-run.compaction-trigger": 2,
         "num-sorted-run.stop-trigger": 2,
-        **{k.replace("_", "-"): v for k, v in options.items()},
-    }
-    return ts.connect(str(path)).create_table(
-        "d.t", schema={"id": ts.INT, "v": ts.STRING}, primary_key=["id"], options=chosen
-    )
+    },
+)
 
 
 def batch(seed: int, rows: int = 6_000) -> pa.Table:
@@ -46,7 +44,7 @@ def write(t: Table, batches: int) -> ts.Committed:
 def test_a_stall_is_told_by_the_commit_the_log_and_what_is_kept(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    t = make(tmp_path)
+    t = STALLING.create(tmp_path)
     with caplog.at_level(logging.WARNING, logger="tablestore"):
         done = write(t, 8)
     (stall,) = done.stalls
@@ -63,7 +61,7 @@ def test_a_stall_is_told_by_the_commit_the_log_and_what_is_kept(
 
 
 def test_a_write_that_did_not_wait_says_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    t = make(tmp_path)
+    t = STALLING.create(tmp_path)
     with caplog.at_level(logging.WARNING, logger="tablestore"):
         done = write(t, 2)
     assert done.stalls == ()
@@ -72,13 +70,13 @@ def test_a_write_that_did_not_wait_says_nothing(tmp_path: Path, caplog: pytest.L
 
 
 def test_writers_that_do_not_compact_never_wait(tmp_path: Path) -> None:
-    t = make(tmp_path, write_only=True)
+    t = STALLING.create(tmp_path, {"write-only": True})
     assert write(t, 8).stalls == ()
     assert t.inspect.pressure()["flushes_until_stall"].to_pylist() == [0]
 
 
 def test_stalls_travel_with_the_messages_of_engines(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = STALLING.create(tmp_path)
     engine = t.open_writer(compact=True, buffer_bytes=256 << 10)
     for i in range(8):
         for b in batch(i).to_batches():
@@ -88,7 +86,7 @@ def test_stalls_travel_with_the_messages_of_engines(tmp_path: Path) -> None:
 
 
 def test_the_doctor_names_the_trigger_that_would_not_have_let_them_wait(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = STALLING.create(tmp_path)
     write(t, 8)
     (found,) = [f for f in t.inspect.doctor(stalls=2) if f.kind == "write stalls"]
     assert (found.evidence["runs"], found.evidence["stop_trigger"]) == (3, 2)
@@ -99,7 +97,7 @@ def test_the_doctor_names_the_trigger_that_would_not_have_let_them_wait(tmp_path
 
 
 def test_pressure_counts_the_flushes_that_are_left(tmp_path: Path) -> None:
-    t = make(tmp_path, **{"num-sorted-run.compaction-trigger": 4, "num-sorted-run.stop-trigger": 6})
+    t = STALLING.create(tmp_path, {"num-sorted-run.compaction-trigger": 4, "num-sorted-run.stop-trigger": 6})
     left = []
     for i in range(3):
         t.write(batch(i, 10))
@@ -110,17 +108,19 @@ def test_pressure_counts_the_flushes_that_are_left(tmp_path: Path) -> None:
 
 
 def test_the_flushes_that_pressure_promises_do_not_wait_and_the_next_one_does(tmp_path: Path) -> None:
-    t = make(tmp_path, **{"num-sorted-run.compaction-trigger": 4, "num-sorted-run.stop-trigger": 4})
+    t = STALLING.create(tmp_path, {"num-sorted-run.compaction-trigger": 4, "num-sorted-run.stop-trigger": 4})
     t.write(batch(0, 10))
     left = t.inspect.pressure()["flushes_until_stall"][0].as_py()
     assert write(t, left).stalls == ()
-    t2 = make(tmp_path / "2", **{"num-sorted-run.compaction-trigger": 4, "num-sorted-run.stop-trigger": 4})
+    t2 = STALLING.create(
+        tmp_path / "2", {"num-sorted-run.compaction-trigger": 4, "num-sorted-run.stop-trigger": 4}
+    )
     t2.write(batch(0, 10))
     assert len(write(t2, left + 2).stalls) == 1
 
 
 def test_pressure_says_what_is_due(tmp_path: Path) -> None:
-    t = make(tmp_path, bucket=2, **{"num-sorted-run.compaction-trigger": 3})
+    t = STALLING.create(tmp_path, {"bucket": 2, "num-sorted-run.compaction-trigger": 3})
     idle = t.with_options({"write-only": True})
     for i in range(4):
         idle.write(batch(i, 10))
@@ -132,7 +132,7 @@ def test_pressure_says_what_is_due(tmp_path: Path) -> None:
 
 
 def test_pressure_of_tables_that_look_keys_up_is_one_flush(tmp_path: Path) -> None:
-    t = make(tmp_path, **{"changelog-producer": "lookup", "num-sorted-run.compaction-trigger": 5})
+    t = STALLING.create(tmp_path, {"changelog-producer": "lookup", "num-sorted-run.compaction-trigger": 5})
     t.write(batch(0, 10))
     assert t.inspect.pressure()["flushes_until_compaction"].to_pylist() == [1]
 

@@ -12,7 +12,7 @@ import traitlets
 
 import tablestore as ts
 from tablestore.insight.simulator import Workload, simulate
-from tests.insight.simulator.test_history_replay import TABLES, TRIGGER, live, make
+from tests.insight.simulator.test_history_replay import BYTES, TABLES, TRIGGER, live
 from widgets import SnapshotTimeline, WhatIf
 from widgets.what_if.figure import course_part, levels_part, signed
 from widgets.what_if.model import levels_pair, what_if_model
@@ -29,7 +29,7 @@ XSS = "<img src=x onerror=alert(1)>"
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> ts.Table:
     """A small real table with a history."""
-    return live(make(tmp_path_factory.mktemp("lake"), TABLES["universal"]), 3)
+    return live(BYTES.create(tmp_path_factory.mktemp("lake"), TABLES["universal"]), 3)
 
 
 def test_rows_stay_where_they_are_at_every_commit_on_both_sides() -> None:

@@ -17,6 +17,7 @@ from tablestore.format.types.arrow_types import DataField, parse_type
 from tablestore.meta import statistics
 from tablestore.write.analyze import Distinct, analyze
 from tests.faults import FaultyIO, Killed
+from tests.tables import KEYED
 
 
 def column(t: str, values: pa.Array, pieces: int = 3) -> statistics.ColumnStatistics:
@@ -94,14 +95,8 @@ def test_small_estimates_are_near_too() -> None:
         assert abs(counter.count() - n) <= max(2, 0.05 * n), n
 
 
-def make(path: Path) -> ts.Table:
-    return ts.connect(str(path)).create_table(
-        "d.t", schema={"k": ts.BIGINT, "v": ts.STRING}, primary_key=["k"], options={"bucket": 1}
-    )
-
-
 def test_rows_are_counted_after_merging_and_later_commits_inherit(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = KEYED.create(tmp_path)
     with pytest.raises(NotFound, match="no snapshot to analyze"):
         t.analyze()
     t.write(pa.table({"k": [1, 2, 3], "v": ["a", "b", "c"]}))
@@ -120,7 +115,7 @@ def test_rows_are_counted_after_merging_and_later_commits_inherit(tmp_path: Path
 
 
 def test_a_failed_analyze_leaves_nothing(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = KEYED.create(tmp_path)
     t.write(pa.table({"k": [1], "v": ["a"]}))
     counting = FaultyIO()
     ts.open(t.location, io=counting).analyze()

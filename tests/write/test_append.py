@@ -14,12 +14,7 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import CommitConflict, InvalidOption, TablestoreError
 from tests.faults import FaultyIO, Killed
-
-
-def make(root: Path, **options: object) -> ts.Table:
-    return ts.connect(str(root)).create_table(
-        "d.t", schema={"p": ts.STRING, "k": ts.INT, "v": ts.STRING}, partition_by=["p"], options=options
-    )
+from tests.tables import APPEND
 
 
 def rows(*numbers: int, p: str = "a") -> pa.Table:
@@ -32,7 +27,7 @@ def keys(t: ts.Table) -> list[int]:
 
 
 def test_rows_are_kept_as_they_come_repeated_ones_too(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = APPEND.create(tmp_path)
     t.write(rows(3, 1, 3))
     t.write(rows(3, p="b"))
     assert sorted(keys(t)) == [1, 3, 3, 3]
@@ -42,7 +37,7 @@ def test_rows_are_kept_as_they_come_repeated_ones_too(tmp_path: Path) -> None:
 
 
 def test_a_bucket_keeps_the_order_of_its_rows_through_compaction(tmp_path: Path) -> None:
-    t = make(tmp_path, bucket=2, **{"bucket-key": "k", "compaction.min.file-num": 3})
+    t = APPEND.create(tmp_path, {"bucket": 2, "bucket-key": "k", "compaction.min.file-num": 3})
     written = [[7 * i % 23, i, 100 + i] for i in range(11)]
     for some in written:
         t.write(rows(*some))
@@ -63,12 +58,12 @@ def _bucket_of(t: ts.Table, key: int) -> int:
 
 
 def test_only_inserts_are_taken(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = APPEND.create(tmp_path)
     data = rows(1, 2).append_column("kind", pa.array(["+I", "-D"]))
     with pytest.raises(ts.InvalidRequest, match="append tables take inserts only, not -D"):
         t.write(data, row_kind_column="kind")
     assert t.store.snapshots.latest() is None
-    dropping = make(tmp_path / "other", **{"ignore-delete": True})
+    dropping = APPEND.create(tmp_path / "other", {"ignore-delete": True})
     dropping.write(data, row_kind_column="kind")
     assert keys(dropping) == [1]
 
@@ -86,18 +81,18 @@ def test_only_inserts_are_taken(tmp_path: Path) -> None:
 )
 def test_buckets_that_do_not_fit_are_refused(tmp_path: Path, options: dict[str, object], text: str) -> None:
     with pytest.raises(InvalidOption, match=text):
-        make(tmp_path, **options)
+        APPEND.create(tmp_path, options)
 
 
 def test_null_bucket_keys_have_a_bucket_too(tmp_path: Path) -> None:
-    t = make(tmp_path, bucket=3, **{"bucket-key": "k,v"})
+    t = APPEND.create(tmp_path, {"bucket": 3, "bucket-key": "k,v"})
     t.write([{"p": None, "k": None, "v": None}, {"p": "", "k": None, "v": "x"}])
     assert t.scan().to_arrow().num_rows == 2
     assert t.check() == []
 
 
 def test_a_small_pool_bounds_memory_without_small_files(tmp_path: Path) -> None:
-    t = make(tmp_path, **{"write-buffer-size": "64 kb"})
+    t = APPEND.create(tmp_path, {"write-buffer-size": "64 kb"})
     with t.writer() as w:
         for at in range(0, 40_000, 2_000):
             w.write(rows(*range(at, at + 2_000), p="ab"[at // 2_000 % 2]))
@@ -108,7 +103,7 @@ def test_a_small_pool_bounds_memory_without_small_files(tmp_path: Path) -> None:
 
 
 def test_files_roll_at_the_target_size(tmp_path: Path) -> None:
-    t = make(tmp_path, **{"target-file-size": "1 mb", "write-buffer-size": "1 mb"})
+    t = APPEND.create(tmp_path, {"target-file-size": "1 mb", "write-buffer-size": "1 mb"})
     rng = np.random.default_rng(1)
     texts = [rng.bytes(12).hex() for _ in range(150_000)]
     data = rows(*range(len(texts))).set_column(2, "v", pa.array(texts))
@@ -126,7 +121,7 @@ def test_compaction_drops_deleted_rows_and_their_vectors(
     tmp_path: Path, bucket: dict[str, object], bitmap64: bool
 ) -> None:
     vectors = {"deletion-vectors.enabled": True, "deletion-vectors.bitmap64": bitmap64}
-    t = make(tmp_path, **bucket, **vectors, **{"compaction.min.file-num": 2})
+    t = APPEND.create(tmp_path, bucket | vectors | {"compaction.min.file-num": 2})
     for at in range(0, 40, 10):
         t.write(rows(*range(at, at + 10)))
     t.delete(ts.col("k") < 25)
@@ -142,7 +137,7 @@ def test_compaction_drops_deleted_rows_and_their_vectors(
 
 
 def test_a_rescaled_append_table_keeps_its_rows_and_takes_more(tmp_path: Path) -> None:
-    t = make(tmp_path, bucket=2, **{"bucket-key": "k"})
+    t = APPEND.create(tmp_path, {"bucket": 2, "bucket-key": "k"})
     t.write(rows(*range(30), 5, 5))
     t.write(rows(*range(30), p="b"))
     before = sorted(keys(t))
@@ -184,7 +179,7 @@ def survive(start: Path, tmp_path: Path, act: Callable[[ts.Table], object]) -> s
 
 
 def test_an_append_commit_survives_any_failure(tmp_path: Path) -> None:
-    t = make(tmp_path / "start", bucket=1, **{"bucket-key": "k", "compaction.min.file-num": 2})
+    t = APPEND.create(tmp_path / "start", {"bucket": 1, "bucket-key": "k", "compaction.min.file-num": 2})
     t.write(rows(1, 2))
     found = survive(
         tmp_path / "start", tmp_path, lambda t: t.write(rows(3, p="a"), user="loader", identifier=1)

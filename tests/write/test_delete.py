@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,17 +13,13 @@ import tablestore as ts
 from tablestore import col
 from tablestore.core.errors import CommitConflict, InvalidRequest
 from tablestore.write.commit.committer import Committer
+from tests.tables import KEEP_ALL, TableSpec
 
 VECTORS = {"deletion-vectors.enabled": True}
 
 
-def make(path: Path, *, partitioned: bool = False, **options: object) -> ts.Table:
-    return ts.connect(str(path)).create_table(
-        "d.t",
-        schema={"k": ts.INT, "v": ts.BIGINT, "p": ts.STRING},
-        partition_by=["p"] if partitioned else [],
-        options={"snapshot.num-retained.min": 1000, **{n.replace("_", "-"): o for n, o in options.items()}},
-    )
+ROWS = TableSpec({"k": ts.INT, "v": ts.BIGINT, "p": ts.STRING}, options=KEEP_ALL)
+PARTITIONED_ROWS = replace(ROWS, partition_by=("p",))
 
 
 def rows(*keys: int, v: int = 0, p: str = "x") -> pa.Table:
@@ -44,7 +41,7 @@ def on_disk(t: ts.Table) -> set[str]:
 
 
 def test_rows_are_marked_and_no_data_file_is_touched(tmp_path: Path) -> None:
-    t = make(tmp_path, **VECTORS)
+    t = ROWS.create(tmp_path, VECTORS)
     t.write(rows(*range(10)))
     t.write(rows(*range(5, 15)))
     before = {e.identity for e in t.store.manifests.live_entries(t.store.snapshots.latest())}
@@ -58,7 +55,7 @@ def test_rows_are_marked_and_no_data_file_is_touched(tmp_path: Path) -> None:
 
 
 def test_a_second_delete_adds_to_what_is_marked(tmp_path: Path) -> None:
-    t = make(tmp_path, **VECTORS)
+    t = ROWS.create(tmp_path, VECTORS)
     t.write(rows(*range(10)))
     assert [t.delete(col("k") < 3).rows, t.delete(col("k") < 5).rows] == [3, 2]
     assert keys(t) == [5, 6, 7, 8, 9]
@@ -68,7 +65,7 @@ def test_a_second_delete_adds_to_what_is_marked(tmp_path: Path) -> None:
 
 
 def test_without_deletion_vectors_the_remedy_is_named_and_nothing_happens(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = ROWS.create(tmp_path)
     t.write(rows(1, 2))
     before = on_disk(t)
     with pytest.raises(InvalidRequest, match=r"deletion-vectors\.enabled"):
@@ -84,7 +81,7 @@ def test_without_deletion_vectors_the_remedy_is_named_and_nothing_happens(tmp_pa
 
 
 def test_whole_partitions_go_without_vectors_and_without_reading(tmp_path: Path) -> None:
-    t = make(tmp_path, partitioned=True)
+    t = PARTITIONED_ROWS.create(tmp_path)
     t.write(pa.concat_tables([rows(1, 2, p="x"), rows(3, p="y")]))
     for path in Path(t.location).rglob("*.parquet"):
         path.unlink()
@@ -96,7 +93,7 @@ def test_whole_partitions_go_without_vectors_and_without_reading(tmp_path: Path)
 
 
 def test_an_update_marks_rows_and_writes_them_anew_in_one_snapshot(tmp_path: Path) -> None:
-    t = make(tmp_path, partitioned=True, **VECTORS)
+    t = PARTITIONED_ROWS.create(tmp_path, VECTORS)
     t.write(pa.concat_tables([rows(1, 2, p="x"), rows(3, p="y")]))
     done = t.update({"v": 9, "p": "z"}, where=col("k") >= 2)
     assert (len(done.snapshots), done.rows) == (1, 2)
@@ -106,7 +103,7 @@ def test_an_update_marks_rows_and_writes_them_anew_in_one_snapshot(tmp_path: Pat
 
 
 def test_containers_roll_and_only_those_concerned_are_replaced(tmp_path: Path) -> None:
-    t = make(tmp_path, **VECTORS, **{"deletion-vector.index-file.target-size": "50 b"})
+    t = ROWS.create(tmp_path, VECTORS | {"deletion-vector.index-file.target-size": "50 b"})
     for i in range(6):
         t.write(rows(*range(10 * i, 10 * i + 10)))
     t.delete(col("k").is_in(range(0, 60, 10)))
@@ -122,7 +119,7 @@ def test_containers_roll_and_only_those_concerned_are_replaced(tmp_path: Path) -
 
 
 def test_a_bucket_has_one_container(tmp_path: Path) -> None:
-    t = make(tmp_path, **VECTORS, bucket=2, bucket_key="k")
+    t = ROWS.create(tmp_path, VECTORS | {"bucket": 2, "bucket-key": "k"})
     for i in range(4):
         t.write(rows(*range(10 * i, 10 * i + 10)))
         t.delete(col("k") == 10 * i + 1)
@@ -149,7 +146,7 @@ def race(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
 def test_a_delete_that_meets_a_compaction_is_done_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    t = make(tmp_path, **VECTORS)
+    t = ROWS.create(tmp_path, VECTORS)
     for i in range(5):
         t.write(rows(*range(10 * i, 10 * i + 10)))
     race(monkeypatch, lambda: ts.open(t.location).compact(full=True))
@@ -161,7 +158,7 @@ def test_a_delete_that_meets_a_compaction_is_done_again(
 
 
 def test_two_deletes_at_once_both_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    t = make(tmp_path, **VECTORS)
+    t = ROWS.create(tmp_path, VECTORS)
     t.write(rows(*range(10)))
     race(monkeypatch, lambda: ts.open(t.location).delete(col("k") > 6))
     t.delete(col("k") < 3)
@@ -171,7 +168,7 @@ def test_two_deletes_at_once_both_count(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_compaction_must_not_bring_rows_back_that_were_deleted_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    t = make(tmp_path, **VECTORS)
+    t = ROWS.create(tmp_path, VECTORS)
     for i in range(5):
         t.write(rows(*range(10 * i, 10 * i + 10)))
     race(monkeypatch, lambda: ts.open(t.location).delete(col("k") == 3))
@@ -186,7 +183,7 @@ def test_a_compaction_must_not_bring_rows_back_that_were_deleted_meanwhile(
 
 
 def test_a_delete_that_fails_leaves_no_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    t = make(tmp_path, **VECTORS, **{"deletion-vector.index-file.target-size": "20 b"})
+    t = ROWS.create(tmp_path, VECTORS | {"deletion-vector.index-file.target-size": "20 b"})
     for i in range(2):
         t.write(rows(*range(10 * i, 10 * i + 10)))
     before = on_disk(t)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 
 import tablestore as ts
 from tests.faults import FaultyIO
+from tests.tables import KEEP_ALL, KEYED, WRITE_ONLY
 
 CHANGELOGS = {
     "changelog-producer": "input",
@@ -24,11 +25,9 @@ CHANGELOGS = {
 }
 
 
-def make(root: Path, **options: Any) -> ts.Table:
-    defaults = {"write-only": True, "snapshot.num-retained.min": 100}
-    table = ts.connect(root).create_table(
-        "d.t", schema={"k": ts.BIGINT, "v": ts.STRING}, primary_key=["k"], options=defaults | options
-    )
+def compacted(warehouse: Path, options: Mapping[str, Any] | None = None) -> ts.Table:
+    """A table after four commits and their compaction."""
+    table = KEYED.create(warehouse, WRITE_ONLY | KEEP_ALL | (options or {}))
     for k in range(4):
         table.write([{"k": k, "v": "x"}])
     table.compact(full=True)
@@ -45,7 +44,7 @@ def keys(table: ts.Table) -> list[int]:
 
 
 def test_expiry_goes_on_without_its_history_and_says_so(tmp_path: Path) -> None:
-    made = make(tmp_path)
+    made = compacted(tmp_path)
     done = full(tmp_path).expire_snapshots(keep=1)
     assert (done.snapshots, made.store.snapshots.ids()) == ((1, 2, 3, 4), [5])
     assert done.problems == ("no space left to keep what snapshots 1..4 did (tablestore/history)",)
@@ -57,7 +56,7 @@ def test_expiry_goes_on_without_its_history_and_says_so(tmp_path: Path) -> None:
 
 
 def test_snapshots_become_changelogs_where_copies_have_no_room(tmp_path: Path) -> None:
-    made = make(tmp_path, **CHANGELOGS)
+    made = compacted(tmp_path, CHANGELOGS)
     done = full(tmp_path).expire_snapshots(keep=2)
     assert done.snapshots == (1, 2, 3)
     assert "changelogs" not in " ".join(done.problems)
@@ -66,7 +65,7 @@ def test_snapshots_become_changelogs_where_copies_have_no_room(tmp_path: Path) -
 
 
 def test_an_expiry_after_a_commit_tells_what_it_left_out(tmp_path: Path) -> None:
-    make(tmp_path)
+    compacted(tmp_path)
 
     class Full(FaultyIO):
         """No room in the history's folder alone, so that the commit gets through."""
@@ -86,7 +85,7 @@ def test_an_expiry_after_a_commit_tells_what_it_left_out(tmp_path: Path) -> None
 
 
 def test_orphans_a_rollback_and_a_drop_need_no_space(tmp_path: Path) -> None:
-    made = make(tmp_path)
+    made = compacted(tmp_path)
     stray = Path(made.location, "bucket-0", "data-left-0.parquet")
     stray.write_bytes(b"x")
     os.utime(stray, (0, 0))
@@ -119,7 +118,7 @@ def _fill(file: Path) -> None:
 
 
 def test_a_disk_that_is_really_full_is_freed(small_disk: Path) -> None:
-    made = make(small_disk, **CHANGELOGS)
+    made = compacted(small_disk, CHANGELOGS)
     with pytest.raises(OSError, match="No space"):
         _fill(small_disk / "ballast")
     with pytest.raises(ts.Unavailable, match="free some space"):

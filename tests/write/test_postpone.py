@@ -13,15 +13,9 @@ import tablestore as ts
 from tablestore.core.errors import InvalidOption, InvalidRequest, Unsupported
 from tablestore.table import postpone
 from tests.faults import SimEnv
+from tests.tables import KEYED
 
-
-def make(root: Path, schema: dict[str, object] | None = None, **options: object) -> ts.Table:
-    return ts.connect(str(root)).create_table(
-        "d.t",
-        schema=schema or {"k": ts.INT, "v": ts.STRING},
-        primary_key=["k"],
-        options={"bucket": -2, **options},
-    )
+POSTPONED = KEYED.with_options({"bucket": -2})
 
 
 def state(t: ts.Table) -> dict[int, object]:
@@ -30,7 +24,7 @@ def state(t: ts.Table) -> dict[int, object]:
 
 
 def test_rows_are_merged_in_the_order_of_their_commits(tmp_path: Path) -> None:
-    t = make(tmp_path, **{"merge-engine": "aggregation", "fields.v.aggregate-function": "listagg"})
+    t = POSTPONED.create(tmp_path, {"merge-engine": "aggregation", "fields.v.aggregate-function": "listagg"})
     for n in range(4):
         t.write([{"k": 1, "v": f"{n}a"}, {"k": n, "v": "x"}, {"k": 1, "v": f"{n}b"}])
     assert state(t) == {}
@@ -47,7 +41,7 @@ def test_rows_are_merged_in_the_order_of_their_commits(tmp_path: Path) -> None:
 
 
 def test_rows_that_wait_are_not_passed_over_by_deletes(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = POSTPONED.create(tmp_path)
     t.write([{"k": 1, "v": "a"}, {"k": 2, "v": "b"}])
     for act in (
         lambda: t.delete(ts.col("k") == 1),
@@ -66,7 +60,7 @@ def test_rows_that_wait_are_not_passed_over_by_deletes(tmp_path: Path) -> None:
 
 
 def test_a_partition_gets_its_buckets_from_its_rows_and_keeps_them(tmp_path: Path) -> None:
-    t = make(tmp_path, **{"postpone.target-row-num-per-bucket": 10})
+    t = POSTPONED.create(tmp_path, {"postpone.target-row-num-per-bucket": 10})
     t.write([{"k": k, "v": "a"} for k in range(25)])
     t.compact()
     totals = {e.total_buckets for e in t.store.manifests.live_entries(t.store.snapshots.latest())}
@@ -81,7 +75,7 @@ def test_a_partition_gets_its_buckets_from_its_rows_and_keeps_them(tmp_path: Pat
 
 def test_types_that_avro_does_not_take_wait_in_another_format(tmp_path: Path) -> None:
     schema = {"k": ts.INT, "v": ts.STRING, "at": ts.TIMESTAMP(9)}
-    t = make(tmp_path, schema)
+    t = POSTPONED.create(tmp_path, columns=schema)
     at = pa.array([datetime(2026, 1, 2, 3, 4, 5)] * 3, pa.timestamp("ns"))
     t.write(pa.table({"k": pa.array([1, 2, 1], pa.int32()), "v": ["a", "b", "c"], "at": at}))
     live = t.store.manifests.live_entries(t.store.snapshots.latest())
@@ -93,7 +87,7 @@ def test_types_that_avro_does_not_take_wait_in_another_format(tmp_path: Path) ->
 
 @pytest.mark.parametrize("producer", ["input", "lookup", "full-compaction"])
 def test_changelogs_come_with_the_compaction(tmp_path: Path, producer: str) -> None:
-    t = make(tmp_path, **{"changelog-producer": producer})
+    t = POSTPONED.create(tmp_path, {"changelog-producer": producer})
     t.write([{"k": 1, "v": "a"}])
     t.write([{"k": 1, "v": "b"}, {"k": 2, "v": "c"}])
     assert t.changes(since=0).num_rows == 0
@@ -111,7 +105,7 @@ def test_changelogs_come_with_the_compaction(tmp_path: Path, producer: str) -> N
 def test_placed_rows_are_seen_at_once_though_level_0_is_not(
     tmp_path: Path, options: dict[str, object]
 ) -> None:
-    t = make(tmp_path, **options)
+    t = POSTPONED.create(tmp_path, options)
     t.write([{"k": 1, "v": "a"}])
     t.compact()
     t.write([{"k": 1, "v": "b"}, {"k": 2, "v": "c"}])
@@ -121,7 +115,7 @@ def test_placed_rows_are_seen_at_once_though_level_0_is_not(
 
 
 def test_an_overwrite_takes_placed_and_waiting_rows_away(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = POSTPONED.create(tmp_path)
     t.write([{"k": 1, "v": "a"}])
     t.compact()
     t.write([{"k": 2, "v": "b"}])
@@ -133,7 +127,7 @@ def test_an_overwrite_takes_placed_and_waiting_rows_away(tmp_path: Path) -> None
 
 
 def test_a_small_pool_places_many_rows(tmp_path: Path) -> None:
-    t = make(tmp_path, **{"postpone.default-bucket-num": 3, "write-buffer-size": "64 kb"})
+    t = POSTPONED.create(tmp_path, {"postpone.default-bucket-num": 3, "write-buffer-size": "64 kb"})
     for start in range(0, 20_000, 5_000):
         t.write([{"k": k % 7_000, "v": f"{k}"} for k in range(start, start + 5_000)])
     t.compact()
@@ -145,11 +139,11 @@ def test_what_postponed_buckets_are_not_for_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match="only tables with a primary key"):
         ts.connect(str(tmp_path)).create_table("d.a", schema={"k": ts.INT}, options={"bucket": -2})
     with pytest.raises(Unsupported, match=r"use Table\.compact"):
-        make(tmp_path).buckets_to_compact()
+        POSTPONED.create(tmp_path).buckets_to_compact()
 
 
 def test_waiting_files_are_in_order_whatever_order_the_manifests_name_them_in(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = POSTPONED.create(tmp_path)
     for n in range(3):
         t.write([{"k": 1, "v": str(n)}])
     live = t.store.manifests.live_entries(t.store.snapshots.latest())

@@ -11,17 +11,9 @@ import tablestore as ts
 from tablestore.core.errors import CommitConflict, InvalidOption, SchemaMismatch, Unsupported
 from tablestore.read.scan.data_split import DataSplit
 from tests.faults import SimEnv
+from tests.tables import PARTITIONED
 
-
-def make(root: Path, *, key: tuple[str, ...] = ("p", "k"), **options: object) -> ts.Table:
-    chosen = {"bucket": 2, **options}
-    return ts.connect(str(root)).create_table(
-        "d.t",
-        schema={"p": ts.STRING, "k": ts.INT, "v": ts.STRING},
-        primary_key=key,
-        partition_by=["p"],
-        options=chosen,
-    )
+TWO_BUCKETS = PARTITIONED.with_options({"bucket": 2})
 
 
 def rows(p: str, *keys: int, v: str = "x") -> list[dict[str, object]]:
@@ -42,7 +34,7 @@ def totals(t: ts.Table) -> dict[str, set[int]]:
 
 
 def test_a_table_is_rescaled_by_its_own_rows(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = TWO_BUCKETS.create(tmp_path)
     t.write(rows("a", *range(20)))
     t.write(rows("b", *range(20)))
     before = state(t)
@@ -56,7 +48,7 @@ def test_a_table_is_rescaled_by_its_own_rows(tmp_path: Path) -> None:
 
 
 def test_partitions_of_different_bucket_counts_lie_side_by_side(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = TWO_BUCKETS.create(tmp_path)
     t.write(rows("a", *range(30)))
     t.write(rows("b", *range(30)))
     t.rescale(7, partition={"p": "b"})
@@ -80,7 +72,7 @@ def test_partitions_of_different_bucket_counts_lie_side_by_side(tmp_path: Path) 
 def test_rows_written_while_a_rescale_reads_are_not_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    t = make(tmp_path)
+    t = TWO_BUCKETS.create(tmp_path)
     t.write(rows("a", *range(5)))
     reading = DataSplit.read
 
@@ -100,7 +92,7 @@ def test_rows_written_while_a_rescale_reads_are_not_lost(
 
 
 def test_a_commit_made_from_an_older_state_is_refused(tmp_path: Path) -> None:
-    t = make(tmp_path, key=("k",), bucket=-1)
+    t = TWO_BUCKETS.create(tmp_path, {"bucket": -1}, primary_key=("k",))
     t.write(rows("a", 1, 2))
     with pytest.raises(CommitConflict, match="changed rows"):
         write_and_meet(t, rows("b", 1), rows("c", 1))
@@ -110,7 +102,7 @@ def test_a_commit_made_from_an_older_state_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("first", [[], rows("a", 1)])
 def test_two_writers_cannot_both_give_buckets(tmp_path: Path, first: list[dict[str, object]]) -> None:
-    t = make(tmp_path, bucket=-1)
+    t = TWO_BUCKETS.create(tmp_path, {"bucket": -1})
     t.write(first)
     with pytest.raises(CommitConflict):
         write_and_meet(t, rows("a", 2), rows("a", 3))
@@ -149,9 +141,9 @@ def test_keys_of_old_files_are_not_looked_for(tmp_path: Path) -> None:
 
 def test_only_fixed_buckets_are_rescaled(tmp_path: Path) -> None:
     with pytest.raises(ts.InvalidRequest, match="dynamic"):
-        make(tmp_path, bucket=-1).rescale(3)
+        TWO_BUCKETS.create(tmp_path, {"bucket": -1}).rescale(3)
     with pytest.raises(ts.InvalidRequest, match="number of buckets"):
-        make(tmp_path / "b").rescale(0)
+        TWO_BUCKETS.create(tmp_path / "b").rescale(0)
 
 
 def test_overwriting_static_and_dynamic(tmp_path: Path) -> None:
@@ -185,7 +177,7 @@ def _all(t: ts.Table) -> list[tuple[object, ...]]:
 
 
 def test_overwriting_files_go_to_the_top_level(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = TWO_BUCKETS.create(tmp_path)
     t.write(rows("a", *range(9)))
     t.overwrite(rows("a", *range(5)))
     assert set(t.inspect.files().column("level").to_pylist()) == {t.store.options.num_levels - 1}
@@ -196,7 +188,7 @@ def test_overwriting_files_go_to_the_top_level(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("engine", [{"merge-engine": "first-row"}, {"deletion-vectors.enabled": True}])
 def test_overwritten_rows_are_seen_where_level_0_is_not(tmp_path: Path, engine: dict[str, object]) -> None:
-    t = make(tmp_path, **engine, **{"write-buffer-size": "16 kb"})
+    t = TWO_BUCKETS.create(tmp_path, engine | {"write-buffer-size": "16 kb"})
     t.write(rows("a", *range(50)))
     data = [r for k in range(0, 4_000, 400) for r in rows("a", *range(k, k + 500), v="a longer text here")]
     t.overwrite(data)
@@ -206,7 +198,7 @@ def test_overwritten_rows_are_seen_where_level_0_is_not(tmp_path: Path, engine: 
 
 
 def test_a_part_of_a_cross_partition_table_is_not_overwritten(tmp_path: Path) -> None:
-    t = make(tmp_path, key=("k",), bucket=-1)
+    t = TWO_BUCKETS.create(tmp_path, {"bucket": -1}, primary_key=("k",))
     t.write(rows("a", 1))
     with pytest.raises(Unsupported, match="some partitions"):
         t.overwrite(rows("b", 1))
@@ -218,7 +210,7 @@ def test_a_key_without_partition_columns_is_said_to_be_unique_per_partition(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        make(tmp_path, key=("k",))
+        TWO_BUCKETS.create(tmp_path, primary_key=("k",))
     assert "unique in each partition only" in caplog.text
     with pytest.raises(InvalidOption, match=r"sequence\.field"):
-        make(tmp_path / "b", key=("k",), **{"sequence.field": "v"})
+        TWO_BUCKETS.create(tmp_path / "b", {"sequence.field": "v"}, primary_key=("k",))

@@ -21,6 +21,7 @@ from tablestore.insight.doctor.bucket_advice import BucketAdvice
 from tablestore.insight.inspect.inspect import Inspect
 from tablestore.table.table import Table
 from tests.read import golden
+from tests.tables import KEEP_ALL, TableSpec
 
 SMALL = {
     "small_files": 3,
@@ -36,11 +37,7 @@ SMALL = {
 SCHEMA = {"id": ts.INT, "v": ts.STRING, "n": ts.BIGINT}
 
 
-def make(path: Path, options: dict[str, Any] | None = None, **given: Any) -> Table:
-    arguments = {"schema": SCHEMA, "primary_key": ["id"], **given}
-    return ts.connect(str(path)).create_table(
-        "d.t", options={"bucket": 1, "snapshot.num-retained.min": 500, **(options or {})}, **arguments
-    )
+TABLE = TableSpec(SCHEMA, primary_key=("id",), options=KEEP_ALL)
 
 
 def put(table: Table, ids: range, v: str = "x", **options: Any) -> None:
@@ -104,7 +101,7 @@ def looked(table: Table, found: Finding) -> BucketAdvice:
 
 
 def test_a_healthy_table_gives_no_findings_and_tells_what_was_looked_at(tmp_path: Path) -> None:
-    t = make(tmp_path, {"bucket": 2})
+    t = TABLE.create(tmp_path, {"bucket": 2})
     for i in range(4):
         put(t, range(100), v=str(i))
     found = t.inspect.doctor()
@@ -117,13 +114,13 @@ def test_a_healthy_table_gives_no_findings_and_tells_what_was_looked_at(tmp_path
 
 
 def test_a_table_without_a_snapshot_has_nothing_to_look_at(tmp_path: Path) -> None:
-    found = make(tmp_path).inspect.doctor()
+    found = TABLE.create(tmp_path).inspect.doctor()
     assert found.sound
     assert "none yet" in found.text
 
 
 def test_append_tables_are_looked_at_too(tmp_path: Path) -> None:
-    t = make(tmp_path, {"bucket": -1}, primary_key=())
+    t = TABLE.create(tmp_path, {"bucket": -1}, primary_key=())
     put(t, range(10))
     found = t.inspect.doctor()
     assert found.sound
@@ -147,7 +144,7 @@ def test_a_table_of_python_has_no_statistics_and_is_told_so() -> None:
 
 
 def test_data_files_are_not_opened(tmp_path: Path) -> None:
-    t = make(tmp_path, {"write-only": True})
+    t = TABLE.create(tmp_path, {"write-only": True})
     for i in range(7):
         put(t, range(50), v=str(i))
     for file in (Path(t.location) / "bucket-0").iterdir():
@@ -156,7 +153,7 @@ def test_data_files_are_not_opened(tmp_path: Path) -> None:
 
 
 def test_damage_is_a_finding_and_the_other_rules_go_on(tmp_path: Path) -> None:
-    t = make(tmp_path, {"write-only": True})
+    t = TABLE.create(tmp_path, {"write-only": True})
     for i in range(7):
         put(t, range(50), v=str(i))
     t.consumers.reset("c", 1)
@@ -167,7 +164,7 @@ def test_damage_is_a_finding_and_the_other_rules_go_on(tmp_path: Path) -> None:
 
 
 def test_an_older_snapshot_can_be_asked_about(tmp_path: Path) -> None:
-    t = make(tmp_path, {"write-only": True})
+    t = TABLE.create(tmp_path, {"write-only": True})
     for i in range(7):
         put(t, range(50), v=str(i))
     t.compact(full=True)
@@ -177,7 +174,7 @@ def test_an_older_snapshot_can_be_asked_about(tmp_path: Path) -> None:
 
 
 def test_no_more_commits_are_looked_at_than_their_entries_allow(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = TABLE.create(tmp_path)
     for i in range(4):
         put(t, range(5), v=str(i))
     told = {x.rule: x.text for x in doctor(t, {"entries": 2}).tried}
@@ -187,7 +184,7 @@ def test_no_more_commits_are_looked_at_than_their_entries_allow(tmp_path: Path) 
 
 
 def test_limits_are_given_by_name(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = TABLE.create(tmp_path)
     assert t.inspect.doctor(skew=2).sound
     with pytest.raises(ts.NotFound, match="did you mean skew"):
         t.inspect.doctor(skewed=2)
@@ -196,7 +193,7 @@ def test_limits_are_given_by_name(tmp_path: Path) -> None:
 
 
 def test_names_in_html_are_text(tmp_path: Path) -> None:
-    t = make(tmp_path, {"bucket": 1}, schema={**SCHEMA, "p": ts.STRING}, partition_by=["p"])
+    t = TABLE.create(tmp_path, {"bucket": 1}, columns={**SCHEMA, "p": ts.STRING}, partition_by=["p"])
     evil = "<script>alert(1)</script>"
     rows = {"id": pa.array([1], pa.int32()), "v": ["x"], "n": [1], "p": [evil]}
     for i in range(3):
@@ -212,7 +209,7 @@ def test_names_in_html_are_text(tmp_path: Path) -> None:
 
 
 def test_runs_that_a_write_only_table_gathered(tmp_path: Path) -> None:
-    t = make(tmp_path, {"write-only": True})
+    t = TABLE.create(tmp_path, {"write-only": True})
     for i in range(7):
         put(t, range(50), v=str(i))
     found = mended(t, "sorted runs")
@@ -224,7 +221,7 @@ def test_runs_that_a_write_only_table_gathered(tmp_path: Path) -> None:
 
 
 def test_runs_at_the_stop_trigger_are_a_risk_and_only_the_ill_bucket_is_compacted(tmp_path: Path) -> None:
-    t = make(tmp_path, {"bucket": 2, "bucket-function.type": "mod", "bucket-key": "id"})
+    t = TABLE.create(tmp_path, {"bucket": 2, "bucket-function.type": "mod", "bucket-key": "id"})
     for i in range(9):
         put(t.with_options({"write-only": True}), range(0, 40, 2), v=str(i))
     put(t, range(1, 9, 2))
@@ -235,7 +232,7 @@ def test_runs_at_the_stop_trigger_are_a_risk_and_only_the_ill_bucket_is_compacte
 
 
 def test_runs_below_a_high_trigger_are_told_with_the_reason_of_the_engine(tmp_path: Path) -> None:
-    t = make(tmp_path, {"num-sorted-run.compaction-trigger": 30})
+    t = TABLE.create(tmp_path, {"num-sorted-run.compaction-trigger": 30})
     for i in range(10):
         put(t, range(20), v=str(i))
     found = mended(t, "sorted runs")
@@ -244,7 +241,7 @@ def test_runs_below_a_high_trigger_are_told_with_the_reason_of_the_engine(tmp_pa
 
 
 def test_files_of_level_0_where_levels_have_targets(tmp_path: Path) -> None:
-    t = make(tmp_path, {"tablestore.compaction.strategy": "leveled", "write-only": True})
+    t = TABLE.create(tmp_path, {"tablestore.compaction.strategy": "leveled", "write-only": True})
     for i in range(5):
         put(t, range(50), v=str(i))
     found = mended(t, "sorted runs")
@@ -252,14 +249,14 @@ def test_files_of_level_0_where_levels_have_targets(tmp_path: Path) -> None:
 
 
 def test_a_stop_trigger_below_the_trigger(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = TABLE.create(tmp_path)
     put(t, range(3))
     t.alter(ts.set_options({"num-sorted-run.stop-trigger": 2}))
     assert mended(t, "stop trigger").evidence == {"trigger": 5, "stop_trigger": 2}
 
 
 def test_small_files_of_an_append_table(tmp_path: Path) -> None:
-    t = make(tmp_path, {"bucket": -1}, primary_key=())
+    t = TABLE.create(tmp_path, {"bucket": -1}, primary_key=())
     for i in range(4):
         put(t, range(i * 10, i * 10 + 10))
     found = mended(t, "small files")
@@ -267,7 +264,7 @@ def test_small_files_of_an_append_table(tmp_path: Path) -> None:
 
 
 def test_small_files_of_a_run_that_no_compaction_takes(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = TABLE.create(tmp_path)
     tiny = t.with_options({"target-file-size": "1 kb", "compaction.small-file-ratio": 0.01})
     for i in range(5):
         put(tiny.with_options({"write-only": True}), range(i * 4000, i * 4000 + 4000))
@@ -277,7 +274,7 @@ def test_small_files_of_a_run_that_no_compaction_takes(tmp_path: Path) -> None:
 
 
 def test_a_few_newer_rows_over_a_large_file(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = TABLE.create(tmp_path)
     put(t, range(20_000))
     t.compact(full=True)
     put(t, range(0, 20_000, 5_000))
@@ -287,7 +284,7 @@ def test_a_few_newer_rows_over_a_large_file(tmp_path: Path) -> None:
 
 
 def test_a_bucket_beyond_the_guidance_is_rescaled(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = TABLE.create(tmp_path)
     noisy(t, 4_000)
     limit = t.inspect.files()["file_size_in_bytes"][0].as_py() - 1
     limits = {"bucket_bytes": limit}
@@ -297,14 +294,14 @@ def test_a_bucket_beyond_the_guidance_is_rescaled(tmp_path: Path) -> None:
 
 
 def test_many_buckets_of_next_to_nothing_are_noted(tmp_path: Path) -> None:
-    t = make(tmp_path, {"bucket": 8})
+    t = TABLE.create(tmp_path, {"bucket": 8})
     put(t, range(400))
     found = mended(t, "bucket size", {})
     assert (found.severity, found.evidence["proposed"]) == ("note", 1)
 
 
 def test_rows_that_crowd_in_one_bucket(tmp_path: Path) -> None:
-    t = make(tmp_path, {"bucket": 4, "bucket-function.type": "mod", "bucket-key": "id"})
+    t = TABLE.create(tmp_path, {"bucket": 4, "bucket-function.type": "mod", "bucket-key": "id"})
     put(t, range(0, 400, 4))
     found = the(doctor(t), "bucket skew")
     assert found.evidence["times_mean"] == 4.0
@@ -312,8 +309,8 @@ def test_rows_that_crowd_in_one_bucket(tmp_path: Path) -> None:
 
 
 def test_a_partition_that_outgrew_the_others(tmp_path: Path) -> None:
-    t = make(
-        tmp_path, {"bucket": 2}, schema={**SCHEMA, "p": ts.INT}, primary_key=["id", "p"], partition_by=["p"]
+    t = TABLE.create(
+        tmp_path, {"bucket": 2}, columns={**SCHEMA, "p": ts.INT}, primary_key=["id", "p"], partition_by=["p"]
     )
     for p, rows in enumerate((4_000, 2, 2, 2)):
         noisy(t, rows, p=pa.array([p] * rows, pa.int32()))
@@ -327,7 +324,7 @@ def test_a_partition_that_outgrew_the_others(tmp_path: Path) -> None:
 
 
 def test_tombstones_above_old_rows(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = TABLE.create(tmp_path)
     put(t, range(100))
     t.compact(full=True)
     t.delete(col("id") < 60)
@@ -336,7 +333,7 @@ def test_tombstones_above_old_rows(tmp_path: Path) -> None:
 
 
 def test_rows_under_deletion_vectors(tmp_path: Path) -> None:
-    t = make(tmp_path, {"deletion-vectors.enabled": True})
+    t = TABLE.create(tmp_path, {"deletion-vectors.enabled": True})
     put(t, range(100))
     put(t, range(50), v="y")
     found = mended(t, "deletion vectors")
@@ -344,7 +341,7 @@ def test_rows_under_deletion_vectors(tmp_path: Path) -> None:
 
 
 def test_rows_that_wait_for_their_buckets(tmp_path: Path) -> None:
-    t = make(tmp_path, {"bucket": -2})
+    t = TABLE.create(tmp_path, {"bucket": -2})
     put(t, range(10))
     found = mended(t, "waiting rows")
     assert (found.severity, found.evidence["rows"]) == ("note", 10)
@@ -352,7 +349,7 @@ def test_rows_that_wait_for_their_buckets(tmp_path: Path) -> None:
 
 
 def test_level_0_that_readers_do_not_see(tmp_path: Path) -> None:
-    t = make(tmp_path, {"deletion-vectors.enabled": True})
+    t = TABLE.create(tmp_path, {"deletion-vectors.enabled": True})
     put(t.with_options({"write-only": True}), range(10))
     found = the(doctor(t), "pending lookups")
     assert (found.severity, found.evidence["rows"]) == ("risk", 10)
@@ -365,7 +362,7 @@ def test_level_0_below_a_fuller_level_takes_several_rounds(tmp_path: Path) -> No
     leveled = "tablestore.compaction.leveled."
     options = {"deletion-vectors.enabled": True, "tablestore.compaction.strategy": "leveled"}
     options |= {f"{leveled}max-bytes-for-level-base": "1 mb", f"{leveled}level0-file-num-trigger": 8}
-    t = make(tmp_path, options)
+    t = TABLE.create(tmp_path, options)
     put(t, range(100))
     t = t.alter(ts.set_options({f"{leveled}max-bytes-for-level-base": "500"}))
     put(t.with_options({"write-only": True}), range(100, 110))
@@ -378,14 +375,14 @@ def test_level_0_below_a_fuller_level_takes_several_rounds(tmp_path: Path) -> No
 
 
 def test_changes_that_are_not_published_yet(tmp_path: Path) -> None:
-    t = make(tmp_path, {"changelog-producer": "lookup"})
+    t = TABLE.create(tmp_path, {"changelog-producer": "lookup"})
     put(t.with_options({"write-only": True}), range(10))
     found = mended(t, "pending lookups")
     assert "changes are not published yet" in found.what
 
 
 def test_rows_past_their_time(tmp_path: Path) -> None:
-    t = make(tmp_path, {"record-level.expire-time": "1 h", "record-level.time-field": "n"})
+    t = TABLE.create(tmp_path, {"record-level.expire-time": "1 h", "record-level.time-field": "n"})
     now = int(time.time())
     rows = {"id": pa.array([1, 2], pa.int32()), "v": ["a", "b"], "n": [now - 7200, now]}
     t.write(pa.table(rows))
@@ -396,13 +393,13 @@ def test_rows_past_their_time(tmp_path: Path) -> None:
 
 
 def test_files_without_statistics(tmp_path: Path) -> None:
-    t = make(tmp_path, {"metadata.stats-mode": "none"})
+    t = TABLE.create(tmp_path, {"metadata.stats-mode": "none"})
     put(t, range(10))
     assert mended(t, "statistics").evidence["stats_mode"] == "none"
 
 
 def test_files_of_a_format_that_is_no_longer_asked_for(tmp_path: Path) -> None:
-    t = make(tmp_path, {"file.format": "orc"})
+    t = TABLE.create(tmp_path, {"file.format": "orc"})
     put(t, range(10))
     t.alter(ts.set_options({"file.format": "parquet"}))
     found = mended(t, "mixed formats")
@@ -418,14 +415,14 @@ def upsert_twice(t: Table) -> None:
 
 
 def test_a_changelog_of_the_input_without_retractions(tmp_path: Path) -> None:
-    t = make(tmp_path, {"changelog-producer": "input"})
+    t = TABLE.create(tmp_path, {"changelog-producer": "input"})
     upsert_twice(t)
     found = mended(t, "no retractions")
     assert (found.evidence["changes"], found.evidence["retractions"]) == (20, 0)
 
 
 def test_a_compaction_proves_that_keys_were_replaced(tmp_path: Path) -> None:
-    t = make(tmp_path, {"changelog-producer": "input"})
+    t = TABLE.create(tmp_path, {"changelog-producer": "input"})
     put(t, range(1, 10))
     put(t, range(0, 11), v="y")  # no file begins or ends with a key of another
     assert "no retractions" not in doctor(t).kinds
@@ -434,7 +431,7 @@ def test_a_compaction_proves_that_keys_were_replaced(tmp_path: Path) -> None:
 
 
 def test_rows_that_commits_out_of_sight_replaced_are_not_held_against_newer_ones(tmp_path: Path) -> None:
-    t = make(tmp_path, {"changelog-producer": "input", "write-only": True})
+    t = TABLE.create(tmp_path, {"changelog-producer": "input", "write-only": True})
     put(t, range(10))
     t.update({"v": "y"}, where=col("id") < 10)  # with its −U rows
     for i in range(4):
@@ -447,7 +444,7 @@ def test_rows_that_commits_out_of_sight_replaced_are_not_held_against_newer_ones
 
 
 def test_a_changelog_with_its_retractions_is_sound(tmp_path: Path) -> None:
-    t = make(tmp_path, {"changelog-producer": "input"})
+    t = TABLE.create(tmp_path, {"changelog-producer": "input"})
     put(t, range(10))
     t.update({"v": "y"}, where=col("id") < 10)
     t.compact(full=True)
@@ -456,7 +453,7 @@ def test_a_changelog_with_its_retractions_is_sound(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("producer", ["none", "input"])
 def test_a_stream_of_an_engine_that_computes_rows(tmp_path: Path, producer: str) -> None:
-    t = make(tmp_path, {"merge-engine": "partial-update", "changelog-producer": producer})
+    t = TABLE.create(tmp_path, {"merge-engine": "partial-update", "changelog-producer": producer})
     put(t, range(3))
     t.consumers.reset("follower", 1)
     found = mended(t, "unmerged changes")
@@ -464,13 +461,13 @@ def test_a_stream_of_an_engine_that_computes_rows(tmp_path: Path, producer: str)
 
 
 def test_options_that_drop_deletes(tmp_path: Path) -> None:
-    t = make(tmp_path, {"ignore-delete": True})
+    t = TABLE.create(tmp_path, {"ignore-delete": True})
     put(t, range(3))
     assert mended(t, "dropped deletes").severity == "note"
 
 
 def test_streams_that_write_in_turns(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = TABLE.create(tmp_path)
     for i in range(3):
         put(t, range(3), user="a", identifier=i)
         put(t, range(3), user="b", identifier=i)
@@ -480,14 +477,14 @@ def test_streams_that_write_in_turns(tmp_path: Path) -> None:
 
 
 def test_batches_of_many_names_are_no_streams(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = TABLE.create(tmp_path)
     for _ in range(6):
         put(t, range(3))
     assert "interleaved writers" not in doctor(t).kinds
 
 
 def test_a_key_that_lacks_the_partition_columns(tmp_path: Path) -> None:
-    t = make(tmp_path, {"bucket": 1}, schema={**SCHEMA, "day": ts.DATE}, partition_by=["day"])
+    t = TABLE.create(tmp_path, {"bucket": 1}, columns={**SCHEMA, "day": ts.DATE}, partition_by=["day"])
     day = pa.array([date(2026, 1, 1)] * 2)
     t.write(pa.table({"id": pa.array([1, 2], pa.int32()), "v": ["x"] * 2, "n": [1, 1], "day": day}))
     found = the(doctor(t), "narrow key")
@@ -500,7 +497,7 @@ def test_a_key_that_lacks_the_partition_columns(tmp_path: Path) -> None:
 
 def stale(path: Path, options: dict[str, Any] | None = None) -> Table:
     """Six snapshots that the options would let go, and bytes that only they need."""
-    t = make(path, {"write-only": True, "snapshot.num-retained.min": 1, **(options or {})})
+    t = TABLE.create(path, {"write-only": True, "snapshot.num-retained.min": 1, **(options or {})})
     for i in range(6):
         put(t, range(200), v=str(i))
     t.compact(full=True)
@@ -518,7 +515,9 @@ def test_snapshots_that_nobody_expires(tmp_path: Path) -> None:
 
 
 def test_positions_of_streams_that_only_an_old_snapshot_knows(tmp_path: Path) -> None:
-    t = make(tmp_path, {"snapshot.num-retained.min": 1, "snapshot.time-retained": "1 ms", "write-only": True})
+    t = TABLE.create(
+        tmp_path, {"snapshot.num-retained.min": 1, "snapshot.time-retained": "1 ms", "write-only": True}
+    )
     put(t, range(10), user="stream", identifier=7)
     for i in range(4):
         put(t, range(10), v=str(i))
@@ -554,7 +553,7 @@ def test_a_consumer_that_holds_changelogs_only_is_fine(tmp_path: Path) -> None:
 
 
 def test_a_tag_that_keeps_what_nothing_else_needs(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = TABLE.create(tmp_path)
     put(t, range(500))
     t.tags.create("first", 1)
     t.overwrite(pa.table({"id": pa.array([1], pa.int32()), "v": ["x"], "n": [1]}))
@@ -565,7 +564,7 @@ def test_a_tag_that_keeps_what_nothing_else_needs(tmp_path: Path) -> None:
 
 
 def test_many_small_manifests(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = TABLE.create(tmp_path)
     for i in range(5):
         put(t, range(5), v=str(i))
     found = mended(t, "manifests")
@@ -575,7 +574,7 @@ def test_many_small_manifests(tmp_path: Path) -> None:
 
 
 def test_files_that_nothing_names_are_found_by_a_listing(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = TABLE.create(tmp_path)
     put(t, range(5))
     left = next((Path(t.location) / "bucket-0").iterdir()).with_name("data-gone-0.parquet")
     left.write_bytes(b"x" * 10)

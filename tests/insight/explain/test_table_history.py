@@ -15,16 +15,15 @@ from tablestore.insight.explain.table_history import events
 from tablestore.table.table import Table
 from tests.faults import SimEnv
 from tests.lsm.trees import data_file
+from tests.tables import TableSpec
 
-
-def make(path: Path, **options: object) -> Table:
-    return ts.connect(str(path), env=SimEnv()).create_table(
-        "d.t",
-        schema={"k": ts.INT, "p": ts.INT, "v": ts.STRING},
-        primary_key=["k", "p"],
-        partition_by=["p"],
-        options={"bucket": 2, "num-sorted-run.compaction-trigger": 3} | options,
-    )
+SMALL_TRIGGER = TableSpec(
+    {"k": ts.INT, "p": ts.INT, "v": ts.STRING},
+    primary_key=("k", "p"),
+    partition_by=("p",),
+    options={"bucket": 2, "num-sorted-run.compaction-trigger": 3},
+    new_env=SimEnv,
+)
 
 
 def live(seed: int, table: Table, steps: int = 12) -> None:
@@ -66,7 +65,7 @@ def files_of(table: Table) -> set[tuple[str, int, int, str]]:
 
 def test_events_add_up_to_the_live_files(tmp_path: Path, seeds: tuple[int, ...]) -> None:
     for seed in seeds:
-        table = make(tmp_path / str(seed))
+        table = SMALL_TRIGGER.create(tmp_path / str(seed))
         live(seed, table)
         assert added_up(table) == files_of(table)
         ids = table.store.snapshots.ids()
@@ -77,7 +76,7 @@ def test_events_add_up_to_the_live_files(tmp_path: Path, seeds: tuple[int, ...])
 
 
 def test_a_history_that_has_expired_says_what_is_there(tmp_path: Path) -> None:
-    table = make(tmp_path)
+    table = SMALL_TRIGGER.create(tmp_path)
     assert list(events(table.store)) == []
     live(1, table, steps=4)
     table.expire_snapshots(keep=1)
@@ -86,7 +85,7 @@ def test_a_history_that_has_expired_says_what_is_there(tmp_path: Path) -> None:
 
 
 def test_a_moved_file_is_neither_read_nor_written(tmp_path: Path) -> None:
-    table = make(tmp_path, **{"target-file-size": "1 b", "write-only": True, "bucket": 1})
+    table = SMALL_TRIGGER.create(tmp_path, {"target-file-size": "1 b", "write-only": True, "bucket": 1})
     keys = pa.array(range(10), pa.int32())
     table.write(pa.table({"k": keys, "p": pa.array([0] * 10, pa.int32()), "v": pa.array(["a"] * 10)}))
     table.compact(full=True)

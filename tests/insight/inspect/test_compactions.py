@@ -19,20 +19,19 @@ from tablestore.meta import compaction_history
 from tablestore.meta.store import Store
 from tablestore.write.retention.expire import ExpirePolicy, expire
 from tests.faults import FaultyIO, Killed, SimEnv
+from tests.tables import TableSpec
 
 AMPLIFIED = {"compaction.max-size-amplification-percent": 100}
 KEPT = {"snapshot.num-retained.min": 2, "snapshot.num-retained.max": 2}
 
 
-def make(path: Path, *, keyed: bool = True, **options: Any) -> ts.Table:
-    lake = ts.connect(str(path), env=SimEnv())
-    return lake.create_table(
-        "d.t",
-        schema={"p": ts.INT, "k": ts.INT, "v": ts.INT},
-        primary_key=["p", "k"] if keyed else [],
-        partition_by=["p"],
-        options=({"bucket": 1} if keyed else {}) | {"num-sorted-run.compaction-trigger": 3} | options,
-    )
+TABLE = TableSpec(
+    {"p": ts.INT, "k": ts.INT, "v": ts.INT},
+    primary_key=("p", "k"),
+    partition_by=("p",),
+    options={"num-sorted-run.compaction-trigger": 3},
+    new_env=SimEnv,
+)
 
 
 def rows_of(keys: Iterable[int], partition: int = 0) -> pa.Table:
@@ -49,7 +48,7 @@ def told(table: ts.Table, *columns: str) -> list[tuple[Any, ...]]:
 
 
 def test_each_pick_of_each_bucket_is_a_row_with_its_reason(tmp_path):
-    table = make(tmp_path, **AMPLIFIED)
+    table = TABLE.create(tmp_path, AMPLIFIED)
     for _ in range(3):
         put(table, partitions=2)
     found = table.inspect.compactions()
@@ -70,7 +69,7 @@ def test_each_pick_of_each_bucket_is_a_row_with_its_reason(tmp_path):
 
 
 def test_what_is_told_is_what_the_pick_said(tmp_path):
-    table = make(tmp_path, **{"num-sorted-run.compaction-trigger": 2, "write-only": True})
+    table = TABLE.create(tmp_path, {"num-sorted-run.compaction-trigger": 2, "write-only": True})
     for i in range(4):
         put(table, first=i)
     done = table.with_options({"write-only": False}).compact()
@@ -78,7 +77,7 @@ def test_what_is_told_is_what_the_pick_said(tmp_path):
 
 
 def test_full_compactions_are_marked_as_asked_for(tmp_path):
-    table = make(tmp_path)
+    table = TABLE.create(tmp_path)
     put(table)
     put(table)
     table.compact(full=True)
@@ -87,7 +86,7 @@ def test_full_compactions_are_marked_as_asked_for(tmp_path):
 
 def test_a_write_stall_is_marked(tmp_path):
     stop = {"num-sorted-run.compaction-trigger": 2, "num-sorted-run.stop-trigger": 2}
-    table = make(tmp_path, **stop, **{"write-buffer-size": "1 kb"})
+    table = TABLE.create(tmp_path, stop | {"write-buffer-size": "1 kb"})
     with table.writer() as w:
         for i in range(9):
             w.write(rows_of(range(i * 20, i * 20 + 60)))
@@ -97,7 +96,7 @@ def test_a_write_stall_is_marked(tmp_path):
 
 def test_leveled_compactions_keep_their_scores(tmp_path):
     options = {"tablestore.compaction.strategy": "leveled"}
-    table = make(tmp_path, **options | {"tablestore.compaction.leveled.level0-file-num-trigger": 2})
+    table = TABLE.create(tmp_path, options | {"tablestore.compaction.leveled.level0-file-num-trigger": 2})
     put(table)
     put(table)
     ((strategy, rule, reason, explanation),) = told(table, "strategy", "rule", "reason", "explanation")
@@ -106,7 +105,7 @@ def test_leveled_compactions_keep_their_scores(tmp_path):
 
 
 def test_append_tables_keep_theirs(tmp_path):
-    table = make(tmp_path, keyed=False, **{"compaction.min.file-num": 2})
+    table = TABLE.create(tmp_path, {"compaction.min.file-num": 2}, primary_key=())
     put(table)
     put(table)
     table.compact()
@@ -120,7 +119,7 @@ def test_append_tables_keep_theirs(tmp_path):
 def test_tasks_of_engines_bring_their_records_along(tmp_path):
     for name, keyed in (("keyed", True), ("append", False)):
         options = {"write-only": True, "compaction.min.file-num": 2}
-        table = make(tmp_path / name, keyed=keyed, **options, **AMPLIFIED)
+        table = TABLE.create(tmp_path / name, options | AMPLIFIED, primary_key=("p", "k") if keyed else ())
         for _ in range(3):
             put(table)
         tasks = table.buckets_to_compact()
@@ -130,7 +129,7 @@ def test_tasks_of_engines_bring_their_records_along(tmp_path):
 
 
 def test_postponed_rows_keep_why_they_moved(tmp_path):
-    table = make(tmp_path, bucket=-2)
+    table = TABLE.create(tmp_path, {"bucket": -2})
     put(table)
     table.compact()
     rows = told(table, "strategy", "rule", "bucket", "bytes_written", "rows_out")
@@ -140,7 +139,7 @@ def test_postponed_rows_keep_why_they_moved(tmp_path):
 
 
 def test_expired_snapshots_leave_what_they_did(tmp_path):
-    table = make(tmp_path, **KEPT)
+    table = TABLE.create(tmp_path, KEPT)
     for i in range(3):
         put(table, first=i)
     before = table.inspect.compactions()
@@ -158,7 +157,7 @@ def test_expired_snapshots_leave_what_they_did(tmp_path):
 
 def test_many_small_history_files_become_one(tmp_path, monkeypatch):
     monkeypatch.setattr(compaction_history, "_JOIN_EVERY", 8)
-    table = make(tmp_path, **KEPT)
+    table = TABLE.create(tmp_path, KEPT)
     for i in range(16):
         put(table, first=i, rows=2)
     names = [s.name for s in table.store.io.list(table.store.paths.history_dir)]
@@ -168,7 +167,7 @@ def test_many_small_history_files_become_one(tmp_path, monkeypatch):
 
 
 def test_a_table_may_decline_its_history(tmp_path):
-    table = make(tmp_path, **KEPT, **{"tablestore.history.enabled": False})
+    table = TABLE.create(tmp_path, KEPT | {"tablestore.history.enabled": False})
     for i in range(8):
         put(table, first=i)
     assert not table.store.io.exists(table.store.paths.history_dir)
@@ -177,7 +176,7 @@ def test_a_table_may_decline_its_history(tmp_path):
 
 @pytest.mark.parametrize("mode", FaultyIO.MODES)
 def test_a_kill_anywhere_in_expiry_shows_no_compaction_twice_or_not_at_all(tmp_path, mode):
-    table = make(tmp_path, **{"snapshot.num-retained.min": 100})
+    table = TABLE.create(tmp_path, {"snapshot.num-retained.min": 100})
     for i in range(5):
         put(table, first=i)
     whole = table.inspect.compactions()
@@ -201,7 +200,7 @@ def shorten(store: Store, *, keep: int) -> None:
 
 
 def test_a_branch_shows_its_own(tmp_path):
-    table = make(tmp_path)
+    table = TABLE.create(tmp_path)
     for i in range(3):
         put(table, first=i)
     table.tags.create("here")
@@ -216,7 +215,7 @@ def test_a_branch_shows_its_own(tmp_path):
 
 
 def test_a_rollback_takes_its_compactions_back(tmp_path):
-    table = make(tmp_path)
+    table = TABLE.create(tmp_path)
     for i in range(3):
         put(table, first=i)
     assert told(table, "snapshot_id") == [(4,)]
@@ -225,7 +224,7 @@ def test_a_rollback_takes_its_compactions_back(tmp_path):
 
 
 def test_the_property_is_the_engines(tmp_path):
-    table = make(tmp_path)
+    table = TABLE.create(tmp_path)
     with pytest.raises(InvalidRequest, match="is set by the engine"):
         put_with(table, {compaction_record.PROPERTY: "[]"})
 
@@ -237,7 +236,7 @@ def put_with(table: ts.Table, properties: dict[str, str]) -> None:
 
 def test_a_damaged_history_is_told_and_hinders_nothing_else(tmp_path, monkeypatch):
     monkeypatch.setattr(compaction_history, "_JOIN_EVERY", 8)
-    table = make(tmp_path, **KEPT)
+    table = TABLE.create(tmp_path, KEPT)
     for i in range(8):
         put(table, first=i)
     store = table.store
@@ -251,7 +250,7 @@ def test_a_damaged_history_is_told_and_hinders_nothing_else(tmp_path, monkeypatc
 
 
 def test_a_table_that_goes_back_to_a_tag_forgets_what_came_after(tmp_path):
-    table = make(tmp_path)
+    table = TABLE.create(tmp_path)
     for i in range(3):
         put(table, first=i)
     table.tags.create("early")
@@ -332,7 +331,7 @@ def test_what_is_known_of_others_outlives_their_snapshots(tmp_path):
 
 
 def test_snapshots_that_left_no_trace_are_named(tmp_path):
-    table = make(tmp_path, **AMPLIFIED, **{"snapshot.num-retained.min": 100})
+    table = TABLE.create(tmp_path, AMPLIFIED | {"snapshot.num-retained.min": 100})
     for _ in range(4):
         put(table)
     assert b"missing" not in (table.inspect.compactions().schema.metadata or {})
@@ -355,12 +354,12 @@ def test_sums_that_had_no_room_are_found_again(tmp_path, monkeypatch, strategy):
         patch.setattr(
             compaction_record, "to_property", lambda found, max_bytes=1: whole(found, max_bytes=max_bytes)
         )
-        table = make(tmp_path / "short", **options)
+        table = TABLE.create(tmp_path / "short", options)
         for _ in range(7):
             put(table, partitions=2)
         (last,) = (s for s in table.refresh().store.snapshots.all() if s.commit_kind == "COMPACT")
         assert not any(r.trials for r in compaction_history.of(table.store, last))
-    plain = make(tmp_path / "plain", **options)
+    plain = TABLE.create(tmp_path / "plain", options)
     for _ in range(7):
         put(plain, partitions=2)
     columns = ["snapshot_id", "partition", "rule", "explanation"]

@@ -15,19 +15,17 @@ from tablestore.format import binary_row
 from tablestore.format.types.arrow_types import BIGINT, DOUBLE, INT, STRING
 from tablestore.insight.explain.key_axis import key_axis
 from tablestore.insight.inspect.inspect import Inspect
-from tablestore.table.table import Table
 from tests.faults import SimEnv
 from tests.read import golden
+from tests.tables import WRITE_ONLY, TableSpec
 
-
-def make(path: Path, **options: Any) -> Table:
-    return ts.connect(str(path), env=SimEnv()).create_table(
-        "d.t",
-        schema={"k": ts.INT, "p": ts.DATE, "v": ts.STRING},
-        primary_key=["k", "p"],
-        partition_by=["p"],
-        options={"bucket": 2, "write-only": True} | options,
-    )
+BY_DAY = TableSpec(
+    {"k": ts.INT, "p": ts.DATE, "v": ts.STRING},
+    primary_key=("k", "p"),
+    partition_by=("p",),
+    options=WRITE_ONLY | {"bucket": 2},
+    new_env=SimEnv,
+)
 
 
 def rows(keys: Any, day: int, v: str | None) -> pa.Table:
@@ -37,7 +35,7 @@ def rows(keys: Any, day: int, v: str | None) -> pa.Table:
 
 
 def test_commits_add_up_what_each_snapshot_changed(tmp_path: Path) -> None:
-    table = make(tmp_path)
+    table = BY_DAY.create(tmp_path)
     table.write(rows(range(10), 0, "a"), user="u", identifier=1)
     table.write(rows(range(5), 0, "b"), user="u", identifier=2)
     table.compact(full=True)
@@ -75,7 +73,7 @@ def test_commits_add_up_what_each_snapshot_changed(tmp_path: Path) -> None:
 
 
 def test_levels_number_the_runs_from_the_newest(tmp_path: Path) -> None:
-    table = make(tmp_path, bucket=1)
+    table = BY_DAY.create(tmp_path, {"bucket": 1})
     for _ in range(2):
         table.write(rows(range(100), 0, "a"))
     table.compact(full=True)
@@ -101,7 +99,7 @@ def test_levels_number_the_runs_from_the_newest(tmp_path: Path) -> None:
 
 
 def test_text_forms_are_those_of_paimon(tmp_path: Path) -> None:
-    table = make(tmp_path, bucket=1)
+    table = BY_DAY.create(tmp_path, {"bucket": 1})
     table.write(rows([7, 9], 19_724, "x"))
     table.write(rows([8], 19_724, None))
     first = table.inspect.files().to_pylist()[0]
@@ -132,7 +130,7 @@ def test_text_forms_are_those_of_paimon(tmp_path: Path) -> None:
 
 
 def test_partitions_come_in_the_order_of_their_values(tmp_path: Path) -> None:
-    table = make(tmp_path, bucket=1)
+    table = BY_DAY.create(tmp_path, {"bucket": 1})
     for day in (100, 9, -3, 20):
         table.write(rows([1], day, "x"))
     wanted = ["p=1969-12-29", "p=1970-01-10", "p=1970-01-21", "p=1970-04-11"]
@@ -185,7 +183,7 @@ def test_every_metadata_table_can_be_had_of_every_java_table(table: str) -> None
 
 
 def test_a_table_without_snapshots_has_empty_tables(tmp_path: Path) -> None:
-    found = make(tmp_path).inspect
+    found = BY_DAY.create(tmp_path).inspect
     for name in ("snapshots", "manifests", "commits", "files", "levels", "partitions", "buckets"):
         assert getattr(found, name)().num_rows == 0
 
@@ -267,7 +265,7 @@ def test_every_view_takes_what_another_gives(tmp_path: Path) -> None:
 
 
 def test_the_latest_snapshot_is_known_by_its_id_alone(tmp_path: Path) -> None:
-    table = make(tmp_path)
+    table = BY_DAY.create(tmp_path)
     assert table.inspect.latest_snapshot_id() is None
     table.write(rows(range(3), 1, "a"))
     table.write(rows(range(3), 1, "b"))
@@ -276,6 +274,6 @@ def test_the_latest_snapshot_is_known_by_its_id_alone(tmp_path: Path) -> None:
 
 
 def test_the_levels_of_a_fresh_tree_follow_the_options(tmp_path: Path) -> None:
-    table = make(tmp_path, **{"num-sorted-run.compaction-trigger": 4})
+    table = BY_DAY.create(tmp_path, {"num-sorted-run.compaction-trigger": 4})
     assert table.inspect.num_levels() == 5
     assert table.with_options({"num-levels": 3}).inspect.num_levels() == 3

@@ -8,15 +8,9 @@ import pytest
 
 import tablestore as ts
 from tablestore.table.table import Table
+from tests.tables import KEYED, WRITE_ONLY
 
-
-def make(path: Path, **options: object) -> Table:
-    return ts.connect(str(path)).create_table(
-        "d.t",
-        schema={"k": ts.BIGINT, "v": ts.STRING},
-        primary_key=["k"],
-        options={"bucket": 1, "write-only": True} | options,
-    )
+UNCOMPACTED = KEYED.with_options(WRITE_ONLY)
 
 
 def write(table: Table, keys: range) -> None:
@@ -24,7 +18,7 @@ def write(table: Table, keys: range) -> None:
 
 
 def test_references_name_the_snapshot_of_tags_and_branches(tmp_path: Path) -> None:
-    table = make(tmp_path)
+    table = UNCOMPACTED.create(tmp_path)
     for at in range(3):
         write(table, range(at * 10, at * 10 + 10))
     table.tags.create("early", snapshot=1)
@@ -43,7 +37,7 @@ def test_references_name_the_snapshot_of_tags_and_branches(tmp_path: Path) -> No
 
 
 def test_a_tagged_snapshot_can_be_inspected_after_it_expired(tmp_path: Path) -> None:
-    table = make(tmp_path)
+    table = UNCOMPACTED.create(tmp_path)
     for at in range(3):
         write(table, range(at * 10, at * 10 + 10))
     table.tags.create("early", snapshot=1)
@@ -54,7 +48,7 @@ def test_a_tagged_snapshot_can_be_inspected_after_it_expired(tmp_path: Path) -> 
 
 
 def test_levels_tell_how_many_rows_a_deletion_vector_takes_away(tmp_path: Path) -> None:
-    table = make(tmp_path, **{"deletion-vectors.enabled": True, "write-only": False})
+    table = UNCOMPACTED.create(tmp_path, {"deletion-vectors.enabled": True, "write-only": False})
     write(table, range(100))
     table.compact(full=True)
     write(table, range(7))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,16 +11,14 @@ import tablestore as ts
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.insight.inspect.system import NAMES
 from tests.faults import SimEnv
+from tests.tables import TableSpec
 
-
-def make(path: Path, **options: Any) -> ts.Table:
-    return ts.connect(str(path), env=SimEnv()).create_table(
-        "d.t",
-        schema={"k": ts.INT, "p": ts.STRING, "v": ts.STRING},
-        primary_key=["k", "p"],
-        partition_by=["p"],
-        options={"bucket": 1} | options,
-    )
+SIMULATED = TableSpec(
+    {"k": ts.INT, "p": ts.STRING, "v": ts.STRING},
+    primary_key=("k", "p"),
+    partition_by=("p",),
+    new_env=SimEnv,
+)
 
 
 def rows(first: int, n: int, v: str = "x") -> pa.Table:
@@ -30,7 +27,7 @@ def rows(first: int, n: int, v: str = "x") -> pa.Table:
 
 
 def test_columns_and_conditions_are_asked_for_as_of_tables(tmp_path: Path) -> None:
-    t = make(tmp_path, **{"write-only": True})
+    t = SIMULATED.create(tmp_path, {"write-only": True})
     for i in range(3):
         t.write(rows(i * 4, 4))
     lake = ts.connect(str(tmp_path))
@@ -50,7 +47,7 @@ def test_columns_and_conditions_are_asked_for_as_of_tables(tmp_path: Path) -> No
 
 
 def test_every_one_of_them_opens(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = SIMULATED.create(tmp_path)
     t.write(rows(0, 4))
     for name in set(NAMES) - {"row_tracking"}:
         table = t.system(name)
@@ -60,7 +57,7 @@ def test_every_one_of_them_opens(tmp_path: Path) -> None:
 
 
 def test_what_is_misspelt_or_written_to_is_refused(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = SIMULATED.create(tmp_path)
     with pytest.raises(NotFound, match="did you mean snapshots"):
         t.system("snapshot")
     with pytest.raises(NotFound, match="did you mean level"):
@@ -72,7 +69,7 @@ def test_what_is_misspelt_or_written_to_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_branch_and_a_system_table_in_one_name(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = SIMULATED.create(tmp_path)
     t.write(rows(0, 2))
     t.tags.create("one")
     t.branches.create("b", "one")
@@ -88,7 +85,7 @@ def test_a_branch_and_a_system_table_in_one_name(tmp_path: Path) -> None:
 
 
 def test_the_audit_log_is_pruned_by_the_table_s_own_columns(tmp_path: Path) -> None:
-    t = make(tmp_path, **{"write-only": True})
+    t = SIMULATED.create(tmp_path, {"write-only": True})
     t.write(rows(0, 4))
     t.delete(ts.col("k") == 1)
     audit = t.system("audit_log")
@@ -100,7 +97,7 @@ def test_the_audit_log_is_pruned_by_the_table_s_own_columns(tmp_path: Path) -> N
 
 
 def test_updates_of_the_binlog_hold_both_values(tmp_path: Path) -> None:
-    t = make(tmp_path, **{"changelog-producer": "input", "write-only": True})
+    t = SIMULATED.create(tmp_path, {"changelog-producer": "input", "write-only": True})
     t.write(rows(0, 2))
     t.update({"v": "new"}, where=ts.col("k") == 0)
     t.delete(ts.col("k") == 1)
@@ -112,7 +109,7 @@ def test_updates_of_the_binlog_hold_both_values(tmp_path: Path) -> None:
 
 
 def test_read_optimized_shows_the_highest_level_only(tmp_path: Path) -> None:
-    t = make(tmp_path, **{"write-only": True})
+    t = SIMULATED.create(tmp_path, {"write-only": True})
     t.write(rows(0, 4))
     assert t.system("ro").scan().count() == 0
     t.compact(full=True)
@@ -124,7 +121,7 @@ def test_read_optimized_shows_the_highest_level_only(tmp_path: Path) -> None:
 
 
 def test_a_lake_lists_its_tables_options_and_partitions(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = SIMULATED.create(tmp_path)
     t.write(rows(0, 4))
     lake = ts.connect(str(tmp_path))
     lake.create_table("e.log", schema={"v": ts.INT})
@@ -143,7 +140,7 @@ def test_a_lake_lists_its_tables_options_and_partitions(tmp_path: Path) -> None:
 
 
 def test_the_past_has_system_tables_too(tmp_path: Path) -> None:
-    t = make(tmp_path, **{"write-only": True})
+    t = SIMULATED.create(tmp_path, {"write-only": True})
     for i in range(3):
         t.write(rows(i * 4, 4))
     t.tags.create("early", 1)

@@ -22,6 +22,7 @@ from tablestore.insight.simulator.occasions import CompactionMode
 from tablestore.lsm.levels.sorted_run import Levels
 from tablestore.table.table import Table
 from tests.faults import SimEnv
+from tests.tables import TableSpec
 
 TRIGGER = "num-sorted-run.compaction-trigger"
 KEYS = 600
@@ -67,13 +68,12 @@ TABLES: dict[str, dict[str, Any]] = {
 }
 
 
-def make(path: Path, options: dict[str, Any]) -> Table:
-    return ts.connect(str(path), env=SimEnv()).create_table(
-        "d.t",
-        schema={"k": ts.BIGINT, "v": ts.BYTES},
-        primary_key=["k"],
-        options={"bucket": 1, "file.compression": "none", **options},
-    )
+BYTES = TableSpec(
+    {"k": ts.BIGINT, "v": ts.BYTES},
+    primary_key=("k",),
+    options={"file.compression": "none"},
+    new_env=SimEnv,
+)
 
 
 def some_rows(chance: np.random.Generator, *, deletes: bool) -> pa.Table:
@@ -118,7 +118,7 @@ def require_same(history: History, replay: Replay) -> None:
 @pytest.mark.parametrize("name", TABLES)
 def test_the_own_options_give_the_own_files_again(tmp_path: Path, seeds: tuple[int, ...], name: str) -> None:
     for seed in seeds:
-        table = live(make(tmp_path / str(seed), TABLES[name]), seed)
+        table = live(BYTES.create(tmp_path / str(seed), TABLES[name]), seed)
         history = history_of(table)
         assert history.unexplained == []
         replay = history.replay()
@@ -138,7 +138,7 @@ def test_without_records_the_own_files_come_out_too(
 ) -> None:
     """As of tables of which nobody kept why they were compacted."""
     for seed in seeds:
-        table = live(make(tmp_path / str(seed), TABLES[name]), seed)
+        table = live(BYTES.create(tmp_path / str(seed), TABLES[name]), seed)
         history = history_of(table, lambda e: replace(e, records=()))
         assert history.unexplained == []
         require_same(history, history.replay())
@@ -148,7 +148,7 @@ def test_without_records_the_own_files_come_out_too(
 def test_estimates_alone_come_near_where_overlap_can_be_learned(tmp_path: Path, name: str) -> None:
     """Within 2 %, where no real output is used: keys are drawn evenly, so that merges tell how many there
     are."""
-    table = live(make(tmp_path, TABLES[name]), 7)
+    table = live(BYTES.create(tmp_path, TABLES[name]), 7)
     history = history_of(table)
     replay = history.replay(estimates=True)
     assert replay.known == 0
@@ -171,8 +171,8 @@ def test_other_options_give_what_a_table_with_them_has(
 ) -> None:
     """The same rows written to a table with the other options: write amplification within 5 %, as many
     runs."""
-    table = live(make(tmp_path / "before", TABLES[before]), 11, jobs=False)
-    other = live(make(tmp_path / "after", TABLES[before] | after), 11, jobs=False)
+    table = live(BYTES.create(tmp_path / "before", TABLES[before]), 11, jobs=False)
+    other = live(BYTES.create(tmp_path / "after", TABLES[before] | after), 11, jobs=False)
     found = table.what_if(after)
     assert found.reproduced
     assert found.changed.write_amplification == pytest.approx(real_amplification(other), rel=0.05)
@@ -183,7 +183,7 @@ def test_other_options_give_what_a_table_with_them_has(
 
 
 def test_what_if_shows_both_sides(tmp_path: Path) -> None:
-    table = live(make(tmp_path, TABLES["universal"]), 3)
+    table = live(BYTES.create(tmp_path, TABLES["universal"]), 3)
     before = table.store.snapshots.latest_id()
     found = table.what_if({TRIGGER: 8})
     text = repr(found)
@@ -198,7 +198,7 @@ def test_what_if_shows_both_sides(tmp_path: Path) -> None:
 
 
 def test_a_history_that_begins_late_starts_from_what_was_there(tmp_path: Path) -> None:
-    table = live(make(tmp_path, TABLES["universal"]), 5)
+    table = live(BYTES.create(tmp_path, TABLES["universal"]), 5)
     table.expire_snapshots(keep=12)
     history = history_of(table)
     assert history.unexplained == []
@@ -207,7 +207,7 @@ def test_a_history_that_begins_late_starts_from_what_was_there(tmp_path: Path) -
 
 
 def test_overwritten_files_go_under_other_options_too(tmp_path: Path) -> None:
-    table = live(make(tmp_path, TABLES["universal"]), 5)
+    table = live(BYTES.create(tmp_path, TABLES["universal"]), 5)
     table.overwrite(some_rows(np.random.default_rng(0), deletes=False).drop_columns(["_kind"]))
     found = table.what_if({TRIGGER: 9})
     assert found.reproduced
@@ -215,14 +215,14 @@ def test_overwritten_files_go_under_other_options_too(tmp_path: Path) -> None:
 
 
 def test_writers_that_only_write_do_so_under_other_options(tmp_path: Path) -> None:
-    table = live(make(tmp_path, TABLES["write-only"]), 2)
+    table = live(BYTES.create(tmp_path, TABLES["write-only"]), 2)
     modes = {o.mode for o in history_of(table).places["", 0] if o.flushes}
     assert modes == {CompactionMode.NEVER}
 
 
 def test_commits_before_the_first_full_compaction_did_not_compact(tmp_path: Path) -> None:
     """Every fifth commit compacts fully; the four before it settled, and there was nothing to do."""
-    table = make(tmp_path, TABLES["full-compaction"] | {TRIGGER: 6})
+    table = BYTES.create(tmp_path, TABLES["full-compaction"] | {TRIGGER: 6})
     rows = np.random.default_rng(1)
     for _ in range(5):
         table.write(some_rows(rows, deletes=False), row_kind_column="_kind")
@@ -235,7 +235,7 @@ def test_commits_before_the_first_full_compaction_did_not_compact(tmp_path: Path
 
 def test_what_one_commit_wrote_and_moved_on_comes_out_again(tmp_path: Path) -> None:
     """Level 0 was merged into level 1, which was then too large, and its one file went to level 2."""
-    table = live(make(tmp_path, LEVELED), 780928)
+    table = live(BYTES.create(tmp_path, LEVELED), 780928)
     moves = [[r.bytes_written > 0 for r in e.records] for e in events(table.store) if len(e.records) > 1]
     assert moves == [[True, False]]
     history = history_of(table)
@@ -246,7 +246,7 @@ def test_what_one_commit_wrote_and_moved_on_comes_out_again(tmp_path: Path) -> N
 
 def test_commits_that_only_write_at_the_end_stay_uncompacted(tmp_path: Path) -> None:
     """The last of them makes as many runs as start a compaction, and none was made."""
-    table = live(make(tmp_path, TABLES["universal"]), 4)
+    table = live(BYTES.create(tmp_path, TABLES["universal"]), 4)
     table.compact(full=True)
     only = table.with_options({"write-only": True})
     for seed in range(4):
@@ -261,7 +261,7 @@ def test_commits_that_only_write_at_the_end_stay_uncompacted(tmp_path: Path) -> 
 
 def test_what_no_rule_did_is_told(tmp_path: Path) -> None:
     """A table that was compacted under options that nobody stored."""
-    table = make(tmp_path, {TRIGGER: 9})
+    table = BYTES.create(tmp_path, {TRIGGER: 9})
     live(table.with_options({TRIGGER: 2}), 1, jobs=False)
     history = history_of(table)
     assert history.unexplained
@@ -270,7 +270,7 @@ def test_what_no_rule_did_is_told(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_replayed_is_refused(tmp_path: Path) -> None:
-    table = live(make(tmp_path / "k", TABLES["universal"]), 1)
+    table = live(BYTES.create(tmp_path / "k", TABLES["universal"]), 1)
     with pytest.raises(InvalidRequest, match="change nothing"):
         table.what_if({"snapshot.time-retained": "1 h"})
     with pytest.raises(InvalidOption):

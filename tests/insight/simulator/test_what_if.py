@@ -11,14 +11,14 @@ from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.insight.inspect.levels_table import LEVELS
 from tablestore.insight.simulator import Workload, simulate
 from tablestore.insight.simulator.replay_result import Steps
-from tests.insight.simulator.test_history_replay import TABLES, TRIGGER, live, make
+from tests.insight.simulator.test_history_replay import BYTES, TABLES, TRIGGER, live
 
 WORKLOAD = Workload("uniform", rows=500, keys=5_000, deletes=0.1)
 PLACE = ("", 0)
 
 
 def test_after_each_commit_the_replay_has_the_files_the_table_had(tmp_path: Path) -> None:
-    table = live(make(tmp_path, TABLES["universal"]), 3)
+    table = live(BYTES.create(tmp_path, TABLES["universal"]), 3)
     found = table.what_if({TRIGGER: 8})
     for commit, row in enumerate(found.actual.commits(PLACE)):
         mine, real = found.actual.levels_table(PLACE, commit), table.inspect.levels(snapshot=row.snapshot)
@@ -27,7 +27,7 @@ def test_after_each_commit_the_replay_has_the_files_the_table_had(tmp_path: Path
 
 
 def test_amplification_of_a_replay_is_that_of_the_table(tmp_path: Path) -> None:
-    table = live(make(tmp_path, TABLES["universal"]), 4)
+    table = live(BYTES.create(tmp_path, TABLES["universal"]), 4)
     mine = table.what_if({TRIGGER: 8}).actual.amplification(PLACE).to_pylist()
     real = {r["snapshot_id"]: r for r in table.inspect.amplification(per="snapshot").to_pylist()}
     for row in mine:
@@ -88,7 +88,7 @@ def test_the_verdict_says_what_the_differences_say() -> None:
 
 
 def test_another_b_leaves_a_as_it_is(tmp_path: Path) -> None:
-    table = live(make(tmp_path, TABLES["universal"]), 6)
+    table = live(BYTES.create(tmp_path, TABLES["universal"]), 6)
     first = table.what_if({TRIGGER: 8})
     other = first.under({TRIGGER: 3})
     assert other.actual is first.actual
@@ -99,7 +99,7 @@ def test_another_b_leaves_a_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_baseline_stands_in_for_the_own_options(tmp_path: Path) -> None:
-    table = live(make(tmp_path, TABLES["universal"]), 6)
+    table = live(BYTES.create(tmp_path, TABLES["universal"]), 6)
     found = table.what_if({TRIGGER: 8}, baseline={TRIGGER: 3})
     assert found.actual.rows == table.what_if({TRIGGER: 3}).changed.rows
     assert found.reproduced
@@ -108,7 +108,7 @@ def test_a_baseline_stands_in_for_the_own_options(tmp_path: Path) -> None:
 
 
 def test_progress_is_told_and_can_end_the_work(tmp_path: Path) -> None:
-    table = live(make(tmp_path, TABLES["universal"]), 6)
+    table = live(BYTES.create(tmp_path, TABLES["universal"]), 6)
     heard: list[tuple[int, int]] = []
     found = table.what_if({TRIGGER: 8}, progress=lambda done, whole: heard.append((done, whole)))
     commits = found.history.commits

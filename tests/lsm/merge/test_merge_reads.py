@@ -13,7 +13,7 @@ from tablestore.core.errors import CannotMerge, InvalidRequest
 from tablestore.format.types.arrow_types import DataType
 
 
-def make(path: Path, columns: dict[str, DataType], **options: str) -> ts.Table:
+def keyed_table(path: Path, columns: dict[str, DataType], **options: str) -> ts.Table:
     return ts.connect(str(path)).create_table(
         "d.t", schema={"k": ts.INT, **columns}, primary_key=["k"], options={"write-only": "true", **options}
     )
@@ -27,14 +27,14 @@ def write(table: ts.Table, *rows: tuple[int | None, ...]) -> None:
 
 
 def test_a_filter_finds_a_row_that_no_file_holds(tmp_path: Path) -> None:
-    table = make(tmp_path, {"a": ts.INT, "b": ts.INT}, **{"merge-engine": "partial-update"})
+    table = keyed_table(tmp_path, {"a": ts.INT, "b": ts.INT}, **{"merge-engine": "partial-update"})
     write(table, (1, 1, None), (1, None, 2))
     assert table.scan(where=(col("a") == 1) & (col("b") == 2)).to_arrow().num_rows == 1
 
 
 def test_a_filter_on_a_sum_is_asked_of_the_sum(tmp_path: Path) -> None:
     options = {"merge-engine": "aggregation", "fields.a.aggregate-function": "sum"}
-    table = make(tmp_path, {"a": ts.INT, "b": ts.INT}, **options)
+    table = keyed_table(tmp_path, {"a": ts.INT, "b": ts.INT}, **options)
     write(table, (1, 5, 1), (1, 6, 1))
     assert table.scan(where=col("a") == 11).to_arrow().num_rows == 1
     assert table.scan(where=col("a") == 5).to_arrow().num_rows == 0
@@ -50,7 +50,7 @@ def test_one_column_is_read_with_the_columns_that_decide_about_it(tmp_path: Path
         "partial-update.remove-record-on-sequence-group": "s",
         "sequence.field": "t",
     }
-    table = make(tmp_path, {"a": ts.INT, "b": ts.INT, "s": ts.INT, "t": ts.INT}, **options)
+    table = keyed_table(tmp_path, {"a": ts.INT, "b": ts.INT, "s": ts.INT, "t": ts.INT}, **options)
     write(table, (1, 1, 1, 5, 9), (1, 2, 2, 3, 8), (1, 3, None, 7, 1), (2, 1, 1, 1, 1), (3, 0, 0, 1, 1))
     delete = pa.table({"k": [3], "s": [2], "t": [2], "kind": ["-D"]})
     table.write(delete, row_kind_column="kind")
@@ -61,7 +61,7 @@ def test_one_column_is_read_with_the_columns_that_decide_about_it(tmp_path: Path
 
 def test_a_wider_type_heals_a_sum_that_overflows(tmp_path: Path) -> None:
     options = {"merge-engine": "aggregation", "fields.a.aggregate-function": "sum"}
-    table = make(tmp_path, {"a": ts.INT}, **options)
+    table = keyed_table(tmp_path, {"a": ts.INT}, **options)
     write(table, (1, 2**31 - 1), (1, 1))
     with pytest.raises(CannotMerge, match="int overflow: 2147483647"):
         table.scan().to_arrow()
@@ -75,7 +75,7 @@ def test_a_wider_type_heals_a_sum_that_overflows(tmp_path: Path) -> None:
 
 def test_columns_that_come_and_change_names_keep_their_functions(tmp_path: Path) -> None:
     options = {"merge-engine": "aggregation", "fields.a.aggregate-function": "sum"}
-    table = make(tmp_path, {"a": ts.INT}, **options)
+    table = keyed_table(tmp_path, {"a": ts.INT}, **options)
     write(table, (1, 5), (1, 6))
     table = table.alter(ts.rename("a", "total"), ts.add("top", ts.INT))
     table = table.alter(ts.set_options({"fields.top.aggregate-function": "max"}))
@@ -98,7 +98,7 @@ def test_columns_that_come_and_change_names_keep_their_functions(tmp_path: Path)
 def test_delete_is_refused_where_rows_would_stay(
     tmp_path: Path, options: dict[str, str], remedy: str
 ) -> None:
-    table = make(tmp_path, {"a": ts.INT}, **options)
+    table = keyed_table(tmp_path, {"a": ts.INT}, **options)
     write(table, (1, 1))
     with pytest.raises(InvalidRequest, match=remedy):
         table.delete(col("k") == 1)
@@ -113,7 +113,7 @@ def test_update_sets_columns_of_every_engine_that_can(tmp_path: Path) -> None:
             {"sequence.field": "s"},
         )
     ):
-        table = make(tmp_path / str(number), {"s": ts.INT, "a": ts.INT}, **options)
+        table = keyed_table(tmp_path / str(number), {"s": ts.INT, "a": ts.INT}, **options)
         write(table, (1, 5, 1), (1, 6, 2), (2, 1, 1))
         table.update({"a": 40}, where=col("k") == 1)
         assert [row["a"] for row in table.scan().to_arrow().to_pylist()] == [40, 1], options
@@ -170,7 +170,7 @@ def test_update_to_null_is_refused_where_a_function_would_not_show_it(
     ids=["partial-update", "outside-groups", "aggregation"],
 )
 def test_update_to_null_is_refused_where_the_old_value_stays(tmp_path: Path, options: dict[str, str]) -> None:
-    table = make(tmp_path, {"s": ts.INT, "a": ts.INT, "b": ts.INT}, **options)
+    table = keyed_table(tmp_path, {"s": ts.INT, "a": ts.INT, "b": ts.INT}, **options)
     write(table, (1, 5, 1, 2))
     for null in (None, pa.scalar(None)):
         with pytest.raises(InvalidRequest, match=f"{options['merge-engine']} keeps the old value of 'a'"):

@@ -10,18 +10,17 @@ import pytest
 import tablestore as ts
 from tablestore.format.types.arrow_types import DataType
 from tests.faults import SimEnv
+from tests.tables import TableSpec
 
 DAY = 86_400
 NOW = 2_000_000_000  # seconds
 
 
-def make(path: Path, env: SimEnv, t: DataType, **options: str) -> ts.Table:
-    return ts.connect(str(path), env=env).create_table(
-        "d.t",
-        schema={"k": ts.INT, "at": t},
-        primary_key=["k"],
-        options={"record-level.expire-time": "1 d", "record-level.time-field": "at", **options},
-    )
+AGED = TableSpec(
+    {"k": ts.INT, "at": ts.INT},
+    primary_key=("k",),
+    options={"record-level.expire-time": "1 d", "record-level.time-field": "at"},
+)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +40,7 @@ def test_compaction_drops_rows_that_are_too_old_and_reads_before_it_show_them(
     tmp_path: Path, t: DataType, per_second: int
 ) -> None:
     env = SimEnv(now_ms=NOW * 1000)
-    table = make(tmp_path, env, t, **{"write-only": "true"})
+    table = AGED.create(tmp_path, {"write-only": "true"}, env=env, columns={"k": ts.INT, "at": t})
     ages = [0, DAY, DAY + 1, 40 * DAY, None]
     values = [None if a is None else (NOW - a) * per_second for a in ages]
     column = pa.array(values, pa.int64()).cast(table.schema.field("at").type)
@@ -55,7 +54,7 @@ def test_compaction_drops_rows_that_are_too_old_and_reads_before_it_show_them(
 
 def test_a_file_of_the_top_level_is_rewritten_once_it_holds_an_expired_row(tmp_path: Path) -> None:
     env = SimEnv(now_ms=NOW * 1000)
-    table = make(tmp_path, env, ts.INT)
+    table = AGED.create(tmp_path, env=env)
     table.write(pa.table({"k": pa.array([1, 2], pa.int32()), "at": pa.array([NOW, NOW - DAY], pa.int32())}))
     table.compact(full=True)
     before = table.inspect.levels().to_pylist()

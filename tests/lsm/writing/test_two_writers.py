@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import tablestore as ts
 from tablestore.core.errors import CommitConflict
 from tablestore.insight.check.check import examine
 from tablestore.table.table import Table
+from tests.tables import KEYED
 
 SMALL = {
     "bucket": 1,
@@ -25,10 +25,7 @@ SMALL = {
 }
 
 
-def make(path: Path, **options: object) -> Table:
-    return ts.connect(str(path)).create_table(
-        "d.t", schema={"k": ts.BIGINT, "v": ts.STRING}, primary_key=["k"], options=SMALL | options
-    )
+SMALL_BUFFERS = KEYED.with_options(SMALL)
 
 
 def rows(keys: np.ndarray, tag: str) -> pa.Table:
@@ -43,7 +40,7 @@ def shown(table: Table) -> dict[int, str]:
 
 @pytest.mark.parametrize("strategy", ["leveled", "universal"])
 def test_lower_numbers_above_higher_ones_are_no_violation(tmp_path: Path, strategy: str) -> None:
-    table = make(tmp_path, **{"tablestore.compaction.strategy": strategy})
+    table = SMALL_BUFFERS.create(tmp_path, {"tablestore.compaction.strategy": strategy})
     late = table.with_options({"write-only": True})
     with late.writer() as low:  # begins first, commits last: 0..19
         low.write(rows(np.arange(800, 820), "low"))
@@ -64,7 +61,7 @@ def test_rows_stay_whatever_is_compacted_between_writers_at_once(
 ) -> None:
     for seed in seeds[::3]:
         rng = np.random.default_rng(seed)
-        table = make(tmp_path / str(seed), **{"tablestore.compaction.strategy": strategy})
+        table = SMALL_BUFFERS.create(tmp_path / str(seed), {"tablestore.compaction.strategy": strategy})
         for step in range(5):
             both = [
                 table.with_options({"write-only": bool(rng.integers(0, 2))}).refresh().writer()

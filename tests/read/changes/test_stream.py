@@ -24,18 +24,12 @@ from tablestore.read.scan import time_travel
 from tablestore.table.table import Table
 from tests.faults import SimEnv
 from tests.read import golden
+from tests.tables import WRITE_ONLY, TableSpec
 
 KINDS = pa.schema([("k", pa.int32()), ("v", pa.string()), ("rowkind", pa.string())])
 
 
-def make(path: Path, env: SimEnv | None = None, **options: Any) -> Table:
-    lake = ts.connect(str(path), env=env or SimEnv())
-    return lake.create_table(
-        "d.t",
-        schema={"k": ts.INT, "v": ts.STRING},
-        primary_key=["k"],
-        options={"bucket": 1, "write-only": True} | options,
-    )
+STREAMED = TableSpec({"k": ts.INT, "v": ts.STRING}, primary_key=("k",), options=WRITE_ONLY, new_env=SimEnv)
 
 
 def put(table: Table, *rows: tuple[int, str | None, str]) -> None:
@@ -50,7 +44,7 @@ def told(change: Change) -> list[tuple[Any, ...]]:
 
 
 def test_changes_without_producer_are_the_rows_as_written(tmp_path: Path) -> None:
-    table = make(tmp_path)
+    table = STREAMED.create(tmp_path)
     put(table, (1, "a", "+I"), (2, "b", "+I"))
     put(table, (1, None, "-D"), (3, "c", "+I"))
     found = changes(table.store, since=1)
@@ -61,7 +55,7 @@ def test_changes_without_producer_are_the_rows_as_written(tmp_path: Path) -> Non
 
 
 def test_changes_of_an_input_producer_keep_every_step(tmp_path: Path) -> None:
-    table = make(tmp_path, **{"changelog-producer": "input"})
+    table = STREAMED.create(tmp_path, {"changelog-producer": "input"})
     put(table, (1, "a", "+I"))
     put(table, (1, "a", "-U"), (1, "b", "+U"), (1, "b", "-U"), (1, "c", "+U"))
     found = changes(table.store, since=1).to_pylist()
@@ -74,14 +68,14 @@ def test_changes_of_an_input_producer_keep_every_step(tmp_path: Path) -> None:
 
 
 def test_changes_can_be_projected_and_filtered(tmp_path: Path) -> None:
-    table = make(tmp_path)
+    table = STREAMED.create(tmp_path)
     put(table, (1, "a", "+I"), (2, "b", "+I"))
     found = changes(table.store, since=0, columns=["v"], where=col("k") == 2)
     assert found.to_pylist() == [{"rowkind": "+I", "v": "b"}]
 
 
 def test_compaction_changes_nothing(tmp_path: Path) -> None:
-    table = make(tmp_path)
+    table = STREAMED.create(tmp_path)
     put(table, (1, "a", "+I"))
     put(table, (2, "b", "+I"))
     before = table.store.snapshots.latest_id()
@@ -96,8 +90,8 @@ def test_changes_added_up_are_the_state_at_every_snapshot(
 ) -> None:
     for seed in seeds:
         rng = random.Random(seed)
-        table = make(
-            tmp_path / str(seed), **{"changelog-producer": producer, "write-only": False, "bucket": 2}
+        table = STREAMED.create(
+            tmp_path / str(seed), {"changelog-producer": producer, "write-only": False, "bucket": 2}
         )
         for _ in range(12):
             keys = [rng.randrange(12) for _ in range(rng.randrange(1, 8))]
@@ -115,7 +109,7 @@ def test_changes_added_up_are_the_state_at_every_snapshot(
 
 
 def test_a_range_must_go_forward_and_exist(tmp_path: Path) -> None:
-    table = make(tmp_path)
+    table = STREAMED.create(tmp_path)
     put(table, (1, "a", "+I"))
     put(table, (2, "b", "+I"))
     with pytest.raises(InvalidRequest, match="changes go forward"):
@@ -126,7 +120,7 @@ def test_a_range_must_go_forward_and_exist(tmp_path: Path) -> None:
 
 
 def test_a_stream_begins_with_the_state_and_goes_on_with_changes(tmp_path: Path) -> None:
-    table = make(tmp_path)
+    table = STREAMED.create(tmp_path)
     put(table, (1, "a", "+I"), (2, "b", "+I"))
     put(table, (1, "x", "+U"))
     steps = stream(table.store, StreamRequest())
@@ -153,7 +147,7 @@ def test_a_stream_begins_with_the_state_and_goes_on_with_changes(tmp_path: Path)
 )
 def test_where_a_stream_may_start(tmp_path: Path, start: Any, snapshots: list[tuple[int, bool]]) -> None:
     env = SimEnv()
-    table = make(tmp_path, env)
+    table = STREAMED.create(tmp_path, env=env)
     for i in range(3):
         put(table, (i, "a", "+I"))
         env.sleep(1)
@@ -163,7 +157,7 @@ def test_where_a_stream_may_start(tmp_path: Path, start: Any, snapshots: list[tu
 
 def test_a_stream_ends_at_until_or_after_a_quiet_time(tmp_path: Path) -> None:
     env = SimEnv()
-    table = make(tmp_path, env)
+    table = STREAMED.create(tmp_path, env=env)
     for i in range(3):
         put(table, (i, "a", "+I"))
     assert [c.snapshot for c in stream(table.store, StreamRequest(start=1, until=2))] == [1, 2]
@@ -173,7 +167,7 @@ def test_a_stream_ends_at_until_or_after_a_quiet_time(tmp_path: Path) -> None:
 
 
 def test_a_stream_of_a_table_without_snapshots_waits_for_the_first(tmp_path: Path) -> None:
-    table = make(tmp_path)
+    table = STREAMED.create(tmp_path)
     assert list(stream(table.store, StreamRequest(follow=False))) == []
     assert list(stream(table.store, StreamRequest(timeout=5))) == []
     put(table, (1, "a", "+I"))
@@ -181,7 +175,7 @@ def test_a_stream_of_a_table_without_snapshots_waits_for_the_first(tmp_path: Pat
 
 
 def test_a_cursor_goes_on_where_it_was_taken(tmp_path: Path) -> None:
-    table = make(tmp_path)
+    table = STREAMED.create(tmp_path)
     for i in range(4):
         put(table, (i, "a", "+I"))
     first, second = islice(stream(table.store, StreamRequest(start="earliest")), 2)
@@ -197,7 +191,7 @@ def test_a_cursor_goes_on_where_it_was_taken(tmp_path: Path) -> None:
 
 
 def test_snapshots_without_changes_are_passed_over(tmp_path: Path) -> None:
-    table = make(tmp_path)
+    table = STREAMED.create(tmp_path)
     put(table, (1, "a", "+I"))
     put(table, (2, "a", "+I"))
     table.compact(full=True)
@@ -206,7 +200,7 @@ def test_snapshots_without_changes_are_passed_over(tmp_path: Path) -> None:
 
 
 def test_a_consumer_comes_back_to_the_step_it_had_not_done(tmp_path: Path) -> None:
-    table = make(tmp_path)
+    table = STREAMED.create(tmp_path)
     for i in range(3):
         put(table, (i, "a", "+I"))
     reader = stream(table.store, StreamRequest(start="earliest", consumer="dashboard"))
@@ -222,7 +216,7 @@ def test_a_consumer_comes_back_to_the_step_it_had_not_done(tmp_path: Path) -> No
 
 
 def test_a_consumer_keeps_its_snapshots_from_expiring(tmp_path: Path) -> None:
-    table = make(tmp_path)
+    table = STREAMED.create(tmp_path)
     for i in range(5):
         put(table, (i, "a", "+I"))
     next(stream(table.store, StreamRequest(start=3, consumer="slow")))
@@ -236,14 +230,14 @@ def test_a_consumer_keeps_its_snapshots_from_expiring(tmp_path: Path) -> None:
 
 
 def test_a_consumer_name_cannot_leave_its_directory(tmp_path: Path) -> None:
-    table = make(tmp_path)
+    table = STREAMED.create(tmp_path)
     put(table, (1, "a", "+I"))
     with pytest.raises(InvalidRequest, match="consumer name"):
         list(stream(table.store, StreamRequest(consumer="../x", follow=False)))
 
 
 def test_a_stream_says_when_its_next_snapshot_has_expired(tmp_path: Path) -> None:
-    table = make(tmp_path)
+    table = STREAMED.create(tmp_path)
     for i in range(5):
         put(table, (i, "a", "+I"))
     reader = stream(table.store, StreamRequest(start=1))
@@ -257,7 +251,7 @@ def test_a_stream_says_when_its_next_snapshot_has_expired(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("by_cursor", [False, True])
 def test_a_stream_notices_a_rollback_though_the_ids_are_used_again(tmp_path: Path, by_cursor: bool) -> None:
-    table = make(tmp_path)
+    table = STREAMED.create(tmp_path)
     for i in range(4):
         put(table, (i, "a", "+I"))
     reader = stream(table.store, StreamRequest(start="earliest", follow=False))
@@ -284,7 +278,7 @@ def test_a_stream_notices_a_rollback_though_the_ids_are_used_again(tmp_path: Pat
 
 
 def test_a_stream_under_way_notices_a_rollback(tmp_path: Path) -> None:
-    table = make(tmp_path)
+    table = STREAMED.create(tmp_path)
     for i in range(3):
         put(table, (i, "a", "+I"))
     reader = table.stream(start="earliest", follow=False, normalize=False)
@@ -297,7 +291,7 @@ def test_a_stream_under_way_notices_a_rollback(tmp_path: Path) -> None:
 
 
 def test_a_cursor_outlives_the_snapshot_it_came_after(tmp_path: Path) -> None:
-    table = make(tmp_path)
+    table = STREAMED.create(tmp_path)
     for i in range(4):
         put(table, (i, "a", "+I"))
     first = next(stream(table.store, StreamRequest(start="earliest", follow=False)))
@@ -323,7 +317,7 @@ def test_time_travel_by_watermark() -> None:
 
 def test_time_travel_by_id_and_time(tmp_path: Path) -> None:
     env = SimEnv()
-    table = make(tmp_path, env)
+    table = STREAMED.create(tmp_path, env=env)
     for i in range(3):
         put(table, (i, "a", "+I"))
         env.sleep(10)
@@ -346,7 +340,7 @@ def test_time_travel_by_id_and_time(tmp_path: Path) -> None:
 
 def test_a_stream_stays_behind_by_the_delay_of_its_options(tmp_path: Path) -> None:
     env = SimEnv()
-    table = make(tmp_path, env, **{"streaming.read.snapshot.delay": "10 s"})
+    table = STREAMED.create(tmp_path, {"streaming.read.snapshot.delay": "10 s"}, env=env)
     put(table, (1, "a", "+I"))
     (state,) = table.stream(follow=False, normalize=False)
     assert told(state) == [("+I", 1, "a")], "the first state is not delayed"
@@ -361,7 +355,7 @@ def test_a_stream_stays_behind_by_the_delay_of_its_options(tmp_path: Path) -> No
 
 
 def test_what_streams_are_told_of_ends_before_the_bound_of_watermarks(tmp_path: Path) -> None:
-    table = make(tmp_path, **{"scan.bounded.watermark": 5})
+    table = STREAMED.create(tmp_path, {"scan.bounded.watermark": 5})
     for mark in (3, 5, 6, 7):
         table.write([{"k": mark, "v": "x"}], watermark=mark)
     assert last_streamable(table.store) == 2

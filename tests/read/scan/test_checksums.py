@@ -15,18 +15,22 @@ from tablestore.core.errors import Corrupt
 from tablestore.insight.check.check import examine
 from tablestore.meta import manifest_cache
 from tablestore.table.table import Table
+from tests.tables import TableSpec
 
 VERIFIED = {"tablestore.read.verify-checksums": "true"}
 
 
-def make(path: Path, form: str, **options: str) -> Table:
-    made = ts.connect(str(path)).create_table(
-        "d.t",
-        schema={"k": ts.INT, "p": ts.INT, "v": ts.BIGINT},
-        primary_key=["k", "p"],
-        partition_by=["p"],
-        options={"bucket": 1, "file.format": form, "num-sorted-run.compaction-trigger": 4} | options,
-    )
+TABLE = TableSpec(
+    {"k": ts.INT, "p": ts.INT, "v": ts.BIGINT},
+    primary_key=("k", "p"),
+    partition_by=("p",),
+    options={"num-sorted-run.compaction-trigger": 4},
+)
+
+
+def written(path: Path, form: str, **options: str) -> Table:
+    """A table after three commits to both of its partitions."""
+    made = TABLE.create(path, {"file.format": form} | options)
     for i in range(3):
         made.write(rows(i))
     return made
@@ -56,7 +60,7 @@ def damage(path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["orc", "avro"])
 def test_checksum_files_go_with_their_data_files(tmp_path: Path, form: str) -> None:
-    t = make(tmp_path, form, **{"changelog-producer": "input"})
+    t = written(tmp_path, form, **{"changelog-producer": "input"})
     assert checksum_names(t) == data_names(t) != []
     t.compact(full=True)
     t.tags.create("kept", snapshot=2)
@@ -68,7 +72,7 @@ def test_checksum_files_go_with_their_data_files(tmp_path: Path, form: str) -> N
 
 
 def test_parquet_files_hold_their_own(tmp_path: Path) -> None:
-    t = make(tmp_path, "parquet")
+    t = written(tmp_path, "parquet")
     assert checksum_names(t) == []
     for path in Path(t.location).rglob("*.parquet"):
         assert pl.read_parquet(path).height == 30
@@ -76,7 +80,7 @@ def test_parquet_files_hold_their_own(tmp_path: Path) -> None:
 
 
 def test_checksums_without_a_file_are_orphans(tmp_path: Path) -> None:
-    t = make(tmp_path, "orc")
+    t = written(tmp_path, "orc")
     folder = Path(t.location) / "tablestore" / "checksums"
     left = folder / "data-0a1b2c3d-4e5f-4a6b-8c7d-001122334455-0.orc"
     left.write_bytes(b"{}")
@@ -88,7 +92,7 @@ def test_checksums_without_a_file_are_orphans(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["orc", "avro"])
 def test_damage_is_named_by_reads_that_verify_by_compaction_and_by_check(tmp_path: Path, form: str) -> None:
-    t = make(tmp_path, form, **{"file.compression": "none"})
+    t = written(tmp_path, form, **{"file.compression": "none"})
     path = next(Path(t.location).glob(f"p=0/bucket-0/data-*.{form}"))
     damage(path)
     for act in (t.with_options(VERIFIED).scan().to_arrow, lambda: t.compact(full=True)):
@@ -98,7 +102,7 @@ def test_damage_is_named_by_reads_that_verify_by_compaction_and_by_check(tmp_pat
 
 
 def test_a_damaged_page_is_named_by_every_read(tmp_path: Path) -> None:
-    t = make(tmp_path, "parquet", **{"file.compression": "none"})
+    t = written(tmp_path, "parquet", **{"file.compression": "none"})
     sound = t.scan().to_arrow()
     path = next(Path(t.location).glob("p=0/bucket-0/data-*.parquet"))
     data = path.read_bytes()
@@ -113,7 +117,7 @@ def test_a_damaged_page_is_named_by_every_read(tmp_path: Path) -> None:
 
 
 def test_a_file_without_a_checksum_is_read_and_counted(tmp_path: Path) -> None:
-    t = make(tmp_path, "orc")
+    t = written(tmp_path, "orc")
     sound, folder = t.scan().to_arrow(), Path(t.location) / "tablestore" / "checksums"
     first, second, *_ = sorted(folder.iterdir())
     first.unlink()
@@ -125,7 +129,7 @@ def test_a_file_without_a_checksum_is_read_and_counted(tmp_path: Path) -> None:
 
 
 def test_a_damaged_checksum_file_is_named_by_check_alone(tmp_path: Path) -> None:
-    t = make(tmp_path, "avro")
+    t = written(tmp_path, "avro")
     sound = t.scan().to_arrow()
     path = next((Path(t.location) / "tablestore" / "checksums").iterdir())
     path.write_bytes(path.read_bytes().replace(b'"size"', b'"sizE"'))
@@ -135,7 +139,7 @@ def test_a_damaged_checksum_file_is_named_by_check_alone(tmp_path: Path) -> None
 
 
 def test_metadata_that_other_engines_write_anew_have_none(tmp_path: Path) -> None:
-    t = make(tmp_path, "parquet")
+    t = written(tmp_path, "parquet")
     path = Path(t.location) / "snapshot" / "snapshot-3"
     body = json.loads(path.read_bytes())
     assert body.pop("tablestore.crc32")
@@ -149,7 +153,7 @@ def test_metadata_that_other_engines_write_anew_have_none(tmp_path: Path) -> Non
     "kind", ["manifest/manifest-[0-9a-f]*", "manifest/manifest-list-*", "snapshot/snapshot-3"]
 )
 def test_a_damaged_metadata_file_is_named_whatever_bit_it_is(tmp_path: Path, kind: str) -> None:
-    t = make(tmp_path, "parquet", **{"manifest.compression": "none"})
+    t = written(tmp_path, "parquet", **{"manifest.compression": "none"})
     for path in sorted(Path(t.location).glob(kind)):
         data = path.read_bytes()
         path.write_bytes(data[:-9] + bytes([data[-9] ^ 1]) + data[-8:])

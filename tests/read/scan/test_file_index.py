@@ -10,15 +10,13 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import Corrupt
 from tablestore.read.scan.plan import plan
+from tests.tables import TableSpec
 
 BLOOM = {"file-index.bloom-filter.columns": "s", "file-index.bloom-filter.s.items": "200"}
 BITMAP = {"file-index.bitmap.columns": "s"}
 
 
-def make(folder: Path, *, key: tuple[str, ...] = (), **options: str) -> ts.Table:
-    return ts.connect(str(folder)).create_table(
-        "d.t", schema={"k": ts.INT, "s": ts.STRING}, primary_key=list(key), options=options
-    )
+TEXTS = TableSpec({"k": ts.INT, "s": ts.STRING})
 
 
 def rows(first: int, texts: list[str]) -> pa.Table:
@@ -32,7 +30,7 @@ def rules(t: ts.Table, where: ts.Predicate) -> list[str]:
 
 @pytest.mark.parametrize("index", [BLOOM, BITMAP], ids=["bloom", "bitmap"])
 def test_an_index_in_the_manifest_skips_files_while_planning(tmp_path: Path, index: dict[str, str]) -> None:
-    t = make(tmp_path, **index, **{"file-index.in-manifest-threshold": "10 kb"})
+    t = TEXTS.create(tmp_path, index | {"file-index.in-manifest-threshold": "10 kb"})
     t.write(rows(0, ["a", "m", "z"]))
     t.write(rows(3, ["a", "n", "z"]))
     assert sorted(rules(t, ts.col("s") == "n")) == ["", "file index"]
@@ -43,7 +41,7 @@ def test_an_index_in_the_manifest_skips_files_while_planning(tmp_path: Path, ind
 
 
 def test_an_index_beside_the_file_is_asked_when_it_is_opened(tmp_path: Path) -> None:
-    t = make(tmp_path, **BITMAP, **{"file-index.in-manifest-threshold": "0b"})
+    t = TEXTS.create(tmp_path, BITMAP | {"file-index.in-manifest-threshold": "0b"})
     t.write(rows(0, ["a", "m", "z"]))
     (data,) = tmp_path.rglob("data-*.parquet")
     (index,) = tmp_path.rglob(f"{data.name}.*.index")
@@ -63,14 +61,14 @@ def test_an_index_beside_the_file_is_asked_when_it_is_opened(tmp_path: Path) -> 
 
 def test_reading_indexes_can_be_switched_off(tmp_path: Path) -> None:
     options = {**BITMAP, "file-index.in-manifest-threshold": "0b", "file-index.read.enabled": "false"}
-    t = make(tmp_path, **options)
+    t = TEXTS.create(tmp_path, options)
     t.write(rows(0, ["a", "m", "z"]))
     next(tmp_path.rglob("*.index")).unlink()
     assert t.scan(where=ts.col("s") == "m").to_arrow().num_rows == 1
 
 
 def test_value_indexes_decide_only_where_no_other_file_hides_rows(tmp_path: Path) -> None:
-    t = make(tmp_path, key=("k",), **BITMAP, **{"write-only": "true"})
+    t = TEXTS.create(tmp_path, BITMAP | {"write-only": "true"}, primary_key=("k",))
     t.write(rows(0, ["a", "old", "z"]))
     t.write(rows(0, ["a", "new", "z"]))
     assert t.scan(where=ts.col("s") == "old").to_arrow().num_rows == 0
@@ -80,7 +78,7 @@ def test_value_indexes_decide_only_where_no_other_file_hides_rows(tmp_path: Path
 
 
 def test_an_index_of_a_renamed_column_is_still_asked(tmp_path: Path) -> None:
-    t = make(tmp_path, **BITMAP)
+    t = TEXTS.create(tmp_path, BITMAP)
     t.write(rows(0, ["a", "m", "z"]))
     t = t.alter(ts.rename("s", "text"))
     assert rules(t, ts.col("text") == "q") == ["file index"]

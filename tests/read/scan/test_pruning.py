@@ -21,20 +21,14 @@ from tablestore.read.scan import pruning
 from tablestore.read.scan.plan import plan
 from tablestore.table.table import Table
 from tests.read import golden
+from tests.tables import WRITE_ONLY, TableSpec
 
 ROWS = pa.schema(
     [("k", pa.int32()), ("p", pa.int32()), ("v", pa.int64()), ("s", pa.string()), ("f", pa.float64())]
 )
 
 
-def make(lake: Path, **options: Any) -> Table:
-    return ts.connect(str(lake)).create_table(
-        "d.t",
-        schema=ROWS,
-        primary_key=["k", "p"],
-        partition_by=["p"],
-        options={"bucket": 2, "write-only": True} | options,
-    )
+UNCOMPACTED = TableSpec(ROWS, primary_key=("k", "p"), partition_by=("p",), options=WRITE_ONLY | {"bucket": 2})
 
 
 def rows(keys: Any, p: int, v: int) -> pa.Table:
@@ -58,7 +52,7 @@ def kept_files(table: Table, where: Predicate) -> int:
 
 
 def test_partitions_are_decided_exactly(tmp_path: Path) -> None:
-    table = make(tmp_path)
+    table = UNCOMPACTED.create(tmp_path)
     for p in range(4):
         table.write(rows(range(10), p, 1))
     assert verdicts(table, col("p") == 2) == {"partition": 6}
@@ -68,7 +62,7 @@ def test_partitions_are_decided_exactly(tmp_path: Path) -> None:
 
 
 def test_manifests_of_other_partitions_are_not_opened(tmp_path: Path) -> None:
-    table = make(tmp_path)
+    table = UNCOMPACTED.create(tmp_path)
     for p in range(4):
         table.write(rows(range(10), p, 1))
     found = table.scan(where=col("p") == 2).plan()
@@ -78,7 +72,7 @@ def test_manifests_of_other_partitions_are_not_opened(tmp_path: Path) -> None:
 
 
 def test_equality_on_the_bucket_key_names_the_bucket(tmp_path: Path) -> None:
-    table = make(tmp_path)
+    table = UNCOMPACTED.create(tmp_path)
     table.write(rows(range(100), 0, 1))
     found = verdicts(table, col("k") == 17)
     assert found == {"bucket": 1}
@@ -88,7 +82,7 @@ def test_equality_on_the_bucket_key_names_the_bucket(tmp_path: Path) -> None:
 
 
 def test_each_file_is_pruned_under_its_own_number_of_buckets(tmp_path: Path) -> None:
-    schema = make(tmp_path).store.schema
+    schema = UNCOMPACTED.create(tmp_path).store.schema
     where = predicate.bind(col("k") == 17, schema)
     of = pruning.buckets_of(where, schema, ts.open(str(tmp_path / "d.db" / "t")).store.options)
     few, many = of(2), of(64)
@@ -185,7 +179,7 @@ def _sorted(rows: pa.Table) -> list[str]:
 
 
 def test_key_ranges_skip_files_of_overlapping_sections(tmp_path: Path) -> None:
-    table = make(tmp_path, bucket=1)
+    table = UNCOMPACTED.create(tmp_path, {"bucket": 1})
     table.write(rows(range(0, 50), 0, 1))
     table.write(rows(range(40, 90), 0, 2))
     assert verdicts(table, col("k") < 30) == {"key range": 1}
@@ -193,7 +187,7 @@ def test_key_ranges_skip_files_of_overlapping_sections(tmp_path: Path) -> None:
 
 
 def test_a_value_filter_never_brings_an_older_row_back(tmp_path: Path) -> None:
-    table = make(tmp_path, bucket=1)
+    table = UNCOMPACTED.create(tmp_path, {"bucket": 1})
     table.write(rows(range(50), 0, 1))
     table.write(rows(range(10, 20), 0, 9))  # its statistics alone say: nothing with v = 1 here
     found = table.scan(where=col("v") == 1)
@@ -202,7 +196,7 @@ def test_a_value_filter_never_brings_an_older_row_back(tmp_path: Path) -> None:
 
 
 def test_a_section_is_skipped_when_none_of_its_files_can_match(tmp_path: Path) -> None:
-    table = make(tmp_path, bucket=1)
+    table = UNCOMPACTED.create(tmp_path, {"bucket": 1})
     table.write(rows(range(50), 0, 1))
     table.write(rows(range(10, 20), 0, 9))
     table.write(rows(range(100, 120), 0, 30))
@@ -212,7 +206,7 @@ def test_a_section_is_skipped_when_none_of_its_files_can_match(tmp_path: Path) -
 
 
 def test_reasons_tell_the_condition_and_what_the_file_holds(tmp_path: Path) -> None:
-    table = make(tmp_path, bucket=1)
+    table = UNCOMPACTED.create(tmp_path, {"bucket": 1})
     table.write(rows(range(50), 0, 1))
     table.write(rows(range(100, 120), 0, 30))
     explained = table.scan(where=col("v") > 20).explain()
@@ -227,7 +221,7 @@ def test_reasons_tell_the_condition_and_what_the_file_holds(tmp_path: Path) -> N
 
 
 def test_a_column_added_later_is_null_in_older_files(tmp_path: Path) -> None:
-    table = make(tmp_path, bucket=1)
+    table = UNCOMPACTED.create(tmp_path, {"bucket": 1})
     table.write(rows(range(5), 0, 1))
     store = _with_column(table.store, "later", "INT")
     assert not plan(store, store.snapshots.latest(), col("later") == 3).splits
@@ -314,7 +308,7 @@ def random_table(path: Path, rng: random.Random) -> Table:
     options = {"bucket": rng.choice([1, 2, 3]), "write-only": rng.random() < 0.5}
     if rng.random() < 0.5:
         options["file.block-size"] = "300 b"
-    table = make(path, **options)
+    table = UNCOMPACTED.create(path, options)
     for _ in range(rng.randrange(1, 9)):
         table.write(random_rows(rng), row_kind_column="rowkind")
         if rng.random() < 0.15:

@@ -16,13 +16,14 @@ import tablestore as ts
 from tablestore.core.errors import InvalidOption, InvalidRequest, NotFound, Unsupported
 from tablestore.read.scan import time_travel
 from tests.faults import SimEnv
+from tests.tables import KEEP_ALL, WRITE_ONLY, TableSpec
 
-
-def make(path: Path, env: SimEnv | None = None, **options: Any) -> ts.Table:
-    defaults = {"bucket": 1, "snapshot.num-retained.min": 100, "write-only": True}
-    return ts.connect(str(path), env=env or SimEnv()).create_table(
-        "d.t", schema={"k": ts.INT, "v": ts.STRING}, primary_key=["k"], options=defaults | options
-    )
+TABLE = TableSpec(
+    {"k": ts.INT, "v": ts.STRING},
+    primary_key=("k",),
+    options=WRITE_ONLY | KEEP_ALL,
+    new_env=SimEnv,
+)
 
 
 def put(table: ts.Table, *rows: tuple[str, int, str | None], **options: Any) -> None:
@@ -34,7 +35,7 @@ def put(table: ts.Table, *rows: tuple[str, int, str | None], **options: Any) -> 
 def three(path: Path, env: SimEnv | None = None, **options: Any) -> ts.Table:
     """Three snapshots a second apart: 1 and 2 put, 1 changed and 2 gone, 3 put."""
     env = env or SimEnv()
-    t = make(path, env, **options)
+    t = TABLE.create(path, options, env=env)
     put(t, ("+I", 1, "a"), ("+I", 2, "b"), watermark=10)
     env.sleep(1)
     put(t, ("+U", 1, "c"), ("-D", 2, "b"), watermark=20)
@@ -222,7 +223,7 @@ def test_a_difference_goes_by_key_where_keys_may_lie_elsewhere(
 
 
 def test_differences_across_a_rescale_are_refused_though_no_bucket_holds_rows_of_both(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = TABLE.create(tmp_path)
     put(t, ("+I", 1, "a"))
     t.rescale(7)
     t = t.refresh()

@@ -17,15 +17,9 @@ from tablestore.read.changes.incremental import snapshot_changes
 from tablestore.read.scan.plan import plan
 from tablestore.table.table import Table
 from tests.read import golden
+from tests.tables import WRITE_ONLY, TableSpec
 
-
-def make(path: Path, **options: Any) -> Table:
-    return ts.connect(str(path)).create_table(
-        "d.t",
-        schema={"k": ts.INT, "a": ts.BIGINT, "s": ts.STRING},
-        primary_key=["k"],
-        options={"bucket": 1, "write-only": True} | options,
-    )
+UNCOMPACTED = TableSpec({"k": ts.INT, "a": ts.BIGINT, "s": ts.STRING}, primary_key=("k",), options=WRITE_ONLY)
 
 
 def rows(keys: Any, a: int, kind: str = "+I") -> pa.Table:
@@ -41,7 +35,7 @@ def put(table: Table, *args: Any) -> None:
 
 
 def test_kinds_come_first_when_asked_for(tmp_path: Path) -> None:
-    table = make(tmp_path)
+    table = UNCOMPACTED.create(tmp_path)
     put(table, range(3), 1)
     put(table, [1], 2, "+U")
     found = plan(table.store, table.store.snapshots.latest())
@@ -54,7 +48,7 @@ def test_kinds_come_first_when_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_filter_may_use_columns_that_are_not_asked_for(tmp_path: Path) -> None:
-    table = make(tmp_path)
+    table = UNCOMPACTED.create(tmp_path)
     put(table, range(10), 1)
     put(table, range(5), 2)
     found = table.scan(["s"], where=(col("a") == 2) & (col("k") > 2)).to_arrow()
@@ -63,7 +57,7 @@ def test_a_filter_may_use_columns_that_are_not_asked_for(tmp_path: Path) -> None
 
 def test_the_winner_of_a_tie_between_two_writers_is_the_same_after_compaction(tmp_path: Path) -> None:
     for seed in range(6):
-        table = make(tmp_path / str(seed))
+        table = UNCOMPACTED.create(tmp_path / str(seed))
         put(table, range(20), 0)
         first, second = (table.open_writer(user=f"u{i}") for i in range(2))
         first.write(rows(range(5, 15), 1).drop(["rowkind"]))
@@ -99,7 +93,7 @@ def test_rows_of_no_columns_are_counted(tmp_path: Path, file_format: str, keyed:
 
 
 def test_a_damaged_or_missing_file_is_named(tmp_path: Path) -> None:
-    table = make(tmp_path)
+    table = UNCOMPACTED.create(tmp_path)
     put(table, range(10), 1)
     path = next(Path(table.location).glob("bucket-0/data-*"))
     kept = path.read_bytes()
@@ -115,7 +109,7 @@ def test_a_damaged_or_missing_file_is_named(tmp_path: Path) -> None:
 
 
 def test_a_snapshot_that_expires_while_it_is_read_is_said_to_have(tmp_path: Path) -> None:
-    table = make(tmp_path)
+    table = UNCOMPACTED.create(tmp_path)
     put(table, range(10), 1)
     found = plan(table.store, table.store.snapshots.latest())
     put(table, range(10), 2)
@@ -141,7 +135,7 @@ def test_deletes_that_a_writer_did_not_count_stay_hidden() -> None:
 
 
 def test_a_delete_alone_in_its_range_is_no_row(tmp_path: Path) -> None:
-    table = make(tmp_path)
+    table = UNCOMPACTED.create(tmp_path)
     put(table, range(10), 1)
     put(table, range(100, 105), 1, "-D")
     assert table.scan().to_arrow().num_rows == 10
@@ -149,7 +143,7 @@ def test_a_delete_alone_in_its_range_is_no_row(tmp_path: Path) -> None:
 
 
 def test_counting_needs_no_value_column(tmp_path: Path) -> None:
-    table = make(tmp_path)
+    table = UNCOMPACTED.create(tmp_path)
     put(table, range(10), 1)
     put(table, range(5), 2)
     found = plan(table.store, table.store.snapshots.latest(), columns=())
@@ -157,7 +151,7 @@ def test_counting_needs_no_value_column(tmp_path: Path) -> None:
 
 
 def test_a_split_is_read_by_another_process_with_a_store_of_its_own(tmp_path: Path) -> None:
-    table = make(tmp_path)
+    table = UNCOMPACTED.create(tmp_path)
     put(table, range(10), 1)
     put(table, range(5), 2)
     found = plan(table.store, table.store.snapshots.latest(), col("k") > 2)

@@ -12,12 +12,9 @@ from tablestore.core.errors import CommitConflict
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta.snapshots import SnapshotStore
 from tablestore.write.commit.committer import Committer
+from tests.tables import TableSpec
 
-
-def make(tmp_path: Path, **options: object) -> ts.Table:
-    return ts.connect(str(tmp_path)).create_table(
-        "d.t", schema={"k": ts.BIGINT, "v": ts.INT}, primary_key=["k"], options=options
-    )
+NUMBERS = TableSpec({"k": ts.BIGINT, "v": ts.INT}, primary_key=("k",))
 
 
 def rows(*keys: int) -> pa.Table:
@@ -34,7 +31,7 @@ def named(t: ts.Table) -> set[str]:
 
 
 def test_the_loser_of_two_compactions_leaves_nothing(tmp_path: Path) -> None:
-    t = make(tmp_path, **{"write-only": True})
+    t = NUMBERS.create(tmp_path, {"write-only": True})
     for k in range(3):
         t.write(rows(k, k + 1))
     stale = t.buckets_to_compact(full=True)
@@ -52,7 +49,7 @@ def test_the_loser_of_two_compactions_leaves_nothing(tmp_path: Path) -> None:
 def test_rows_are_published_when_only_their_compaction_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    t = make(tmp_path, **{"num-sorted-run.compaction-trigger": 3})
+    t = NUMBERS.create(tmp_path, {"num-sorted-run.compaction-trigger": 3})
     for k in range(2):
         t.write(rows(k, k + 1))
     late = t.writer()
@@ -70,7 +67,7 @@ def test_rows_are_published_when_only_their_compaction_lost(
 
 
 def test_a_replay_leaves_no_files(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = NUMBERS.create(tmp_path)
     t.write(rows(1), user="u", identifier=1)
     before = files(t)
     assert t.write(rows(2), user="u", identifier=1).replayed
@@ -78,7 +75,7 @@ def test_a_replay_leaves_no_files(tmp_path: Path) -> None:
 
 
 def test_a_partition_of_another_bucket_count_is_refused_before_a_rescale(tmp_path: Path) -> None:
-    t = make(tmp_path, bucket=2)
+    t = NUMBERS.create(tmp_path, {"bucket": 2})
     t.write(rows(*range(20)))
     rescaled = t.store.schema.with_options({"bucket": "4"})
     assert t.store.schemas.commit(type(rescaled)(**{**vars_of(rescaled), "id": 1}))
@@ -101,7 +98,7 @@ def vars_of(schema: object) -> dict[str, object]:
 def test_a_compaction_of_ours_that_is_refused_leaves_no_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    t = make(tmp_path, **{"write-only": True})
+    t = NUMBERS.create(tmp_path, {"write-only": True})
     for k in range(3):
         t.write(rows(k, k + 1))
     commit = Committer.commit

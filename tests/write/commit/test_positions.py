@@ -9,12 +9,9 @@ import pyarrow as pa
 
 import tablestore as ts
 from tablestore.format.snapshot import BATCH_IDENTIFIER
+from tests.tables import KEYED, WRITE_ONLY
 
-
-def make(tmp_path: Path) -> ts.Table:
-    return ts.connect(str(tmp_path)).create_table(
-        "d.t", schema={"k": ts.BIGINT}, primary_key=["k"], options={"write-only": True}
-    )
+UNCOMPACTED = KEYED.with_options(WRITE_ONLY)
 
 
 def row(k: int) -> pa.Table:
@@ -43,7 +40,7 @@ def foreign_commits(t: ts.Table, n: int, identifier: int = BATCH_IDENTIFIER) -> 
 
 
 def test_two_hundred_foreign_commits_and_expiry_do_not_hide_a_position(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = UNCOMPACTED.create(tmp_path)
     t.write(row(1), user="stream", identifier=7, position="binlog.000004:1234")
     t.write(row(2))
     foreign_commits(t, 200)
@@ -62,7 +59,7 @@ def test_two_hundred_foreign_commits_and_expiry_do_not_hide_a_position(tmp_path:
 
 
 def test_a_foreign_stream_of_the_same_user_counts_too(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = UNCOMPACTED.create(tmp_path)
     t.write(row(1))
     foreign_commits(t, 1, identifier=5)
     assert t.position("java") == (5, None)
@@ -71,7 +68,7 @@ def test_a_foreign_stream_of_the_same_user_counts_too(tmp_path: Path) -> None:
 
 
 def test_a_position_is_committed_even_without_rows(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = UNCOMPACTED.create(tmp_path)
     made = t.commit([], user="stream", identifier=1, position="p1")
     assert len(made.snapshots) == 1
     assert t.position("stream") == (1, "p1")
@@ -80,7 +77,7 @@ def test_a_position_is_committed_even_without_rows(tmp_path: Path) -> None:
 
 
 def test_batch_identifiers_are_never_replays(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = UNCOMPACTED.create(tmp_path)
     for k in range(3):
         assert t.write(row(k), user="me").snapshots
     assert t.scan().count() == 3
@@ -100,7 +97,7 @@ def kept(t: ts.Table) -> list[str]:
 
 
 def test_a_position_outlives_its_snapshot(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = UNCOMPACTED.create(tmp_path)
     t.write(row(1), user="stream", identifier=7, position="p7")
     t.write(row(2))
     assert kept(t) == ["positions-2"]
@@ -117,7 +114,7 @@ def test_a_position_outlives_its_snapshot(tmp_path: Path) -> None:
 
 
 def test_a_replay_keeps_a_position_that_a_kill_left_in_its_snapshot_alone(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = UNCOMPACTED.create(tmp_path)
     t.write(row(1), user="stream", identifier=7, position="p7")
     for p in Path(t.store.paths.positions_dir).glob("*"):
         p.unlink()
@@ -128,7 +125,7 @@ def test_a_replay_keeps_a_position_that_a_kill_left_in_its_snapshot_alone(tmp_pa
 
 
 def test_a_position_that_was_rolled_back_is_never_used(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = UNCOMPACTED.create(tmp_path)
     t.write(row(1), user="stream", identifier=1)
     t.write(row(2), user="stream", identifier=2)
     file = Path(t.store.paths.positions_dir) / "positions-2"
@@ -150,13 +147,13 @@ def test_a_position_that_was_rolled_back_is_never_used(tmp_path: Path) -> None:
 
 
 def test_tables_that_no_stream_writes_keep_no_positions(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = UNCOMPACTED.create(tmp_path)
     t.write(row(1))
     assert not Path(t.store.paths.positions_dir).exists()
 
 
 def test_hints_are_hints_at_both_ends(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = UNCOMPACTED.create(tmp_path)
     for k in range(6):
         t.write(row(k))
     hints = Path(t.store.paths.snapshot_dir)

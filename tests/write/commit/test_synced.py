@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 import pytest
 
@@ -15,15 +13,14 @@ from tablestore.io.syncing import Sync
 from tablestore.table.compaction import run_task
 from tests.crash.disk import DiskIO
 from tests.io.test_file_io import memory_io
+from tests.tables import WRITE_ONLY, TableSpec
 
 PLACE = "/lake/d.db/t"
 
 
-def make(io: Any, root: str = "/lake", **options: Any) -> ts.Table:
-    defaults = {"write-only": True, "tablestore.write.threads": 0}
-    return ts.connect(root, io=io).create_table(
-        "d.t", schema={"k": ts.INT}, primary_key=["k"], options={**defaults, **options}
-    )
+UNCOMPACTED = TableSpec(
+    {"k": ts.INT}, primary_key=("k",), options=WRITE_ONLY | {"tablestore.write.threads": 0}
+)
 
 
 def rows(*keys: int) -> pa.Table:
@@ -42,13 +39,13 @@ def data(paths: list[str]) -> int:
 
 
 def test_nothing_is_synced_for_a_commit_unless_asked_for() -> None:
-    t = make(disk := DiskIO())
+    t = UNCOMPACTED.create("/lake", io=(disk := DiskIO()))
     t.write(rows(1))
     assert synced(disk) == []
 
 
 def test_an_expiry_syncs_what_came_since_the_last_synced_snapshot() -> None:
-    t = make(disk := DiskIO())
+    t = UNCOMPACTED.create("/lake", io=(disk := DiskIO()))
     for k in range(6):
         t.write(rows(k))
     t.expire_snapshots(keep=3)
@@ -67,7 +64,7 @@ def test_an_expiry_syncs_what_came_since_the_last_synced_snapshot() -> None:
 
 
 def test_what_a_table_with_process_left_unsynced_is_synced_by_the_first_commit_that_must_last() -> None:
-    t = make(disk := DiskIO())
+    t = UNCOMPACTED.create("/lake", io=(disk := DiskIO()))
     t.write(rows(1))
     t.write(rows(2))
     t = t.alter(ts.set_options({"tablestore.durability": "commit"}))
@@ -79,7 +76,7 @@ def test_what_a_table_with_process_left_unsynced_is_synced_by_the_first_commit_t
 
 
 def test_tasks_of_engines_sync_their_files_before_they_name_them() -> None:
-    t = make(disk := DiskIO(), **{"tablestore.durability": "commit"})
+    t = UNCOMPACTED.create("/lake", io=(disk := DiskIO()), options={"tablestore.durability": "commit"})
     t.write(rows(1))
     t.write(rows(1))
     synced(disk)
@@ -93,7 +90,7 @@ def test_tasks_of_engines_sync_their_files_before_they_name_them() -> None:
 
 
 def test_a_copy_of_a_table_does_not_count_as_synced() -> None:
-    t = make(disk := DiskIO())
+    t = UNCOMPACTED.create("/lake", io=(disk := DiskIO()))
     for k in range(3):
         t.write(rows(k))
     t.expire_snapshots(keep=2)
@@ -108,7 +105,7 @@ def test_a_copy_of_a_table_does_not_count_as_synced() -> None:
 
 
 def test_nothing_goes_where_the_newest_snapshot_lacks_a_file() -> None:
-    t = make(disk := DiskIO())
+    t = UNCOMPACTED.create("/lake", io=(disk := DiskIO()))
     for k in range(3):
         t.write(rows(k))
     newest = t.inspect.files().to_pylist()[-1]["file_path"]
@@ -121,7 +118,7 @@ def test_nothing_goes_where_the_newest_snapshot_lacks_a_file() -> None:
 
 def test_object_stores_need_no_sync_and_no_record() -> None:
     io = RoutedFileIO(LocalFileIO(), memory_io())
-    t = make(io, "s3://bucket/lake", **{"tablestore.durability": "commit"})
+    t = UNCOMPACTED.create("s3://bucket/lake", {"tablestore.durability": "commit"}, io=io)
     for k in range(3):
         t.write(rows(k))
     t.expire_snapshots(keep=1)
@@ -132,4 +129,4 @@ def test_object_stores_need_no_sync_and_no_record() -> None:
 
 def test_other_durabilities_are_refused() -> None:
     with pytest.raises(InvalidOption, match="one of process, commit"):
-        make(DiskIO(), **{"tablestore.durability": "disk"})
+        UNCOMPACTED.create("/lake", {"tablestore.durability": "disk"}, io=DiskIO())

@@ -13,18 +13,13 @@ from tablestore.core.errors import InvalidOption
 from tablestore.write.retention import auto_tags
 from tablestore.write.retention.auto_tags import Periods, due
 from tests.faults import SimEnv
+from tests.tables import TableSpec
 
 HOUR, DAY = 3_600_000, 86_400_000
 BEGIN = 1_700_006_400_000  # 2023-11-15 00:00 UTC
 
 
-def make(path: Path, env: SimEnv, **options: Any) -> ts.Table:
-    return ts.connect(str(path), env=env).create_table(
-        "d.t",
-        schema={"k": ts.BIGINT},
-        primary_key=["k"],
-        options={"bucket": 1, "sink.process-time-zone": "UTC"} | options,
-    )
+KEYS = TableSpec({"k": ts.BIGINT}, primary_key=("k",), options={"sink.process-time-zone": "UTC"})
 
 
 def row(k: int) -> pa.Table:
@@ -45,7 +40,7 @@ def test_a_period_s_tag_is_of_the_first_snapshot_after_it() -> None:
 
 def test_commits_make_them_and_old_ones_go(tmp_path: Path) -> None:
     env = SimEnv(now_ms=BEGIN + 10)
-    t = make(tmp_path, env, **{"tag.automatic-creation": "process-time", "tag.num-retained-max": 2})
+    t = KEYS.create(tmp_path, {"tag.automatic-creation": "process-time", "tag.num-retained-max": 2}, env=env)
     for day in range(4):
         for k in range(2):
             t.write(row(day * 2 + k))
@@ -59,7 +54,7 @@ def test_commits_make_them_and_old_ones_go(tmp_path: Path) -> None:
 
 def test_watermarks_may_be_the_clock(tmp_path: Path) -> None:
     options = {"tag.automatic-creation": "watermark", "tag.creation-period": "hourly"}
-    t = make(tmp_path, SimEnv(), **options, **{"tag.period-formatter": "without_dashes"})
+    t = KEYS.create(tmp_path, options | {"tag.period-formatter": "without_dashes"}, env=SimEnv())
     t.write(row(1))
     assert t.tags.names() == []
     t.write(row(2), watermark=BEGIN + 5)
@@ -77,7 +72,7 @@ def test_watermarks_may_be_the_clock(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_meant_is_said(tmp_path: Path, options: dict[str, Any], text: str) -> None:
-    t = make(tmp_path, SimEnv())
+    t = KEYS.create(tmp_path, env=SimEnv())
     t.write(row(1))
     with pytest.raises(InvalidOption, match=text):
         auto_tags.make(t.with_options(options).store)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,18 +13,21 @@ import tablestore as ts
 from tablestore.core.errors import NotFound, TablestoreError
 from tablestore.meta import changelogs
 from tests.faults import FaultyIO, Killed, SimEnv
+from tests.tables import WRITE_ONLY, TableSpec
 from tests.write.lives import on_disk
 
-
-def make(path: Path, env: SimEnv | None = None, **options: Any) -> ts.Table:
-    defaults = {"bucket": 1, "write-only": True, "snapshot.num-retained.min": 1}
-    return ts.connect(str(path), env=env or SimEnv()).create_table(
-        "d.t",
-        schema={"k": ts.BIGINT, "p": ts.INT},
-        primary_key=["k", "p"],
-        partition_by=["p"],
-        options=defaults | {"changelog.num-retained.min": 5, "changelog.num-retained.max": 5} | options,
-    )
+CHANGELOGS = TableSpec(
+    {"k": ts.BIGINT, "p": ts.INT},
+    primary_key=("k", "p"),
+    partition_by=("p",),
+    options=WRITE_ONLY
+    | {
+        "snapshot.num-retained.min": 1,
+        "changelog.num-retained.min": 5,
+        "changelog.num-retained.max": 5,
+    },
+    new_env=SimEnv,
+)
 
 
 def row(k: int, p: int = 0) -> pa.Table:
@@ -38,7 +40,7 @@ def told(t: ts.Table, since: int) -> list[int]:
 
 @pytest.mark.parametrize("producer", ["none", "input"])
 def test_changes_go_on_being_told_until_the_changelog_expires(tmp_path: Path, producer: str) -> None:
-    t = make(tmp_path, **{"changelog-producer": producer})
+    t = CHANGELOGS.create(tmp_path, {"changelog-producer": producer})
     for k in range(4):
         t.write(row(k))
     t.compact(full=True)
@@ -62,7 +64,7 @@ def test_changes_go_on_being_told_until_the_changelog_expires(tmp_path: Path, pr
 
 
 def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = CHANGELOGS.create(tmp_path)
     for k in range(8):
         t.write(row(k))
     found = t.expire_snapshots(keep=1, dry_run=True)
@@ -72,7 +74,7 @@ def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_consumer_may_hold_changelogs_only(tmp_path: Path) -> None:
-    t = make(tmp_path, **{"consumer.changelog-only": True})
+    t = CHANGELOGS.create(tmp_path, {"consumer.changelog-only": True})
     for k in range(4):
         t.write(row(k))
     t.consumers.reset("slow", 2)
@@ -90,8 +92,8 @@ def test_age_lets_changelogs_go_later_than_snapshots(tmp_path: Path) -> None:
     env = SimEnv()
     times = {"snapshot.time-retained": "1 h", "changelog.time-retained": "1 d"}
     counts = {"changelog.num-retained.min": 1, "changelog.num-retained.max": 100}
-    t = make(
-        tmp_path, env, **{"write-only": False, "num-sorted-run.compaction-trigger": 50}, **times, **counts
+    t = CHANGELOGS.create(
+        tmp_path, {"write-only": False, "num-sorted-run.compaction-trigger": 50} | times | counts, env=env
     )
     for k in range(3):
         t.write(row(k))
@@ -111,7 +113,7 @@ def test_age_lets_changelogs_go_later_than_snapshots(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("producer", ["none", "input"])
 def test_expiry_of_changelogs_survives_any_failure(tmp_path: Path, producer: str) -> None:
-    t = make(tmp_path / "lake", **{"changelog-producer": producer})
+    t = CHANGELOGS.create(tmp_path / "lake", {"changelog-producer": producer})
     for k in range(4):
         t.write(row(k))
     t.expire_snapshots(keep=1)
@@ -147,7 +149,9 @@ def test_expiry_of_changelogs_survives_any_failure(tmp_path: Path, producer: str
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_directories_left_empty_go_if_asked_for(tmp_path: Path, clean: bool) -> None:
-    t = make(tmp_path, **{"snapshot.clean-empty-directories": clean, "changelog.num-retained.max": 1})
+    t = CHANGELOGS.create(
+        tmp_path, {"snapshot.clean-empty-directories": clean, "changelog.num-retained.max": 1}
+    )
     t = t.with_options({"changelog.num-retained.min": 1})
     for p in range(3):
         t.write(row(p, p))
@@ -159,7 +163,7 @@ def test_directories_left_empty_go_if_asked_for(tmp_path: Path, clean: bool) -> 
 
 
 def test_a_rollback_takes_later_changelogs_along(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = CHANGELOGS.create(tmp_path)
     t.write(row(0))
     t.tags.create("one")
     for k in range(1, 4):
@@ -181,7 +185,9 @@ def test_what_is_foretold_to_go_next_goes_and_nothing_else(
 ) -> None:
     env = SimEnv()
     lasting = {"changelog.num-retained.min": outlive, "changelog.num-retained.max": 2**31 - 1}
-    t = make(tmp_path, env, **lasting | {"changelog-producer": producer, "changelog.time-retained": "20 s"})
+    t = CHANGELOGS.create(
+        tmp_path, lasting | {"changelog-producer": producer, "changelog.time-retained": "20 s"}, env=env
+    )
     t = t.alter(ts.set_options({"snapshot.time-retained": "10 s"}))
     for k in range(12):
         t.write(row(k % 3))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,18 +13,24 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import InvalidOption, InvalidRequest
 from tests.faults import SimEnv
+from tests.tables import TableSpec
 
 HOUR = 3_600
 NOON = int(datetime(2024, 5, 10, 12, 30, tzinfo=UTC).timestamp() * 1000)
 
 
-def make(
-    path: Path, *, env: SimEnv | None = None, keys: tuple[str, ...] = ("dt",), **options: Any
-) -> ts.Table:
-    columns = {**dict.fromkeys(keys, ts.STRING), "k": ts.INT}
-    return ts.connect(str(path), env=env or SimEnv(now_ms=NOON)).create_table(
-        "d.t", schema=columns, primary_key=[*keys, "k"], partition_by=keys, options=options
-    )
+BY_DAY = TableSpec(
+    {"dt": ts.STRING, "k": ts.INT},
+    primary_key=("dt", "k"),
+    partition_by=("dt",),
+    new_env=lambda: SimEnv(now_ms=NOON),
+)
+BY_HOUR = replace(
+    BY_DAY,
+    columns={"dt": ts.STRING, "hr": ts.STRING, "k": ts.INT},
+    primary_key=("dt", "hr", "k"),
+    partition_by=("dt", "hr"),
+)
 
 
 def days(*names: str) -> list[dict[str, Any]]:
@@ -35,7 +42,7 @@ def left(t: ts.Table) -> list[str]:
 
 
 def test_old_partitions_go_by_their_values(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = BY_DAY.create(tmp_path)
     t.write(days("2024-05-01", "2024-05-09", "2024-05-10", "none"))
     asked = t.expire_partitions("37 h", dry_run=True)
     assert (asked.partitions, asked.files, asked.without_time) == (("dt=2024-05-01",), 1, ("dt=none",))
@@ -52,14 +59,14 @@ def test_old_partitions_go_by_their_values(tmp_path: Path) -> None:
 
 def test_a_pattern_makes_one_time_of_several_columns(tmp_path: Path) -> None:
     how = {"partition.timestamp-pattern": "$dt $hr:00", "partition.timestamp-formatter": "yyyyMMdd HH:mm"}
-    t = make(tmp_path, keys=("dt", "hr"), **how, **{"partition.expiration-time": "1 h"})
+    t = BY_HOUR.create(tmp_path, how | {"partition.expiration-time": "1 h"})
     t.write([{"dt": "20240510", "hr": f"{h:02}", "k": 1} for h in range(9, 14)])
     assert t.expire_partitions().partitions == ("dt=20240510/hr=09", "dt=20240510/hr=10", "dt=20240510/hr=11")
 
 
 def test_the_age_by_update_is_that_of_the_newest_file(tmp_path: Path) -> None:
     env = SimEnv(now_ms=NOON)
-    t = make(tmp_path, env=env)
+    t = BY_DAY.create(tmp_path, env=env)
     t.write(days("a", "b"))
     env.sleep(2 * HOUR)
     t.write(days("b"))
@@ -68,7 +75,7 @@ def test_the_age_by_update_is_that_of_the_newest_file(tmp_path: Path) -> None:
 
 
 def test_the_first_by_name_go_first_in_batches(tmp_path: Path) -> None:
-    t = make(tmp_path, **{"partition.expiration-batch-size": 2})
+    t = BY_DAY.create(tmp_path, {"partition.expiration-batch-size": 2})
     names = [f"2024-01-{d:02}" for d in range(1, 8)]
     t.write(days(*reversed(names)))
     done = t.expire_partitions("1 d", max_expires=5)
@@ -82,7 +89,7 @@ def test_commits_look_for_old_partitions_as_the_options_say(tmp_path: Path) -> N
         {"partition.expiration-check-interval": "0 s"},
         {"end-input.check-partition-expire": True},
     ):
-        t = make(tmp_path / next(iter(at_once)), **at_once, **{"partition.expiration-time": "1 d"})
+        t = BY_DAY.create(tmp_path / next(iter(at_once)), at_once | {"partition.expiration-time": "1 d"})
         done = t.write(days("2024-05-01", "2024-05-10"))
         assert "partitions dt=2024-05-01, " in repr(done.expired)
         assert left(t) == ["2024-05-10"]
@@ -90,7 +97,7 @@ def test_commits_look_for_old_partitions_as_the_options_say(tmp_path: Path) -> N
 
 def test_streams_look_once_an_interval(tmp_path: Path) -> None:
     env = SimEnv(now_ms=NOON)
-    t = make(tmp_path, env=env, **{"partition.expiration-time": "1 d"})
+    t = BY_DAY.create(tmp_path, {"partition.expiration-time": "1 d"}, env=env)
     t.write(days("2024-05-01"))
     assert left(t) == ["2024-05-01"], "a batch commit looks only where it is asked to"
     t.write(days("2024-05-02"), user="s", identifier=1)
@@ -104,7 +111,9 @@ def test_streams_look_once_an_interval(tmp_path: Path) -> None:
 
 
 def test_compactions_leave_old_partitions_alone_if_told_to(tmp_path: Path) -> None:
-    t = make(tmp_path, **{"partition.expiration-time": "1 d", "compaction.skip-expired-partitions": True})
+    t = BY_DAY.create(
+        tmp_path, {"partition.expiration-time": "1 d", "compaction.skip-expired-partitions": True}
+    )
     for _ in range(2):
         t.write(days("2024-05-01", "2024-05-10"))
     picks = t.compact(full=True).picks
@@ -115,14 +124,14 @@ def test_compactions_leave_old_partitions_alone_if_told_to(tmp_path: Path) -> No
 def test_what_tells_no_age_is_refused_and_what_tells_no_time_stays(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    t = make(tmp_path)
+    t = BY_DAY.create(tmp_path)
     with pytest.raises(InvalidRequest, match="expiration_time="):
         t.expire_partitions()
     for option in ({"partition.expiration-strategy": "age"}, {"partition.timestamp-formatter": "w"}):
         with pytest.raises(InvalidOption):
             t.alter(ts.set_options(option))
         with pytest.raises(InvalidOption):
-            make(tmp_path / "other", **option)
+            BY_DAY.create(tmp_path / "other", option)
     t.write([{"dt": "soon", "k": 1}])
     with caplog.at_level(logging.WARNING):
         assert t.expire_partitions("1 d").without_time == ("dt=soon",)

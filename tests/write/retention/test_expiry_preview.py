@@ -12,14 +12,15 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import NotFound
 from tests.faults import SimEnv
+from tests.tables import WRITE_ONLY, TableSpec
 from tests.write.lives import lived, on_disk
 
-
-def make(path: Path, env: SimEnv | None = None, **options: Any) -> ts.Table:
-    defaults = {"bucket": 1, "write-only": True, "snapshot.num-retained.min": 1}
-    return ts.connect(str(path), env=env or SimEnv()).create_table(
-        "d.t", schema={"k": ts.BIGINT}, primary_key=["k"], options=defaults | options
-    )
+EXPIRING = TableSpec(
+    {"k": ts.BIGINT},
+    primary_key=("k",),
+    options=WRITE_ONLY | {"snapshot.num-retained.min": 1},
+    new_env=SimEnv,
+)
 
 
 def row(k: int) -> pa.Table:
@@ -27,7 +28,7 @@ def row(k: int) -> pa.Table:
 
 
 def filled(path: Path, n: int = 5, **options: Any) -> ts.Table:
-    t = make(path, **options)
+    t = EXPIRING.create(path, options)
     for k in range(n):
         t.write(row(k))
     return t
@@ -102,7 +103,7 @@ def test_the_preview_says_what_stays_and_whose_reads_end(tmp_path: Path) -> None
 
 def test_age_says_until_when(tmp_path: Path) -> None:
     env = SimEnv()
-    t = make(tmp_path, env, **{"snapshot.time-retained": "1 h"})
+    t = EXPIRING.create(tmp_path, {"snapshot.time-retained": "1 h"}, env=env)
     for k in range(3):
         t.write(row(k))
         env.sleep(600)
@@ -116,7 +117,7 @@ def test_age_says_until_when(tmp_path: Path) -> None:
 
 def test_consumers_that_will_be_forgotten_protect_nothing_beforehand(tmp_path: Path) -> None:
     env = SimEnv(now_ms=4_000_000_000_000)  # files are younger by the real clock: the consumer is old
-    t = make(tmp_path, env, **{"consumer.expiration-time": "1 d"})
+    t = EXPIRING.create(tmp_path, {"consumer.expiration-time": "1 d"}, env=env)
     for k in range(4):
         t.write(row(k))
     t.consumers.reset("gone", 1)
@@ -171,5 +172,5 @@ def test_a_compaction_tells_what_it_expired(tmp_path: Path) -> None:
 
 
 def test_an_empty_table_has_nothing_to_expire(tmp_path: Path) -> None:
-    found = make(tmp_path).expire_snapshots(dry_run=True)
+    found = EXPIRING.create(tmp_path).expire_snapshots(dry_run=True)
     assert (found.snapshots, found.files, found.empty) == ((), (), True)

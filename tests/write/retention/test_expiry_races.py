@@ -15,12 +15,7 @@ from tablestore.core.errors import InvalidOption, InvalidRequest, Unavailable
 from tablestore.meta.snapshots import SnapshotStore
 from tablestore.write.retention import expire
 from tests.faults import FaultyIO, Killed
-
-
-def make(tmp_path: Path, **options: object) -> ts.Table:
-    return ts.connect(str(tmp_path)).create_table(
-        "d.t", schema={"k": ts.BIGINT, "v": ts.STRING}, primary_key=["k"], options=options
-    )
+from tests.tables import KEYED
 
 
 def row(k: int, v: str = "x") -> pa.Table:
@@ -34,7 +29,7 @@ def keys(t: ts.Table) -> list[int]:
 def test_a_commit_that_stood_still_through_an_expiry_hides_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    t = make(tmp_path, **{"write-only": True})
+    t = KEYED.create(tmp_path, {"write-only": True})
     t.write(row(1))
     publish = SnapshotStore.publish
     stalled = []
@@ -59,7 +54,7 @@ def test_a_commit_that_stood_still_through_an_expiry_hides_nobody(
 def test_an_expiry_goes_on_as_long_as_others_expire_what_it_looks_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    t = make(tmp_path, **{"write-only": True})
+    t = KEYED.create(tmp_path, {"write-only": True})
     for k in range(12):
         t.write(row(k))
     to_keep, unneeded = iter(range(11, 3, -1)), expire._unneeded
@@ -83,7 +78,7 @@ def test_an_expiry_goes_on_as_long_as_others_expire_what_it_looks_at(
 def test_a_snapshot_that_expires_while_a_commit_reads_it_is_a_lost_race(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    t = make(tmp_path, **{"write-only": True})
+    t = KEYED.create(tmp_path, {"write-only": True})
     t.write(row(1))
     t.write(row(2))
     latest = SnapshotStore.latest
@@ -109,7 +104,7 @@ def test_a_snapshot_that_expires_while_a_commit_reads_it_is_a_lost_race(
 
 
 def test_a_kill_during_expiry_is_healed_by_the_next_one(tmp_path: Path) -> None:
-    t = make(tmp_path, **{"write-only": True})
+    t = KEYED.create(tmp_path, {"write-only": True})
     for k in range(5):
         t.write(row(k))
     counting = FaultyIO()
@@ -127,7 +122,7 @@ def test_a_kill_during_expiry_is_healed_by_the_next_one(tmp_path: Path) -> None:
 
 
 def test_a_writer_whose_flush_failed_commits_nothing(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = KEYED.create(tmp_path)
     t.write(row(1))
     counting = FaultyIO()
     ts.open(t.location, io=counting)
@@ -149,7 +144,7 @@ def test_a_writer_whose_flush_failed_commits_nothing(tmp_path: Path) -> None:
 
 
 def test_an_engine_writer_goes_on_after_prepare(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = KEYED.create(tmp_path)
     w = t.open_writer()
     w.write(row(1, "old"))
     messages = w.prepare()
@@ -161,7 +156,7 @@ def test_an_engine_writer_goes_on_after_prepare(tmp_path: Path) -> None:
 
 
 def test_a_late_commit_never_moves_a_position_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    t = make(tmp_path, **{"write-only": True})
+    t = KEYED.create(tmp_path, {"write-only": True})
     publish = SnapshotStore.publish
     raced = []
 
@@ -181,12 +176,12 @@ def test_a_late_commit_never_moves_a_position_back(tmp_path: Path, monkeypatch: 
 
 def test_layout_is_not_an_option_for_one_use(tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match="'bucket' is part of the table's layout"):
-        make(tmp_path).with_options({"bucket": 4})
+        KEYED.create(tmp_path).with_options({"bucket": 4})
 
 
 @pytest.mark.parametrize("name", ["d.t$branch_dev", "d.t$snapshots"])
 def test_dropping_what_is_no_table_leaves_the_table(tmp_path: Path, name: str) -> None:
-    t = make(tmp_path)
+    t = KEYED.create(tmp_path)
     t.write(row(1))
     lake = ts.connect(str(tmp_path))
     with pytest.raises(InvalidRequest, match="plain names"):
@@ -195,7 +190,7 @@ def test_dropping_what_is_no_table_leaves_the_table(tmp_path: Path, name: str) -
 
 
 def test_a_directory_among_tags_does_not_fail_a_commit(tmp_path: Path) -> None:
-    t = make(tmp_path, **{"snapshot.num-retained.min": 1, "snapshot.time-retained": "1 ms"})
+    t = KEYED.create(tmp_path, {"snapshot.num-retained.min": 1, "snapshot.time-retained": "1 ms"})
     Path(t.location, "tag", "tag-success-file").mkdir(parents=True)
     for k in range(4):
         t.write(row(k))

@@ -6,7 +6,6 @@ import os
 import random
 import time
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,19 +14,17 @@ import tablestore as ts
 from tablestore.core.errors import Corrupt, InvalidRequest
 from tablestore.meta import manifest_cache
 from tests.faults import FaultyIO, Killed
+from tests.tables import KEEP_ALL, TableSpec
 
 OLD = time.time() - 7200
 
 
-def make(path: Path, **options: Any) -> ts.Table:
-    defaults = {"bucket": 1, "snapshot.num-retained.min": 100}
-    return ts.connect(str(path)).create_table(
-        "d.t",
-        schema={"k": ts.BIGINT, "p": ts.INT, "v": ts.STRING},
-        primary_key=["k", "p"],
-        partition_by=["p"],
-        options=defaults | options,
-    )
+TABLE = TableSpec(
+    {"k": ts.BIGINT, "p": ts.INT, "v": ts.STRING},
+    primary_key=("k", "p"),
+    partition_by=("p",),
+    options=KEEP_ALL,
+)
 
 
 def rows(k: int) -> pa.Table:
@@ -51,7 +48,7 @@ def age_all(t: ts.Table) -> None:
 
 def rich(path: Path) -> ts.Table:
     """A table with compactions, changelogs, tags of expired snapshots, branches and statistics."""
-    t = make(path, **{"changelog-producer": "input", "num-sorted-run.compaction-trigger": 2})
+    t = TABLE.create(path, {"changelog-producer": "input", "num-sorted-run.compaction-trigger": 2})
     for k in range(4):
         t.write(rows(k))
     t.tags.create("kept", 2)
@@ -105,7 +102,7 @@ def test_young_files_are_left_alone(tmp_path: Path) -> None:
 
 
 def test_files_of_a_writer_that_has_not_committed_are_left_alone(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = TABLE.create(tmp_path)
     with t.writer() as w:
         w.write(rows(1))
         t.remove_orphans("1 min", dry_run=False)
@@ -147,7 +144,7 @@ def test_removal_survives_any_failure(tmp_path: Path) -> None:
 def test_random_tables_lose_nothing(tmp_path: Path, seeds: tuple[int, ...]) -> None:
     for seed in seeds:
         rng = random.Random(seed)
-        t = make(tmp_path / str(seed), **{"num-sorted-run.compaction-trigger": 3})
+        t = TABLE.create(tmp_path / str(seed), {"num-sorted-run.compaction-trigger": 3})
         for i in range(12):
             act = rng.choice(["write", "write", "write", "compact", "expire", "tag", "branch", "rollback"])
             if act == "write" or i < 2:

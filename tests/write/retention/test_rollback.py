@@ -7,7 +7,6 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -18,13 +17,9 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.meta import manifest_cache
 from tablestore.meta.snapshots import SnapshotStore
 from tests.faults import FaultyIO, Killed
+from tests.tables import KEEP_ALL, KEYED, WRITE_ONLY
 
-
-def make(path: Path, **options: Any) -> ts.Table:
-    defaults = {"bucket": 1, "write-only": True, "snapshot.num-retained.min": 100}
-    return ts.connect(str(path)).create_table(
-        "d.t", schema={"k": ts.BIGINT, "v": ts.STRING}, primary_key=["k"], options=defaults | options
-    )
+UNCOMPACTED = KEYED.with_options(WRITE_ONLY | KEEP_ALL)
 
 
 def row(k: int, v: str = "x") -> pa.Table:
@@ -47,7 +42,7 @@ def named_files(t: ts.Table) -> set[str]:
 
 
 def test_later_snapshots_tags_and_files_go(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = UNCOMPACTED.create(tmp_path)
     for k in range(3):
         t.write(row(k))
     t.tags.create("early", 2)
@@ -69,7 +64,7 @@ def test_later_snapshots_tags_and_files_go(tmp_path: Path) -> None:
 
 
 def test_what_a_branch_or_an_older_tag_reads_stays(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = UNCOMPACTED.create(tmp_path)
     for k in range(4):
         t.write(row(k))
     t.tags.create("mark", 3)
@@ -83,7 +78,7 @@ def test_what_a_branch_or_an_older_tag_reads_stays(tmp_path: Path) -> None:
 
 
 def test_a_tag_whose_snapshot_has_expired_can_be_gone_back_to(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = UNCOMPACTED.create(tmp_path)
     for k in range(5):
         t.write(row(k))
     t.tags.create("kept", 2)
@@ -102,7 +97,7 @@ def test_a_tag_whose_snapshot_has_expired_can_be_gone_back_to(tmp_path: Path) ->
 
 
 def test_a_moment_means_the_snapshot_before_it(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = UNCOMPACTED.create(tmp_path)
     for k in range(3):
         t.write(row(k))
     second = t.store.snapshots.get(2).time_millis
@@ -152,7 +147,7 @@ def survive(
 
 
 def test_a_rollback_survives_any_failure(tmp_path: Path) -> None:
-    t = make(tmp_path / "lake")
+    t = UNCOMPACTED.create(tmp_path / "lake")
     for k in range(4):
         t.write(row(k))
     t.tags.create("late")
@@ -161,7 +156,7 @@ def test_a_rollback_survives_any_failure(tmp_path: Path) -> None:
 
 
 def test_a_rollback_to_an_expired_tag_survives_any_failure(tmp_path: Path) -> None:
-    t = make(tmp_path / "lake")
+    t = UNCOMPACTED.create(tmp_path / "lake")
     for k in range(4):
         t.write(row(k))
     t.tags.create("kept", 1)
@@ -172,7 +167,7 @@ def test_a_rollback_to_an_expired_tag_survives_any_failure(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("what", ["snapshot", "manifest list", "manifest", "missing"])
 def test_damaged_later_snapshots_are_passed_over(tmp_path: Path, what: str) -> None:
-    t = make(tmp_path)
+    t = UNCOMPACTED.create(tmp_path)
     for k in range(4):
         t.write(row(k))
     third = t.store.snapshots.get(3)
@@ -196,7 +191,7 @@ def test_damaged_later_snapshots_are_passed_over(tmp_path: Path, what: str) -> N
 
 
 def test_a_damaged_target_is_refused_and_nothing_goes(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = UNCOMPACTED.create(tmp_path)
     for k in range(3):
         t.write(row(k))
     Path(t.store.paths.manifest(t.store.snapshots.get(2).base_manifest_list)).write_bytes(b"")
@@ -208,7 +203,7 @@ def test_a_damaged_target_is_refused_and_nothing_goes(tmp_path: Path) -> None:
 
 
 def test_an_older_damaged_snapshot_keeps_its_files_and_that_is_said(tmp_path: Path) -> None:
-    t = make(tmp_path)
+    t = UNCOMPACTED.create(tmp_path)
     for k in range(4):
         t.write(row(k))
     Path(t.store.paths.snapshot(1)).write_bytes(b"{")
@@ -220,7 +215,7 @@ def test_an_older_damaged_snapshot_keeps_its_files_and_that_is_said(tmp_path: Pa
 
 
 def test_fast_forward_survives_any_failure(tmp_path: Path) -> None:
-    t = make(tmp_path / "lake")
+    t = UNCOMPACTED.create(tmp_path / "lake")
     for k in range(3):
         t.write(row(k))
     t.tags.create("base", 2)
@@ -231,7 +226,7 @@ def test_fast_forward_survives_any_failure(tmp_path: Path) -> None:
 
 
 def test_making_a_branch_survives_any_failure(tmp_path: Path) -> None:
-    t = make(tmp_path / "lake")
+    t = UNCOMPACTED.create(tmp_path / "lake")
     t.write(row(1))
     t.tags.create("base")
 
@@ -244,7 +239,7 @@ def test_making_a_branch_survives_any_failure(tmp_path: Path) -> None:
 
 
 def test_removing_a_branch_survives_any_failure(tmp_path: Path) -> None:
-    t = make(tmp_path / "lake")
+    t = UNCOMPACTED.create(tmp_path / "lake")
     t.write(row(1))
     t.tags.create("base")
     t.branches.create("b", "base")
@@ -255,7 +250,7 @@ def test_removing_a_branch_survives_any_failure(tmp_path: Path) -> None:
 def test_a_commit_that_stood_still_through_a_rollback_lands_on_what_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    t = make(tmp_path)
+    t = UNCOMPACTED.create(tmp_path)
     for k in (1, 2, 3):
         t.write(row(k))
     publish = SnapshotStore.publish
@@ -277,7 +272,7 @@ def test_a_commit_that_stood_still_through_a_rollback_lands_on_what_is_left(
 def test_a_commit_on_a_snapshot_that_was_replaced_starts_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    t = make(tmp_path)
+    t = UNCOMPACTED.create(tmp_path)
     for k in (1, 2):
         t.write(row(k))
     publish = SnapshotStore.publish

@@ -12,7 +12,7 @@ from tablestore.format.snapshot import APPEND, COMPACT
 from tablestore.insight.explain.bucket_history import BASE, BucketEvent
 from tablestore.insight.explain.table_history import events
 from tablestore.insight.inspect.amplification.ledger import Ledger
-from tests.insight.explain.test_table_history import live, make
+from tests.insight.explain.test_table_history import SMALL_TRIGGER, live
 from tests.lsm.trees import KEY, data_file
 
 
@@ -67,7 +67,7 @@ def test_a_file_that_is_not_there_cannot_be_taken_away() -> None:
 
 def test_the_ledger_of_a_real_table_agrees_with_its_metadata(tmp_path: Path, seeds: tuple[int, ...]) -> None:
     for seed in seeds:
-        table = make(tmp_path / str(seed))
+        table = SMALL_TRIGGER.create(tmp_path / str(seed))
         live(seed, table, steps=8)
         ledger = Ledger(table.store.key_types)
         rows = [ledger.add(e) for e in events(table.store)]
