@@ -117,13 +117,13 @@ def tracked(folder: str) -> list[str]:
 
 def test_the_wheel_holds_the_packages_whole_and_nothing_else(installed: Installed) -> None:
     with zipfile.ZipFile(installed.wheel) as wheel:
-        held = {name for name in wheel.namelist() if ".dist-info/" not in name}
+        packed = {name for name in wheel.namelist() if ".dist-info/" not in name}
     spark = "tablestore/spark/"
     wanted = {
         name.removeprefix(spark) if "/pyspark_tablestore/" in name else name for name in tracked("tablestore")
     }
-    assert held == wanted | set(tracked("widgets"))
-    assert "tablestore/py.typed" in held
+    assert packed == wanted | set(tracked("widgets"))
+    assert "tablestore/py.typed" in packed
 
 
 @pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])

@@ -44,8 +44,8 @@ def test_load_measures_every_step_of_every_contender(
 
 def test_load_stops_when_contenders_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shape = load.SHAPES["keyed"]
-    told = iter(range(100))
-    monkeypatch.setattr(Contender, "_ask", lambda *_: {"rows": str(next(told)), "quantity": "0"})
+    ticks = iter(range(100))
+    monkeypatch.setattr(Contender, "_ask", lambda *_: {"rows": str(next(ticks)), "quantity": "0"})
     with pytest.raises(load.Differs, match=r"rows .*, the others have"):
         load.measure(shape, [registry.ours(), registry.ours()], "0.001", 1, tmp_path)
 
@@ -64,7 +64,7 @@ def test_load_agrees_with_the_peers_on_the_partitioned_table(
         assert [line[0] for line in lines(text, second=name)][:4] == list(load.MEANING.values())[:4]
 
 
-def test_lsm_measures_every_step_and_tells_where_its_time_goes(
+def test_lsm_measures_every_step_and_shows_where_its_time_goes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "rounds.json"
@@ -92,8 +92,10 @@ def test_lsm_ends_with_the_same_rows_in_every_peer(
         pytest.skip(missing[0][missing[0].index("needs ") :])
     entries, size = [registry.ours(), *found], "0.001"
     _, rounds = lsm.measure(entries, size, 1, tmp_path)
-    told = {step for step, who in rounds if who == name}
-    assert told == set(lsm.MEANING) - found[0].lacks - ({"rescan"} if "compact" in found[0].lacks else set())
+    measured = {step for step, who in rounds if who == name}
+    assert measured == set(lsm.MEANING) - found[0].lacks - (
+        {"rescan"} if "compact" in found[0].lacks else set()
+    )
     assert rounds["scan", name][0].answer["rows"] == rounds["scan", registry.OURS][0].answer["rows"]
 
 
@@ -168,8 +170,8 @@ def test_a_write_takes_its_buffer_and_not_more_for_more_rows(
     text = capsys.readouterr().out
     assert [line[0] for line in lines(text, second=registry.OURS)] == [*large.MEANING.values()] * 2
     few, many = found.values()
-    held = 1_000_000 * large_rows.BYTES_A_ROW  # what the larger table has more
-    assert many["write"] - few["write"] < held * 2 // 3
+    extra_bytes = 1_000_000 * large_rows.BYTES_A_ROW  # what the larger table has more
+    assert many["write"] - few["write"] < extra_bytes * 2 // 3
     assert max(many.values()) < 700 << 20
 
 

@@ -233,7 +233,7 @@ class TestSqlRegistry:
         found = dict(self.all(database, "SELECT property_key, property_value FROM paimon_table_properties"))
         assert found == {**changed.options, "primary-key": "k", "bucket-key": "k"}
 
-    def test_a_lock_that_is_held_is_waited_for_and_then_named(
+    def test_a_taken_lock_is_waited_for_and_then_named(
         self, options: dict[str, object], database: Path
     ) -> None:
         quick = {"lock_enabled": True, "lock_acquire_timeout": "300 ms", "lock_check_max_sleep": "100 ms"}

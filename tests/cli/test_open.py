@@ -33,7 +33,7 @@ def opened(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int,
     return code, said.out, said.err
 
 
-def test_text_tells_what_the_table_is_and_writes_nothing_to_it(warehouse: Path, capsys):
+def test_text_describes_the_table_and_writes_nothing_to_it(warehouse: Path, capsys):
     table = warehouse / "shop.db" / "orders"
     before = sorted(path for path in table.rglob("*"))
     code, out, err = opened(capsys, table, "--text")

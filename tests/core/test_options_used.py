@@ -227,8 +227,10 @@ def test_a_table_describes_its_options_in_units_people_write(lake: ts.Lake) -> N
         "tablestore.uuid": (t.options["tablestore.uuid"], "implemented"),
         "target-file-size": ("128 mb", "implemented"),
     }
-    told = {k: (rows[k]["value"], rows[k]["default"]) for k in ("write-buffer-size", "commit.max-retry-wait")}
-    assert told == {"write-buffer-size": ("256 mb",) * 2, "commit.max-retry-wait": ("10 s",) * 2}
+    shown = {
+        k: (rows[k]["value"], rows[k]["default"]) for k in ("write-buffer-size", "commit.max-retry-wait")
+    }
+    assert shown == {"write-buffer-size": ("256 mb",) * 2, "commit.max-retry-wait": ("10 s",) * 2}
     assert (rows["snapshot.num-retained.max"]["value"], rows["write-only"]["value"]) == ("infinite", "false")
     assert rows["change-tracking"]["status"] == "refused"
     assert set(ENGINE_NAMES) <= set(rows)

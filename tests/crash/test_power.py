@@ -51,7 +51,7 @@ def test_the_model_does_what_local_files_do(tmp_path: Path, monkeypatch: pytest.
     disk.make_dir(str(tmp_path))
     disk.log.clear()
     use(disk, root)
-    assert steps(done) == steps([told(change) for change in disk.log if change.what != "data"])
+    assert steps(done) == steps([system_call(change) for change in disk.log if change.what != "data"])
 
 
 def use(io: FileIO, root: str) -> None:
@@ -87,7 +87,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     return done
 
 
-def told(change: Change) -> tuple[str, ...]:
+def system_call(change: Change) -> tuple[str, ...]:
     """A change of the model in the words of the operating system."""
     verb = "sync" if change.what == "syncdir" else change.what
     return (verb, change.path, change.target) if change.target else (verb, change.path)

@@ -46,7 +46,7 @@ SPARK = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=Tracker))
 RUN = SimpleNamespace(directory=Directory(), position=Position)
 
 
-def test_chunks_the_log_and_commits_are_told_as_they_are():
+def test_chunks_the_log_and_commits_are_shown_as_they_are():
     progress, read = IngestProgress("t"), {}
     look = watch.IngestWatch(SPARK, RUN, progress)
     chunks = tuple(Chunk(n, f"c{n}", 10) for n in range(2))
@@ -105,9 +105,9 @@ def test_other_failures_are_raised_and_stop_ends_the_job(monkeypatch: pytest.Mon
     with pytest.raises(StreamingQueryException, match="no space left"):
         IngestProgress("t").run(watch.ingest_job(SPARK, RUN)).wait(20)
 
-    def polls(_spark: object, _run: object, tell: object, **_: object) -> None:
+    def polls(_spark: object, _run: object, report: object, **_: object) -> None:
         while True:
-            tell("load", 0.0, 20.0, "")
+            report("load", 0.0, 20.0, "")
 
     monkeypatch.setattr(watch, "run_queries", polls)
     progress = IngestProgress("t").run(watch.ingest_job(SPARK, RUN))

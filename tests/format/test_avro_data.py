@@ -97,7 +97,7 @@ def test_codecs(tmp_path: Path, codec: str) -> None:
     assert (path.stat().st_size < rows.nbytes / 3) == (codec not in ("null", "none"))
 
 
-def test_unknown_codecs_are_told(tmp_path: Path) -> None:
+def test_unknown_codecs_are_reported(tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match=r"'lz4'; for Avro files it must be one of zstd"):
         AvroEncoder(IO, str(tmp_path / "x"), (), FileSpec.of(TableOptions.parse({"file.compression": "lz4"})))
 

@@ -90,7 +90,7 @@ def test_a_text_that_another_program_wrote_anew_has_no_checksum() -> None:
     assert json.loads(checksums.require_intact(again, "here"))["id"] == 4
 
 
-def test_a_name_tells_the_checksum_of_its_file() -> None:
+def test_a_name_holds_the_checksum_of_its_file() -> None:
     name = f"manifest-{checksums.named(UUID, b'some bytes')}-12"
     assert name == f"manifest-0a1b2c3d-4e5f-8c32-8c7d-0011{zlib.crc32(b'some bytes'):08x}-12"
     assert checksums.require_named(f"/t/manifest/{name}", b"some bytes") == b"some bytes"
@@ -102,7 +102,7 @@ def test_a_name_tells_the_checksum_of_its_file() -> None:
         checksums.require_named(beside, b"y")
 
 
-def test_other_names_tell_none() -> None:
+def test_other_names_hold_none() -> None:
     for name in (f"manifest-{UUID}-0", f"{checksums.named(UUID, b'x')}/manifest-{UUID}-0", "data-1.parquet"):
         assert not checksums.is_named(name)
         assert checksums.require_named(name, b"any") == b"any"

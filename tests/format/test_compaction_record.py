@@ -118,7 +118,7 @@ BOMB = "zstd:" + base64.b64encode(zstd.compress(b"[" + b" " * (80 << 20))).decod
         BOMB,
     ],
 )
-def test_damage_is_told_with_its_place(text):
+def test_damage_is_reported_with_its_place(text):
     with pytest.raises(Corrupt, match="snapshot-7"):
         from_property(text, "snapshot-7")
 
@@ -129,7 +129,7 @@ def test_a_message_of_an_older_version_is_refused():
         commit_message.decode(b"\x03" + data[1:])
 
 
-def test_of_other_engines_compactions_the_manifests_tell():
+def test_compactions_of_other_engines_come_from_the_manifests():
     old = data_file("a", 0, 9, level=5, file_size=100, row_count=10)
     new = [data_file(n, 0, 9, max_sequence=s, file_size=10, row_count=2) for n, s in (("b", 7), ("c", 9))]
     moved = data_file("m", 20, 29, level=0, file_size=50, row_count=5, max_sequence=3)

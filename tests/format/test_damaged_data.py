@@ -17,7 +17,7 @@ from tests.read import golden
 @pytest.mark.parametrize(
     "table", ["pk_orc", "pk_avro", "pk_levels", "pk_nested_avro", "pk_nested_orc", "pk_nested_parquet"]
 )
-def test_damage_is_told_with_the_file(tmp_path: Path, seeds: tuple[int, ...], table: str) -> None:
+def test_damage_is_reported_with_the_file(tmp_path: Path, seeds: tuple[int, ...], table: str) -> None:
     store = golden.java(table)
     e = store.manifests.live_entries(store.snapshots.latest())[0]
     sound = Path(store.file_path(e.partition, e.bucket, e.file)).read_bytes()

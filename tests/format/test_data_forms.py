@@ -201,7 +201,7 @@ def test_nulls_in_not_null_columns_are_refused(tmp_path: Path, form: str) -> Non
         write(tmp_path / f"x.{form}", schema, rows, **{"file.format": form})
 
 
-def test_names_tell_the_format() -> None:
+def test_names_give_the_format() -> None:
     assert [
         file_format(n) for n in ("a.parquet", "a.zstd.orc", "a.ORC", "b.json.gz", "c.avro.zst", "plain")
     ] == [

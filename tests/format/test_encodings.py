@@ -57,8 +57,8 @@ def test_small_files_have_no_dictionaries_but_those_that_come() -> None:
     assert found.dictionary == ()
     assert set(found.other) == {"_KEY_k", "k", "few", "sorted", "day"}
     flag = table.schema.get_field_index("flag")
-    held = table.set_column(flag, "flag", table["flag"].dictionary_encode())
-    assert encodings.choose(held, whole_bytes=held.nbytes).dictionary == ("flag",)
+    encoded = table.set_column(flag, "flag", table["flag"].dictionary_encode())
+    assert encodings.choose(encoded, whole_bytes=encoded.nbytes).dictionary == ("flag",)
 
 
 def test_of_small_files_what_is_packed_already_is_not_compressed() -> None:
@@ -70,9 +70,9 @@ def test_of_small_files_what_is_packed_already_is_not_compressed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("codec", "told"), [("zstd", "ZSTD"), ("snappy", "SNAPPY"), ("none", "UNCOMPRESSED")]
+    ("codec", "expected"), [("zstd", "ZSTD"), ("snappy", "SNAPPY"), ("none", "UNCOMPRESSED")]
 )
-def test_a_small_file_has_its_codec_where_values_are_plain(tmp_path: Path, codec: str, told: str) -> None:
+def test_a_small_file_has_its_codec_where_values_are_plain(tmp_path: Path, codec: str, expected: str) -> None:
     inner = pa.struct({"a": pa.int64(), "m": pa.map_(pa.string(), pa.int32())})
     rows = pa.table(
         {
@@ -85,7 +85,7 @@ def test_a_small_file_has_its_codec_where_values_are_plain(tmp_path: Path, codec
     packed = {"k": "UNCOMPRESSED", "d": "UNCOMPRESSED"}
     assert written(tmp_path / "some", rows.select(["k", "d"]), codec) == packed
     leaves = ("a", "m.key_value.key", "m.key_value.value")
-    plain = {"t": told, **{f"n.list.element.{leaf}": told for leaf in leaves}}
+    plain = {"t": expected, **{f"n.list.element.{leaf}": expected for leaf in leaves}}
     assert written(tmp_path / "all", rows, codec) == packed | plain
 
 

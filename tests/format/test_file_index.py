@@ -114,8 +114,8 @@ def test_no_row_that_a_filter_selects_is_left_out(seeds: tuple[int, ...]) -> Non
 
 
 def conditions(name: str, column: pa.ChunkedArray, rng: random.Random) -> list[Any]:
-    held = [v for v in column if v.is_valid]
-    a, b = rng.choice(held), rng.choice(held)
+    valid = [v for v in column if v.is_valid]
+    a, b = rng.choice(valid), rng.choice(valid)
     c = col(name)
     made = [c == a, c != a, c < a, c <= a, c > a, c >= a, c.is_in([a, b]), ~c.is_in([a, b])]
     made += [c.is_null(), c.is_not_null(), (c == a) | (c == b), (c > a) & (c < b), (c > a) | c.is_null()]
@@ -173,7 +173,7 @@ def test_a_bitmap_of_many_values_is_cut_into_blocks() -> None:
             assert reader.rows_of(absent).tolist() == []
 
 
-def test_options_that_make_no_index_are_told() -> None:
+def test_options_that_make_no_index_are_reported() -> None:
     types = samples.types_of(
         {"s": "STRING", "yes": "BOOLEAN", "m": {"type": "MAP", "key": "INT", "value": "INT"}}
     )
@@ -194,7 +194,7 @@ def test_options_that_make_no_index_are_told() -> None:
             index_specs(schema_of(types, **options))
 
 
-def test_damaged_indexes_are_told_with_the_file(seeds: tuple[int, ...]) -> None:
+def test_damaged_indexes_are_reported_with_the_file(seeds: tuple[int, ...]) -> None:
     types = {"i": DataType("INT"), "s": DataType("VARCHAR", precision=9)}
     schema = schema_of(types, **every_index(types), **{"file-index.bloom-filter.i.items": "50"})
     rows = pa.table(

@@ -89,7 +89,7 @@ def test_few_rows_cost_few_pages(tmp_path: Path) -> None:
     assert (begins.tolist(), ends.tolist()) == ([0, 4_200], [100, 4_300])
 
 
-def test_the_offset_index_tells_what_the_page_headers_tell(tmp_path: Path) -> None:
+def test_the_offset_index_agrees_with_the_page_headers(tmp_path: Path) -> None:
     path = f"{tmp_path}/x.parquet"
     for rows_a_page in (64, 700, ROWS):
         pq.write_table(table(random.Random(2)), path, max_rows_per_page=rows_a_page, write_page_index=True)

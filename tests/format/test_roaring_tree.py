@@ -36,10 +36,10 @@ def test_bytes_of_java_are_read_written_and_joined() -> None:
 
 @given(SETS, SETS, SETS)
 def test_unions_hold_what_their_parts_hold(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
-    held = roaring_tree.union(
+    united = roaring_tree.union(
         roaring_tree.union(roaring_tree.encode(a), roaring_tree.encode(b)), roaring_tree.encode(c)
     )
-    assert roaring_tree.decode(held).tolist() == sorted({*a.tolist(), *b.tolist(), *c.tolist()})
+    assert roaring_tree.decode(united).tolist() == sorted({*a.tolist(), *b.tolist(), *c.tolist()})
 
 
 @pytest.mark.parametrize("count", [4096, 4097, 65_535, 65_536, 65_537])

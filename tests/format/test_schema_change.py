@@ -66,7 +66,7 @@ def test_a_change_makes_the_next_schema_and_leaves_the_old_one() -> None:
         ({"before": "a"}, ["k", "c", "a", "r", "l", "m", "dt"]),
     ],
 )
-def test_a_new_column_goes_where_it_is_told(place: dict[str, Any], expected: list[str]) -> None:
+def test_a_new_column_goes_where_the_change_says(place: dict[str, Any], expected: list[str]) -> None:
     assert names(changed(ts.add("c", ts.INT, **place))) == expected
     moved = changed(ts.add("c", ts.INT), ts.move("c", **(place or {"last": True})))
     assert names(moved) == expected

@@ -185,14 +185,14 @@ class Lab:
         page = self.page
         page.on("console", lambda message: self._said(message.type, message.text))
         page.on("pageerror", lambda error: self.complaints.append(f"page error: {error}"))
-        page.on("request", lambda request: self._heard(request.url))
-        page.on("websocket", lambda opened: self._heard(opened.url))
+        page.on("request", lambda request: self._note_request(request.url))
+        page.on("websocket", lambda opened: self._note_request(opened.url))
 
     def _said(self, kind: str, text: str) -> None:
         if kind == "error" and not text.startswith(NOISE):
             self.complaints.append(f"console: {text}")
 
-    def _heard(self, url: str) -> None:
+    def _note_request(self, url: str) -> None:
         allowed = (f"{self.server.url}/", f"ws{self.server.url[4:]}/", "data:", "blob:")
         if not url.startswith(allowed):
             self.strangers.append(url)
@@ -278,9 +278,9 @@ class Notebook:
     def expect(self, expression: str, value: object, *, seconds: float = 30) -> None:
         """Wait until the kernel holds `value`: what a click does arrives a moment after it."""
         until = time.monotonic() + seconds
-        while (held := self.kernel(expression)) != value and time.monotonic() < until:
+        while (found := self.kernel(expression)) != value and time.monotonic() < until:
             self.page.wait_for_timeout(30)
-        assert held == value, f"{expression} is {held!r} in the kernel, not {value!r}"
+        assert found == value, f"{expression} is {found!r} in the kernel, not {value!r}"
 
     def reload(self) -> Notebook:
         """Save, load the whole page anew, and open the notebook again on the kernel that still runs."""

@@ -12,7 +12,7 @@ pytestmark = needs_browser
 ASKS_OUTSIDE = "new Image().src = 'https://example.invalid/pixel.png'; 0"
 
 
-def test_cells_run_and_the_kernel_tells_what_it_holds(lab: Lab) -> None:
+def test_cells_run_and_the_kernel_gives_its_variables(lab: Lab) -> None:
     notebook = lab.open(["x = 20", "x += 1\nprint('x is', x)"])
     assert notebook.kernel("x") == 21
     assert notebook.kernel("{'a': (1, None)}") == {"a": [1, None]}

@@ -23,7 +23,7 @@ CODECS = ("zstd", "none", "deflate")
 
 
 @pytest.fixture(autouse=True)
-def _nothing_held() -> None:
+def _clear_cache() -> None:
     manifest_cache.LOCAL.clear()
 
 
@@ -128,7 +128,7 @@ def test_histories_do_not_depend_on_how_much_is_read_at_once(
 ) -> None:
     t = table(tmp_path)
     t.tags.create("kept", snapshot=2)
-    told = []
+    outcomes = []
     for at_once in (500, 2, 3):
         monkeypatch.setattr(manifests, "_AT_ONCE", at_once)
         monkeypatch.setattr(claim_rows, "AT_ONCE", at_once)
@@ -137,12 +137,12 @@ def test_histories_do_not_depend_on_how_much_is_read_at_once(
         views = [fresh.inspect.amplification(per).to_pylist() for per in ("table", "snapshot", "bucket")]
         files, commits = fresh.inspect.storage().files.to_pylist(), fresh.inspect.commits().to_pylist()
         gone = fresh.expire_snapshots(keep=2, older_than="0 ms", dry_run=True)
-        told.append((list(events(t.store)), views, files, commits, gone.files, gone.bytes))
-    assert told[0] == told[1] == told[2]
+        outcomes.append((list(events(t.store)), views, files, commits, gone.files, gone.bytes))
+    assert outcomes[0] == outcomes[1] == outcomes[2]
     assert t.check() == []
 
 
-def test_lists_are_held_and_the_oldest_go(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lists_are_cached_and_the_oldest_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifest_cache, "_MAX_LISTED", 10)
     cache, rng = ManifestCache(), Random(1)
     three = tuple(listed(rng) for _ in range(3))

@@ -195,11 +195,11 @@ def test_expired_snapshots_are_gone(tmp_path: Path) -> None:
     t = ts.connect(str(tmp_path)).create_table("t", schema={"k": ts.INT}, primary_key=["k"])
     for k in range(6):
         t.write(pa.table({"k": pa.array([k], pa.int32())}))
-    told = t.expire_snapshots(keep=2, dry_run=True)
+    preview = t.expire_snapshots(keep=2, dry_run=True)
     assert len(t.store.snapshots.ids()) >= 6
     done = t.expire_snapshots(keep=2)
-    assert done.snapshots == told.snapshots
-    assert set(done.files) == set(told.files)
+    assert done.snapshots == preview.snapshots
+    assert set(done.files) == set(preview.files)
     assert len(t.store.snapshots.ids()) == 2
     with pytest.raises(NotFound, match="no snapshot 1; have"):
         t.at(snapshot=1)

@@ -131,13 +131,13 @@ class Act:
     value: int = 0
 
 
-def life(engine: str, seed: int, *, told: bool = False) -> list[Act]:
-    """`told`: without overwrites, which no changelog tells."""
+def life(engine: str, seed: int, *, changes_only: bool = False) -> list[Act]:
+    """`changes_only`: without overwrites, which no changelog has."""
     rng, acts, number = random.Random(seed), list[Act](), 0
     there = set[int]()
     for _ in range(LENGTH):
         what = rng.choice([*ENGINES[engine].acts * 2, "compact", "compact", "full", "expire", "overwrite"])
-        if told and what in ("overwrite", "expire"):
+        if changes_only and what in ("overwrite", "expire"):
             what = "upsert"
         rows = list[Row]()
         there = set() if what == "overwrite" else there
@@ -265,7 +265,7 @@ TELLING = {
     "full-compaction, leveled, every third commit": Variation(
         {**LEVELED, "changelog-producer": "full-compaction", "full-compaction.delta-commits": "3"}
     ),
-    "none, told by the reader": Variation({}),
+    "none, made by the reader": Variation({}),
 }
 
 
@@ -284,12 +284,12 @@ def net_effect(table: ts.Table, *, exact: bool) -> dict[int, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_all_producers_tell_the_same_net_changes(tmp_path: Path, engine: str, seeds: tuple[int, ...]) -> None:
+def test_all_producers_give_the_same_net_changes(tmp_path: Path, engine: str, seeds: tuple[int, ...]) -> None:
     for seed in seeds_of(seeds):
-        acts = life(engine, seed, told=True)
+        acts = life(engine, seed, changes_only=True)
         for name, variation in TELLING.items():
             computes = engine in ("partial-update", "aggregation")
-            if computes and name in ("input", "none, told by the reader"):
+            if computes and name in ("input", "none, made by the reader"):
                 continue  # they tell what was written, not what came of it
             if engine == "first-row" and ("vectors" in name or not name.startswith("lookup")):
                 continue
@@ -299,5 +299,5 @@ def test_all_producers_tell_the_same_net_changes(tmp_path: Path, engine: str, se
             table = ts.open(living.table.location)
             if name.startswith("full"):
                 table.compact(full=True)
-            told = net_effect(table, exact=name.startswith(("lookup", "full")))
-            assert sorted(told.values(), key=lambda r: r["k"]) == living.rows(), (name, seed)
+            net = net_effect(table, exact=name.startswith(("lookup", "full")))
+            assert sorted(net.values(), key=lambda r: r["k"]) == living.rows(), (name, seed)

@@ -131,7 +131,7 @@ def test_any_test_can_decide() -> None:
 # a task's life
 
 
-def test_an_unanswered_task_is_told_and_stops_nothing() -> None:
+def test_an_unanswered_task_is_reported_and_stops_nothing() -> None:
     shown = ask(5).check(None)
     assert "not answered yet" in shown.text
     assert "solved 0 of 1 so far: –" in shown.text

@@ -45,15 +45,15 @@ def test_who_loses_an_append_looks_again_and_keeps_its_data() -> None:
 
 
 def test_a_race_is_the_same_in_every_run() -> None:
-    told = []
+    runs = []
     for _ in range(2):
         with appends(orders()) as race:
             race.run("A", until="manifest")
             race.step("B")
             race.finish()
-            told.append([(step.lane, step.kind, step.title, step.facts) for step in race.steps])
+            runs.append([(step.lane, step.kind, step.title, step.facts) for step in race.steps])
             assert race.model().code.splitlines()[:2] == ["race.run('A', until='manifest')", "race.step('B')"]
-    assert told[0] == told[1]
+    assert runs[0] == runs[1]
 
 
 def test_a_refused_compaction_names_who_was_first_and_leaves_nothing() -> None:

@@ -33,8 +33,8 @@ def compiled(folder: Path, *, path: str, classes: Path) -> Path:
     sources = sorted(folder.glob("*.java"))
     made = [classes / f"{source.stem}.class" for source in sources]
     classes.mkdir(parents=True, exist_ok=True)
-    with classes.with_suffix(".turn").open("w") as held:  # two test runs take turns
-        fcntl.flock(held, fcntl.LOCK_EX)
+    with classes.with_suffix(".turn").open("w") as lock_file:  # two test runs take turns
+        fcntl.flock(lock_file, fcntl.LOCK_EX)
         newest = max(source.stat().st_mtime for source in sources)
         if not all(one.exists() and one.stat().st_mtime >= newest for one in made):
             command = ["javac", "-nowarn", "-cp", path, "-d", str(classes), *map(str, sources)]

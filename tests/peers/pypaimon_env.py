@@ -37,8 +37,8 @@ def make(venv: Path, *, lock: Path, what: str = "pypaimon") -> PeerPython:
     stamp, wanted = venv / "lock.crc", str(zlib.crc32(lock.read_bytes()))
     try:
         venv.parent.mkdir(parents=True, exist_ok=True)
-        with (venv.parent / f"{venv.name}.turn").open("w") as held:
-            fcntl.flock(held, fcntl.LOCK_EX)
+        with (venv.parent / f"{venv.name}.turn").open("w") as lock_file:
+            fcntl.flock(lock_file, fcntl.LOCK_EX)
             if not stamp.exists() or stamp.read_text() != wanted:
                 shutil.rmtree(venv, ignore_errors=True)
                 _run([sys.executable, "-m", "venv", "--without-pip", str(venv)])  # ours can, in half the time

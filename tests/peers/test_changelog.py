@@ -95,15 +95,15 @@ def rows_of(path: str) -> list[list[Any]]:
     return in_order(cells(ts.open(path).scan().to_arrow()))
 
 
-def by_key(told: list[list[Any]]) -> list[list[Any]]:
-    return sorted(told, key=lambda c: c[1])
+def by_key(changes: list[list[Any]]) -> list[list[Any]]:
+    return sorted(changes, key=lambda c: c[1])
 
 
-def told_by_ours(path: str, since: int) -> list[list[Any]]:
+def our_changes(path: str, since: int) -> list[list[Any]]:
     return by_key(cells(ts.open(path).changes(since=since)))
 
 
-def told_by_java(java: JavaPaimon, path: str, since: int) -> list[list[Any]]:
+def java_changes(java: JavaPaimon, path: str, since: int) -> list[list[Any]]:
     return by_key([c for step in java.stream(path, since + 1) for c in step["changes"]])
 
 
@@ -124,7 +124,7 @@ def newest(path: str) -> int:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_both_tell_the_same_changes_of_the_same_writes(
+def test_both_give_the_same_changes_for_the_same_writes(
     java: JavaPaimon, tmp_path: Path, seeds: tuple[int, ...], name: str
 ) -> None:
     options = TABLES[name]
@@ -144,14 +144,14 @@ def test_both_tell_the_same_changes_of_the_same_writes(
                 ts.open(ours).compact(full=True)
                 java.compact(theirs, user="compactor", identifier=identifier)
             assert rows_of(ours) == java.rows(theirs), (name, seed, identifier)
-            assert told_by_ours(ours, before[0]) == told_by_java(java, theirs, before[1]), (
+            assert our_changes(ours, before[0]) == java_changes(java, theirs, before[1]), (
                 name,
                 seed,
                 identifier,
             )
             assert ts.open(ours).check() == []
         assert java.rows(ours) == rows_of(ours)
-        assert told_by_java(java, ours, 0) == told_by_ours(ours, 0)
+        assert java_changes(java, ours, 0) == our_changes(ours, 0)
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -175,4 +175,4 @@ def test_taking_turns_on_one_table(
                     java.compact(path, user="compactor", identifier=turn)
             assert rows_of(path) == java.rows(path), (name, seed, turn)
             assert ts.open(path).check() == [], (name, seed, turn)
-        assert told_by_java(java, path, 0) == told_by_ours(path, 0), (name, seed)
+        assert java_changes(java, path, 0) == our_changes(path, 0), (name, seed)

@@ -53,10 +53,10 @@ def test_both_count_what_either_writes_and_compacts(
                 java.compact(t.location, user="compactor", identifier=step)
             assert ours(t) == +model, (seed, step)
             assert counts(java, t) == {r: n for r, n in model.items() if n}, (seed, step)
-        told: Counter[Row] = Counter()
+        summed: Counter[Row] = Counter()
         for kind, a, b in (tuple(r.values()) for r in t.changes(since=0).to_pylist()):
-            told[a, b] += 1 if kind == "+I" else -1
-        assert {r: n for r, n in told.items() if n} == {r: n for r, n in model.items() if n}, seed
+            summed[a, b] += 1 if kind == "+I" else -1
+        assert {r: n for r, n in summed.items() if n} == {r: n for r, n in model.items() if n}, seed
         assert t.check() == []
 
 

@@ -29,14 +29,14 @@ def test_java_removes_the_files_that_our_preview_names(
         copy = tmp_path / f"{seed}-java"
         shutil.copytree(t.location, copy)
         asked = t.refresh().expire_snapshots(keep=kept, dry_run=True)
-        before, told = on_disk(t), changes_of_tags(t)
+        before, tag_changes = on_disk(t), changes_of_tags(t)
         java.expire(str(copy), max=kept, min=kept)
         left = on_disk(ts.open(str(copy)))
         gone = {p: n for p, n in before.items() if p not in left and not p.startswith(OURS)}
         local = {p.removeprefix(f"{t.location}/") for p in asked.files}
         assert local <= set(gone), seed
-        assert set(gone) - local <= told, seed
-        assert sum(n for p, n in gone.items() if p not in told) == asked.bytes, seed
+        assert set(gone) - local <= tag_changes, seed
+        assert sum(n for p, n in gone.items() if p not in tag_changes) == asked.bytes, seed
 
 
 def changes_of_tags(t: ts.Table) -> set[str]:

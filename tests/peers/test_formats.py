@@ -334,8 +334,12 @@ def test_int96_of_java_is_read_or_refused_and_never_wrapped(java: JavaPaimon, tm
     path = str(tmp_path / "d.db" / "t")
     fields = {"k": "INT", "t": "TIMESTAMP(9)", "a": {"type": "ARRAY", "element": "TIMESTAMP(9)"}}
     java.create(path, fields, options={"bucket": -1})
-    held = ["1677-09-22 00:00:00.000000001", "1969-12-31 23:59:59.999999999", "2262-04-11 23:47:16.854775807"]
-    java.write(path, [[i, text, [text, None]] for i, text in enumerate(held)])
+    texts = [
+        "1677-09-22 00:00:00.000000001",
+        "1969-12-31 23:59:59.999999999",
+        "2262-04-11 23:47:16.854775807",
+    ]
+    java.write(path, [[i, text, [text, None]] for i, text in enumerate(texts)])
     assert our_rows(path) == java.rows(path)
     for number, text in enumerate(
         ("0001-01-01 00:00:00.000000000", "1677-01-01 12:00:00.500000000", "2262-04-12 00:00:00.000000001")

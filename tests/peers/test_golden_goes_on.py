@@ -71,8 +71,8 @@ def agree(java: JavaPaimon, path: Path, place: str) -> None:
     table = ts.open(str(path))
     types = {f.name: f.type for f in table.store.schema.fields}
     rows = cells(table.scan().to_arrow(), types)
-    told, names = java.rows(str(path)), list(types)
+    theirs, names = java.rows(str(path)), list(types)
     unordered = [n for n in ("co", "cd", "nu") if n in types and "pk_aggregation" in place]
-    found, told = (in_order(golden.without_order(r, names, unordered)) for r in (rows, told))
-    assert found == told, place
+    found, theirs = (in_order(golden.without_order(r, names, unordered)) for r in (rows, theirs))
+    assert found == theirs, place
     assert [str(v) for v in table.check()] == [], place

@@ -242,14 +242,14 @@ class Round:
         first = self.ours.store.snapshots.earliest_id()
         if first is None:
             return
-        told = [
+        expected = [
             (s["next"], in_order(s["changes"])) for s in self.java.stream(self.path, first) if s["changes"]
         ]
         steps = list(self.ours.stream(start=first, follow=False, normalize=False))
         found = [
             (Cursor.parse(s.cursor).snapshot, in_order(cells(s.to_arrow(), self.types()))) for s in steps
         ]
-        assert [f for f in found if f[1]] == told, place
+        assert [f for f in found if f[1]] == expected, place
 
     def _same(self, ours: ts.Table, place: str, options: dict[str, Any]) -> None:
         found = ours.scan().to_arrow()

@@ -116,11 +116,11 @@ class Twins:
         return in_order(cells(ts.open(path).scan().to_arrow(), types))
 
     def changes_agree(self, place: str) -> None:
-        told = [
+        answers = [
             [[s["next"], in_order(s["changes"])] for s in self.java.stream(path, 1) if s["changes"]]
             for path in (self.mine, self.its)
         ]
-        assert told[0] == told[1], place
+        assert answers[0] == answers[1], place
 
     def inspected_alike(self, place: str) -> None:
         table = ts.open(self.mine)

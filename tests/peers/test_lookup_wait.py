@@ -61,8 +61,8 @@ def test_rows_wait_for_a_later_commit_or_compaction(
         java.compact(other, user="compactor", identifier=99)
         mine = in_order(cells(ts.open(path).scan().to_arrow()))
         assert mine == java.rows(path) == java.rows(other), seed
-        told = cells(ts.open(path).changes(since=0))
-        assert told == [c for step in java.stream(path) for c in step["changes"]], seed
-        assert replayed(told) == mine, seed
+        changes = cells(ts.open(path).changes(since=0))
+        assert changes == [c for step in java.stream(path) for c in step["changes"]], seed
+        assert replayed(changes) == mine, seed
         assert replayed(cells(ts.open(other).changes(since=0))) == mine, seed
         assert ts.open(path).check() == []

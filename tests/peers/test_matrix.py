@@ -151,9 +151,9 @@ class Play:
 
     def same(self, ours: ts.Table, name: str = "d.t", **at: Any) -> None:
         found = ours.scan().to_arrow()
-        told = self.peer.read(name, **at)
-        assert told.column_names == found.column_names, f"{self.case} {at}"
-        assert rows_of(told, found.schema) == rows_of(found, found.schema), f"{self.case} {name} {at}"
+        theirs = self.peer.read(name, **at)
+        assert theirs.column_names == found.column_names, f"{self.case} {at}"
+        assert rows_of(theirs, found.schema) == rows_of(found, found.schema), f"{self.case} {name} {at}"
 
 
 def rows_of(table: pa.Table, schema: pa.Schema) -> list[list[Any]]:

@@ -95,20 +95,22 @@ def _unmergeable(error: JavaError) -> bool:
     return any(text in str(error) for text in UNMERGEABLE)
 
 
-def told(space: Space, rows: Rows) -> Rows:
+def sorted_changes(space: Space, rows: Rows) -> Rows:
     """Changes by key, of one key in their order."""
     places = range(1, 1 + len(space.keys))
     plain = [_row(space, row, 1) for row in rows]
     return sorted(plain, key=lambda row: [str(row[i]) for i in places])
 
 
-def told_by_ours(space: Space, path: str, since: int) -> Rows:
+def our_changes(space: Space, path: str, since: int) -> Rows:
     types = {"rowkind": None, **space.types}
-    return told(space, cells(ts.open(path).changes(since=since), {k: t for k, t in types.items() if t}))
+    return sorted_changes(
+        space, cells(ts.open(path).changes(since=since), {k: t for k, t in types.items() if t})
+    )
 
 
-def told_by_java(java: JavaPaimon, space: Space, path: str, since: int) -> Rows:
-    return told(space, [c for step in java.stream(path, since + 1) for c in step["changes"]])
+def java_changes(java: JavaPaimon, space: Space, path: str, since: int) -> Rows:
+    return sorted_changes(space, [c for step in java.stream(path, since + 1) for c in step["changes"]])
 
 
 def newest(path: str) -> int:
@@ -256,7 +258,7 @@ def play_apart(java: JavaPaimon, space: Space, where: Path) -> None:
         if found == ERROR or ERROR in results:
             return
         if space.producer != "none":
-            changes = told_by_ours(space, mine, before[0]), told_by_java(java, space, other, before[1])
+            changes = our_changes(space, mine, before[0]), java_changes(java, space, other, before[1])
             require_same(*changes, f"{place}, changes")
         if rng.random() < 0.2:
             space = both_alter(java, space, rng, (mine, other))
@@ -298,7 +300,7 @@ def play_in_turns(java: JavaPaimon, space: Space, where: Path) -> None:
         if found == ERROR or act:
             return
     if space.producer != "none":
-        require_same(told_by_ours(space, path, 0), told_by_java(java, space, path, 0), f"{place}, changes")
+        require_same(our_changes(space, path, 0), java_changes(java, space, path, 0), f"{place}, changes")
     assert ts.open(path).check() == [], place
 
 

@@ -17,14 +17,14 @@ FIELDS = {"k": "INT NOT NULL", "v": "STRING", "n": "INT"}
 
 
 @pytest.mark.parametrize("merging", [{}, {"sequence.field": "n"}], ids=["arrival", "sequence field"])
-def test_normalised_upserts_are_the_changelog_that_java_tells(
+def test_normalised_upserts_are_the_changelog_of_java(
     java: JavaPaimon, tmp_path: Path, seeds: tuple[int, ...], merging: dict[str, Any]
 ) -> None:
-    told = {"changelog-producer": "lookup", "changelog-producer.row-deduplicate": "true"}
+    with_lookup = {"changelog-producer": "lookup", "changelog-producer.row-deduplicate": "true"}
     for seed in seeds[:1]:
         rng = random.Random(seed)
         plain, other = str(tmp_path / f"{seed}.db/plain"), str(tmp_path / f"{seed}.db/told")
-        for path, options in ((plain, {}), (other, told)):
+        for path, options in ((plain, {}), (other, with_lookup)):
             java.create(path, FIELDS, primary_keys=["k"], options={"bucket": 1} | merging | options)
         for commit in range(10):
             rows = [

@@ -320,10 +320,10 @@ def test_differences_are_those_of_the_states(java: JavaPaimon, tmp_path: Path, n
         options = {"incremental-between": f"{start},{end}", "incremental-between-scan-mode": "diff"}
         ours, theirs = _both(java, path, options)
         before, after = ({tuple(r[k] for k in keys): r for r in state(table, s)} for s in (start, end))
-        told = {(*("+I",), *map(str, r.values())) for k, r in after.items() if before.get(k) != r}
-        told |= {(*("-D",), *map(str, r.values())) for k, r in before.items() if k not in after}
+        expected = {(*("+I",), *map(str, r.values())) for k, r in after.items() if before.get(k) != r}
+        expected |= {(*("-D",), *map(str, r.values())) for k, r in before.items() if k not in after}
         diff = table.changes(since=start, until=end, mode="diff").to_pylist()
-        assert {(r.pop("rowkind").replace("+U", "+I"), *map(str, r.values())) for r in diff} == told
+        assert {(r.pop("rowkind").replace("+U", "+I"), *map(str, r.values())) for r in diff} == expected
         there = [r for r in theirs if r[0][0] == "+"]
         assert [r for r in there if r in ours] == [r for r in ours if r[0][0] == "+"], options
         again = [r[1:] for r in there if r not in ours]

@@ -59,12 +59,12 @@ def test_the_first_state_and_what_follows(
             assert [in_order(cells(s.to_arrow())) for s in steps] == theirs, (seed, name)
             latest = t.store.snapshots.latest_id() or 0
             since = rng.randrange(latest)
-            told = [
+            changes = [
                 (s.snapshot, cells(s.to_arrow()))
                 for s in t.stream(start=since + 1, follow=False, normalize=False)
             ]
             other = [(p["next"] - 1, p["changes"]) for p in java.stream(path, since + 1)]
-            assert [x for x in told if x[1]] == [x for x in other if x[1]], (seed, name, since)
+            assert [x for x in changes if x[1]] == [x for x in other if x[1]], (seed, name, since)
             between = {"incremental-between": f"{since},{latest}"}
             mine = in_order(cells(t.with_options(between).scan().to_arrow()))
             read = java.read(path, options=between)

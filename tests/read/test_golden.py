@@ -35,8 +35,8 @@ def test_rows_of_java_tables(table: str) -> None:
     wanted = golden.expected(table)
     rows, names = golden.cells(golden.read(store), golden.types_of(store)), list(store.schema.names)
     assert [[f.name, str(f.type)] for f in store.schema.fields] == wanted["fields"]
-    rows, told = (golden.without_order(r, names, wanted["unordered"]) for r in (rows, wanted["rows"]))
-    assert golden.in_order(rows) == golden.in_order(told)
+    rows, wanted_rows = (golden.without_order(r, names, wanted["unordered"]) for r in (rows, wanted["rows"]))
+    assert golden.in_order(rows) == golden.in_order(wanted_rows)
 
 
 def _further_reads() -> list[tuple[str, int]]:

@@ -236,7 +236,7 @@ def test_names_are_lower_case_there(lake: ts.Lake) -> None:
     assert lake.tables("shop") == []
 
 
-def test_a_held_lock_names_its_holder(lake: ts.Lake, options: dict[str, Any]) -> None:
+def test_a_taken_lock_names_its_holder(lake: ts.Lake, options: dict[str, Any]) -> None:
     hasty = ts.connect(**options, lock_enabled=True, lock_acquire_timeout="500 ms")
     table = hasty.create_table("shop.t", schema=COLUMNS, primary_key=["k"])
     with hasty._catalog.hold("shop", "t"), pytest.raises(Unavailable, match=r"shop\.t is held by \S+@\S+"):

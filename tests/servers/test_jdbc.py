@@ -86,7 +86,7 @@ def test_the_registry_holds_what_java_writes(options: dict[str, Any]) -> None:
         )
         java.ask("set", "java", "t", "bucket", "1")
 
-    def held(table: str, database: str) -> list[tuple[object, ...]]:
+    def stored_rows(table: str, database: str) -> list[tuple[object, ...]]:
         select = f"SELECT * FROM {table} WHERE catalog_key = ? AND database_name = ?"
         with lake._catalog.server.session() as session:
             found = session.rows(select, options["catalog_key"], database)
@@ -94,7 +94,7 @@ def test_the_registry_holds_what_java_writes(options: dict[str, Any]) -> None:
         return sorted(row for row in plain if "tablestore.uuid" not in row)
 
     for table in ("paimon_tables", "paimon_database_properties", "paimon_table_properties"):
-        assert held(table, "ours") == held(table, "java") != [], table
+        assert stored_rows(table, "ours") == stored_rows(table, "java") != [], table
 
 
 @pytest.mark.parametrize("sql_uri", ["postgres"], indirect=True)

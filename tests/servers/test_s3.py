@@ -131,7 +131,7 @@ def test_a_file_in_a_bucket_is_no_lake(options: dict[str, Any]) -> None:
         ts.connect("s3://")
 
 
-def test_bytes_are_attributed_and_expiry_is_foretold_there(options: dict[str, Any]) -> None:
+def test_bytes_are_attributed_and_expiry_is_previewed_there(options: dict[str, Any]) -> None:
     table = ts.connect(**options).create_table(
         "shop.orders", schema=COLUMNS, primary_key=["day", "k"], options={"bucket": 1, "write-only": True}
     )

@@ -45,10 +45,10 @@ def test_rows_are_written_read_and_followed_as_often_as_they_are_there(spark, la
         .start()
     )
     query.awaitTermination()
-    told: Counter = Counter()
+    summed: Counter = Counter()
     for a, b, kind in rows(spark.sql("select * from counted")).elements():  # each task tells its own
-        told[a, b] += {"+I": 1, "-D": -1}[kind]
-    assert told == {(1, "x"): 2, (2, "y"): 2, (3, "z"): -1}
+        summed[a, b] += {"+I": 1, "-D": -1}[kind]
+    assert summed == {(1, "x"): 2, (2, "y"): 2, (3, "z"): -1}
     with pytest.raises((PySparkException, NotFound), match="_count"):
         spark.read.format("tablestore").option("columns", "_count").load(t.location).collect()
 

@@ -52,19 +52,19 @@ def kill(process: subprocess.Popen[str], *, whole_group: bool) -> None:
 
 def kill_after(process: subprocess.Popen[str], *, commits: int, seconds: float, whole_group: bool) -> int:
     """Kill a moment after that many commits, or where it is held; how many were told."""
-    told = 0
+    reported = 0
     for line in process.stdout:
-        told += line.startswith("snapshot")
-        if told >= commits or line == "held\n":
+        reported += line.startswith("snapshot")
+        if reported >= commits or line == "held\n":
             break
     timer = threading.Timer(seconds, kill, [process], {"whole_group": whole_group})
     timer.start()
-    told += sum(line.startswith("snapshot") for line in process.stdout)
+    reported += sum(line.startswith("snapshot") for line in process.stdout)
     timer.join()
     process.stdin.close()
     process.stdout.close()
     await_the_end_of_group(process.pid)
-    return told
+    return reported
 
 
 def await_the_end_of_group(group: int) -> None:

@@ -22,16 +22,16 @@ def log_of(spark, source: ts.Table, log: ts.Table, checkpoint: Path, **options: 
     sink = sink.option("user", "log").option("checkpointLocation", str(checkpoint))
     query = sink.trigger(availableNow=True).start()
     query.awaitTermination()
-    told = [progress for progress in query.recentProgress if progress["numInputRows"]]
-    return told[-1] if told else {}  # the last of all may tell of a look that found nothing more
+    with_rows = [progress for progress in query.recentProgress if progress["numInputRows"]]
+    return with_rows[-1] if with_rows else {}  # the last of all may tell of a look that found nothing more
 
 
-def told(log: ts.Table) -> list[tuple[Any, ...]]:
+def logged(log: ts.Table) -> list[tuple[Any, ...]]:
     found = log.scan().to_arrow().to_pylist()
     return sorted((r["id"], r["kind"], r["v"]) for r in found)
 
 
-def test_changes_are_told_with_what_was_before_and_once_though_all_but_the_offsets_is_lost(
+def test_changes_hold_the_old_row_and_come_once_though_all_but_the_offsets_is_lost(
     spark, lake: ts.Lake, tmp_path: Path
 ):
     schema = {"id": ts.BIGINT, "v": ts.STRING}
@@ -39,14 +39,14 @@ def test_changes_are_told_with_what_was_before_and_once_though_all_but_the_offse
     log = lake.create_table("d.log", schema=schema | {"kind": ts.STRING})
     source.write([{"id": i, "v": "a"} for i in range(4)])
     log_of(spark, source, log, tmp_path / "ck", **{"consumer-id": "log"})
-    assert told(log) == [(i, "+I", "a") for i in range(4)]
+    assert logged(log) == [(i, "+I", "a") for i in range(4)]
     source.write([{"id": 0, "v": "a"}, {"id": 1, "v": "b"}, {"id": 7, "v": "c"}])
     source.delete(ts.col("id") == 2)
     source.compact(full=True)
     source.expire_snapshots(keep=1)
     progress = log_of(spark, source, log, tmp_path / "ck", **{"consumer-id": "log"})
     later = [(1, "+U", "b"), (1, "-U", "a"), (2, "-D", "a"), (7, "+I", "c")]
-    assert told(log) == sorted([(i, "+I", "a") for i in range(4)] + later)
+    assert logged(log) == sorted([(i, "+I", "a") for i in range(4)] + later)
     [there] = progress["sources"]
     assert there["numInputRows"] == 4
     assert str(source.store.snapshots.latest_id()) in str(there["latestOffset"])
@@ -58,7 +58,7 @@ def test_changes_are_told_with_what_was_before_and_once_though_all_but_the_offse
     before = log.store.snapshots.latest_id()
     log_of(spark, source, log, tmp_path / "ck", **{"consumer-id": "log"})
     assert log.store.snapshots.latest_id() == before
-    assert told(log) == sorted([(i, "+I", "a") for i in range(4)] + later)
+    assert logged(log) == sorted([(i, "+I", "a") for i in range(4)] + later)
 
 
 def test_rows_as_they_were_written_and_a_switch_that_is_none(spark, lake: ts.Lake, tmp_path: Path):
@@ -68,7 +68,7 @@ def test_rows_as_they_were_written_and_a_switch_that_is_none(spark, lake: ts.Lak
     source.write([{"id": 1, "v": "a"}])
     source.write([{"id": 1, "v": "a"}, {"id": 2, "v": "b"}])
     log_of(spark, source, log, tmp_path / "ck", start="2", normalize="false")
-    assert told(log) == [(1, "+I", "a"), (2, "+I", "b")]
+    assert logged(log) == [(1, "+I", "a"), (2, "+I", "b")]
     with pytest.raises(PySparkException, match="normalize 'perhaps' must be true or false"):
         log_of(spark, source, log, tmp_path / "other", normalize="perhaps")
 

@@ -29,24 +29,24 @@ def test_an_ordinary_table_can_do_everything(tmp_path):
     [((), {}, "delete"), (("k",), {"merge_engine": "first-row"}, "delete")],
     ids=["append", "first-row"],
 )
-def test_what_is_told_not_to_work_is_refused_in_the_same_words(tmp_path, key, options, verb):
+def test_what_abilities_say_does_not_work_is_refused_in_the_same_words(tmp_path, key, options, verb):
     table = made(tmp_path, key, **options)
     table.write(ROWS)
-    told = {a.verb: a for a in table.abilities()}
-    assert not told[verb].works
+    abilities = {a.verb: a for a in table.abilities()}
+    assert not abilities[verb].works
     with pytest.raises(ts.InvalidRequest) as refused:
         table.delete(ts.col("k") == 1)
-    assert str(refused.value) == told[verb].why
-    assert told["read"].works
-    assert told["write"].works
+    assert str(refused.value) == abilities[verb].why
+    assert abilities["read"].works
+    assert abilities["write"].works
 
 
 def test_a_table_that_only_other_engines_write_is_read_but_not_written(tmp_path):
     table = made(tmp_path, ())
     stored = table.store.schema.with_options({"clustering.columns": "v"})
     table = ts.Table(table.store.with_schema(stored), table.name)
-    told = {a.verb: a for a in table.abilities()}
-    assert [verb for verb, a in told.items() if a.works] == ["read", "stream"]
-    assert "clustering.columns" in told["compact"].why
+    abilities = {a.verb: a for a in table.abilities()}
+    assert [verb for verb, a in abilities.items() if a.works] == ["read", "stream"]
+    assert "clustering.columns" in abilities["compact"].why
     with pytest.raises(ts.Unsupported, match=r"clustering\.columns"):
         table.write(ROWS)

@@ -97,7 +97,7 @@ def test_growth_and_writers_ask_for_more() -> None:
     assert "× 10" in many.text
 
 
-def test_a_heavy_value_is_told_since_no_number_divides_it() -> None:
+def test_a_heavy_value_is_reported_since_no_number_divides_it() -> None:
     data = rows(10_000, k=[0 if i % 10 < 8 else i for i in range(10_000)])
     found = advice(data, primary_key=["id", "k"], bucket_key=["k"], rows=200_000_000)
     assert any("one value of the bucket key (k) takes" in note for note in found.notes)
@@ -123,7 +123,7 @@ def test_too_few_values_leave_buckets_empty() -> None:
     assert any("buckets stay empty" in note for note in found.notes)
 
 
-def test_the_largest_partition_decides_and_uneven_ones_are_told() -> None:
+def test_the_largest_partition_decides_and_uneven_ones_are_reported() -> None:
     days = [0 if i % 100 else i // 100 % 9 + 1 for i in range(9_000)]
     data = rows(9_000, day=days)
     keys = {"primary_key": ["id", "day"], "partition_by": ["day"]}

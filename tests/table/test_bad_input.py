@@ -179,9 +179,9 @@ def test_a_full_disk_changes_nothing(table: ts.Table) -> None:
         io = FaultyIO(fail_at, "full")
         full = Lake(str(Path(table.location).parents[1]), io=io).table("shop.orders")
         new = ts.col("id") == 100 + fail_at
-        told = _outcome(lambda full=full, n=fail_at: full.write(pa.table({"id": [100 + n]})))
-        assert told is None or "No space left" in told
-        assert table.scan(where=new).count() == (1 if told is None else 0)
+        outcome = _outcome(lambda full=full, n=fail_at: full.write(pa.table({"id": [100 + n]})))
+        assert outcome is None or "No space left" in outcome
+        assert table.scan(where=new).count() == (1 if outcome is None else 0)
         assert table.check() == []
 
 

@@ -51,7 +51,7 @@ def rows_of(t: ts.Table) -> dict[int, Row]:
     return found
 
 
-def told(t: ts.Table, since: int) -> Iterator[tuple[str, Row]]:
+def changes(t: ts.Table, since: int) -> Iterator[tuple[str, Row]]:
     for r in t.changes(since=since).to_pylist():
         yield r.pop("rowkind"), tuple(r.values())
 
@@ -65,7 +65,7 @@ class Follower:
 
     def listen(self, t: ts.Table) -> None:
         pending: dict[int, Row] = {}
-        for kind, row in told(t, self.at):
+        for kind, row in changes(t, self.at):
             if kind in ("-D", "-U"):
                 assert self.rows.pop(row[0]) == row, (kind, row)
                 if kind == "-U":

@@ -42,9 +42,9 @@ def test_a_preview_reads_and_moves_what_then_is_read_and_moved(tmp_path, seeds):
                 else np.arange(step * 4000, step * 4000 + 900)
             )
             put(table, keys, seed)
-            foretold = table.compact(dry_run=True)
+            preview = table.compact(dry_run=True)
             done = table.with_options({"write-only": False}).compact()
-            for was, now in zip(foretold.picks, done.picks, strict=True):
+            for was, now in zip(preview.picks, done.picks, strict=True):
                 assert (was.partition, was.bucket, was.text) == (now.partition, now.bucket, now.text)
                 assert (was.forecast is None) == (now.record is None)
                 if was.forecast is None:
@@ -58,7 +58,7 @@ def test_a_preview_reads_and_moves_what_then_is_read_and_moved(tmp_path, seeds):
             assert table.refresh().check() == []
 
 
-def test_rows_of_disjoint_files_are_foretold_exactly(tmp_path):
+def test_rows_of_disjoint_files_are_predicted_exactly(tmp_path):
     table = UNCOMPACTED.create(tmp_path, {"bucket": 1})
     put(table, np.arange(500))
     put(table, np.arange(1000, 1500))
@@ -110,7 +110,7 @@ def test_deletion_vectors_count_their_rows_as_gone(tmp_path):
     assert done.picks[0].record.rows_out == 700
 
 
-def test_append_tables_are_foretold_too(tmp_path):
+def test_append_tables_are_predicted_too(tmp_path):
     table = UNCOMPACTED.create(tmp_path, {"bucket": -1, "deletion-vectors.enabled": True}, primary_key=())
     put(table, np.arange(100))
     put(table, np.arange(100))
@@ -120,7 +120,7 @@ def test_append_tables_are_foretold_too(tmp_path):
     assert sum(p.record.rows_out for p in table.compact(full=True).picks) == 180
 
 
-def test_waiting_rows_are_foretold_as_a_bound(tmp_path):
+def test_waiting_rows_are_predicted_as_a_bound(tmp_path):
     table = UNCOMPACTED.create(tmp_path, {"bucket": -2})
     put(table, np.arange(100))
     put(table, np.arange(100))
@@ -175,7 +175,7 @@ def test_a_preview_says_what_becomes_of_deletes(tmp_path):
     assert table.compact(dry_run=True, full=True).forecast is None
 
 
-def test_the_past_is_foretold_as_it_was(tmp_path):
+def test_the_past_is_predicted_as_it_was(tmp_path):
     env = SimEnv()
     table = ts.connect(str(tmp_path), env=env).create_table(
         "d.t",
@@ -219,7 +219,7 @@ def test_off_peak_hours_of_the_past_are_those_of_then(tmp_path):
     assert now.decision.rule == "early full"
 
 
-def test_first_rows_that_lie_below_already_are_not_foretold_as_written(tmp_path):
+def test_first_rows_that_lie_below_already_are_not_predicted_as_written(tmp_path):
     table = UNCOMPACTED.create(
         tmp_path, {"bucket": 1, "merge-engine": "first-row", "num-sorted-run.compaction-trigger": 3}
     )
@@ -233,7 +233,7 @@ def test_first_rows_that_lie_below_already_are_not_foretold_as_written(tmp_path)
     assert job.compact().picks[0].record.rows_out == 10
 
 
-def test_retractions_that_become_rows_are_foretold_as_rows(tmp_path):
+def test_retractions_that_become_rows_are_predicted_as_rows(tmp_path):
     options = {"bucket": 1, "write-only": True, "changelog-producer": "lookup", "merge-engine": "aggregation"}
     options["fields.v.aggregate-function"] = "sum"
     table = ts.connect(str(tmp_path)).create_table(

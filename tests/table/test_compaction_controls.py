@@ -72,10 +72,10 @@ def options_of(chance: random.Random) -> dict[str, Any]:
         "snapshot.num-retained.min": 1000,
         **chance.choice(ENGINES),
     }
-    told = chance.choice(PRODUCERS)
-    if options.get("merge-engine") == "first-row" and told.get("changelog-producer") != "lookup":
-        told = {}
-    options |= told
+    producer = chance.choice(PRODUCERS)
+    if options.get("merge-engine") == "first-row" and producer.get("changelog-producer") != "lookup":
+        producer = {}
+    options |= producer
     for rule in chance.sample(RULES, chance.randrange(4)):
         options |= rule
     return options
@@ -98,10 +98,10 @@ def compacted(table: Table, chance: random.Random, why: str) -> None:
     if chance.random() < 0.3:
         choice["where"] = ts.col("k") < chance.randrange(3000)
     job = table.refresh().with_options({"write-only": False})
-    foretold = job.compact(dry_run=True, **choice)
+    preview = job.compact(dry_run=True, **choice)
     done = job.compact(**choice)
-    assert [p.text for p in foretold.picks] == [p.text for p in done.picks], why
-    for was, now in zip(foretold.picks, done.picks, strict=True):
+    assert [p.text for p in preview.picks] == [p.text for p in done.picks], why
+    for was, now in zip(preview.picks, done.picks, strict=True):
         f, r = was.forecast, now.record
         assert (f is None) == (r is None), why
         if f is None or r is None:
@@ -160,6 +160,6 @@ def deferred(options: dict[str, Any]) -> bool:
     return "compaction.optimization-interval" in options or options.get("lookup-compact") == "gentle"
 
 
-def test_what_is_foretold_is_done_and_rows_stay(tmp_path: Path, seeds: tuple[int, ...]) -> None:
+def test_the_preview_is_what_is_done_and_rows_stay(tmp_path: Path, seeds: tuple[int, ...]) -> None:
     for seed in seeds[::2]:
         live(tmp_path / str(seed), seed)

@@ -125,11 +125,11 @@ def test_every_way_to_read_repeats_what_was_written(
             if rng.random() < 0.3:
                 t.compact(full=rng.random() < 0.5)
             require_equal(t, +model, seed)
-        told: Counter[tuple[int, int, str]] = Counter()
+        summed: Counter[tuple[int, int, str]] = Counter()
         for change in t.stream(start="earliest", follow=False):
             for kind, *row in rows(change.to_arrow()).elements():
-                told[tuple(row)] += {"+I": 1, "-D": -1}[kind]
-        assert {k: n for k, n in told.items() if n} == {k: n for k, n in model.items() if n}
+                summed[tuple(row)] += {"+I": 1, "-D": -1}[kind]
+        assert {k: n for k, n in summed.items() if n} == {k: n for k, n in model.items() if n}
         assert t.check() == []
 
 
@@ -168,7 +168,7 @@ def test_postponed_rows_are_counted_when_they_get_their_bucket(tmp_path: Path) -
     assert rows(t.scan().to_arrow()) == {(0, 1, "x"): 1}
 
 
-def test_changes_tell_rows_that_came_and_went(tmp_path: Path) -> None:
+def test_changes_count_rows_that_came_and_went(tmp_path: Path) -> None:
     t = made(tmp_path)
     put(t, (0, 1, "x", "+I"), (0, 1, "x", "+I"), (0, 2, "y", "+I"))
     put(t, (0, 1, "x", "-U"), (0, 1, "z", "+U"), (0, 2, "y", "-D"), (0, 2, "y", "+I"))

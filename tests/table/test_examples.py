@@ -72,10 +72,10 @@ def test_the_example_of_a_verb_gives_what_it_says(
     examples = doctest.DocTestParser().get_doctest(
         VERBS[name].__doc__ or "", known, name, module.__file__, None
     )
-    told: list[str] = []
+    output: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
-    runner.run(examples, out=told.append)
-    assert runner.failures == 0, "".join(told)
+    runner.run(examples, out=output.append)
+    assert runner.failures == 0, "".join(output)
     for table in tables.values():
         if table.store.schemas.ids():  # no example dropped it
             assert ts.open(table.location).check() == []

@@ -336,7 +336,7 @@ def test_keys_of_floats_are_found_in_tables_with_nested_columns(tmp_path: Path) 
     assert table.refresh().scan().to_arrow().to_pylist() == [{"k": 2.0, "v": [2, 3]}]
 
 
-def test_what_is_no_key_of_the_table_is_told_or_not_there(tmp_path: Path) -> None:
+def test_what_is_no_key_of_the_table_is_refused_or_not_found(tmp_path: Path) -> None:
     table = ts.connect(str(tmp_path)).create_table(
         "d.t", schema={"k": ts.INT.not_null(), "v": ts.INT}, primary_key=["k"], options={"bucket": 2}
     )

@@ -104,12 +104,12 @@ def test_every_cache_answers_as_a_scan_would_after_any_commit(
                 one_change(t, rng, kinds)
             rows = [t.scan(where=where).to_arrow().to_pylist() for where in wheres]
             for on, join, which in asked:
-                told = join.refresh()
+                refreshed = join.refresh()
                 facts = some_facts(rng)
                 for how in ("left", "inner"):
                     got = join.join(pa.Table.from_pylist(facts, FACTS), how=how).to_pylist()
                     want = plainly(facts, rows[which], on, GIVEN, how)
-                    assert in_order(got) == in_order(want), (seed, step, on, how, join, told)
+                    assert in_order(got) == in_order(want), (seed, step, on, how, join, refreshed)
                     assert [r["id"] for r in got] == sorted(r["id"] for r in got), "in the order of the facts"
 
 
@@ -199,8 +199,8 @@ def test_a_refresh_reads_what_changed_and_no_more(tmp_path: Path) -> None:
     t.write([{"k": 1, "p": 0, "v": "w"}, {"k": 99, "p": 0, "v": "w"}])
     t.compact(full=True)
     for join in (full, partial):
-        told = join.refresh()
-        assert (told.changed, told.why) == (2, "")
+        refreshed = join.refresh()
+        assert (refreshed.changed, refreshed.why) == (2, "")
         assert join.state.loads == 1
     assert partial.state.keys_read == 3
     partial.join({"k": [1, 2, 99]})
@@ -491,7 +491,7 @@ def test_a_join_goes_to_other_processes_and_loads_there(tmp_path: Path) -> None:
     assert other.state == join.state
 
 
-def test_a_join_tells_what_it_is(tmp_path: Path) -> None:
+def test_a_join_describes_itself(tmp_path: Path) -> None:
     t = made(tmp_path)
     t.write([{"k": k, "p": 0, "v": "v"} for k in range(3)])
     join = t.lookup({"k": "id"})

@@ -23,7 +23,7 @@ def made(path: Path, **options: Any) -> Table:
     )
 
 
-def told(t: Table, since: int = 0) -> list[tuple[Any, ...]]:
+def changes(t: Table, since: int = 0) -> list[tuple[Any, ...]]:
     return [tuple(r.values()) for r in t.changes(since=since).to_pylist()]
 
 
@@ -36,15 +36,15 @@ def kinds(t: Table) -> list[str]:
     return t.inspect.snapshots()["commit_kind"].to_pylist()
 
 
-def test_the_changelog_of_a_commit_is_told_by_the_next_one(tmp_path: Path) -> None:
+def test_the_changelog_of_a_commit_comes_with_the_next_one(tmp_path: Path) -> None:
     t = made(tmp_path, **LOOKUP)
     t.write([{"k": 1, "v": "a"}])
-    assert (kinds(t), told(t), rows(t)) == (["APPEND"], [], {1: "a"})
+    assert (kinds(t), changes(t), rows(t)) == (["APPEND"], [], {1: "a"})
     t.write([{"k": 1, "v": "b"}])
-    assert (kinds(t), told(t)) == (["APPEND", "APPEND", "COMPACT"], [("+I", 1, "a")])
+    assert (kinds(t), changes(t)) == (["APPEND", "APPEND", "COMPACT"], [("+I", 1, "a")])
     assert rows(t) == {1: "b"}
     t.compact()
-    assert told(t, since=3) == [("-U", 1, "a"), ("+U", 1, "b")]
+    assert changes(t, since=3) == [("-U", 1, "a"), ("+U", 1, "b")]
     assert t.check() == []
 
 
@@ -54,7 +54,7 @@ def test_a_changelog_that_waits_costs_a_compaction_only_where_it_is_due(tmp_path
         t.write([{"k": i, "v": "a"}])
     assert kinds(t).count("COMPACT") <= 3
     t.compact(full=True)
-    assert sorted(told(t)) == [("+I", i, "a") for i in range(12)]
+    assert sorted(changes(t)) == [("+I", i, "a") for i in range(12)]
 
 
 def test_rows_that_wait_are_deleted_and_updated_though_they_are_not_read(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_postponed_rows_are_read_once_they_have_their_bucket(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "options", [LOOKUP, LOOKUP | VECTORS, LOOKUP | {"write-buffer-size": "2 kb"}], ids=str
 )
-def test_what_is_told_in_the_end_is_what_happened(
+def test_the_changes_in_the_end_are_what_happened(
     tmp_path: Path, seeds: tuple[int, ...], options: dict[str, Any]
 ) -> None:
     for seed in seeds[:1]:
@@ -107,7 +107,7 @@ def test_what_is_told_in_the_end_is_what_happened(
         t.compact()
         assert rows(t) == model, seed
         state: dict[int, str] = {}
-        for kind, k, v in told(t):
+        for kind, k, v in changes(t):
             if kind in ("-D", "-U"):
                 assert state.pop(k) == v, seed
             else:

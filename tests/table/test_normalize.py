@@ -116,11 +116,11 @@ def test_replayed_steps_give_the_table_and_fit_what_came_before(
                 assert step.full or (step.state is not None and step.state.rows == len(wanted))
 
 
-def test_changes_are_those_that_a_lookup_changelog_tells(tmp_path: Path, seeds: tuple[int, ...]) -> None:
+def test_changes_are_those_of_a_lookup_changelog(tmp_path: Path, seeds: tuple[int, ...]) -> None:
     for seed in seeds[:1]:
         rng = random.Random(seed)
-        told = {"changelog-producer": "lookup", "changelog-producer.row-deduplicate": True}
-        ours, other = made(tmp_path / str(seed)), made(tmp_path / str(seed), "l", **told)
+        with_lookup = {"changelog-producer": "lookup", "changelog-producer.row-deduplicate": True}
+        ours, other = made(tmp_path / str(seed)), made(tmp_path / str(seed), "l", **with_lookup)
         for _ in range(12):
             data = some(rng, rng.randrange(1, 8))
             ours.write(data, row_kind_column="kind")
@@ -154,9 +154,9 @@ def test_a_filter_is_asked_of_what_comes_out(tmp_path: Path, seeds: tuple[int, .
         for where in wheres:
             seen: Counter[Any] = Counter()
             for step in t.stream(start="earliest", follow=False, columns=["p"], where=where):
-                told = step.to_arrow()
-                assert told.column_names == ["rowkind", "p"]
-                for kind, p in zip(*(c.to_pylist() for c in told.columns), strict=True):
+                step_rows = step.to_arrow()
+                assert step_rows.column_names == ["rowkind", "p"]
+                for kind, p in zip(*(c.to_pylist() for c in step_rows.columns), strict=True):
                     seen[p] += 1 if kind in ("+I", "+U") else -1
                     assert seen[p] >= 0
                 found = t.at(snapshot=step.snapshot).scan(["p"], where).to_arrow()
@@ -219,7 +219,7 @@ def test_the_state_shows_its_size_and_goes_with_the_stream(
     assert not folder.exists()
 
 
-def test_of_the_state_only_what_held_steps_need_is_kept(tmp_path: Path) -> None:
+def test_of_the_state_only_what_pending_steps_need_is_kept(tmp_path: Path) -> None:
     t = made(tmp_path)
     for i in range(6):
         put(t, (1, str(i), "+I"))
@@ -291,7 +291,7 @@ def test_after_a_failure_the_stream_does_not_pass_the_step_over(
     assert [brief(s) for s in t.stream(consumer="c", follow=False)] == [[("-U", 1, "a"), ("+U", 1, "b")]]
 
 
-def test_overwrites_are_told_by_what_differs_where_the_option_asks(tmp_path: Path) -> None:
+def test_overwrites_give_the_differences_where_the_option_asks(tmp_path: Path) -> None:
     t = made(tmp_path)
     put(t, (1, "a", "+I"), (2, "b", "+I"))
     t.overwrite([{"k": 1, "p": 0, "v": "a"}, {"k": 3, "p": 0, "v": "c"}])
@@ -326,8 +326,8 @@ def test_engines_whose_rows_are_no_states_are_refused(tmp_path: Path, engine: st
         with pytest.raises(Unsupported, match=ENGINES[engine]):
             t.stream(normalize=chosen)
     assert list(t.stream(start=1, follow=False, normalize=False))
-    told = t.with_options({"changelog-producer": "lookup"})
-    assert list(told.stream(start=1, follow=False)) == []
+    with_lookup = t.with_options({"changelog-producer": "lookup"})
+    assert list(with_lookup.stream(start=1, follow=False)) == []
 
 
 def test_what_needs_no_normaliser_is_said(tmp_path: Path) -> None:

@@ -41,9 +41,15 @@ class Chain:
         self.orders, self.customer, self.nation = (
             made(n, tables[n].schema, [c[0]], bucket=2) for n, c in WANTED.items()
         )
-        told = {"changelog-producer": "lookup", "changelog-producer.row-deduplicate": True, "bucket": 2}
+        with_lookup = {
+            "changelog-producer": "lookup",
+            "changelog-producer.row-deduplicate": True,
+            "bucket": 2,
+        }
         wide = {"o_orderkey": ts.BIGINT, "o_year": ts.INT, "o_totalprice": "DECIMAL(15,2)"}
-        self.wide = made("wide", wide | {"c_name": ts.STRING, "n_name": ts.STRING}, ["o_orderkey"], **told)
+        self.wide = made(
+            "wide", wide | {"c_name": ts.STRING, "n_name": ts.STRING}, ["o_orderkey"], **with_lookup
+        )
         sums = {
             "o_year": ts.INT,
             "n_name": ts.STRING,

@@ -167,7 +167,7 @@ def test_a_snapshot_is_made_again_from_its_tag(tmp_path: Path) -> None:
     assert opened(made).check() == []
 
 
-def test_damaged_tags_consumers_and_branches_are_told(tmp_path: Path) -> None:
+def test_damaged_tags_consumers_and_branches_are_reported(tmp_path: Path) -> None:
     made = streamed(tmp_path)
     made.tags.create("bad", 2)
     made.tags.create("base", 3)

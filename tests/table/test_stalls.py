@@ -41,7 +41,7 @@ def write(t: Table, batches: int) -> ts.Committed:
     return w.committed
 
 
-def test_a_stall_is_told_by_the_commit_the_log_and_what_is_kept(
+def test_a_stall_is_reported_by_the_commit_the_log_and_the_compaction_records(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     t = STALLING.create(tmp_path)

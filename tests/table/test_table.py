@@ -65,7 +65,7 @@ def test_databases_and_tables_come_and_go(lake: ts.Lake, orders: ts.Table) -> No
     assert lake.tables() == []
 
 
-def test_a_table_tells_what_it_is(lake: ts.Lake, orders: ts.Table) -> None:
+def test_a_table_describes_itself(lake: ts.Lake, orders: ts.Table) -> None:
     assert orders.primary_key == ("id", "dt")
     assert orders.partition_by == ("dt",)
     assert orders.schema.field("amount").type == pa.decimal128(10, 2)
@@ -279,8 +279,8 @@ def test_a_consumer_keeps_its_snapshots_from_expiring(orders: ts.Table) -> None:
         orders.write(rows(range(i, i + 1)))
     seen = [c.snapshot for c in orders.stream(start=2, until=3, consumer="dashboard")]
     assert seen == [2, 3]
-    told = orders.expire_snapshots(keep=1, dry_run=True)
-    assert any("dashboard" in p for p in told.protected_by)
+    preview = orders.expire_snapshots(keep=1, dry_run=True)
+    assert any("dashboard" in p for p in preview.protected_by)
     orders.expire_snapshots(keep=1)
     assert 4 in orders.store.snapshots.ids()
     assert orders.check() == []

@@ -65,7 +65,7 @@ def test_a_delete_of_whole_partitions_is_one_commit_of_metadata(
     assert t.check() == []
 
 
-def test_changelogs_are_told_of_every_row_that_a_delete_takes_away(tmp_path: Path) -> None:
+def test_changelogs_hold_every_row_that_a_delete_removes(tmp_path: Path) -> None:
     for number, option in enumerate(({"changelog-producer": "input"}, {"changelog-producer": "lookup"})):
         t = made(tmp_path / str(number), **option)
         at = t.store.snapshots.latest_id()

@@ -103,7 +103,7 @@ def test_a_frame_of_ten_thousand_snapshots_stays_small() -> None:
     assert figure.height == amplification_figure(amplification_model(rows(3)), index=0, width=1040).height
 
 
-def test_what_is_foretold_carries_its_sign() -> None:
+def test_a_forecast_carries_its_sign() -> None:
     model = amplification_model(rows(8), after=AmplificationAfter(2.33, 3, 1.29))
     body = amplification_figure(model, index=7, width=1040).body
     assert ">≈ 2.33<" in body

@@ -44,7 +44,7 @@ def test_keys_clicks_and_buttons_step_through_the_merge(shown: Page) -> None:
     assert shown.page.locator('.cell[data-cell="2|1|n"]').count() == 1
 
 
-def test_hover_tells_the_whole_row_as_text(shown: Page) -> None:
+def test_hover_shows_the_whole_row_as_text(shown: Page) -> None:
     card = shown.page.locator(".lw-card")
     shown.page.locator('.cell[data-cell="0|0"]').hover()
     assert card.is_visible()

@@ -73,6 +73,6 @@ def test_advice_that_was_asked_for_is_taken_and_other_numbers_are_refused() -> N
         view.buckets = 5
 
 
-def test_no_rows_are_told() -> None:
+def test_no_rows_are_reported() -> None:
     view = widgets.BucketAdvisor(crowded(0), primary_key=["id"])
     assert "there are no rows" in view.figure(width=1080).body

@@ -46,7 +46,7 @@ def table_of(folder, producer: str, **options: str) -> ts.Table:
     return table
 
 
-def told(view: widgets.ChangelogView) -> dict[tuple[str, int], list[str]]:
+def shown(view: widgets.ChangelogView) -> dict[tuple[str, int], list[str]]:
     return {
         (row.key, snapshot): [f"{c.kind} {c.values['status']}" for c in changes]
         for row in view.model.keys
@@ -56,7 +56,7 @@ def told(view: widgets.ChangelogView) -> dict[tuple[str, int], list[str]]:
 
 def test_changes_stand_by_key_and_snapshot(tmp_path) -> None:
     view = widgets.ChangelogView(table_of(tmp_path, "input"))
-    found = told(view)
+    found = shown(view)
     assert found["7", 4] == ["−U open", "+U paid"]
     assert found["7", 5] == ["−D paid"]
     assert found["12", 5] == ["−U open", "+U void"]
@@ -68,7 +68,7 @@ def test_changes_stand_by_key_and_snapshot(tmp_path) -> None:
 
 def test_a_table_without_a_producer_is_normalised_or_shown_as_written(tmp_path) -> None:
     view = widgets.ChangelogView(table_of(tmp_path, "none"))
-    assert told(view)["7", 4] == ["−U open", "+U paid"]
+    assert shown(view)["7", 4] == ["−U open", "+U paid"]
     assert "worked out by a stream" in view.frame["subtitle"]
     view.mode = "raw"
     assert "rows as written" in view.frame["subtitle"]
@@ -198,7 +198,7 @@ def test_engines_whose_rows_are_no_states_are_shown_as_written(tmp_path) -> None
     assert view.model.changes == 1
 
 
-def test_producers_tell_the_same_input_each_in_its_way() -> None:
+def test_producers_show_the_same_input_each_in_its_own_form() -> None:
     view = widgets.ChangelogView.producers(WRITES, primary_key="k")
     by = {p.name: p for p in view.model.producers}
     said = {name: [c.kind for c in p.of_key("7")] for name, p in by.items()}
@@ -223,7 +223,7 @@ def test_an_input_with_retractions_makes_every_timely_sum_right() -> None:
     assert states["full-compaction"] == "late"
 
 
-def test_what_an_engine_refuses_is_told_in_its_column() -> None:
+def test_what_an_engine_refuses_is_reported_in_its_column() -> None:
     view = widgets.ChangelogView.producers(WRITES[:1], primary_key="k", options={"merge-engine": "first-row"})
     refused = [p.name for p in view.model.producers if p.error]
     assert refused == ["input", "full-compaction"]

@@ -90,7 +90,7 @@ def test_a_value_that_is_in_force_already_is_no_change(orders):
     assert controls.asked == {}
 
 
-def test_a_step_leaves_the_rows_as_they_were_and_is_held(orders):
+def test_a_step_leaves_the_rows_as_they_were_and_is_kept(orders):
     rows = orders.scan().to_arrow().sort_by("id")
     controls = CompactionControls(orders)
     forecast = controls.model.pick.forecast
@@ -144,7 +144,7 @@ def test_the_runs_after_are_those_that_there_are_then():
         assert steps == len(controls.done) > 3
 
 
-def test_deletes_and_estimates_are_told_in_the_engine_s_words():
+def test_deletes_and_estimates_are_reported_in_the_engine_s_words():
     source = simulator()
     body = CompactionControls(source).figure(width=324).body
     assert "−D: drops " in body

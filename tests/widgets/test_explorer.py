@@ -195,7 +195,7 @@ def test_an_empty_table_and_an_append_table(tmp_path: Path) -> None:
     assert "no key" in explorer.to_svg()
 
 
-def test_other_formats_tell_what_they_can(tmp_path: Path) -> None:
+def test_other_formats_show_what_they_can(tmp_path: Path) -> None:
     for form in ("orc", "avro"):
         table = months(tmp_path / form, file__format=form)
         explorer = widgets.FileExplorer(table)

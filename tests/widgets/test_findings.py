@@ -113,7 +113,7 @@ def test_the_past_is_read_only(tmp_path: Path) -> None:
     assert widgets.Findings(table, snapshot=6).frame["off"] != ""
 
 
-def test_a_call_that_fails_is_told(tmp_path: Path) -> None:
+def test_a_call_that_fails_is_reported(tmp_path: Path) -> None:
     table = made(tmp_path)
     view = widgets.Findings(table)
     press(view, "preview", at(view, "sorted runs"))

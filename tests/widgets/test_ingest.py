@@ -80,7 +80,7 @@ def test_any_number_of_chunks_can_be_drawn(width, chunks):
     assert len(figure.body) < 120_000
 
 
-def test_committed_read_and_waiting_shares_are_told_apart():
+def test_committed_read_and_waiting_shares_are_distinguished():
     body = ingest_figure(Progress("t", "running", rows=680, committed=610, total=1000), width=1040).body
     assert "61 % committed" in body
     assert "7 % read, not committed" in body

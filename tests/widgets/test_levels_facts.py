@@ -31,7 +31,7 @@ def keyless_files(sizes: list[float]) -> pa.Table:
     return files
 
 
-def test_a_deletion_vector_folds_the_corner_and_is_told_everywhere():
+def test_a_deletion_vector_folds_the_corner_and_is_reported_everywhere():
     levels = LsmLevels(masked_files())
     folds = levels_figure(levels.model, width=1040).body.count(
         'fill="var(--lw-l0)" stroke="var(--lw-edge)"/>'

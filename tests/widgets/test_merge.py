@@ -62,7 +62,7 @@ def test_what_the_picture_says_is_the_engines_sentence(orders) -> None:
     assert why in view.text()
 
 
-def test_stepping_moves_nothing_and_tells_only_what_is_merged(orders) -> None:
+def test_stepping_moves_nothing_and_shows_only_what_is_merged(orders) -> None:
     view = widgets.MergeView(orders)
     heights = set()
     for cursor in range(-1, 10):
@@ -101,7 +101,7 @@ def test_linked_levels_choose_keys_by_range_and_by_file(orders) -> None:
     assert newest["min_key"] == "[42]"
 
 
-def test_keys_are_chosen_by_a_condition_and_the_bucket_is_told(orders) -> None:
+def test_keys_are_chosen_by_a_condition_and_the_bucket_is_reported(orders) -> None:
     view = widgets.MergeView(orders, where="o_orderkey >= 47 AND o_orderkey < 50")
     assert [step.key for step in view.model.steps] == ["47", "48", "49"]
     assert view.opened == "/0"

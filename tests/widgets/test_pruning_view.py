@@ -78,7 +78,7 @@ def test_another_bucket_opens_and_explains_its_own_file(table: ts.Table) -> None
     assert view.frame["says"].startswith("Skipped by P, partition.")
 
 
-def test_typing_redraws_and_what_cannot_be_used_is_told_with_its_place(table: ts.Table) -> None:
+def test_typing_redraws_and_what_cannot_be_used_is_reported_with_its_place(table: ts.Table) -> None:
     view = widgets.PruningExplainer(table, where=WHERE)
     before = view.frame["rules"]
     view.where = "quantity >> 3"

@@ -82,7 +82,7 @@ def test_text_is_shown_as_text() -> None:
         assert "<img src=x" not in shown
 
 
-def test_the_figure_tells_the_page_where_its_steps_are() -> None:
+def test_the_figure_gives_the_page_the_places_of_its_steps() -> None:
     meta = steps_figure(story(), index=2, width=1000).meta
     assert meta["count"] == 5
     assert meta["says"][2] == "3 of 5 · B · publishes #4"

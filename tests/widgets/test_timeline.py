@@ -39,7 +39,7 @@ def test_unknown_kinds_are_drawn_as_analyze():
     assert model.kind(0) == "ANALYZE"
 
 
-def test_bins_keep_every_row_and_byte_and_tell_rare_kinds():
+def test_bins_keep_every_row_and_byte_and_name_rare_kinds():
     model = timeline_model(frames.commits(10_000))
     binned = bins(model, 235)
     assert binned.per == 43
@@ -47,12 +47,12 @@ def test_bins_keep_every_row_and_byte_and_tell_rare_kinds():
     assert int(binned.append.sum() + binned.overwrite.sum()) == int(model.rows.sum())
     assert int(binned.rewritten.sum()) == int(model.rewritten.sum())
     kinds, counts = np.unique(model.kinds, return_counts=True)
-    told = {kind: sum(n for _, k, n in binned.rare if k == kind) for kind in kinds.tolist()}
+    per_kind = {kind: sum(n for _, k, n in binned.rare if k == kind) for kind in kinds.tolist()}
     expected = {
         k: int(n) if n < 0.02 * 10_000 and k != APPEND else 0
         for k, n in zip(kinds.tolist(), counts, strict=True)
     }
-    assert told == expected
+    assert per_kind == expected
 
 
 @pytest.mark.parametrize("text", ["#412", "412", " 412 ", "nightly", "12:47", "2026-11-20 12:47:11"])
@@ -107,11 +107,11 @@ def test_expired_commits_are_named():
 
 def test_setting_the_index_moves_the_snapshot_and_observers_hear_of_it():
     timeline = SnapshotTimeline(frames.commits(30))
-    heard = []
-    timeline.observe(lambda change: heard.append(change["new"]), "snapshot")
+    calls = []
+    timeline.observe(lambda change: calls.append(change["new"]), "snapshot")
     timeline.index = 4
     timeline.snapshot = 20
-    assert (timeline.index, timeline.selected, heard) == (19, (20,), [5, 20])
+    assert (timeline.index, timeline.selected, calls) == (19, (20,), [5, 20])
 
 
 def test_an_index_out_of_range_is_brought_back():

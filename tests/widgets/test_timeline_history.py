@@ -156,7 +156,7 @@ def test_linked_levels_travel_to_a_snapshot_that_only_a_tag_keeps(orders: ts.Tab
     assert "error" not in levels.frame
 
 
-def test_watching_follows_a_writer_until_it_is_told_to_stop(orders: ts.Table):
+def test_watching_follows_a_writer_until_it_is_stopped(orders: ts.Table):
     before = set(threading.enumerate())
     timeline = SnapshotTimeline(orders, follow=0.1)
     arrived = threading.Event()
@@ -169,7 +169,7 @@ def test_watching_follows_a_writer_until_it_is_told_to_stop(orders: ts.Table):
     assert not watcher.is_alive()
 
 
-def test_a_watch_tells_what_came_between_the_last_reading_and_its_start(orders: ts.Table):
+def test_a_watch_shows_what_came_between_the_last_reading_and_its_start(orders: ts.Table):
     timeline, arrived = SnapshotTimeline(orders), threading.Event()
     timeline.observe(lambda change: arrived.set() if change["new"] == 5 else None, "snapshot")
     orders.write({"k": [9]})

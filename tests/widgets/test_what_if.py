@@ -134,32 +134,32 @@ def test_options_that_are_wrong_are_said_and_the_picture_stays(table: ts.Table) 
     assert "error" not in view.frame
 
 
-class Held:
+class Blocked:
     """A table whose replay waits until it is cancelled or let go."""
 
     def __init__(self) -> None:
-        self.go, self.told = threading.Event(), threading.Event()
+        self.go, self.reported = threading.Event(), threading.Event()
 
     def what_if(self, options: Any, *, baseline: Any = None, progress: Any = None) -> Any:
         for done in range(10_000):
             progress(done, 10_000)
-            self.told.set()
+            self.reported.set()
             if self.go.wait(0.01):
                 break
         return ts.what_if(WORKLOAD, options, baseline, flushes=10)
 
 
 def test_a_replay_is_cancelled_at_once_and_says_so() -> None:
-    held = Held()
-    view = WhatIf(held, {TRIGGER: 8})
-    assert held.told.wait(60)
+    blocked = Blocked()
+    view = WhatIf(blocked, {TRIGGER: 8})
+    assert blocked.reported.wait(60)
     assert view.busy
     assert view.progress["busy"]
     view.cancel().wait(60)
     assert not view.busy
     assert "cancelled" in view.progress["text"]
     assert view.model is None
-    held.go.set()
+    blocked.go.set()
     view.refresh().wait(60)
     assert len(view.model) == 10
 

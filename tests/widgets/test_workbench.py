@@ -118,7 +118,7 @@ def test_a_view_that_cannot_be_built_says_why_and_the_rest_stays(tmp_path, monke
 # the head
 
 
-def test_what_does_not_work_is_told_with_the_engines_reason(tmp_path):
+def test_what_does_not_work_is_reported_with_the_engines_reason(tmp_path):
     table = stored_by_another(made(tmp_path, key=()), {"clustering.columns": "v"})
     head = head_of(table, pa.table({}), snapshots=3)
     assert head.warning == "Not everything works here: no write, delete or compact."
@@ -126,7 +126,7 @@ def test_what_does_not_work_is_told_with_the_engines_reason(tmp_path):
     assert "– write" in text_of(head)
 
 
-def test_another_engines_table_is_told_as_such(tmp_path):
+def test_another_engines_table_is_reported_as_such(tmp_path):
     class Foreign:
         full_name, primary_key, options = "shop.orders", ("k",), {"bucket": "1"}
 

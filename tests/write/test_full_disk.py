@@ -64,7 +64,7 @@ def test_snapshots_become_changelogs_where_copies_have_no_room(tmp_path: Path) -
     assert made.changes(since=1, until=4).num_rows == 3, "told by the changelogs that the snapshots became"
 
 
-def test_an_expiry_after_a_commit_tells_what_it_left_out(tmp_path: Path) -> None:
+def test_an_expiry_after_a_commit_reports_what_it_left_out(tmp_path: Path) -> None:
     compacted(tmp_path)
 
     class Full(FaultyIO):

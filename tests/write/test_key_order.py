@@ -83,8 +83,8 @@ def test_sorting_a_batch_before_it_is_cut_changes_no_byte(
 
 def contents(folder: Path) -> dict[str, list[bytes]]:
     """The bytes of every data and changelog file, by bucket."""
-    held: dict[str, list[bytes]] = {}
+    stored: dict[str, list[bytes]] = {}
     for file in sorted(folder.rglob("*.parquet"), key=lambda f: f.read_bytes()):
         place = f"{file.parent.relative_to(folder)} {file.name.partition('-')[0]}"
-        held.setdefault(place, []).append(file.read_bytes())
-    return held
+        stored.setdefault(place, []).append(file.read_bytes())
+    return stored

@@ -93,11 +93,11 @@ def test_changelogs_come_with_the_compaction(tmp_path: Path, producer: str) -> N
     assert t.changes(since=0).num_rows == 0
     t.compact()
     t.compact(full=True)
-    told = t.changes(since=2).to_pylist()
+    changes = t.changes(since=2).to_pylist()
     if producer == "input":
-        assert sorted((r["k"], r["v"]) for r in told) == [(1, "a"), (1, "b"), (2, "c")]
+        assert sorted((r["k"], r["v"]) for r in changes) == [(1, "a"), (1, "b"), (2, "c")]
     else:
-        assert sorted((r["rowkind"], r["k"], r["v"]) for r in told) == [("+I", 1, "b"), ("+I", 2, "c")]
+        assert sorted((r["rowkind"], r["k"], r["v"]) for r in changes) == [("+I", 1, "b"), ("+I", 2, "c")]
     assert t.check() == []
 
 

@@ -14,7 +14,7 @@ import tablestore as ts
 from tablestore.write.progress import Progress
 from tests.faults import SimEnv
 
-Heard = list[tuple[str, float, float, str]]
+Reports = list[tuple[str, float, float, str]]
 
 
 def table(path: Path, **options: object) -> ts.Table:
@@ -31,21 +31,21 @@ def table(path: Path, **options: object) -> ts.Table:
     return t
 
 
-def test_a_compaction_tells_each_bucket_in_bytes(tmp_path: Path) -> None:
+def test_a_compaction_reports_each_bucket_in_bytes(tmp_path: Path) -> None:
     t = table(tmp_path)
     size = sum(t.inspect.files()["file_size_in_bytes"].to_pylist())
-    heard: Heard = []
-    t.compact(full=True, progress=lambda *said: heard.append(said))
-    assert {said[0] for said in heard} == {"compaction"}
-    assert {said[2] for said in heard} == {size}
-    assert [said[3] for said in heard] == ["", "p=0/bucket-0", "p=1/bucket-0"]
-    done = [said[1] for said in heard]
+    reports: Reports = []
+    t.compact(full=True, progress=lambda *said: reports.append(said))
+    assert {said[0] for said in reports} == {"compaction"}
+    assert {said[2] for said in reports} == {size}
+    assert [said[3] for said in reports] == ["", "p=0/bucket-0", "p=1/bucket-0"]
+    done = [said[1] for said in reports]
     assert done == sorted(done)
     assert done[-1] == size
 
 
 @pytest.mark.parametrize("keyed", [True, False])
-def test_a_large_bucket_is_told_while_it_is_rewritten(tmp_path: Path, keyed: bool) -> None:
+def test_a_large_bucket_is_reported_while_it_is_rewritten(tmp_path: Path, keyed: bool) -> None:
     t = ts.connect(str(tmp_path)).create_table(
         "d.t",
         schema={"id": ts.INT},
@@ -56,12 +56,12 @@ def test_a_large_bucket_is_told_while_it_is_rewritten(tmp_path: Path, keyed: boo
     for _ in range(3):
         t.write(pa.table({"id": chance.integers(0, 1 << 30, 500_000).astype(np.int32)}))
     size = sum(t.inspect.files()["file_size_in_bytes"].to_pylist())
-    heard: Heard = []
-    t.compact(full=True, progress=lambda *said: heard.append(said))
-    done = [said[1] for said in heard]
+    reports: Reports = []
+    t.compact(full=True, progress=lambda *said: reports.append(said))
+    done = [said[1] for said in reports]
     assert done == sorted(done)
     assert done[-1] == pytest.approx(size)
-    assert 5 < len(heard) < 210
+    assert 5 < len(reports) < 210
     assert sum(0.1 < d / size < 0.9 for d in done) >= 3
 
 
@@ -84,23 +84,23 @@ def test_what_raises_in_the_midst_of_a_bucket_leaves_nothing(tmp_path: Path) -> 
     assert t.check() == []
 
 
-def test_small_files_that_are_combined_are_told_too(tmp_path: Path) -> None:
+def test_small_files_that_are_combined_are_reported_too(tmp_path: Path) -> None:
     t = ts.connect(str(tmp_path)).create_table("d.t", schema={"id": ts.INT})
     for i in range(3):
         t.write(pa.table({"id": pa.array([i], pa.int32())}))
-    heard: Heard = []
-    t.compact(full=True, progress=lambda *said: heard.append(said))
-    assert heard[-1][1] == heard[-1][2] > 0
+    reports: Reports = []
+    t.compact(full=True, progress=lambda *said: reports.append(said))
+    assert reports[-1][1] == reports[-1][2] > 0
 
 
-def test_an_expiry_tells_the_files_that_go(tmp_path: Path) -> None:
+def test_an_expiry_reports_the_files_it_deletes(tmp_path: Path) -> None:
     t = table(tmp_path)
     t.compact(full=True)
-    heard: Heard = []
-    gone = t.expire_snapshots(keep=1, progress=lambda *said: heard.append(said))
-    assert heard[-1][:2] == ("expiry", heard[-1][2])
-    assert 0 < heard[-1][2] <= len(gone.files)
-    assert any(said[3].startswith("data-") for said in heard)
+    reports: Reports = []
+    gone = t.expire_snapshots(keep=1, progress=lambda *said: reports.append(said))
+    assert reports[-1][:2] == ("expiry", reports[-1][2])
+    assert 0 < reports[-1][2] <= len(gone.files)
+    assert any(said[3].startswith("data-") for said in reports)
 
 
 def test_a_bar_is_one_line_that_grows(tmp_path: Path) -> None:

@@ -363,8 +363,8 @@ def test_a_key_that_is_live_at_two_levels_which_are_read_unmerged(
         last,
         lambda es: [*es, replace(entry, file=replace(entry.file, level=3, min_sequence=9, max_sequence=20))],
     )
-    told = [v.text for v in check(ts.open(made.location).store) if v.invariant == "I4"]
-    assert told == ["4 keys are live in two files above level 0, which readers do not merge"]
+    violations = [v.text for v in check(ts.open(made.location).store) if v.invariant == "I4"]
+    assert violations == ["4 keys are live in two files above level 0, which readers do not merge"]
 
 
 class _MeanwhileIO(LocalFileIO):
@@ -414,7 +414,7 @@ def test_what_expires_while_it_is_looked_at_is_no_damage(tmp_path: Path) -> None
     assert operation > 30
 
 
-def test_damage_of_what_stays_is_told_though_other_things_expire(tmp_path: Path) -> None:
+def test_damage_of_what_stays_is_reported_though_other_things_expire(tmp_path: Path) -> None:
     table = ts.connect(tmp_path).create_table("d.t", schema={"k": ts.BIGINT}, options={"bucket": -1})
     for k in range(3):
         table.write([{"k": k}])

@@ -136,8 +136,8 @@ def test_what_a_branch_misses_is_found_under_its_name(tmp_path: Path) -> None:
     side = table.branch("b1")
     snapshot = side.store.snapshots.latest()
     Path(side.store.paths.manifest(snapshot.delta_manifest_list)).unlink()
-    told = [v for v in ts.open(table.location).check() if v.where.startswith("branch b1: ")]
-    assert {v.invariant for v in told} >= {"I2"}
+    violations = [v for v in ts.open(table.location).check() if v.where.startswith("branch b1: ")]
+    assert {v.invariant for v in violations} >= {"I2"}
 
 
 def test_statistics_that_are_gone_are_found(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_statistics_that_are_gone_are_found(tmp_path: Path) -> None:
     assert found(table) == {"I2"}
 
 
-def test_a_damaged_key_is_told_with_its_manifest_and_the_rest_is_checked(tmp_path: Path) -> None:
+def test_a_damaged_key_is_reported_with_its_manifest_and_the_rest_is_checked(tmp_path: Path) -> None:
     table = copied(tmp_path, "pk_levels")
     store = table.store
     meta = store.manifests.manifests(store.snapshots.latest())[0]
@@ -155,6 +155,6 @@ def test_a_damaged_key_is_told_with_its_manifest_and_the_rest_is_checked(tmp_pat
     entries = manifest_format.decode_entries(path.read_bytes(), str(path))
     entries[0] = replace(entries[0], file=replace(entries[0].file, min_key=b"\0\0\0\7"))
     path.write_bytes(manifest_format.encode_entries(entries, "none"))
-    told = ts.open(table.location).check()
-    assert any(v.invariant == "I2" and v.where == str(path) for v in told)
-    assert not any("the check stopped" in v.text for v in told)
+    violations = ts.open(table.location).check()
+    assert any(v.invariant == "I2" and v.where == str(path) for v in violations)
+    assert not any("the check stopped" in v.text for v in violations)

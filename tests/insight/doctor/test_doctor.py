@@ -100,7 +100,7 @@ def looked(table: Table, found: Finding) -> BucketAdvice:
 # what it says of tables that are well
 
 
-def test_a_healthy_table_gives_no_findings_and_tells_what_was_looked_at(tmp_path: Path) -> None:
+def test_a_healthy_table_gives_no_findings_and_lists_what_was_looked_at(tmp_path: Path) -> None:
     t = TABLE.create(tmp_path, {"bucket": 2})
     for i in range(4):
         put(t, range(100), v=str(i))
@@ -137,7 +137,7 @@ def test_tables_of_java_are_diagnosed_and_each_call_is_a_call(table: str) -> Non
     assert found.to_arrow().num_rows == len(found)
 
 
-def test_a_table_of_python_has_no_statistics_and_is_told_so() -> None:
+def test_a_table_of_python_without_statistics_gives_a_finding() -> None:
     found = Inspect(golden.python("pk_changelog_input")).doctor()
     assert found.kinds == ("no retractions", "statistics")  # worst first
     assert the(found, "no retractions").evidence["keys_met_twice"] == 1
@@ -177,10 +177,10 @@ def test_no_more_commits_are_looked_at_than_their_entries_allow(tmp_path: Path) 
     t = TABLE.create(tmp_path)
     for i in range(4):
         put(t, range(5), v=str(i))
-    told = {x.rule: x.text for x in doctor(t, {"entries": 2}).tried}
-    assert told["write stalls"] == "0 waits for compaction in 2 commits"
-    told = {x.rule: x.text for x in doctor(t, {"entries": 0}).tried}
-    assert told["write stalls"] == "0 waits for compaction in 1 commit"
+    reasons = {x.rule: x.text for x in doctor(t, {"entries": 2}).tried}
+    assert reasons["write stalls"] == "0 waits for compaction in 2 commits"
+    reasons = {x.rule: x.text for x in doctor(t, {"entries": 0}).tried}
+    assert reasons["write stalls"] == "0 waits for compaction in 1 commit"
 
 
 def test_limits_are_given_by_name(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_runs_at_the_stop_trigger_are_a_risk_and_only_the_ill_bucket_is_compacte
     assert "did not compact" in found.what
 
 
-def test_runs_below_a_high_trigger_are_told_with_the_reason_of_the_engine(tmp_path: Path) -> None:
+def test_runs_below_a_high_trigger_are_reported_with_the_reason_of_the_engine(tmp_path: Path) -> None:
     t = TABLE.create(tmp_path, {"num-sorted-run.compaction-trigger": 30})
     for i in range(10):
         put(t, range(20), v=str(i))
@@ -430,7 +430,7 @@ def test_a_compaction_proves_that_keys_were_replaced(tmp_path: Path) -> None:
     assert the(doctor(t), "no retractions").evidence["rows_replaced"] == 9
 
 
-def test_rows_that_commits_out_of_sight_replaced_are_not_held_against_newer_ones(tmp_path: Path) -> None:
+def test_rows_that_expired_commits_replaced_are_not_counted_against_newer_ones(tmp_path: Path) -> None:
     t = TABLE.create(tmp_path, {"changelog-producer": "input", "write-only": True})
     put(t, range(10))
     t.update({"v": "y"}, where=col("id") < 10)  # with its −U rows

@@ -30,7 +30,7 @@ def waiting(path: Path, *, buckets: int = 1, options: dict[str, object] | None =
 
 
 @pytest.mark.parametrize("buckets", [1, 3])
-def test_what_is_is_expected_is_what_comes(tmp_path: Path, buckets: int) -> None:
+def test_the_amplification_afterwards_is_as_expected(tmp_path: Path, buckets: int) -> None:
     table = waiting(tmp_path, buckets=buckets)
     job = table.with_options({"write-only": False})
     found = job.compact(dry_run=True).amplification_after(
@@ -59,7 +59,7 @@ def test_of_one_bucket_only_its_own_numbers_count(tmp_path: Path) -> None:
     assert found.write_amplification == pytest.approx(after["write_amplification"], rel=0.1)
 
 
-def test_nothing_is_expected_where_nothing_would_be_done(tmp_path: Path) -> None:
+def test_there_is_none_where_nothing_would_be_done(tmp_path: Path) -> None:
     table = waiting(tmp_path)
     job = table.with_options({"write-only": False})
     job.compact()

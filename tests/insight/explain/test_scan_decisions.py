@@ -75,7 +75,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[int]]]:
         yield seen
 
 
-def told(explanation: Any) -> dict[str, list[int]]:
+def row_groups_read(explanation: Any) -> dict[str, list[int]]:
     """File → row groups that are read, as the plan tells."""
     groups = explanation.row_groups()
     kept = groups.filter(pc.field("kept"))
@@ -119,7 +119,7 @@ def test_the_record_says_which_files_and_row_groups_are_read(
         with watched(monkeypatch) as seen:
             rows = scan.to_arrow()
         read = {name: sorted(set(groups)) for name, groups in seen.items() if groups}
-        assert read == told(explanation), text
+        assert read == row_groups_read(explanation), text
         decisions = explanation.decisions()
         kept = set(decisions.filter(pc.field("kept"))["file_name"].to_pylist())
         assert set(read) <= kept, text
@@ -218,7 +218,7 @@ def test_a_deletion_vector_without_positions_leaves_out_no_row_group(
     assert pc.all(table.scan().explain().row_groups()["kept"]).as_py()
 
 
-def test_random_conditions_are_read_as_told(
+def test_random_conditions_read_the_row_groups_of_the_plan(
     lake: ts.Lake, monkeypatch: pytest.MonkeyPatch, seeds: tuple[int, ...]
 ) -> None:
     table = filled(lake)
@@ -233,7 +233,7 @@ def test_random_conditions_are_read_as_told(
             with watched(monkeypatch) as seen:
                 scan.to_arrow()
             read = {name: sorted(set(groups)) for name, groups in seen.items() if groups}
-            assert read == told(scan.explain()), text
+            assert read == row_groups_read(scan.explain()), text
 
 
 @pytest.mark.parametrize("partitioned", [True, False])

@@ -95,7 +95,7 @@ def test_a_moved_file_is_neither_read_nor_written(tmp_path: Path) -> None:
     assert last.rewritten == last.written == ()
 
 
-def test_files_of_one_flush_are_told_from_those_of_the_next() -> None:
+def test_files_of_one_flush_are_distinguished_from_those_of_the_next() -> None:
     first = [
         data_file("a", 0, 4, min_sequence=0, max_sequence=8),
         data_file("b", 5, 9, min_sequence=1, max_sequence=9),

@@ -46,8 +46,8 @@ class Audit:
 
     def __post_init__(self) -> None:
         for path in (self.root / "snapshot").glob("snapshot-*"):
-            told = json.loads(path.read_text())
-            self.snapshots[told["id"]] = told
+            fields = json.loads(path.read_text())
+            self.snapshots[fields["id"]] = fields
 
     def entries(self, manifest_list: str | None) -> list[Entry]:
         """Entries of all manifests of a list, in order."""
@@ -58,9 +58,9 @@ class Audit:
 
     def live(self, snapshot: int) -> list[Entry]:
         """Files of a snapshot: added and not deleted."""
-        told = self.snapshots[snapshot]
+        fields = self.snapshots[snapshot]
         found: dict[tuple[Any, ...], Entry] = {}
-        for e in self.entries(told["baseManifestList"]) + self.entries(told["deltaManifestList"]):
+        for e in self.entries(fields["baseManifestList"]) + self.entries(fields["deltaManifestList"]):
             key = (e["_PARTITION"], e["_BUCKET"], e["_FILE"]["_LEVEL"], e["_FILE"]["_FILE_NAME"])
             if e["_KIND"] == 0:
                 found[key] = e
@@ -90,13 +90,13 @@ class Audit:
     def flows(self) -> dict[Place, Sums]:
         """What each bucket's commits wrote, moved and took away."""
         sums: dict[Place, Sums] = defaultdict(Sums)
-        for told in self.snapshots.values():
-            delta = self.entries(told["deltaManifestList"])
+        for fields in self.snapshots.values():
+            delta = self.entries(fields["deltaManifestList"])
             added = Counter(e["_FILE"]["_FILE_NAME"] for e in delta if e["_KIND"] == 0)
             gone = Counter(e["_FILE"]["_FILE_NAME"] for e in delta if e["_KIND"] == 1)
             for e in delta:
                 name, size, mine = e["_FILE"]["_FILE_NAME"], e["_FILE"]["_FILE_SIZE"], sums[place(e)]
-                if told["commitKind"] != "COMPACT":
+                if fields["commitKind"] != "COMPACT":
                     mine.ingested += size if e["_KIND"] == 0 and not gone[name] else 0
                 elif e["_KIND"] == 0 and gone[name]:
                     mine.moved += size
@@ -104,7 +104,7 @@ class Audit:
                     mine.compacted += size
                 elif not added[name]:
                     mine.read += size
-            for e in self.entries(told.get("changelogManifestList")):
+            for e in self.entries(fields.get("changelogManifestList")):
                 sums[place(e)].changelog += e["_FILE"]["_FILE_SIZE"]
         return sums
 

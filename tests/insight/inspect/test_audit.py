@@ -62,20 +62,20 @@ def test_an_auditor_finds_the_same_sums(tmp_path: Path, kind: str, seeds: tuple[
     assert_attribution(t, audit, f"{kind}, seed {seeds[0]}")
 
 
-def assert_amplification(t: ts.Table, audit: Audit, told: str) -> None:
+def assert_amplification(t: ts.Table, audit: Audit, context: str) -> None:
     flows, newest = audit.flows(), max(audit.snapshots)
     rows = {(r["partition"], r["bucket"]): r for r in t.inspect.amplification("bucket").to_pylist()}
     live = audit.live(newest)
     shown = {(t.store.partition_text(p), b): (p, b) for p, b in {*flows, *map(place, live)}}
-    assert set(rows) <= set(shown), told
+    assert set(rows) <= set(shown), context
     for where, r in rows.items():
         mine = flows.get(shown[where], Sums())
         found = tuple(r[f"bytes_{n}"] for n in NAMES)
         wanted = tuple(getattr(mine, n) for n in NAMES)
-        assert found[0] == wanted[0], (told, where)
-        assert found[4] == wanted[4], (told, where)
+        assert found[0] == wanted[0], (context, where)
+        assert found[4] == wanted[4], (context, where)
         if t.options["bucket"] != "-2":  # the job that moves waiting rows counts with bucket -2
-            assert_compacted(found[1:4], wanted[1:4], (told, where))
+            assert_compacted(found[1:4], wanted[1:4], (context, where))
         assert r["write_amplification"] == pytest.approx(
             (found[0] + found[1]) / found[0] if found[0] else None
         )
@@ -83,30 +83,30 @@ def assert_amplification(t: ts.Table, audit: Audit, told: str) -> None:
         assert (r["live_bytes"], r["live_files"], r["live_rows"], r["runs"]) == (
             *(of.bytes, of.files, of.rows),
             of.runs if t.primary_key else r["runs"],
-        ), (told, where)
+        ), (context, where)
     (whole,) = t.inspect.amplification().to_pylist()
     sums = (
         [whole[f"bytes_{n}"] for n in NAMES[1:4]],
         [sum(getattr(f, n) for f in flows.values()) for n in NAMES[1:4]],
     )
-    assert_compacted(*sums, told)
-    assert whole["live_bytes"] == sum(r["live_bytes"] for r in rows.values()), told
+    assert_compacted(*sums, context)
+    assert whole["live_bytes"] == sum(r["live_bytes"] for r in rows.values()), context
     for r in t.inspect.amplification("snapshot").to_pylist():
         then = audit.live(r["snapshot_id"])
         here = [e for e in then if (t.store.partition_text(e["_PARTITION"]), e["_BUCKET"]) in rows]
         size, count = sum(audit.path(e).stat().st_size for e in here), len(here)
-        assert (r["live_bytes"], r["live_files"]) == (size, count), (told, r["snapshot_id"])
+        assert (r["live_bytes"], r["live_files"]) == (size, count), (context, r["snapshot_id"])
 
 
-def assert_compacted(found: Sequence[int], wanted: Sequence[int], told: object) -> None:
+def assert_compacted(found: Sequence[int], wanted: Sequence[int], context: object) -> None:
     """Files that were written and replaced again within one commit are in the engine's records only."""
-    assert all(a >= b for a, b in zip(found, wanted, strict=True)), (told, found, wanted)
+    assert all(a >= b for a, b in zip(found, wanted, strict=True)), (context, found, wanted)
 
 
-def assert_attribution(t: ts.Table, audit: Audit, told: str) -> None:
+def assert_attribution(t: ts.Table, audit: Audit, context: str) -> None:
     files = {r["path"]: r for r in t.inspect.storage().files.to_pylist()}
     inside = {p: r["bytes"] for p, r in files.items() if not r["outside"]}
-    assert inside == on_disk(t), told
+    assert inside == on_disk(t), context
     needed: dict[str, list[int]] = {}
     writers: dict[str, int] = {}
     for n, snapshot in sorted(audit.snapshots.items()):
@@ -116,13 +116,13 @@ def assert_attribution(t: ts.Table, audit: Audit, told: str) -> None:
             writers.setdefault(str(audit.path(e)), n)
     shown = {os.path.join(t.location, p): r for p, r in files.items()}
     data = {p: r for p, r in shown.items() if r["kind"] in ("data", "changelog")}
-    assert set(data) == set(needed), told
+    assert set(data) == set(needed), context
     for path, r in data.items():
         ids = needed[path]
-        assert (r["first_needed"], r["last_needed"]) == (min(ids), max(ids)), (told, path)
-        assert r["written_by"] == writers[path], (told, path)
+        assert (r["first_needed"], r["last_needed"]) == (min(ids), max(ids)), (context, path)
+        assert r["written_by"] == writers[path], (context, path)
         assert r["bytes"] == os.stat(path).st_size
-        assert (r["state"] == "live") == (max(ids) == max(audit.snapshots)), (told, path)
+        assert (r["state"] == "live") == (max(ids) == max(audit.snapshots)), (context, path)
 
 
 @pytest.mark.parametrize("kind", ["append", "lookup", "vectors", "external", "dynamic"])

@@ -43,7 +43,7 @@ def put(table: ts.Table, first: int = 0, partitions: int = 1, rows: int = 20) ->
     table.write(pa.concat_tables(rows_of(range(first, first + rows), p) for p in range(partitions)))
 
 
-def told(table: ts.Table, *columns: str) -> list[tuple[Any, ...]]:
+def compaction_rows(table: ts.Table, *columns: str) -> list[tuple[Any, ...]]:
     return [tuple(r.values()) for r in table.inspect.compactions().select(columns).to_pylist()]
 
 
@@ -68,12 +68,12 @@ def test_each_pick_of_each_bucket_is_a_row_with_its_reason(tmp_path):
     assert table.inspect.compactions(partition="p=1").num_rows == 1
 
 
-def test_what_is_told_is_what_the_pick_said(tmp_path):
+def test_a_record_is_what_the_pick_said(tmp_path):
     table = TABLE.create(tmp_path, {"num-sorted-run.compaction-trigger": 2, "write-only": True})
     for i in range(4):
         put(table, first=i)
     done = table.with_options({"write-only": False}).compact()
-    assert told(table, "explanation") == [(done.picks[0].decision.explain(),)]
+    assert compaction_rows(table, "explanation") == [(done.picks[0].decision.explain(),)]
 
 
 def test_full_compactions_are_marked_as_asked_for(tmp_path):
@@ -81,7 +81,9 @@ def test_full_compactions_are_marked_as_asked_for(tmp_path):
     put(table)
     put(table)
     table.compact(full=True)
-    assert told(table, "rule", "full", "asked", "reason") == [("full", True, True, "asked for, 2 runs to L3")]
+    assert compaction_rows(table, "rule", "full", "asked", "reason") == [
+        ("full", True, True, "asked for, 2 runs to L3")
+    ]
 
 
 def test_a_write_stall_is_marked(tmp_path):
@@ -90,7 +92,7 @@ def test_a_write_stall_is_marked(tmp_path):
     with table.writer() as w:
         for i in range(9):
             w.write(rows_of(range(i * 20, i * 20 + 60)))
-    assert (True,) in told(table, "stalled")
+    assert (True,) in compaction_rows(table, "stalled")
     assert table.inspect.compactions().filter(pc.field("stalled")).column("rule")[0].as_py()
 
 
@@ -99,7 +101,9 @@ def test_leveled_compactions_keep_their_scores(tmp_path):
     table = TABLE.create(tmp_path, options | {"tablestore.compaction.leveled.level0-file-num-trigger": 2})
     put(table)
     put(table)
-    ((strategy, rule, reason, explanation),) = told(table, "strategy", "rule", "reason", "explanation")
+    ((strategy, rule, reason, explanation),) = compaction_rows(
+        table, "strategy", "rule", "reason", "explanation"
+    )
     assert (strategy, rule, reason) == ("leveled", "level 0", "2 files / trigger 2 = score 1.00")
     assert "× level 1: 0.0 / target 1.0 GiB = score 0.00" in explanation
 
@@ -109,7 +113,7 @@ def test_append_tables_keep_theirs(tmp_path):
     put(table)
     put(table)
     table.compact()
-    ((strategy, rule, inputs, moved, written),) = told(
+    ((strategy, rule, inputs, moved, written),) = compaction_rows(
         table, "strategy", "rule", "inputs", "bytes_moved", "files_written"
     )
     assert (strategy, rule, moved, written) == ("append", "small files", 0, 1)
@@ -125,14 +129,14 @@ def test_tasks_of_engines_bring_their_records_along(tmp_path):
         tasks = table.buckets_to_compact()
         messages = [ts.compact_bucket(table.location, task) for task in tasks]
         table.commit(messages, user="job", identifier=1)
-        assert told(table, "rule") == [("size amplification" if keyed else "small files",)]
+        assert compaction_rows(table, "rule") == [("size amplification" if keyed else "small files",)]
 
 
 def test_postponed_rows_keep_why_they_moved(tmp_path):
     table = TABLE.create(tmp_path, {"bucket": -2})
     put(table)
     table.compact()
-    rows = told(table, "strategy", "rule", "bucket", "bytes_written", "rows_out")
+    rows = compaction_rows(table, "strategy", "rule", "bucket", "bytes_written", "rows_out")
     placed = table.inspect.files()
     moved = (sum(placed["file_size_in_bytes"].to_pylist()), sum(placed["record_count"].to_pylist()))
     assert ("postponed", "postponed", -2, *moved) in rows
@@ -171,7 +175,7 @@ def test_a_table_may_decline_its_history(tmp_path):
     for i in range(8):
         put(table, first=i)
     assert not table.store.io.exists(table.store.paths.history_dir)
-    assert all(i >= table.store.snapshots.earliest_id() for (i,) in told(table, "snapshot_id"))
+    assert all(i >= table.store.snapshots.earliest_id() for (i,) in compaction_rows(table, "snapshot_id"))
 
 
 @pytest.mark.parametrize("mode", FaultyIO.MODES)
@@ -208,19 +212,19 @@ def test_a_branch_shows_its_own(tmp_path):
     branch = table.branch("b")
     put(branch)
     branch.compact(full=True)
-    assert told(branch, "rule")[-1] == ("full",)
-    assert ("full",) not in told(table, "rule")
+    assert compaction_rows(branch, "rule")[-1] == ("full",)
+    assert ("full",) not in compaction_rows(table, "rule")
     table.branches.fast_forward("b")
-    assert told(table.refresh(), "rule") == told(branch, "rule")
+    assert compaction_rows(table.refresh(), "rule") == compaction_rows(branch, "rule")
 
 
 def test_a_rollback_takes_its_compactions_back(tmp_path):
     table = TABLE.create(tmp_path)
     for i in range(3):
         put(table, first=i)
-    assert told(table, "snapshot_id") == [(4,)]
+    assert compaction_rows(table, "snapshot_id") == [(4,)]
     table.rollback(snapshot=3)
-    assert told(table.refresh(), "snapshot_id") == []
+    assert compaction_rows(table.refresh(), "snapshot_id") == []
 
 
 def test_the_property_is_the_engines(tmp_path):
@@ -234,7 +238,7 @@ def put_with(table: ts.Table, properties: dict[str, str]) -> None:
         w.write(rows_of([1]))
 
 
-def test_a_damaged_history_is_told_and_hinders_nothing_else(tmp_path, monkeypatch):
+def test_a_damaged_history_is_reported_and_hinders_nothing_else(tmp_path, monkeypatch):
     monkeypatch.setattr(compaction_history, "_JOIN_EVERY", 8)
     table = TABLE.create(tmp_path, KEPT)
     for i in range(8):
@@ -257,11 +261,11 @@ def test_a_table_that_goes_back_to_a_tag_forgets_what_came_after(tmp_path):
     for i in range(6):
         put(table, first=i)
     table.expire_snapshots(keep=2)
-    ids = [i for (i,) in told(table, "snapshot_id")]
+    ids = [i for (i,) in compaction_rows(table, "snapshot_id")]
     assert len(ids) > 2
     table.rollback(tag="early")
     table = table.refresh()
-    assert told(table, "snapshot_id") == [(4,)]
+    assert compaction_rows(table, "snapshot_id") == [(4,)]
     for i in range(20, 24):
         put(table, first=i)
     table.expire_snapshots(keep=1)
@@ -325,9 +329,9 @@ def test_what_is_known_of_others_outlives_their_snapshots(tmp_path):
     name = next(n for n in keyed_golden() if ts.open(str(GOLDEN / n)).inspect.compactions().num_rows)
     shutil.copytree(GOLDEN / name, tmp_path / "t")
     table = ts.open(str(tmp_path / "t"))
-    before = told(table, "snapshot_id", "explanation")
+    before = compaction_rows(table, "snapshot_id", "explanation")
     table.expire_snapshots(keep=1)
-    assert told(table.refresh(), "snapshot_id", "explanation") == before
+    assert compaction_rows(table.refresh(), "snapshot_id", "explanation") == before
 
 
 def test_snapshots_that_left_no_trace_are_named(tmp_path):

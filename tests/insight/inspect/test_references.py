@@ -47,7 +47,7 @@ def test_a_tagged_snapshot_can_be_inspected_after_it_expired(tmp_path: Path) -> 
         table.inspect.levels(2)
 
 
-def test_levels_tell_how_many_rows_a_deletion_vector_takes_away(tmp_path: Path) -> None:
+def test_levels_show_how_many_rows_a_deletion_vector_removes(tmp_path: Path) -> None:
     table = UNCOMPACTED.create(tmp_path, {"deletion-vectors.enabled": True, "write-only": False})
     write(table, range(100))
     table.compact(full=True)

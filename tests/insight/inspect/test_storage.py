@@ -34,8 +34,8 @@ def named_by(store: Store, snapshot: Snapshot) -> set[str]:
     found = set(reachable.metadata_files(store, snapshot))
     for entry in store.manifests.live_entries(snapshot):
         found |= set(reachable.entry_paths(store, entry))
-    told = reachable.lenient(Files(), reachable.changelog_files, store, snapshot)
-    return found | set(told.data) | set(told.metadata)
+    listed = reachable.lenient(Files(), reachable.changelog_files, store, snapshot)
+    return found | set(listed.data) | set(listed.metadata)
 
 
 def spans(t: ts.Table) -> dict[str, tuple[int, int]]:
@@ -119,7 +119,7 @@ def test_a_branch_sees_the_rest_as_another_branch(tmp_path: Path) -> None:
     assert found["branch/branch-dev/snapshot/snapshot-2"]["state"] == "live"
 
 
-def test_what_nothing_names_is_told_apart_by_where_it_lies(tmp_path: Path) -> None:
+def test_files_that_nothing_names_are_classified_by_their_place(tmp_path: Path) -> None:
     life = born(tmp_path, 0)
     life._write()
     t = life.table
@@ -164,16 +164,16 @@ def test_a_file_goes_when_its_row_says_and_no_earlier(tmp_path: Path) -> None:
     assert first["path"] in local(t, t.expire_snapshots().files)
 
 
-@pytest.mark.parametrize("held", ["tag", "consumer", "branch"])
-def test_who_holds_a_file_is_named(tmp_path: Path, held: str) -> None:
+@pytest.mark.parametrize("holder", ["tag", "consumer", "branch"])
+def test_who_holds_a_file_is_named(tmp_path: Path, holder: str) -> None:
     life = born(tmp_path, 0)
     t = life.table
     life._write()
     t.tags.create("v1", 1)
-    if held == "branch":
+    if holder == "branch":
         t.branches.create("dev", "v1")
         t.tags.delete("v1")
-    if held == "consumer":
+    if holder == "consumer":
         t.consumers.reset("slow", 1)
         t.tags.delete("v1")
     life._write()
@@ -181,12 +181,12 @@ def test_who_holds_a_file_is_named(tmp_path: Path, held: str) -> None:
     (row,) = [r for r in by_path(t).values() if r["kind"] == "data" and r["first_needed"] == 1][:1]
     wanted = {"tag": "tag v1 is deleted", "consumer": "consumer slow", "branch": "branch dev is deleted"}
     assert row["state"] == "kept"
-    assert wanted[held] in row["freed"]
+    assert wanted[holder] in row["freed"]
     assert row["freed_after"] is None
-    assert (row["tags"] == ["v1"]) == (held == "tag")
-    assert (row["consumers"] == ["slow"]) == (held == "consumer")
+    assert (row["tags"] == ["v1"]) == (holder == "tag")
+    assert (row["consumers"] == ["slow"]) == (holder == "consumer")
     shown = [h.split()[0] for h in t.inspect.storage().holders()["holder"].to_pylist()]
-    assert held in shown
+    assert holder in shown
     assert "snapshots" in shown
 
 

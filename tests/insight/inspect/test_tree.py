@@ -103,7 +103,7 @@ def test_a_difference_of_states_adds_up_to_both(lake: ts.Lake) -> None:
     assert found["max_key_pos"].to_numpy().max() == 1.0
 
 
-def test_moved_and_masked_files_are_told_from_new_ones(lake: ts.Lake) -> None:
+def test_moved_and_masked_files_are_distinguished_from_new_ones(lake: ts.Lake) -> None:
     options = {"deletion-vectors.enabled": "true", "write-only": "", "changelog-producer": ""}
     table = filled(lake, **options)
     before = table.store.snapshots.latest_id()
@@ -167,7 +167,7 @@ def test_a_file_that_was_removed_is_shown_as_long_as_its_snapshot_names_it(lake:
     assert table.inspect.row_groups(changelog, 1).num_rows > 0
 
 
-def test_stripes_of_orc_and_blocks_of_avro_are_told_as_far_as_they_say(lake: ts.Lake) -> None:
+def test_stripes_of_orc_and_blocks_of_avro_are_shown_as_far_as_known(lake: ts.Lake) -> None:
     table = filled(lake, "t.o", **{"file.format": "orc"})
     row = table.inspect.files().to_pylist()[0]
     found = table.inspect.row_groups(row["file_path"].rsplit("/", 1)[-1]).to_pylist()

@@ -259,7 +259,7 @@ def test_commits_that_only_write_at_the_end_stay_uncompacted(tmp_path: Path) -> 
     assert table.what_if({TRIGGER: 6}).reproduced
 
 
-def test_what_no_rule_did_is_told(tmp_path: Path) -> None:
+def test_what_no_rule_did_is_reported(tmp_path: Path) -> None:
     """A table that was compacted under options that nobody stored."""
     table = BYTES.create(tmp_path, {TRIGGER: 9})
     live(table.with_options({TRIGGER: 2}), 1, jobs=False)

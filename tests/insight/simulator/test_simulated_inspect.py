@@ -97,20 +97,20 @@ def test_space_of_a_sample_is_near_that_of_a_merge_of_all_files() -> None:
     assert whole["compacted_bytes"] == pytest.approx(simulator.buckets[0].compacted_bytes(), rel=0.03)
 
 
-def test_a_dry_run_tells_what_the_compaction_then_does() -> None:
+def test_a_dry_run_shows_what_the_compaction_then_does() -> None:
     simulator = Simulator(DELETES, {TRIGGER: 4}, schedule=BY_HAND)
     for _ in range(6):
         (step,) = simulator.flush()
     assert (step.kind, step.snapshot, simulator.buckets[0].account.runs) == ("flush", 6, 6)
-    told, again = (simulator.compact(dry_run=True) for _ in range(2))
-    assert told.text == again.text
+    preview, again = (simulator.compact(dry_run=True) for _ in range(2))
+    assert preview.text == again.text
     assert simulator.inspect.commits().num_rows == 6
     done = simulator.compact()
     assert done.committed.snapshots == (7,)
-    (plan,), (did,) = told.picks, done.picks
+    (plan,), (did,) = preview.picks, done.picks
     assert (plan.decision.rule, plan.decision.text) == (did.decision.rule, did.decision.text)
-    foretold, record = plan.forecast, did.record
-    assert (foretold.bytes_read, foretold.output.rows, foretold.output.bytes) == (
+    forecast, record = plan.forecast, did.record
+    assert (forecast.bytes_read, forecast.output.rows, forecast.output.bytes) == (
         record.bytes_read,
         record.rows_out,
         record.bytes_written,

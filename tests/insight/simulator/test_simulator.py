@@ -180,8 +180,8 @@ def test_no_step_changes_what_the_bucket_holds() -> None:
         dead = [False] * len(sample) if sample.dead is None else sample.dead.tolist()
         newest |= dict(zip(sample.keys.tolist(), dead, strict=True))
         files = sorted(simulator.buckets[0].levels.files, key=lambda f: (f.level, -f.max_sequence))
-        held = merged([f.keys for f in files]).without_deletes()
-        assert held.keys.tolist() == sorted(k for k, gone in newest.items() if not gone)
+        live_rows = merged([f.keys for f in files]).without_deletes()
+        assert live_rows.keys.tolist() == sorted(k for k, gone in newest.items() if not gone)
 
 
 def test_more_than_the_stop_trigger_stalls_the_next_flush() -> None:
@@ -384,11 +384,11 @@ def test_more_buckets_than_fit_are_refused() -> None:
         simulate(Workload(), buckets=1_000_000)
 
 
-def test_progress_is_told_and_ends_the_run() -> None:
-    heard: list[tuple[int, int]] = []
-    simulate(Workload(rows=10), flushes=1_000, progress=lambda *at: heard.append(at))
-    assert heard == sorted(heard)
-    assert len(heard) == 200
+def test_progress_is_reported_and_ends_the_run() -> None:
+    reports: list[tuple[int, int]] = []
+    simulate(Workload(rows=10), flushes=1_000, progress=lambda *at: reports.append(at))
+    assert reports == sorted(reports)
+    assert len(reports) == 200
 
     def stop(done: int, _whole: int) -> None:
         if done > 100:

@@ -107,13 +107,13 @@ def test_a_baseline_stands_in_for_the_own_options(tmp_path: Path) -> None:
         table.what_if({TRIGGER: 3}, baseline={TRIGGER: 3})
 
 
-def test_progress_is_told_and_can_end_the_work(tmp_path: Path) -> None:
+def test_progress_is_reported_and_can_end_the_work(tmp_path: Path) -> None:
     table = live(BYTES.create(tmp_path, TABLES["universal"]), 6)
-    heard: list[tuple[int, int]] = []
-    found = table.what_if({TRIGGER: 8}, progress=lambda done, whole: heard.append((done, whole)))
+    reports: list[tuple[int, int]] = []
+    found = table.what_if({TRIGGER: 8}, progress=lambda done, whole: reports.append((done, whole)))
     commits = found.history.commits
-    assert heard == sorted(heard)
-    assert heard[-1] == (3 * commits - 1, 3 * commits)
+    assert reports == sorted(reports)
+    assert reports[-1] == (3 * commits - 1, 3 * commits)
 
     def stop(done: int, _whole: int) -> None:
         if done > 5:

@@ -95,7 +95,7 @@ def test_standard_input_is_read(monkeypatch, capsys):
     assert capsys.readouterr().out == "3000 of 3000 picks agree\n"
 
 
-def test_a_file_that_holds_no_picks_is_told_in_one_line(tmp_path, capsys):
+def test_a_file_that_holds_no_picks_is_reported_in_one_line(tmp_path, capsys):
     assert main(["--check-picks", str(tmp_path / "none.jsonl")]) == 2
     cut = tmp_path / "cut.gz"
     cut.write_bytes(GOLDEN.read_bytes()[:3000])
@@ -129,7 +129,7 @@ def test_a_file_that_holds_no_picks_is_told_in_one_line(tmp_path, capsys):
     ],
     ids=str,
 )
-def test_a_damaged_line_is_told_and_the_others_are_replayed(tmp_path, capsys, change, why):
+def test_a_damaged_line_is_reported_and_the_others_are_replayed(tmp_path, capsys, change, why):
     case = some_case()
     bad = {n: v for n, v in (case | change).items() if v is not ...} if isinstance(change, dict) else change
     assert checked(tmp_path, case, bad, case) == 2

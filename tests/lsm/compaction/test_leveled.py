@@ -325,7 +325,7 @@ def shown(table: ts.Table) -> list[dict]:
 
 
 @pytest.mark.parametrize("producer", ["lookup", "full-compaction"])
-def test_a_changelog_tells_the_state(tmp_path, producer, seeds):
+def test_a_changelog_adds_up_to_the_state(tmp_path, producer, seeds):
     for seed in seeds[::5]:
         rng = np.random.default_rng(seed)
         every = {} if producer == "lookup" else {"full-compaction.delta-commits": 3}
@@ -361,7 +361,7 @@ def test_a_bucket_may_change_its_strategy(tmp_path):
         table.alter(ts.set_options({"tablestore.compaction.strategy": strategy}))
 
 
-def test_other_engines_are_told_how_many_levels_there_are(tmp_path):
+def test_other_engines_see_how_many_levels_there_are(tmp_path):
     lake = ts.connect(str(tmp_path))
     options = {"tablestore.compaction.strategy": "leveled"}
     table = lake.create_table("d.t", schema={"k": ts.INT}, primary_key=["k"], options=options)

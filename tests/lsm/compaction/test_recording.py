@@ -77,6 +77,6 @@ def test_rules_of_another_version_are_left_unexplained():
         Trial("size ratio", "perhaps", (("runs", 3), ("trigger", 2), ("taken", 3))),
         Trial("file number", "no", (), (("tournament", 1, 2),)),
     ):
-        told = explanation(replace(made, rule="hotness", text="too hot", trials=(trial,)))
-        assert told.splitlines()[0] == f"{unit_text(made)}, because hotness: too hot"
-        assert "this version does not know" in told
+        explained = explanation(replace(made, rule="hotness", text="too hot", trials=(trial,)))
+        assert explained.splitlines()[0] == f"{unit_text(made)}, because hotness: too hot"
+        assert "this version does not know" in explained

@@ -185,7 +185,7 @@ def result(before, after):
     return CompactResult(tuple(before), tuple(after))
 
 
-def test_two_results_become_one_and_tell_what_lies_between():
+def test_two_results_become_one_and_name_the_files_between():
     new, old = file("new", 0, 9), file("old", 0, 9, level=4)
     middle, last = file("middle", 0, 9, level=4), file("last", 0, 9, level=5)
     joined, between = result([new, old], [middle]).then(result([middle], [last]))

@@ -40,11 +40,11 @@ def lift(bucket: Bucket, level: int) -> tuple[str, list[tuple], list[int]]:
     result = Rewriter(bucket.files, deletions=deletions).run(unit, bucket.levels)
     (before,) = unit.files
     how = "moved" if [f.file_name for f in result.after] == [before.file_name] else "rewritten"
-    told = [(KINDS[kind], *rest) for f in result.changelog for _, kind, *rest in bucket.file_rows(f)]
+    changes = [(KINDS[kind], *rest) for f in result.changelog for _, kind, *rest in bucket.file_rows(f)]
     top = bucket.levels.upper[-1].files[0].file_name
     gone = deletions.vector(top) if deletions is not None else None
     bucket.live = [f for f in bucket.live if f != before] + list(result.after)
-    return how, told, [] if gone is None else gone.positions.tolist()
+    return how, changes, [] if gone is None else gone.positions.tolist()
 
 
 CHANGES = [("-U", 2, "old"), ("+U", 2, "new"), ("+I", 3, "new")]
@@ -75,18 +75,18 @@ def test_deletes_vanish_where_what_is_above_is_marked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [LOOKUP, LOOKUP | SUM, FULL])
-def test_a_lone_file_moves_to_the_top_and_all_its_rows_are_told(tmp_path: Path, options) -> None:
+def test_a_lone_file_moves_to_the_top_and_all_its_rows_are_in_the_changelog(tmp_path: Path, options) -> None:
     bucket = Bucket(str(tmp_path), {**LARGE, **options})
     bucket.write([(1, "a"), (2, "b")])
     result = Rewriter(bucket.files).run(CompactUnit(5, bucket.levels.files), bucket.levels)
     assert [f.file_name for f in result.after] == [f.file_name for f in result.before]
-    (told,) = result.changelog
-    assert [row[1:] for row in bucket.file_rows(told)] == [(0, 1, "a"), (0, 2, "b")]
-    assert (told.level, told.file_source) == (5, 0)
-    assert told.file_name.startswith("changelog-")
+    (changelog_file,) = result.changelog
+    assert [row[1:] for row in bucket.file_rows(changelog_file)] == [(0, 1, "a"), (0, 2, "b")]
+    assert (changelog_file.level, changelog_file.file_source) == (5, 0)
+    assert changelog_file.file_name.startswith("changelog-")
 
 
-def test_without_produce_nothing_is_told(tmp_path: Path) -> None:
+def test_without_produce_there_is_no_changelog(tmp_path: Path) -> None:
     bucket = two_levels(tmp_path, LOOKUP)
     result = Rewriter(bucket.files, produce=False).run(CompactUnit(5, bucket.levels.files), bucket.levels)
     assert result.changelog == ()

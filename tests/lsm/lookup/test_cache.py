@@ -22,7 +22,7 @@ def put(cache: LookupCache, name: str, size: int, *, rows: bool = False, bounds:
     cache.put(name, name.upper(), nbytes=size, bounds=bounds, rows=rows)
 
 
-def held(cache: LookupCache, names: str) -> str:
+def cached(cache: LookupCache, names: str) -> str:
     return "".join(n for n in names if cache.get(n) is not None)
 
 
@@ -32,7 +32,7 @@ def test_what_nobody_asks_for_any_more_goes_first() -> None:
         put(cache, name, 30)
     assert cache.get("a") == "A"
     put(cache, "d", 30)
-    assert held(cache, "abcd") == "acd"
+    assert cached(cache, "abcd") == "acd"
     assert cache.state.used_bytes == 90
     put(cache, "c", 10)
     assert cache.state.used_bytes == 70
@@ -43,11 +43,11 @@ def test_rows_go_before_keys_that_stay_within_their_share() -> None:
     put(cache, "k", 20)
     put(cache, "r", 50, rows=True)
     put(cache, "s", 50, rows=True)
-    assert held(cache, "krs") == "ks"
+    assert cached(cache, "krs") == "ks"
     put(cache, "l", 40)  # beyond their share keys are as old as they are
-    assert held(cache, "skl") == "sl"
+    assert cached(cache, "skl") == "sl"
     put(cache, "m", 20)
-    assert held(cache, "slm") == "lm"
+    assert cached(cache, "slm") == "lm"
     assert cache.state.row_bytes == 0
 
 
@@ -58,12 +58,12 @@ def test_a_value_over_the_bounds_is_not_kept_and_the_next_table_may_allow_less()
     put(cache, "a", 60)
     put(cache, "b", 30)
     put(cache, "c", 1, bounds=CacheBounds(40))
-    assert held(cache, "abc") == "bc"
+    assert cached(cache, "abc") == "bc"
     put(cache, "d", 1, bounds=CacheBounds(0))
     assert cache.state.used_bytes == 0
 
 
-def test_hits_and_misses_are_counted_and_told() -> None:
+def test_hits_and_misses_are_counted_and_reported() -> None:
     cache = LookupCache()
     assert cache.load("a", lambda: 7, weigh=lambda _: 5, bounds=WIDE) == 7
     assert cache.load("a", lambda: 8, weigh=lambda _: 5, bounds=WIDE) == 7

@@ -40,59 +40,61 @@ class Cell:
             raise Fails("overflow")
         return value
 
-    def add(self, held: Any, given: Any) -> Any:
+    def add(self, current: Any, incoming: Any) -> Any:
         if self.name == "last_value":
-            return given
+            return incoming
         if self.name == "first_value":
             taken, self.begun = not self.begun, True
-            return given if taken else held
+            return incoming if taken else current
         if self.name == "first_non_null_value":
-            taken = not self.begun and given is not None
+            taken = not self.begun and incoming is not None
             self.begun |= taken
-            return given if taken else held
+            return incoming if taken else current
         if self.name == "last_non_null_value":
-            return held if given is None else given
-        if self.name == "collect" and self.distinct and (held is not None or given is not None):
-            return list(dict.fromkeys([*(held or []), *(given or [])]))
-        if self.name == "nested_update" and given is not None:
-            return self.table(held, given)
+            return current if incoming is None else incoming
+        if self.name == "collect" and self.distinct and (current is not None or incoming is not None):
+            return list(dict.fromkeys([*(current or []), *(incoming or [])]))
+        if self.name == "nested_update" and incoming is not None:
+            return self.table(current, incoming)
         if self.name == "listagg":
-            given = None if given is None or not given.strip() else given
-            held = None if held is not None and given is not None and not held.strip() else held
-        if held is None or given is None:
-            return given if held is None else held
-        return self.both(held, given)
+            incoming = None if incoming is None or not incoming.strip() else incoming
+            current = (
+                None if current is not None and incoming is not None and not current.strip() else current
+            )
+        if current is None or incoming is None:
+            return incoming if current is None else current
+        return self.both(current, incoming)
 
-    def both(self, held: Any, given: Any) -> Any:
+    def both(self, current: Any, incoming: Any) -> Any:
         if self.name in ("sum", "product"):
-            made = held + given if self.name == "sum" else held * given
+            made = current + incoming if self.name == "sum" else current * incoming
             if isinstance(made, Decimal) and self.name == "product":
                 made = made.quantize(Decimal(1).scaleb(-self.scale), ROUND_HALF_UP)
             return self.checked(made)
         if self.name in ("max", "bool_or"):
-            return max(held, given)
+            return max(current, incoming)
         if self.name in ("min", "bool_and"):
-            return min(held, given)
+            return min(current, incoming)
         if self.name == "collect":
-            return held + given
+            return current + incoming
         if self.name == "merge_map":
-            return {**held, **given}
+            return {**current, **incoming}
         if not self.distinct:
-            return held + self.delimiter + given
-        tokens, seen = [held], set(held.split(self.delimiter))
-        for token in given.split(self.delimiter):
+            return current + self.delimiter + incoming
+        tokens, seen = [current], set(current.split(self.delimiter))
+        for token in incoming.split(self.delimiter):
             if token.strip() and token not in seen:
                 tokens.append(token)
                 seen.add(token)
         return self.delimiter.join(tokens)
 
-    def table(self, held: list[tuple] | None, given: list[tuple]) -> list[tuple]:
+    def table(self, current: list[tuple] | None, incoming: list[tuple]) -> list[tuple]:
         if not self.key:
-            if held is not None and len(held) >= self.limit:
-                return held
-            return [*(held or []), *given[: self.limit - len(held or [])]]
+            if current is not None and len(current) >= self.limit:
+                return current
+            return [*(current or []), *incoming[: self.limit - len(current or [])]]
         rows: dict[tuple, tuple] = {}
-        for new, row in [*((False, r) for r in held or []), *((True, r) for r in given)]:
+        for new, row in [*((False, r) for r in current or []), *((True, r) for r in incoming)]:
             at = tuple(row[i] for i in self.key)
             if at in rows:
                 if not self.order or self.rank(row) >= self.rank(rows[at]):
@@ -104,50 +106,50 @@ class Cell:
     def rank(self, row: tuple) -> list[tuple]:
         return [(row[i] is not None, row[i] or 0) for i in self.order]
 
-    def late(self, held: Any, given: Any) -> Any:
+    def late(self, current: Any, incoming: Any) -> Any:
         if self.name == "collect" and not self.ignores:
-            return self.add(held, given)
-        return self.add(given, held)
+            return self.add(current, incoming)
+        return self.add(incoming, current)
 
-    def retract(self, held: Any, given: Any) -> Any:
+    def retract(self, current: Any, incoming: Any) -> Any:
         if self.ignores:
-            return held
+            return current
         if self.name == "last_value":
             return None
         if self.name == "last_non_null_value":
-            return held if given is None else None
+            return current if incoming is None else None
         if self.name == "sum":
-            if held is None or given is None:
-                return (None if given is None else self.checked(-given)) if held is None else held
-            return self.checked(held - given)
+            if current is None or incoming is None:
+                return (None if incoming is None else self.checked(-incoming)) if current is None else current
+            return self.checked(current - incoming)
         if self.name not in ("product", "collect", "merge_map", "nested_update"):
             raise Fails("no retracts")
-        if held is None or given is None:
-            return held
-        return self.taken_off(held, given)
+        if current is None or incoming is None:
+            return current
+        return self.taken_off(current, incoming)
 
-    def taken_off(self, held: Any, given: Any) -> Any:
+    def taken_off(self, current: Any, incoming: Any) -> Any:
         if self.name == "product":
             if self.root not in BITS:
-                return held / given
-            if given == 0:
+                return current / incoming
+            if incoming == 0:
                 raise Fails("/ by zero")
-            whole = abs(held) // abs(given)
-            return self.checked(whole if (held < 0) == (given < 0) else -whole)
+            whole = abs(current) // abs(incoming)
+            return self.checked(whole if (current < 0) == (incoming < 0) else -whole)
         if self.name == "collect":
-            kept, gone = [], list(given)
-            for one in held:
+            kept, gone = [], list(incoming)
+            for one in current:
                 if one in gone:
                     gone.remove(one)
                 else:
                     kept.append(one)
             return kept
         if self.name == "merge_map":
-            return {k: v for k, v in held.items() if k not in given}
+            return {k: v for k, v in current.items() if k not in incoming}
         if not self.key:
-            return [row for row in held if row not in given]
-        rows = {tuple(row[i] for i in self.key): row for row in held}
-        for row in given:
+            return [row for row in current if row not in incoming]
+        rows = {tuple(row[i] for i in self.key): row for row in current}
+        for row in incoming:
             rows.pop(tuple(row[i] for i in self.key), None)
         return list(rows.values())
 
@@ -266,8 +268,8 @@ def _partial_retract(
     rules: Rules, cells: Mapping[str, Cell], row: dict[str, Any], value: dict[str, Any], kind: int
 ) -> bool:
     for names in rules.groups:
-        given = any(value[n] is not None for n in names)
-        wins = given and rank(value, names) >= rank(row, names)
+        incoming = any(value[n] is not None for n in names)
+        wins = incoming and rank(value, names) >= rank(row, names)
         if wins and kind == DELETE and set(names) & set(rules.removing):
             return True
     for names, guarded in rules.groups.items():

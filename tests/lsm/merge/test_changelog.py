@@ -94,7 +94,7 @@ def lookup(rows: list[Row], above: list[Row] = [], **options: str) -> tuple[list
         ([(0, 1, "+I", 5)], [(9, 1, "-D", 4)], [("+I", 1, 5)]),
     ],
 )
-def test_lookup_tells_level_0_against_the_lowest_level_or_what_is_found(
+def test_lookup_compares_level_0_with_the_lowest_level_or_what_is_found(
     rows: list[Row], above: list[Row], changes: list[tuple]
 ) -> None:
     assert lookup(rows, above)[1] == changes
@@ -147,7 +147,7 @@ def full(rows: list[Row], **options: str) -> tuple[list[tuple], list[tuple]]:
         ([(3, 1, "+I", 5), (0, 1, "-D", 6)], []),
     ],
 )
-def test_full_compaction_tells_against_the_top_level(rows: list[Row], changes: list[tuple]) -> None:
+def test_full_compaction_compares_with_the_top_level(rows: list[Row], changes: list[tuple]) -> None:
     assert full(rows)[1] == changes
 
 

@@ -17,14 +17,14 @@ from tests.lsm.merge.test_merge_lists import random_walk
 
 def expected(values: list[bytes | None], walk: Walk, group: int) -> bytes | None:
     """The union of one group: what lies since the row last started anew."""
-    held: list[bytes] = []
+    bitmaps: list[bytes] = []
     for place in range(walk.starts[group], walk.ends[group]):
         value, action = values[walk.rows[place]], walk.actions[place]
-        held = [] if action == SET else held
-        held += [value] if value is not None and action != SKIP else []
-    if len(held) < 2:
-        return held[0] if held else None
-    return roaring.encode32(np.unique(np.concatenate([roaring.decode32(one) for one in held])))
+        bitmaps = [] if action == SET else bitmaps
+        bitmaps += [value] if value is not None and action != SKIP else []
+    if len(bitmaps) < 2:
+        return bitmaps[0] if bitmaps else None
+    return roaring.encode32(np.unique(np.concatenate([roaring.decode32(one) for one in bitmaps])))
 
 
 def test_a_key_has_the_union_of_its_rows(seeds: tuple[int, ...]) -> None:

@@ -146,7 +146,7 @@ def test_update_sets_columns_of_every_engine_that_can(tmp_path: Path) -> None:
 def test_update_to_null_is_refused_where_a_function_would_not_show_it(
     tmp_path: Path, options: dict[str, str], text: str
 ) -> None:
-    table = make(tmp_path, {"s": ts.INT, "a": ts.INT}, **options)
+    table = keyed_table(tmp_path, {"s": ts.INT, "a": ts.INT}, **options)
     write(table, (1, 5, 3))
     with pytest.raises(InvalidRequest, match=f"{text}.* where the new one is NULL"):
         table.update({"a": None}, where=col("k") == 1)

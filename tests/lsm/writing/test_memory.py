@@ -10,15 +10,15 @@ from tablestore.lsm.writing.memory import MemoryPool
 
 class Owner:
     def __init__(self, pool: MemoryPool) -> None:
-        self.pool, self.held, self.flushed, self.settled = pool, 0, 0, 0
+        self.pool, self.used, self.flushed, self.settled = pool, 0, 0, 0
         pool.register(self)
 
     def grow(self, count: int) -> None:
-        self.held += count
-        self.pool.report(self, self.held)
+        self.used += count
+        self.pool.report(self, self.used)
 
     def flush(self) -> None:
-        self.held, self.flushed = 0, self.flushed + 1
+        self.used, self.flushed = 0, self.flushed + 1
         self.pool.report(self, 0)
 
     def settle(self) -> None:
@@ -99,7 +99,7 @@ class Slow(Owner):
 
     def flush(self) -> None:
         self.wait()
-        self.under_way, self.held, self.flushed = self.held, 0, self.flushed + 1
+        self.under_way, self.used, self.flushed = self.used, 0, self.flushed + 1
         self.pool.flush_began(self, self.under_way)
 
     def wait(self) -> None:

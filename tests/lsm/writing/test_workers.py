@@ -95,8 +95,8 @@ def test_flushes_beside_their_writer_end_as_flushes_in_it(
         named = {f.file_name for f in (*message.new_files, *message.changelog_files, *message.compact_after)}
         assert bucket.on_disk() == named
         assert len(message.new_files) > 2
-        told = sorted(row for f in message.changelog_files for row in bucket.file_rows(f))
-        found.append((bucket.rows(), told))
+        changes = sorted(row for f in message.changelog_files for row in bucket.file_rows(f))
+        found.append((bucket.rows(), changes))
         beside = {name for name in io.threads if name.startswith("tablestore-write")}
         assert bool(beside) == (given is not None)
     assert found[0] == found[1]
@@ -109,9 +109,9 @@ def test_rows_come_in_while_a_flush_is_under_way(tmp_path: Path, workers: Worker
     writer.append(bucket.batch([(1, "a")]))
     io.go.clear()
     writer.flush()
-    held = pool.used_bytes
+    used = pool.used_bytes
     writer.append(bucket.batch([(1, "b")]))
-    assert 0 < held < pool.used_bytes  # what is being written still counts
+    assert 0 < used < pool.used_bytes  # what is being written still counts
     assert writer.levels.files == ()
     io.go.set()
     bucket.commit(writer.prepare())
@@ -119,7 +119,7 @@ def test_rows_come_in_while_a_flush_is_under_way(tmp_path: Path, workers: Worker
 
 
 @pytest.mark.parametrize("last", ["append", "prepare", "flush"])
-def test_a_flush_that_fails_beside_its_writer_is_told_by_the_next_call(
+def test_a_flush_that_fails_beside_its_writer_is_reported_by_the_next_call(
     tmp_path: Path, workers: Workers, last: str
 ) -> None:
     bucket = Bucket(str(tmp_path / "bucket-0"), io=(io := Held()))

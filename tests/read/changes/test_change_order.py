@@ -11,7 +11,7 @@ import tablestore as ts
 
 
 @pytest.mark.parametrize("producer", ["lookup", "input"])
-def test_what_several_compactions_of_one_commit_tell_comes_in_their_order(
+def test_changes_of_several_compactions_in_one_commit_come_in_their_order(
     tmp_path: Path, seeds: tuple[int, ...], producer: str
 ) -> None:
     options = {"bucket": 1, "changelog-producer": producer, "write-buffer-size": "4 kb"}

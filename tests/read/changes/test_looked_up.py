@@ -56,8 +56,8 @@ def lived(path: Path, rng: random.Random, options: dict[str, Any], partition_by:
 
 def rows(t: Table, snapshot: int, columns: tuple[str, ...] = (), **given: Any) -> list[dict[str, Any]]:
     found = t.store.snapshots.get(snapshot)
-    told = looked_up_changes(t.store, found, columns or t.schema.names, **given)
-    return [row for batch in told for row in batch.to_pylist()]
+    reported = looked_up_changes(t.store, found, columns or t.schema.names, **given)
+    return [row for batch in reported for row in batch.to_pylist()]
 
 
 @pytest.mark.parametrize(("options", "partition_by"), [*DEDUPLICATE, *OTHERS])
@@ -82,15 +82,15 @@ def test_replayed_they_give_each_snapshot(
 
 
 @pytest.mark.parametrize(("options", "partition_by"), DEDUPLICATE)
-def test_they_are_what_a_normaliser_tells(
+def test_they_are_the_changes_of_a_normaliser(
     tmp_path: Path, seeds: tuple[int, ...], options: dict[str, Any], partition_by: tuple[str, ...]
 ) -> None:
     for seed in seeds[:1]:
         t = lived(tmp_path / str(seed), random.Random(seed), options, partition_by)
         for columns, where in ((["k", "v"], None), (["p"], col("v") == "a")):
             for step in t.stream(start="earliest", follow=False, columns=columns, where=where):
-                told = rows(t, step.snapshot, tuple(columns), where=where)
-                assert sorted(map(repr, told)) == sorted(map(repr, step.to_arrow().to_pylist())), seed
+                reported = rows(t, step.snapshot, tuple(columns), where=where)
+                assert sorted(map(repr, reported)) == sorted(map(repr, step.to_arrow().to_pylist())), seed
 
 
 def test_a_row_that_moves_is_deleted_before_it_is_inserted(tmp_path: Path) -> None:
@@ -123,13 +123,13 @@ def put(t: Table, *changes: tuple[int, str | None, str]) -> None:
     t.write([{"k": k, "p": 0, "v": v, "kind": kind} for k, v, kind in changes], row_kind_column="kind")
 
 
-def test_a_feed_looks_up_where_upserts_are_told_and_not_where_a_changelog_is(tmp_path: Path) -> None:
+def test_a_feed_looks_up_for_upserts_and_not_where_a_changelog_is(tmp_path: Path) -> None:
     t, logged = made(tmp_path), made(tmp_path, "l", **{"changelog-producer": "lookup"})
     for table in (t, logged):
         put(table, (1, "a", "+I"), (2, "b", "+I"), (3, "c", "+I"))
         put(table, (1, "a", "+I"), (2, "x", "+I"), (3, None, "-D"), (9, None, "-D"))
-    told = [("-U", 2, "b"), ("+U", 2, "x"), ("-D", 3, "c")]
-    assert read(t, pieces(t, "2")) == told
+    reported = [("-U", 2, "b"), ("+U", 2, "x"), ("-D", 3, "c")]
+    assert read(t, pieces(t, "2")) == reported
     assert read(t, pieces(t, "2", normalize=False)) == [
         ("+I", 1, "a"), ("+I", 2, "x"), ("-D", 3, None), ("-D", 9, None)
     ]  # fmt: skip
@@ -137,7 +137,7 @@ def test_a_feed_looks_up_where_upserts_are_told_and_not_where_a_changelog_is(tmp
     assert plain.options["scan.remove-normalize"] == "true"
     assert [p.places for p in pieces(logged, "2")] == [None, None]
     assert ("-U", 1, "a") in read(logged, pieces(logged, "2")), "not deduplicated unless asked for"
-    assert [row for row in read(logged, pieces(logged, "2", normalize=True)) if row[1] > 1] == told
+    assert [row for row in read(logged, pieces(logged, "2", normalize=True)) if row[1] > 1] == reported
 
 
 def test_a_feed_of_any_engine_is_looked_up_when_asked_for(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_pieces_are_cut_by_bucket(tmp_path: Path) -> None:
     assert len(read(t, found)) == 400
 
 
-def test_the_first_state_of_a_feed_is_what_later_changes_do_not_tell(tmp_path: Path) -> None:
+def test_the_first_state_of_a_feed_is_what_later_changes_leave_out(tmp_path: Path) -> None:
     waiting = {"deletion-vectors.enabled": True, "lookup-wait": False}
     t = made(tmp_path, **waiting)
     put(t, (1, "a", "+I"))
@@ -211,12 +211,12 @@ def test_what_cannot_be_looked_up_is_refused(tmp_path: Path) -> None:
         pieces(made(tmp_path, "later", bucket=-2), "1", normalize=True)
 
 
-def test_an_overwrite_is_told_where_its_option_asks_for_it(tmp_path: Path) -> None:
+def test_an_overwrite_gives_changes_where_its_option_asks_for_it(tmp_path: Path) -> None:
     t = made(tmp_path, **{"streaming-read-overwrite": True})
     put(t, (1, "a", "+I"), (2, "b", "+I"))
     t.overwrite([{"k": 2, "p": 0, "v": "c"}, {"k": 3, "p": 0, "v": "d"}])
-    told = [("-D", 1, "a"), ("-U", 2, "b"), ("+U", 2, "c"), ("+I", 3, "d")]
-    assert read(t, pieces(t, "2")) == told
+    reported = [("-D", 1, "a"), ("-U", 2, "b"), ("+U", 2, "c"), ("+I", 3, "d")]
+    assert read(t, pieces(t, "2")) == reported
     assert rows(t.with_options({"streaming-read-overwrite": False}), 2) == []
 
 
@@ -228,7 +228,7 @@ def test_rows_that_an_overwrite_brings_to_other_buckets_are_no_changes(tmp_path:
     assert rows(t, 2) == []
     assert read(t, pieces(t, "2")) == []
     t.overwrite([{"k": k, "p": 0, "v": "b" if k else "a"} for k in range(20)])
-    told = rows(t.refresh(), 3)
-    assert [(r["rowkind"], r["k"]) for r in told] == [
+    reported = rows(t.refresh(), 3)
+    assert [(r["rowkind"], r["k"]) for r in reported] == [
         (kind, k) for k in range(1, 20) for kind in ("-U", "+U")
     ]

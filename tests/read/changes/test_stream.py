@@ -39,7 +39,7 @@ def put(table: Table, *rows: tuple[int, str | None, str]) -> None:
     )
 
 
-def told(change: Change) -> list[tuple[Any, ...]]:
+def sorted_rows(change: Change) -> list[tuple[Any, ...]]:
     return sorted(tuple(r.values()) for r in change.to_arrow().to_pylist())
 
 
@@ -126,10 +126,10 @@ def test_a_stream_begins_with_the_state_and_goes_on_with_changes(tmp_path: Path)
     steps = stream(table.store, StreamRequest())
     first = next(steps)
     assert (first.snapshot, first.full) == (2, True)
-    assert told(first) == [("+I", 1, "x"), ("+I", 2, "b")]
+    assert sorted_rows(first) == [("+I", 1, "x"), ("+I", 2, "b")]
     put(table, (2, "b", "-D"))
     second = next(steps)
-    assert (second.snapshot, second.full, told(second)) == (3, False, [("-D", 2, "b")])
+    assert (second.snapshot, second.full, sorted_rows(second)) == (3, False, [("-D", 2, "b")])
 
 
 @pytest.mark.parametrize(
@@ -343,18 +343,18 @@ def test_a_stream_stays_behind_by_the_delay_of_its_options(tmp_path: Path) -> No
     table = STREAMED.create(tmp_path, {"streaming.read.snapshot.delay": "10 s"}, env=env)
     put(table, (1, "a", "+I"))
     (state,) = table.stream(follow=False, normalize=False)
-    assert told(state) == [("+I", 1, "a")], "the first state is not delayed"
+    assert sorted_rows(state) == [("+I", 1, "a")], "the first state is not delayed"
     put(table, (2, "b", "+I"))
     assert last_streamable(table.store) == 0
     assert list(table.stream(start=2, follow=False, normalize=False)) == []
     assert list(table.stream(start=2, timeout=5, normalize=False)) == []
     (change,) = table.stream(start=2, until=2, normalize=False)
     assert env.now_ms() >= table.store.snapshots.get(2).time_millis + 10_000
-    assert told(change) == [("+I", 2, "b")]
+    assert sorted_rows(change) == [("+I", 2, "b")]
     assert last_streamable(table.store) == 2
 
 
-def test_what_streams_are_told_of_ends_before_the_bound_of_watermarks(tmp_path: Path) -> None:
+def test_what_streams_read_ends_before_the_bound_of_watermarks(tmp_path: Path) -> None:
     table = STREAMED.create(tmp_path, {"scan.bounded.watermark": 5})
     for mark in (3, 5, 6, 7):
         table.write([{"k": mark, "v": "x"}], watermark=mark)

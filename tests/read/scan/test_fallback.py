@@ -88,14 +88,14 @@ def test_the_other_branch_is_read_as_it_was_at_that_time(tmp_path: Path) -> None
     assert [r[:2] for r in rows(both)] == [(1, 1), (2, 1), (3, 1), (3, 2), (4, 1)]
 
 
-def test_explain_tells_of_both_branches_and_splits_travel(tmp_path: Path) -> None:
+def test_explain_shows_both_branches_and_splits_travel(tmp_path: Path) -> None:
     scan = made(tmp_path).with_options(FALLBACK).scan(where=col("k") == 1)
     text = repr(scan.explain())
     assert "snapshot 1 (APPEND) and of branch b snapshot 1 (APPEND)" in text
     assert "1 partition read from branch b" in text
-    told = scan.explain().to_arrow()
-    assert told.num_rows == scan.explain().decisions().num_rows == 3
-    assert set(told.column("partition").to_pylist()) == {"p=1", "p=2", "p=3"}
+    explained = scan.explain().to_arrow()
+    assert explained.num_rows == scan.explain().decisions().num_rows == 3
+    assert set(explained.column("partition").to_pylist()) == {"p=1", "p=2", "p=3"}
     assert scan.explain().row_groups().num_rows == 3
     t = ts.open(made_location(scan))
     splits = pickle.loads(pickle.dumps(scan.plan().splits))

@@ -27,13 +27,15 @@ def in_order(tasks: Any, **options: Any) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 9])
-@pytest.mark.parametrize("held", [0, 1, 3, 1000])
-def test_results_come_in_the_order_of_the_tasks(seeds: tuple[int, ...], threads: int, held: int) -> None:
+@pytest.mark.parametrize("buffered_bytes", [0, 1, 3, 1000])
+def test_results_come_in_the_order_of_the_tasks(
+    seeds: tuple[int, ...], threads: int, buffered_bytes: int
+) -> None:
     for seed in seeds:
         rng = random.Random(seed)
         parts = [list(range(100 * i, 100 * i + rng.choice([0, 1, 5, 40]))) for i in range(rng.randrange(12))]
         tasks = [lambda part=part: iter(part) for part in parts]
-        found = list(in_order(tasks, threads=threads, buffered_bytes=held))
+        found = list(in_order(tasks, threads=threads, buffered_bytes=buffered_bytes))
         assert found == [n for part in parts for n in part], seed
     assert running() == 0
 

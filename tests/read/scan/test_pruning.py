@@ -205,7 +205,7 @@ def test_a_section_is_skipped_when_none_of_its_files_can_match(tmp_path: Path) -
     assert "v is 9, nor can the file it overlaps with" in text
 
 
-def test_reasons_tell_the_condition_and_what_the_file_holds(tmp_path: Path) -> None:
+def test_reasons_give_the_condition_and_the_range_of_the_file(tmp_path: Path) -> None:
     table = UNCOMPACTED.create(tmp_path, {"bucket": 1})
     table.write(rows(range(50), 0, 1))
     table.write(rows(range(100, 120), 0, 30))

@@ -106,7 +106,7 @@ def test_what_cannot_be_meant_is_said(
         t.with_options(options).scan().to_arrow()
 
 
-def test_deletes_are_left_out_of_a_scan_and_told_by_the_audit_log(tmp_path: Path) -> None:
+def test_deletes_are_left_out_of_a_scan_and_shown_by_the_audit_log(tmp_path: Path) -> None:
     t = three(tmp_path)
     between = t.with_options({"incremental-between": "1,2"})
     assert between.scan().to_arrow().to_pylist() == [{"k": 1, "v": "c"}]
@@ -175,11 +175,11 @@ def test_a_difference_is_that_of_the_two_states(
         for _ in range(4):
             start, end = sorted(rng.sample(ids, 2))
             before, after = (_state(t, s) for s in (start, end))
-            told = t.changes(since=start, until=end, mode="diff").to_pylist()
-            gone = {(r["p"], r["k"]): r["n"] for r in told if r["rowkind"] == "-D"}
-            there = {(r["p"], r["k"]): r["n"] for r in told if r["rowkind"] != "-D"}
+            changes = t.changes(since=start, until=end, mode="diff").to_pylist()
+            gone = {(r["p"], r["k"]): r["n"] for r in changes if r["rowkind"] == "-D"}
+            there = {(r["p"], r["k"]): r["n"] for r in changes if r["rowkind"] != "-D"}
             place = f"seed {seed}: {start} to {end}"
-            assert len(gone) + len(there) == len(told), place
+            assert len(gone) + len(there) == len(changes), place
             assert there == {k: n for k, n in after.items() if k not in before or before[k] != n}, place
             assert gone == {k: n for k, n in before.items() if k not in after}, place
 

@@ -38,9 +38,9 @@ def test_the_loser_of_two_compactions_leaves_nothing(tmp_path: Path) -> None:
     t.compact(full=True)
     before = files(t)
     message = ts.compact_bucket(t.location, stale[0])
-    with pytest.raises(CommitConflict, match="was to be replaced, but it is not live any more") as told:
+    with pytest.raises(CommitConflict, match="was to be replaced, but it is not live any more") as raised:
         t.commit([message], user="late")
-    assert told.value.snapshot == 4
+    assert raised.value.snapshot == 4
     assert t.scan().count() == 4
     assert t.check() == []
     assert files(t) - before, "an engine's files are the engine's to delete or to commit again"

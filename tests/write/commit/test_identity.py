@@ -103,15 +103,15 @@ def test_a_table_that_goes_during_a_commit_is_not_made_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, happens: Callable[[ts.Lake, Table], str], moment: str
 ) -> None:
     t = made(tmp_path)
-    told: list[str] = []
+    messages: list[str] = []
     publish = SnapshotStore.publish
 
     def publishing(self: SnapshotStore, snapshot: Snapshot) -> bool:
-        if moment == "before" and not told:
-            told.append(happens(ts.connect(str(tmp_path)), t))
+        if moment == "before" and not messages:
+            messages.append(happens(ts.connect(str(tmp_path)), t))
         made = publish(self, snapshot)
-        if moment == "after" and not told:
-            told.append(happens(ts.connect(str(tmp_path)), t))
+        if moment == "after" and not messages:
+            messages.append(happens(ts.connect(str(tmp_path)), t))
         return made
 
     monkeypatch.setattr(SnapshotStore, "publish", publishing)
@@ -123,12 +123,12 @@ def test_a_table_that_goes_during_a_commit_is_not_made_anew(
             if options:
                 writer.write(rows)
             if moment in ("after it was opened", "after a flush"):
-                told.append(happens(ts.connect(str(tmp_path)), t))
+                messages.append(happens(ts.connect(str(tmp_path)), t))
             writer.write(rows)
 
     with pytest.raises(NotFound) as refused:
         write()
-    assert re.search(told[0], str(refused.value))
+    assert re.search(messages[0], str(refused.value))
     lake = ts.connect(str(tmp_path))
     if happens is made_anew:
         assert not [p for p in Path(t.location).rglob("*") if p.parent.name in ("bucket-0", "manifest")]

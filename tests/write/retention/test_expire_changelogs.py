@@ -34,12 +34,12 @@ def row(k: int, p: int = 0) -> pa.Table:
     return pa.table({"k": pa.array([k], pa.int64()), "p": pa.array([p], pa.int32())})
 
 
-def told(t: ts.Table, since: int) -> list[int]:
+def changed_keys(t: ts.Table, since: int) -> list[int]:
     return ts.open(t.location).changes(since=since)["k"].to_pylist()
 
 
 @pytest.mark.parametrize("producer", ["none", "input"])
-def test_changes_go_on_being_told_until_the_changelog_expires(tmp_path: Path, producer: str) -> None:
+def test_changes_can_be_read_until_the_changelog_expires(tmp_path: Path, producer: str) -> None:
     t = CHANGELOGS.create(tmp_path, {"changelog-producer": producer})
     for k in range(4):
         t.write(row(k))
@@ -47,7 +47,7 @@ def test_changes_go_on_being_told_until_the_changelog_expires(tmp_path: Path, pr
     found = t.expire_snapshots(keep=1)
     assert (found.snapshots, found.changelogs) == ((1, 2, 3, 4), ())
     assert changelogs.ids(t.store) == [1, 2, 3, 4]
-    assert told(t, 0) == [0, 1, 2, 3]
+    assert changed_keys(t, 0) == [0, 1, 2, 3]
     assert t.check() == []
     assert t.remove_orphans("0 ms", force=True).files == ()
     for k in range(4, 7):
@@ -55,9 +55,9 @@ def test_changes_go_on_being_told_until_the_changelog_expires(tmp_path: Path, pr
     found = t.expire_snapshots(keep=1)
     assert found.changelogs == (1, 2, 3)
     assert "changelogs 1..3" in repr(found)
-    assert told(t, 3) == [3, 4, 5, 6]
+    assert changed_keys(t, 3) == [3, 4, 5, 6]
     with pytest.raises(NotFound, match="the oldest is 4"):
-        told(t, 1)
+        changed_keys(t, 1)
     assert [c.snapshot for c in t.stream(start="earliest", follow=False)] == [4, 6, 7, 8]
     assert t.remove_orphans("0 ms", force=True).files == ()
     assert sorted(t.scan().to_arrow()["k"].to_pylist()) == list(range(7))
@@ -102,11 +102,11 @@ def test_age_lets_changelogs_go_later_than_snapshots(tmp_path: Path) -> None:
         t.write(row(k))
         env.sleep(4000)
     assert t.store.snapshots.ids() == [4, 5]
-    assert told(t, 0) == [0, 1, 2, 3, 4]
+    assert changed_keys(t, 0) == [0, 1, 2, 3, 4]
     env.sleep(86_400)
     t.write(row(9))
     assert t.store.snapshots.ids()[-1] == 6
-    assert told(t, changelogs.earliest_id(t.store) - 1)[-1] == 9
+    assert changed_keys(t, changelogs.earliest_id(t.store) - 1)[-1] == 9
     assert changelogs.ids(t.store) == [4]
     assert t.remove_orphans("0 ms", force=True).files == ()
 
@@ -138,7 +138,7 @@ def test_expiry_of_changelogs_survives_any_failure(tmp_path: Path, producer: str
             assert fresh.check() == [], place
             oldest = changelogs.earliest_id(fresh.store)
             assert oldest is not None
-            assert told(fresh, oldest - 1)[-1] == 7, place
+            assert changed_keys(fresh, oldest - 1)[-1] == 7, place
             fresh.write(row(50))
             fresh.rollback(snapshot=9)
             fresh.expire_snapshots(keep=1)
@@ -173,14 +173,14 @@ def test_a_rollback_takes_later_changelogs_along(tmp_path: Path) -> None:
     t.rollback(tag="one")
     assert changelogs.ids(t.store) == [1]
     t.write(row(7))
-    assert told(t, 1) == [7]
+    assert changed_keys(t, 1) == [7]
     assert t.check() == []
     assert t.remove_orphans("0 ms", force=True).files == ()
 
 
 @pytest.mark.parametrize("producer", ["none", "input", "lookup"])
 @pytest.mark.parametrize("outlive", [2, 5])
-def test_what_is_foretold_to_go_next_goes_and_nothing_else(
+def test_the_next_expiry_deletes_what_the_preview_lists_and_nothing_else(
     tmp_path: Path, producer: str, outlive: int
 ) -> None:
     env = SimEnv()

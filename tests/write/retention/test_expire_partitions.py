@@ -110,7 +110,7 @@ def test_streams_look_once_an_interval(tmp_path: Path) -> None:
     assert t.write(days("2024-05-10"), user="s", identifier=3).replayed
 
 
-def test_compactions_leave_old_partitions_alone_if_told_to(tmp_path: Path) -> None:
+def test_compactions_skip_old_partitions_if_an_option_says_so(tmp_path: Path) -> None:
     t = BY_DAY.create(
         tmp_path, {"partition.expiration-time": "1 d", "compaction.skip-expired-partitions": True}
     )
@@ -121,7 +121,7 @@ def test_compactions_leave_old_partitions_alone_if_told_to(tmp_path: Path) -> No
     assert len(t.buckets_to_compact(full=True)) == 0
 
 
-def test_what_tells_no_age_is_refused_and_what_tells_no_time_stays(
+def test_without_an_age_it_is_refused_and_partitions_without_a_time_stay(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     t = BY_DAY.create(tmp_path)

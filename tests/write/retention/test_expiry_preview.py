@@ -40,7 +40,7 @@ def outside(disk: dict[str, int]) -> dict[str, int]:
     return {p: n for p, n in disk.items() if not p.startswith(written)}
 
 
-def test_what_is_foretold_is_what_goes(tmp_path: Path, seeds: tuple[int, ...]) -> None:
+def test_a_dry_run_lists_what_an_expiry_deletes(tmp_path: Path, seeds: tuple[int, ...]) -> None:
     for seed in seeds:
         life = lived(tmp_path / str(seed), seed, steps=25)
         t = life.table
@@ -60,14 +60,14 @@ def test_what_is_foretold_is_what_goes(tmp_path: Path, seeds: tuple[int, ...]) -
             assert {p for p in local if not p.startswith("changelog/")} == set(gone), (seed, how)
             if not asked.changelogs:
                 assert_storage_knew(
-                    shown, local, asked.snapshots, told_longer=t.store.options.changelog_decoupled
+                    shown, local, asked.snapshots, decoupled=t.store.options.changelog_decoupled
                 )
             assert t.check() == [], seed
             life.env.sleep(700)
 
 
 def assert_storage_knew(
-    shown: dict[str, dict[str, Any]], gone: set[str], snapshots: tuple[int, ...], *, told_longer: bool
+    shown: dict[str, dict[str, Any]], gone: set[str], snapshots: tuple[int, ...], *, decoupled: bool
 ) -> None:
     """The rows of files that only the expired snapshots needed are those that went; those that changes are
     read from may live on with a changelog."""
@@ -78,7 +78,7 @@ def assert_storage_knew(
         if not (r["tags"] or r["branches"] or r["last_changelog"])
     }
     assert gone <= alone
-    assert gone == alone or told_longer
+    assert gone == alone or decoupled
 
 
 def test_the_preview_says_what_stays_and_whose_reads_end(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_consumers_that_will_be_forgotten_protect_nothing_beforehand(tmp_path: P
     assert (done.forgotten, done.snapshots, t.consumers.names()) == (("gone",), (1, 2, 3), [])
 
 
-def test_changelogs_that_are_only_made_by_it_are_foretold(tmp_path: Path) -> None:
+def test_a_dry_run_lists_changelogs_that_only_the_expiry_makes(tmp_path: Path) -> None:
     t = filled(tmp_path, 9, **{"changelog.num-retained.min": 3, "changelog.num-retained.max": 3})
     t.compact(full=True)
     asked, done = t.expire_snapshots(keep=1, dry_run=True), t.expire_snapshots(keep=1)
@@ -138,7 +138,7 @@ def test_changelogs_that_are_only_made_by_it_are_foretold(tmp_path: Path) -> Non
     assert any("long-lived changelogs" in text for text in done.keeps)
 
 
-def test_a_commit_tells_what_it_expired(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_commit_reports_what_it_expired(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     options = {"write-only": False, "snapshot.num-retained.max": 3, "num-sorted-run.compaction-trigger": 50}
     t = filled(tmp_path, 3, **options)
     with caplog.at_level(logging.INFO, "tablestore"):
@@ -152,7 +152,7 @@ def test_a_commit_tells_what_it_expired(tmp_path: Path, caplog: pytest.LogCaptur
     assert "expired" not in repr(quiet)
 
 
-def test_what_failed_after_a_commit_is_told_with_it(tmp_path: Path) -> None:
+def test_what_failed_after_a_commit_is_reported_with_it(tmp_path: Path) -> None:
     options = {"write-only": False, "snapshot.num-retained.max": 1, "num-sorted-run.compaction-trigger": 50}
     t = filled(tmp_path, 2, **options)
     Path(t.location, "consumer").mkdir()
@@ -163,7 +163,7 @@ def test_what_failed_after_a_commit_is_told_with_it(tmp_path: Path) -> None:
     assert "not a consumer file" in done.expired.problems[0]
 
 
-def test_a_compaction_tells_what_it_expired(tmp_path: Path) -> None:
+def test_a_compaction_reports_what_it_expired(tmp_path: Path) -> None:
     options = {"write-only": False, "snapshot.num-retained.max": 2, "num-sorted-run.compaction-trigger": 50}
     done = filled(tmp_path, 4, **options).compact(full=True)
     assert done.committed is not None

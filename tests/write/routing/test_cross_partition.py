@@ -65,7 +65,7 @@ def test_a_batch_does_what_its_rows_would_do_one_by_one(engine: str, seeds: tupl
                 assert all(written[i] == places[k] for k, i in last.items())
 
 
-def test_keys_are_told_apart_though_their_hashes_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_of_equal_hashes_are_distinguished(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_index, "SEGMENT_KEYS", 64)
     field = DataField(0, "k", parse_type("INT NOT NULL"))
     index = KeyIndex([field], Scratch())

@@ -48,7 +48,7 @@ def added(t: ts.Table, snapshot_id: int) -> int:
 
 def test_every_view_adds_up_to_the_table_and_to_the_disk(tmp_path: Path, seeds: tuple[int, ...]) -> None:
     for seed in seeds:
-        life, flushed, compacted, told = born(tmp_path / str(seed), seed), 0, 0, 0
+        life, flushed, compacted, changelog_bytes = born(tmp_path / str(seed), seed), 0, 0, 0
         for _ in range(20):
             before = life.table.store.snapshots.latest_id() or 0
             life.step()
@@ -59,7 +59,7 @@ def test_every_view_adds_up_to_the_table_and_to_the_disk(tmp_path: Path, seeds: 
                     flushed += 0 if kind == COMPACT else added(t, snapshot_id)
                     compacted += added(t, snapshot_id) if kind == COMPACT else 0
                     changes = t.store.manifests.changelog_entries(t.store.snapshots.get(snapshot_id))
-                    told += sum(e.file.file_size for e in changes)
+                    changelog_bytes += sum(e.file.file_size for e in changes)
         if t.store.snapshots.latest_id() is None:
             continue
         whole = one(t)
@@ -76,7 +76,7 @@ def test_every_view_adds_up_to_the_table_and_to_the_disk(tmp_path: Path, seeds: 
         paths = [t.store.file_path(e.partition, e.bucket, e.file) for e in live]
         assert whole["live_bytes"] == sum(os.stat(p).st_size for p in paths)
         assert (whole["since_snapshot"], whole["bytes_ingested"]) == (1, flushed), seed
-        assert whole["bytes_changelog"] == told, seed
+        assert whole["bytes_changelog"] == changelog_bytes, seed
         # what was written and replaced again in one commit counts, too
         assert whole["bytes_compacted"] >= compacted
         shares = sum(v or 0 for v in views["level"]["write_amplification"].to_pylist())
@@ -200,10 +200,12 @@ def test_the_last_merges_are_found_without_going_through_all(
             every._learn(event)
             found.setdefault(event.snapshot, []).append(event.place)
         assert (last._merges, last._seen) == (every._merges, every._seen), seed
-        told: dict[int, list[tuple[str, int]]] = {}
+        event_bytes: dict[int, list[tuple[str, int]]] = {}
         for snapshot_id, some in changed_places(store, snapshots):
-            told.setdefault(snapshot_id, []).extend(some)
-        assert {i: sorted(p) for i, p in told.items() if p} == {i: sorted(p) for i, p in found.items()}, seed
+            event_bytes.setdefault(snapshot_id, []).extend(some)
+        assert {i: sorted(p) for i, p in event_bytes.items() if p} == {
+            i: sorted(p) for i, p in found.items()
+        }, seed
 
 
 def test_a_view_is_made_anew_once_snapshots_change(tmp_path: Path) -> None:
