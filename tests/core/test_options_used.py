@@ -218,7 +218,7 @@ def test_a_table_describes_its_options_in_units_people_write(lake: ts.Lake) -> N
     given = {"target-file-size": "131072 kb", "snapshot.time-retained": "60 min", "sink.parallelism": 4}
     t = lake.create_table("d.told", schema={"k": ts.INT}, primary_key=["k"], options={**given, "my.own": "x"})
     rows = {r["option"]: r for r in t.options.describe().to_pylist()}
-    stored = {r["option"]: (r["value"], r["status"]) for r in t.options.describe(given=True).to_pylist()}
+    stored = {r["option"]: (r["value"], r["status"]) for r in t.options.describe(set_only=True).to_pylist()}
     assert stored == {
         "bucket": ("1", "implemented"),
         "my.own": ("x", "unknown"),

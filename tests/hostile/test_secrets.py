@@ -84,7 +84,7 @@ def test_what_another_engine_stored_is_not_shown(tmp_path: Path, caplog: pytest.
         repr(t.store),
         repr(t.store.schema),
         str(t.options),
-        str(t.options.describe(given=True)),
+        str(t.options.describe(set_only=True)),
     ]
     shown += [str(t.inspect.options().to_pylist()), str(t.inspect.schemas().to_pylist())]
     shown += [str(lake.table(f"d.t${name}").scan().to_arrow().to_pylist()) for name in ("options", "schemas")]
