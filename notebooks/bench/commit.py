@@ -62,9 +62,9 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-NOTES = r"""\ ms: median of the last commits before the table had so many snapshots. of first: multiple of the
-same contender's first line. time, plan: multiples of ours on as many snapshots; above 1 is slower than
-ours."""
+NOTES = """\
+ms: median of the last commits before the table had so many snapshots. of first: multiple of the same
+contender's first line. time, plan: multiples of ours on as many snapshots; above 1 is slower than ours."""
 
 
 def _parser() -> argparse.ArgumentParser:

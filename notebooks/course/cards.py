@@ -1,6 +1,6 @@
 """Cards of the course, as HTML that follows JupyterLab's theme and as text: a task, a verdict, a table.
 
-Invariants: every text is escaped; of markup only `code` between backticks bold between double stars and
+Invariants: every text is escaped; of markup only `code` between backticks, bold between double stars and
 italics between single ones are known; all are made here; colours are tokens of `widgets.kit.theme`; without
 its style sheet (a code host, an untrusted notebook) a card is still plain readable HTML. Pure. Called by
 `Task` and by `Health`.

@@ -85,9 +85,7 @@ class CompactionControls(View):
         title: str = "",
         **kwargs: object,
     ) -> None:
-        self._jobs = JobRunner(
-            "compaction"
-        )  # first: `close` needs it, and comes even where the source is refused
+        self._jobs = JobRunner("compaction")  # first: `close` needs it, also after a refusal
         require_source(source, type(self).__name__)
         self._source = source
         self._table: Any = source  # a table or a simulator: what only one of them has is looked for
