@@ -282,7 +282,7 @@ class _Altered:
             )
         f = DataField(self.next_id(), path[-1], renumbered(t, self.next_id), change.text)
         if change.options is not None:
-            f = replace(f, default=_default_text(f, change.options["default"]))
+            f = replace(f, default=default_text(f, change.options["default"]))
 
         def put(siblings: Fields) -> Fields:
             if any(s.name == path[-1] for s in siblings):
@@ -332,7 +332,7 @@ class _Altered:
             return replace(f, description=change.text)
         if change.what == "default":
             value = (change.options or {}).get("default")
-            return replace(f, default=None if value is None else _default_text(f, value))
+            return replace(f, default=None if value is None else default_text(f, value))
         if change.what in ("nullable", "not null"):
             return replace(f, type=self._nullability(path, f.type, change.what == "nullable"))
         return replace(f, type=self._retyped(path, f.type, change.type or f.type))
@@ -452,7 +452,7 @@ def _placed(change: Change) -> Place:
     return change.place or Place("last")
 
 
-def _default_text(f: DataField, value: Any) -> str:
+def default_text(f: DataField, value: Any) -> str:
     """A default as it is stored: text that casts to the column's type."""
     if not f.type.is_scalar:
         raise Unsupported(f"defaults of {f.type.root} columns")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from tablestore.sql.form import Form
-from tablestore.sql.statements import catalogs, queries, settings
+from tablestore.sql.statements import catalogs, create_table, queries, settings
 
 FORMS: tuple[Form, ...] = (
     *queries.FORMS,
     *catalogs.FORMS,
+    *create_table.FORMS,
     *settings.FORMS,
 )
 

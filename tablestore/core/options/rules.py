@@ -25,7 +25,7 @@ from tablestore.core.options.values import as_people_write
 
 OURS = "tablestore."
 IMPLEMENTED, IGNORED_, REFUSED_, UNKNOWN = "implemented", "ignored", "refused", "unknown"
-_COLUMNS, _INDEXES = "fields.", "file-index."
+_COLUMNS, _INDEXES, _SCHEMA = "fields.", "file-index.", "schema."
 _OF_KEYS = (
     "merge-engine",
     "sequence.field",
@@ -73,6 +73,10 @@ def fate(key: str) -> Field[Any] | Ignored | Refused | str | None:
         return "a file index of columns"
     if key.startswith(_COLUMNS):
         return OF_COLUMNS.get(key.rsplit(".", 1)[1])
+    if key.startswith(_SCHEMA) and (
+        key[len(_SCHEMA) : len(_SCHEMA) + 1].isdecimal() or key.startswith("schema.watermark.")
+    ):
+        return "a computed column, or the watermark"
     for families in (REFUSED_FAMILIES, IGNORED_FAMILIES):
         for prefix, found in families.items():
             if key.startswith(prefix):

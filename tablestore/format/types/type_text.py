@@ -20,15 +20,24 @@ from tablestore.format.types.data_type import LENGTHS, MAX_LENGTH, DataField, Da
 
 PLAIN = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DATE", "VARIANT", "BLOB")
 _ALIASES = {"INTEGER": "INT", "NUMERIC": "DECIMAL", "DEC": "DECIMAL"}
+_ALIASES |= {"STRUCT": "ROW", "LONG": "BIGINT", "SHORT": "SMALLINT", "BYTE": "TINYINT", "REAL": "FLOAT"}
+_ALIASES |= {"TIMESTAMP_NTZ": "TIMESTAMP"}
+_OF_SPARK = {"TIMESTAMP": "TIMESTAMP_LTZ", "BINARY": "BYTES"}  # what a word alone means there
 _TIMES = {"TIME": 0, "TIMESTAMP": 6, "TIMESTAMP_LTZ": 6}
 _SPELLED = ("GEOMETRY", "GEOGRAPHY")
 _DEEPEST = 100
 _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)*`|'(?:[^']|'')*'|\d+|[^\W\d]\w*)|([<>(),:]))")
 
 
-def parse_type(text: Any) -> DataType:
-    """The type a schema file's `type` value or a user's text means; raises InvalidRequest for others."""
-    return _from_object(text, _DEEPEST) if isinstance(text, Mapping) else _Parser(str(text)).whole()
+def parse_type(text: Any, *, of_spark: bool = False) -> DataType:
+    """The type a schema file's `type` value or a user's text means; raises InvalidRequest for others.
+
+    Spark's words for types are known, too. `of_spark`: TIMESTAMP and BINARY alone mean what Spark means by
+    them, an instant and bytes of any number.
+    """
+    if isinstance(text, Mapping):
+        return _from_object(text, _DEEPEST)
+    return _Parser(str(text), _OF_SPARK if of_spark else {}).whole()
 
 
 def parse_field(item: Mapping[str, Any], position: int) -> DataField:
@@ -97,7 +106,8 @@ def sized(root: str, n: int) -> DataType:
 class _Parser:
     """One pass over the tokens of a type's text. Not thread-safe; made for one call."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, alone: Mapping[str, str]) -> None:
+        self.alone = alone  # other meanings of words without parameters
         self.text, self.at, self.tokens = text, 0, list[str]()
         position, end = 0, len(text.rstrip())
         while position < end:
@@ -159,6 +169,8 @@ class _Parser:
 
     def _base(self, depth: int) -> DataType:
         word = self._next().upper()
+        if self.tokens[self.at : self.at + 1] != ["("]:
+            word = self.alone.get(word, word)
         root = _ALIASES.get(word, word)
         if root in PLAIN:
             if root == "DOUBLE":

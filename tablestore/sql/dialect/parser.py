@@ -14,12 +14,16 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ErrorLevel, ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from tablestore.sql.dialect.tokenizer import Piece, Tokenizer
+from tablestore.core.errors import InvalidRequest, Unsupported
+from tablestore.sql.dialect.tokenizer import Piece, Tokenizer, pieces
 from tablestore.sql.form import Form, Ready, Statement
 from tablestore.sql.names import Name
-from tablestore.sql.problems import SqlProblem
+from tablestore.sql.problems import SqlProblem, placed
+from tablestore.sql.query.conditions import value_of
 
 T = TypeVar("T")
+_QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
+_BEHIND_TYPES = "NOT|NULL|COMMENT|DEFAULT|PRIMARY KEY|CONSTRAINT|UNIQUE|METADATA|FIRST|AFTER".split("|")
 _SparkParser: Any = Spark.Parser  # mypy: sqlglot builds these classes by a metaclass
 
 
@@ -80,7 +84,7 @@ class Parser(_SparkParser):  # type: ignore[misc]  # likewise
 
     def _parse_statement(self) -> exp.Expression | None:
         for form in self.forms:
-            if self._match_text_seq(*form.words.split()):
+            if self.accept(form.words):
                 assert form.parse is not None
                 return Ready(this=form.parse(self))
         return cast("exp.Expression | None", super()._parse_statement())
@@ -110,16 +114,37 @@ class Parser(_SparkParser):  # type: ignore[misc]  # likewise
 
     @property
     def next_text(self) -> str:
-        """The next token as it was written, in capitals; empty at the end."""
-        return self._curr.text.upper() if self._curr else ""
+        """The next token as it was written, in capitals, quotes included; empty at the end."""
+        return self.text(self._curr.start, self._curr.end + 1).upper() if self._curr else ""
 
     def text(self, start: int, end: int) -> str:
         """The script between two places."""
         return self.piece.text[start:end]
 
     def accept(self, words: str) -> bool:
-        """Read these words or signs if they come next."""
-        return bool(self._match_text_seq(*words.split()))
+        """Read these words or signs if they come next; a name or text in quotes is neither."""
+        wanted, ahead = words.split(), 0
+        while wanted:
+            token = self._token(ahead)
+            if token is None or token.token_type in _QUOTED:
+                return False
+            found = token.text.upper().split()  # some tokens are two words: PRIMARY KEY
+            if not found or wanted[: len(found)] != found:
+                return False
+            wanted, ahead = wanted[len(found) :], ahead + 1
+        self._advance(ahead)
+        return True
+
+    def comes(self, words: str) -> bool:
+        """Whether these words or signs come next."""
+        index = self._index
+        found = self.accept(words)
+        self._retreat(index)
+        return found
+
+    def _token(self, ahead: int) -> Token | None:
+        index = self._index + ahead
+        return self._tokens[index] if index < len(self._tokens) else None
 
     def expect(self, words: str) -> None:
         if not self.accept(words):
@@ -131,6 +156,12 @@ class Parser(_SparkParser):  # type: ignore[misc]  # likewise
         here = f"; here is {self._curr.text!r}" if self._curr and at == self.at else ""
         end = "; the statement ends" if not self._curr and at == self.at else ""
         raise SqlProblem(f"{problem}{here}{end}", self.piece.text, at)
+
+    def refuse(self, feature: str, why: str, at: int | None = None) -> NoReturn:
+        """Raise Unsupported at the next token, or at a place of the script."""
+        refusal = Unsupported(feature, why)
+        placed(refusal, self.piece.text, self.at if at is None else at)
+        raise refusal
 
     def finish(self) -> None:
         """Require the end of the statement."""
@@ -213,6 +244,55 @@ class Parser(_SparkParser):  # type: ignore[misc]  # likewise
             self.fail("the name of an option is expected, in single quotes")
         return self.text(start, end)
 
+    def expression_text(self) -> str:
+        """The text of an expression, which is kept as it was written, with names in back-quotes."""
+        index = self._index
+        self.expr()
+        return self._written(index)
+
+    def type_text(self) -> str:
+        """The text of a column's type, with names in back-quotes: what `parse_type` reads."""
+        at, index = self.at, self._index
+        self.tokens_until(",", *_BEHIND_TYPES)
+        if self._index == index:
+            self.fail("a type is expected", at)
+        return self._written(index)
+
+    def _written(self, index: int) -> str:
+        """What was read since the token of this number, parameters in their places, without comments."""
+        words: list[str] = []
+        end = self._tokens[index].start
+        for token in self._tokens[index : self._index]:
+            source = self.text(token.start, token.end + 1)
+            words.append(" " if token.start != end or source.startswith(("?", ":")) else "")
+            words.append(_as_written(token, source))
+            end = token.end + 1
+        return "".join(words).strip()
+
+    def literal(self) -> Any:
+        """The Python value of a literal: None, bool, int, Decimal, str, bytes, date, datetime, time."""
+        at = self.at
+        tree = self._parse_unary()  # no more: NOT NULL may follow
+        if tree is None:
+            self.fail("a literal is expected", at)
+        try:
+            return value_of(tree)
+        except InvalidRequest as e:
+            self.fail(str(e), at)
+
+    def partition(self) -> dict[str, Any]:
+        """`(column = value, …)` behind PARTITION: literals by column."""
+        at = self.at
+        pairs = self.listed(self._partition_value)
+        if len(dict(pairs)) < len(pairs):
+            self.fail("a column is named twice", at)
+        return dict(pairs)
+
+    def _partition_value(self) -> tuple[str, Any]:
+        column = self.part("a partition column")
+        self.expect("=")
+        return column, self.literal()
+
     def expr(self) -> Any:
         """An expression or condition, as a tree."""
         start = self.at
@@ -238,7 +318,7 @@ class Parser(_SparkParser):  # type: ignore[misc]  # likewise
         start, end, depth = self.at, self.at, 0
         while self._curr:
             word = self.next_text
-            if depth == 0 and word in stops:
+            if depth == 0 and any(self.comes(stop) for stop in stops):
                 break
             depth += (word in ("(", "[", "<")) - (word in (")", "]", ">"))
             if depth < 0:
@@ -246,6 +326,17 @@ class Parser(_SparkParser):  # type: ignore[misc]  # likewise
             end = self._curr.end + 1
             self._advance()
         return start, end
+
+
+def _as_written(token: Token, source: str) -> str:
+    """A token as text of SQL: names in back-quotes, texts in single quotes, the rest as it stands there."""
+    if token.token_type is TokenType.IDENTIFIER:
+        return "`" + token.text.replace("`", "``") + "`"
+    if token.token_type is TokenType.STRING:
+        return "'" + token.text.replace("'", "''") + "'"
+    if token.token_type is TokenType.HEX_STRING:
+        return f"x'{token.text}'"
+    return token.text if source[:1] in "?:" and source not in (":", "::") else source
 
 
 def reader(forms: tuple[Form, ...]) -> Parser:
@@ -266,3 +357,18 @@ class LakeSql(Spark):
 def read(piece: Piece, forms: tuple[Form, ...]) -> Statement | exp.Expression:
     """What a piece of a script says. Raises SqlProblem."""
     return cast("Statement | exp.Expression", reader(forms).read(piece))
+
+
+def read_expression(text: str) -> exp.Expression:
+    """The tree of an expression that stands alone, as tables keep those of computed columns. Raises
+    SqlProblem."""
+
+    def parse(p: Parser) -> Any:
+        tree = p.expr()
+        p.finish()
+        return tree
+
+    whole = pieces(f"EXPRESSION {text}")
+    if len(whole) != 1:
+        raise SqlProblem(f"{text!r} is no expression")
+    return cast("exp.Expression", read(whole[0], (Form("EXPRESSION", "", "", "", parse),)))

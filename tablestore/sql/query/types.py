@@ -1,0 +1,51 @@
+"""The type of an expression over columns, and the columns of a query, before a row is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from sqlglot import exp
+
+from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.format.types.arrow_types import arrow_schema, from_arrow
+from tablestore.format.types.data_type import DataField, DataType
+from tablestore.sql.dialect.parser import read_expression
+from tablestore.sql.query.embedded import bound, connect, errors
+
+if TYPE_CHECKING:
+    from tablestore.sql.session import Session
+
+_COLUMNS = "__columns"
+_NOW = DataType("TIMESTAMP_LTZ", nullable=False, precision=3)
+
+
+def expression_type(session: Session, text: str, columns: Sequence[DataField]) -> DataType:
+    """The type of an expression over stored columns. Raises SqlProblem, NotFound for a column that is none,
+    InvalidRequest for what cannot be computed, a query within it for one."""
+    tree = read_expression(text)
+    if tree.find(exp.Query) is not None:
+        raise InvalidRequest("an expression of columns holds no query")
+    for column in tree.find_all(exp.Column):
+        _require_column(column, columns)
+    if isinstance(tree, exp.Anonymous) and tree.name.upper() == "PROCTIME" and not tree.expressions:
+        return _NOW
+    empty = arrow_schema(tuple(columns)).empty_table()
+    with connect(session) as connection, errors():
+        connection.register(_COLUMNS, empty)
+        select = bound(connection, session, exp.Select(expressions=[tree]), text)
+        assert isinstance(select, exp.Select)
+        found = connection.sql(select.from_(_COLUMNS).sql("duckdb")).to_arrow_table().schema.field(0)
+    return from_arrow(_known(found.type))
+
+
+def _require_column(column: exp.Column, columns: Sequence[DataField]) -> None:
+    name = column.parts[0].name  # `r.x` is field x of ROW column r
+    if name not in [f.name for f in columns]:
+        raise NotFound.among("column", name, [f.name for f in columns])
+
+
+def _known(t: pa.DataType) -> pa.DataType:
+    """A type that columns have: NULL alone is text, as in a table that is made from it."""
+    return pa.string() if pa.types.is_null(t) else t

@@ -1,0 +1,264 @@
+"""Columns as CREATE TABLE and ALTER TABLE write them, and what they make of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from tablestore.core.errors import InvalidRequest, SchemaMismatch, TablestoreError
+from tablestore.format.computed_columns import ComputedColumn, Watermark
+from tablestore.format.schema_change import default_text
+from tablestore.format.types.data_type import DataField, DataType
+from tablestore.format.types.type_text import parse_type
+from tablestore.sql.problems import near, placed
+from tablestore.sql.query.types import expression_type
+
+if TYPE_CHECKING:
+    from tablestore.sql.dialect.parser import Parser
+    from tablestore.sql.session import Session
+
+TYPE_WORDS = (
+    "BOOLEAN TINYINT SMALLINT INT INTEGER BIGINT FLOAT DOUBLE DECIMAL NUMERIC CHAR VARCHAR STRING BINARY "
+    "VARBINARY BYTES DATE TIME TIMESTAMP TIMESTAMP_LTZ ARRAY MAP MULTISET ROW STRUCT VARIANT"
+).split()
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnText:
+    """A column as it was written; `type` is its text, `expression` that of a computed one; `name` has several
+    parts for a field of a ROW."""
+
+    name: tuple[str, ...]
+    at: int
+    type: str | None = None
+    nullable: bool = True
+    comment: str | None = None
+    default: Any = None
+    expression: str | None = None
+    is_key: bool = False
+
+    def field(self, text: str, *, of_spark: bool = False) -> DataField:
+        """The stored column. Raises InvalidRequest with its place for what is no type, SchemaMismatch for a
+        default that is no value of it."""
+        try:
+            t = _type(self.type or "", of_spark=of_spark)
+            if not self.nullable:
+                t = t.not_null()
+            made = DataField(0, self.name[-1], t, self.comment)
+            return made if self.default is None else replace(made, default=default_text(made, self.default))
+        except TablestoreError as e:
+            placed(e, text, self.at)
+            raise
+
+
+def _type(text: str, *, of_spark: bool) -> DataType:
+    try:
+        return parse_type(text, of_spark=of_spark)
+    except InvalidRequest:
+        word = text.partition("(")[0].partition("<")[0].strip()
+        if word.upper() in TYPE_WORDS:
+            raise
+        raise InvalidRequest(f"{word!r} is no type{near(word, list(TYPE_WORDS))}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class WatermarkText:
+    """WATERMARK FOR column AS expression, as it was written."""
+
+    column: str
+    expression: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableText:
+    """What stands between the parentheses of CREATE TABLE; `text` is the script."""
+
+    text: str
+    columns: tuple[ColumnText, ...] = ()
+    primary_key: tuple[str, ...] = ()
+    watermark: WatermarkText | None = None
+
+    @property
+    def stored(self) -> tuple[ColumnText, ...]:
+        return tuple(c for c in self.columns if c.expression is None)
+
+
+@dataclass(slots=True)
+class _Collected:
+    """A TableText that is being read."""
+
+    columns: list[ColumnText] = field(default_factory=list)
+    primary_key: tuple[str, ...] = ()
+    watermark: WatermarkText | None = None
+
+
+def table_text(p: Parser) -> TableText:
+    """`(column, …, PRIMARY KEY (…) NOT ENFORCED, WATERMARK FOR … AS …)`."""
+    found = _Collected()
+    p.listed(lambda: _element(p, found))
+    key = tuple(c.name[0] for c in found.columns if c.is_key)
+    if len(key) > 1 or (key and found.primary_key):
+        p.fail("the primary key is named twice: write PRIMARY KEY (a, b) NOT ENFORCED behind the columns")
+    return TableText(p.piece.text, tuple(found.columns), found.primary_key or key, found.watermark)
+
+
+def _element(p: Parser, found: _Collected) -> None:
+    if p.comes("WATERMARK FOR"):
+        if found.watermark is not None:
+            p.fail("a table has one watermark")
+        found.watermark = watermark_text(p)
+    elif p.comes("CONSTRAINT") or p.comes("PRIMARY KEY"):
+        if found.primary_key:
+            p.fail("the primary key is named twice")
+        found.primary_key = primary_key(p)
+    else:
+        found.columns.append(column_text(p))
+
+
+def watermark_text(p: Parser) -> WatermarkText:
+    """`WATERMARK FOR ts AS ts - INTERVAL '5' SECOND`."""
+    at = p.at
+    p.expect("WATERMARK FOR")
+    column = p.part("the column of event times")
+    p.expect("AS")
+    return WatermarkText(column, p.expression_text(), at)
+
+
+def primary_key(p: Parser) -> tuple[str, ...]:
+    """`[CONSTRAINT name] PRIMARY KEY (a, b) NOT ENFORCED`; the name is not kept."""
+    if p.accept("CONSTRAINT"):
+        p.part("the name of a constraint")
+    p.expect("PRIMARY KEY")
+    names = p.listed(lambda: p.part("a column of the key"))
+    _not_enforced(p)
+    return tuple(names)
+
+
+def _not_enforced(p: Parser) -> None:
+    if p.accept("ENFORCED"):
+        p.fail("a key is NOT ENFORCED: rows of one key are merged, none is refused")
+    p.accept("NOT ENFORCED")
+
+
+def column_text(p: Parser) -> ColumnText:
+    """`name type [NOT NULL] [DEFAULT value] [COMMENT 'text'] …` or `name AS expression [COMMENT 'text']`."""
+    at = p.at
+    name = column_name(p)
+    if p.accept("AS"):
+        expression = p.expression_text()
+        comment = p.string() if p.accept("COMMENT") else None
+        return ColumnText(name, at, comment=comment, expression=expression)
+    made = ColumnText(name, at, p.type_text())
+    while True:
+        if p.accept("NOT NULL"):
+            made = replace(made, nullable=False)
+        elif p.accept("NULL"):
+            made = replace(made, nullable=True)
+        elif p.accept("DEFAULT"):
+            made = replace(made, default=p.literal())
+        elif p.accept("COMMENT"):
+            made = replace(made, comment=p.string("the comment, in single quotes,"))
+        elif p.accept("PRIMARY KEY"):
+            _not_enforced(p)
+            made = replace(made, is_key=True, nullable=False)
+        elif p.comes("METADATA"):
+            p.refuse(f"METADATA column {name[-1]!r}", "metadata of connectors' records is not known here")
+        elif p.comes("UNIQUE"):
+            p.refuse("UNIQUE columns", "only the primary key tells rows apart")
+        else:
+            return made
+
+
+def column_name(p: Parser) -> tuple[str, ...]:
+    """`name`, or `r.x` for field x of ROW column r."""
+    parts = [p.part("a column")]
+    while p.accept("."):
+        parts.append(p.part("a field"))
+    return tuple(parts)
+
+
+def of_one_part(column: ColumnText) -> str:
+    """The name of a column of a table that is made."""
+    if len(column.name) > 1:
+        raise InvalidRequest(f"{'.'.join(column.name)} is no name of a column; back-quotes let it hold a dot")
+    return column.name[0]
+
+
+def require_different(columns: Iterable[ColumnText], others: Iterable[str], text: str) -> None:
+    """Raise SchemaMismatch, with its place, for a column whose name is taken."""
+    taken = set(others)
+    for column in columns:
+        name = of_one_part(column)
+        if name in taken:
+            twice = SchemaMismatch(f"there are two columns {name!r}")
+            placed(twice, text, column.at)
+            raise twice
+        taken.add(name)
+
+
+def computed_of(
+    session: Session,
+    columns: Sequence[ColumnText],
+    stored: Sequence[DataField],
+    text: str,
+    *,
+    typed: bool = True,
+) -> tuple[ComputedColumn, ...]:
+    """The computed ones of columns in their order. `typed`: an expression that cannot be computed over the
+    stored columns is refused; else its type stays unknown. Raises with the place of the column."""
+    found = []
+    for position, column in enumerate(columns):
+        if column.expression is not None:
+            t = _typed(session, column.expression, stored, text, column.at, required=typed)
+            name = of_one_part(column)
+            found.append(ComputedColumn(name, column.expression, t, position, column.comment))
+    return tuple(found)
+
+
+def watermark_of(
+    session: Session,
+    mark: WatermarkText | None,
+    stored: Sequence[DataField],
+    text: str,
+    computed: Iterable[ComputedColumn] = (),
+    *,
+    typed: bool = True,
+) -> Watermark | None:
+    """The watermark; its column is stored or computed. Raises with its place."""
+    if mark is None:
+        return None
+    others = [DataField(0, c.name, parse_type(c.type)) for c in computed if c.type]
+    try:
+        kinds = {f.name: f.type for f in (*stored, *others)}
+        if mark.column not in kinds and mark.column not in {c.name for c in computed}:
+            raise SchemaMismatch(f"{mark.column!r}, of which the watermark is, is no column")
+        kind = kinds.get(mark.column)
+        if kind is not None and kind.root not in ("TIMESTAMP", "TIMESTAMP_LTZ"):
+            raise SchemaMismatch(f"a watermark is of a TIMESTAMP column; {mark.column!r} is {kind}")
+    except TablestoreError as e:
+        placed(e, text, mark.at)
+        raise
+    t = _typed(session, mark.expression, [*stored, *others], text, mark.at, required=typed)
+    return Watermark(mark.column, mark.expression, t)
+
+
+def _typed(
+    session: Session, expression: str, stored: Sequence[DataField], text: str, at: int, *, required: bool
+) -> str:
+    """The text of an expression's type; empty if it is not known and need not be."""
+    try:
+        return str(expression_type(session, expression, stored))
+    except TablestoreError as e:
+        if not required:
+            return ""
+        e.args = (f"{expression}: {e}",)
+        placed(e, text, at)
+        raise
+
+
+def without_nulls(fields: Iterable[DataField], key: Iterable[str]) -> tuple[DataField, ...]:
+    """The columns, those of the key NOT NULL."""
+    names = set(key)
+    return tuple(replace(f, type=f.type.not_null()) if f.name in names else f for f in fields)

@@ -1,0 +1,370 @@
+"""CREATE [TEMPORARY] TABLE, with LIKE and AS SELECT."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, Unsupported
+from tablestore.format.computed_columns import (
+    ComputedColumn,
+    Watermark,
+    as_options,
+    computed_columns,
+    in_order,
+    other_options,
+    watermark,
+)
+from tablestore.format.types.arrow_types import DataField, from_arrow
+from tablestore.sql.form import Form
+from tablestore.sql.names import Name
+from tablestore.sql.query.embedded import run_query
+from tablestore.sql.result import Result
+from tablestore.sql.statements.columns import (
+    ColumnText,
+    TableText,
+    computed_of,
+    of_one_part,
+    require_different,
+    table_text,
+    watermark_of,
+    without_nulls,
+)
+from tablestore.sql.temporary import TemporaryTable
+
+if TYPE_CHECKING:
+    from tablestore.sql.dialect.parser import Parser
+    from tablestore.sql.session import Session
+    from tablestore.table.table import Table
+
+CONNECTORS = ("paimon", "table-store", "tablestore")  # what tables of catalogs may call themselves
+_ASPECTS = ("CONSTRAINTS", "GENERATED", "METADATA", "OPTIONS", "PARTITIONS", "WATERMARKS")
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """LIKE source, with what of it is left out: words of `_ASPECTS`."""
+
+    source: Name
+    excluded: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Definition:
+    """A table as it is to be made."""
+
+    columns: tuple[DataField, ...]
+    primary_key: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    computed: tuple[ComputedColumn, ...] = ()
+    watermark: Watermark | None = None
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """What a statement says of a new table. `of_spark`: types mean what Spark means by them (USING)."""
+
+    name: Name
+    table: TableText
+    partition_by: tuple[ColumnText, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold secrets
+    comment: str | None = None
+    like: Like | None = None
+    query: Any = None
+    temporary: bool = False
+    if_not_exists: bool = False
+    of_spark: bool = False
+
+    @staticmethod
+    def parse(p: Parser) -> CreateTable:
+        return _parse(p, temporary=False)
+
+    @staticmethod
+    def parse_temporary(p: Parser) -> CreateTable:
+        return _parse(p, temporary=True)
+
+    def run(self, session: Session) -> Result:
+        if self.temporary:
+            return self._make_temporary(session)
+        refuse_other_connectors(self.options)
+        if session.view(self.name) is not None:
+            raise AlreadyExists(f"{self.name} is a view of this session")
+        lake, name = session.resolved(self.name)
+        if name in lake:
+            if self.if_not_exists:
+                return Result(message=f"table {self.name} exists")
+            raise AlreadyExists(f"table {self.name} exists")
+        database = session.full_name(self.name)[1]
+        if database not in lake.databases() and database != "default":
+            raise NotFound.among("database", database, lake.databases())
+        rows = None if self.query is None else run_query(session, self.query, self.table.text)
+        made = self._definition(session, None if rows is None else rows.schema)
+        options: dict[str, str | None] = dict(made.options)
+        options |= as_options(made.computed, made.watermark)
+        source = self._source_of_options(session)
+        if source is not None:  # an option given as None is not taken over
+            positions = {k: None for k in source.options if k.startswith("schema.")}
+            options = {**positions, **options}
+        table = lake.create_table(
+            name,
+            schema=made.columns,
+            like=source,
+            primary_key=made.primary_key,
+            partition_by=made.partition_by,
+            options=options,
+            comment=made.comment,
+        )
+        if rows is None:
+            return Result(message=f"table {self.name} is made")
+        try:
+            with table.writer() as writer:
+                for batch in rows:
+                    writer.write(batch)
+        except BaseException:
+            lake.drop_table(name, if_exists=True)
+            raise
+        done = writer.committed
+        assert done is not None
+        message = f"table {self.name} is made, with {done.rows:,} rows"
+        return Result(rows_affected=done.rows, snapshots=done.snapshots, message=message)
+
+    def _source_of_options(self, session: Session) -> Table | None:
+        """The table of a catalog whose options LIKE takes over."""
+        like = self.like
+        if like is None or "OPTIONS" in like.excluded or session.temporary_table(like.source) is not None:
+            return None
+        return session.table(like.source)
+
+    def _make_temporary(self, session: Session) -> Result:
+        if self.query is not None:
+            raise Unsupported("CREATE TEMPORARY TABLE … AS SELECT", "CREATE TEMPORARY VIEW keeps a query")
+        key = session.full_name(self.name)
+        if key in session.temporary or key in session.views:
+            if self.if_not_exists:
+                return Result(message=f"temporary table {self.name} exists")
+            raise AlreadyExists(f"temporary table {self.name} exists")
+        made = self._definition(session, None)
+        if not made.options.get("connector"):
+            raise InvalidRequest("a temporary table needs option 'connector': WITH ('connector' = 'datagen')")
+        session.temporary[key] = TemporaryTable(
+            columns=without_nulls(made.columns, made.primary_key),
+            primary_key=made.primary_key,
+            options=dict(made.options),
+            watermark=made.watermark,
+            computed=made.computed,
+            partition_by=made.partition_by,
+            comment=made.comment,
+        )
+        return Result(message=f"temporary table {self.name} is made")
+
+    def _definition(self, session: Session, rows: pa.Schema | None) -> _Definition:
+        """The whole table: what is written, what LIKE takes over, the columns of the query."""
+        text, written = self.table.text, self.table.columns
+        base = _Definition(()) if self.like is None else _model(session, self.like)
+        own = [c.field(text, of_spark=self.of_spark) for c in self.table.stored]
+        require_different(written, in_order([f.name for f in base.columns], base.computed), text)
+        typed = [c for c in self.partition_by if c.type is not None]
+        own += [c.field(text, of_spark=self.of_spark) for c in typed]
+        if rows is not None:
+            listed = {f.name: f for f in own}
+            selected = [_of_query(f) for f in rows]
+            named = {f.name for f in selected}
+            own = [f for f in own if f.name not in named] + [listed.get(f.name, f) for f in selected]
+        stored = (*base.columns, *own)
+        key = self.table.primary_key or base.primary_key
+        before = in_order([f.name for f in base.columns], base.computed)
+        layout = [ColumnText((n,), 0, expression=None) for n in before]
+        if rows is not None:  # the query's columns stand behind those that are written
+            written = (*written, *(ColumnText((f.name,), 0) for f in own if f.name not in _names(written)))
+        stored = without_nulls(stored, key)
+        later = computed_of(session, (*layout, *written), stored, text, typed=not self.temporary)
+        mark = watermark_of(
+            session, self.table.watermark, stored, text, (*base.computed, *later), typed=not self.temporary
+        )
+        return _Definition(
+            stored,
+            key,
+            tuple(of_one_part(c) for c in self.partition_by) or base.partition_by,
+            {**base.options, **{k: v for k, v in self.options.items() if self.temporary or k != "connector"}},
+            (*base.computed, *later),
+            mark or base.watermark,
+            base.comment if self.comment is None else self.comment,
+        )
+
+
+def _names(columns: tuple[ColumnText, ...]) -> set[str]:
+    return {c.name[-1] for c in columns}
+
+
+def _of_query(f: pa.Field) -> DataField:
+    t = pa.string() if pa.types.is_null(f.type) else f.type
+    return DataField(0, f.name, from_arrow(t))
+
+
+def _model(session: Session, like: Like) -> _Definition:
+    """What LIKE takes over."""
+    temporary = session.temporary_table(like.source)
+    if temporary is not None:
+        found = _Definition(
+            temporary.columns,
+            temporary.primary_key,
+            temporary.partition_by,
+            dict(temporary.options),
+            temporary.computed,
+            temporary.watermark,
+            temporary.comment,
+        )
+    else:
+        table = session.table(like.source)
+        schema = table.store.schema.shown
+        found = _Definition(
+            schema.fields,
+            schema.primary_keys,
+            schema.partition_keys,
+            other_options(schema.options, schema.names),
+            computed_columns(schema.options, schema.names),
+            watermark(schema.options),
+            schema.comment,
+        )
+        found = replace(found, options={})  # `Lake.create_table(like=…)` knows which are taken over
+    without = like.excluded
+    return replace(
+        found,
+        primary_key=() if "CONSTRAINTS" in without else found.primary_key,
+        partition_by=() if "PARTITIONS" in without else found.partition_by,
+        options={} if "OPTIONS" in without else found.options,
+        computed=() if "GENERATED" in without else found.computed,
+        watermark=None if "WATERMARKS" in without else found.watermark,
+    )
+
+
+def refuse_other_connectors(options: Mapping[str, str]) -> None:
+    """Raise Unsupported for a permanent table of another connector."""
+    connector = options.get("connector", CONNECTORS[0])
+    if connector.lower() not in CONNECTORS:
+        raise Unsupported(
+            f"a table of connector {connector!r} in a catalog of tables",
+            "CREATE TEMPORARY TABLE makes one for the session",
+        )
+
+
+def _parse(p: Parser, *, temporary: bool) -> CreateTable:
+    if_not_exists = p.accept("IF NOT EXISTS")
+    name = p.name()
+    table = table_text(p) if p.comes("(") else TableText(p.piece.text)
+    made = CreateTable(name, table, temporary=temporary, if_not_exists=if_not_exists)
+    while True:
+        if p.accept("PARTITIONED BY"):
+            made = replace(made, partition_by=tuple(p.listed(lambda: _partition_column(p))))
+        elif p.accept("COMMENT"):
+            made = replace(made, comment=p.string("the comment, in single quotes,"))
+        elif p.accept("USING"):
+            _using(p)
+            made = replace(made, of_spark=True)
+        elif p.accept("TBLPROPERTIES") or p.accept("OPTIONS") or (p.comes("WITH") and _is_options(p)):
+            p.accept("WITH")
+            options = p.options()
+            twice = sorted(set(options) & set(made.options))
+            if twice:
+                p.fail(f"option {twice[0]!r} is named twice")
+            made = replace(made, options={**made.options, **options})
+        elif p.comes("CLUSTERED") or p.comes("LOCATION") or p.comes("DISTRIBUTED"):
+            p.refuse(p.next_text, "options bucket, bucket-key and path say where rows go")
+        elif p.accept("LIKE"):
+            if made.like is not None:
+                p.fail("a table is LIKE one other table")
+            made = replace(made, like=_like(p))
+        else:
+            break
+    if p.accept("AS") or p.comes("SELECT") or (p.comes("WITH") and not _is_options(p)):
+        made = replace(made, query=p.query())
+    p.finish()
+    if made.like is None and made.query is None and not made.table.stored:
+        p.fail("the columns are expected: (name type, …)")
+    if made.like is not None and made.query is not None:
+        p.fail("a table is LIKE another one or AS a query, not both")
+    return made
+
+
+def _is_options(p: Parser) -> bool:
+    """Whether WITH begins options, not a query."""
+    return p.comes("WITH (")
+
+
+def _partition_column(p: Parser) -> ColumnText:
+    """A name; with a type, as Spark allows, it is a column of its own."""
+    at = p.at
+    name = p.part("a partition column")
+    if p.comes(",") or p.comes(")"):
+        return ColumnText((name,), at)
+    if p.comes("("):
+        p.refuse(f"PARTITIONED BY {name}(…)", "partition columns are stored columns", at)
+    t = p.type_text()
+    return ColumnText((name,), at, t, comment=p.string() if p.accept("COMMENT") else None)
+
+
+def _using(p: Parser) -> None:
+    at = p.at
+    word = p.part("paimon or tablestore")
+    if word.lower() not in CONNECTORS:
+        p.fail(f"USING {word}: tables of a catalog are USING {' or '.join(CONNECTORS)}", at)
+
+
+def _like(p: Parser) -> Like:
+    source = p.name()
+    if not p.comes("("):
+        return Like(source)
+    p.expect("(")
+    excluded: set[str] = set()
+    included: set[str] = set()
+    while not p.accept(")"):
+        chosen = included
+        if p.accept("EXCLUDING"):
+            chosen = excluded
+        elif not (p.accept("INCLUDING") or p.accept("OVERWRITING")):
+            p.fail("INCLUDING, EXCLUDING or OVERWRITING is expected")
+        word = next((w for w in ("ALL", *_ASPECTS) if p.accept(w)), None)
+        if word is None:
+            p.fail(f"ALL or one of {', '.join(_ASPECTS)} is expected")
+        chosen.add(word)
+        p.accept(",")
+    if "ALL" in excluded:
+        excluded |= set(_ASPECTS) - included
+    return Like(source, frozenset(excluded))
+
+
+_COLUMNS = (
+    "column type [NOT NULL] [DEFAULT value] [COMMENT 'text'] [PRIMARY KEY NOT ENFORCED] | "
+    "column AS expression [COMMENT 'text'], … "
+    "[, PRIMARY KEY (column, …) NOT ENFORCED] [, WATERMARK FOR column AS expression]"
+)
+FORMS = (
+    Form(
+        "CREATE TABLE",
+        f"CREATE TABLE [IF NOT EXISTS] [[catalog.]database.]table ({_COLUMNS}) [COMMENT 'text'] "
+        "[PARTITIONED BY (column, …)] [WITH ('key' = 'value', …) | "
+        "USING paimon TBLPROPERTIES ('key' = 'value', …)] "
+        "[LIKE table [({INCLUDING | EXCLUDING} {ALL | OPTIONS | CONSTRAINTS | …}, …)] | AS query]",
+        "Make a table. A computed column is computed when it is read.",
+        "tables",
+        CreateTable.parse,
+        example="CREATE TABLE shop.items (\n"
+        "  item INT, price DECIMAL(8, 2) COMMENT 'in euros', gross AS price * 1.19,\n"
+        "  PRIMARY KEY (item) NOT ENFORCED\n"
+        ") WITH ('bucket' = '2')",
+    ),
+    Form(
+        "CREATE TEMPORARY TABLE",
+        f"CREATE TEMPORARY TABLE [IF NOT EXISTS] table ({_COLUMNS}) "
+        "WITH ('connector' = 'name', 'key' = 'value', …)",
+        "A table of a connector, for this session.",
+        "tables",
+        CreateTable.parse_temporary,
+        example="CREATE TEMPORARY TABLE words (word STRING) WITH ('connector' = 'datagen')",
+    ),
+)
