@@ -1,3 +1,3 @@
-"""Change data capture without an engine: where changes are, how they read, how a task writes them into a
-table.
+"""Change data capture without an engine: the source of changes, their decoding, and the task that writes them
+into a table.
 """

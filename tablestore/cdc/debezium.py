@@ -2,10 +2,10 @@
 time.
 
 A line is `{"topic", "key", "value": {"before", "after", "source", "op", "ts_ms", "transaction"}}`. `c` and
-`r` give +I of `after`, `d` gives −D of `before`, `u` gives −U of `before` and +U of `after`, in the order
-of the lines. Tombstones (`value` null), transaction markers and lines of other tables are passed over; `t`
-(truncate) is refused. Modes read: `decimal.handling.mode=string`, `time.precision.mode` adaptive. Pure:
-bytes in, Arrow out. Used by `cdc.source`.
+`r` give +I of `after`, `d` gives −D of `before`, `u` gives −U of `before` and +U of `after`, in the order of
+the lines. Tombstones (`value` null), transaction markers and lines of other tables are left out; `t`
+(truncate) is refused. Modes read: `decimal.handling.mode=string`, `time.precision.mode` adaptive. Pure: bytes
+in, Arrow out. Used by `cdc.source`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Changes:
 
     @property
     def num_rows(self) -> int:
-        """How many rows, before images included."""
+        """How many rows there are, before images included."""
         return self.rows.num_rows
 
 
@@ -74,7 +74,7 @@ def _parse(lines: bytes | pa.Buffer, schema: pa.Schema) -> pa.Table:
 
 
 def _wire_type(field: pa.Field) -> pa.DataType:
-    """How a column is spelled in JSON."""
+    """The Arrow type of a column as JSON has it."""
     t = field.type
     if pa.types.is_decimal(t) or pa.types.is_string(t):
         return pa.string()
@@ -106,7 +106,7 @@ def _column(values: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _ordered(ops: pa.Array, before: pa.RecordBatch, after: pa.RecordBatch) -> Changes:
-    """Before and after images woven together in event order."""
+    """Before and after images merged in the order of events."""
     codes = (
         pc.index_in(ops, value_set=pa.array(["c", "r", "d", "u"])).fill_null(9).to_numpy(zero_copy_only=False)
     )

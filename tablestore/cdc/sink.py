@@ -1,9 +1,9 @@
-"""What one task does with one piece of a change directory: read it, add computed columns, write level-0
-files, return commit messages.
+"""The task that loads one piece of a change directory: reads it, adds computed columns, writes level-0 files
+and gives commit messages.
 
-A `Load` says where from and where to; it is picklable and small. Nothing becomes visible here: whoever
-started the tasks commits the messages of all of them at once. Runs in Spark's Python workers, and just as
-well without Spark.
+A `Load` names source and target; it is picklable and small. Nothing becomes visible here: the caller that
+started the tasks commits the messages of all of them at once. Runs in Spark's Python workers, and without
+Spark.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ComputedColumn:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """From one table of a change directory into one table of a lake."""
+    """A load from one table of a change directory into one table of a lake."""
 
     source: str
     source_table: str
@@ -71,7 +71,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a piece of work became: messages to commit, and how many rows went in."""
+    """The result of a piece of work: messages to commit, and how many rows they hold."""
 
     messages: tuple[bytes, ...]
     rows: int

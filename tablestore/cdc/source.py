@@ -2,10 +2,10 @@
 work and rows.
 
 The layout is the one `datasets/cdc/README.md` describes. A `Position` says how far a reader has come: whole
-chunks first, then a place in the log that is always just behind the end of a transaction, so what lies
-between two positions is the same whenever it is read. `next` moves a position on (admission), `work` cuts
-what lies between into independent pieces, `read` gives the rows of one piece. Safe to share: nothing is
-kept but paths. Used by `cdc.sink` inside tasks and by `spark.directory_source` in the driver.
+chunks first, then an offset in the log that is always at the end of a transaction, so the changes between two
+positions are the same whenever they are read. `next` gives the next position (admission), `work` cuts the
+changes between two positions into independent pieces, `read` gives the rows of one piece. Safe to share:
+nothing is kept but paths. Used by `cdc.sink` inside tasks and by `spark.directory_source` in the driver.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class LogRange:
-    """Whole lines of one log file, `start` inclusive, `end` exclusive, for part `part` of `parts` of the
-    table's buckets.
+    """Whole lines of one log file from byte `start` up to `end`, for part `part` of `parts` of the table's
+    buckets.
     """
 
     path: str
@@ -82,7 +82,7 @@ Work = Chunk | LogRange
 
 @dataclass(frozen=True, slots=True)
 class ChunkMark:
-    """What the source says of a chunk: the keys it holds, and the log positions it was read between.
+    """A chunk's keys, and the log positions between which the source read it.
 
     The chunk holds its rows as of `high`; changes after it are in the log only.
     """
@@ -97,7 +97,7 @@ class ChunkMark:
 
 @dataclass(frozen=True)
 class ChangeDirectory:
-    """One table's changes in a directory written by somebody else, perhaps still growing."""
+    """One table's changes in a directory that another program writes, perhaps still growing."""
 
     io: FileIO
     path: str
@@ -105,7 +105,7 @@ class ChangeDirectory:
 
     @cached_property
     def description(self) -> Mapping[str, Any]:
-        """What `source.json` says; raises NotFound where there is no such directory or table."""
+        """The contents of `source.json`; raises NotFound where there is no such directory or table."""
         found = self._json("source.json")
         if found.get("version") != VERSION:
             raise Corrupt(
@@ -138,7 +138,7 @@ class ChangeDirectory:
         return tuple(found)
 
     def log_bytes(self, position: Position) -> int:
-        """How much log lies before a position, in bytes from the log's start."""
+        """How many bytes of the log come before a position."""
         before = sum(self._size(name) for name in self._log() if name < position.file)
         return before + position.offset
 
@@ -156,7 +156,7 @@ class ChangeDirectory:
         return sum(c.rows for c in self.chunks)
 
     def finished(self) -> bool:
-        """Whether the log will grow no more."""
+        """Whether the log is complete."""
         return self.io.exists(join(self.path, "log", "END"))
 
     def end(self) -> Position:
@@ -169,8 +169,8 @@ class ChangeDirectory:
         return Position(len(self.chunks))
 
     def next(self, start: Position, *, chunks: int, log_bytes: int) -> Position:
-        """Where a batch from `start` may end: at most that many chunks, or about that much log, never both.
-        `start` itself when nothing is new.
+        """The position at which a batch from `start` may end: at most so many chunks, or about so much log,
+        never both. `start` itself when nothing is new.
         """
         if start.chunks < len(self.chunks):
             return Position(min(start.chunks + max(1, chunks), len(self.chunks)), start.file, start.offset)
@@ -183,10 +183,10 @@ class ChangeDirectory:
         return start
 
     def work(self, start: Position, end: Position, *, tasks: int) -> list[Work]:
-        """What lies between two positions, in order: chunks, then each stretch of the log once for each of
-        `tasks` parts.
+        """The pieces of work between two positions, in order: chunks, then each range of the log once for
+        each of `tasks` parts.
 
-        Every part reads the whole stretch and keeps the rows of its own buckets: reading is cheap, and each
+        Every part reads the whole range and keeps the rows of its own buckets: reading is cheap, and each
         bucket then gets one file of a batch, not one from every task.
         """
         pieces: list[Work] = list(self.chunks[start.chunks : end.chunks])
@@ -254,7 +254,7 @@ class ChangeDirectory:
         return limit
 
     def _last_transaction(self, name: str, begin: int, limit: int) -> int:
-        """End of the last whole transaction in `begin`..`limit`, 0 if there is none."""
+        """The end of the last whole transaction in `begin`..`limit`, 0 if there is none."""
         high = limit
         while high > begin:
             low = max(begin, high - _WINDOW)
@@ -268,7 +268,7 @@ class ChangeDirectory:
         return 0
 
     def _first_transaction(self, name: str, begin: int, size: int) -> int:
-        """End of the first transaction that ends behind `begin`, 0 if none does yet."""
+        """The end of the first transaction that ends after `begin`, 0 if none does yet."""
         low = begin
         while low < size:
             block = self._bytes(self._file(name), low, min(size, low + _WINDOW))
@@ -303,7 +303,7 @@ def _read_chunk(io: FileIO, chunk: Chunk, schema: pa.Schema) -> Iterator[Changes
 
 
 def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Columns by name, as the types of `schema`; views of strings become plain strings."""
+    """The columns by name, in the types of `schema`; views of strings become plain strings."""
     columns = [table.column(f.name) for f in schema]
     done = [c if c.type == f.type else c.cast(f.type) for c, f in zip(columns, schema, strict=True)]
     return pa.table(done, names=schema.names)

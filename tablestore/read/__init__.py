@@ -1,5 +1,5 @@
 """Reading: clients of `meta` that never write to a table, but for consumer files.
 
-`pruning`, `split_generator`, `plan` say which files a scan needs; `data_split`, `incremental`, `stream` give
-the rows; `time_travel`, `inspect`, `check` look at the metadata.
+`scan/`: which snapshot, which files, their rows; `changes/`: what changed between snapshots, and streams;
+`points/`: rows of given keys.
 """

@@ -1,7 +1,7 @@
 """What this version can read, decided from schema and options before a byte of data is read.
 
 Readable: tables without primary key, and primary-key tables of every merge engine (of postponed buckets, like
-in Paimon, what is compacted). What a writer supports is narrower: it asks its own questions.
+in Paimon, what is compacted). What this version can write is less: `write/supported.py`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def readable_condition(
 
 
 def require_readable_files(files: Entries, schema_of: Callable[[int], TableSchema]) -> None:
-    """`require_readable_file` of many; only those that look unusual are looked at one by one."""
+    """`require_readable_file` for many files; only unusual ones are checked one by one."""
     names, rare = files.table.column("file_name"), np.zeros(len(files), dtype=bool)
     plain = pc.match_substring_regex(names, rf"\.({'|'.join(FORMATS)})$")
     for unusual in (

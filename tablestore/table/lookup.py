@@ -27,8 +27,8 @@ from tablestore.write.routing import row_buckets
 
 
 class Lookups:
-    """Point reads of one table as it is opened. What was learned of a snapshot's files serves until another
-    snapshot is asked. Safe to share between threads."""
+    """Point reads of one table. What was read of a snapshot's files is kept until another snapshot is asked.
+    Safe to share between threads."""
 
     def __init__(self) -> None:
         self._last: tuple[Store, Snapshot, PointReader, bool] | None = None
@@ -55,9 +55,9 @@ class Lookups:
 def rows_of_branches(
     lookups: Lookups, scan: Scan, other: OtherBranch, keys: pa.Table, names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """As `Lookups.rows`, of a scan that another branch is read beside: each key in the branch that its
-    partition is read from. Raises Unsupported where a key does not tell its partition, or the branches have
-    other keys."""
+    """As `Lookups.rows`, of a scan over two branches: each key is looked up in the branch that its partition
+    is read from. Raises Unsupported where a key does not have its partition's columns, or the branches have
+    different keys."""
     schema = scan.store.schema
     if schema.primary_keys != other.store.schema.primary_keys or not {*schema.partition_keys} <= {
         *schema.primary_keys
@@ -78,7 +78,7 @@ def rows_of_branches(
 def _placed(
     keys: pa.RecordBatch, store: Store, rescaled: bool
 ) -> Iterator[tuple[bytes | None, int | None, pa.RecordBatch]]:
-    """The keys by partition and bucket, as far as a key tells where it is."""
+    """The keys by partition and bucket; None for what does not follow from a key."""
     schema, options = store.schema, store.options
     if not set(schema.partition_keys) <= set(schema.primary_keys):
         yield None, None, keys

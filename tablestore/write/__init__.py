@@ -1,2 +1,2 @@
-"""Writing: rows → buckets → LSM writers → commit messages → snapshots; expiry. Clients of `meta`, siblings
-of `read`."""
+"""Writing: rows → buckets → LSM writers → commit messages → snapshots; expiry. A client of `meta`, beside
+`read`."""

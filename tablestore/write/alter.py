@@ -1,4 +1,5 @@
-"""ALTER TABLE: the changed schema is put under the next id if that is free, else made anew.
+"""ALTER TABLE: the changed schema is written under the next id if that is free, else changed again from the
+newest.
 
 A schema is one small file, so a change is there or not there at all. Data files are not touched: readers see
 old ones through `format/evolution.py`. Called by `Table.alter`.
@@ -26,10 +27,10 @@ _TRIES = 50
 
 
 def alter(store: Store, changes: Sequence[Change]) -> TableSchema:
-    """Store the schema after `changes` and give it; the newest one where they change nothing.
+    """The schema after `changes`, stored; the newest one where they change nothing.
 
-    Raises what `schema_change.apply` raises, InvalidOption for options that do not go together,
-    CommitConflict when other changes were faster every time.
+    Raises what `schema_change.apply` raises, InvalidOption for options that exclude each other,
+    CommitConflict when another change came first every time.
     """
     for _ in range(_TRIES):
         store.require_same()
@@ -44,7 +45,7 @@ def alter(store: Store, changes: Sequence[Change]) -> TableSchema:
 
 
 def altered(store: Store, latest: TableSchema, changes: Sequence[Change]) -> TableSchema:
-    """What `changes` would make of a schema, not stored; the same value where they change nothing."""
+    """The schema after `changes`, not stored; the same value where they change nothing."""
     has_snapshots = store.snapshots.latest() is not None
     made = apply(latest, changes, has_snapshots=has_snapshots, time_millis=store.env.now_ms())
     made = replace(made, options=with_levels(made.options))
@@ -60,7 +61,7 @@ def altered(store: Store, latest: TableSchema, changes: Sequence[Change]) -> Tab
 def _require_consistent(schema: TableSchema, roots: Iterable[str]) -> None:
     """Raise InvalidOption or SchemaMismatch for options that the columns do not allow.
 
-    A table that this version cannot write may be altered all the same.
+    A table that this version cannot write can be altered.
     """
     options = TableOptions.parse(schema.options)
     PartitionPolicy.of(options)

@@ -1,6 +1,6 @@
-"""ANALYZE: rows and columns of one snapshot added up, batch by batch (FORMAT.md 20.5).
+"""ANALYZE: statistics of the rows and columns of one snapshot, batch by batch (FORMAT.md 20.5).
 
-Of each column: nulls, least and greatest value, distinct values, lengths. Distinct values are counted
+Of each column: how many NULLs, minimum and maximum, distinct values, lengths. Distinct values are counted
 exactly up to 65,536 of them; beyond that HyperLogLog with 2^14 registers estimates them, within about 2 %.
 Memory: one batch, and at most that many values or the registers a column. Nested and binary columns have no
 bounds, nested ones no distinct count. Called by `Table.analyze`, which reads the rows and commits the result.
@@ -40,7 +40,7 @@ def analyze(
 
 
 class _Column:
-    """What is known of a column so far."""
+    """Statistics of a column, so far."""
 
     def __init__(self, field: DataField) -> None:
         self._field, self._type = field, field.type.as_nullable()
@@ -51,7 +51,7 @@ class _Column:
         self._distinct = None if nested else Distinct(self._type)
 
     def add(self, column: pa.Array) -> None:
-        """Also these values."""
+        """Add values of the column."""
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
         self._rows += len(column)
@@ -90,7 +90,7 @@ class _Column:
         return cast_text(low, self._type), cast_text(high, self._type)
 
     def _lengths(self) -> tuple[int | None, int | None]:
-        """Average and longest length, both of values that are there."""
+        """Average and longest length of the values that are not NULL."""
         if self._type.root in _NESTED:
             return None, None
         if self._type.is_string or self._type.is_binary:
@@ -112,7 +112,7 @@ class Distinct:
         self._narrow = False  # hashes of 32 bits: collisions are added back
 
     def add(self, values: pa.Array) -> None:
-        """Also these values, none of them null."""
+        """Count values, none of them NULL."""
         some = values.unique()
         if self._ranks is None:
             if self._values is not None:
@@ -138,7 +138,7 @@ class Distinct:
         return _mixed(slots.view(np.uint64))
 
     def count(self) -> int:
-        """How many there are."""
+        """How many distinct values there are."""
         if self._ranks is None:
             return 0 if self._values is None else len(self._values)
         found = _REGISTERS**2 * 0.7213 / (1 + 1.079 / _REGISTERS) / np.exp2(-self._ranks.astype(float)).sum()

@@ -1,9 +1,9 @@
-"""Anything Arrow-like → record batches, as their makers have them: which table they go to is not yet asked.
+"""Anything Arrow-like → record batches in its own types; `conform.py` makes them those of the table.
 
 Tables, batches, readers, frames of pandas, Polars and Spark, lists of dicts, dicts of columns, and iterables
 of these. Nested plain Python values are made in the types of the table's columns, as Arrow cannot tell a map
-from a struct. What is none of these, or is not a table (a single column, a lazy frame), is refused with
-what to pass instead. Memory is that of one batch, but for plain Python values.
+from a struct. Anything else (a single column, a lazy frame) is refused, with what to pass instead. Memory:
+one batch, but for plain Python values all of them.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def as_batches(data: Any, schema: TableSchema | None = None) -> Iterator[pa.Reco
     """Record batches of a Table, RecordBatch(es), a reader, pandas, a list of dicts, or anything with an
     Arrow stream.
 
-    `schema` says what plain Python values of nested columns mean. The index of a pandas frame is left out
-    unless it has a name. Raises SchemaMismatch for what is none of these.
+    `schema` has the types of plain Python values in nested columns. The index of a pandas frame is left out
+    unless it has a name. Raises SchemaMismatch for anything else.
     """
     for batch in _batches(data, schema):
         index = unnamed_index(batch.schema)
@@ -41,7 +41,7 @@ _INDEX = re.compile(r"__index_level_\d+__")
 
 
 def unnamed_index(schema: pa.Schema) -> list[str]:
-    """The columns of Arrow data out of pandas that are an index without a name."""
+    """The columns that are a pandas index without a name."""
     index = [n for n in schema.names if _INDEX.fullmatch(n)]
     return index if b"pandas" in (schema.metadata or {}) else []
 
@@ -99,7 +99,8 @@ _ADVICE = {
 
 
 def _maps(frame: Any, schema: TableSchema) -> tuple[str, ...]:
-    """Columns of a pandas frame that are maps in the table: lists of pairs there, of no Arrow type."""
+    """Columns of a pandas frame that are maps in the table: pandas has lists of pairs, which have no Arrow
+    type."""
     known = schema.by_name
     if not frame.columns.is_unique:
         return ()
@@ -108,7 +109,7 @@ def _maps(frame: Any, schema: TableSchema) -> tuple[str, ...]:
 
 
 def _missing(value: Any) -> Any:
-    """None for what pandas has in place of a map that is missing."""
+    """A map, or None for what pandas has in place of a missing one."""
     return value if isinstance(value, Iterable) else None
 
 
@@ -124,7 +125,8 @@ def _stream(data: Any) -> pa.RecordBatchReader:
 
 
 def _runs(rows: list[dict[str, Any]], schema: TableSchema | None) -> Iterator[list[dict[str, Any]]]:
-    """Rows in runs that leave out the same columns with defaults, so that each run gets them as a whole."""
+    """Runs of rows that leave out the same columns with defaults, so that a run gets each default as a whole
+    column."""
     defaults = {f.name for f in schema.fields if f.default is not None} if schema is not None else set()
     if not defaults:
         yield rows
@@ -160,7 +162,8 @@ def from_columns(columns: Mapping[str, Any], schema: TableSchema | None) -> pa.R
 
 
 def _require_exact(values: Any, t: DataType, what: str) -> None:
-    """Refuse values within nested ones that Arrow, given their type, cuts: 2.5 to 2, a moment to its day."""
+    """Raise SchemaMismatch for nested values that Arrow would cut to their type: 2.5 to 2, a timestamp to its
+    day."""
     there = [v for v in values if v is not None]
     if t.root == "ARRAY":
         _require_exact([x for v in there for x in v], t.element, f"{what}, element,")

@@ -1,4 +1,4 @@
-"""The value of one bucket, made from the store of its table: what its writers and compactions work with."""
+"""The `Bucket` of a table's partition and bucket number: what its writers and compactions work with."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def bucket_of(
     files: Iterable[DataFileMeta] = (),
     index_files: Iterable[IndexFileMeta] = (),
 ) -> Bucket:
-    """A bucket of the table, with these live files. `total_buckets` and `options` default to the table's."""
+    """A `Bucket` of the table with these live files. `total_buckets` and `options` default to the table's."""
     return Bucket(
         store.env,
         store.io,

@@ -1,6 +1,6 @@
 """One column of data → the Arrow type of a column of the table, values checked whole columns at a time.
 
-Values are cast where none can be lost: within a family of types, integers to floats and decimals, whole
+Values are cast where no value changes: within a family of types, integers to floats and decimals, whole
 floats to integers (NaN to NULL), midnights to dates. Text and bytes must fit CHAR(n) and BINARY(n), and are
 never filled or cut. Fields of a ROW match by name as columns do; map keys are never NULL, counts of a
 MULTISET at least 1. Every refusal is a SchemaMismatch that names the column, the row and the remedy.
@@ -44,7 +44,7 @@ def fitted(array: pa.Array, t: DataType, what: str) -> pa.Array:
 
 
 def require_names(names: Sequence[str], known: Sequence[str], what: str) -> None:
-    """Raise SchemaMismatch for a name that is not known, with the nearest that is, or that comes twice."""
+    """Raise SchemaMismatch for a name that is unknown, with the nearest known one, or that comes twice."""
     for name in names:
         if name not in known:
             near = [n for n in known if n.casefold() == name.casefold()]
@@ -56,7 +56,8 @@ def require_names(names: Sequence[str], known: Sequence[str], what: str) -> None
 
 
 def absent(f: DataField, rows: int, what: str) -> pa.Array:
-    """A column that the data lack: its default or NULL, `rows` times; raises SchemaMismatch if NOT NULL."""
+    """A column that the data do not have: its default or NULL, `rows` times; raises SchemaMismatch if NOT
+    NULL."""
     if f.default is not None:
         return pa.repeat(_default(f, what), rows)
     if not f.type.nullable:
@@ -65,7 +66,7 @@ def absent(f: DataField, rows: int, what: str) -> pa.Array:
 
 
 def filled(array: pa.Array, f: DataField) -> pa.Array:
-    """A column of the table with its default in place of NULL, as Java Paimon stores it; fields of a ROW have
+    """A column of the table with its default in place of NULL, as Java Paimon stores it; fields of a ROW get
     theirs only where they are left out."""
     if f.default is None or not array.null_count:
         return array
@@ -174,23 +175,25 @@ def _cast(array: pa.Array, t: DataType, target: pa.DataType, what: str) -> pa.Ar
 
 
 _EXACT = {2: 2**11, 4: 2**24, 8: 2**53}
-"""Up to which whole number floats of so many bytes hold every one."""
+"""The largest whole number up to which floats of so many bytes hold every one."""
 
 
 def _whole(array: pa.Array, target: pa.DataType, problem: str) -> pa.Array:
-    """Floats that are whole numbers, as pandas has integers where some are missing; NaN becomes NULL."""
+    """Floats as integers: pandas makes floats of integers where some are missing. NaN becomes NULL."""
     values = pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
     size = array.type.bit_width // 8
-    most = min(_EXACT[size], 2 ** (target.bit_width - 1) - 1)
+    largest = min(_EXACT[size], 2 ** (target.bit_width - 1) - 1)
     wide = pc.cast(values, pa.float64())
-    small = pc.and_(pc.less_equal(wide, float(most)), pc.greater_equal(wide, float(-most - (most < 2**31))))
+    small = pc.and_(
+        pc.less_equal(wide, float(largest)), pc.greater_equal(wide, float(-largest - (largest < 2**31)))
+    )
     fits = pc.and_(pc.equal(pc.floor(wide), wide), small)
     _require_all(fits, array, f"{problem}: whole numbers that fit it are taken, up to {_EXACT[size]:,}")
     return values.cast(target)
 
 
 def _days(array: pa.Array, target: pa.DataType, problem: str) -> pa.Array:
-    """Timestamps at midnight, as pandas has dates."""
+    """Timestamps at midnight as dates: pandas has no others."""
     days = array.cast(pa.date32(), safe=False)
     midnight = pc.equal(days.cast(array.type), array)
     _require_all(midnight, array, f"{problem}: only midnights are dates")
@@ -198,7 +201,7 @@ def _days(array: pa.Array, target: pa.DataType, problem: str) -> pa.Array:
 
 
 def _require_all(fits: pa.Array, array: pa.Array, problem: str) -> None:
-    """Refuse the first value that does not fit, naming its row."""
+    """Raise SchemaMismatch for the first value that does not fit, naming its row."""
     row = pc.index(fits, False).as_py()
     if row >= 0:
         raise SchemaMismatch(f"{problem}; row {row} of the batch holds {array[row]}{NOTHING_WRITTEN}")
@@ -222,7 +225,8 @@ _FAMILIES = (
 
 
 def _castable(source: pa.DataType, target: pa.DataType) -> bool:
-    """Casts within a family; ints may become floats or decimals; null columns become anything."""
+    """Whether a type may be cast to another: within a family, integers to floats or decimals, NULL to
+    anything."""
     if pa.types.is_null(source):
         return True
     if pa.types.is_integer(source) and pa.types.is_floating(target):

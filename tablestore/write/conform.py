@@ -1,9 +1,9 @@
 """Record batches → batches with exactly the table's columns, or one clear error before a byte is written.
 
 Columns match by name. Extra ones are refused with the nearest name, missing ones get their default or NULL,
-an explicit NULL in a column with a default is that default; key and NOT NULL columns must hold no NULL.
-Every NaN of a key becomes the same one. What a single column may hold: `column_fit.py`. Whole columns at a
-time; memory is that of one batch.
+an explicit NULL in a column with a default is that default; key and NOT NULL columns must hold no NULL. Every
+NaN of a key becomes the same one. What a single column may hold: `column_fit.py`. Whole columns at a time;
+memory: one batch.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def conform(batch: pa.RecordBatch, schema: TableSchema) -> pa.RecordBatch:
 
 
 def fitted_values(values: Mapping[str, Any], schema: TableSchema) -> dict[str, pa.Scalar]:
-    """One value a column, in its type, as a write of a row with it has it; raises SchemaMismatch."""
+    """One value a column, in the type and form in which a row with it is written; raises SchemaMismatch."""
     row = from_columns({name: [unwrapped(value)] for name, value in values.items()}, schema)
     scalars = {}
     for name, array in zip(row.schema.names, row.columns, strict=True):
@@ -61,7 +61,8 @@ def fitted_values(values: Mapping[str, Any], schema: TableSchema) -> dict[str, p
 
 
 def conform_keys(batch: pa.RecordBatch, fields: Sequence[DataField]) -> pa.RecordBatch:
-    """The key columns of `batch` as a write would have them; raises SchemaMismatch naming column and row."""
+    """The key columns of `batch` in the form in which they are written; raises SchemaMismatch naming column
+    and row."""
     missing = [f.name for f in fields if f.name not in batch.schema.names]
     if missing:
         raise SchemaMismatch(
@@ -79,7 +80,7 @@ def conform_keys(batch: pa.RecordBatch, fields: Sequence[DataField]) -> pa.Recor
 
 
 def one_nan(key: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """A key column whose NaN all have the same bits, since a key's bucket goes by them (0/0 gives others)."""
+    """A key column whose NaN all have the same bits, since they decide a key's bucket (0/0 gives others)."""
     if not pa.types.is_floating(key.type):
         return key
     return pc.if_else(pc.is_nan(key), pa.scalar(float("nan"), key.type), key)

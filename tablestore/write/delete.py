@@ -1,11 +1,11 @@
-"""Deletion vectors of append tables as deletes change them: containers written anew, commit messages made
-(FORMAT.md 14.3).
+"""Deletes in append tables: deletion vectors written in new containers, and their commit messages (FORMAT.md
+14.3).
 
 In tables without buckets a container holds the vectors of many files, up to
-`deletion-vector.index-file.target-size`; containers whose files are concerned are replaced, what they say of
-other files is kept. A bucket has one container. Memory: the vectors of one container, 8 bytes a deleted row.
-Nothing is visible until the messages are committed; the commit refuses if a file was compacted, or rows of
-it deleted, meanwhile.
+`deletion-vector.index-file.target-size`; containers with vectors of files that change are replaced, their
+other vectors are kept. A bucket has one container. Memory: the vectors of one container, 8 bytes a deleted
+row. Nothing is visible until the messages are committed; the commit refuses if a file was compacted, or rows
+of it deleted, meanwhile.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class _Containers:
 
 
 class DeletionMarks:
-    """Collects vectors by bucket and writes their containers. `live` are the index entries of the snapshot
-    that the rows were found in."""
+    """Deletion vectors, collected by bucket and written in containers. `live` are the index entries of the
+    snapshot that the rows were found in."""
 
     def __init__(self, store: Store, live: Iterable[IndexEntry]) -> None:
         self._store = store
@@ -80,7 +80,7 @@ class DeletionMarks:
         self._bucketed = store.options.bucket > 0
 
     def put(self, place: Place, data_file: str, vector: DeletionVector) -> None:
-        """The vector that a data file has from now on."""
+        """Set the deletion vector of a data file."""
         containers = self._places.get(place)
         if containers is None:
             entries = self._live.get(place[:2], [])
@@ -101,7 +101,8 @@ class DeletionMarks:
             self._write(containers)
 
     def messages(self) -> list[CommitMessage]:
-        """Write what is left, and the vectors of other files in containers that are replaced."""
+        """The commit messages; writes what is not yet written, and the other vectors of containers that are
+        replaced."""
         found = []
         for (partition, bucket, total), containers in self._places.items():
             for container in containers.touched.values():

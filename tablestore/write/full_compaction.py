@@ -1,7 +1,8 @@
-"""When a writer compacts fully: each bucket every `full-compaction.delta-commits` commits (FORMAT.md 12.6).
+"""When a writer compacts fully: every `full-compaction.delta-commits` commits each bucket (FORMAT.md 12.6).
 
-Commits are counted back from the newest snapshot to the one that last brought something of the bucket to the
-top level, at most as many as the option says, so history may expire. Used by table writes that compact.
+Commits are counted back from the newest snapshot to the one that last added a file of the bucket to the
+oldest level, at most as many as the option says, so older snapshots may expire. Used by table writes that
+compact.
 """
 
 from __future__ import annotations
@@ -18,23 +19,23 @@ Place = tuple[bytes, int]  # partition, bucket
 
 
 def interval(options: TableOptions) -> int | None:
-    """Commits between full compactions; None if writers need not care. The producer full-compaction is
-    every commit's matter unless the option says otherwise."""
+    """Commits between full compactions; None if writers make none. For the producer full-compaction it is 1
+    unless the option says otherwise."""
     if options.full_delta_commits is not None:
         return max(1, options.full_delta_commits)
     return 1 if options.changelog_producer is ChangelogProducer.FULL_COMPACTION else None
 
 
 def due(store: Store, latest: Snapshot | None, every: int) -> Callable[[Place], bool]:
-    """Whether a bucket is to be compacted fully by the commit that follows `latest`."""
-    top = store.options.num_levels - 1
+    """A function that says whether the commit after `latest` compacts a bucket fully."""
+    oldest = store.options.num_levels - 1
     commits = 1  # the one to come
-    since: dict[Place, int] = {}  # commits since the bucket was last brought to the top
+    since: dict[Place, int] = {}  # commits since the bucket was last brought to the oldest level
     snapshot = latest
     while snapshot is not None and commits < every:
         if snapshot.commit_kind == COMPACT:
             for e in store.manifests.delta_entries(snapshot):
-                if e.kind == ADD and e.file.level >= top:
+                if e.kind == ADD and e.file.level >= oldest:
                     since.setdefault((e.partition, e.bucket), commits)
         else:
             commits += 1

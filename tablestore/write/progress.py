@@ -23,8 +23,8 @@ _PARTS, _MIN_PART = 200, 1 << 18  # at most so many reports of the whole, none o
 
 
 class Progress:
-    """The sum of the work of one step, reported as it grows. `total` in the same unit, 0 if it is not known.
-    Safe from any thread: the one that did the work calls `progress`, one at a time."""
+    """How much of one step's work is done, reported as it grows. `total` is in the same unit, 0 if it is not
+    known. Safe to share between threads: the one that did the work calls `progress`, one at a time."""
 
     def __init__(self, env: Env, step: str, total: float, progress: ProgressCallback | None) -> None:
         if progress is not None and not callable(progress):
@@ -36,7 +36,7 @@ class Progress:
             progress(step, 0, total, "")
 
     def add(self, amount: float, note: str) -> None:
-        """So much more is done; `note` says what."""
+        """Report that another `amount` is done; `note` says what."""
         with self.lock:
             self._done += amount
             self._shown = self._done
@@ -48,7 +48,8 @@ class Progress:
                 log.info("%s: %.0f %%, %s", self._step, 100 * self._done / max(self._total, 1), note)
 
     def add_some(self, amount: float, note: str) -> None:
-        """So much more of a piece is done; reported if it shows. That all is done, `end` alone reports."""
+        """Count work of a piece, reported once it is large enough to be seen. Only `end` reports that all is
+        done."""
         with self.lock:
             done = self._done + amount
             if done - self._shown >= max(self._total / _PARTS, _MIN_PART) and done < self._total:
@@ -61,34 +62,34 @@ class Progress:
         return Part(self, note)
 
     def end(self) -> None:
-        """All of it is done: reported unless it was."""
+        """Report that all of it is done, unless that was reported."""
         if self._callback is not None and self._done < self._total:
             self._callback(self._step, self._total, self._total, "")
 
 
 class Part:
-    """Reports one piece of work after another while they go on: call it with every bit done, `end` each with
-    its whole amount."""
+    """Reports pieces of work while they are done, one after another: call it with every amount done, and
+    `end` with the whole amount of the piece."""
 
     def __init__(self, whole: Progress, note: str) -> None:
         self._whole, self._note, self._reported = whole, note, 0.0
 
     def __call__(self, amount: float) -> None:
-        """So much more is done."""
+        """Count an amount of the piece."""
         with self._whole.lock:
             self._reported += amount
             self._whole.add_some(amount, self._note)
 
     def end(self, amount: float) -> None:
-        """A piece is done, and was so much; the next one may have begun."""
+        """End a piece, of which this is the whole amount; the next one may have begun."""
         with self._whole.lock:
             rest, self._reported = max(0.0, amount - self._reported), max(0.0, self._reported - amount)
             self._whole.add(rest, self._note)
 
 
 def text_bar(stream: TextIO | None = None) -> ProgressCallback:
-    """A callback that draws one line, `compaction [######      ]  50 %  dt=1/bucket-3`, to `stream` (None:
-    standard error).
+    """A progress callback that draws one line, `compaction [######      ]  50 %  dt=1/bucket-3`, to `stream`
+    (None: standard error).
 
     >>> import io
     >>> line = io.StringIO()

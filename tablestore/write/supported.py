@@ -1,4 +1,4 @@
-"""What this version writes: refused at the table, by name, before a byte is read or written."""
+"""What this version can write, decided from schema and options before a byte is read or written."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _require_bucket_keys(schema: TableSchema, *, keyed: bool) -> None:
 
 
 def warning_of(schema: TableSchema, options: TableOptions) -> str | None:
-    """What its creator should know of a table that is accepted all the same."""
+    """A warning for the creator of a table that is accepted; None if there is nothing to say."""
     if schema.primary_keys and not key_is_global(schema) and options.bucket > 0:
         missing = ", ".join(k for k in schema.partition_keys if k not in schema.primary_keys)
         return (
@@ -94,7 +94,8 @@ def warning_of(schema: TableSchema, options: TableOptions) -> str | None:
 
 
 def require_parallel_writers(schema: TableSchema, options: TableOptions) -> None:
-    """Raise Unsupported for tables that take one writer at a time: who assigns buckets must know all keys."""
+    """Raise Unsupported for tables that take one writer at a time: a writer that assigns buckets must know
+    all keys."""
     if BucketMode.of(schema, options) in (BucketMode.DYNAMIC, BucketMode.CROSS_PARTITION):
         why = "only one writer may assign buckets: use Table.write, or a fixed number of buckets"
         raise Unsupported("writers of an engine's tasks on tables with dynamic buckets", why)

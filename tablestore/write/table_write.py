@@ -1,12 +1,12 @@
-"""TableWrite: batches of one table → a writer for each bucket → commit messages. Nothing is visible until
-they are committed.
+"""TableWrite: batches of one table → a writer for each bucket → commit messages. No row is visible until they
+are committed.
 
-How rows find their bucket is the routing's matter, what a bucket's writer does with them depends on the kind
-of table: sort and merge (primary key), append, or put aside (postponed buckets). Memory: all writers of a
-process share one pool of `write-buffer-size`; when it is full the largest flushes. Belongs to one thread;
-other threads encode buckets beside it and prepare them side by side, unless it is a task of an engine.
-Sequence numbers: without a base each bucket goes on from its live maximum; with `sequence_base` (a task of
-an engine) rows are numbered from there in the order in which they are written, and no manifest is read.
+The routing decides which bucket a row goes to; a bucket's writer sorts and merges rows (primary key), appends
+them, or puts them aside (postponed buckets). Memory: all writers of a process share one pool of
+`write-buffer-size`; when it is full the largest flushes. Belongs to one thread; other threads encode and
+prepare buckets at the same time, unless it is a task of an engine. Sequence numbers: without a base each
+bucket goes on from its live maximum; with `sequence_base` (a task of an engine) rows are numbered from there
+in the order in which they are written, and no manifest is read.
 """
 
 from __future__ import annotations
@@ -80,11 +80,11 @@ class BucketWriter(Protocol):
 
 
 class TableWrite:
-    """Writers of one table for one commit. `compact`: let writers compact; `changelog`: write the input
-    changelog, if it has one.
+    """The writers of one table for one commit. `compact`: writers may compact; `changelog`: they write the
+    input changelog, if the table has one.
 
-    `located` reads where keys are, which upserts across partitions need; `user` is who will commit, which
-    names of postponed files hold. `ignore_live`: as if the table were empty, for overwriting.
+    `located` reads where keys are, which upserts across partitions need; `user` is the commit user, which is
+    part of the names of postponed files. `ignore_live`: as if the table were empty, for overwriting.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class TableWrite:
         self.rows = 0
 
     def _files_of(self, place: Place) -> list[DataFileMeta]:
-        """Live files of a bucket, for writers that compact; others need none."""
+        """The live files of a bucket, for writers that compact; others need none."""
         return self._live.of(place) if self._live is not None and self._compact else []
 
     def _next_sequence(self, place: Place) -> int:
@@ -129,7 +129,7 @@ class TableWrite:
 
     @cached_property
     def _indexes(self) -> dict[Place, list[IndexFileMeta]]:
-        """Live index files by bucket."""
+        """The live index files by bucket."""
         found: dict[Place, list[IndexFileMeta]] = defaultdict(list)
         for e in self._store.manifests.index_entries(self._snapshot) if self._live is not None else ():
             found[e.partition, e.bucket].append(e.file)
@@ -155,7 +155,8 @@ class TableWrite:
         return self._store.schema.shown
 
     def write_stored(self, batch: pa.RecordBatch, kinds: pa.Array | None = None) -> None:
-        """Add rows in the form in which the table stores them: with the counts of one that counts rows."""
+        """Add rows in the form in which the table stores them: with their counts, if the table counts
+        rows."""
         self._require_usable()
         self._write(conform(batch, self._store.schema), kinds)
 
@@ -194,8 +195,8 @@ class TableWrite:
             raise
 
     def _routed(self, batch: pa.RecordBatch) -> Iterator[Slice]:
-        """A slice for each bucket. Those of a small commit come in key order: their writers need not gather
-        them again."""
+        """A slice for each bucket; in key order for a small commit, so that writers need not gather them
+        again."""
         alone = self._sequence is None and not self._writers and batch.num_rows <= _MAX_SORTED_ROWS
         if alone and self._function is not None and self._mode is BucketMode.FIXED:
             return row_buckets.route(batch, self._store.schema, self._store.options, by_key=True)
@@ -249,7 +250,7 @@ class TableWrite:
 
     @cached_property
     def _marked(self) -> Container[Place]:
-        """Buckets in which deletion vectors mark rows."""
+        """The buckets in which deletion vectors mark rows."""
         return deletion_files(self._store, self._store.snapshots.latest())
 
     def _postponed(self, partition: bytes) -> PostponeWriter:
@@ -261,17 +262,17 @@ class TableWrite:
 
     @property
     def basis(self) -> Basis | None:
-        """The snapshot from which it is known where keys lie, if that was asked."""
+        """The snapshot in which keys were located, if they were."""
         routing = self._routing
         return routing.basis if isinstance(routing, CrossPartitionRouting | DynamicRouting) else None
 
     @property
     def compacted_from(self) -> int:
-        """Id of the snapshot whose files the writers compact, 0 for the empty table."""
+        """The id of the snapshot whose files the writers compact, 0 for the empty table."""
         return self._snapshot.id if self._snapshot is not None else 0
 
     def prepare(self) -> list[CommitMessage]:
-        """Flush everything; one message for each bucket that changed. Writing may go on afterwards."""
+        """Flush everything; a commit message for each bucket that changed. Writing may go on afterwards."""
         done: dict[Place, CommitMessage] = {}
         with discarded_on_error(self._store, done.values()), self._aborted_on_error():
             self._require_usable()
@@ -288,11 +289,11 @@ class TableWrite:
         return [m for m in found if not m.empty]
 
     def _expiring(self) -> AbstractContextManager[None]:
-        """Of what is read here only the snapshot may expire: CommitConflict then."""
+        """A context that raises CommitConflict where the snapshot that is read here expires."""
         return conflict_if_expired(self._store, self.compacted_from)
 
     def _prepare_writers(self, done: dict[Place, CommitMessage]) -> None:
-        """Put each writer's message into `done`; side by side if there is enough to do."""
+        """Put each writer's message into `done`; on threads if there is enough to do."""
         fully = self._full_compactions_due()
 
         def prepare(place: Place, writer: BucketWriter, due: bool) -> None:
@@ -310,7 +311,7 @@ class TableWrite:
             job()
 
     def _full_compactions_due(self) -> Callable[[Place], bool]:
-        """Which buckets are compacted fully now; writers of those that wait are opened."""
+        """The buckets that are compacted fully now; opens writers of those that got no rows."""
         store, every = self._store, full_compaction.interval(self._store.options)
         compacts = self._compact and bool(store.schema.primary_keys)
         if self._live is None or not compacts or every is None:
@@ -338,14 +339,14 @@ class TableWrite:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let go of it; what was not prepared is deleted if the block raised."""
+        """Close it; if the block raised, files that were not prepared are deleted."""
         if kind is not None:
             self.abort()
         else:
             self.close()
 
     def abort(self) -> None:
-        """Delete what was written: nothing of it was committed."""
+        """Delete the files that were written: none is committed."""
         self.close()  # what threads still finish goes, too
         writers, self._writers = list(self._writers.values()), {}
         with ExitStack() as each:  # an interrupt of one keeps none of the others open
@@ -354,13 +355,14 @@ class TableWrite:
                 each.callback(writer.abort)
 
     def close(self) -> None:
-        """Let go of what was needed to write; what was prepared stays."""
+        """Free buffers and scratch files; files of messages stay."""
         self._workers.close()
         self._routing.close()
 
 
 def _threads(options: TableOptions) -> int:
-    """Threads that a write uses beside its own; none where Arrow is to use one (`pa.set_cpu_count`)."""
+    """How many threads a write uses beside its own; none where Arrow may use one only
+    (`pa.set_cpu_count`)."""
     if options.write_threads is not None:
         return options.write_threads
     return min(pa.cpu_count(), _MAX_THREADS) if pa.cpu_count() > 1 else 0
@@ -369,7 +371,7 @@ def _threads(options: TableOptions) -> int:
 def _routing(
     store: Store, mode: BucketMode, *, engine: bool, ignore_live: bool, at: LocatedKeys | None
 ) -> Routing:
-    """How rows of the table find their buckets."""
+    """The routing of the table's rows."""
     if mode in (BucketMode.DYNAMIC, BucketMode.CROSS_PARTITION):
         if engine:
             require_parallel_writers(store.schema, store.options)
@@ -382,7 +384,7 @@ def _routing(
 
 
 def kinds_column(batch: pa.RecordBatch, column: str) -> tuple[pa.RecordBatch, pa.Array]:
-    """`batch` without its row-kind column, and the kinds; raises SchemaMismatch if it has none."""
+    """(`batch` without its row-kind column, the kinds); raises SchemaMismatch if it has no such column."""
     if column not in batch.schema.names:
         raise SchemaMismatch(
             f"row kind column {column!r} is not in the data; columns: {', '.join(batch.schema.names)}"

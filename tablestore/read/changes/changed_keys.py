@@ -1,10 +1,10 @@
 """Which keys of a table with a primary key may have other rows at a later snapshot than at an earlier one.
 
-What a commit adds by key, and, where level 0 is hidden from reads (deletion vectors, first-row), what a
-compaction takes from there: only the key columns of those files are read. A compaction changes no row
-otherwise (I12). What files do not show (an overwrite, rows that expire by age, snapshots that are gone)
-raises `NotByKey` with its reason: look at the whole table then. Memory: the keys of one bucket's files.
-Used by lookup joins, and by streams that look up what was before.
+The keys of the files that commits add, or, where level 0 is hidden from reads (deletion vectors, first-row),
+of the files that compactions take from there; only the key columns are read. Compactions change no row
+otherwise (I12). Where files do not show it (an overwrite, rows that expire by age, expired snapshots),
+`NotByKey` gives the reason: the whole table must be read then. Memory: the keys of one bucket's files. Used
+by lookup joins, and by streams that look up what was before.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Place = tuple[bytes, int | None]  # partition, bucket (None: any of it)
 
 
 class NotByKey(Exception):
-    """Why the files of some commits do not show which keys changed."""
+    """The files of some commits do not show which keys changed; the text says why."""
 
 
 def hides_level_0(store: Store) -> bool:
@@ -40,8 +40,8 @@ def hides_level_0(store: Store) -> bool:
 
 
 def with_level_0(store: Store) -> Store:
-    """The table whose reads see rows that wait at level 0, where deletion vectors hide them until they are
-    looked up: streams deliver them when they come, not when they are looked up."""
+    """The table whose reads include rows at level 0, which deletion vectors hide until a compaction looks
+    them up: streams deliver rows when they come."""
     if not store.options.deletion_vectors or store.options.merge_on_read:
         return store
     return store.with_schema(store.schema.with_options({"deletion-vectors.merge-on-read": "true"}))

@@ -1,9 +1,9 @@
-"""The difference of two states of a table with a primary key: rows that are new or other, keys that are gone
-(FORMAT.md 21.3).
+"""The difference of two states of a table with a primary key: rows that are new or changed, keys that are
+gone (FORMAT.md 21.3).
 
 Bucket by bucket, and only sections of keys that hold a file which is not in both states: the rows of each
 side are merged on read, then both are walked in key order, window by window (memory: one batch a side plus
-one window). A key whose values are the same on both sides is left out; of a changed one the new row comes.
+one window). A key with the same values on both sides is left out; of a changed one the new row is given.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class DiffSplit(DataSplit):
         with_kinds: bool = False,
         keep_retracts: bool = False,
     ) -> Iterator[pa.RecordBatch]:
-        """Rows that are new or other, in key order; `with_kinds` also keys that are gone, as −D."""
+        """The rows that are new or changed, in key order; `with_kinds` also keys that are gone, as −D."""
         names = tuple(columns if columns is not None else store.schema.names)
         bound = None if where is None else predicate.bind(where, store.schema)
         schema = change_schema(store, names)
@@ -82,7 +82,7 @@ class DiffSplit(DataSplit):
 
 @dataclass(frozen=True, slots=True)
 class StateDiff:
-    """What is other in the state of `end` than in that of `start`."""
+    """The difference from the state of `start` to that of `end`."""
 
     start: Snapshot
     end: Snapshot
@@ -131,7 +131,7 @@ class StateDiff:
 
 
 def _visible(store: Store, snapshot: Snapshot, where: Predicate | None) -> dict[Place, list[ManifestEntry]]:
-    """Live entries that a read sees, by bucket; of a filter only what it says of partitions counts."""
+    """The live entries that a read sees, by bucket; of a filter only its part over partitions is used."""
     entries = store.manifests.live_entries(snapshot)
     pruner = Pruner(
         store.schema, store.options, Filters.of(None, store.schema), store.partition_values, store.schema_of
@@ -155,7 +155,7 @@ def _by_bucket(entries: Entries) -> dict[Place, list[ManifestEntry]]:
 
 
 def _require_same_totals(store: Store, entries: Sequence[ManifestEntry]) -> None:
-    """A partition with another number of buckets has its keys in other ones."""
+    """Raise InvalidRequest for a partition whose number of buckets changed: its keys are in other buckets."""
     totals: dict[bytes, int] = {}
     for e in entries:
         if e.total_buckets >= 0 and totals.setdefault(e.partition, e.total_buckets) != e.total_buckets:
@@ -167,7 +167,7 @@ def _require_same_totals(store: Store, entries: Sequence[ManifestEntry]) -> None
 def _touched(
     store: Store, place: Place, halves: Sequence[list[ManifestEntry]], vectors: Sequence[Deletions]
 ) -> set[str]:
-    """Names of the files in sections of keys where the two states differ."""
+    """The names of the files in sections of keys where the two states differ."""
     names = [
         {e.file.file_name: gone.get(e.file.file_name) for e in half}
         for half, gone in zip(halves, (v.get(place, {}) for v in vectors), strict=True)
@@ -190,7 +190,7 @@ def _half(
     touched: set[str],
     vectors: Deletions,
 ) -> DataSplit:
-    """One side of a bucket, to be merged."""
+    """The split of one side of a bucket, to be merged."""
     some = [e for e in entries if e.file.file_name in touched]
     gone = vectors.get(place, {})
     deleted = tuple(gone.get(e.file.file_name) for e in some) if gone else ()
@@ -199,8 +199,8 @@ def _half(
 
 
 def by_key(store: Store, changed: pa.Table) -> pa.Table:
-    """The differences of all splits as those of the table: where a key lies elsewhere now, in another bucket
-    or partition, its row comes if it is another one, and is not gone."""
+    """The differences of all splits as those of the table: a key that moved to another bucket or partition is
+    not gone, and its row is given only if it changed."""
     fixed = store.options.bucket > 0 and set(store.schema.partition_keys) <= set(store.schema.primary_keys)
     if fixed or not changed.num_rows:
         return changed

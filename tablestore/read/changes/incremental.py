@@ -1,9 +1,9 @@
-"""What changed between two snapshots, as rows with their kinds (FORMAT.md 21.3).
+"""The changes between two snapshots, as rows with their kinds (FORMAT.md 21.3).
 
 Without a changelog producer the rows that APPEND commits added are the changes, as they were written; with
-one, the changelog files of every snapshot. Nothing is merged. COMPACT changes no row; what an OVERWRITE
-replaced comes only where the `streaming-read-overwrite` options ask for it. Snapshots that expired are
-looked for among the long-lived changelogs.
+one, the changelog files of every snapshot. Nothing is merged. COMPACT changes no row; rows that an OVERWRITE
+replaced come only where the `streaming-read-overwrite` options ask for them. Of expired snapshots the
+long-lived changelogs are read.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class ChangeSplit(DataSplit):
 
 @dataclass(frozen=True, slots=True)
 class ChangeRange:
-    """The changes after snapshot `since` up to `until`: what was added, or changelogs, or what suits."""
+    """The changes after snapshot `since` up to `until`; `mode` says of which files (`MODES`)."""
 
     since: int
     until: int | None
@@ -178,7 +178,7 @@ def snapshot_changes(
     *,
     mode: str = AUTO,
 ) -> Iterator[pa.RecordBatch]:
-    """Changes of one snapshot; `where` is asked of each changed row, before and after images alike."""
+    """The changes of one snapshot; `where` filters each changed row, before and after images alike."""
     names = tuple(columns if columns is not None else store.schema.shown.names)
     bound = readable_condition(store, where, names)
     filters = Filters.of(bound, store.schema)
@@ -193,8 +193,8 @@ def snapshot_changes(
 
 
 def in_compaction_changelog(store: Store) -> bool:
-    """Whether changes come in the order of a compaction's changelog: it has sequence numbers of old
-    rows, which give no order. What writers wrote comes by sequence number, since several may have written."""
+    """Whether changes come in the order of a compaction's changelog: it has sequence numbers of old rows,
+    which give no order. Rows of writers come by sequence number, since there may be several writers."""
     return store.options.changelog_producer in (ChangelogProducer.LOOKUP, ChangelogProducer.FULL_COMPACTION)
 
 
@@ -248,7 +248,7 @@ def _file_changes(
 
 
 def _kept(store: Store, entries: Sequence[ManifestEntry], filters: Filters) -> list[ManifestEntry]:
-    """Entries that may hold rows of the filter: a change stands for itself, so each file is judged alone."""
+    """The entries that may hold rows of the filter: changes are not merged, so each file is judged alone."""
     pruner = Pruner(
         store.schema, store.options, filters, store.partition_values, store.schema_of, independent=True
     )

@@ -1,12 +1,12 @@
 """The full changelog of one snapshot: what was before each change is looked up in the snapshot before it.
 
 For tables whose commits hold upserts only: a key that a commit touched is read at the snapshot and at the one
-before, so that equal rows are silent, updates are −U/+U pairs and a −D has the old values, as the changelog
-producer `lookup` would write them, and whatever commits hold in between. Nothing is kept: the same snapshot
-gives the same changes to whoever asks, as often as they do, as long as the one before has not expired.
-Memory: the keys of one bucket's files (of a partition's, for an OVERWRITE that streams deliver), the rows of
-65,536 of them. Used by Spark's streams, which have no place for a state that survives, and by `Table.stream`
-where asked; by default it keeps one (`table/normalize.py`).
+before, so that unchanged rows are left out, updates are −U/+U pairs and a −D has the old values, as the
+changelog producer `lookup` would write them. No state is kept: the same snapshot gives the same changes each
+time, as long as the one before has not expired. Memory: the keys of one bucket's files (of a partition's, for
+an OVERWRITE that streams deliver), the rows of 65,536 of them. Used by Spark's streams, which have no place
+for a state that survives, and by `Table.stream` where asked, which by default keeps a state
+(`table/normalize.py`).
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def touched(store: Store, snapshot: Snapshot) -> dict[Place, list[ManifestEntry]
 
 
 def require_looked_up(store: Store) -> None:
-    """Raise for a table whose changes cannot be looked up by key."""
+    """Raise InvalidRequest or Unsupported for a table whose changes cannot be looked up by key."""
     if not store.schema.shown.primary_keys:
-        raise InvalidRequest("a stream without a primary key tells each row once: there is no key to go by")
+        raise InvalidRequest("a stream without a primary key gives each row once: there is no key to go by")
     if store.options.record_expire_ms is not None:
         raise Unsupported("looking changes up where rows expire by age (record-level.expire-time)")
     if store.options.bucket == POSTPONE_BUCKET:
@@ -71,9 +71,9 @@ def looked_up_changes(
     *,
     where: Predicate | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """What a snapshot changed in `columns`, `rowkind` first; in some buckets, or (None) in all. A row that
-    moves to another partition is deleted before it is inserted. Through a filter, a row that enters it is
-    +I and one that leaves it −D.
+    """The changes of a snapshot in `columns`, `rowkind` first; of some buckets, or (None) of all. A row that
+    moves to another partition is deleted before it is inserted. Through a filter, a row that enters it is +I
+    and one that leaves it −D.
 
     Raises NotFound where the snapshot before has expired.
     """

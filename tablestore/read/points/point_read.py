@@ -1,10 +1,10 @@
 """The rows of given primary keys: found in each file of their bucket, then merged as a scan would.
 
-A scan asks every file for its rows; this asks where the keys are (`lsm/lookup/keyed_file.py`), reads those
-rows and no others, and gives them to the table's merge function, so that engines, sequence fields, deletes,
-deletion vectors and ties between runs mean what they mean in `data_split`. What is known of a bucket's files
-is kept with the reader, their keys in the lookup cache. Memory: the rows of 65,536 keys and what `KeyedFile`
-needs. Used by `Table.get` and its kin. Safe to share between threads.
+The keys are looked up in each file (`lsm/lookup/keyed_file.py`), only their rows are read and given to the
+table's merge function, so that engines, sequence fields, deletes, deletion vectors and ties between runs mean
+the same as in `data_split`. The reader keeps which files a bucket has, the lookup cache their keys. Memory:
+the rows of 65,536 keys and what `KeyedFile` needs. Used by `Table.get`, deletes by key and lookup joins. Safe
+to share between threads.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class _File:
 
 @dataclass(frozen=True)
 class _Split:
-    """Files that a scan merges with each other (`raw`: reads as they lie), older runs first, with the first
-    and the last key of each."""
+    """Files that a scan merges with each other (`raw`: reads without a merge), older runs first, with the
+    first and the last key of each."""
 
     raw: bool
     files: tuple[tuple[Key, Key, _File], ...]
@@ -143,7 +143,7 @@ class PointReader:
                 yield places, with_level(rows, file.level) if levels else rows
 
     def _excluded(self, keyed: KeyedFile, keys: pa.RecordBatch) -> bool:
-        """Whether the indexes of a file that was not asked before say that it has none of the keys."""
+        """Whether the indexes of a file that was not read before say that it has none of the keys."""
         file, store = keyed.file, self._store
         if (file.embedded_index is None and not file.extra_files) or keyed.known:
             return False
@@ -161,7 +161,7 @@ class PointReader:
         return found
 
     def _planned(self, partition: bytes | None, bucket: int | None) -> tuple[DataSplit, ...]:
-        """The splits of a scan of a bucket; of several, if it is not known."""
+        """The splits of a scan of a bucket; of all buckets that the keys may be in, if it is not known."""
         store, entries = self._store, self._live(partition)
         if bucket is not None:
             entries = entries.filter(entries.numbers("bucket") == bucket)
@@ -178,7 +178,7 @@ class PointReader:
         )
 
     def _live(self, partition: bytes | None) -> Entries:
-        """Live files of a partition, which serve for its other buckets, too."""
+        """The live files of a partition, kept for its other buckets."""
         last = self._last
         if last is None or last[0] != partition:
             chosen = None if partition is None else (lambda p: p == partition)
@@ -203,13 +203,13 @@ class PointReader:
 
 
 def _one_of(keys: pa.RecordBatch, schema: TableSchema) -> Predicate:
-    """Each key column has one of these values."""
+    """The condition that each key column has one of these values."""
     conditions = [col(f.name).is_in(keys.column(f.name).to_pylist()) for f in schema.key_fields]
     return predicate.bind(all_of(*conditions), schema)
 
 
 def _old_to_new(split: DataSplit, store: Store) -> list[int]:
-    """Numbers of a split's files such that those of older runs come first: a merge decides ties by it."""
+    """The numbers of a split's files, those of older runs first: a merge decides ties by it."""
     if split.raw:
         return list(range(len(split.files)))
     number = {(f.level, f.file_name): i for i, f in enumerate(split.files)}

@@ -1,9 +1,9 @@
 """A split: files of one bucket that one reader takes at once, and how their rows are read (FORMAT.md 10.5).
 
-Raw files are read as they lie, the others merged section by section.
-Memory holds one batch of a raw file, or one window of the runs of one section, and a byte a row of files with
-deletion vectors. The whole filter is asked of every row that comes out; only its key part may leave out row
-groups of files that are merged. `split_generator` makes splits; scans read them, also inside Spark's workers.
+Raw files are read as they are, the others merged section by section. Memory: one batch of a raw file, or one
+window of the runs of one section, and a byte a row of files with deletion vectors. The whole filter is
+applied to every row that comes out; only its key part may skip row groups of files that are merged.
+`split_generator` makes splits; scans read them, also inside Spark's workers.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class DataSplit:
 
     @property
     def plain(self) -> bool:
-        """Whether the rows are exactly those that lie in the files: any reader of their format may take
+        """Whether the split's rows are exactly those of its files, so that any reader of their format gives
         them."""
         return self.raw and not any(self.deletion_files)
 
@@ -61,7 +61,7 @@ class DataSplit:
 
     @property
     def rows(self) -> int:
-        """Physical rows, superseded ones and retractions included."""
+        """How many physical rows there are, superseded ones and retractions included."""
         return sum(f.row_count for f in self.files)
 
     @property
@@ -106,8 +106,9 @@ class DataSplit:
                     yield _shaped(store, kept, names, with_kinds=with_kinds)
 
     def columns_to_count(self, store: Store, columns: Sequence[str]) -> tuple[str, ...]:
-        """What must be read so that as many rows come as of `columns`, or the error that they raise: a key
-        column, what a merge may refuse, and what older files may hold that today's columns cannot."""
+        """The columns to read to count rows, with the errors that reading `columns` raises: a key column,
+        those that a merge may refuse, and those in which older files may hold values that today's types
+        cannot."""
         schema = store.schema
         wanted = dict.fromkeys(schema.trimmed_primary_keys[:1] or schema.names[:1])
         if not self.raw:
@@ -119,14 +120,14 @@ class DataSplit:
     def read_to_count(
         self, store: Store, columns: Sequence[str], where: Predicate | None
     ) -> Iterator[pa.RecordBatch]:
-        """As many rows as `read` gives, of the few columns that are needed to count them."""
+        """As many rows as `read` gives, in the few columns that are needed to count them."""
         return self.read(store, self.columns_to_count(store, columns), where)
 
     def row_group_filters(
         self, store: Store, where: Predicate | None
     ) -> Iterator[tuple[int, Predicate, bool]]:
-        """For each file, by its place here: the part of the filter that may leave out row groups of it, and
-        whether its rows are merged with others'. What `read` goes by."""
+        """For each file, by its place here: the part of the filter that may skip row groups of it, and
+        whether its rows are merged with others'. `read` uses the same."""
         filters = Filters.of(where, store.schema)
         if self.raw:
             yield from ((number, filters.rows, False) for number in range(len(self.files)))
@@ -160,9 +161,9 @@ def _raw(
     *,
     keep_retracts: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Files as they are, without the rows that their deletion vectors name.
+    """The rows of raw files, without those that their deletion vectors name.
 
-    At level 0 the row kinds are looked at all the same: some writers never count their deletes.
+    At level 0 row kinds are checked, too: some writers never count their deletes.
     """
     keyed = bool(store.schema.primary_keys)
     for number, file in enumerate(split.files):
@@ -195,7 +196,7 @@ def _merged(
     *,
     keep_retracts: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Sections one after another, the runs of each merged by key."""
+    """The rows of sections one after another, the runs of each merged by key."""
     keys = store.schema.key_fields
     function = merge_function(store.schema, store.options, reading=True)
     needed = function.columns(dict.fromkeys((*names, *(f.name for f in keys))))
@@ -218,7 +219,7 @@ def _merged(
 
 
 def _stands_alone(section: Sequence[SortedRun]) -> bool:
-    """Whether the rows of a section are those of the table without a merge."""
+    """Whether the rows of a section are those of the table, without a merge."""
     return len(section) == 1 and all(f.level and f.delete_count == 0 for f in section[0].files)
 
 

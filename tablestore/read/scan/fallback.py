@@ -1,9 +1,9 @@
 """Batch reads over two branches: `scan.fallback-branch` and `scan.primary-branch` (FORMAT.md 20.2).
 
-A partition that the first branch has is read from it alone, whatever its rows are; the others come from the
-second. With a fallback branch the current branch is first, with a primary one the other. Writes, deletes,
-streams, differences and lookup joins know the current branch only, as in Paimon. Each branch is read under
-its own schemas, keys and buckets; both must have the same columns.
+A partition that the first branch has is read from it alone; the others are read from the second. With a
+fallback branch the current branch is first, with a primary one the other. Writes, deletes, streams,
+differences and lookup joins know the current branch only, as in Paimon. Each branch is read under its own
+schemas, keys and buckets; both must have the same columns.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 class BranchSplit(DataSplit):
     """A split of another branch, to be read under a schema of that branch.
 
-    `opened` is the branch as its planner knows it; it is not pickled, so workers open the branch themselves.
+    `opened` is the branch as its planner opened it; it is not pickled, so workers open the branch themselves.
     """
 
     branch: str = ""
@@ -46,7 +46,7 @@ class BranchSplit(DataSplit):
 
     @property
     def plain(self) -> bool:
-        """Never: other readers would take the file for one of the current branch."""
+        """False: other readers would take the files for those of the current branch."""
         return False
 
     def read(
@@ -67,7 +67,7 @@ class BranchSplit(DataSplit):
         return DataSplit.columns_to_count(self, self._branch_of(store), columns)
 
     def _branch_of(self, store: Store) -> Store:
-        """This branch of the table under the schema of the plan."""
+        """The split's branch of the table, under the schema of the plan."""
         if self.opened is not None:
             return self.opened
         branch = Store.open(store.paths.root, io=store.io, env=store.env, branch=self.branch)
@@ -77,7 +77,7 @@ class BranchSplit(DataSplit):
 @dataclass(frozen=True, slots=True)
 class OtherBranch:
     """The branch that is read beside the current one, at the snapshot that belongs to the read; `first`:
-    whether its partitions win."""
+    whether a partition of both is read from it."""
 
     store: Store
     snapshot: Snapshot | None
@@ -92,8 +92,8 @@ class OtherBranch:
 def newest(store: Store) -> OtherBranch | None:
     """The other branch at its newest snapshot, whatever the scan options say; None if there is none.
 
-    A branch that was removed since is passed over with a warning, as in Paimon. Raises InvalidOption where
-    the branches have not the same columns.
+    A branch that was removed is left out with a warning, as in Paimon. Raises InvalidOption where the
+    branches do not have the same columns.
     """
     found = refs.branch_beside(store)
     other = None if found is None else _opened(store, found[0])
@@ -111,9 +111,9 @@ def as_of(store: Store, snapshot: Snapshot) -> OtherBranch | None:
 
 
 def of_options(store: Store, target: ScanTarget) -> OtherBranch | None:
-    """The other branch where the scan options, which chose `target` of this one, make a read of it begin: ids
-    of snapshots count by their time, everything else is asked of each branch. None also where changes are
-    read, not a state."""
+    """The other branch at the state that the scan options, which chose `target` of this one, mean there: a
+    snapshot id by its time, everything else as in any branch. None also where changes are read, not a
+    state."""
     found = newest(store)
     if found is None or not isinstance(target, SnapshotState):
         return None
@@ -193,7 +193,7 @@ def plan(
     columns: Sequence[str] | None,
     complete: bool,
 ) -> Plan:
-    """The plan of both branches: of the second only the partitions that the first has not."""
+    """The plan of both branches: of the second one only the partitions that the first does not have."""
     theirs = replace(state, snapshot=other.snapshot)
     here = partial(state.plan, store, where, columns=columns, complete=complete)
     there = partial(theirs.plan, other.store, where, columns=columns, complete=complete)

@@ -1,7 +1,8 @@
-"""The indexes of data files at work: which files and rows a filter needs not read (FORMAT.md 10.4).
+"""Data files and rows that a filter need not read, by the files' indexes (FORMAT.md 10.4).
 
-Indexes in manifests are asked while planning, those in files of their own when the data file is opened: as in
-Paimon. Ask only what may be asked of a file alone: a row that another file hides or changes must not decide.
+Indexes in manifests are used while planning, those in files of their own when the data file is opened, as in
+Paimon. Only conditions that may be applied to a file alone may be given: a row that another file hides or
+changes must not decide.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from tablestore.meta.store import Store
 
 
 def select_embedded(file: DataFileMeta, where: Predicate, own: TableSchema) -> Selection:
-    """What the index in a file's metadata says of `where`, which is bound to the file's own schema."""
+    """The rows that the index in a file's metadata leaves to `where`, which is bound to the file's own
+    schema."""
     if file.embedded_index is None:
         return True
     name = f"the index in the manifest's entry of {file.file_name}"
@@ -26,7 +28,7 @@ def select_embedded(file: DataFileMeta, where: Predicate, own: TableSchema) -> S
 
 
 def select_rows(store: Store, path: str, file: DataFileMeta, where: Predicate) -> Selection:
-    """Which rows of the file at `path` its indexes, wherever they are, leave to `where`."""
+    """The rows of the file at `path` that its indexes, wherever they are, leave to `where`."""
     if not store.options.file_index_read:
         return True
     own = store.schema_of(file.schema_id)

@@ -1,6 +1,6 @@
 """One data file as batches in the columns of the schema that is read with.
 
-Which schema it was written under, and in which format, makes no difference to those who call.
+Callers need not know which schema it was written under, and in which format.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def read_file(
     """kv batches (value columns only without `system`) of a file, in its order.
 
     `where` may leave out row groups that hold none of its rows, and rows that the file's indexes exclude:
-    pass only what may be asked of this file alone. `rows` masks all rows of the file. `dictionary` leaves
-    text in dictionaries, as `datafile.read` does. Raises Corrupt naming the file, also when it does not hold
-    the rows that its metadata say.
+    pass only conditions that may be applied to this file alone. `rows` masks all rows of the file.
+    `dictionary` leaves text in dictionaries, as `datafile.read` does. Raises Corrupt naming the file, also
+    when it does not hold the rows that its metadata say.
     """
     own = store.schema_of(file.schema_id)
     require_readable_file(file, own)
@@ -94,7 +94,7 @@ def tolerated(
 
 
 def strictly(store: Store) -> Store:
-    """The table as one whose files must all be read: for rows that are written again."""
+    """The table without the options that pass over unreadable files: for rows that are written again."""
     return store.with_schema(store.schema.with_options(dict.fromkeys(TOLERANT)))
 
 
@@ -110,7 +110,7 @@ def stored(
     rows: np.ndarray | None = None,
     dictionary: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of a file in columns of its own schema, whatever its format; `rows` masks them."""
+    """The batches of a file in columns of its own schema, whatever its format; `rows` masks them."""
     batches = datafile.read(
         store.io,
         path,

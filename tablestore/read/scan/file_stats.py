@@ -40,7 +40,8 @@ def own_stats(file: DataFileMeta, schema: TableSchema) -> dict[str, ColumnStats]
 def unpadded(
     file: DataFileMeta, types: Sequence[DataType], found: Sequence[ColumnStats]
 ) -> list[ColumnStats]:
-    """Bounds without the blanks to which Java's ORC files pad CHAR values; rows come without them too."""
+    """Bounds without the blanks with which Java's ORC files pad CHAR values; rows are read without them,
+    too."""
     if file_format(file.file_name) != "orc":
         return list(found)
     pairs = zip(types, found, strict=True)

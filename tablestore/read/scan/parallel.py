@@ -1,11 +1,10 @@
-"""Tasks on threads whose results come in the order of the tasks, whichever is faster.
+"""Tasks on threads, with their results in the order of the tasks.
 
-Decoding, gathering and encoding are Arrow's and numpy's work, which other threads may do meanwhile. Results
-that wait for their turn hold at most `buffered_bytes` together; the task whose turn it is may always have
-one more waiting, so nothing stands still. With one thread nothing is started and every task runs where its
-results are taken. Who stops taking, or an error, ends all tasks: their generators are closed and the threads
-joined before the call returns. Memory: `buffered_bytes`, and what each running task needs. Used by scans and
-compaction.
+Arrow and numpy decode, gather and encode without Python's lock, so threads help. Results that wait for their
+turn have at most `buffered_bytes` together; the task whose turn it is may always add one more, so there is no
+deadlock. With one thread none is started and every task runs where its results are taken. A caller that
+stops, or an error, ends all tasks: their generators are closed and the threads joined before the call
+returns. Memory: `buffered_bytes`, and what each running task needs. Used by scans and compaction.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ THREAD_NAME = "tablestore-task"
 
 
 def threads(options: TableOptions, sizes: Sequence[int]) -> int:
-    """How many threads a table gives to tasks over files of so many bytes each; 1 for few or small ones.
+    """How many threads a table uses for tasks over files of these sizes; 1 for few or small ones.
 
     By default as many as Arrow may use (`pyarrow.set_cpu_count`, which engines set to 1 in their tasks), at
     most four.
@@ -46,7 +45,8 @@ def in_order(
     size_of: Callable[[T], int],
     buffered_bytes: int = MAX_BUFFERED_BYTES,
 ) -> Generator[T]:
-    """The results of all tasks, one task after another; an error comes where its task would have gone on."""
+    """The results of all tasks, one task after another; an error is raised in the place of its task's next
+    result."""
     if threads < 2:
         for task in tasks:
             yield from task()
@@ -65,7 +65,8 @@ def in_order(
 
 
 class _TaskQueue(Generic[T]):
-    """Tasks in a row: which is taken next, what waits of each. Everything is behind `_changed`."""
+    """Tasks in order: which is taken next, which results of each wait. All state is behind the lock
+    `_changed`."""
 
     def __init__(self, tasks: Sequence[Task[T]], size_of: Callable[[T], int], buffered_bytes: int) -> None:
         self._tasks, self._size_of, self._max_bytes = tasks, size_of, buffered_bytes
@@ -77,7 +78,7 @@ class _TaskQueue(Generic[T]):
         self._closed = False
 
     def work(self) -> None:
-        """Take tasks and run them until there are none; what a thread does."""
+        """Take tasks and run them until there are none; the body of a thread."""
         while (number := self._taken()) is not None:
             error: BaseException | None = None
             try:
@@ -91,7 +92,7 @@ class _TaskQueue(Generic[T]):
                 self._changed.notify_all()
 
     def _taken(self) -> int | None:
-        """The next task, once what waits leaves room; None if there is none."""
+        """The next task, once waiting results leave room for its own; None if there is none."""
         with self._changed:
             self._changed.wait_for(self._may_take)
             if self._closed or self._errors or self._next == len(self._tasks):
@@ -116,7 +117,7 @@ class _TaskQueue(Generic[T]):
                 close()
 
     def _put(self, number: int, result: T) -> bool:
-        """Let a result wait for its turn; False if nobody wants it any more."""
+        """Let a result wait for its turn; False if the caller has stopped."""
         size = self._size_of(result)
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._room(number, size))
@@ -133,7 +134,7 @@ class _TaskQueue(Generic[T]):
         )
 
     def results(self) -> Iterator[T]:
-        """What all tasks give, in their order."""
+        """The results of all tasks, in their order."""
         while self._turn < len(self._tasks):
             with self._changed:
                 self._changed.wait_for(self._ready)
@@ -153,7 +154,7 @@ class _TaskQueue(Generic[T]):
         return bool(self._results.get(self._turn)) or self._turn in self._ended
 
     def close(self) -> None:
-        """Nobody takes results any more."""
+        """End all tasks: no result is taken any more."""
         with self._changed:
             self._closed = True
             self._results.clear()

@@ -1,4 +1,4 @@
-"""Planning a scan: snapshot and filter → splits, with a verdict on every file that was looked at.
+"""Planning a scan: snapshot and filter → splits, with a verdict on every file whose entry was read.
 
 Manifests whose partitions lie outside the filter are not opened, unless `complete` asks for a verdict on
 every live file.
@@ -31,8 +31,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Plan:
-    """What a scan will read. `store` has its schema, `where` is bound to it. No `snapshot`: no rows of this
-    branch. The splits of `other_branch` are among `splits`."""
+    """What a scan reads. `store` has its schema, `where` is bound to it. Without a `snapshot` this branch has
+    no rows. The splits of `other_branch` are among `splits`."""
 
     store: Store
     snapshot: Snapshot | None
@@ -48,7 +48,7 @@ class Plan:
 
     @cached_property
     def verdicts(self) -> tuple[FileVerdict, ...]:
-        """Every file that was looked at, whether it is read and why not; made when they are asked for."""
+        """Every file whose entry was read, with whether it is scanned and why not; made on first use."""
         return (
             self.own_verdicts
             if self.other_branch is None
@@ -135,7 +135,7 @@ def plan(
 
 
 def visible_partitions(store: Store, snapshot: Snapshot | None) -> frozenset[bytes]:
-    """The partitions that a scan of the snapshot finds files of, whatever its filter."""
+    """The partitions that a scan of the snapshot without a filter finds files of."""
     if snapshot is None:
         return frozenset()
     live = store.manifests.live_entries(snapshot)

@@ -1,9 +1,10 @@
-"""Which live files a scan can leave out, and why (FORMAT.md 10.4). Pure: values in, verdicts out.
+"""The live files that a scan can skip, and why (FORMAT.md 10.4). Pure: values in, verdicts out.
 
-A filter's conjuncts are used by what they look at. Partition columns: decided exactly, once a partition.
-Bucket key: equality names the bucket, under the entry's own number of buckets. Key columns: may skip any
-file. Everything else may skip only what overlaps no other file, or a whole section at once: in an overlapping
-section a skipped newer row would bring an older one back, and engines that compute rows skip none of it.
+A filter's conjuncts are used by the columns that they read. Partition columns: decided exactly, once a
+partition. Bucket key: equality names the bucket, under the entry's own number of buckets. Key columns: may
+skip any file. Everything else may skip only what overlaps no other file, or a whole section at once: in an
+overlapping section a skipped newer row would bring an older one back, and engines that compute rows skip none
+of it.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ SchemaOf = Callable[[int], TableSchema]
 class FileVerdict:
     """Whether a file is read, and why not: `rule` is one of RULES, `text` is for a person; empty if kept.
 
-    `refusal` has the statistics that were compared; with a file that is kept, those that alone would not
-    have kept it: `note` says what did.
+    `refusal` has the statistics that were compared. A kept file has one, too, where they alone would skip it;
+    `note` says why it is read.
     """
 
     entry: ManifestEntry
@@ -57,7 +58,7 @@ class FileVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """A bound predicate taken apart by what its conjuncts may be used for."""
+    """The parts of a bound predicate, by what its conjuncts may be used for."""
 
     whole: Predicate
     partition: Predicate  # partition columns only
@@ -82,7 +83,7 @@ def selected_partitions(
     decode: Callable[[bytes], Sequence[Any]],
     schema: TableSchema,
 ) -> dict[bytes, bool]:
-    """Each partition with whether `where` (over partition columns) is true in it."""
+    """For each partition whether `where` (over partition columns) is true in it."""
     distinct = list(dict.fromkeys(partitions))
     if where == TRUE or not distinct:
         return dict.fromkeys(distinct, True)
@@ -102,7 +103,7 @@ def matching_manifests(
     schema: TableSchema,
     buckets: frozenset[int] | None = None,
 ) -> list[ManifestFileMeta]:
-    """Those that may hold an entry of a partition in `where` and of one of `buckets` (None: any)."""
+    """The manifests that may hold an entry of a partition in `where` and of one of `buckets` (None: any)."""
     types = [f.type.as_nullable() for f in schema.partition_fields]
     known: dict[tuple[SimpleStats, int], bool] = {}  # many manifests are of the same partitions
     found = []
@@ -134,10 +135,10 @@ def _may_match(
 def buckets_of(
     where: Predicate, schema: TableSchema, options: TableOptions
 ) -> Callable[[int], frozenset[int] | None]:
-    """Given a number of buckets: those that rows of `where` can be in, None for any.
+    """A function of a number of buckets that gives those that rows of `where` can be in, None for any.
 
-    Only where every bucket-key column is compared for equality. Zeros and NaN have several bytes for one
-    value, so they name none.
+    Only where every bucket-key column is compared for equality. Zero and NaN are stored in more than one
+    form, so they name no bucket.
     """
     fields = schema.columns(schema.bucket_keys) if options.bucket > 0 else ()
     points = [_points(where, f.name) for f in fields]
@@ -208,7 +209,8 @@ class Pruner:
         return self._by_column_stats(found)
 
     def keep(self, entries: Entries, *, min_level: int = 0) -> np.ndarray:
-        """Which entries `prune` keeps, decided by columns as far as that goes: True for a file to be read."""
+        """Which entries `prune` keeps, decided by whole columns where possible: True for a file to be
+        read."""
         kept = self._visible(entries, min_level)
         if self.filters.partition != TRUE:
             distinct, codes = entries.partitions()
@@ -241,7 +243,7 @@ class Pruner:
         buckets: Callable[[int], frozenset[int] | None],
         min_level: int,
     ) -> FileVerdict:
-        """What can be said of a file without looking at its neighbours."""
+        """The verdict on a file that needs no other file."""
         hidden = self._invisible(entry.bucket, entry.file.level, min_level)
         if hidden:
             return FileVerdict(entry, False, "invisible", hidden)
@@ -292,7 +294,7 @@ class Pruner:
         return known | dict(zip(self.schema.trimmed_primary_keys, found, strict=True))
 
     def _by_column_stats(self, verdicts: list[FileVerdict]) -> list[FileVerdict]:
-        """Verdicts with files skipped that no row of the filter can come from."""
+        """The verdicts, with those files skipped whose column statistics exclude the filter."""
         changed: dict[tuple[Any, ...], FileVerdict] = {}
         groups: dict[tuple[bytes, int], list[ManifestEntry]] = {}
         for v in verdicts:
@@ -342,7 +344,7 @@ class Pruner:
 
 
 def _kept_for_neighbours(refused: FileVerdict, others: int) -> FileVerdict:
-    """A file that must be read for its neighbours' sake."""
+    """The verdict on a file that must be read since files that it overlaps are."""
     beside = "a file it overlaps" if others == 1 else f"one of the {others} files it overlaps"
     note = f"its own {refused.rule} would leave it out, but {beside} with may hold other rows of its keys"
     return FileVerdict(refused.entry, True, refusal=refused.refusal, note=note)

@@ -1,7 +1,7 @@
-"""Why statistics exclude every row of a predicate: the condition that says so and the numbers compared. Pure.
+"""Why statistics exclude every row of a predicate: the conjunct that is false and the values compared. Pure.
 
-`refusal` asks `predicate.may_match` of each conjunct, so its reason is what pruning decides by. Used by
-`pruning` for files and by `row_group_plan` for row groups.
+`refusal` calls `predicate.may_match` for each conjunct, as pruning does, so its reason is the true one. Used
+by `pruning` for files and by `row_group_plan` for row groups.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _compared(part: Predicate, known: Known) -> str:
 
 
 def _against(part: Comparison, low: Any, high: Any) -> str:
-    """A comparison with the bounds that excludes every value between them."""
+    """The comparison of a value with the bounds that excludes every value between them."""
     if isinstance(part, Like):
         part = part.begins
     if isinstance(part, StartsWith):

@@ -1,8 +1,8 @@
 """Where a read starts, as the table's options say: `scan.*` and `incremental-*` (FORMAT.md 21.2).
 
 `batch` gives the state of a snapshot, the changes of a range of snapshots, or the difference of two states;
-`following` gives where a stream begins. What is absent is named with what there is. Called by `Table.scan`,
-`Table.stream` and the system tables.
+`following` gives where a stream begins. Errors name what there is. Called by `Table.scan`, `Table.stream` and
+the system tables.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _PLACES = {
 class SnapshotState:
     """The rows of one snapshot (None: of a table without any); `since_ms`: only of files made then or later.
 
-    `travelled`: asked for by name, so it is read under its own columns.
+    `travelled`: the snapshot was asked for by name, so it is read under its own columns.
     """
 
     snapshot: Snapshot | None
@@ -226,7 +226,8 @@ def version(store: Store, name: str) -> Snapshot | None:
 
 
 def compacted(store: Store) -> Snapshot | None:
-    """The newest COMPACT snapshot, with full-compaction changelogs the newest full one, else the newest."""
+    """The newest COMPACT snapshot (with full-compaction changelogs the newest of a full compaction); if there
+    is none, the newest."""
     full = store.options.changelog_producer is ChangelogProducer.FULL_COMPACTION
     every = store.schema.options.get("full-compaction.delta-commits")
     commits = int(every) if every is not None else 1
@@ -262,7 +263,7 @@ def _incremental(store: Store) -> ScanTarget:
 
 
 def between(store: Store, start: str, end: str, *, mode: str = AUTO) -> ChangeRange | StateDiff:
-    """What lies between two tags (their difference) or two snapshot ids (their changes, or by `mode`)."""
+    """The target between two tags (their difference) or two snapshot ids (their changes, or by `mode`)."""
     tags = refs.tags(store)
     if start in tags and end in tags:
         if store.options.incremental_tag_to_snapshot:
@@ -277,7 +278,7 @@ def between(store: Store, start: str, end: str, *, mode: str = AUTO) -> ChangeRa
 
 
 def between_times(store: Store, start: int, end: int, *, mode: str = AUTO) -> ScanTarget:
-    """What lies between two moments: after the state of the first up to the state of the second."""
+    """The target between two moments: after the state of the first up to the state of the second."""
     if end < start:
         raise InvalidRequest(f"incremental-between-timestamp goes forward: {start} comes after {end}")
     every = store.snapshots.all()
@@ -300,7 +301,7 @@ def _diff(start: Snapshot, end: Snapshot) -> StateDiff:
 
 
 def _to_auto_tag(store: Store, name: str) -> ChangeRange | StateDiff:
-    """From the tag before by name (automatic tags are named by their time) up to this one."""
+    """The difference from the tag before this one by name (automatic tags are named by their time)."""
     tags = refs.tags(store)
     earlier = sorted(n for n in tags if n < name and len(n) == len(name))
     if name not in tags or not earlier:

@@ -1,8 +1,8 @@
-"""Splits of live files: which files one reader takes at once (FORMAT.md 10.3). Pure.
+"""Splits of live files: which files one reader takes (FORMAT.md 10.3). Pure.
 
-A group is raw-convertible when its rows are the table's rows as they lie in the file: no other file overlaps
-it and it holds no retraction, or deletion vectors say which of its rows are superseded. Everything else must
-be merged, a whole section at a time. Neighbouring groups are packed up to `source.split.target-size`.
+A group is raw-convertible when the rows of its files are rows of the table: no other file overlaps it and it
+holds no retraction, or deletion vectors say which of its rows are superseded. Everything else must be merged,
+a whole section at a time. Neighbouring groups are packed up to `source.split.target-size`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _FEW = 4_096  # files of a plan up to which the objects of all are made when one
 
 
 class Files(Sequence[DataFileMeta]):
-    """Files of a split as a sequence that makes its objects when they are looked at: a plan of 10,000 files
-    hands out splits in a tenth of the time that all their objects would take."""
+    """The files of a split as a sequence that makes its objects on first use: a plan of 10,000 files takes a
+    tenth of the time that all their objects would take."""
 
     __slots__ = ("_entries", "_made", "_rows")
 
@@ -82,8 +82,8 @@ def splits(
     `scan.plan-sort-partition`); `deletions` by bucket and file name.
 
     In a bucket come sections in key order with a primary key, else files in the order of writing. Neighbours
-    are packed up to the target size; merged ones take raw neighbours in, unless `by_kind`. Decided by
-    columns: the sections of all buckets in one sort, then a walk over them.
+    are packed up to the target size; merged ones take raw neighbours in, unless `by_kind`. Whole columns at a
+    time: the sections of all buckets in one sort, then a walk over them.
     """
     if not len(entries):
         return ()
@@ -218,7 +218,7 @@ def _packed(
 
 
 def split_raw_and_merged(split: DataSplit, schema: TableSchema, options: TableOptions) -> list[DataSplit]:
-    """The same files with those that need no merge in splits of their own: for engines that read those
+    """The splits with those files that need no merge in splits of their own: for engines that read them
     natively."""
     if split.raw:
         return [split]

@@ -1,4 +1,4 @@
-"""Which snapshot a read means: by id, tag, timestamp or watermark, else the newest (FORMAT.md 21.1).
+"""The snapshot that a read means: by id, tag, timestamp or watermark, else the newest (FORMAT.md 21.1).
 
 A read of an older snapshot uses the columns of that snapshot's schema and the options of the newest one, as
 Paimon does.
@@ -30,7 +30,7 @@ def resolve(
     timestamp: Moment | None = None,
     watermark: int | None = None,
 ) -> Snapshot | None:
-    """The snapshot meant; without arguments the newest one, None for a table that has none.
+    """The snapshot that the argument means; without one the newest, None for a table that has none.
 
     `timestamp`: epoch milliseconds, a datetime or ISO text (without a zone: local time). Raises NotFound
     naming what there is, InvalidRequest when more than one is given.
@@ -69,7 +69,7 @@ def at(store: Store, snapshot: Snapshot | None) -> Store:
 
 @contextmanager
 def expiring(store: Store, snapshot_id: int) -> Iterator[None]:
-    """Turn the loss of a file, where it is lost because its snapshot expired meanwhile, into NotFound.
+    """A context that raises NotFound where a file is missing because its snapshot expired meanwhile.
 
     Other damage is reported with the newest snapshot that is sound.
     """
@@ -87,9 +87,9 @@ def expiring(store: Store, snapshot_id: int) -> Iterator[None]:
 def at_or_before(store: Store, millis: int) -> Snapshot:
     """The newest snapshot such that it and all before it were committed at that time or earlier.
 
-    Where a clock went back, a later snapshot may have an earlier time than one before it: what is given is
-    the state of the table as it was known at that moment. Where times ascend this is Paimon's answer. Reads
-    the snapshots up to that moment.
+    Where a clock went back, a later snapshot may have an earlier time than one before it: the result is the
+    table's state as it was at that moment. Where times ascend this is Paimon's answer. Reads the snapshots up
+    to that moment.
     """
     found: Snapshot | None = None
     for snapshot_id in store.snapshots.ids():

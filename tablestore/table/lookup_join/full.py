@@ -2,9 +2,10 @@
 
 A newer snapshot changes it by what its commits changed: their keys are read, those rows go, and what a point
 read finds for them comes, so that the cache holds what a scan of that snapshot gives, whatever the merge
-engine. Rows that are gone stay in their batches until they are half of all. Where commits do not tell keys,
-or too many changed, the snapshot is read anew. Immutable: a join goes on with the one it began with. Memory:
-16 bytes a row and index, and rows up to `lookup.cache-max-memory-size`; the rest lies on a local disk.
+engine. Rows that are gone stay in their batches until they are half of all. Where commits do not show which
+keys changed, or too many did, the whole snapshot is read. Immutable: a join ends with the one it began with.
+Memory: 16 bytes a row and index, and rows up to `lookup.cache-max-memory-size`; the rest lies on a local
+disk.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from tablestore.table.lookup_join.rows import CachedRows, RowBounds
 from tablestore.table.lookup_join.source import LookupSource, Refreshed, require_went_on
 from tablestore.table.scan import snapshot_scan
 
-_MANY = 65_536  # changed keys up to which it is never better to read all rows anew
+_MANY = 65_536  # up to so many changed keys it is never better to read all rows
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,8 @@ class FullCache:
 
     @classmethod
     def load(cls, source: LookupSource, snapshot: Snapshot | None, bounds: RowBounds) -> FullCache:
-        """What a scan of the snapshot gives."""
-        scan = snapshot_scan(source.store, snapshot, source.held, source.where)
+        """The cache of the rows that a scan of the snapshot gives."""
+        scan = snapshot_scan(source.store, snapshot, source.columns, source.where)
         batches = scan.to_batches() if snapshot is not None else ()
         return cls._of(source, snapshot, CachedRows.of(scan.schema, batches, bounds))
 
@@ -80,7 +81,7 @@ class FullCache:
         return self.rows.gather(places, names)
 
     def at(self, newest: Snapshot, bounds: RowBounds) -> tuple[FullCache, Refreshed]:
-        """The cache of a newer snapshot, and how it came about."""
+        """The cache of a newer snapshot, and what the refresh found."""
         try:
             since = require_went_on(self.source.store, self.snapshot, newest)
             cache, changed = self._changed(since, newest, bounds)
@@ -108,15 +109,15 @@ class FullCache:
         return replace(self, snapshot=newest, rows=rows, by_on=by_on, by_key=by_key, gone=gone), changed
 
     def _replaced(self, since: Snapshot, newest: Snapshot) -> tuple[np.ndarray, list[pa.RecordBatch], int]:
-        """(rows that are gone, rows in their place, changed keys)."""
+        """(rows that are gone, rows in their place, how many keys changed)."""
         source, gone = self.source, self.gone.copy()
         for name in source.identity:
             if source.store.schema.by_name[name].type.nullable:  # only of partitions beside the key
                 raise NotByKey(f"partition column {name!r} may be NULL, which no index finds")
         files = changed_files(source.store, since, newest)
-        told = sum(e.file.row_count for some in files.values() for e in some)
-        if told > max(_MANY, self.count // 2):
-            raise NotByKey(f"{told:,} rows of {self.count:,} changed")
+        changed_rows = sum(e.file.row_count for some in files.values() for e in some)
+        if changed_rows > max(_MANY, self.count // 2):
+            raise NotByKey(f"{changed_rows:,} rows of {self.count:,} changed")
         reader = PointReader(source.store, newest)
         index = self.by_on if self.by_key is None else self.by_key
         more: list[pa.RecordBatch] = []
@@ -125,7 +126,7 @@ class FullCache:
             keys = changed_keys(source.store, some)
             changed += keys.num_rows
             gone[_same_keys(self.rows, index, source.identity, keys)] = True
-            for batch in reader.read(partition, bucket, keys, source.held):
+            for batch in reader.read(partition, bucket, keys, source.columns):
                 more.append(
                     batch if source.where is None else batch.filter(predicate.mask(source.where, batch))
                 )
@@ -147,7 +148,7 @@ def found_in(
 
 
 def _same_keys(rows: CachedRows, index: RowIndex, names: Sequence[str], keys: pa.RecordBatch) -> np.ndarray:
-    """Places of the rows that have one of these keys: 0.0 and −0.0 are equal and two keys."""
+    """Places of the rows that have one of these keys: 0.0 and −0.0 are equal, but two keys."""
     asked, places = found_in(rows, index, names, [comparable(keys.column(n)) for n in names])
     floats = [n for n in names if pa.types.is_floating(keys.schema.field(n).type)]
     same = np.ones(len(places), dtype=bool)
@@ -165,7 +166,8 @@ def _index(rows: CachedRows, names: Sequence[str], start: int = 0) -> RowIndex:
 
 
 def _appended(source: LookupSource, since: Snapshot, newest: Snapshot) -> Iterator[pa.RecordBatch]:
-    """Rows that commits added to a table without a key, which knows no other change but an overwrite."""
+    """Rows that commits added to a table without a key. Raises NotByKey where one replaced or deleted
+    rows."""
     store = source.store
     for snapshot_id in range(since.id + 1, newest.id + 1):
         if not store.snapshots.exists(snapshot_id):
@@ -174,7 +176,7 @@ def _appended(source: LookupSource, since: Snapshot, newest: Snapshot) -> Iterat
         if snapshot.commit_kind == OVERWRITE or _deletes(store, snapshot):
             raise NotByKey(f"snapshot {snapshot_id} replaced or deleted rows")
         if snapshot.commit_kind == APPEND:
-            for batch in snapshot_changes(store, snapshot, source.held, source.where, mode=DELTA):
+            for batch in snapshot_changes(store, snapshot, source.columns, source.where, mode=DELTA):
                 yield batch.remove_column(0)
 
 

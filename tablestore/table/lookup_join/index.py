@@ -1,7 +1,7 @@
 """Which rows have equal values of some columns: numbers for values, and places found by binary search.
 
 One column of whole numbers, times or fractions is its own number; other columns get a hash of 64 bits each
-row, and who asks compares the values of what was found (`RowIndex.exact`). As in a join −0.0 is 0.0, every
+row, and the caller compares the values of what was found (`RowIndex.exact`). As in a join −0.0 is 0.0, every
 NaN is one value, and NULL equals nothing. Immutable; 16 bytes a row. Pure. Used by lookup joins.
 """
 
@@ -21,7 +21,7 @@ _SEED = 7
 
 
 def comparable(column: pa.Array) -> pa.Array:
-    """The column such that values which a join takes for equal are equal in every way."""
+    """The column in a form in which values that a join takes for equal are equal bytes."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     kind = column.type
@@ -39,7 +39,7 @@ def comparable(column: pa.Array) -> pa.Array:
 
 
 def exact(columns: Sequence[pa.Array]) -> bool:
-    """Whether the codes of these comparable columns say all about them."""
+    """Whether equal codes mean equal values of these comparable columns."""
     return len(columns) == 1 and pa.types.is_int64(columns[0].type)
 
 
@@ -111,11 +111,11 @@ class RowIndex:
         return asked, found[asked]
 
     def changed(self, gone: np.ndarray, more: RowIndex) -> RowIndex:
-        """Without the rows where `gone`, a mask by place, is true, and with those of `more`."""
+        """The index without the rows where `gone`, a mask by place, is true, and with those of `more`."""
         kept = ~gone[self.places]
-        held, places = self.codes[kept], self.places[kept]
-        at = np.searchsorted(held, more.codes, side="right")
-        return RowIndex(np.insert(held, at, more.codes), np.insert(places, at, more.places), self.exact)
+        codes, places = self.codes[kept], self.places[kept]
+        at = np.searchsorted(codes, more.codes, side="right")
+        return RowIndex(np.insert(codes, at, more.codes), np.insert(places, at, more.places), self.exact)
 
 
 def equal(left: Sequence[pa.Array], right: Sequence[pa.Array]) -> np.ndarray:

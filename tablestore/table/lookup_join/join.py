@@ -1,10 +1,9 @@
 """Lookup join: any Arrow batches of facts, joined with a table by its key or by any other columns.
 
-What is joined are the rows of the snapshot that the last refresh saw. A fact meets the table as it is known
-when the fact comes: later changes of the table affect later facts only, and what was joined once is never
-told again. Every cache answers as a scan of that snapshot with the same filter would; caches differ in what
-they hold (`full.py`, `partial.py`). Safe to share between threads: the state is swapped as a whole.
-Made by `Table.lookup`.
+Facts are joined with the rows of the snapshot that the last refresh found: later changes of the table affect
+later facts only, and what was joined once does not come again. Every cache answers as a scan of that snapshot
+with the same filter would; caches differ in what they keep (`full.py`, `partial.py`). Safe to share between
+threads: the state is swapped as a whole. Made by `Table.lookup`.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ HOW = ("left", "inner")
 
 @dataclass(frozen=True, slots=True)
 class LookupState:
-    """A look at a lookup join: what it holds now, and what it did since it was made."""
+    """The state of a lookup join: what its cache holds now, and what it did since it was made."""
 
     cache: str
     snapshot: int | None
@@ -57,7 +56,7 @@ class LookupState:
 
 
 class LookupJoin:
-    """A table that facts are joined with. `refresh()` goes on to its newest snapshot; `join` does so by
+    """A table that facts are joined with. `refresh()` brings it to the newest snapshot; `join` does so by
     itself when `lookup.continuous.discovery-interval` has passed, unless `follow` is False."""
 
     def __init__(
@@ -119,7 +118,7 @@ class LookupJoin:
         return pa.Table.from_batches(found, schema)
 
     def join_each(self, batches: Iterable[Any], *, how: str = "left") -> Iterator[pa.Table]:
-        """`join` of one after another, in their order.
+        """`join` of each of the batches, in their order.
 
         `batches` are anything Arrow-like, or the steps of `table.stream()`; `how` is that of `join`. With
         `lookup.async` the next batches are joined meanwhile on `lookup.async-thread-number` threads; steps
@@ -154,7 +153,8 @@ class LookupJoin:
     # keeping up
 
     def refresh(self) -> Refreshed:
-        """Go on to the newest snapshot of the table, by what changed since the last one; what that was.
+        """Bring the cache to the newest snapshot of the table, by what changed since the last one; what that
+        was.
 
         >>> join = orders.lookup({"order_id": "id"}, columns=["status"], follow=False)
         >>> _ = orders.update({"status": "sent"}, where="order_id = 2")
@@ -167,31 +167,31 @@ class LookupJoin:
             newest, cache = self._newest(), self._cache
             if newest is None or newest == cache.snapshot:
                 return Refreshed(newest.id if newest else None, 0, cache.count)
-            going: FullCache | PartialCache
+            newer: FullCache | PartialCache
             if isinstance(cache, FullCache):
-                going, told = cache.at(newest, self._bounds)
+                newer, refreshed = cache.at(newest, self._bounds)
             else:
-                going, told = cache.at(newest)
+                newer, refreshed = cache.at(newest)
             with self._state_lock:
-                self._cache, self._closed = going, False
+                self._cache, self._closed = newer, False
                 self._counts["refreshes"] += 1
-                self._counts["loads"] += told.changed is None
-                self._counts["keys_changed"] += told.changed or 0
-            return told
+                self._counts["loads"] += refreshed.changed is None
+                self._counts["keys_changed"] += refreshed.changed or 0
+            return refreshed
 
     def _newest(self) -> Snapshot | None:
         return self._source.store.snapshots.latest() if self._at is None else self._at
 
     def _look(self) -> None:
-        """Load anew what was closed; refresh, if it is time to."""
+        """Load what was closed; refresh, if it is time to."""
         if self._closed:
             with self._refresh_lock:
                 self._cache, self._closed = self._load(), False
         if not self._follow:
             return
         store = self._source.store
-        own = store.options.lookup_discovery_ms
-        every = store.options.discovery_interval_ms if own is None else own
+        pause = store.options.lookup_discovery_ms
+        every = store.options.discovery_interval_ms if pause is None else pause
         with self._state_lock:
             now = store.env.monotonic()
             if now - self._looked < every / 1000:
@@ -205,14 +205,14 @@ class LookupJoin:
     def _refresh_behind(self) -> None:
         """Refresh on a thread; wait for it where the cache is too far behind. Its error is raised here, or
         by the next join."""
-        store, held = self._source.store, self._cache.snapshot
+        store, cached = self._source.store, self._cache.snapshot
         pool, running = self._refreshing or (ThreadPoolExecutor(1, "tablestore-refresh"), None)
         if running is not None and running.done():
             running.result()
         if running is None or running.done():
             running = pool.submit(self.refresh)
         self._refreshing = pool, running
-        behind = (store.snapshots.latest_id() or 0) - (held.id if held is not None else 0)
+        behind = (store.snapshots.latest_id() or 0) - (cached.id if cached is not None else 0)
         if behind > store.options.lookup_refresh_pending:
             running.result()
 
@@ -224,7 +224,7 @@ class LookupJoin:
         return FullCache.load(self._source, newest, self._bounds)
 
     def close(self) -> None:
-        """Let go of what is held, and end a refresh that is under way. A later join loads anew.
+        """Drop the cache, and end a refresh that is running. A later join loads it again.
 
         >>> orders.lookup().close()
         """
@@ -346,11 +346,11 @@ class LookupJoin:
             )
         return pa.schema([*facts, *self._columns_schema()])
 
-    # what it is
+    # its state
 
     @property
     def state(self) -> LookupState:
-        """What it holds and what it did."""
+        """What its cache holds, and what it did."""
         with self._state_lock:
             cache = self._cache
             return LookupState(

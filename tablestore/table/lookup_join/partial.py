@@ -2,8 +2,8 @@
 
 Keys that it does not know are read from the snapshot it stands at, all of a batch at once. It keeps those
 asked for last, `lookup.cache-rows` of them, and none longer than the `lookup.partial-cache.expire-…` options
-say. A newer snapshot takes out the keys that its commits changed, or all where they do not tell. Immutable,
-so any number of threads may ask; what one learned is kept unless another was first.
+say. A newer snapshot takes out the keys that its commits changed, or all where commits do not show them.
+Immutable, so any number of threads may ask; what one has read is kept unless another was first.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class KeyBounds:
 
     @classmethod
     def of(cls, options: TableOptions) -> KeyBounds:
-        """As a table's options say."""
+        """The bounds that a table's options set."""
         return cls(
             max(0, options.lookup_cache_rows),
             options.lookup_expire_write_ms,
@@ -48,7 +48,8 @@ class KeyBounds:
 
 @dataclass(frozen=True)
 class PartialCache:
-    """Keys that were asked for, with the times of it, and the rows that they have at `snapshot`."""
+    """Keys that were asked for, with the times (epoch ms) at which each was read and last asked for, and the
+    rows that they have at `snapshot`."""
 
     source: LookupSource
     snapshot: Snapshot | None
@@ -61,8 +62,8 @@ class PartialCache:
 
     @classmethod
     def empty(cls, source: LookupSource, snapshot: Snapshot | None) -> PartialCache:
-        """One that knows no key yet."""
-        schema = snapshot_scan(source.store, None, source.held).schema
+        """A cache that knows no key yet."""
+        schema = snapshot_scan(source.store, None, source.columns).schema
         nothing = np.zeros(0, dtype=np.int64)
         keys, rows = CachedRows(_keys_of(source, schema)), CachedRows(schema)
         indexes = _index(keys, source.on), _index(rows, source.on)
@@ -70,7 +71,7 @@ class PartialCache:
 
     @property
     def count(self) -> int:
-        """Rows that are held."""
+        """How many rows are cached."""
         return self.rows.count
 
     @property
@@ -96,7 +97,7 @@ class PartialCache:
     def known(
         self, keys: pa.RecordBatch, lookups: Lookups, now_ms: int, bounds: KeyBounds
     ) -> tuple[PartialCache, int]:
-        """The cache with these keys (in the table's types, none NULL) in it, and how many had to be read."""
+        """The cache with these keys (in the table's types, none NULL) added, and how many had to be read."""
         kept = self._kept(self._young(now_ms, bounds))
         wanted = [comparable(keys.column(n)) for n in self.source.on]
         asked, places = found_in(kept.keys, kept.by_key, self.source.on, wanted)
@@ -111,7 +112,7 @@ class PartialCache:
         return kept._with(new, kept._read(new, lookups), now_ms), new.num_rows
 
     def trimmed(self, bounds: KeyBounds) -> PartialCache:
-        """At most as many keys as are to be kept, those asked for last."""
+        """The cache with at most `bounds.keys` keys, those asked for last."""
         if self.keys.count <= bounds.keys:
             return self
         kept = np.zeros(self.keys.count, dtype=bool)
@@ -119,7 +120,8 @@ class PartialCache:
         return self._kept(kept)
 
     def at(self, newest: Snapshot) -> tuple[PartialCache, Refreshed]:
-        """The cache of a newer snapshot, without the keys whose rows may be others there."""
+        """The cache of a newer snapshot, without the keys whose rows may be other ones there, and what the
+        refresh found."""
         try:
             since = require_went_on(self.source.store, self.snapshot, newest)
             changed = 0
@@ -143,14 +145,14 @@ class PartialCache:
 
     def _read(self, keys: pa.RecordBatch, lookups: Lookups) -> list[pa.RecordBatch]:
         source = self.source
-        scan = snapshot_scan(source.store, self.snapshot, source.held)
-        found = lookups.rows(scan, pa.Table.from_batches([_either_zero(keys)]), source.held)
+        scan = snapshot_scan(source.store, self.snapshot, source.columns)
+        found = lookups.rows(scan, pa.Table.from_batches([_either_zero(keys)]), source.columns)
         if source.where is None:
             return list(found)
         return [batch.filter(predicate.mask(source.where, batch)) for batch in found]
 
     def _with(self, new: pa.RecordBatch, rows: Sequence[pa.RecordBatch], now_ms: int) -> PartialCache:
-        keys, held = self.keys.plus([new]), self.rows.plus(rows)
+        keys, known = self.keys.plus([new]), self.rows.plus(rows)
         times = np.full(new.num_rows, now_ms, dtype=np.int64)
         return replace(
             self,
@@ -158,12 +160,12 @@ class PartialCache:
             by_key=_index(keys, self.source.on),
             read_ms=np.concatenate([self.read_ms, times]),
             asked_ms=np.concatenate([self.asked_ms, times]),
-            rows=held,
-            by_on=_index(held, self.source.on),
+            rows=known,
+            by_on=_index(known, self.source.on),
         )
 
     def _kept(self, kept: np.ndarray) -> PartialCache:
-        """The keys where `kept` is true, with their rows."""
+        """The cache of the keys where `kept` is true, with their rows."""
         if kept.all():
             return self
         keys = replace(self.keys, chunks=tuple(self.keys.batches(kept)))
@@ -192,7 +194,8 @@ def _index(rows: CachedRows, names: Sequence[str]) -> RowIndex:
 
 
 def _either_zero(keys: pa.RecordBatch) -> pa.RecordBatch:
-    """The keys, those with a zero with either sign: a join takes both for equal, and they are two keys."""
+    """The keys, and those with a zero also with its other sign: a join takes both for equal, but they are two
+    keys."""
     for i, column in enumerate(keys.columns):
         if not pa.types.is_floating(column.type):
             continue

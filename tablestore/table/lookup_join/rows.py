@@ -1,7 +1,7 @@
-"""Rows that a lookup join holds, found by place: record batches in memory, or mapped from a local disk.
+"""Rows that a lookup join caches, found by place: record batches in memory, or mapped from a local disk.
 
-Batches stay in memory up to a bound; beyond it all go to files of this process, of which the page cache
-holds what is asked for. A gather of places takes from each batch once. Immutable.
+Batches stay in memory up to a bound; beyond it all go to files of this process, which are mapped into memory.
+A gather of places takes from each batch once. Immutable.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST_TOGETHER = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class RowBounds:
-    """Bytes held in memory, and on disk beyond that; 0 on disk: everything stays in memory."""
+    """Bytes that may lie in memory, and on disk beyond that; 0 on disk: everything stays in memory."""
 
     memory: int
     disk: int
@@ -31,7 +31,7 @@ class RowBounds:
 
 @dataclass(frozen=True)
 class CachedRows:
-    """Batches of one schema, one after another; `files` holds those that are on disk."""
+    """Batches of one schema, one after another; those on disk are in `files`."""
 
     schema: pa.Schema
     chunks: tuple[pa.RecordBatch, ...] = ()
@@ -40,14 +40,14 @@ class CachedRows:
 
     @classmethod
     def of(cls, schema: pa.Schema, batches: Iterable[pa.RecordBatch], bounds: RowBounds) -> CachedRows:
-        """These rows; raises InvalidRequest if they are more than the disk may hold."""
-        held: list[pa.RecordBatch] = []
+        """The rows of these batches; raises InvalidRequest if they are more than the disk may hold."""
+        chunks: list[pa.RecordBatch] = []
         files: Scratch | None = None
         in_memory = on_disk = 0
         for chunk in _grouped(batches):
             if files is None and in_memory + chunk.nbytes > bounds.memory and bounds.disk:
                 files, on_disk = Scratch(), in_memory
-                held = [files.keep(c) for c in held]
+                chunks = [files.keep(c) for c in chunks]
             in_memory += chunk.nbytes
             on_disk += chunk.nbytes if files is not None else 0
             if files is not None and on_disk > bounds.disk:
@@ -56,10 +56,10 @@ class CachedRows:
                     f"a full cache takes more than {bounds.disk:,} bytes on disk "
                     "(lookup.cache-max-disk-size): choose columns and rows, or cache='partial'"
                 )
-            held.append(chunk if files is None else files.keep(chunk))
+            chunks.append(chunk if files is None else files.keep(chunk))
         if files is not None:
-            return cls(schema, tuple(held), files, len(held))
-        return cls(schema, _together(held))
+            return cls(schema, tuple(chunks), files, len(chunks))
+        return cls(schema, _together(chunks))
 
     @cached_property
     def starts(self) -> np.ndarray:
@@ -82,14 +82,14 @@ class CachedRows:
         return sum(c.nbytes for c in self.chunks[: self.spilled])
 
     def plus(self, more: Sequence[pa.RecordBatch]) -> CachedRows:
-        """With more rows behind, which stay in memory."""
+        """These rows followed by more, which stay in memory."""
         last = [*self.chunks[self.spilled :], *(b for b in more if b.num_rows)]
         return CachedRows(
             self.schema, (*self.chunks[: self.spilled], *_together(last)), self.files, self.spilled
         )
 
     def gather(self, places: np.ndarray, names: Sequence[str]) -> list[pa.Array]:
-        """Columns of the rows at these places; where a place is negative, NULL."""
+        """Columns of the rows at these places; NULL where a place is negative."""
         missing = places < 0
         if len(self.chunks) == 1:
             at = pa.array(places, mask=missing) if missing.any() else pa.array(places)
@@ -126,7 +126,7 @@ def _together(batches: Sequence[pa.RecordBatch]) -> tuple[pa.RecordBatch, ...]:
 
 
 def _grouped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Batches of at least some megabytes each, but for the last."""
+    """The rows in batches of at least 8 MiB each, but for the last."""
     waiting: list[pa.RecordBatch] = []
     weight = 0
     for batch in batches:

@@ -1,4 +1,4 @@
-"""What a lookup join asks of which table, and what a refresh of it tells. Values; used by `lookup_join`."""
+"""What a lookup join reads of which table, and what a refresh of it found. Values; used by `join.py`."""
 
 from __future__ import annotations
 
@@ -24,23 +24,24 @@ Columns = Mapping[str, str] | Sequence[str]
 
 @dataclass(frozen=True)
 class LookupSource:
-    """The joined columns `on`, what is `held` of each row, the rows that count.
+    """The table of a lookup join: the joined columns `on`, the `columns` that its cache keeps, and the
+    condition of the rows that are joined.
 
-    `identity` tells a row from all others: the primary key with the partition columns; empty without a key.
+    `identity` is what no two rows share: the primary key with the partition columns; empty without a key.
     """
 
     store: Store
     name: str
     on: tuple[str, ...]
     identity: tuple[str, ...]
-    held: tuple[str, ...]
+    columns: tuple[str, ...]
     where: Predicate | None
 
 
 @dataclass(frozen=True, slots=True)
 class Refreshed:
-    """What a refresh found: the snapshot it came to, how many keys had changed since the last one (None: the
-    table was read anew, for the reason `why`), and the rows held now."""
+    """What a refresh found: the newest snapshot, how many keys had changed since the last one (None: the
+    whole table was read, for the reason `why`), and how many rows are cached now."""
 
     snapshot: int | None
     changed: int | None
@@ -49,8 +50,8 @@ class Refreshed:
 
 
 def require_went_on(store: Store, since: Snapshot | None, newest: Snapshot) -> Snapshot:
-    """`since`; raises NotByKey where what changed after it is not to be looked at: there was none, the table
-    was rolled back, or it is too far behind."""
+    """`since`; raises NotByKey where the changes after it cannot be followed: there is none, the table was
+    rolled back, or it is too far behind."""
     if since is None:
         raise NotByKey("there was no snapshot")
     same = newest.id > since.id
@@ -86,13 +87,14 @@ def pairs_of(store: Store, name: str, on: On | None) -> tuple[tuple[str, str], .
 
 
 def _renamed(given: Any, what: str) -> dict[str, str]:
-    """Names with those they have on the other side."""
+    """Names, each with the one it has on the other side."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise InvalidRequest(f"{what} is a list of names, or a mapping of names to names, not {given!r}")
     return dict(given) if isinstance(given, Mapping) else {n: n for n in given}
 
 
 def identity_of(store: Store) -> tuple[str, ...]:
+    """The columns that no two rows of the table share; empty for a table without a key."""
     schema = store.schema
     if not schema.shown.primary_keys:
         return ()
@@ -106,7 +108,8 @@ def source_of(
     columns: Columns | None,
     where: Predicate | str | None,
 ) -> tuple[LookupSource, dict[str, str]]:
-    """What is asked of the table, and the columns that are given with the names they get."""
+    """What the join reads of the table, and the columns that it adds to facts, with the names they get
+    there."""
     shown = store.schema.shown
     on = tuple(ours for ours, _ in pairs)
     if columns is None:
@@ -120,13 +123,14 @@ def source_of(
     where = condition(where, store.schema)
     bound = None if where is None else predicate.bind(where, store.schema)
     asked = (*on, *identity_of(store), *names, *(bound.columns if bound is not None else ()))
-    held = tuple(n for n in store.schema.names if n in asked)
-    require_readable(store.schema, store.options, held)
-    return LookupSource(store, name, on, identity_of(store), held, bound), names
+    cached = tuple(n for n in store.schema.names if n in asked)
+    require_readable(store.schema, store.options, cached)
+    return LookupSource(store, name, on, identity_of(store), cached, bound), names
 
 
 def mode_of(source: LookupSource, cache: str | None) -> LookupCacheMode:
-    """What is held: as the call says, or the table's option; `auto` becomes one of the others."""
+    """Which cache the join keeps: as the call says, else as the table's option does; `auto` becomes one of
+    the others."""
     store = source.store
     try:
         mode = store.options.lookup_cache_mode if cache is None else LookupCacheMode(cache)
@@ -147,7 +151,7 @@ def mode_of(source: LookupSource, cache: str | None) -> LookupCacheMode:
 
 
 def joinable(given: pa.DataType, kind: pa.DataType) -> bool:
-    """Whether values of these types are compared: numbers of any width, text and bytes of any layout."""
+    """Whether values of these types can be compared: numbers of any width, text and bytes of any layout."""
     t = pa.types
     if t.is_dictionary(given):
         given = given.value_type

@@ -1,8 +1,8 @@
-"""What one snapshot changes: files added and deleted, changelog, index files. Pure values made of messages.
+"""What one snapshot changes: files added and deleted, changelog, index files. Pure: made of commit messages.
 
-A message yields up to two of them: `appended` (new files, input changelog, index files) and `compacted`.
-For tables with row tracking the numbers of new rows depend on the snapshot before, so `numbered` is asked
-anew for each try of a commit.
+A message yields up to two of them: `appended` (new files, input changelog, index files) and `compacted`. For
+tables with row tracking the numbers of new rows depend on the snapshot before, so each try of a commit calls
+`numbered` again.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ ROW_ID = "_ROW_ID"
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The delta of one snapshot, in order. `statistics` names a file of statistics; `compactions` are what is
-    kept of those that made it, with the serialized partition of each; `followed`: the COMPACT of the same
+    """The delta of one snapshot, in order. `statistics` names a file of statistics; `compactions` are the
+    records of those that made it, each with its serialized partition; `followed`: the COMPACT of the same
     commit comes next, and readers wait for it."""
 
     entries: tuple[ManifestEntry, ...] = ()
@@ -41,7 +41,7 @@ class Changes:
 
     @property
     def replaces_rows(self) -> bool:
-        """Whether it takes rows away: such an append is an OVERWRITE."""
+        """Whether it deletes rows: such an append is an OVERWRITE."""
         vectors = any(e.file.index_type == DELETION_VECTORS for e in self.index)
         return vectors or any(e.kind == DELETE for e in self.entries)
 
@@ -52,7 +52,7 @@ class Changes:
 
 
 def appended(messages: Iterable[CommitMessage]) -> Changes:
-    """What the messages add in the first of their snapshots."""
+    """The changes of the first snapshot of these messages: what they add."""
     messages = tuple(messages)
     return Changes(
         tuple(e for m in messages for e in entries(ADD, m, m.new_files)),
@@ -62,8 +62,8 @@ def appended(messages: Iterable[CommitMessage]) -> Changes:
 
 
 def compacted(messages: Iterable[CommitMessage]) -> Changes:
-    """What the messages' compactions replace. All DELETE entries come before the ADD entries
-    (FORMAT.md 8.4)."""
+    """The changes of the second snapshot of these messages: what their compactions replace. All DELETE
+    entries come before the ADD entries (FORMAT.md 8.4)."""
     messages = tuple(messages)
     return Changes(
         tuple(e for m in messages for e in entries(DELETE, m, m.compact_before))
@@ -75,7 +75,8 @@ def compacted(messages: Iterable[CommitMessage]) -> Changes:
 
 
 def without_duplicates(changes: Changes, live: Container[str]) -> Changes:
-    """`changes` without files of these names; a bucket of which nothing is left adds no changelog either."""
+    """`changes` without the files of these names; a bucket that then adds no file adds no changelog
+    either."""
     kept = tuple(e for e in changes.entries if e.file.file_name not in live)
     places = {(e.partition, e.bucket) for e in kept}
     known = {(e.partition, e.bucket) for e in changes.entries} - places
@@ -95,8 +96,8 @@ def overwriting(
     *,
     postponed: bool,
 ) -> Changes:
-    """`new` in place of all that `latest` holds in the chosen partitions. Rows that wait in postponed buckets
-    stay, unless the table's buckets are all `postponed`."""
+    """The changes of an overwrite: `new` in place of all live files of `latest` in the chosen partitions.
+    Rows that wait in postponed buckets stay, unless the table's buckets are all `postponed`."""
     live = manifests.live_entries(latest, partition=replaced)
     gone = (replace(e, kind=DELETE) for e in live if postponed or e.bucket != POSTPONE_BUCKET)
     index = (replace(e, kind=DELETE) for e in manifests.index_entries(latest) if replaced(e.partition))

@@ -1,10 +1,10 @@
-"""Commit what was written, or delete it: the one rule on files of messages that are in no snapshot.
+"""Commit messages or delete their files: the one rule for files that no snapshot names.
 
-Before a commit begins nothing can name them, so whatever is raised deletes them (`discarded_on_error`). Once
-it has begun, only a certain no does (`discarded_if_refused`): CommitConflict and NotFound say that no
-snapshot names them and none will. After CommitUnknown, or trouble of the store, a snapshot may name them:
-nothing is deleted, and the removal of orphan files takes what none names. For messages that nobody will
-commit again; an engine keeps the files of its own until it has its answer.
+Before a commit begins no snapshot can name them, so any error deletes them (`discarded_on_error`). Once it
+has begun, only a certain refusal does (`discarded_if_refused`): CommitConflict and NotFound say that no
+snapshot names them and none will. After CommitUnknown, or an error of the store, a snapshot may name them:
+nothing is deleted, and the removal of orphan files finds those that none names. Only for messages that nobody
+commits again: an engine keeps its files until it knows the outcome.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ log = logging.getLogger(__name__)
 
 
 def commit_or_discard(store: Store, messages: Sequence[CommitMessage], request: CommitRequest) -> Committed:
-    """Commit messages, and delete their files that end in no snapshot: all of a commit that is refused or a
-    replay, those of a compaction that is known to be lost. Raises what `Committer.commit` does."""
+    """The result of a commit. Files of the messages that are in no snapshot are deleted: all of a commit that
+    is refused or a replay, those of a compaction that is known to be lost. Raises what `Committer.commit`
+    does."""
     with discarded_if_refused(store, messages):
         committed = Committer(store).commit(messages, request)
     lost = committed.lost_compaction is not None and not committed.lost_compaction.unknown
@@ -41,7 +42,7 @@ def commit_or_discard(store: Store, messages: Sequence[CommitMessage], request: 
 
 @contextmanager
 def discarded_if_refused(store: Store, messages: Iterable[CommitMessage]) -> Iterator[None]:
-    """Around a commit of messages: their files go if it is certain that it did not happen."""
+    """A context around a commit of messages: deletes their files if it is certain that it did not happen."""
     try:
         yield
     except (CommitConflict, NotFound):
@@ -52,8 +53,8 @@ def discarded_if_refused(store: Store, messages: Iterable[CommitMessage]) -> Ite
 
 @contextmanager
 def discarded_on_error(store: Store, messages: Iterable[CommitMessage]) -> Iterator[None]:
-    """Around work that comes before a commit: their files go whatever it raises. More messages may come while
-    it goes on."""
+    """A context around work before a commit: deletes the files of the messages whatever it raises. Messages
+    may be added meanwhile."""
     try:
         yield
     except BaseException:

@@ -1,11 +1,11 @@
 """Committer: commit messages → snapshots, all or nothing (FORMAT.md 17.1, 17.2).
 
 One call makes up to two snapshots with one identifier: APPEND (new files, input changelog, indexes), then
-COMPACT (what compaction replaced). An append that takes rows away (deletion vectors) is an OVERWRITE. Once
-the first is published nothing is raised: a compaction that is lost is reported in `Committed`.
-Manifests are written under fresh names, then `snapshots.publish` puts the next id if it is free. Who loses
-the race looks at the winner, checks for conflicts and tries again; while an outcome is unknown nothing is
-deleted. A replay of (user, identifier) adds nothing (I11). Not thread-safe; one per call is cheap.
+COMPACT (what compaction replaced). An append that deletes rows (deletion vectors) is an OVERWRITE. Once the
+first is published nothing is raised: a lost compaction is reported in `Committed`. Manifests are written
+under fresh names, then `snapshots.publish` takes the next id if it is free. If another commit took it, this
+one reads that snapshot, checks for conflicts and tries again; while an outcome is unknown nothing is deleted.
+A replay of (user, identifier) adds nothing (I11). Not thread-safe; one per call is cheap.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["CommitRequest", "Committed", "Committer"]
 
 
 class _PublishedElsewhere(TablestoreError):
-    """Another process with the same user and identifier was faster: this call is a replay."""
+    """Another process with the same user and identifier published first: this call is a replay."""
 
 
 ChangesProvider = Callable[[Snapshot | None], Changes]
@@ -51,8 +51,8 @@ class Committer:
         self._writer = ManifestWriter(*parts, readers=store.manifests)
 
     def commit(self, messages: Sequence[CommitMessage], request: CommitRequest) -> Committed:
-        """Add the messages' files. Raises CommitConflict, CommitUnknown, Unavailable: then none of their rows
-        is in the table, or it is not known whether they are."""
+        """Add the messages' files to the table. Raises CommitConflict or Unavailable, then none of their rows
+        is in the table, and CommitUnknown where that is not known."""
         if self._replayed(request):
             return Committed(replayed=True)
         first, second, made = appended(messages), compacted(messages), list[int]()
@@ -83,15 +83,16 @@ class Committer:
         return hidden and bool(self._store.schema.primary_keys)
 
     def _publishes_empty(self, request: CommitRequest) -> bool:
-        """Whether a commit of nothing makes a snapshot: it has a position, or the options want one."""
+        """Whether a commit of nothing makes a snapshot: it has a position, or the options ask for one."""
         options = self._store.options
         if request.streaming:
             return request.position is not None or options.commit_always
         return request.position is not None or options.ignore_empty_commit is False
 
     def _changes_provider(self, changes: Changes, request: CommitRequest) -> tuple[ChangesProvider, bool]:
-        """Gives the changes, and whether to ask anew on each snapshot: files that came from elsewhere may be
-        in the table already. They are refused or, with `commit.discard-duplicate-files`, left out."""
+        """A function that gives the changes, and whether to call it again on each newer snapshot: files
+        written elsewhere may be in the table already. They are refused or, with
+        `commit.discard-duplicate-files`, left out."""
         discards = self._store.options.commit_discards_duplicates
         added = {e.file.file_name for e in changes.entries if e.kind == ADD}
         if not added or changes.replaces_rows or not (discards or request.handed_over):
@@ -113,7 +114,7 @@ class Committer:
         return provide, True
 
     def _stalls(self, messages: Sequence[CommitMessage]) -> tuple[Stall, ...]:
-        """Buckets that let their writer wait; said once a commit."""
+        """Buckets whose writer had to wait for compaction; logged once a commit."""
         store = self._store
         found = stalls.of(
             replace(r, partition=store.partition_text(m.partition)) for m in messages for r in m.compactions
@@ -161,7 +162,7 @@ class Committer:
         return Committed((self._publish(COMPACT, lambda _: Changes(), request),))
 
     def _replayed(self, request: CommitRequest) -> bool:
-        """Whether this is a replay; then what a kill after the first attempt left undone is done."""
+        """Whether this is a replay; if so, what a kill interrupted in the first attempt is completed."""
         latest = self._store.snapshots.latest()
         if not self._overtaken(latest, request):
             return False
@@ -234,8 +235,8 @@ class Committer:
         return snapshot.id
 
     def _require_same_table(self, snapshot: Snapshot) -> None:
-        """Raise NotFound if the table was dropped, renamed or made anew just before `snapshot` was published:
-        then it is taken back."""
+        """Raise NotFound if the table was dropped, renamed or created again just before `snapshot` was
+        published; the snapshot is then removed."""
         try:
             self._store.require_same()
         except NotFound:
@@ -245,7 +246,8 @@ class Committer:
             log.warning("could not look whether %s is still the same table: %s", self._store.paths.root, e)
 
     def _withdraw(self, snapshot: Snapshot) -> None:
-        """Take back a snapshot that is none of the table's; raises CommitUnknown if it may still be there."""
+        """Remove a snapshot that does not belong to the table; raises CommitUnknown if it may still be
+        there."""
         try:
             if self._store.snapshots.holds(snapshot):
                 self._store.snapshots.delete(snapshot.id)
@@ -263,7 +265,8 @@ class Committer:
         return int((self._store.env.monotonic() - started) * 1000)
 
     def _require_strict_mode(self, kind: str, latest: Snapshot | None, changes: Changes, user: str) -> None:
-        """`commit.strict-mode.last-safe-snapshot`: raise CommitConflict if another user was there since."""
+        """`commit.strict-mode.last-safe-snapshot`: raise CommitConflict if another user has committed
+        since."""
         if self._safe is None:
             return
         newest = latest.id if latest else 0

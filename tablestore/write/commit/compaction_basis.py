@@ -1,8 +1,10 @@
-"""The snapshot that the compactions of an engine's writer are made from, also when it goes on after a commit.
+"""The snapshot that the compactions of an engine's writer are made from, also when it writes on after a
+commit.
 
-Where files above level 0 are read without a merge, a commit refuses a compaction that did not see another
-one's files. A writer that prepares again has seen its own, which its levels hold: so it moves on past
-snapshots in which nobody else put files above level 0 of the buckets it compacts. Belongs to one thread.
+Where files above level 0 are read without a merge, a commit refuses a compaction that did not know another
+one's files. A writer that prepares again knows its own, which are in its levels: so its basis moves past
+snapshots in which nobody else added files above level 0 to the buckets that it compacts. Belongs to one
+thread.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ Place = tuple[bytes, int]
 
 @dataclass(slots=True)
 class CompactionBasis:
-    """`snapshot`: all of its files, and those of `own` compactions since, are known to the writer."""
+    """The writer knows all files of `snapshot`, and those of its `own` compactions since, by bucket."""
 
     store: Store
     snapshot: int
@@ -41,7 +43,7 @@ class CompactionBasis:
         ]
 
     def _advance(self) -> None:
-        """Go to the newest snapshot before which nobody else compacted these buckets."""
+        """Move to the newest snapshot before which nobody else compacted these buckets."""
         snapshots, manifests = self.store.snapshots, self.store.manifests
         latest = snapshots.latest_id() or 0
         for snapshot_id in range(self.snapshot + 1, latest + 1):

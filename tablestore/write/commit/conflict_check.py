@@ -1,9 +1,9 @@
-"""The conflict check of a commit: is the basis of its changes still there, and do its files go together with
-those that are live?
+"""The conflict check of a commit: is the basis of its changes still there, and do its files fit the live
+ones?
 
-Reads the snapshots and manifests that the rules of `conflict_rules.py` need, no more than that: an APPEND
-without index files asks for nothing. Each question raises CommitConflict, which names the snapshot in the
-way. Called for each try of a commit, as `latest` moves on.
+Reads the snapshots and manifests that the rules of `conflict_rules.py` need and no others: an APPEND without
+index files reads none. Each check raises CommitConflict, which names the conflicting snapshot. Called for
+each try of a commit, with the then newest snapshot.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tablestore.write.commit.request import Basis
 
 
 def require_no_conflict(store: Store, kind: str, latest: Snapshot | None, changes: Changes) -> None:
-    """Raise CommitConflict if the changes may not be put on top of `latest`."""
+    """Raise CommitConflict if the changes conflict with what is live in `latest`."""
     if latest is None:
         return
     found = _bucket_counts(store, kind, latest, changes) or _conflict(store, kind, latest, changes)
@@ -34,7 +34,7 @@ def require_no_conflict(store: Store, kind: str, latest: Snapshot | None, change
 def _bucket_counts(
     store: Store, kind: str, latest: Snapshot, changes: Changes
 ) -> conflict_rules.Conflict | None:
-    """A partition of another bucket count; looked for where the table was rescaled."""
+    """The conflict of a partition with another bucket count, looked for where the table was rescaled."""
     if kind == OVERWRITE or not changes.entries or not store.rescaled:
         return None
     live = store.manifests.live_entries(latest, partition=changes.partitions.__contains__)
@@ -42,7 +42,7 @@ def _bucket_counts(
 
 
 def _conflict(store: Store, kind: str, latest: Snapshot, changes: Changes) -> conflict_rules.Conflict | None:
-    """Data files first, then index files; of the live ones those of the buckets concerned."""
+    """The first conflict, of data files, then of index files, with the live ones of the same buckets."""
     vectors = any(e.file.index_type == DELETION_VECTORS for e in changes.index)
     live: list[ManifestEntry] = []
     if vectors or (kind != APPEND and changes.entries):
@@ -64,7 +64,7 @@ def _conflict(store: Store, kind: str, latest: Snapshot, changes: Changes) -> co
 
 
 def require_basis(store: Store, latest: Snapshot | None, basis: Basis, changes: Changes) -> None:
-    """Raise CommitConflict if the table is not any more what these changes were made from."""
+    """Raise CommitConflict if what these changes were made from is no longer in the table."""
     snapshots, known = store.snapshots, basis.snapshot
     present = known is not None and snapshots.exists(known.id)
     if known is not None and (
@@ -81,7 +81,7 @@ def require_basis(store: Store, latest: Snapshot | None, basis: Basis, changes: 
 
 
 def _changed(store: Store, later: Snapshot | None, basis: Basis, changes: Changes) -> bool:
-    """Whether a later snapshot (None: it has expired) is in the way of changes made from the basis."""
+    """Whether a later snapshot (None: it has expired) conflicts with changes made from the basis."""
     if not basis.appends:
         return later is None or later.commit_kind in (APPEND, OVERWRITE)
     if later is None or later.commit_kind != OVERWRITE:
@@ -90,8 +90,8 @@ def _changed(store: Store, later: Snapshot | None, basis: Basis, changes: Change
 
 
 def require_compaction_basis(store: Store, latest: Snapshot | None, since: int, changes: Changes) -> None:
-    """Raise CommitConflict if another compaction came to the same bucket after snapshot `since`, where
-    files above level 0 are read without a merge: neither has marked or dropped the other's rows."""
+    """Raise CommitConflict if the same bucket was compacted after snapshot `since`, where files above level 0
+    are read without a merge: neither compaction has marked or dropped the other's rows."""
     options, keyed = store.options, bool(store.schema.primary_keys)
     unmerged = options.deletion_vectors or options.merge_engine is MergeEngine.FIRST_ROW
     if latest is None or not (keyed and unmerged):

@@ -1,4 +1,4 @@
-"""Conflict rules: may this delta be put on top of these live files? Pure (FORMAT.md 17.3).
+"""Conflict rules: may this delta be committed on top of these live files? Pure (FORMAT.md 17.3).
 
 (a) a partition has one bucket count, unless it is overwritten · (b) every deleted file is still live, none
 is added twice (I6) ·
@@ -22,7 +22,7 @@ from tablestore.io.paths import POSTPONE_BUCKET
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Which rule is broken, said with the files concerned."""
+    """Which rule a delta breaks, in words that name the files."""
 
     rule: str
     text: str
@@ -32,8 +32,8 @@ class Conflict:
 def bucket_counts(
     live: Iterable[ManifestEntry], delta: Iterable[ManifestEntry], partition_text: Callable[[bytes], str]
 ) -> Conflict | None:
-    """Rule (a): the documented error before a rescale (FORMAT.md 6.4), or None. Rows that wait in postponed
-    buckets have no number of buckets yet."""
+    """The breach of rule (a), in the text that is documented for a rescale (FORMAT.md 6.4), or None. Rows
+    that wait in postponed buckets have no number of buckets yet."""
     totals = {e.partition: e.total_buckets for e in live if e.bucket != POSTPONE_BUCKET}
     for e in delta:
         had = totals.get(e.partition) if e.bucket != POSTPONE_BUCKET else None
@@ -51,7 +51,7 @@ def bucket_counts(
 def files(
     live: Sequence[ManifestEntry], delta: Sequence[ManifestEntry], key: Callable[[bytes], Any]
 ) -> Conflict | None:
-    """Rules (b) and (c), or None. `key` makes serialized keys comparable."""
+    """The breach of rule (b) or (c), or None. `key` makes serialized keys comparable."""
     state = {e.identity: e for e in live}
     for e in delta:
         if e.kind == DELETE:
@@ -86,8 +86,8 @@ def index_files(
     gone: Container[str] = (),
     bucketed: bool,
 ) -> Conflict | None:
-    """Rule (d), or None. `data_files`: names of the data files that are live afterwards, `gone`: of those
-    that this delta takes away; `bucketed`: a bucket has one index file of a kind at a time."""
+    """The breach of rule (d), or None. `data_files`: names of the data files that are live afterwards,
+    `gone`: of those that this delta deletes; `bucketed`: a bucket has one index file of a kind at a time."""
     state = {e.file.file_name: e for e in live}
     for e in delta:
         name = e.file.file_name

@@ -1,4 +1,4 @@
-"""An error where the snapshot that a commit is made from expires meanwhile: a conflict, and no damage."""
+"""CommitConflict, not Corrupt, where the snapshot that a commit is made from expires meanwhile."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from tablestore.meta.store import Store
 
 @contextmanager
 def conflict_if_expired(store: Store, snapshot_id: int | None) -> Iterator[None]:
-    """Raise CommitConflict where something is missing because `snapshot_id`, from which it is read, expired.
+    """A context that raises CommitConflict where a file is missing because `snapshot_id`, which it is read
+    from, expired.
 
-    A file that is there and damaged stays Corrupt; a table that is gone stays NotFound.
+    A damaged file is still Corrupt, a table that is gone still NotFound.
     """
     try:
         yield

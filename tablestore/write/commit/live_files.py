@@ -1,4 +1,4 @@
-"""The live files of a snapshot by bucket, and the next sequence number of each: what writers start from.
+"""The live files of a snapshot by bucket, and each bucket's next sequence number: what writers start from.
 
 Objects are made only for buckets that are written to. A writer that does not compact needs no files at all,
 only a sequence number above all others, which each manifest has once.
@@ -39,12 +39,12 @@ class LiveFiles:
         return self._store.manifests.max_sequences(self._snapshot)
 
     def total_buckets(self, place: Place) -> int:
-        """How many buckets the files of a bucket say their partition has."""
+        """How many buckets the partition has, as the files of this bucket say."""
         return int(self._entries.numbers("total_buckets")[self._rows[place][0]])
 
     @cached_property
     def places(self) -> frozenset[Place]:
-        """Every bucket that holds files; what waits in postponed ones is no writer's matter."""
+        """Every bucket that holds files, but for postponed ones."""
         return frozenset(p for p in self._rows if p[1] != POSTPONE_BUCKET)
 
     @cached_property

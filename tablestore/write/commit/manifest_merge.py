@@ -1,5 +1,4 @@
-"""Merging of manifests at each commit (FORMAT.md 18): what to merge is decided purely, `merged`
-acts.
+"""Merging of manifests at each commit (FORMAT.md 18): `plan` decides purely, `merged` acts.
 
 Only the manifests of the snapshot before are merged, never the new delta. Order is kept, so a DELETE never
 moves before its ADD.
@@ -30,8 +29,8 @@ class MergePlan:
 
 
 def plan(manifests: Sequence[ManifestFileMeta], options: TableOptions) -> MergePlan:
-    """What to merge: everything small or with deletes once that is 16 MB, else runs of 8 MB and a tail of 30
-    manifests."""
+    """Which manifests are merged: all small or deleting ones once they have 16 MB, else runs of 8 MB and a
+    tail of 30 manifests."""
     changing = sum(m.file_size for m in manifests if _must_change(m, options))
     if changing >= options.manifest_full_bytes:
         reason = f"{changing} bytes of small or deleting manifests ≥ {options.manifest_full_bytes}"
@@ -76,7 +75,7 @@ def merged(
 def _full(
     manifests: Sequence[ManifestFileMeta], store: ManifestStore, writer: ManifestWriter, options: TableOptions
 ) -> list[ManifestFileMeta]:
-    """Drop every cancelled ADD and every DELETE; big manifests that hold none of either are kept."""
+    """The base manifests without any cancelled ADD and any DELETE; large manifests that hold neither stay."""
     entries = store.read_manifests(manifests)
     keep = (entries.numbers("kind") == ADD) & ~entries.cancelled()
     ends = np.cumsum([m.num_added + m.num_deleted for m in manifests]).tolist()

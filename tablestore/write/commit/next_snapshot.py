@@ -1,6 +1,6 @@
 """The snapshot that a commit tries to publish: manifests, lists and index manifest written, then the record.
 
-One object serves one snapshot over all its tries: manifests of the delta are written once and reused, lists
+One object is for one snapshot over all its tries: manifests of the delta are written once and reused, lists
 are written for each try on top of the newest snapshot. `discard` deletes what no published snapshot names.
 """
 
@@ -36,7 +36,7 @@ class NextSnapshot:
 
     @property
     def delta(self) -> list[ManifestFileMeta]:
-        """Manifests of the delta, as written last."""
+        """The manifests of the delta, as last written."""
         return self._written[1] if self._written else []
 
     def on(self, latest: Snapshot | None, changes: Changes) -> Snapshot:
@@ -89,7 +89,7 @@ class NextSnapshot:
     def _manifests(
         self, changes: Changes, entries: Sequence[ManifestEntry]
     ) -> tuple[list[ManifestFileMeta], list[ManifestFileMeta]]:
-        """(delta, changelog) manifests, written unless those of the last try still say the same."""
+        """(delta, changelog) manifests, written unless those of the last try hold the same entries."""
         if self._written is not None and self._written[0] is changes and entries is changes.entries:
             return self._written[1], self._written[2]
         schema_id = self._store.schema.id
@@ -129,7 +129,8 @@ class NextSnapshot:
         return {**followed, compaction_record.PROPERTY: compaction_record.to_property(records)}
 
     def discard_try(self, *, rebuild: bool) -> None:
-        """Delete what a try that lost wrote; its manifests stay for the next, unless changes are rebuilt."""
+        """Delete what an unsuccessful try wrote; its manifests stay for the next one, unless changes are
+        rebuilt."""
         if rebuild or self._store.options.row_tracking:
             self._written = None
         kept = (*self.delta, *(self._written[2] if self._written else ()))

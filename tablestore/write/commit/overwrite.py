@@ -1,4 +1,4 @@
-"""What an overwriting commit is made of: compactions folded into the new files, files upgraded to the top
+"""The messages of an overwriting commit: compactions folded into the new files, files upgraded to the oldest
 level (FORMAT.md 17.4).
 
 Pure. An OVERWRITE is one snapshot, so what the writers compacted meanwhile counts as written at once; the
@@ -20,7 +20,7 @@ KeyOrder = Callable[[bytes], Any]
 
 
 def folded(message: CommitMessage) -> tuple[CommitMessage, tuple[DataFileMeta, ...]]:
-    """The message with its compaction taken into `new_files`, and the files that are nowhere in it any more.
+    """The message with its compaction folded into `new_files`, and the files that it no longer names.
 
     Files that were there before stay in `compact_before`; changelog and index files become those of one
     snapshot too.
@@ -48,8 +48,8 @@ def folded(message: CommitMessage) -> tuple[CommitMessage, tuple[DataFileMeta, .
 
 
 def as_compaction(message: CommitMessage) -> tuple[CommitMessage, tuple[DataFileMeta, ...]]:
-    """The message as one COMPACT part: what was written counts as the result of a compaction; and the files
-    that are nowhere in it."""
+    """The message as one compaction, whose result is what was written, and the files that it no longer
+    names."""
     one, dropped = folded(message)
     result = replace(
         one,
@@ -66,8 +66,8 @@ def as_compaction(message: CommitMessage) -> tuple[CommitMessage, tuple[DataFile
 
 
 def upgraded(messages: Iterable[CommitMessage], key: KeyOrder, top: int) -> list[CommitMessage]:
-    """Messages whose new files are at the `top` level where their keys do not overlap; all or none of a
-    bucket. Only if every file is fresh and in a real bucket."""
+    """The messages with new files at level `top` where their keys do not overlap; all or none of a bucket.
+    Only if every file is fresh and in a real bucket."""
     messages = list(messages)
     if any(f.level for m in messages for f in m.new_files) or any(m.bucket < 0 for m in messages):
         return messages

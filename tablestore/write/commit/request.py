@@ -15,9 +15,9 @@ _LONG = 1 << 63
 
 @dataclass(frozen=True, slots=True)
 class LostCompaction:
-    """A compaction that came with a write and is not in the table: the next commit or compaction does it.
+    """A compaction that came with a write and is not in the table; the next commit or compaction does it.
 
-    `unknown`: it may be in the table all the same, so its files stay.
+    `unknown`: it may be in the table, so its files stay.
     """
 
     reason: str
@@ -33,7 +33,7 @@ class Committed:
 
     A replay that compacts what an interrupted commit left, or a compaction that is done again, adds its
     snapshot. `lost_compaction`: the rows are in the table, the compaction that came with them is not.
-    `expired`: what the table's options let go afterwards, None if nothing. `stalls`: buckets whose writer
+    `expired`: what expired afterwards by the table's options, None if nothing. `stalls`: buckets whose writer
     had to wait for compaction. `replaced_partitions`: how many partitions an overwrite took rows away from,
     None for other writes.
     """
@@ -64,8 +64,8 @@ class Committed:
 class Basis:
     """The snapshot that a commit was made from, None for the empty table.
 
-    The commit is refused if that is no part of the table any more, or if rows changed since; with `appends`
-    only if partitions of the commit were overwritten.
+    The commit is refused if the table no longer has it, or if rows changed since; with `appends` only if
+    partitions of the commit were overwritten.
     """
 
     snapshot: Snapshot | None
@@ -74,9 +74,9 @@ class Basis:
 
 @dataclass(frozen=True, slots=True)
 class CommitRequest:
-    """Who commits, and what travels with it. `basis`: what must be as it was when the rows were made;
-    `compacted_from`: id of the snapshot that compactions looked at, 0 for the empty table; `handed_over`: the
-    messages were made elsewhere and may come twice."""
+    """Who commits, under which identifier, with which properties. `basis`: the snapshot that the rows were
+    made from; `compacted_from`: id of the snapshot that compactions were made from, 0 for the empty table;
+    `handed_over`: the messages were made elsewhere and may come twice."""
 
     user: str
     identifier: int = BATCH_IDENTIFIER
@@ -88,7 +88,8 @@ class CommitRequest:
     handed_over: bool = False
 
     def __post_init__(self) -> None:
-        """Raise InvalidRequest for what a snapshot file cannot hold: nobody could read the table any more."""
+        """Raise InvalidRequest for what a snapshot file cannot hold: the table could not be read
+        afterwards."""
         for name in ("identifier", "watermark"):
             value = getattr(self, name)
             whole = isinstance(value, int) and not isinstance(value, bool) and -_LONG <= value < _LONG

@@ -1,5 +1,5 @@
-"""Whether a snapshot took the id of an older one that expired, or was rolled back, while its committer stood
-still."""
+"""Whether a snapshot took the id of an older one that expired, or was rolled back, while its committer
+paused."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ log = logging.getLogger(__name__)
 def reuses_id(
     store: Store, snapshot: Snapshot, latest: Snapshot | None, written: Sequence[ManifestFileMeta]
 ) -> bool:
-    """True if `snapshot`, just published on top of `latest` with the delta `written`, is none of the table's.
+    """Whether `snapshot`, just published on top of `latest` with the delta `written`, does not belong to the
+    table.
 
-    Expiry removes ascending ids, so as long as `latest` is there nobody can have held the id before. Older
+    Expiry removes ascending ids, so as long as `latest` is there no snapshot had the id before. Older
     snapshots without it, or another one in its place, mean that the table was rolled back behind it.
     """
     try:

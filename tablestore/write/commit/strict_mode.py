@@ -1,8 +1,9 @@
-"""Strict commits: `commit.strict-mode.last-safe-snapshot` is the snapshot up to which a user knows all
+"""Strict commits: `commit.strict-mode.last-safe-snapshot` is the last snapshot that a user has looked at
 (FORMAT.md 17.3).
 
-What others did to the partitions of a commit since then refuses it: a COMPACT or an OVERWRITE always, an
-APPEND if the commit overwrites. Reads manifests of later snapshots only, changes nothing. Called by `commit`.
+A commit is refused if others have changed its partitions since then: by a COMPACT or an OVERWRITE always, by
+an APPEND if the commit overwrites. Reads manifests of later snapshots only, changes nothing. Called by
+`commit`.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ OPTION = "commit.strict-mode.last-safe-snapshot"
 def require_no_other_user(
     store: Store, since: Iterable[int], user: str, partitions: frozenset[bytes], *, overwrites: bool
 ) -> None:
-    """Raise CommitConflict if one of these snapshots, of another user, is in the way of a commit to these
-    partitions. One that has expired is: nobody knows any more what it did."""
+    """Raise CommitConflict if one of these snapshots, of another user, conflicts with a commit to these
+    partitions. One that has expired does, since what it changed is unknown."""
     for snapshot_id in since:
         if not store.snapshots.exists(snapshot_id):
             text = f"snapshot {snapshot_id}, which {OPTION!r} asks about, has expired; name a later one"
@@ -33,7 +34,7 @@ def require_no_other_user(
 
 
 def _touched(store: Store, other: Snapshot, overwrites: bool) -> set[bytes]:
-    """Partitions that nobody else may have written since."""
+    """The partitions that nobody else may have written since."""
     if other.commit_kind not in ((APPEND, COMPACT, OVERWRITE) if overwrites else (COMPACT, OVERWRITE)):
         return set()
     appends = other.commit_kind == APPEND
@@ -45,7 +46,7 @@ def _touched(store: Store, other: Snapshot, overwrites: bool) -> set[bytes]:
 
 
 def _indexed(store: Store, other: Snapshot) -> set[bytes]:
-    """Partitions whose index files, deletion vectors among them, a snapshot changed."""
+    """The partitions whose index files, deletion vectors among them, a snapshot changed."""
     manifests, before = store.manifests, other.id - 1
     if not store.snapshots.exists(before):
         return {e.partition for e in manifests.index_entries(other)}

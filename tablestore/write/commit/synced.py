@@ -2,14 +2,14 @@
 (FORMAT.md 25.8).
 
 The record `tablestore/synced` names a snapshot by id and content. It is written after that snapshot's files
-were synced, and such files never change, so what it says holds as long as the snapshot is there, whatever
-crashes came since; the record need not be synced itself. It names its table's directory: a copy of a table
-starts without. From one such snapshot to a later one only what was added in between is to sync.
+were synced, and such files never change, so it is true as long as the snapshot is there, whatever crashes
+come; the record itself need not be synced. It names its table's directory: a copy of a table starts without
+one. From one such snapshot to a later one only what was added in between must be synced.
 
-Two users. A commit that must outlast a loss of power syncs all that its snapshot reads before the snapshot
-has its name. Whatever removes files (expiry, rollback, the end of a tag or branch) keeps one rule on every
+Two users. A commit that must survive a loss of power syncs all that its snapshot reads before the snapshot
+has its name. Whatever removes files (expiry, rollback, the end of a tag or branch) follows one rule on every
 local table: of the snapshots that stay, one is on the disk before the first file goes. Tables in object
-stores need neither, as what is written there is kept.
+stores need neither, as what is written there is durable.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ log = logging.getLogger(__name__)
 def before_publishing(
     store: Store, latest: Snapshot | None, changes: Changes, manifests: Iterable[str]
 ) -> Sync | None:
-    """What must be on the disk before a snapshot of `changes` on top of `latest` has its name; None if
-    nothing must. `manifests`: names of all metadata files that were written for it."""
+    """The sync that must be done before a snapshot of `changes` on top of `latest` has its name; None if none
+    must. `manifests`: names of all metadata files that were written for it."""
     if not store.durable:
         return None
     paths = {store.paths.manifest(name): None for name in manifests}
@@ -64,8 +64,8 @@ def published(store: Store, snapshot: Snapshot) -> None:
 
 
 def keep_one(store: Store, first: int) -> None:
-    """Before files are removed: let one of the snapshots from id `first` on be on the disk with all that it
-    reads. If none is known to be, the newest is put there; raises Corrupt if it lacks a file."""
+    """Ensure, before files are removed, that one of the snapshots from id `first` on is on the disk with all
+    that it reads. If none is known to be, the newest is synced; raises Corrupt if a file of it is missing."""
     if is_object_location(store.paths.root):
         return
     base = known(store, None)
@@ -76,7 +76,7 @@ def keep_one(store: Store, first: int) -> None:
 
 
 def put(store: Store, snapshot: Snapshot) -> None:
-    """Put a snapshot on the disk, with all that it reads. Raises Corrupt if it lacks a file."""
+    """Sync a snapshot to the disk, with all that it reads. Raises Corrupt if a file of it is missing."""
     if is_object_location(store.paths.root):
         return
     base = known(store, snapshot)
@@ -92,7 +92,7 @@ def put(store: Store, snapshot: Snapshot) -> None:
 
 
 def sync_messages(store: Store, messages: Iterable[CommitMessage]) -> None:
-    """Put the files of messages on the disk, where they were written, before the messages go elsewhere."""
+    """Sync the files of messages, where they were written, before the messages go elsewhere."""
     if not store.durable:
         return
     paths: list[str] = []
@@ -140,9 +140,10 @@ def _digest(snapshot: Snapshot) -> str:
 
 
 def _reads(store: Store, snapshot: Snapshot, base: Snapshot | None) -> dict[str, bool]:
-    """Files that `snapshot` reads and `base`, an earlier one, does not; whether it is sound only with them.
+    """The files that `snapshot` reads and `base`, an earlier one, does not, each with whether the snapshot
+    needs it.
 
-    Those of the commits in between, too, as far as they are there: what they added and left.
+    Also those that the commits in between added, as far as they are still there.
     """
     between = _between(store, snapshot, base)
     if between is None:
@@ -176,11 +177,12 @@ def _between(store: Store, snapshot: Snapshot, base: Snapshot | None) -> list[Sn
 
 
 def _sync_of(store: Store, paths: Iterable[str], base: Snapshot | None) -> Sync:
-    """The paths with the folders up to the table's; for its first snapshot those above it, too."""
+    """The sync of the paths and the folders up to the table's; for its first snapshot also of those above
+    it."""
     return Sync(store.paths.root if base is not None else "/", tuple(paths))
 
 
 def _schemas(store: Store, base: Snapshot | None) -> list[str]:
-    """Files of the schemas that came since."""
+    """The files of the schemas that were added since."""
     known_id = -1 if base is None else base.schema_id
     return [store.paths.schema(i) for i in store.schemas.ids() if i > known_id]

@@ -1,9 +1,8 @@
-"""Automatic tags: one a period of commit time or watermark (`tag.automatic-creation`)
-(FORMAT.md 20.1).
+"""Automatic tags: one for each period of commit time or watermark (`tag.automatic-creation`, FORMAT.md 20.1).
 
-After a commit, each snapshot since the last such tag is looked at: the first one whose time has passed the
-end of a period (plus `tag.creation-delay`) is tagged with the name of that period. Names are times, so the
-tags there are show where to go on. `due` decides, purely; times are local wall clock in milliseconds.
+After a commit, each snapshot since the last such tag is checked: the first one whose time has passed the end
+of a period (plus `tag.creation-delay`) is tagged with the name of that period. Names are times, so the newest
+tag says where to go on. `due` decides, purely; times are local wall clock in milliseconds.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _HOURS = {
 
 @dataclass(frozen=True, slots=True)
 class Periods:
-    """Lengths and names of periods, and what is done at their ends."""
+    """How long periods are, how their tags are named, and how long after its end a period is tagged."""
 
     length_ms: int
     pattern: str
@@ -44,7 +43,8 @@ class Periods:
 
     @classmethod
     def of(cls, store: Store) -> Periods:
-        """As the options say; raises InvalidOption for unknown ones and a delay as long as the period."""
+        """The periods that the options set; raises InvalidOption for unknown values and a delay as long as
+        the period."""
         o, own = store.options, store.options.tag_period_ms
         period, formatter = o.tag_creation_period, o.tag_period_formatter
         if formatter not in _DAYS:
@@ -65,7 +65,7 @@ class Periods:
         return found
 
     def time_of(self, name: str) -> int | None:
-        """The begin of the period a tag is named by, None for other tags."""
+        """The begin of the period that a tag is named by, None for other tags."""
         try:
             return (datetime.strptime(name, self.pattern) - _EPOCH) // timedelta(milliseconds=1)
         except ValueError:
@@ -77,7 +77,8 @@ class Periods:
 
 
 def due(snapshots: Iterable[tuple[int, int]], last: int | None, periods: Periods) -> list[tuple[int, str]]:
-    """(snapshot id, tag name) to make of snapshots (id, time) after the tag of the period begun at `last`."""
+    """(snapshot id, name) of each tag that is due, for snapshots (id, time) after the period that began at
+    `last`."""
     made = []
     upcoming = None if last is None else last + periods.length_ms
     for snapshot_id, time in snapshots:
@@ -92,7 +93,8 @@ def due(snapshots: Iterable[tuple[int, int]], last: int | None, periods: Periods
 
 
 def make(store: Store) -> list[str]:
-    """Make the tags that are due, remove automatic ones beyond `tag.num-retained-max`; names of new ones."""
+    """Make the tags that are due and remove automatic ones beyond `tag.num-retained-max`; the names of new
+    ones."""
     mode, options = store.options.tag_automatic_creation, store.options
     if mode not in MODES:
         raise InvalidOption(
@@ -112,15 +114,16 @@ def make(store: Store) -> list[str]:
             tags.create(store, name, snapshot=snapshot_id, retained_ms=options.tag_time_retained_ms)
             known[name] = periods.time_of(name) or 0
             made.append(name)
-    most = options.tag_num_retained_max
-    if made and most is not None:
-        for name in sorted(known, key=lambda n: known[n])[: max(0, len(known) - most)]:
+    max_count = options.tag_num_retained_max
+    if made and max_count is not None:
+        for name in sorted(known, key=lambda n: known[n])[: max(0, len(known) - max_count)]:
             tags.delete(store, name)
     return made
 
 
 def _time(store: Store, snapshot: Snapshot, mode: str) -> int | None:
-    """The wall clock of a snapshot in the zone that counts, None if it has no watermark."""
+    """The time of a snapshot that decides, on the wall clock of the sink's zone; None if it has no
+    watermark."""
     if mode == "process-time":
         return _local(snapshot.time_millis, store.options.process_time_zone)
     if snapshot.watermark is None or snapshot.watermark < 0:

@@ -1,9 +1,10 @@
 """Making, removing and fast-forwarding branches (FORMAT.md 20.2).
 
 A branch starts empty or at a tag: it gets copies of the schemas, of the tag and of its snapshot, `schema-0`
-last, so that it is there wholly or not at all. Fast-forward makes the branch's snapshots, schemas and tags
-those of the table: the table goes back to where the branch begins and then takes its snapshots one by one, so
-at every moment it is at a snapshot of its own or of the branch; the same call ends what a kill cut short.
+last, so that it exists wholly or not at all. Fast-forward makes the branch's snapshots, schemas and tags
+those of the table: the table is rolled back to where the branch begins and then gets its snapshots one by
+one, so at every moment it is at a snapshot of its own or of the branch; after a kill the same call completes
+it.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ def _snapshot_file(store: Store, snapshot_id: int) -> bytes | None:
 
 
 def delete(store: Store, name: str) -> Removed:
-    """Remove a branch, and the files that only it needed; these stay for `remove_orphans` where
-    damage hides which they are. Raises NotFound naming the nearest."""
+    """Remove a branch, and the files that only it needed; they stay for `remove_orphans` where damage hides
+    which they are. Raises NotFound naming the nearest."""
     if name not in refs.branch_directories(store):
         raise NotFound.among("branch", name, refs.branches(store))
     if store.paths.branch == name:
@@ -97,7 +98,7 @@ def _named_by(store: Store, branch: Store) -> Files:
 
 
 def _needed_without(store: Store, name: str, among: Files) -> Files:
-    """What everything but that branch needs."""
+    """The files that all others but that branch need."""
     kept = [store, *(b for b in refs.other_branches(store) if b.paths.branch != name)]
     histories = [h for b in kept for h in (b.snapshots.all(), *([t] for t in refs.tags(b).values())) if h]
     outlived = [c for b in kept for c in changelogs.all_of(b)]
@@ -105,10 +106,11 @@ def _needed_without(store: Store, name: str, among: Files) -> Files:
 
 
 def fast_forward(store: Store, name: str) -> Removed:
-    """Make the branch's state and history the table's; the branch stays. Only called on the main branch.
+    """Make the branch's state and history those of the table; the branch stays. Only called on the main
+    branch.
 
-    Raises InvalidRequest for a branch without snapshots. What the table did since the branch began is gone,
-    with the files that only it needed.
+    Raises InvalidRequest for a branch without snapshots. Snapshots that the table made since the branch began
+    are removed, with the files that only they needed.
     """
     if store.paths.branch != refs.MAIN:
         raise InvalidRequest("fast_forward is called on the table itself, not on a branch of it")
@@ -138,7 +140,7 @@ def fast_forward(store: Store, name: str) -> Removed:
 
 
 def _replaced(store: Store, branch: Store, start: int) -> Files:
-    """Files that only what is replaced needs."""
+    """The files that only the replaced snapshots, tags and changelogs need."""
     late = [s for s in store.snapshots.all() if s.id >= start]
     tags = [t.snapshot for t in refs.all_tags(store) if t.snapshot.id >= start]
     late_changelogs = [c for c in changelogs.all_of(store) if c.id >= start]
@@ -153,7 +155,7 @@ def _replaced(store: Store, branch: Store, start: int) -> Files:
 
 
 def _copy_schemas(store: Store, source: TablePaths) -> None:
-    """The branch's schemas in place of the table's own; newer ones of the table go."""
+    """Replace the table's schemas by the branch's; newer ones of the table are removed."""
     wanted = SchemaStore(store.io, source).ids()
     for schema_id in wanted:
         _put(store, store.paths.schema(schema_id), store.io.read(source.schema(schema_id)))
@@ -178,7 +180,7 @@ def _copy_tags(store: Store, branch: Store, start: int) -> None:
 
 
 def _put(store: Store, path: str, data: bytes, *, keep: bool = False) -> None:
-    """Let the file hold `data`; with `keep` what is there stays."""
+    """Write `data` to the file; with `keep` a file that is there stays."""
     try:
         before = store.io.read(path)
     except FileNotFoundError:

@@ -1,12 +1,12 @@
-"""Expiry (FORMAT.md 19.2, 20.4): which snapshots and changelogs go, and which files nothing needs any more.
+"""Expiry (FORMAT.md 19.2, 20.4): removes old snapshots and changelogs, and the files that nothing else needs.
 
-Expired is a prefix of the snapshots. A file goes when a delta of (first, end] deleted it and no tag or
+The oldest snapshots expire first. A file is removed when a delta of (first, end] deleted it and no tag or
 branch reads it. With changelogs that live longer, each snapshot leaves a copy of itself in `changelog/` and
-keeps what its changes are read from, until the changelog expires in its turn. Snapshot files are removed
-before the files they name, so a kill in the middle leaves orphans, never a snapshot with holes (I2). Before
-the first of them one of those that stay is on the disk, whatever the table's durability (`synced`).
-Consumers, tags, branches and stream positions protect. A full disk can be freed: what has no room is left out
-and said.
+keeps what its changes are read from, until the changelog expires, too. Snapshot files are removed before the
+files they name, so a kill in the middle leaves orphans, never a snapshot with holes (I2). Before the first of
+them is removed, one of those that stay is on the disk, whatever the table's durability (`synced`). Consumers,
+tags, branches and stream positions protect snapshots. Expiry works on a full disk: changelogs and history for
+which there is no room are left out, and reported.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def expire(store: Store, policy: ExpirePolicy, request: ExpireRequest = PLAIN) -
 
 
 def _beside_others(store: Store, look: Callable[[], Expiry]) -> Expiry:
-    """What `look` gives, which may meet files that others expire or delete meanwhile: it looks again as
-    long as they get on, and a few times where they do not (damage is there again)."""
+    """The result of `look`, which fails where others expire or delete the files that it reads: it is called
+    again as long as they remove snapshots, and a few times where they do not (then something is damaged)."""
     tries = 0
     oldest: tuple[int | None, int | None] | None = None
     while True:
@@ -168,7 +168,8 @@ def _expire_changelogs(
 
 
 def _with_files(done: Expiry, gone: Files, own: dict[str, int]) -> Expiry:
-    """With the files that go, `own` among them: those of the snapshots or changelogs themselves."""
+    """The expiry with its files: `gone`, and `own`, which are those of the snapshots or changelogs
+    themselves."""
     files = {**gone.data, **gone.metadata, **own}
     kinds = counted(files, changelog=gone.changelog)
     return replace(done, files=tuple(files), bytes=sum(files.values()), kinds=kinds)
@@ -188,7 +189,7 @@ def _size(store: Store, path: str) -> int:
 def _extent(
     store: Store, policy: ExpirePolicy, earliest: int, latest: int, ignoring: Sequence[str]
 ) -> Extent:
-    """What the policy lets go of what is there, consumers and stream positions considered."""
+    """The snapshots that the policy lets go, consumers and stream positions considered."""
     bounds = expiry_rules.consumer_bounds(store, ignoring=ignoring)
     if latest - earliest + 1 > policy.keep_min:
         bounds += expiry_rules.position_bounds(store, store.snapshots.get(latest))
@@ -208,7 +209,8 @@ def _extent(
 def _readers(
     store: Store, policy: ExpirePolicy, ids: Sequence[int], end: int
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Whose reads end when these snapshots go and `end` is the oldest, and which go on in another way."""
+    """(reads that fail once these snapshots are gone and `end` is the oldest, reads that go on from
+    elsewhere)."""
     until = moment(store.snapshots.get(end).time_millis)
     gone = f"{ids[0]}" if len(ids) == 1 else f"{ids[0]} to {ids[-1]}"
     breaks, keeps = [f"at(snapshot=…) of {gone}, at(timestamp=…) before {until}; rollback to them"], []
@@ -229,7 +231,7 @@ def _readers(
 
 
 def _unneeded(store: Store, ids: list[int], end: int, *, decoupled: bool) -> Files:
-    """Files that only snapshots below `end` need, and no changelog that outlives them."""
+    """The files that only snapshots below `end` need, and no changelog that outlives them."""
     expired, first = [store.snapshots.get(i) for i in ids], store.snapshots.get(end)
     from_delta = decoupled and not reachable.has_changelog_files(store)
     gone = Files()
@@ -248,7 +250,7 @@ def _unneeded(store: Store, ids: list[int], end: int, *, decoupled: bool) -> Fil
 
 
 def _state_files(store: Store, snapshot: Snapshot) -> dict[str, int]:
-    """Base and delta list with their manifests; lists that are gone already are passed over."""
+    """Base and delta list with their manifests; lists that are gone already are left out."""
     found: dict[str, int] = {}
     for named in reachable.state_lists(snapshot):
         found |= reachable.lenient({}, reachable.list_files, store, *named)
@@ -256,8 +258,8 @@ def _state_files(store: Store, snapshot: Snapshot) -> dict[str, int]:
 
 
 def _unneeded_changelogs(store: Store, ids: Sequence[int], left: Sequence[int], oldest: int | None) -> Files:
-    """Files that only these changelogs need: their changelog files, else what their deltas deleted. `oldest`:
-    the first snapshot there is."""
+    """The files that only these changelogs need: their changelog files, else what their deltas deleted.
+    `oldest`: the oldest snapshot there is."""
     gone = Files()
     for snapshot in (changelogs.snapshot_or_changelog(store, i) for i in ids):
         if snapshot.changelog_manifest_list is not None:
@@ -271,7 +273,8 @@ def _unneeded_changelogs(store: Store, ids: Sequence[int], left: Sequence[int], 
 
 
 def _not_needed(store: Store, gone: Files, first: Snapshot | None, kept: Iterable[Snapshot]) -> Files:
-    """`gone` without what the oldest snapshot that stays, tags, branches and changelogs that stay read.
+    """`gone` without the files that the oldest remaining snapshot, tags, branches and remaining changelogs
+    read.
 
     No data file deleted up to `first` is part of it, so of that one only the metadata count.
     """
@@ -305,8 +308,8 @@ def _hint_changelogs(store: Store) -> None:
 
 
 def _become_changelogs(store: Store, ids: Sequence[int]) -> tuple[str, ...]:
-    """Let the files of snapshots become changelogs where no copy had room; says what is lost where even that
-    fails, since an expiry must free space."""
+    """Rename the files of snapshots to changelogs where there was no room for a copy; the problems where even
+    that fails, since an expiry must free space."""
     lost = []
     for snapshot_id in ids:
         if not changelogs.become(store, snapshot_id):
@@ -322,7 +325,8 @@ def _become_changelogs(store: Store, ids: Sequence[int]) -> tuple[str, ...]:
 
 
 def _keep_history(store: Store, ids: Sequence[int], explain: Explain) -> tuple[str, ...]:
-    """Write down what the snapshots did; without space they go all the same, and that is said."""
+    """Append what the snapshots did to the history; the problems where there is no space, which stops no
+    expiry."""
     try:
         compaction_history.keep(store, ids, explain)
     except Unavailable as e:
@@ -337,8 +341,8 @@ def _keep_history(store: Store, ids: Sequence[int], explain: Explain) -> tuple[s
 def remove(store: Store, gone: Files, progress: ProgressCallback | None = None) -> None:
     """Delete files that nothing names any more, and, if an option asks for it, directories left empty.
 
-    What made them superfluous is done, so trouble does not undo it: files that cannot be deleted are logged
-    and left to `remove_orphans`, all that remain after `_MAX_FAILURES` of them.
+    The snapshots that named them are gone, so errors do not undo it: files that cannot be deleted are logged
+    and stay for `remove_orphans`; after `_MAX_FAILURES` all that remain do.
     """
     reported, failures = Progress(store.env, "expiry", len(gone.paths), progress), 0
     for path in gone.paths:

@@ -1,5 +1,5 @@
-"""Partition expiry: partitions past `partition.expiration-time` leave the table, no data file is read
-(FORMAT.md 19.4).
+"""Partition expiry: removes partitions older than `partition.expiration-time`; reads no data file (FORMAT.md
+19.4).
 
 The age of a partition comes from its values (`values-time`: the text of the first column, or what
 `partition.timestamp-pattern` makes of all, read by `partition.timestamp-formatter`) or by its newest file
@@ -33,9 +33,8 @@ _SOME_TIME = "2000-01-01"
 
 @dataclass(frozen=True, slots=True)
 class PartitionExpiry:
-    """Which partitions expire (or, with `dry_run`, would), by name; files and bytes that leave the table with
-    them; the snapshots that took them out. `without_time`: partitions whose values are
-    no time, which stay."""
+    """Which partitions expire (or, with `dry_run`, would), by name; how many files and bytes; the snapshots
+    that removed them. `without_time`: partitions whose values are no time, which stay."""
 
     partitions: tuple[str, ...] = ()
     files: int = 0
@@ -87,8 +86,8 @@ class PartitionPolicy:
 def is_due(store: Store, made: Collection[int]) -> bool:
     """Whether the commit that made these snapshots looks for old partitions afterwards.
 
-    Each does where `partition.expiration-check-interval` is 0, a batch commit with
-    `end-input.check-partition-expire`, a stream's commit once an interval: the first that is made in it.
+    Each does where `partition.expiration-check-interval` is 0; else a batch commit with
+    `end-input.check-partition-expire`, and the first commit of a stream in each interval.
     """
     options = store.options
     if options.partition_expiration_ms is None or not store.schema.partition_keys or not made:
@@ -105,7 +104,7 @@ def is_due(store: Store, made: Collection[int]) -> bool:
 
 
 def expire_partitions(store: Store, policy: PartitionPolicy, *, dry_run: bool = False) -> PartitionExpiry:
-    """Take the partitions that are due out of the table; with `dry_run` only report them."""
+    """Remove the partitions that are due from the table; with `dry_run` only report them."""
     snapshot = store.snapshots.latest()
     if snapshot is None or not store.schema.partition_keys:
         return PartitionExpiry(dry_run=dry_run)
@@ -144,7 +143,7 @@ def expired_by_values(store: Store, partition: bytes) -> bool:
 def _old(
     store: Store, snapshot: Snapshot, policy: PartitionPolicy, before: int
 ) -> tuple[list[bytes], list[bytes]]:
-    """The partitions made before a moment of the local wall clock, by name, and those without a time."""
+    """(partitions made before a moment of the local wall clock, by name, partitions without a time)."""
     times = dict(_times(store, snapshot, policy))
     null = store.options.partition_default_name
     names = {
@@ -156,7 +155,8 @@ def _old(
 
 
 def _times(store: Store, snapshot: Snapshot, policy: PartitionPolicy) -> Iterator[tuple[bytes, int | None]]:
-    """Each live partition and when it was made; the newest file counts although it may be gone again."""
+    """Each live partition with its time; by update, the newest file counts although it may be deleted
+    again."""
     entries = store.manifests.read_manifests(store.manifests.manifests(snapshot))
     distinct, codes = entries.partitions()
     signs = np.where(entries.numbers("kind") == ADD, 1, -1)

@@ -1,8 +1,8 @@
-"""What an expiry removes, or would remove: snapshots, files and bytes, whose reads end, what stays and why.
+"""The result of an expiry: snapshots, files and bytes that go, reads that end, what stays and why.
 
-A value with a text form; made by `write/retention/expire.py`, shown by previews and carried by
-`Committed.expired`, so that nothing goes in silence. Bytes are those of all removed files, snapshot files
-among them.
+A value with a text form; made by `write/retention/expire.py`, shown by previews and part of
+`Committed.expired`, so that nothing is removed in silence. Bytes are those of all removed files, snapshot
+files among them.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ KINDS = (
 class Expiry:
     """What an expiry removes (or, with `dry_run`, would remove).
 
-    `kinds`: (kind, files, bytes); `breaks`: whose reads end, `keeps`: what goes on being readable, and how;
-    `bounds`: each rule with the first snapshot it keeps, the strictest first; `remaining`: the first and the
-    last snapshot that stay; `forgotten`: consumers, `tags`: tags, `partitions`: partitions whose time was
-    over; `problems`: what failed.
+    `kinds`: (kind, files, bytes); `breaks`: reads that end, `keeps`: what stays readable, and how; `bounds`:
+    each rule with the first snapshot it keeps, the strictest first; `remaining`: the first and the last
+    snapshot that stay; `forgotten`: consumers, `tags`: tags, `partitions`: partitions that were too old;
+    `problems`: what failed.
     """
 
     snapshots: tuple[int, ...] = ()
@@ -54,7 +54,7 @@ class Expiry:
         return not (gone or self.problems)
 
     def and_changelogs(self, more: Expiry) -> Expiry:
-        """Both, where `more` is what became of the long-lived changelogs afterwards."""
+        """This expiry and `more`, that of the long-lived changelogs after it, as one."""
         counts = {kind: (files, size) for kind, files, size in self.kinds}
         for kind, files, size in more.kinds:
             before = counts.get(kind, (0, 0))
@@ -73,7 +73,7 @@ class Expiry:
 
     @property
     def text(self) -> str:
-        """All of it on a screen."""
+        """Everything as text, a screen of it."""
         lines = [self._line()]
         if self.kinds:
             kinds = ", ".join(f"{n} {kind} ({quantities.size(b)})" for kind, n, b in self.kinds)

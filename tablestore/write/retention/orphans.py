@@ -1,11 +1,11 @@
-"""Orphan files: what lies in a table's directories and no snapshot, tag, branch or changelog names
-(FORMAT.md 19.3).
+"""Orphan files: files in a table's directories that no snapshot, tag, branch or changelog names (FORMAT.md
+19.3).
 
-Killed writers leave such files: data and manifests of commits that never came, temporary files. The files
-are listed first and what is named is read afterwards, so a commit in between protects its own; the age guard
-protects writers that have not committed yet. A metadata file that cannot be read stops everything: nothing is
-removed on half the knowledge. Other roots (`data-file.external-paths`) may hold files of other tables too, so
-they are left alone. Memory: one path a named file, one a candidate.
+Killed writers leave such files: data and manifests of commits that never came, temporary files. The files are
+listed first and the metadata is read afterwards, so a commit in between protects its files; the minimum age
+protects writers that have not committed yet. If a metadata file cannot be read, nothing is removed. Other
+roots (`data-file.external-paths`) may hold files of other tables too, so they are left alone. Memory: one
+path a named file, one a candidate.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NUMBERED = re.compile(r"(snapshot|changelog|schema)-\d+|tag-.+|consumer-.+|EARL
 
 @dataclass(frozen=True, slots=True)
 class Orphans:
-    """Files nothing names, oldest enough: (path, bytes). `removed`: whether they are gone."""
+    """Files that nothing names and that are old enough: (path, bytes). `removed`: whether they are gone."""
 
     files: tuple[tuple[str, int], ...] = ()
     removed: bool = False
@@ -53,7 +53,7 @@ class Orphans:
 
 
 def remove_orphans(store: Store, *, older_than_ms: int, dry_run: bool = True, force: bool = False) -> Orphans:
-    """Find, and unless `dry_run` remove, files older than the age that nothing names.
+    """The files older than `older_than_ms` that nothing names; removed unless `dry_run`.
 
     Raises InvalidRequest for an age below a minute unless forced: it would take files of running writers.
     """
@@ -78,7 +78,7 @@ def remove_orphans(store: Store, *, older_than_ms: int, dry_run: bool = True, fo
 
 
 def _listed(store: Store) -> Iterator[tuple[str, FileStatus]]:
-    """Every file that could be an orphan, with where it is."""
+    """Every file that may be an orphan: those of the table's directories."""
     yield from _files(store, join(store.paths.root, "manifest"))
     yield from _files(store, join(store.paths.root, "index"))
     yield from _files(store, join(store.paths.root, "statistics"))
@@ -101,7 +101,7 @@ def _files(store: Store, folder: str) -> Iterator[tuple[str, FileStatus]]:
 
 
 def _bucket_files(store: Store, folder: str, depth: int) -> Iterator[tuple[str, FileStatus]]:
-    """Files of all bucket directories so many partition levels down."""
+    """The files of all bucket directories below so many levels of partitions."""
     for status in store.io.list(folder):
         path = join(folder, status.name)
         if depth and status.is_dir and "=" in status.name:
@@ -111,7 +111,7 @@ def _bucket_files(store: Store, folder: str, depth: int) -> Iterator[tuple[str, 
 
 
 def _named(store: Store) -> Iterator[str]:
-    """Paths of all files that anything names, entries that were deleted since included."""
+    """The paths of all files that anything names, also in entries that were deleted since."""
     seen: set[str] = set()
     for branch in (store, *refs.other_branches(store)):
         for snapshot in (*branch.snapshots.all(), *refs.tags(branch).values()):
@@ -126,7 +126,7 @@ def _named(store: Store) -> Iterator[str]:
 
 
 def _named_by(store: Store, snapshot: Snapshot, seen: set[str], *, partly: bool = False) -> Iterator[str]:
-    """Files of one snapshot; manifests that were seen already are not read again.
+    """The files of one snapshot; manifests that were read already are not read again.
 
     Of a long-lived changelog (`partly`) all lists may be gone, of a tag its changelog.
     """

@@ -2,9 +2,9 @@
 
 A snapshot names manifest lists, manifests, an index manifest with its index files, statistics, live data
 files and changelog files. Whatever removes snapshots (expiry, rollback, the end of a tag or branch) asks here
-what goes with them: candidates minus all that the snapshots which stay still name. Metadata a writer of
-another program removed earlier is passed over, where it is only looked at to be removed or spared.
-Memory: one path a file named. No file is deleted here.
+which files go with them: candidates minus all that the remaining snapshots name. Metadata that another
+program has removed already is left out where it is only read to be removed. Memory: a path for each file
+named. No file is deleted here.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class Files:
     changelog: set[str] = field(default_factory=set)
 
     def without(self, used: Files) -> Files:
-        """Those that `used` does not name."""
+        """The files that are not in `used`."""
         data = {p: n for p, n in self.data.items() if p not in used.data}
         return Files(data, {p: n for p, n in self.metadata.items() if p not in used.metadata}, self.changelog)
 
     def add(self, more: Files) -> None:
-        """Also these."""
+        """Add other files to these."""
         self.data |= more.data
         self.metadata |= more.metadata
         self.changelog |= more.changelog
@@ -58,11 +58,11 @@ class Files:
 
     @property
     def bytes(self) -> int:
-        """Bytes of all of them, as far as known."""
+        """The bytes of all files, as far as they are known."""
         return sum(self.data.values()) + sum(self.metadata.values())
 
     def with_checksums(self, store: Store) -> Files:
-        """Also the checksum files there are of the data files: they go with them."""
+        """These files with the checksum files of the data files, as far as there are any."""
         found: dict[str, int] = {}
         for data_path in self.data:
             path = data_checksum.path_of(store.paths.checksums_dir, data_path)
@@ -72,13 +72,14 @@ class Files:
         return Files(self.data, self.metadata | found, self.changelog)
 
     def present(self, store: Store) -> Files:
-        """Those that are there, with their sizes: a history that is cut off may name what went before it."""
+        """The files that exist, with their sizes: history that is cut off may name files removed earlier."""
         found = self.measured(store)
         data = {p: n for p, n in found.data.items() if store.io.exists(p)}
         return Files(data, {p: n for p, n in found.metadata.items() if store.io.exists(p)}, self.changelog)
 
     def measured(self, store: Store) -> Files:
-        """The same, with the sizes that metadata lack asked of the store; what is gone counts 0.
+        """The files with all sizes: those that metadata does not hold come from the store, 0 for a file that
+        is gone.
 
         Raises Corrupt for a file behind a link, before any is removed.
         """
@@ -99,7 +100,7 @@ def _size(store: Store, path: str) -> int:
 
 
 def entry_paths(store: Store, entry: ManifestEntry) -> dict[str, int]:
-    """The file of an entry with its bytes, and the files beside it."""
+    """The path of an entry's file with its bytes, and those of the files beside it."""
     path = store.file_path(entry.partition, entry.bucket, entry.file)
     folder = path.rpartition("/")[0]
     extra = (f"{folder}/{inside(name)}" for name in entry.file.extra_files)
@@ -156,7 +157,7 @@ def changelog_files(store: Store, snapshot: Snapshot) -> Files:
 
 
 def deleted_files(store: Store, snapshot: Snapshot) -> list[ManifestEntry]:
-    """Entries of files this delta deletes for good: an upgrade deletes and adds the same name."""
+    """The entries of files that this delta deletes and does not add again, as an upgrade does."""
     entries = store.manifests.delta_entries(snapshot)
     if not (entries.numbers("kind") != ADD).any():
         return []
@@ -171,10 +172,11 @@ def used(
     among: Files | None = None,
     changelogs: Iterable[Snapshot] = (),
 ) -> Files:
-    """All that snapshots and changelogs which stay need: of each history its first state and what came later.
+    """The files that remaining snapshots and changelogs need: of each history its first state and what came
+    later.
 
-    With `among` only data files of names in it. Raises Corrupt if some of a state is missing; changelogs that
-    are gone already count as empty.
+    With `among` only data files of names in it. Raises Corrupt if a file of a state is missing; changelogs
+    that are gone already count as empty.
     """
     names = None if among is None else {path.rpartition("/")[2] for path in among.data}
     found = Files()
@@ -195,7 +197,7 @@ def used(
 
 
 def _changelog_needs(store: Store, changelog: Snapshot) -> Files:
-    """What a long-lived changelog is read from: changelog files, else what writers added."""
+    """The files that a long-lived changelog is read from: changelog files, else what writers added."""
     if changelog.changelog_manifest_list is not None:
         return lenient(Files(), changelog_files, store, changelog)
     if has_changelog_files(store):
@@ -219,7 +221,8 @@ def has_changelog_files(store: Store) -> bool:
 
 
 def candidates(store: Store, snapshots: Iterable[Snapshot], *, states: bool = False) -> Files:
-    """What these snapshots added (with `states`: all they read), for removal; what is gone is passed over."""
+    """The files that these snapshots added (with `states`: all that they read), for removal; those gone
+    already are left out."""
     found = Files()
     for snapshot in snapshots:
         read = store.manifests.live_entries if states else store.manifests.delta_entries
@@ -233,8 +236,8 @@ def candidates(store: Store, snapshots: Iterable[Snapshot], *, states: bool = Fa
 
 
 def lenient(otherwise: T, read: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-    """What `read` gives for these arguments, or `otherwise` if a metadata file it wants is gone; damaged
-    files still raise."""
+    """The result of `read` with these arguments, or `otherwise` if a metadata file is missing; damaged files
+    raise Corrupt."""
     try:
         return read(*args, **named)
     except Corrupt as e:

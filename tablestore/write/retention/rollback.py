@@ -1,13 +1,12 @@
-"""Rolling a table back to one of its snapshots, or to a tag: what came later is gone for good
-(FORMAT.md 20.6).
+"""Rolling a table back to one of its snapshots, or to a tag; what came later is removed (FORMAT.md 20.6).
 
 Removed, newest first: later snapshots, later long-lived changelogs, tags of later snapshots; then the files
-nothing else needs. A kill in between leaves the table at some snapshot on the way, and the same call ends
-what was begun. Rolling back to a tag whose snapshot has expired puts that snapshot back first. Ids are used
-again afterwards. Writers should be still: a commit that races with this one is lost.
+that nothing else needs. A kill in between leaves the table at a snapshot in between, and the same call
+completes the rollback. Rolling back to a tag whose snapshot has expired puts that snapshot back first. Ids
+are used again afterwards. No writer should be running: a commit at the same time is lost.
 
-Later snapshots, tags and changelogs that are damaged go, too, unread. Where damage hides what others need,
-files are left to `remove_orphans`; so is what only damaged ones named.
+Later snapshots, tags and changelogs that are damaged are removed unread. Where damage hides which files are
+needed, and where only damaged metadata named them, files stay for `remove_orphans`.
 """
 
 from __future__ import annotations
@@ -53,7 +52,8 @@ class Rollback:
 
 @dataclass(frozen=True, slots=True)
 class _Late:
-    """What came after the target, ascending: names of all, and the snapshots of those that can be read."""
+    """What came after the target, in ascending order: all ids and names, and the snapshots of those that can
+    be read."""
 
     ids: tuple[int, ...]
     changelog_ids: tuple[int, ...]
@@ -65,7 +65,7 @@ class _Late:
 
 
 def rollback(store: Store, target: Snapshot) -> Rollback:
-    """Make `target`, a snapshot of this branch or what one of its tags keeps, the newest.
+    """Make `target`, a snapshot of this branch or of one of its tags, the newest.
 
     Raises Corrupt, before anything is removed, for a target that cannot be read itself.
     """
@@ -94,7 +94,7 @@ def rollback(store: Store, target: Snapshot) -> Rollback:
 
 
 def _late(store: Store, target: int) -> _Late:
-    """What came after snapshot `target`; a damaged tag stays, for nobody knows what it keeps."""
+    """What came after snapshot `target`; a damaged tag stays, since it is unknown what it keeps."""
     damaged: list[str] = []
     ids = tuple(i for i in store.snapshots.ids() if i > target)
     changelog_ids = tuple(i for i in changelogs.ids(store) if i > target)
@@ -109,7 +109,7 @@ def _late(store: Store, target: int) -> _Late:
 
 
 def _readable(damaged: list[str], names: Iterable[N], read: Callable[[N], T]) -> tuple[T, ...]:
-    """What can be read of the names; those that are damaged are noted, those that are gone are not."""
+    """The snapshots of those names that can be read; damaged ones are noted, those that are gone are not."""
     found = []
     for name in names:
         try:
@@ -135,11 +135,11 @@ def remove_later(store: Store, target: int) -> None:
 
 
 def _unneeded(store: Store, target: Snapshot, late: _Late, needed: Files) -> tuple[Files, tuple[str, ...]]:
-    """Files of what is removed that `target`, older snapshots, tags, changelogs and branches do not need, and
-    what damage left undone.
+    """(files of what is removed that `target`, older snapshots, tags, changelogs and branches do not need,
+    problems that damage makes).
 
-    Of older snapshots none needs a data file added later, but those that `target` reads too. Where it is not
-    known what they need, nothing is to be deleted.
+    Older snapshots need no data file added later that `target` does not read, too. Where it is not known what
+    they need, nothing is deleted.
     """
     gone, damaged = Files(), list(late.damaged)
     there = {s.id for s in late.snapshots}
@@ -170,7 +170,7 @@ def _needed_besides(store: Store, target: Snapshot, gone: Files) -> Files:
 
 
 def target_of(store: Store, *, snapshot: int | None = None, tag: str | None = None) -> Snapshot:
-    """The snapshot meant; one that has expired is looked for among the tags, as Paimon does."""
+    """The snapshot to roll back to; one that has expired is looked for among the tags, as Paimon does."""
     if tag is not None:
         return refs.tagged(store, tag)
     assert snapshot is not None

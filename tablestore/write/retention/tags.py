@@ -1,7 +1,7 @@
-"""Making, renaming and removing tags, and forgetting those whose time is over (FORMAT.md 20.1).
+"""Making, renaming, removing and expiring tags (FORMAT.md 20.1).
 
-A tag is one file, put if absent. When one is removed and its snapshot has expired, the files only it kept go
-too, after the tag's file: a kill in between leaves orphans, never a tag with holes.
+A tag is one file, written if absent. When a tag is removed whose snapshot has expired, the files that only it
+kept are removed after the tag's file: a kill in between leaves orphans, never a tag with holes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def create(
 
 
 def _snapshot_bytes(store: Store, snapshot: int | None) -> bytes:
-    """The file of a snapshot, or of a tag that keeps it."""
+    """The bytes of a snapshot's file, or of a tag that keeps it."""
     wanted = store.snapshots.latest_id() if snapshot is None else snapshot
     if wanted is None:
         raise NotFound("the table has no snapshot to tag yet")
@@ -67,7 +67,7 @@ def _snapshot_bytes(store: Store, snapshot: int | None) -> bytes:
 
 
 def rename(store: Store, name: str, target: str) -> Tag:
-    """Give a tag another name; the new one is there before the old one goes."""
+    """Give a tag another name; the new one exists before the old one is removed."""
     checked_name(target, "tag")
     refs.tag(store, name)
     data = store.io.read(store.paths.tag(name))
@@ -79,7 +79,7 @@ def rename(store: Store, name: str, target: str) -> Tag:
 
 
 def _succeed(store: Store, name: str) -> None:
-    """Write the success file of a tag that was made, if the table wants one; its first time stays."""
+    """Write the success file of a new tag, if the table's options ask for one; its creation time stays."""
     if not store.options.tag_success_file:
         return
     path, now = store.paths.tag_success(name), store.env.now_ms()
@@ -102,7 +102,7 @@ def _remove_file(store: Store, name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What went with a tag or branch: files nothing else needs."""
+    """The files that were removed with a tag or branch: those that nothing else needs."""
 
     name: str
     files: tuple[str, ...] = ()
@@ -115,7 +115,7 @@ class Removed:
 
 
 def delete(store: Store, name: str) -> Removed:
-    """Remove a tag, and the files that only it kept readable."""
+    """Remove a tag, and the files that only it kept."""
     tag = refs.tag(store, name)
     gone = Files()
     if not store.snapshots.exists(tag.snapshot.id):
@@ -128,7 +128,7 @@ def delete(store: Store, name: str) -> Removed:
 
 
 def only_needed_by(store: Store, states: list[Snapshot], *, without_tag: str | None = None) -> Files:
-    """Files of these states that no snapshot, changelog, other tag or other branch needs."""
+    """The files of these states that no snapshot, changelog, other tag or other branch needs."""
     gone = reachable.candidates(store, states, states=True)
     others = [[t.snapshot] for t in refs.all_tags(store) if t.name != without_tag]
     histories = [store.snapshots.all(), *others, *refs.histories_elsewhere(store)]
@@ -138,7 +138,7 @@ def only_needed_by(store: Store, states: list[Snapshot], *, without_tag: str | N
 
 
 def expire(store: Store) -> list[str]:
-    """Remove the tags whose time is over; their names."""
+    """Remove the tags that are older than their time to live; their names."""
     now = store.env.local_now_ms()
     over = [t.name for t in refs.all_tags(store) if t.ends_ms is not None and t.ends_ms < now]
     for name in over:

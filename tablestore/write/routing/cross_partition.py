@@ -1,12 +1,12 @@
 """Upserts across partitions: a primary key that lacks partition columns, with dynamic buckets
 (FORMAT.md 15.3).
 
-A key is in one place of the whole table, so a row for another partition moves it. What that means is the
-merge engine's matter, as in Paimon: deduplicate retracts the old row where it was (−D) and puts the new one
-into its own partition; partial-update and aggregation keep the old partition, so the row's partition columns
-are set to it; first-row drops the newcomer. Where keys are is learnt by reading the table's keys once
-(`KeyIndex`: its bound of memory holds here). New keys fill the lowest buckets of their partition that have
-room. Belongs to one writer; only one may write such a table at a time.
+A key is in one place of the whole table, so a row for another partition moves it. How depends on the merge
+engine, as in Paimon: deduplicate retracts the old row where it was (−D) and puts the new one into its own
+partition; partial-update and aggregation keep the old partition, so the row's partition columns are set to
+it; first-row drops the new row. The table's keys are read once to know where they are (`KeyIndex`, whose
+memory bound applies). New keys fill the lowest buckets of their partition that have room. Belongs to one
+writer; only one may write such a table at a time.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class BucketFill:
         self._counts: dict[int, dict[int, int]] = {}
 
     def note(self, partition: int, bucket: int, keys: int) -> None:
-        """So many keys more (or fewer) are there."""
+        """Count keys that were added to a bucket (or, if negative, removed)."""
         counts = self._counts.setdefault(partition, {})
         counts[bucket] = counts.get(bucket, 0) + keys
 
     def note_all(self, partitions: np.ndarray, buckets: np.ndarray, each: int) -> None:
-        """`each` key more for every place given."""
+        """Count `each` key for every place given."""
         if len(partitions):
             places, counts = np.unique(np.stack([partitions, buckets]), axis=1, return_counts=True)
             for (partition, bucket), count in zip(places.T.tolist(), counts.tolist(), strict=True):
@@ -90,8 +90,8 @@ class BucketFill:
 
 
 class CrossPartitionRouting:
-    """Routes rows to where their keys are or go. `located` reads where they are: (partition, bucket, batch
-    with the columns of key and partition), each key once."""
+    """Routes rows to where their keys are, or will be. `located` reads where they are: (partition, bucket,
+    batch with the columns of key and partition), each key once."""
 
     def __init__(self, store: Store, located: LocatedKeys, *, ignore_live: bool = False) -> None:
         self._store, self._schema = store, store.schema
@@ -142,7 +142,8 @@ class CrossPartitionRouting:
         yield from row_buckets.cut(out, list(self._ids), places.astype(np.int64), buckets)
 
     def _moves(self, batch: pa.RecordBatch, own: np.ndarray) -> Moves:
-        """Decide, look up and note where keys are now. `own`: the partition each row says it is in."""
+        """What becomes of each row; the index then has where its key is now. `own`: the partition of each
+        row's own columns."""
         codes = key_columns.codes(key_columns.of_batch(batch, self._keys))
         order = np.argsort(codes, kind="stable")
         starts = np.flatnonzero(np.r_[True, codes[order][1:] != codes[order][:-1]])
@@ -195,7 +196,7 @@ class CrossPartitionRouting:
         return rows
 
     def prepare(self) -> Mapping[Place, IndexChange]:
-        """Nothing: Paimon keeps no index files of such tables either."""
+        """Nothing: such tables have no index files, as in Paimon."""
         return {}
 
     def close(self) -> None:
@@ -214,10 +215,10 @@ def moving(
     known_bucket: np.ndarray,
     rooms: BucketFill,
 ) -> Decided:
-    """deduplicate: a key goes where its newest row says, and is retracted where it was.
+    """The moves of deduplicate: a key goes where its newest row is, and is retracted where it was.
 
     Rows in `order`, a group of one key from each of `starts`; `known` is a key's place before (NOWHERE: new).
-    Answers with the place of each key afterwards.
+    Also gives the place of each key afterwards.
     """
     n = len(order)
     ordered = own[order]
@@ -253,7 +254,8 @@ def staying(
     known_bucket: np.ndarray,
     rooms: BucketFill,
 ) -> Decided:
-    """partial-update, aggregation: a key stays in the place of its first row. Arguments as of `moving`."""
+    """The moves of partial-update and aggregation: a key stays where its first row is. Arguments as of
+    `moving`."""
     place, bucket = known.copy(), known_bucket.copy()
     new = np.flatnonzero(known == NOWHERE)
     new = new[np.argsort(order[starts[new]], kind="stable")]
@@ -273,7 +275,8 @@ def dropping(
     known_bucket: np.ndarray,
     rooms: BucketFill,
 ) -> Decided:
-    """first-row: rows of a key for another place than its first are dropped. Arguments as of `moving`."""
+    """The moves of first-row: rows of a key for another place than its first one are dropped. Arguments as of
+    `moving`."""
     moves, place, bucket = staying(order, starts, own, known, known_bucket, rooms)
     elsewhere = moves.partition != own
     moves.partition[elsewhere] = NOWHERE

@@ -1,10 +1,11 @@
 """Dynamic buckets: a key stays in the bucket it first went to, new keys fill buckets in order
 (FORMAT.md 15.2).
 
-Which hashes a bucket holds is an index file per bucket; a partition's are read when its first row comes and
+An index file of each bucket holds its key hashes; those of a partition are read when its first row comes and
 kept sorted: 6 bytes a key hash, so 100 million keys of the partitions written take 600 MB. `assign` looks a
-whole batch up by binary search. Buckets that got new hashes are written anew at `prepare`; the commit
-replaces the old files and refuses when another writer did so meanwhile: one writer at a time, as in Paimon.
+whole batch up by binary search. `prepare` writes new index files of the buckets that got new hashes; the
+commit replaces the old ones and is refused when another writer did so meanwhile: one writer at a time, as in
+Paimon.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class BucketLimits:
     new keys are spread at once: hash h goes to buckets i with i mod `initial` = |h mod `initial`|."""
 
     rows: int
-    most: int | None = None
+    max_buckets: int | None = None
     initial: int = 1
 
 
@@ -92,7 +93,8 @@ class PartitionIndex:
         return placed
 
     def _place_group(self, fresh: np.ndarray, group: int) -> np.ndarray:
-        """The lowest buckets of the group that have room, then new ones, then any of it."""
+        """Buckets for new hashes of a group: the lowest that have room, then new ones, then any of the
+        group."""
         chosen, left = [np.zeros(0, dtype=np.int32)], len(fresh)
         rooms = self._rooms(group)
         while left:
@@ -108,16 +110,16 @@ class PartitionIndex:
 
     def _rooms(self, group: int) -> Iterator[int]:
         """The group's buckets below the limit, lowest first, then ids it does not use yet."""
-        most, step = self.limits.most or MAX_BUCKETS, self.limits.initial
+        max_buckets, step = self.limits.max_buckets or MAX_BUCKETS, self.limits.initial
         own = sorted(b for b in self.counts if b % step == group)
         yield from [b for b in own if self.counts[b] < self.limits.rows]
-        yield from sorted(set(range(group, most, step)).difference(own))
-        if self.limits.most is None:
+        yield from sorted(set(range(group, max_buckets, step)).difference(own))
+        if self.limits.max_buckets is None:
             text = f"a partition needs more than {MAX_BUCKETS} buckets; raise 'dynamic-bucket.target-row-num'"
             raise InvalidRequest(text)
 
     def _any(self, fresh: np.ndarray, group: int) -> np.ndarray:
-        """Full buckets, spread by the hash: the same key goes the same way when a write is repeated."""
+        """Full buckets, spread by the hash: the same key goes to the same bucket when a write is repeated."""
         own = [b for b in sorted(self.counts) if b % self.limits.initial == group]
         ids = np.array(own or sorted(self.counts) or [0], dtype=np.int32)
         placed = ids[np.abs(fresh.astype(np.int64)) % len(ids)]
@@ -132,16 +134,17 @@ class PartitionIndex:
 
 def limits_of(options: TableOptions) -> BucketLimits:
     """The limits a table's options set."""
-    most = options.dynamic_bucket_max
+    max_buckets = options.dynamic_bucket_max
     return BucketLimits(
         options.dynamic_bucket_rows,
-        None if most == -1 else most,
-        min(options.dynamic_bucket_initial or 1, MAX_BUCKETS if most == -1 else most),
+        None if max_buckets == -1 else max_buckets,
+        min(options.dynamic_bucket_initial or 1, MAX_BUCKETS if max_buckets == -1 else max_buckets),
     )
 
 
 class DynamicRouting:
-    """Routes rows of a table with dynamic buckets. `ignore_live`: as if it were empty (it is overwritten)."""
+    """Routes rows of a table with dynamic buckets. `ignore_live`: as if the table were empty, for
+    overwriting."""
 
     def __init__(self, store: Store, *, ignore_live: bool = False) -> None:
         self._store = store
@@ -206,7 +209,7 @@ class DynamicRouting:
         return IndexFileMeta(HASH, name, len(data), len(hashes))
 
     def close(self) -> None:
-        """Delete index files that were written and not handed over."""
+        """Delete index files that were written and are in no commit message."""
         for path in self._written:
             self._store.io.delete(path)
         self._written = []

@@ -68,8 +68,8 @@ class KeyLocations:
 class KeyIndex:
     """Places of keys; each key is added once. `fields` are those of the primary key."""
 
-    def __init__(self, fields: Sequence[DataField], scratch: Scratch, *, most: int = MAX_KEYS) -> None:
-        self._fields, self._scratch, self._most = fields, scratch, most
+    def __init__(self, fields: Sequence[DataField], scratch: Scratch, *, max_keys: int = MAX_KEYS) -> None:
+        self._fields, self._scratch, self._max_keys = fields, scratch, max_keys
         self._types = [f.type for f in fields]
         self._segments: list[Segment] = []
         self._count = 0
@@ -79,7 +79,7 @@ class KeyIndex:
         return hashing.hash_rows([keys.column(f.name) for f in self._fields], self._types)
 
     def find(self, keys: pa.RecordBatch, hashes: np.ndarray) -> KeyLocations:
-        """Where distinct `keys` are."""
+        """The locations of distinct `keys`."""
         n = len(hashes)
         found = KeyLocations(*(np.full(n, NOWHERE, dtype=np.int32) for _ in range(4)))
         for number, segment in enumerate(self._segments):
@@ -97,7 +97,8 @@ class KeyIndex:
     def _find_in(
         self, segment: Segment, keys: pa.RecordBatch, hashes: np.ndarray, asked: np.ndarray
     ) -> np.ndarray:
-        """Rows of the asked keys in one segment; keys of equal hash are compared one after another."""
+        """The rows in one segment of the keys asked for; keys of equal hash are compared one after
+        another."""
         result = np.full(len(asked), NOWHERE, dtype=np.int32)
         low = np.searchsorted(segment.hashes, hashes[asked], side="left")
         high = np.searchsorted(segment.hashes, hashes[asked], side="right")
@@ -124,12 +125,13 @@ class KeyIndex:
     def add(
         self, keys: pa.RecordBatch, hashes: np.ndarray, partitions: np.ndarray, buckets: np.ndarray
     ) -> None:
-        """Add keys that are not there. Raises Unsupported above the most keys an index may hold."""
+        """Add keys that are not there. Raises Unsupported beyond the number of keys that an index may
+        hold."""
         if not len(hashes):
             return
         self._count += len(hashes)
-        if self._count > self._most:
-            why = f"more than {self._most:,} keys; partition by a column of the primary key"
+        if self._count > self._max_keys:
+            why = f"more than {self._max_keys:,} keys; partition by a column of the primary key"
             raise Unsupported("upserts across partitions of so large a table", why)
         keys = keys.select([f.name for f in self._fields])
         last = self._segments[-1] if self._segments else None
@@ -151,7 +153,7 @@ class KeyIndex:
     def move(
         self, found: KeyLocations, which: np.ndarray, partitions: np.ndarray, buckets: np.ndarray
     ) -> None:
-        """Note new places of found keys; `which` are their numbers."""
+        """Set new places of found keys; `which` are their numbers."""
         for number in np.unique(found.segment[which]).tolist():
             own = found.segment[which] == number
             rows = found.row[which[own]]

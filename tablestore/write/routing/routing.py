@@ -1,8 +1,8 @@
-"""Where rows go, by the table's bucket mode: a `Routing` cuts batches into (partition, bucket) slices.
+"""Routing by the table's bucket mode: a `Routing` cuts batches into (partition, bucket) slices.
 
 Fixed buckets, append tables without buckets and postponed ones need the row alone; dynamic buckets and
-upserts across partitions (modules of their own) know where keys lie and hand over the index files that say
-so. Belongs to one writer; made by `TableWrite`.
+upserts across partitions (modules of their own) know where keys are and give the index files that say so.
+Belongs to one writer; made by `TableWrite`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Routing(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StatelessRouting:
-    """Rows go where `cut` says, which looks at nothing but the rows."""
+    """Routing by a function `cut` of the rows alone."""
 
     cut: Callable[[pa.RecordBatch], Iterator[Slice]]
 
@@ -55,7 +55,7 @@ class StatelessRouting:
         return {}
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing: there is no resource."""
 
 
 def routing_of_rows(schema: TableSchema, options: TableOptions) -> StatelessRouting:

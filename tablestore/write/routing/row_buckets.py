@@ -1,9 +1,9 @@
 """Which (partition, bucket) each row belongs to, and the batch cut into one slice for each (FORMAT.md 6.2).
 
-One stable sort by a small integer code; large slices are gathered each into memory of its own, so that what
-one bucket has written can be freed, small ones share one gather, which may bring rows into key order as well.
-Batches of about 250,000 rows keep it inside the cache. Where the bucket is no function of the row alone
-(dynamic buckets) others say it and only cut here.
+One stable sort by a small integer code. A large slice is gathered into memory of its own, so that it can be
+freed once its bucket has written it; small ones share one gather, which may also bring rows into key order.
+Batches of about 250,000 rows fit into the CPU cache. Where the bucket is no function of the row alone
+(dynamic buckets) the caller gives it to `cut`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NO_PARTITION = binary_row.encode([], [])
 
 
 def pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """`batch` in slices that fit the cache; empty ones are left out."""
+    """Slices of `batch` that fit into the CPU cache; none is empty."""
     for at in range(0, batch.num_rows, BATCH_ROWS):
         yield batch.slice(at, BATCH_ROWS)
 

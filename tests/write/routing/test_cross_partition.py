@@ -94,7 +94,7 @@ def test_keys_of_equal_hashes_are_distinguished(monkeypatch: pytest.MonkeyPatch)
 
 def test_more_keys_than_the_bound_are_refused() -> None:
     field = DataField(0, "k", parse_type("INT NOT NULL"))
-    index = KeyIndex([field], Scratch(), most=3)
+    index = KeyIndex([field], Scratch(), max_keys=3)
     schema = pa.schema([pa.field("k", pa.int32(), nullable=False)])
     batch = pa.record_batch([pa.array([1, 2, 3, 4], pa.int32())], schema=schema)
     with pytest.raises(Unsupported, match="across partitions"):

@@ -50,7 +50,7 @@ def test_an_index_read_from_files_goes_on_where_it_was() -> None:
 
 
 def test_above_the_most_buckets_keys_go_to_full_ones_and_stay() -> None:
-    index = PartitionIndex(BucketLimits(2, most=2))
+    index = PartitionIndex(BucketLimits(2, max_buckets=2))
     first = index.assign(ints(1, 2, 3, 4, 5, 6, 7))
     assert set(first.tolist()) == {0, 1}
     assert index.assign(ints(7, 6, 5)).tolist() == first[[6, 5, 4]].tolist()
