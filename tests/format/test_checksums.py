@@ -33,7 +33,7 @@ def parquet(rows: int, **options: object) -> bytes:
         }
     )
     target = io.BytesIO()
-    target.close = lambda: None  # type: ignore[method-assign]
+    target.close = lambda: None  # type: ignore[method-assign]  # it is read afterwards
     sink = CheckedSink(target)
     settings = {"max_rows_per_page": 1_000, "use_dictionary": ["kind"], "write_page_checksum": True}
     writer = pq.ParquetWriter(sink, table.schema, **(settings | options))

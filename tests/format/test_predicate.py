@@ -221,7 +221,7 @@ def test_an_unknown_column_names_the_nearest() -> None:
         (lambda: col("i") == [1, 2], "is_in"),
         (lambda: col("i") < col("big"), "no literal"),
         (lambda: (col("i") > 1) & True, "parentheses"),
-        (lambda: col(3), "column name"),  # type: ignore[arg-type]
+        (lambda: col(3), "column name"),  # type: ignore[arg-type]  # what is refused
     ],
 )
 def test_a_condition_that_cannot_work_says_what_to_write_instead(build: Any, remedy: str) -> None:
@@ -460,4 +460,4 @@ def test_like_prunes_by_how_it_begins() -> None:
     with pytest.raises(SchemaMismatch, match="LIKE needs a string column"):
         bind(col("i").like("%1"), SCHEMA)
     with pytest.raises(InvalidRequest, match="takes a text"):
-        col("s").like(3)  # type: ignore[arg-type]
+        col("s").like(3)  # type: ignore[arg-type]  # what is refused

@@ -157,7 +157,7 @@ def test_an_error_shows_the_text_and_points_at_its_place() -> None:
     with pytest.raises(SchemaMismatch, match="'k' is BIGINT: it cannot be compared with TRUE"):
         condition("k", schema())
     with pytest.raises(InvalidRequest, match="write each one in parentheses"):
-        _ = col("k") > 0 & col("k") < 3  # type: ignore[operator]
+        _ = col("k") > 0 & col("k") < 3  # type: ignore[operator]  # what is refused
     with pytest.raises(SchemaMismatch, match=r"(?s)'k' is BIGINT: .*\n  NOT \(k = 'x'\)\n {7}\^$"):
         condition("NOT (k = 'x')", schema())
     long = "k > 1 AND " * 40
@@ -197,6 +197,6 @@ def test_every_verb_takes_text(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="did you mean name"):
         table.delete("nam = 'x'")
     with pytest.raises(InvalidRequest, match="3 is no condition"):
-        table.scan(where=3)  # type: ignore[arg-type]
+        table.scan(where=3)  # type: ignore[arg-type]  # what is refused
     assert sorted(table.scan().to_arrow()["name"].to_pylist()) == ["Anna", "Annika", "B"]
     assert table.check() == []

@@ -263,7 +263,7 @@ def test_a_column_with_a_dot_is_found_by_its_whole_name() -> None:
 
 def test_what_is_no_change_is_refused() -> None:
     with pytest.raises(InvalidRequest, match=r"ts\.add"):
-        changed({"add": "c"})  # type: ignore[arg-type]
+        changed({"add": "c"})  # type: ignore[arg-type]  # what is refused
     with pytest.raises(InvalidRequest, match="say one"):
         ts.add("c", ts.INT, first=True, after="a")
     with pytest.raises(InvalidRequest, match="needs one"):

@@ -10,8 +10,8 @@ from tablestore.core.errors import InvalidOption
 from tablestore.format.time_pattern import local_millis
 
 
-def at(*parts: int) -> int:
-    return int(datetime(*parts, tzinfo=UTC).timestamp() * 1000)  # type: ignore[misc]
+def at(year: int, month: int, day: int, *time: int) -> int:
+    return int(datetime(year, month, day, *time, tzinfo=UTC).timestamp() * 1000)
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ def reached(
     watcher = Watcher(str(copy))
     for verb in VERBS:
         with contextlib.suppress(TablestoreError, FileNotFoundError):
-            verb(ts.open(copy, io=watcher, roots=roots))  # type: ignore[arg-type]
+            verb(ts.open(copy, io=watcher, roots=roots))  # type: ignore[arg-type]  # a watcher forwards what FileIO has
     return watcher.outside + [f"gone: {path}" for path in precious if not path.exists()]
 
 

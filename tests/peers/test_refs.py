@@ -357,16 +357,16 @@ def test_streams_begin_and_go_on_as_java_s(
 ) -> None:
     path = copied(tmp_path, name)
     try:
-        steps = [
+        steps: object = [
             in_order(cells(c.to_arrow()))
             for c in ts.open(path).with_options(options).stream(follow=False, normalize=False)
         ]
     except TablestoreError:
-        steps = "refused"  # type: ignore[assignment]
+        steps = "refused"
     try:
-        theirs = [in_order(p["changes"]) for p in java.stream(path, start=None, options=options)]
+        theirs: object = [in_order(p["changes"]) for p in java.stream(path, start=None, options=options)]
     except JavaError:
-        theirs = "refused"  # type: ignore[assignment]
+        theirs = "refused"
     assert steps == theirs
 
 

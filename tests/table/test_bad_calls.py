@@ -148,9 +148,9 @@ def test_a_name_is_text(lake: ts.Lake, name: Any) -> None:
 
 def test_a_place_is_a_path() -> None:
     with pytest.raises(InvalidRequest, match="not 5"):
-        ts.connect(5)  # type: ignore[arg-type]
+        ts.connect(5)  # type: ignore[arg-type]  # what is refused
     with pytest.raises(InvalidRequest, match="not 5"):
-        ts.open(5)  # type: ignore[arg-type]
+        ts.open(5)  # type: ignore[arg-type]  # what is refused
 
 
 def test_a_rest_catalog_is_refused_by_name() -> None:

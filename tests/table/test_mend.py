@@ -85,7 +85,7 @@ def test_what_no_call_mends_is_refused_with_where_to_look(tmp_path: Path) -> Non
             t.mend(skew, dry_run=dry_run)
     assert skew in t.mend(found).remaining
     with pytest.raises(InvalidRequest, match="one of its findings"):
-        t.mend("sorted runs")  # type: ignore[arg-type]
+        t.mend("sorted runs")  # type: ignore[arg-type]  # what is refused
 
 
 def test_the_past_is_not_mended(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ CONDITIONS = [
     "s IS NULL",
     "k > 2500 AND NOT (q BETWEEN 0 AND 20)",
 ]
-KINDS = {
+KINDS: dict[str, dict[str, Any]] = {
     "deduplicate": {},
     "aggregation": {"merge-engine": "aggregation", "fields.q.aggregate-function": "max"},
     "deletion vectors": {"deletion-vectors.enabled": "true", "write-only": "false"},
@@ -111,7 +111,7 @@ KINDS = {
 def test_the_record_says_which_files_and_row_groups_are_read(
     lake: ts.Lake, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    table = filled(lake, **KINDS[kind])  # type: ignore[arg-type]
+    table = filled(lake, **KINDS[kind])
     whole = table.scan().to_arrow()
     for text in CONDITIONS:
         scan = table.scan(where=ts.where(text))

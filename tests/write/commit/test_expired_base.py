@@ -128,7 +128,7 @@ def test_expiry_looks_again_when_another_one_was_faster(tmp_path: Path) -> None:
             rewrite_and_expire()
         return read(path)
 
-    io.read = slow_read  # type: ignore[method-assign]
+    io.read = slow_read  # type: ignore[method-assign]  # for this one object
     assert t.expire_snapshots(keep=1).snapshots == ()
     assert started
     assert keys(t) == [*BEFORE, 99]

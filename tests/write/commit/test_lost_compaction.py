@@ -112,7 +112,9 @@ def test_a_compaction_that_fails_takes_no_rows_back(
     assert (files(t) == named(t)) == isinstance(error, Unavailable), "files of an unknown outcome stay"
     assert t.scan().to_arrow().to_pylist() == [{"k": 1, "v": 2}]
     t.write(batch(1))
-    assert t.store.snapshots.latest().commit_kind == COMPACT  # type: ignore[union-attr]
+    latest = t.store.snapshots.latest()
+    assert latest is not None
+    assert latest.commit_kind == COMPACT
     assert t.scan().to_arrow().to_pylist() == [{"k": 1, "v": 3}]
     assert t.check() == []
 

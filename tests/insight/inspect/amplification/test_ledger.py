@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,8 @@ from tests.insight.explain.test_table_history import SMALL_TRIGGER, live
 from tests.lsm.trees import KEY, data_file
 
 
-def event(kind: str, snapshot: int, **files: object) -> BucketEvent:
-    return BucketEvent(snapshot, 0, kind, "", 0, **files)  # type: ignore[arg-type]
+def event(kind: str, snapshot: int, **files: Any) -> BucketEvent:
+    return BucketEvent(snapshot, 0, kind, "", 0, **files)
 
 
 def test_each_byte_is_entered_where_it_was_written() -> None:
