@@ -5,8 +5,9 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
@@ -31,6 +32,10 @@ import org.apache.flink.util.CloseableIterator;
 public class FlinkPeer {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final String MODE = "execution.runtime-mode";
+    private static final Pattern SETTING = // of Flink's client, unknown to its table environments
+            Pattern.compile("(?is)(?:SET|RESET)\\s+'([^']+)'(?:\\s*=\\s*'(.*)')?");
+    private static final Pattern SHARED =
+            Pattern.compile("(?is)(?:(?:CREATE|ALTER|DROP)\\s+CATALOG|USE|(?:CREATE|DROP)\\s+TEMPORARY)\\s.*");
 
     private final FlinkCluster cluster;
     private final Map<String, TableEnvironment> environments = new HashMap<>();
@@ -75,14 +80,14 @@ public class FlinkPeer {
     }
 
     private Map<String, Object> run(String sql, int limit) throws Exception {
-        String start = sql.strip().toUpperCase(Locale.ROOT);
-        if (start.startsWith("SET ") && sql.contains(MODE)) {
-            mode = sql.toLowerCase(Locale.ROOT).contains("streaming") ? "streaming" : "batch";
+        Matcher setting = SETTING.matcher(sql.strip());
+        if (setting.matches()) {
+            set(setting.group(1), setting.group(2));
             return answer(new ArrayList<>(), new ArrayList<>(), new ArrayList<>());
         }
         TableEnvironment here = environment();
         TableResult result = here.executeSql(sql);
-        if (start.matches("(?s)(CREATE|ALTER|DROP)\\s+CATALOG.*|USE\\s.*|(CREATE|DROP)\\s+TEMPORARY.*|(SET|RESET)\\b.*")) {
+        if (SHARED.matcher(sql.strip()).matches()) {
             shared.add(sql);
             for (TableEnvironment other : environments.values()) {
                 if (other != here) {
@@ -93,11 +98,31 @@ public class FlinkPeer {
         return read((TableResultInternal) result, limit);
     }
 
+    private void set(String key, String value) {
+        if (key.equals(MODE)) {
+            mode = "streaming".equals(value) ? "streaming" : "batch";
+            return;
+        }
+        String initial = configuration().getString(key, null);
+        settings.put(key, value == null ? initial : value);
+        for (TableEnvironment one : environments.values()) {
+            one.getConfig().getConfiguration().removeKey(key);
+            if (settings.get(key) != null) {
+                one.getConfig().set(key, settings.get(key));
+            }
+        }
+    }
+
     /** The environment of the current mode: Flink fixes the mode of one for good, so there may be two. */
     private TableEnvironment environment() {
         return environments.computeIfAbsent(mode, name -> {
             Configuration configuration = new Configuration(configuration());
-            settings.forEach(configuration::setString);
+            settings.forEach((key, value) -> {
+                configuration.removeKey(key);
+                if (value != null) {
+                    configuration.setString(key, value);
+                }
+            });
             EnvironmentSettings.Builder builder = EnvironmentSettings.newInstance().withConfiguration(configuration);
             TableEnvironment made = StreamTableEnvironment.create(
                     new StreamExecutionEnvironment(cluster, configuration, FlinkPeer.class.getClassLoader()),

@@ -1,0 +1,49 @@
+"""Every script of tests/golden/flink-sql in Flink again: the recorded answers are Flink's.
+
+`./workbench test tests/peers/test_sql_scripts.py --rewrite` records them anew.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.peers import sql_scripts
+from tests.peers.flink_sql import FlinkSql
+
+pytestmark = pytest.mark.peer
+
+
+@pytest.mark.parametrize("name", sql_scripts.names())
+def test_flink_gives_the_recorded_answers(name: str, flink: FlinkSql, tmp_path: Path, rewrite: bool) -> None:
+    def run(statement: sql_scripts.Statement) -> tuple[list, list, list]:
+        found = flink.run(statement.text, limit=statement.limit or 10_000)
+        return found.columns, found.rows, found.kinds
+
+    flink.start(tmp_path)
+    found = sql_scripts.answers(name, run, warehouse=str(tmp_path))
+    if rewrite:
+        sql_scripts.write(name, found, engine="Flink 2.0.0, Java Paimon 2.0.0")
+    for one, now, before in zip(sql_scripts.statements(name), found, sql_scripts.recorded(name), strict=True):
+        assert now == before, f"{name}.sql, line {one.line}: {one.text}"
+
+
+def test_scripts_are_split_outside_of_quotes_comments_and_blocks() -> None:
+    block = "EXECUTE STATEMENT SET BEGIN INSERT INTO t SELECT 1; END"
+    text = f"-- a; b\nSELECT ';' ;\n-- rows: 2\n\n{block};\nVALUES (1) -- ;\n;"
+    found = [(one.line, one.text, one.limit) for one in sql_scripts.split(text)]
+    assert found == [(2, "SELECT ';'", None), (5, block, 2), (6, "VALUES (1) -- ;", None)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT a FROM t ORDER\n BY a", True),
+        ("SELECT * FROM (SELECT a FROM t ORDER BY a)", False),
+        ("SELECT rank() OVER (ORDER BY a) FROM t", False),
+        ("SELECT 'x ORDER BY y'", False),
+    ],
+)
+def test_only_an_outer_order_by_gives_rows_an_order(text: str, expected: bool) -> None:
+    assert sql_scripts.ordered(text) is expected
