@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar, cast
 
 from sqlglot import exp
+from sqlglot.dialects.dialect import NormalizationStrategy
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ErrorLevel, ParseError
 from sqlglot.tokenizer_core import Token, TokenType
@@ -27,8 +28,30 @@ _BEHIND_TYPES = "NOT|NULL|COMMENT|DEFAULT|PRIMARY KEY|CONSTRAINT|UNIQUE|METADATA
 _SparkParser: Any = Spark.Parser  # mypy: sqlglot builds these classes by a metaclass
 
 
+_NODES = (
+    *("COUNT", "SUM", "AVG", "MIN", "MAX", "STDDEV", "STDDEV_POP", "STDDEV_SAMP", "VARIANCE", "VAR_POP"),
+    *("VAR_SAMP", "COALESCE", "ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST", "NTILE"),
+    *("LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE", "NTH_VALUE"),
+)
+_SPELLED = ("CAST", "TRY_CAST", "CEIL", "FLOOR", "EXTRACT", "SUBSTRING", "TRIM", "POSITION", "OVERLAY")
+
+
 class Parser(_SparkParser):  # type: ignore[misc]  # likewise
-    """Reads one statement."""
+    """Reads one statement.
+
+    Functions stay what was written: `Anonymous` with a name and arguments, but for aggregates, windows and
+    those with words among their arguments, which have nodes. `query/functions.py` says what they mean.
+    """
+
+    STRICT_CAST = True  # a CAST that fails is an error, TRY_CAST gives NULL
+    FUNCTIONS = {name: _SparkParser.FUNCTIONS[name] for name in _NODES}  # noqa: RUF012  # sqlglot's way
+    FUNCTION_PARSERS = {  # noqa: RUF012  # likewise
+        **{name: _SparkParser.FUNCTION_PARSERS[name] for name in _SPELLED},
+        **{
+            name: lambda self, name=name: self._parse_with_unit(name)
+            for name in ("TIMESTAMPDIFF", "TIMESTAMPADD")
+        },
+    }
 
     forms: tuple[Form, ...] = ()  # those that read themselves, longest words first
     piece: Piece
@@ -95,6 +118,12 @@ class Parser(_SparkParser):  # type: ignore[misc]  # likewise
         if self._match(TokenType.HINT):
             table.set("hints", [exp.Hint(expressions=list(self._prev_comments))])
         return table
+
+    def _parse_with_unit(self, name: str) -> exp.Expression:
+        """The arguments of a function whose first one is a word: `TIMESTAMPDIFF(DAY, a, b)`."""
+        unit = self._parse_var(any_token=True)
+        self._match(TokenType.COMMA)
+        return exp.Anonymous(this=name, expressions=[unit, *self._parse_csv(self._parse_assignment)])
 
     # What parse functions of forms use.
 
@@ -348,7 +377,10 @@ def reader(forms: tuple[Form, ...]) -> Parser:
 
 
 class LakeSql(Spark):
-    """The dialect, for sqlglot's own functions."""
+    """The dialect, for sqlglot's own functions. Names are as they are written; arrays count from 1."""
+
+    NORMALIZATION_STRATEGY = NormalizationStrategy.CASE_SENSITIVE
+    INDEX_OFFSET = 1
 
     Tokenizer = Tokenizer
     Parser = Parser
