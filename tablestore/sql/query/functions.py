@@ -2,8 +2,8 @@
 
 The table is the allow-list: a name that is not here is refused before anything runs, so no query reaches a
 function that reads files, settings or the environment. Meanings are those of Flink SQL where it has the
-function, else of Spark. In `sql`, {0} {1} … are the arguments and {*} all of them; without `sql` the name goes
-as it is.
+function, else of Spark. In `sql`, {0} {1} … are the arguments and {*} all of them; without `sql` the name
+goes as it is.
 """
 
 from __future__ import annotations
