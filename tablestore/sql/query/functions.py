@@ -8,10 +8,11 @@ goes as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
+from typing import Any
 
 from tablestore.core.errors import InvalidRequest, Unsupported
 from tablestore.sql.query.patterns import strftime_pattern
@@ -395,24 +396,15 @@ _WINDOWS = (
 )
 
 
-def _table() -> Iterable[Function]:
-    families = (
-        (_TEXT, "scalar", True),
-        (_TIMES, "scalar", True),
-        (_NUMBERS, "scalar", True),
-        (_CHOICES, "scalar", True),
-        (_NESTED, "scalar", True),
-        (_NOW, "scalar", False),
-        (_AGGREGATES, "aggregate", True),
-        (_WINDOWS, "window", True),
-    )
-    for rows, kind, steady in families:
-        for row in rows:
-            syntax, text, *sql = row
-            yield Function(
-                syntax, text, sql[0] if sql else "", kind, steady and not syntax.startswith("RAND")
-            )
+def _family(rows: Sequence[tuple[Any, ...]], kind: str = "scalar", *, steady: bool = True) -> list[Function]:
+    return [Function(*row, kind=kind, steady=steady) for row in rows]
 
 
-FUNCTIONS: Mapping[str, Function] = MappingProxyType({one.name: one for one in _table()})
+_ALL = (
+    *(one for rows in (_TEXT, _TIMES, _NUMBERS, _CHOICES, _NESTED) for one in _family(rows)),
+    *_family(_NOW, steady=False),
+    *_family(_AGGREGATES, "aggregate"),
+    *_family(_WINDOWS, "window"),
+)
+FUNCTIONS: Mapping[str, Function] = MappingProxyType({one.name: one for one in _ALL})
 """Every function by its name in capitals."""
