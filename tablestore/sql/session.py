@@ -3,7 +3,7 @@ tables and running jobs, nothing else."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tablestore.core.arguments import checked
@@ -39,6 +39,7 @@ class Session:
         self.catalog: str | None = None if lake is None else _OWN_CATALOG
         self.database = DEFAULT_DATABASE
         self.settings = Settings()
+        self.on_progress: Callable[[float], None] | None = None  # gets percent of a query, -1 if unknown
         self.temporary: dict[FullName, TemporaryTable] = {}
         self.views: dict[FullName, View] = {}  # the temporary ones
 

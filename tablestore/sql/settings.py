@@ -35,6 +35,11 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 "who computes a SELECT: DuckDB in this process, or Spark",
                 ("embedded", "spark"),
             ),
+            Setting(
+                "execution.memory-limit",
+                "60%",
+                "what a query may hold in memory, '2GB' or a share of all; what is more goes to disk",
+            ),
         )
     }
 )

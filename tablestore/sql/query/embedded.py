@@ -2,76 +2,79 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from tablestore.core.errors import InvalidRequest
-from tablestore.sql.query.tables import occurrences
+from tablestore.sql.query.connection import Connection, errors, locked, spill_directory
+from tablestore.sql.query.planning import prepared
+from tablestore.sql.query.result_types import sound, sound_schema
+from tablestore.sql.query.sources import Rows
+from tablestore.sql.query.translation import duck_sql
 
 if TYPE_CHECKING:
     from tablestore.sql.session import Session
 
+_BATCH_ROWS = 65_536
+__all__ = ["bound", "connect", "errors", "run_query"]
+
 
 def run_query(session: Session, tree: exp.Expression, text: str) -> pa.RecordBatchReader:
-    """The rows of a query, as they are computed. `tree` is not changed; `text` is the script it is of."""
-    connection = connect(session)
-    found = bound(connection, session, tree, text)
-    with errors():
-        return connection.sql(found.sql("duckdb")).to_arrow_reader(65_536)
+    """The rows of a query, as they are computed. `tree` is not changed; `text` is the script it is of.
+
+    Raises what the tree may not have, before anything is read, and what scans and DuckDB raise.
+    """
+    found = prepared(session, tree, text)
+    connection = Connection(memory=session.settings["execution.memory-limit"])
+    try:
+        sql = duck_sql(found.tree)
+
+        def begin() -> tuple[list[Any], pa.RecordBatchReader]:
+            for source in found.sources:
+                connection.duck.register(source.view, Rows(source.scan(), connection))
+            relation = connection.duck.sql(sql)
+            return relation.types, relation.to_arrow_reader(_BATCH_ROWS)
+
+        types, rows = connection.run(begin, session.on_progress)
+    except BaseException:
+        connection.close()
+        raise
+    schema = sound_schema(rows.schema, types)
+    return pa.RecordBatchReader.from_batches(schema, _batches(connection, rows, schema, session.on_progress))
+
+
+def _batches(
+    connection: Connection,
+    rows: pa.RecordBatchReader,
+    schema: pa.Schema,
+    progress: Callable[[float], None] | None,
+) -> Iterator[pa.RecordBatch]:
+    def following() -> pa.RecordBatch | None:
+        try:
+            return rows.read_next_batch()
+        except StopIteration:
+            return None
+
+    with connection:
+        while (batch := connection.run(following, progress)) is not None:
+            if batch.num_rows:
+                yield sound(batch, schema)
 
 
 def connect(session: Session) -> duckdb.DuckDBPyConnection:
     """A connection of its own that reaches nothing but what is registered on it."""
-    return duckdb.connect(config=_locked())
+    return locked(spill_directory(), session.settings["execution.memory-limit"])
 
 
 def bound(
     connection: duckdb.DuckDBPyConnection, session: Session, tree: exp.Expression, text: str
 ) -> exp.Expression:
-    """A copy of a tree whose tables are views of the connection. Raises NotFound with its place."""
-    tree = tree.copy()
-    for number, one in enumerate(occurrences(session, tree, text)):
-        view = f"__table_{number}"
-        connection.register(view, _Rows(one.table))
-        one.node.replace(exp.alias_(exp.table_(view), one.node.alias_or_name, table=True))
-    return tree
-
-
-@contextmanager
-def errors() -> Iterator[None]:
-    """DuckDB's errors as ours."""
-    try:
-        yield
-    except duckdb.Error as e:
-        raise InvalidRequest(str(e)) from None
-
-
-def _locked() -> dict[str, Any]:
-    """Settings under which SQL reaches nothing but what is registered."""
-    return {
-        "enable_external_access": "false",
-        "autoload_known_extensions": "false",
-        "autoinstall_known_extensions": "false",
-        "allow_community_extensions": "false",
-        "python_enable_replacements": "false",
-        "threads": str(os.cpu_count() or 2),
-        "temp_directory": tempfile.gettempdir(),
-        "lock_configuration": "true",
-    }
-
-
-class _Rows:
-    """A table's rows as an Arrow stream that can be read more than once."""
-
-    def __init__(self, table: Any) -> None:
-        self._scan = table.scan()
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        return self._scan.to_reader().__arrow_c_stream__(requested_schema)
+    """A copy of a tree whose tables are views of the connection, to be run as `duck_sql` has it. Raises what
+    the tree may not have, NotFound with its place."""
+    found = prepared(session, tree, text)
+    for source in found.sources:
+        connection.register(source.view, Rows(source.scan()))
+    return found.tree

@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
 
 from tablestore.core.errors import InvalidRequest, Unsupported
 from tablestore.sql.query.patterns import strftime_pattern
 
 _UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
 Sql = str | Callable[[list[str]], str]
+Rows = Sequence[tuple[str, str] | tuple[str, str, Sql]]
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def _listagg(arguments: list[str]) -> str:
     return f"string_agg({arguments[0]}, {arguments[1] if len(arguments) == 2 else chr(39) + ',' + chr(39)})"
 
 
-_TEXT = (
+_TEXT: Rows = (
     ("CONCAT(text, …)", "The texts joined; NULL if one is NULL.", _joined),
     ("CONCAT_WS(separator, text, …)", "The texts that are not NULL, with a separator between them."),
     ("UPPER(text)", "In capitals."),
@@ -217,7 +217,7 @@ _TEXT = (
     ("IS_JSON(text)", "Whether the text is JSON.", "json_valid({0})"),
     ("LEVENSHTEIN(a, b)", "How many characters to change."),
 )
-_TIMES = (
+_TIMES: Rows = (
     ("DATE_FORMAT(time, 'pattern')", "As text by Java's pattern, 'yyyy-MM-dd'.", _date_format),
     ("TO_DATE(text[, 'pattern'])", "The date of a text, by Java's pattern; else NULL.", _to_date),
     ("TO_TIMESTAMP(text[, 'pattern'])", "The time of a text, by Java's pattern; else NULL.", _to_timestamp),
@@ -264,7 +264,7 @@ _TIMES = (
         "date_trunc({0}, CAST({1} AS TIMESTAMP))",
     ),
 )
-_NOW = (
+_NOW: Rows = (
     ("NOW()", "This moment.", "now()"),
     (
         "UNIX_TIMESTAMP([text[, 'pattern']])",
@@ -280,7 +280,7 @@ _NOW = (
     ("RAND_INTEGER(n)", "A whole number from 0 below n, another each time.", _rand_integer),
     ("UUID()", "A fresh name.", "CAST(uuid() AS VARCHAR)"),
 )
-_NUMBERS = (
+_NUMBERS: Rows = (
     ("ABS(n)", "Without its sign."),
     ("CEIL(n)", "The next whole number above."),
     ("CEILING(n)", "The next whole number above.", "ceil({0})"),
@@ -299,28 +299,15 @@ _NUMBERS = (
     ("MOD(n, m)", "What is left of a division.", "(({0}) % ({1}))"),
     ("PI()", "π."),
     ("E()", "e.", "exp(1)"),
-    *(
-        (f"{name}(n)", f"The {name.lower()} of an angle or number.")
-        for name in (
-            "SIN",
-            "COS",
-            "TAN",
-            "COT",
-            "ASIN",
-            "ACOS",
-            "ATAN",
-            "SINH",
-            "COSH",
-            "TANH",
-            "DEGREES",
-            "RADIANS",
-        )
-    ),
     ("ATAN2(y, x)", "The angle of a point."),
     ("BIN(n)", "In binary."),
     ("BITCOUNT(n)", "How many bits are set.", "bit_count({0})"),
 )
-_CHOICES = (
+_ANGLES: Rows = tuple(
+    (f"{name}(n)", f"The {name.lower()} of a number.")
+    for name in "SIN COS TAN COT ASIN ACOS ATAN SINH COSH TANH DEGREES RADIANS".split()
+)
+_CHOICES: Rows = (
     ("COALESCE(a, …)", "The first that is not NULL."),
     ("IFNULL(a, b)", "b where a is NULL.", "coalesce({0}, {1})"),
     ("NVL(a, b)", "b where a is NULL.", "coalesce({0}, {1})"),
@@ -331,7 +318,7 @@ _CHOICES = (
     ("LEAST(a, …)", "The least; NULL if one is NULL.", _any_null("least")),
     ("TYPEOF(a)", "The name of its type."),
 )
-_NESTED = (
+_NESTED: Rows = (
     ("CARDINALITY(array)", "How many elements."),
     ("SIZE(array)", "How many elements.", "cardinality({0})"),
     ("ELEMENT(array)", "Its only element.", "({0})[1]"),
@@ -352,7 +339,7 @@ _NESTED = (
     ("MAP_VALUES(map)", "Its values."),
     ("ROW(a, …)", "A row of these values.", "row({*})"),
 )
-_AGGREGATES = (
+_AGGREGATES: Rows = (
     ("COUNT([a])", "How many rows, or values that are not NULL."),
     ("SUM(a)", "The sum of the values; of whole numbers a BIGINT."),
     ("AVG(a)", "The mean, as a DOUBLE."),
@@ -381,7 +368,7 @@ _AGGREGATES = (
     ("MAX_BY(a, b)", "a of the row with the greatest b."),
     ("MIN_BY(a, b)", "a of the row with the least b."),
 )
-_WINDOWS = (
+_WINDOWS: Rows = (
     ("ROW_NUMBER()", "The number of the row, from 1."),
     ("RANK()", "The rank, with gaps behind ties."),
     ("DENSE_RANK()", "The rank without gaps."),
@@ -396,12 +383,12 @@ _WINDOWS = (
 )
 
 
-def _family(rows: Sequence[tuple[Any, ...]], kind: str = "scalar", *, steady: bool = True) -> list[Function]:
-    return [Function(*row, kind=kind, steady=steady) for row in rows]
+def _family(rows: Rows, kind: str = "scalar", *, steady: bool = True) -> list[Function]:
+    return [Function(r[0], r[1], r[2] if len(r) == 3 else "", kind, steady) for r in rows]
 
 
 _ALL = (
-    *(one for rows in (_TEXT, _TIMES, _NUMBERS, _CHOICES, _NESTED) for one in _family(rows)),
+    *(one for rows in (_TEXT, _TIMES, _NUMBERS, _ANGLES, _CHOICES, _NESTED) for one in _family(rows)),
     *_family(_NOW, steady=False),
     *_family(_AGGREGATES, "aggregate"),
     *_family(_WINDOWS, "window"),

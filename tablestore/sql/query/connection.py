@@ -1,0 +1,153 @@
+"""A connection to DuckDB for one query: locked, bounded in memory, stopped by Ctrl-C; its errors are ours."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Generic, TypeVar
+
+import duckdb
+
+from tablestore.core.env import SYSTEM
+from tablestore.core.errors import InvalidRequest
+
+T = TypeVar("T")
+Progress = Callable[[float], None]
+_LOOK_SECONDS = 0.1  # between two looks at Ctrl-C and the progress
+
+
+class Connection:
+    """DuckDB that reaches nothing but what is registered, and its own spill directory, which `close` removes.
+
+    `files` are the only files that it may read. `memory` is a limit as DuckDB writes it, '2GB', empty for its
+    own choice. Not thread-safe.
+    """
+
+    def __init__(self, *, memory: str = "", files: tuple[str, ...] = ()) -> None:
+        self._spill = spill_directory()
+        self.problem: BaseException | None = None  # what a scan raised while DuckDB read it
+        self.stopped = False
+        self.duck = locked(self._spill, memory, files)
+
+    def run(self, work: Callable[[], T], progress: Progress | None = None) -> T:
+        """What `work` gives, done on a thread of its own, so that Ctrl-C stops it. Errors of DuckDB, and of
+        scans that it reads, are ours; `progress` gets percent, or -1 where they are not known."""
+        done, found = threading.Event(), _Found[T]()
+
+        def target() -> None:
+            try:
+                found.value = work()
+            except BaseException as e:  # it is raised below
+                found.error = e
+            finally:
+                done.set()
+
+        thread = threading.Thread(target=target, name="tablestore-query", daemon=True)
+        thread.start()
+        try:
+            while not done.wait(_LOOK_SECONDS):
+                if progress is not None:
+                    progress(self.duck.query_progress())
+        except BaseException:
+            self.stopped = True
+            while not done.is_set():
+                self.duck.interrupt()
+                done.wait(_LOOK_SECONDS)
+            raise
+        if found.error is not None:
+            raise self.translated(found.error) from None
+        return found.value  # type: ignore[return-value]  # there is one, as there is no error
+
+    def translated(self, error: BaseException) -> BaseException:
+        """The error that a caller sees for one of DuckDB."""
+        if self.problem is not None:
+            problem, self.problem = self.problem, None
+            return problem
+        return InvalidRequest(_plain(str(error))) if isinstance(error, duckdb.Error) else error
+
+    def close(self) -> None:
+        """Let go of everything; may be called again."""
+        with suppress(duckdb.Error):
+            self.duck.close()
+        shutil.rmtree(self._spill, ignore_errors=True)
+
+    def watched(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """The same batches for DuckDB to read: keeps what they raise, ends when the query is stopped."""
+        try:
+            for batch in batches:
+                if self.stopped:
+                    return
+                yield batch
+        except BaseException as e:
+            self.problem = e
+            raise
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Found(Generic[T]):
+    """What a thread found."""
+
+    value: T | None = None
+    error: BaseException | None = None
+
+
+def locked(spill: str, memory: str = "", files: tuple[str, ...] = ()) -> duckdb.DuckDBPyConnection:
+    """DuckDB with its settings locked, that may read these `files` and nothing else."""
+    try:
+        duck = duckdb.connect(config=_settings(spill, memory))
+        listed = ", ".join("'" + f.replace("'", "''") + "'" for f in files)
+        for statement in (
+            "SET enable_progress_bar = true",
+            "SET enable_progress_bar_print = false",
+            *([f"SET allowed_paths = [{listed}]"] if files else []),
+            "SET enable_external_access = false",
+            "SET lock_configuration = true",
+        ):
+            duck.execute(statement).fetchall()
+    except duckdb.Error as e:
+        raise InvalidRequest(_plain(str(e))) from None
+    return duck
+
+
+def spill_directory() -> str:
+    """A name for a directory of one connection; DuckDB makes it when it needs it."""
+    return os.path.join(tempfile.gettempdir(), f"tablestore-sql-{SYSTEM.uuid()}")
+
+
+@contextmanager
+def errors() -> Iterator[None]:
+    """DuckDB's errors as ours."""
+    try:
+        yield
+    except duckdb.Error as e:
+        raise InvalidRequest(_plain(str(e))) from None
+
+
+def _settings(spill: str, memory: str) -> dict[str, Any]:
+    found = {
+        "autoload_known_extensions": "false",
+        "autoinstall_known_extensions": "false",
+        "allow_community_extensions": "false",
+        "allow_unsigned_extensions": "false",
+        "python_enable_replacements": "false",
+        "threads": str(os.cpu_count() or 2),
+        "temp_directory": spill,
+        "integer_division": "true",
+    }
+    return found | ({"memory_limit": memory} if memory else {})
+
+
+def _plain(message: str) -> str:
+    """DuckDB's message without its class, and without its picture of a text that nobody wrote."""
+    message = message.split("\n\nLINE ")[0]
+    head, _, rest = message.partition(": ")
+    return rest if head.endswith("Error") and rest else message

@@ -1,0 +1,57 @@
+"""Rows that DuckDB gives, in the types that tables have: it widens sums, renames elements, forgets zones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.core.errors import InvalidRequest
+
+_HUGE = "HUGEINT"
+
+
+def sound_schema(schema: pa.Schema, types: Sequence[object]) -> pa.Schema:
+    """The schema of the result; `types` are DuckDB's own. Columns of one name get numbers, as in Flink."""
+    fields: list[pa.Field] = []
+    for field, kind in zip(schema, types, strict=True):
+        found = pa.int64() if str(kind) == _HUGE else _sound(field.type)
+        fields.append(pa.field(_free(field.name, [f.name for f in fields]), found))
+    return pa.schema(fields)
+
+
+def _free(name: str, taken: Sequence[str]) -> str:
+    if name not in taken:
+        return name
+    return next(f"{name}{i}" for i in range(len(taken) + 1) if f"{name}{i}" not in taken)
+
+
+def _sound(t: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(t) and t.tz is not None:
+        return pa.timestamp(t.unit, "UTC")
+    if pa.types.is_time(t):
+        return pa.time32("ms")
+    if pa.types.is_list(t):
+        return pa.list_(pa.field("element", _sound(t.value_type)))
+    if pa.types.is_map(t):
+        return pa.map_(_sound(t.key_type), _sound(t.item_type))
+    if pa.types.is_struct(t):
+        return pa.struct([pa.field(f.name, _sound(f.type)) for f in t.fields])
+    return t
+
+
+def sound(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch in the types of the schema. Raises InvalidRequest for a sum beyond BIGINT."""
+    columns = [_cast(c, f) for c, f in zip(batch.columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
+    if column.type == field.type:
+        return column
+    try:
+        return pc.cast(column, field.type, safe=not pa.types.is_time(field.type))
+    except pa.ArrowInvalid:
+        problem = f"{field.name} is beyond BIGINT: sum CAST(… AS DECIMAL(38, 0)) instead"
+        raise InvalidRequest(problem) from None

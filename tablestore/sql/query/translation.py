@@ -1,0 +1,208 @@
+"""Trees of our dialect as SQL of DuckDB, once every node and function of them is one that a query may have.
+
+`require_allowed` is what keeps SQL text from the machine: only nodes and functions that are listed pass, and
+a table is always a name that stands for rows of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+
+from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unsupported
+from tablestore.sql.problems import placed, start_of
+from tablestore.sql.query.functions import FUNCTIONS
+
+_PLAIN = (
+    *(exp.Select, exp.Subquery, exp.Union, exp.Intersect, exp.Except, exp.With, exp.CTE, exp.TableAlias),
+    *(exp.RecursiveWithSearch, exp.Table, exp.Values, exp.Tuple, exp.Unnest, exp.From, exp.Join, exp.Where),
+    *(exp.Group, exp.Having, exp.Qualify, exp.Order, exp.Ordered, exp.Limit, exp.Offset, exp.Fetch),
+    *(exp.LimitOptions, exp.Distinct, exp.Cube, exp.Rollup, exp.GroupingSets, exp.Version, exp.Hint),
+    *(exp.Column, exp.Identifier, exp.Star, exp.Alias, exp.Aliases, exp.Literal, exp.Boolean, exp.Null),
+    *(exp.HexString, exp.Paren, exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE),
+    *(exp.NullSafeEQ, exp.NullSafeNEQ, exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.Escape),
+    *(exp.Exists, exp.Any, exp.All, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg),
+    *(exp.DPipe, exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseNot, exp.Case, exp.If, exp.Cast),
+    *(exp.TryCast, exp.DataType, exp.DataTypeParam, exp.ColumnDef, exp.Interval, exp.IntervalSpan, exp.Var),
+    *(exp.Extract, exp.Substring, exp.Trim, exp.StrPosition, exp.Overlay, exp.Ceil, exp.Floor),
+    *(exp.Array, exp.Bracket, exp.Dot, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls),
+    *(exp.Window, exp.WindowSpec, exp.RegexpLike, exp.CurrentDate, exp.CurrentTimestamp, exp.Coalesce),
+    *(exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Stddev, exp.StddevPop, exp.StddevSamp),
+    *(exp.Variance, exp.VariancePop, exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist),
+    *(exp.Ntile, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue, exp.AnonymousAggFunc),
+)
+_NODES = frozenset(_PLAIN)
+_BARE = ("LOCALTIMESTAMP", "LOCALTIME", "CURRENT_TIME")  # functions that are written without brackets
+_EXTRACTED = frozenset(
+    "YEAR QUARTER MONTH WEEK DAY HOUR MINUTE SECOND MILLISECOND MICROSECOND DOW DAYOFWEEK ISODOW DOY "
+    "DAYOFYEAR EPOCH DECADE CENTURY MILLENNIUM".split()
+)
+_WHOLE = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
+_FRACTIONS = (exp.DType.DECIMAL, exp.DType.DOUBLE, exp.DType.FLOAT)
+
+
+def require_allowed(tree: exp.Expression, text: str) -> None:
+    """Raise, at its place, for what a query may not have: Unsupported by name, NotFound for a function."""
+    nodes: Any = tree.walk()
+    for node in nodes:
+        try:
+            _require(node)
+        except TablestoreError as e:
+            placed(e, text, start_of(node, start_of(node.parent)))
+            raise
+
+
+def _require(node: exp.Expr) -> None:
+    if isinstance(node, exp.Anonymous):
+        name = node.name.upper()
+        if isinstance(node.parent, exp.Table):
+            raise Unsupported(f"the table function {node.name}()", "FROM takes tables, views and queries")
+        if name not in FUNCTIONS:
+            raise NotFound.among("function", name, FUNCTIONS)
+    elif type(node) not in _NODES:
+        raise Unsupported(f"{node.key.upper()} in a query")
+    elif isinstance(node, exp.Table) and not isinstance(node.this, exp.Identifier):
+        shown = node.this.sql("spark") if node.this is not None else "this"
+        raise Unsupported(f"{shown} as a table", "FROM takes tables, views and queries")
+    elif isinstance(node, exp.Extract) and node.name.upper() not in _EXTRACTED:
+        raise InvalidRequest(f"{node.name} is no unit of time: {', '.join(sorted(_EXTRACTED))}")
+
+
+def with_names(tree: exp.Expression) -> exp.Expression:
+    """The query with names for the columns that have none, as Flink gives them: EXPR$0, by their place."""
+    if isinstance(tree, exp.Values) and isinstance(tree.parent, exp.From | exp.Join | None):
+        return _named_values(tree) if tree.parent is None else tree
+    for select in list(tree.find_all(exp.Select)):
+        if isinstance(select.parent, exp.Exists):
+            continue
+        for place, shown in enumerate(select.expressions):
+            inner = shown.unnest()
+            if not isinstance(inner, exp.Alias | exp.Aliases | exp.Column | exp.Star | exp.Dot):
+                alias = exp.to_identifier(f"EXPR${place}", quoted=True)
+                shown.replace(exp.Alias(this=shown.copy(), alias=alias))
+    return tree
+
+
+def _named_values(values: exp.Values) -> exp.Expression:
+    width = len(values.expressions[0].expressions) if isinstance(values.expressions[0], exp.Tuple) else 1
+    names = [exp.to_identifier(f"EXPR${place}", quoted=True) for place in range(width)]
+    values.set("alias", exp.TableAlias(this=exp.to_identifier("rows"), columns=names))
+    return exp.Select(expressions=[exp.Star()]).from_(values)
+
+
+def duck_sql(tree: exp.Expression) -> str:
+    """The tree as text for DuckDB. Raises InvalidRequest, Unsupported for arguments that do not fit."""
+    return str(tree.sql(_Embedded, identify=True))
+
+
+_DuckGenerator: Any = DuckDB.Generator  # sqlglot builds these classes by a metaclass
+
+
+class _Generator(_DuckGenerator):  # type: ignore[misc]  # likewise
+    """DuckDB's SQL with our functions' meanings."""
+
+    def anonymous_sql(self, expression: exp.Anonymous) -> str:
+        arguments = [self.sql(argument) for argument in _arguments(expression)]
+        return FUNCTIONS[expression.name.upper()].render(arguments)
+
+    def column_sql(self, expression: exp.Column) -> str:
+        if expression.name.upper() in _BARE and not expression.this.quoted and not expression.table:
+            return FUNCTIONS[expression.name.upper()].render([])
+        return str(super().column_sql(expression))
+
+    def currenttimestamp_sql(self, expression: exp.CurrentTimestamp) -> str:
+        return "now()"
+
+    def substring_sql(self, expression: exp.Substring) -> str:
+        parts = (expression.this, expression.args.get("start"), expression.args.get("length"))
+        return FUNCTIONS["SUBSTRING"].render([self.sql(part) for part in parts if part is not None])
+
+    def floor_sql(self, expression: exp.Floor) -> str:
+        return self._rounded("floor", expression)
+
+    def ceil_sql(self, expression: exp.Ceil) -> str:
+        return self._rounded("ceil", expression)
+
+    def _rounded(self, function: str, expression: exp.Expression) -> str:
+        unit, value = expression.args.get("to"), self.sql(expression.this)
+        if unit is None:
+            return f"{function}({value})"
+        floor = f"date_trunc('{unit.name}', CAST({value} AS TIMESTAMP))"
+        if function == "floor":
+            return floor
+        at = f"CAST({value} AS TIMESTAMP)"
+        return f"(CASE WHEN {floor} = {at} THEN {at} ELSE {floor} + INTERVAL 1 {unit.name} END)"
+
+    def extract_sql(self, expression: exp.Extract) -> str:
+        unit, value = expression.name.upper(), self.sql(expression.expression)
+        if unit in ("DOW", "DAYOFWEEK"):
+            return f"(extract(dow FROM {value}) + 1)"
+        return f"extract({unit} FROM {value})"
+
+    def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
+        kind, value = expression.to, expression.this
+        if kind.this in _WHOLE and _fraction(value):
+            return f"{safe_prefix or ''}CAST(trunc({self.sql(value)}) AS {self.sql(kind)})"
+        if kind.this in (exp.DType.CHAR, exp.DType.VARCHAR) and kind.expressions:
+            text = f"{safe_prefix or ''}CAST({self.sql(value)} AS VARCHAR)"
+            return f"left({text}, {self.sql(kind.expressions[0])})"
+        return str(super().cast_sql(expression, safe_prefix))
+
+    def datatype_sql(self, expression: exp.DataType) -> str:
+        if expression.this is exp.DType.DECIMAL and not expression.expressions:
+            return "DECIMAL(10, 0)"
+        return str(super().datatype_sql(expression))
+
+    def like_sql(self, expression: exp.Like) -> str:
+        shown = str(super().like_sql(expression))
+        escaped = isinstance(expression.parent, exp.Escape)
+        return shown if escaped or not _may_escape(expression.expression) else f"{shown} ESCAPE '\\'"
+
+    def bracket_sql(self, expression: exp.Bracket) -> str:
+        this = expression.this
+        if isinstance(this, exp.Column) and this.name.upper() == "MAP" and not this.this.quoted:
+            values = [self.sql(e) for e in expression.expressions]
+            return f"MAP([{', '.join(values[::2])}], [{', '.join(values[1::2])}])"
+        return str(super().bracket_sql(expression))
+
+    def hint_sql(self, expression: exp.Hint) -> str:
+        return ""
+
+
+class _Embedded(DuckDB):
+    """The dialect that DuckDB gets."""
+
+    Generator = _Generator
+
+
+def _arguments(call: exp.Anonymous) -> Iterator[exp.Expression]:
+    """The arguments; sqlglot puts all of `LISTAGG(DISTINCT a, ',')` under the DISTINCT."""
+    for argument in call.expressions:
+        if isinstance(argument, exp.Distinct) and len(argument.expressions) > 1:
+            first, *rest = argument.expressions
+            yield exp.Distinct(expressions=[first.copy()])
+            yield from rest
+        else:
+            yield argument
+
+
+def _may_escape(pattern: Any) -> bool:
+    return not (isinstance(pattern, exp.Literal) and "\\" not in pattern.name)
+
+
+def _fraction(value: exp.Expression) -> bool:
+    """Whether an expression is known to be a number with a fraction."""
+    if isinstance(value, exp.Literal):
+        return not value.is_string and not value.name.isdecimal()
+    if isinstance(value, exp.Paren | exp.Neg):
+        return _fraction(value.this)
+    if isinstance(value, exp.Cast):
+        return value.to.this in _FRACTIONS
+    if isinstance(value, exp.Add | exp.Sub | exp.Mul | exp.Div):
+        return _fraction(value.this) or _fraction(value.expression)
+    if isinstance(value, exp.Avg):
+        return True
+    return isinstance(value, exp.Column) and bool(value.meta.get("fraction"))
