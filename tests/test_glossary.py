@@ -30,7 +30,7 @@ sql sqlite state stateless status step storage strategy strict success suffix su
 task thin thread threshold timeout timestamp token total trace trial ttl type unavailable union unknown
 unsupported use walk weights window work
 zone zstd automatic compound execute finish location mendable nearest summed
-comment current definition describe drop expression property rename show using view
+comment connection current definition describe drop expression property rename show using view
 """.split()
 
 

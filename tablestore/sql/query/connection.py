@@ -82,7 +82,7 @@ class Connection:
                 if self.stopped:
                     return
                 yield batch
-        except BaseException as e:
+        except Exception as e:
             self.problem = e
             raise
 

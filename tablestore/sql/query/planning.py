@@ -55,7 +55,8 @@ def prepared(session: Session, tree: exp.Expression, text: str) -> Query:
     require_allowed(tree, text)  # views as well
     scans = _scans(found)
     schemas = [schema_of(scan) for scan in scans]
-    require_columns(tree, schemas, text)
+    if found:
+        require_columns(tree, schemas, text)
     views = [_VIEW.format(number) for number in range(len(found))]
     for view, one in zip(views, found, strict=True):
         _rename(tree, one, view)

@@ -13,6 +13,7 @@ from tablestore.format.types.arrow_types import arrow_schema, from_arrow
 from tablestore.format.types.data_type import DataField, DataType
 from tablestore.sql.dialect.parser import read_expression
 from tablestore.sql.query.embedded import bound, connect, errors
+from tablestore.sql.query.translation import duck_sql
 
 if TYPE_CHECKING:
     from tablestore.sql.session import Session
@@ -36,7 +37,7 @@ def expression_type(session: Session, text: str, columns: Sequence[DataField]) -
         connection.register(_COLUMNS, empty)
         select = bound(connection, session, exp.Select(expressions=[tree]), text)
         assert isinstance(select, exp.Select)
-        found = connection.sql(select.from_(_COLUMNS).sql("duckdb")).to_arrow_table().schema.field(0)
+        found = connection.sql(duck_sql(select.from_(_COLUMNS))).to_arrow_table().schema.field(0)
     return from_arrow(_known(found.type))
 
 
