@@ -14,8 +14,8 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from tablestore import spark as spark
     from tablestore.api import *
-    from tablestore.insight.explain.merge_steps.given_runs import merging as merging
-    from tablestore.insight.explain.merge_steps.given_runs import merging_events as merging_events
+    from tablestore.insight.explain.merge_steps.arrow_runs import merging as merging
+    from tablestore.insight.explain.merge_steps.arrow_runs import merging_events as merging_events
     from tablestore.insight.simulator import compare
     from tablestore.sql import sql_session as sql_session
     from tablestore.table.advise import advise_buckets as advise_buckets
@@ -26,8 +26,8 @@ provide(
     {
         "tablestore.advise_buckets": "tablestore.table.advise:advise_buckets",
         "tablestore.mend": "tablestore.table.recovery:repair",
-        "tablestore.merging": "tablestore.insight.explain.merge_steps.given_runs:merging",
-        "tablestore.merging_events": "tablestore.insight.explain.merge_steps.given_runs:merging_events",
+        "tablestore.merging": "tablestore.insight.explain.merge_steps.arrow_runs:merging",
+        "tablestore.merging_events": "tablestore.insight.explain.merge_steps.arrow_runs:merging_events",
         "tablestore.sql_session": "tablestore.sql:sql_session",
         "Lake.sql": "tablestore.sql:sql_session",
         "tablestore.what_if": "tablestore.insight.simulator:compare",

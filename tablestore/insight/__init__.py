@@ -1,1 +1,2 @@
-"""What looks at a table and never writes to it: what is, is it sound, why, what to do, what if."""
+"""What reads a table and never writes to it: inspect (what is), check (is it sound), explain (why), doctor
+(what to do) and simulator (what if)."""

@@ -1,1 +1,1 @@
-"""Does a table keep the format's invariants? Read anew, with code of its own."""
+"""The check: whether a table keeps the invariants I1 to I13, by reading it anew with code of its own."""

@@ -1,10 +1,10 @@
-"""`check`: does a table keep the format's invariants? Branches, tags and changelogs included.
+"""`check`: the invariants that a table, its branches, tags and changelogs break.
 
 It reads everything anew, by rules written down a second time here. Snapshots are walked oldest first, keeping
 the live files as each delta leaves them; every base list must give that same state. Then the data files
-themselves are opened (`check_data`). Damage of any kind becomes a violation, never an exception. Known quirks
-of other writers are notes: they are reported by `examine`, not by `check`. What expires, or is rolled back,
-while it is looked at is no damage: what only such snapshots needed is dropped at the end.
+themselves are opened (`data.py`). Damage of any kind becomes a violation, never an exception. Known quirks of
+other writers are notes: `examine` reports them, `check` does not. What expires, or is rolled back, during the
+check is no damage: violations of what only such snapshots needed are dropped at the end.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ STATISTICS = "statistics of "
 
 
 def check(store: Store, *, data: bool = True) -> list[Violation]:
-    """What is wrong with a table; empty if nothing is. `data` False leaves the data files closed."""
+    """The violations of a table, none if it is sound. With `data` False no data file is opened."""
     return examine(store, data=data).violations
 
 
@@ -90,7 +90,8 @@ class _Check:
         self.needed = NeededFiles(self.reader)
 
     def run(self) -> bool:
-        """Whether something that was looked at is still there, so that its findings mean something."""
+        """Look at everything; False if all snapshots have expired meanwhile, so that the findings mean
+        nothing."""
         readable = readable_schemas(self.reader)
         for text in notes_on(self.store.schema.options):
             self.found.note(text)
@@ -116,7 +117,7 @@ class _Check:
         return not snapshots or any(not self.is_gone(f"snapshot-{s.id}") for s in reversed(snapshots))
 
     def contents(self, snapshots: list[Snapshot], newest: list[ManifestEntry]) -> None:
-        """What the data files hold."""
+        """The data files: their rows, order, levels and hash indexes."""
         files = DataCheck(self.store, self.found, self.needed.lenient, self.at_once)
         files.run((n.entry, n) for n in self.needed.by_path.values())
         with self.found.about([f"snapshot-{s.id}" for s in snapshots[-1:]]):
@@ -158,7 +159,7 @@ class _Check:
                     self.reader.guarded(path, partial(self.changelog, name, found))
 
     def branches(self) -> None:
-        """The same for every branch; files that the table names too are not opened twice."""
+        """Check every branch; data files that the table itself names are not opened twice."""
         for name in refs.branches(self.store):
             own = Findings()
             try:
@@ -254,8 +255,8 @@ class _Check:
             return None
 
     def visible(self, newest: list[ManifestEntry]) -> None:
-        """I13: what a commit was to compact itself does not wait at level 0. A commit that is under way gets
-        a second look."""
+        """I13: files that a commit was to compact itself do not wait at level 0. The newest snapshot is read
+        again for it, as such a commit may just have been at work."""
         left = {e.identity for e in newest} & self.followed.keys()
         if left:
             try:

@@ -1,8 +1,8 @@
-"""The part of `check` that opens data files: order, counts, statistics, buckets, which version is newer.
+"""The part of `check` that opens data files: order, counts, statistics, buckets, which row of a key is newer.
 
-Rules are written down a second time here with plain Arrow comparisons, apart from the bucket hash and the
-readers of the file formats. One batch of one file is in memory at a time; for I5 the keys and sequence
-numbers of one bucket.
+Rules are written down a second time here with plain Arrow comparisons; only the bucket hash and the readers
+of the file formats are the engine's. One batch of one file is in memory at a time; for I5 the keys and
+sequence numbers of one bucket.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class DataCheck:
     def order(self, newest: Sequence[ManifestEntry]) -> None:
         """I5 over the live files of the newest snapshot, bucket by bucket."""
         if self._keyed and not self._store.options.sequence_field:
-            self._newer_above(newest)
+            self._sequences(newest)
 
     def _path(self, e: ManifestEntry) -> str:
         return self._store.file_path(e.partition, e.bucket, e.file)
@@ -136,8 +136,8 @@ class DataCheck:
 
     # newest state
 
-    def _newer_above(self, newest: Sequence[ManifestEntry]) -> None:
-        """I5: for one key, the run nearer to the top has the higher sequence number.
+    def _sequences(self, newest: Sequence[ManifestEntry]) -> None:
+        """I5: of one key, the row in the newer run has the higher sequence number.
 
         Two writers that start from one snapshot number their rows alike: the one that commits last may have
         the lower numbers. Readers go by the number alone; I5 says nothing of such a bucket, nor, where its
@@ -185,9 +185,7 @@ class DataCheck:
         older = same & disjoint & (numbers[1:] >= numbers[:-1])
         if older.any():
             where = self._store.bucket_dir(partition, bucket)
-            self._found.violate(
-                "I5", where, f"{int(older.sum())} keys have an older version above a newer one"
-            )
+            self._found.violate("I5", where, f"{int(older.sum())} keys have an older row in a newer run")
 
     def _keys_of(self, partition: bytes, bucket: int, f: DataFileMeta) -> Iterable[pa.RecordBatch]:
         own = self._store.schema_of(f.schema_id)
@@ -233,7 +231,7 @@ def ascending(columns: Sequence[pa.Array]) -> bool:
 
 @dataclass
 class _ScannedFile:
-    """What one file turned out to hold."""
+    """The contents of one data file, added up batch by batch, and what is wrong with them."""
 
     entry: ManifestEntry
     schema: TableSchema
@@ -282,7 +280,7 @@ class _ScannedFile:
         return wrong
 
     def _outside(self, batch: pa.RecordBatch) -> list[tuple[str, str]]:
-        """Statistics that do not hold a value of this batch."""
+        """Columns with a value outside the file's statistics."""
         known = own_stats(self.entry.file, self.schema)
         orc = file_format(self.entry.file.file_name) == "orc"
         wrong = []
@@ -294,7 +292,7 @@ class _ScannedFile:
         return wrong
 
     def totals(self) -> list[tuple[str, str]]:
-        """What the whole file has to agree on with its metadata."""
+        """What is wrong with the counts, null counts and first and last keys of the whole file."""
         f, wrong = self.entry.file, []
         if self.rows != f.row_count:
             wrong.append(("I8", f"holds {self.rows} rows, its manifest says {f.row_count}"))
@@ -324,7 +322,7 @@ class _ScannedFile:
 
 
 def _outside(column: pa.Array, known: ColumnStats, f: DataField) -> bool:
-    """Whether a value lies below or above the bounds. NaN is in no order a bound could tell."""
+    """Whether a value lies below or above the bounds; NaN, which no bound includes, does not count."""
     values = column.drop_null()
     if f.type.root in _FLOATS:
         values = values.filter(pc.invert(pc.is_nan(values)))

@@ -1,4 +1,4 @@
-"""What `check` gives: violations of invariants, and notes that are none."""
+"""Findings of a check: violations of invariants, and notes, which are none."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Violation:
 
 @dataclass
 class Findings:
-    """Collected during one check; each said once.
+    """The violations and notes of one check, each once.
 
-    `holders` of a violation are the files ("snapshot-7", "tag-v1") that need what was found broken; without
-    any it is the table's. What only expired snapshots needed is no violation: see `without`. `files`: those
-    that were read, of which the `unsummed` have no checksum.
+    `holders` of a violation are the files ("snapshot-7", "tag-v1") that need what is broken; without any it
+    is the table's. What only expired snapshots needed is no violation: see `without`. `files`: those that
+    were read, of which the `unsummed` have no checksum.
     """
 
     holders: dict[Violation, frozenset[str]] = field(default_factory=dict)
@@ -36,12 +36,12 @@ class Findings:
 
     @property
     def violations(self) -> list[Violation]:
-        """All of them, in the order in which they were met."""
+        """The violations in the order in which they were found."""
         return list(self.holders)
 
     @contextmanager
     def about(self, holders: Iterable[str]) -> Iterator[None]:
-        """What is found inside concerns these holders; they are only looked at where something is."""
+        """Attribute what is found inside to these holders; they are iterated only where something is."""
         before, self._about = self._about, holders
         try:
             yield
@@ -72,7 +72,7 @@ class Findings:
             self.notes.append(text)
 
     def without(self, is_gone: Callable[[str], bool]) -> None:
-        """Drop what only holders needed that are gone by now."""
+        """Drop the violations whose holders are all gone by now."""
         gone = {h: is_gone(h) for h in set().union(*self.holders.values())}
         self.holders = {
             v: holders

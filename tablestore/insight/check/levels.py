@@ -34,19 +34,19 @@ def live_once(store: Store, found: Findings, snapshot: Snapshot, newest: Sequenc
     ):
         return
     vectors = deletion_files(store, snapshot) if vectors_of_table else {}
-    for place, files in _several_levels(newest).items():
+    for place, files in _in_two_levels(newest).items():
         where = store.bucket_dir(*place)
         try:
             twice = _twice(store, place, files, vectors.get(place, {}))
         except (TablestoreError, OSError, pa.ArrowException) as e:
-            found.note(f"{where}: keys above level 0 were not compared: {e}")  # the damage is told elsewhere
+            found.note(f"{where}: keys above level 0 were not compared: {e}")  # `data.py` reports the damage
             continue
         if twice:
             text = f"{twice} keys are live in two files above level 0, which readers do not merge"
             found.violate("I4", where, text)
 
 
-def _several_levels(newest: Sequence[ManifestEntry]) -> dict[Place, list[DataFileMeta]]:
+def _in_two_levels(newest: Sequence[ManifestEntry]) -> dict[Place, list[DataFileMeta]]:
     """Files above level 0 of the buckets that have them at more than one level."""
     buckets: dict[Place, list[DataFileMeta]] = {}
     for e in newest:

@@ -1,4 +1,4 @@
-"""The part of `check` that knows who needs which data file, and whether it is there."""
+"""The part of `check` for data files that are named: who needs each of them, and whether it is there."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class NeededFile:
 
     @property
     def text(self) -> str:
-        """Who needs it, shortly."""
+        """Who needs it: the first snapshot, else up to three names."""
         return f"snapshot {self.first}" if self.first is not None else ", ".join(self.others[:3])
 
 

@@ -1,1 +1,1 @@
-"""Why: decisions, forecasts, merges step by step, amplification."""
+"""Explanations: plans of scans, decisions and forecasts of compactions, merges step by step."""

@@ -1,8 +1,8 @@
-"""What write, read and space amplification would be if the next compactions were carried out.
+"""Write, read and space amplification after the next compactions, if they are carried out.
 
-From the picks of a dry run, the live files (`inspect.levels()`) and the amplification of now
+Made of the picks of a dry run, the live files (`inspect.levels()`) and the amplification of now
 (`inspect.amplification()`), all of the same buckets. Runs are counted, so they are exact; bytes are as exact
-as the forecast's, and what is left as one run a bucket is its compacted copy. Pure. Used by
+as those of the forecast. A bucket that ends as one run is its own compacted copy. Pure. Used by
 `Compaction.amplification_after`.
 """
 
@@ -19,7 +19,8 @@ from tablestore.lsm.compaction.bucket_pick import Forecast, Pick
 
 @dataclass(frozen=True, slots=True)
 class AmplificationAfter:
-    """The three numbers afterwards; None where one is not known. `exact`: no byte was estimated."""
+    """Write, read (sorted runs) and space amplification after compactions; None where one is not known.
+    `exact`: no byte was estimated."""
 
     write_amplification: float | None
     runs: int
@@ -30,7 +31,8 @@ class AmplificationAfter:
 def amplification_after(
     whole: Forecast, picks: Sequence[Pick], files: pa.Table, now: pa.Table
 ) -> AmplificationAfter | None:
-    """What `picks`, `whole` in all, would make of buckets with these live files; None if they do nothing.
+    """Amplification after `picks`, whose forecasts add up to `whole`, over buckets with these live `files`;
+    None if the picks do nothing.
 
     `now` is the row of `inspect.amplification()`, of the table or of the bucket that is planned, or all rows
     of its view by snapshot, which add up to it.

@@ -1,5 +1,4 @@
-"""What happened to the buckets of a table, commit by commit: one value for each bucket that a snapshot
-changed.
+"""Events of a table's buckets, commit by commit: one value for each bucket that a snapshot changed.
 
 Made from delta manifests by `insight.explain.table_history`; added up by `insight.inspect.amplification`;
 carried out again, as it was or under other options, by `insight.simulator`. Pure values.

@@ -31,9 +31,9 @@ from tablestore.lsm.levels.sorted_run import Levels
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Files that would be rewritten or only moved, and what would be written: `output`, whose rows are exact
-    or lie between its bounds. `drops_deletes` says what becomes of rows that take keys away, None where the
-    table knows none, or where they become rows."""
+    """What a compaction would do: files it would read and rewrite, files it would only move to another level,
+    and its `output`, whose rows are exact or lie between bounds. `drops_deletes`: whether tombstones are
+    dropped; None where the table has none, or where they become rows."""
 
     read: tuple[DataFileMeta, ...]
     moved: tuple[DataFileMeta, ...]
@@ -92,14 +92,14 @@ class Forecast:
     @property
     def text(self) -> str:
         """`reads 5 files 20.1 MiB, moves 1 file 90.0 MiB, writes about 14.2 MiB: about 1,200 rows (…): …`."""
-        said = []
+        parts = []
         if self.files_read:
             about = "" if not self.output.bytes else "about "
-            said.append(f"reads {_files(self.files_read, self.bytes_read)}")
-            said.append(f"writes {about}{quantities.size(self.output.bytes)}, {self.output.text}")
+            parts.append(f"reads {_files(self.files_read, self.bytes_read)}")
+            parts.append(f"writes {about}{quantities.size(self.output.bytes)}, {self.output.text}")
         if self.files_moved:
-            said.insert(len(said) // 2, f"only moves {_files(self.files_moved, self.bytes_moved)}")
-        return ", ".join(said) or "changes nothing"
+            parts.insert(len(parts) // 2, f"only moves {_files(self.files_moved, self.bytes_moved)}")
+        return ", ".join(parts) or "changes nothing"
 
 
 def forecast(
@@ -112,7 +112,7 @@ def forecast(
     gone: Mapping[str, int] | None = None,
     model: SizeModel = UNKNOWN,
 ) -> Forecast:
-    """What the unit, picked from `levels` of a table with these key types, would do.
+    """The forecast of a unit that was picked from `levels` of a table with these key types.
 
     `expired` names files with rows past their time; `gone`, on tables with deletion vectors, counts the rows
     of files that are marked as deleted.
@@ -170,7 +170,7 @@ def _marked_rows(bucket: Bucket) -> dict[str, int]:
 
 
 def combined(files: Sequence[DataFileMeta], gone: Mapping[str, int]) -> Forecast:
-    """What combining files of an append table would do: every row that is not marked as deleted stays."""
+    """The forecast of combining files of an append table: every row that is not marked as deleted stays."""
     alive = [_alive(f, gone) for f in files]
     rows = sum(f.row_count for f in alive)
     before = sum(f.row_count for f in files)
@@ -181,15 +181,15 @@ def combined(files: Sequence[DataFileMeta], gone: Mapping[str, int]) -> Forecast
 
 
 def placed(files: Sequence[DataFileMeta]) -> Forecast:
-    """What giving waiting rows their buckets would do: at most as many rows come out."""
+    """The forecast of giving postponed rows their buckets: at most as many rows come out."""
     rows, size = sum(f.row_count for f in files), sum(f.file_size for f in files)
     why = "rows of equal keys become one, how many is not known"
     return Forecast(tuple(files), (), Estimate(rows, size, False, why, min(rows, 1), rows))
 
 
 def _read_all_the_same(file: DataFileMeta, unit: CompactUnit, levels: Levels, options: TableOptions) -> bool:
-    """Whether a file that could move is rewritten, because the table looks its rows up: those of a merge
-    with rows above, and deletes that vectors make needless."""
+    """Whether a file that could move is rewritten, because the table looks its rows up: to merge them with
+    older rows, or to drop deletes that deletion vectors make needless."""
     if not options.needs_lookup or file.level > 0:
         return False
     plain = options.merge_engine is MergeEngine.DEDUPLICATE and not options.sequence_fields
@@ -205,8 +205,8 @@ def _alive(file: DataFileMeta, gone: Mapping[str, int]) -> DataFileMeta:
 
 
 def _retracts_stay(step: Step, options: TableOptions) -> bool:
-    """Whether rows that take others back come out as rows: lookups merge lone rows, too, and what functions
-    make of a retraction alone is a row."""
+    """Whether retractions come out as rows: lookups merge lone rows, too, and aggregate functions make a row
+    of a retraction alone."""
     computes = options.merge_engine is MergeEngine.AGGREGATION and not options.aggregation_removes
     return options.needs_lookup and computes and any(f.level == 0 for f in step.files)
 
@@ -214,14 +214,14 @@ def _retracts_stay(step: Step, options: TableOptions) -> bool:
 def _left_out(
     step: Step, unit: CompactUnit, levels: Levels, options: TableOptions, expired: Container[str]
 ) -> list[str]:
-    """Which rows a step leaves out besides, how many nobody knows before they are read."""
-    said = []
+    """Texts of the rows that a step leaves out; how many these are is known only when they are read."""
+    texts = []
     if any(f.file_name in expired for f in step.files):
-        said.append("rows past their time")
+        texts.append("rows past their time")
     below = any(run.files for run in levels.upper[unit.output_level :])
     if options.merge_engine is MergeEngine.FIRST_ROW and below and any(f.level == 0 for f in step.files):
-        said.append("rows of keys that lie below")
-    return said
+        texts.append("rows of keys that lie below")
+    return texts
 
 
 def _uncertain(found: Estimate, left_out: Sequence[str]) -> Estimate:
@@ -232,7 +232,7 @@ def _uncertain(found: Estimate, left_out: Sequence[str]) -> Estimate:
 
 
 def total(found: Iterable[Estimate]) -> Estimate:
-    """Several outputs as one: exact if each is."""
+    """The sum of outputs: exact if each is."""
     some = [e for e in found if e.rows_max]
     return Estimate(
         sum(e.rows for e in some),

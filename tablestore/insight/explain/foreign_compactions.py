@@ -1,11 +1,11 @@
-"""Compactions of other engines, explained as far as the table tells: what lay there, and what we had done.
+"""Compactions of other engines explained: the files before each, and what this engine's pick says of them.
 
-Paimon keeps no reasons. Its manifests say which files a bucket held before the commit, and the pick of ours
-is a function of those, of the table's options then and of the time, so what it says stands beside what was
-done: the rules are those of Paimon 2.0.0, and where they say otherwise the engine was asked, or ran under
-options of its own. In the same way the sums of our own picks are found again that a snapshot of very many
-buckets had no room for. Reads the manifests before one snapshot. Used by inspection and, before snapshots
-expire, by history.
+Paimon keeps no reasons. Its manifests name the files of a bucket before the commit, and our pick is a
+function of these, of the table's options then and of the time. So its verdict stands beside what was done:
+the rules are those of Paimon 2.0.0, and where the two differ the other engine was asked to compact, or ran
+under options of its own. In the same way the sums of our own picks are computed again where a snapshot of
+very many buckets had no room for them. Reads the manifests before one snapshot. Used by inspection and,
+before snapshots expire, by history.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from tablestore.meta.store import Store
 def explained(
     store: Store, snapshot: Snapshot, records: Sequence[CompactionRecord]
 ) -> tuple[CompactionRecord, ...]:
-    """The records of one snapshot, those of another engine with what our pick says of the same files, ours
-    with the sums that were left out."""
+    """The records of one snapshot: those of another engine with the verdict of our pick on the same files,
+    ours with the sums that their snapshot had no room for."""
     if not store.schema.primary_keys or not any(map(lacks_trials, records)):
         return tuple(records)
     options = store.options_of(snapshot.schema_id)
@@ -40,13 +40,13 @@ def explained(
         if lacks_trials(record) and record.bucket >= 0 and files:
             levels = Levels.of(files, options.num_levels, store.key_order)
             decision = pick(levels, CompactionOptions.of(options), PickContext.at(local_ms, levels))
-            known = _with_verdict if record.rule is None else _completed
-            record = known(record, levels, decision, options)
+            completed = _with_verdict if record.rule is None else _with_trials
+            record = completed(record, levels, decision, options)
         found.append(record)
     return tuple(found)
 
 
-def _completed(
+def _with_trials(
     record: CompactionRecord, levels: Levels, decision: Decision, options: TableOptions
 ) -> CompactionRecord:
     """Our own record with the trials of the pick, if that is the one: a later one of its commit began with
@@ -78,12 +78,12 @@ def _with_verdict(
     size = shape_text(there).rsplit(", ", 1)[1]
     unit = decision.unit
     if unit is None:
-        said = f"taken nothing, so it was asked for: {decision.reason.text}"
+        verdict = f"taken nothing, so it was asked for: {decision.reason.text}"
     else:
         same = unit.shape.output_level == record.output_level and _moved_alike(unit.shape, record)
         what = "done the same" if same else f"taken {unit.text}"
-        said = f"{what}, because {decision.reason.rule}: {decision.reason.text}"
-    text = f"before it: {layout}, {size}; {options.strategy.value} compaction here would have {said}"
+        verdict = f"{what}, because {decision.reason.rule}: {decision.reason.text}"
+    text = f"before it: {layout}, {size}; {options.strategy.value} compaction here would have {verdict}"
     return replace(record, text=text, trials=recording.kept_trials(decision.reason, carried_out=False))
 
 

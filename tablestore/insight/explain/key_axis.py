@@ -1,7 +1,7 @@
-"""Serialized keys as places on a line: what pictures and estimates ask of key ranges.
+"""Serialized keys as places on an axis from 0 to 1, for pictures and estimates of key ranges.
 
-Linear in the first key column in which the given keys differ; of texts, in the eight bytes after what all of
-them begin with. Pure. Used by inspection and by estimates of merges.
+Linear in the first key column in which the keys differ; of texts, in the eight bytes after what all of them
+begin with. Pure. Used by inspection and by estimates of merges.
 """
 
 from __future__ import annotations

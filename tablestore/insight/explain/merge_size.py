@@ -1,8 +1,8 @@
-"""What a merge of data files would give, from their metadata alone.
+"""Rows and bytes that a merge of data files gives, from their metadata alone.
 
-Keys that several files hold come out once, and how many these are no metadata say: exact where key ranges do
-not meet, else estimated as draws from a number of keys, which is learned from merges that were seen
-(`SizeModel.learned`) or supposed. Bounds are always given. Pure. Used by dry runs, accounting and replays.
+A key of two files comes out once, and no metadata say how many such keys there are. The rows are exact where
+key ranges do not meet; else rows count as draws from a number of keys, which is learned from earlier merges
+(`SizeModel.learned`) or supposed, and bounds are given. Pure. Used by dry runs, accounting and replays.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ Merge = tuple[Sequence[DataFileMeta], Sequence[DataFileMeta]]  # files read, fil
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Rows and bytes of a merge's output. `exact` speaks of the rows; bytes are exact only of files that are
-    moved. `rows_min` and `rows_max` bound the rows, `why` says how they were come by."""
+    """Rows and bytes of a merge's output. `exact` is about the rows; bytes are exact only of files that are
+    moved. `rows_min` and `rows_max` bound the rows, `why` says how they were found."""
 
     rows: int
     bytes: int
@@ -50,8 +50,9 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class SizeModel:
-    """What was learned of a table's merges: bytes of a file = `file_bytes` + `row_bytes` × rows, and the
-    number of `keys` that rows are drawn from over the whole of the key range `ends` (None: not known)."""
+    """Sizes of merges as earlier ones of a table had them: bytes of a file = `file_bytes` + `row_bytes` ×
+    rows, and the number of `keys` that rows are drawn from over the whole key range `ends` (None: not
+    known)."""
 
     file_bytes: float = 0.0
     row_bytes: float | None = None
@@ -62,8 +63,8 @@ class SizeModel:
     def learned(
         cls, merges: Iterable[Merge], types: Sequence[DataType], files: Iterable[DataFileMeta] = ()
     ) -> SizeModel:
-        """The model that fits merges that were seen, deletes kept or dropped; `files` are further ones of
-        the table, for the bytes of a row."""
+        """The model that fits earlier merges, deletes kept or dropped; `files` are further ones of the table,
+        for the bytes of a row."""
         pairs = [(tuple(read), tuple(written)) for read, written in merges]
         known = {f.file_name: f for f in files}
         known |= {f.file_name: f for read, written in pairs for f in (*read, *written)}
@@ -250,7 +251,7 @@ def _keys(merges: Sequence[Merge], types: Sequence[DataType], bare: SizeModel) -
     wanted = sum(rows for _, rows, _ in laid)
     kept = [any(f.delete_count for f in written) for _, _, written in laid]
 
-    def given(keys: float) -> float:
+    def expected(keys: float) -> float:
         found = 0.0
         for (overlap, _, _), keeps in zip(laid, kept, strict=True):
             rows, deletes = overlap.rows(keys)
@@ -261,5 +262,5 @@ def _keys(merges: Sequence[Merge], types: Sequence[DataType], bare: SizeModel) -
     high = 64.0 * sum(sum(f.row_count for f in read) for read, _ in merges)
     for _ in range(_ROUNDS):
         middle = (low * high) ** 0.5
-        low, high = (middle, high) if given(middle) < wanted else (low, middle)
+        low, high = (middle, high) if expected(middle) < wanted else (low, middle)
     return (low * high) ** 0.5

@@ -1,4 +1,4 @@
-"""Which row groups of the files of a plan will be read, and why the others not: one row a row group.
+"""Which row groups of a plan's files are read, and why the others are not: one row a row group.
 
 Opens the footers of Parquet files, and nothing else but file indexes and deletion vectors. The filter of
 each file, its statistics, indexes and masks are those by which `data_split` and `datafile.read` go. ORC and

@@ -1,7 +1,7 @@
-"""The decisions of a plan as Arrow: rule by rule, file by file, and where in a bucket the keys asked for lie.
+"""The decisions of a plan as Arrow tables: rule by rule, file by file, and where the requested keys lie.
 
-Made from the verdicts that pruning gave, never decided anew. `steps` is the funnel from all live files to
-those that are read; `decisions` has the numbers that were compared. Used by `Explanation`.
+Made from the verdicts of pruning; nothing is decided anew. `steps` is the funnel from all live files to those
+that are read; `decisions` has the numbers that were compared. Used by `Explanation`.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ def _facts(store: Store, refusal: Refusal | None) -> tuple[str | None, ...]:
 
 
 def steps(store: Store, where: Predicate | None, verdicts: Sequence[FileVerdict]) -> pa.Table:
-    """What each rule leaves of the files before it, in the order in which they are asked.
+    """Files and bytes that remain after each rule, in the order in which the rules are applied.
 
-    The first row are all live files; `reason` says what a rule went by, also where it skipped nothing.
+    The first row are all live files; `reason` says what a rule decided by, also where it skipped nothing.
     """
     skipped: dict[str, list[int]] = {rule: [0, 0] for rule in RULES}
     for v in verdicts:

@@ -34,8 +34,8 @@ class _Delta:
 def events(store: Store, *, first: int | None = None, last: int | None = None) -> Iterator[BucketEvent]:
     """What snapshots `first` (None: the oldest) to `last` (None: the newest) did, in order, by bucket.
 
-    What was live before `first` comes ahead as BASE events of that snapshot, so that adding up all events
-    gives what is live after `last`. Raises NotFound for snapshots that have expired.
+    The first events are BASE events: files that were live before `first`. So all events together add up to
+    what is live after `last`. Raises NotFound for snapshots that have expired.
     """
     earliest, latest = store.snapshots.earliest_id(), store.snapshots.latest_id()
     if earliest is None or latest is None:
@@ -111,7 +111,7 @@ def _events(store: Store, snapshot: Snapshot) -> Iterator[BucketEvent]:
 
 
 def _records(store: Store, snapshot: Snapshot) -> dict[tuple[str, int], list[CompactionRecord]]:
-    """What this engine kept of a snapshot's compactions, by bucket; what others did has no rule."""
+    """This engine's records of a snapshot's compactions by bucket; other engines keep no rules."""
     found: dict[tuple[str, int], list[CompactionRecord]] = defaultdict(list)
     for record in compaction_history.of(store, snapshot):
         if record.rule is not None:

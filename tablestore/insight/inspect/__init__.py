@@ -1,1 +1,1 @@
-"""A table's metadata as Arrow tables: what lies where, why, who needs it, what it cost."""
+"""Inspection: a table's metadata as Arrow tables, from snapshots and files to storage and amplification."""

@@ -1,9 +1,9 @@
-"""Attribution: every byte below a table's directory, who wrote it, who needs it, when it may go.
+"""Every file below a table's directory with its bytes: who wrote it, who needs it, when it may go.
 
-What snapshots, tags, branches and changelogs name (`claims.py`) is put against the files that lie there. What
-nothing names is an orphan, a temporary file or none of the engine's. So the bytes of all rows are the
-bytes on disk; files at other roots (`data-file.external-paths`) are shown beside, with the sizes that
-manifests tell. No data file is opened. Memory: a few columns a file. Called by `Inspect.storage`.
+The files that snapshots, tags, branches and changelogs name (`claims.py`) are joined with those that are
+there. What nothing names is an orphan, a temporary file or none of the engine's. So the bytes of all rows are
+the bytes on disk; files at other roots (`data-file.external-paths`) are rows, too, with the sizes in
+manifests. No data file is opened. Memory: a few columns a file. Called by `Inspect.storage`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ STORAGE = pa.schema(
         "outside": pa.bool_(),
     }
 )
-_DAY_MS = 86_400_000  # the age at which `remove_orphans` takes a file, unless told otherwise
+_DAY_MS = 86_400_000  # the age at which `remove_orphans` takes a file by default
 _TRIES = 3
 
 

@@ -1,8 +1,8 @@
 """`$audit_log` and `$binlog`: a table's rows, or its changes, with their kinds as a column.
 
 What is read is what a batch scan would read (scan modes and `incremental-*` options count), but keys whose
-newest row takes them away come too, as `-D`. `$binlog` makes a list of each column: one value, or, of an
-update told as a pair, the values before and after.
+newest row is a tombstone come too, as `-D`. `$binlog` makes a list of each column: one value, or, of an
+update with both rows, the values before and after.
 """
 
 from __future__ import annotations

@@ -82,8 +82,8 @@ class ClaimIndex:
         if not rows:
             return
         code = self.holders.setdefault(holder, len(self.holders))
-        given = {"path": paths, "kind": KINDS.index(kind), "holder": code, "sure": True, **columns}
-        arrays = [_column(given.get(f.name), f.type, rows) for f in SCHEMA]
+        values = {"path": paths, "kind": KINDS.index(kind), "holder": code, "sure": True, **columns}
+        arrays = [_column(values.get(f.name), f.type, rows) for f in SCHEMA]
         self.parts.append(pa.Table.from_arrays(arrays, schema=SCHEMA))
 
     def place(self, partition: bytes, bucket: int) -> int:
@@ -117,13 +117,13 @@ def _checksums(claims: pa.Table, folder: str) -> pa.Table:
     )
     names = pc.replace_substring_regex(some["path"], "^.*/", "")
     parent, nothing = (pa.scalar(text, pa.large_string()) for text in (f"{folder}/", ""))
-    given = {
+    values = {
         "path": pc.binary_join_element_wise(parent, names, nothing),
         "kind": KINDS.index("checksum"),
         "bytes": None,
         "sure": False,
     }
-    arrays = [_column(given.get(f.name, some[f.name]), f.type, len(some)) for f in SCHEMA]
+    arrays = [_column(values.get(f.name, some[f.name]), f.type, len(some)) for f in SCHEMA]
     return pa.Table.from_arrays(arrays, schema=SCHEMA)
 
 

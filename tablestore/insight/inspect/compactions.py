@@ -19,7 +19,7 @@ from tablestore.meta.store import Store
 
 
 def compactions(store: Store, *, partition: str | None = None, bucket: int | None = None) -> pa.Table:
-    """A row for each compaction of a bucket, the oldest first, of one partition (text) or bucket if given."""
+    """A row for each compaction, the oldest first, of all buckets or of one partition (text) or bucket."""
     found = compactions_table(_chosen(store, partition, bucket))
     gone = ", ".join(str(a) if a == b else f"{a}..{b}" for a, b in compaction_history.missing(store))
     return found.replace_schema_metadata({"missing": gone}) if gone else found

@@ -50,8 +50,8 @@ def levels_table(
     among: Iterable[bytes] = (),
     origins: Mapping[str, int] | None = None,
 ) -> pa.Table:
-    """The files of one bucket whose keys are of these types. The axis holds the keys `among`, too, so that
-    pictures of several states share it; `origins` are the snapshots in which files came, where known."""
+    """The files of one bucket whose keys are of these types. The axis spans the keys `among`, too, so that
+    pictures of different states share it; `origins` are the snapshots that added the files, where known."""
     files, came = levels.files, origins or {}
     place = key_axis([*(k for f in files for k in (f.min_key, f.max_key)), *among], types)
     rows = []

@@ -100,7 +100,7 @@ TAGS = required(
 
 
 def snapshots(found: Iterable[Snapshot]) -> pa.Table:
-    """A row a snapshot, in the order given."""
+    """A row a snapshot, in the same order."""
     return made(SNAPSHOTS, map(_snapshot_row, found))
 
 

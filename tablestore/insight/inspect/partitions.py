@@ -63,7 +63,7 @@ def partitions(
     as_directories: bool = False,
 ) -> pa.Table:
     """One row a partition, as `$partitions`, by the text of its name, from all entries of a state, deletions
-    included; `indexes` tell the rows deleted by vectors, `as_directories` names values as directories do."""
+    included. `indexes` have the rows deleted by vectors; `as_directories` names values as directories do."""
     groups: dict[bytes, list[ManifestEntry]] = {}
     for (partition, _), some in by_bucket(store, entries):
         groups.setdefault(partition, []).extend(some)

@@ -1,9 +1,9 @@
-"""When expiry may free a file: the rules of retention told for one combination of those who need it.
+"""When expiry may remove a file: the rules of retention as a text, for each combination of its holders.
 
 A file that the newest snapshot reads is live: a later commit must replace it first. Otherwise it goes when
-all of these let go: the last snapshot that reads it (by number, age and consumers), tags, branches and
-long-lived changelogs. A text is made once a combination, not a file. Pure but for what `Releases` looks up
-when it is made. Called by `insight/inspect/attribution.py`.
+no holder needs it any more: the last snapshot that reads it (by number, age and consumers), tags, branches
+and long-lived changelogs. A text is made once a combination, not a file. Pure but for what `Releases` looks
+up when it is made. Called by `insight/inspect/attribution.py`.
 """
 
 from __future__ import annotations
@@ -129,14 +129,14 @@ class Releases:
     def _expires(
         self, what: str, snapshot_id: int, policy: ExpirePolicy, since_ms: int, bounds: list[Bound]
     ) -> _Wait:
-        """When a policy lets go a snapshot, or what outlives it, that is as old as `since_ms`."""
+        """When a snapshot that is as old as `since_ms`, or its changelog, expires by a policy."""
         newest, old_at, enough = self._ids[-1], since_ms + policy.age_ms, snapshot_id + policy.keep_min
-        most = snapshot_id + max(policy.keep_max, policy.keep_min)
+        limit = snapshot_id + max(policy.keep_max, policy.keep_min)
         waits = []
-        if newest >= most:  # one too many, whatever its age
+        if newest >= limit:  # one too many, whatever its age
             old_at = self._now
         elif old_at > self._now:
-            early = f" (or once snapshot {most} is there)" if policy.keep_max < INFINITE else ""
+            early = f" (or once snapshot {limit} is there)" if policy.keep_max < INFINITE else ""
             waits.append(f"not before {moment(old_at)}{early}")
         if newest < enough:
             waits.append(f"once snapshot {enough} is there")

@@ -1,7 +1,7 @@
-"""Storage: what holds the bytes of a table, as files, as sums and as a text that fits a screen.
+"""The storage of a table: its files and bytes by kind, state and holder, as Arrow tables and as a text.
 
-Made of the rows of `attribution.py`; any reader of Arrow streams takes it as those rows. What is needed
-by one holder alone is what its removal would free. Immutable.
+Made of the rows of `attribution.py`; any reader of Arrow streams takes it as those rows. Bytes that one
+holder alone needs are those that its removal would free. Immutable.
 """
 
 from __future__ import annotations
@@ -57,22 +57,22 @@ class Storage:
         return _made(SUMMARY, rows)
 
     def holders(self) -> pa.Table:
-        """What is not live by who keeps it; `alone_bytes`: what nobody else needs, null for consumers, which
-        keep snapshots."""
+        """Files and bytes that are kept but not live, by holder; `alone_bytes` are those that no other holder
+        needs, null for consumers, which keep snapshots."""
         kept = self.files.filter(pc.equal(self.files["state"], KEPT))
         counts = {n: pc.fill_null(pc.list_value_length(kept[n]), 0) for n in ("tags", "branches")}
-        held = {
+        counts_by_holder = {
             "snapshots": pc.cast(pc.is_valid(kept["last_needed"]), pa.int32()),
             "changelogs": pc.cast(pc.is_valid(kept["last_changelog"]), pa.int32()),
             **counts,
         }
-        every = held["snapshots"]
+        every = counts_by_holder["snapshots"]
         for more in ("changelogs", "tags", "branches"):
-            every = pc.add(every, held[more])
+            every = pc.add(every, counts_by_holder[more])
         alone = pc.equal(every, 1)
         rows = []
         for name, column in (("snapshots", "last_needed"), ("changelogs", "last_changelog")):
-            mine = pc.greater(held[name], 0)
+            mine = pc.greater(counts_by_holder[name], 0)
             some = kept.filter(mine)
             if some.num_rows:
                 first = pc.min(some[column.replace("last", "first")]).as_py()
@@ -85,8 +85,8 @@ class Storage:
         return _made(HOLDERS, rows)
 
     def released(self) -> tuple[int, int, int]:
-        """Kept bytes that the next expiry frees (those of ended tags: the next commit's), that time and
-        commits will, and that others must let go."""
+        """Kept bytes in three parts: those that the next expiry frees (of ended tags: the next commit), those
+        that go with time and more commits, and those that tags, branches or consumers keep until removed."""
         kept = self.files.filter(pc.equal(self.files["state"], KEPT))
         newest = pc.max(self.files["last_needed"])
         old = pc.less_equal(pc.cast(kept["freed_after"], pa.int64()), self.at_ms)
@@ -98,7 +98,7 @@ class Storage:
 
     @property
     def text(self) -> str:
-        """Kinds and states, holders, and what would go next."""
+        """Bytes by kind and state, by holder, and what goes next."""
         total, files = self.bytes, self.files.num_rows
         lines = [f"{_size(total)} in {quantities.many(files, 'file')} below {self.location}"]
         states = self.files.group_by("state").aggregate([("bytes", "sum"), ([], "count_all")])
@@ -106,17 +106,17 @@ class Storage:
         for state in (s for s in STATES if s in by_state):
             count, size = by_state[state]
             share = f"{100 * size / total:5.1f} %" if total else ""
-            told = f"{_size(size):>12}{share:>9}{count:9,} {'file ' if count == 1 else 'files'}"
-            lines.append(f"  {state:8}{told}  {_MEANING[state]}")
+            sums = f"{_size(size):>12}{share:>9}{count:9,} {'file ' if count == 1 else 'files'}"
+            lines.append(f"  {state:8}{sums}  {_MEANING[state]}")
         lines += ["", *_crossed(self.summary(), [s for s in STATES if s in by_state])]
-        held = self.holders()
-        if held.num_rows:
+        holders = self.holders()
+        if holders.num_rows:
             lines += ["", f"  {'kept by':<28}{'bytes':>12}{'alone':>12}"]
             lines += [
                 f"  {r['holder'][:27]:<28}{_size(r['bytes']):>12}{_size(r['alone_bytes']):>12}".rstrip()
-                for r in held.slice(0, 12).to_pylist()
+                for r in holders.slice(0, 12).to_pylist()
             ]
-            lines += [f"  … and {held.num_rows - 12} more holders"] if held.num_rows > 12 else []
+            lines += [f"  … and {holders.num_rows - 12} more holders"] if holders.num_rows > 12 else []
             due, later, asked = self.released()
             lines.append(f"  goes with the next commit or expiry: {_size(due)};")
             lines.append(f"  with time and more commits: {_size(later)};")
@@ -131,7 +131,7 @@ class Storage:
 
 
 def stored(store: Store) -> Storage:
-    """What lies in the table's directory now, attributed."""
+    """The storage of a table as it is now."""
     return Storage(store.paths.root, storage(store), store.env.local_now_ms())
 
 

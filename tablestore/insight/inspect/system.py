@@ -27,7 +27,7 @@ Batches = Callable[[Store, Predicate | None], Iterator[pa.RecordBatch]]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One system table: its columns, and its batches. `filters` tells whether it takes the table's own
+    """One system table: its columns, and its batches. `filters`: whether it takes the table's own
     predicates, so that less is read."""
 
     schema: pa.Schema
@@ -89,8 +89,8 @@ def _metadata(store: Store, name: str, at: Snapshot | None) -> pa.Table:
 def read_optimized(
     store: Store, snapshot: Snapshot | None, where: Predicate | None
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of the highest level only, which need no merge; all files of tables without a primary key."""
-    top = store.options.num_levels - 1 if store.schema.primary_keys else 0
-    found = plan(store, snapshot, where, min_level=top)
+    """Rows of the oldest level only, which need no merge; all files of tables without a primary key."""
+    oldest = store.options.num_levels - 1 if store.schema.primary_keys else 0
+    found = plan(store, snapshot, where, min_level=oldest)
     for split in found.splits:
         yield from split.read(store, store.schema.shown.names, found.where)

@@ -1,9 +1,8 @@
-"""What a snapshot is made of, one step at a time: lists → manifests → entries → files; and two states side by
-side.
+"""The tree of a snapshot, one step at a time: lists → manifests → entries → files; and two states compared.
 
 Each function reads one list or the manifests of one state, no data file. `state` and `difference` have one
-row a file with its deletion vector; positions lie on one axis over the keys of all rows given. Used by
-`inspect` and through it by pictures.
+row a file with its deletion vector; positions lie on one axis over the keys of all rows. Used by `inspect`
+and through it by pictures.
 """
 
 from __future__ import annotations
@@ -199,7 +198,7 @@ def _table(store: Store, rows: Sequence[_Row]) -> pa.Table:
 
 
 def _checked(store: Store, name: str) -> str:
-    """The name of a manifest or list, given so, by its path, or by its path below the table."""
+    """The name of a manifest or list, of a name, a path, or a path below the table."""
     last = name.rpartition("/")[2]
     if is_plain(last) and name in (f"manifest/{last}", store.paths.manifest(last)):
         name = last

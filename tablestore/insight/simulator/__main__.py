@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             schedule=schedule,
             seed=asked.seed,
             samples=asked.samples,
-            progress=bar.hear,
+            progress=bar.show,
         )
     except TablestoreError as e:
         print(e, file=sys.stderr)

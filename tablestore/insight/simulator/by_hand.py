@@ -1,7 +1,7 @@
-"""Compactions of a simulation asked for by hand: what the next pick would do, and what it did.
+"""Compactions of a simulation by hand: what the next pick would do, and what it did.
 
-Shaped as `Table.compact` tells of a table's (`Compaction`). What a merge would give is known from the
-samples, so a plan is carried out without being entered. Used by `Simulator.compact`.
+The result is a `Compaction`, as that of `Table.compact`. What a merge would give is known from the samples,
+so a plan is carried out without being entered. Used by `Simulator.compact`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def chosen(buckets: int, partition: str | None, bucket: int | Iterable[int] | No
 def planned(number: int, bucket: SimBucket, *, full: bool, weight: float) -> Pick:
     """The next pick in a bucket, by its rules or (`full`) of everything, with what it would give."""
     decision = full_compaction(bucket.levels, bucket.options) if full else bucket.loop.decide()
-    found = bucket.foretell(decision)
+    found = bucket.try_out(decision)
     if found is None or decision.unit is None:
         return Pick("", number, decision)
     moved = {f.file_name for f in found.before} & {f.file_name for f in found.after}

@@ -1,5 +1,5 @@
-"""What simulated files hold, and what becomes of it: drawn keys, each row for itself or for many, or expected
-densities of keys. Both answer the same three questions of a bucket: merged, joined, cut. Pure.
+"""Contents of simulated files, merged, joined and cut: drawn keys, each of which stands for one row or for
+many, or expected densities of keys. Pure.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ Part = tuple[Any, int, int, int, int]  # keys, rows, deletes, smallest and great
 
 
 class Contents(Protocol):
-    """A kind of contents. `exact`: every row is known; `why` says what sizes are otherwise."""
+    """A kind of contents. `exact`: every row is known; else `why` says what the sizes are."""
 
     exact: bool
     why: str
 
     def merged(self, newest_first: Sequence[Content], drop: bool) -> Content:
-        """What files that overlap come to, without deletes if they `drop`."""
+        """The content of files that overlap, merged; with `drop` without deletes."""
         ...
 
     def joined(self, in_key_order: Sequence[Content], drop: bool) -> Content:
-        """What files that follow each other come to."""
+        """The content of files that follow each other in key order; with `drop` without deletes."""
         ...
 
     def cut(self, content: Content, most_rows: int, ends: tuple[int, int]) -> list[Part]:
-        """Files of at most so many rows, but the last, in key order; `ends` are the first and last keys."""
+        """Files of `most_rows` rows in key order, the last with the rest; `ends`: first and last key."""
         ...
 
 
@@ -77,7 +77,7 @@ class Drawn:
 
 
 def _left(sample: KeySet, rows: int, deletes: int, sampled: int, drop: bool) -> Content:
-    """Rows in the proportion in which sampled keys are left."""
+    """The content of the sampled keys that remain: rows in the same proportion."""
     whole = rows == sampled
     if drop:
         sample, deletes = sample.without_deletes(), 0

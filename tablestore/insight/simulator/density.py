@@ -22,7 +22,7 @@ Pieces = tuple[Piece, ...]
 Law = Callable[[float], float]  # draws a key → share of the keys that are there
 
 _ALIKE = 0.02  # shares of neighbours that count as equal
-_STEEP = 10.0  # how many times as far densities may be apart, of their own size
+_STEEP = 10.0  # how many times as far densities may differ, of their own size
 _MOST_PIECES = 64
 _RANKS = 4_000  # groups of ranks that a law of zipf adds up
 _KNOWN = 4_096  # shares that a law remembers
@@ -43,16 +43,16 @@ def zipf_law(space: int, skew: float) -> Law:
     chance = np.diff(below) / (below[-1] - below[0]) / width * space  # draws of a key a draw of all
     points = np.geomspace(1e-9, 1e9, 18 * _PER_TEN + 1)
     there = [float(-(width * np.expm1(-g * chance)).sum()) / space for g in points]
-    given = points.tolist()
+    known = points.tolist()
 
     @lru_cache(_KNOWN)
     def share(draws: float) -> float:
-        if draws <= given[0]:
+        if draws <= known[0]:
             return draws
-        at = bisect_left(given, draws)
-        if at == len(given):
+        at = bisect_left(known, draws)
+        if at == len(known):
             return 1.0
-        low, high = given[at - 1], given[at]
+        low, high = known[at - 1], known[at]
         return there[at - 1] + (there[at] - there[at - 1]) * (draws - low) / (high - low)
 
     return share
@@ -69,7 +69,7 @@ def rows_of(pieces: Iterable[Piece], law: Law) -> tuple[float, float]:
 
 
 def merged(newest_first: Sequence[Pieces], law: Law) -> Pieces:
-    """The pieces of what files are merged to."""
+    """The pieces that merged files have."""
     low, high, *_ = newest_first[0][0]
     alone = [p[0] for p in newest_first if len(p) == 1 and p[0][1] == high and p[0][0] == low]
     if len(alone) == len(newest_first):
@@ -144,7 +144,7 @@ def _gap(piece: Piece, law: Law) -> float:
 
 
 def _stacked(low: float, high: float, newest_first: Sequence[Piece], law: Law) -> Piece:
-    """One piece of several that lie over each other: of each, what newer ones do not hide counts."""
+    """One piece of pieces over the same keys: of each, what newer ones do not hide counts."""
     if len(newest_first) == 1:
         return (low, high, *newest_first[0][2:])
     if not any(p[3] or p[4] for p in newest_first):

@@ -1,9 +1,9 @@
 """Replays: a table's own history carried out again, under its options or under others.
 
 First every commit is carried out under the table's options in each mode in which it may have compacted, until
-one leaves the files that the table had: that finds out who compacted when (`BucketCommit.mode`), and what
-each merge gave (`Known`). Then any options can be asked: flushes, commits and jobs come as they came; real
-files come out of merges that the table made, estimates of all others. Commits that no mode explains are
+one leaves the files that the table had. That finds out who compacted when (`BucketCommit.mode`), and what
+each merge gave (`Known`). Then the same flushes, commits and jobs can be carried out under any options: a
+merge that the table made gives its real files, any other an estimate. Commits that no mode explains are
 listed. Memory: the metadata of the history's files. Nothing is read; `insight.explain.table_history` gives
 the events.
 """
@@ -41,10 +41,10 @@ ProgressCallback = Callable[[int, int], None]  # (commits done, all of them)
 
 
 class History:
-    """A table's events, understood: how each commit compacted, and what its merges gave.
+    """A table's events, with how each commit compacted, and what its merges gave.
 
     `options` are those of now; `earlier` those of schemas before it, by id, which were in force when events
-    name them. Options that were given for one writer or one job only are nowhere kept.
+    name them. Options of one writer or one job are stored nowhere.
     """
 
     def __init__(
@@ -191,7 +191,7 @@ class History:
 
 
 def _modes(occasion: BucketCommit) -> tuple[CompactionMode, ...]:
-    """Ways in which a commit may have compacted, the likeliest first."""
+    """Modes in which a commit may have compacted, the likeliest first."""
     done = occasion.compaction
     if done is None:
         return (
@@ -278,8 +278,8 @@ def _settle_doubts(found: Sequence[BucketCommit], default: CompactionMode) -> No
 
 
 def _habit(occasion: BucketCommit) -> CompactionMode | None:
-    """What a commit tells of those beside it, None if nothing. A full compaction is no habit: it comes every
-    few commits, and those between settle."""
+    """The mode that commits beside this one are likely to have, None if it says nothing about them. A full
+    compaction comes every few commits only, and those between settle."""
     if not occasion.flushes or occasion.mode is CompactionMode.AS_RECORDED:
         return None
     return CompactionMode.SETTLE if occasion.mode is CompactionMode.FULLY else occasion.mode
@@ -336,8 +336,8 @@ def _learn(known: Known, bucket: ReplayBucket, occasion: BucketCommit, goal: Lev
 
 
 def _learn_between(known: Known, bucket: ReplayBucket, occasion: BucketCommit) -> bool:
-    """Take the sizes of files between two compactions of one commit from their records; True if that told
-    something new."""
+    """Take the sizes of files between two compactions of one commit from their records; True if one was
+    learned."""
     event = occasion.compaction
     if event is None:
         return False

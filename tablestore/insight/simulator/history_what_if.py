@@ -1,6 +1,6 @@
-"""What if a table had had other options: its history replayed under its own and under others, side by side.
+"""A table's history replayed under its own options and under others, side by side.
 
-How far the replay under the table's own options is from what really happened is said, too. Pure. Used by
+It also says how far the replay under the table's own options is from what really happened. Pure. Used by
 `Table.what_if`.
 """
 
@@ -48,9 +48,7 @@ class HistoryWhatIf(WhatIf):
         `progress(done, all)` is called after each commit; what it raises ends the replay.
         """
         if self._resolve is None:
-            raise InvalidRequest(
-                "options can only be given by name where the table is known: `Table.what_if`"
-            )
+            raise InvalidRequest("options by name need the table, to parse them: call `Table.what_if`")
         wanted, asked = self._resolve(options)
         return HistoryWhatIf(
             self.history,
@@ -64,7 +62,7 @@ class HistoryWhatIf(WhatIf):
 
     @cached_property
     def real_write_amplification(self) -> float | None:
-        """What the table's snapshots tell, without any replay."""
+        """The write amplification that the table's snapshots show, without any replay."""
         accounts = self.history.ledger().accounts.values()
         ingested = sum(a.ingested for a in accounts)
         return (ingested + sum(a.compacted for a in accounts)) / ingested if ingested else None
@@ -86,7 +84,7 @@ class HistoryWhatIf(WhatIf):
 
     @property
     def trust(self) -> str:
-        """How far the replay can be believed, in numbers."""
+        """How reliable the replay is, in numbers."""
         history, real = self.history, self.real_write_amplification
         known, estimated = self.changed.known, self.changed.estimated
         same = "ends with the same files" if self.reproduced else "ends with other files"
@@ -112,5 +110,5 @@ def require_change(options: CompactionOptions, base: CompactionOptions) -> None:
 
 
 def phase(progress: ProgressCallback | None, number: int, phases: int) -> ProgressCallback | None:
-    """Progress of one of several passes over the same commits as that of all of them."""
+    """The progress of pass `number` of `phases` passes over the same commits, as that of all of them."""
     return None if progress is None else lambda done, whole: progress(number * whole + done, phases * whole)

@@ -1,10 +1,10 @@
-"""The journal of a simulation: what each flush and each compaction changed, as a table's snapshots tell it.
+"""The journal of a simulation: what each flush and each compaction changed, as snapshots of a table have it.
 
 Every step is one commit, numbered from 1: a flush is an APPEND, a compaction a COMPACT with the record that
 the engine keeps of one. The newest `keep` commits are kept, each with the metadata of the files it changed
-and its row of amplification; sums go back to the first commit. The compacted copy that live bytes are held
-against comes from a mark a sampled key. One lock, so that a view may read while a worker steps. Written by
-`Simulator`, read by `SimulatedInspect`.
+and its row of amplification; sums go back to the first commit. A mark for each sampled key gives the size of
+the compacted copy, with which live bytes are compared. One lock, so that a view may read while a worker
+steps. Written by `Simulator`, read by `SimulatedInspect`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class LiveKeys:
 
     def __init__(self) -> None:
         self._marks = np.zeros(1024, dtype=bool)
-        self.count: int | None = 0  # None: keys lie too far apart to be marked
+        self.count: int | None = 0  # None: the key space is too large for a mark each
 
     def put(self, sample: KeySet) -> None:
         """The newest rows of these keys."""
@@ -185,7 +185,7 @@ class Journal:
     def space(self, bucket: int | None = None) -> tuple[Any, ...]:
         """The columns SPACE of all buckets, or of one."""
         if any(keys.count is None for keys in self._keys.values()):
-            return None, None, False, "keys lie too far apart to be counted"
+            return None, None, False, "the key space is too large to count its keys"
         some = self.spaces if bucket is None else {("", bucket): self.spaces["", bucket]}
         return Copies.of(some).row()
 

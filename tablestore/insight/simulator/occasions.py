@@ -20,7 +20,7 @@ Place = tuple[str, int]
 
 
 class CompactionMode(Enum):
-    """What whoever committed does about compaction."""
+    """How the writer or job of a commit compacts."""
 
     NEVER = "never"  # a writer that only writes
     SETTLE = "until no rule fires"  # this engine's writers: a stall before a flush, then until it is quiet
@@ -46,7 +46,7 @@ class BucketCommit:
     identifier: int = 0
     schema_id: int = 0
     changelog_bytes: int = 0
-    everything: bool = False  # an overwrite of all the bucket held
+    everything: bool = False  # an overwrite of all files of the bucket
     left_alone: bool = False  # a rule would have fired after its flush, and none did
 
     @property

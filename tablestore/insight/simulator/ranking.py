@@ -1,4 +1,4 @@
-"""Which file of each level goes first, kept up to date: what `overlap.first` finds by looking through it.
+"""Rankings of the files of a level: which goes first, as `overlap.first` finds by a search of all of them.
 
 A simulated level has thousands of files, and each compaction changes a few: a ranking follows what changed
 (`Rankings.follow`) and gives the same answer at the cost of the change. Used by `SimBucket`.

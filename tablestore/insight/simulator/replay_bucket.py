@@ -132,8 +132,8 @@ class ReplayBucket:
             self.account.put(f.level, f.file_size, f.row_count, f.delete_count)
 
     def restart(self) -> None:
-        """As a new writer opens the bucket: with the levels that the options ask for, and the last full
-        compaction is told from files."""
+        """Open the bucket as a new writer does: with the levels that the options ask for, and the time of the
+        last full compaction read from files."""
         levels, wanted = self.levels, self.options.num_levels
         if max(wanted, levels.oldest_nonempty_level + 1) != levels.num_levels:
             levels = Levels.of(levels.files, wanted, self._key)

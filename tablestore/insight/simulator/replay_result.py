@@ -1,4 +1,4 @@
-"""What a replay found: how each bucket stood after each commit, with its levels and what they cost.
+"""The result of a replay: the state of each bucket after each commit, with its levels and what they cost.
 
 Commits of a bucket are numbered from 0, the same on both sides of a comparison, since both carry out the same
 ones. Memory: a row a commit, and of the levels what changed, up to `MOST_REFERENCES` files; of longer
@@ -36,7 +36,7 @@ AMPLIFICATION = pa.schema([schema("snapshot").field(name) for name in _SHOWN.spl
 
 @dataclass(frozen=True, slots=True)
 class ReplayRow:
-    """How a bucket stands after one commit; sums since the history begins."""
+    """The state of a bucket after one commit; sums since the history begins."""
 
     snapshot: int
     time_ms: int
@@ -62,7 +62,7 @@ class ReplayRow:
     def of(
         cls, account: Account, place: Place, *, snapshot: int, time_ms: int, stalls: int, **more: Any
     ) -> ReplayRow:
-        """The row of a bucket's account as it stands; `more` are the fields that have a default."""
+        """The row of a bucket's account as it is now; `more` are the fields that have a default."""
         reads = account.reads
         return cls(
             snapshot,

@@ -1,8 +1,8 @@
-"""One simulated bucket: files that are metadata and what is known of their keys, under the engine's own loop.
+"""One simulated bucket: files that are metadata and a sketch of their keys, under the engine's own loop.
 
-Picks, rewrite plans, the dropping of deletes and the accounts are those of the engine; only what a merge
-gives is computed from drawn keys or from their density (`contents`). A flush costs what it changes, whatever
-the bucket holds. Not thread-safe. Used by `Simulator`.
+Picks, rewrite plans, the dropping of deletes and the accounts are those of the engine; only the result of a
+merge is computed from drawn keys or from their density (`contents`). The cost of a flush is that of what it
+changes, not of the whole bucket. Not thread-safe. Used by `Simulator`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tablestore.lsm.writing.rolling import file_rows
 
 @dataclass(slots=True)
 class RuleSum:
-    """What the compactions of one rule did."""
+    """Sums of the compactions of one rule."""
 
     compactions: int = 0
     bytes_read: int = 0
@@ -51,7 +51,7 @@ class RuleSum:
         self.bytes_moved += moved
 
     def join(self, other: RuleSum) -> None:
-        """What it did in another bucket."""
+        """Add what the rule did in another bucket."""
         self.compactions += other.compactions
         self.bytes_read += other.bytes_read
         self.bytes_written += other.bytes_written
@@ -64,7 +64,8 @@ _FEW = 16  # files of a unit that are looked at together
 
 
 class SimFile:
-    """What compaction asks of a `DataFileMeta`, with keys that are numbers. Immutable by convention."""
+    """The attributes of a `DataFileMeta` that compaction reads, with numbers for keys. Immutable by
+    convention."""
 
     __slots__ = (
         "creation_time_ms",
@@ -140,8 +141,7 @@ class FileSizes:
 
 
 class SimBucket:
-    """A bucket's levels, its account, and what flushes and compactions do to them. `now_ms` is set by who
-    drives it."""
+    """A bucket's levels, its account, and what flushes and compactions do to them. Callers set `now_ms`."""
 
     def __init__(self, options: CompactionOptions, sizes: FileSizes, contents: Contents) -> None:
         self.options, self.account, self.now_ms = options, Account(), 0
@@ -198,8 +198,8 @@ class SimBucket:
         empty = (SimRun((), level) for level in range(len(levels.upper) + 1, count + 1))
         self.loop.levels = Levels(levels.level0, (*levels.upper[:count], *empty), levels.key)
 
-    def foretell(self, decision: Decision) -> _Outcome | None:
-        """What carrying out a decision would take away and make; nothing is entered."""
+    def try_out(self, decision: Decision) -> _Outcome | None:
+        """The files that carrying out a decision would remove and make; the bucket stays as it is."""
         if decision.unit is None:
             return None
         number = self._number
@@ -344,7 +344,7 @@ class SimBucket:
 
 @dataclass(slots=True)
 class _Outcome:
-    """Files that a compaction takes away and makes, a moved one being in both; bytes moved."""
+    """Files that a compaction removes and makes, a moved one being in both; bytes moved."""
 
     before: list[Any]
     after: list[Any]
@@ -362,7 +362,7 @@ def _moves(unit: CompactUnit) -> bool:
 
 
 def _in_a_row(files: Sequence[Any], small: float) -> bool:
-    """Whether several files in key order are small and do not overlap, so that one step rewrites them all."""
+    """Whether two or more files in key order are small and do not overlap, so that one step rewrites all."""
     if len(files) < 2 or max([f.file_size for f in files]) >= small:
         return False
     return all(a.max_key < b.min_key for a, b in pairwise(files))

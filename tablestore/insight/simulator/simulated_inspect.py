@@ -85,7 +85,7 @@ class SimulatedInspect:
                 return schema(per).empty_table()
             if per != "bucket" and chosen != buckets:
                 raise InvalidRequest(
-                    f"a simulation tells of one of its {len(buckets)} buckets per 'bucket' only"
+                    f"a simulation shows one of its {len(buckets)} buckets per 'bucket' only"
                 )
             rows = {"table": self._whole, "snapshot": self._snapshots, "level": self._levels}
             found = self._buckets(chosen) if per == "bucket" else rows[per]()

@@ -1,10 +1,10 @@
 """Simulator: the flushes of a workload into buckets, compacted by the engine's own rules, step by step.
 
 A step is one flush or one compaction that was carried out, with its decision. Times are virtual. The same
-workload, options, schedule and seed give the same steps. `inspect` tells of them as a table's does, so
-pictures draw a simulation; `flush`, `compact` and `set_options` drive one by hand. Memory holds the sampled
-keys of the live files, and a journal of the newest `keep` steps. Steps belong to one thread at a time;
-`inspect` may be read meanwhile.
+workload, options, schedule and seed give the same steps. `inspect` has the tables of a real table's, so
+pictures draw a simulation; `flush`, `compact` and `set_options` drive one by hand. Memory: the sampled keys
+of the live files, and a journal of the newest `keep` steps. Steps belong to one thread at a time; `inspect`
+may be read meanwhile.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ _KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When writers flush and compact. Each commit takes `flushes_per_commit` flushes, `interval_ms` apart,
-    then picks until no rule fires; between them only a write stall compacts.
+    """When writers flush and compact. A commit has `flushes_per_commit` flushes, one every `interval_ms`, and
+    compacts after them until no rule fires; between its flushes only a write stall compacts.
 
     With `write_only` writers never compact: a job makes one pick a bucket after every `compact_every`
-    commits (0: never). `full_every` commits everything is brought to the top level (0: never).
+    commits (0: never). Every `full_every` commits a full compaction merges all runs (0: never).
     """
 
     interval_ms: int = 60_000
@@ -63,7 +63,7 @@ class Schedule:
     full_every: int = 0
 
     def __post_init__(self) -> None:
-        """Raise InvalidRequest for numbers below those there can be."""
+        """Raise InvalidRequest for numbers that are too small."""
         least = {"interval_ms": 0, "flushes_per_commit": 1, "compact_every": 0, "full_every": 0}
         for name, low in least.items():
             if getattr(self, name) < low:
@@ -74,7 +74,7 @@ class Schedule:
 class Step:
     """One flush, or one compaction and why. `levels` are those after it; bytes are of this step alone.
 
-    `flush` counts from 1; a `stalled` compaction held up the flush that follows. `snapshot` is its commit in
+    `flush` counts from 1; the flush after a `stalled` compaction waited for it. `snapshot` is its commit in
     `inspect`, 0 where no journal is kept.
     """
 
@@ -101,14 +101,14 @@ class Step:
 def compaction_options(
     options: Mapping[str, Any] | CompactionOptions | TableOptions | None,
 ) -> CompactionOptions:
-    """What the rules ask of options, however they are given. Raises InvalidOption for bad values."""
+    """The options of compaction, of table options in any form. Raises InvalidOption for bad values."""
     if isinstance(options, CompactionOptions):
         return options
     if isinstance(options, TableOptions):
         return CompactionOptions.of(options)
-    given = as_text(options or {})
-    require_known(given)
-    parsed = TableOptions.parse(given)
+    texts = as_text(options or {})
+    require_known(texts)
+    parsed = TableOptions.parse(texts)
     require_levels(parsed)
     return CompactionOptions.of(parsed)
 
@@ -116,15 +116,18 @@ def compaction_options(
 def _stored(
     options: Mapping[str, Any] | CompactionOptions | TableOptions | None, rules: CompactionOptions
 ) -> dict[str, str]:
-    """Options as a table stores them: those given, or what the rules would be made of."""
+    """Options as a table stores them; of typed options those that the rules of compaction are made of."""
     if options is None or isinstance(options, Mapping):
         return as_text(options)
     return as_text({key: getattr(rules, name) for name, key in _KEYS.items()})
 
 
 class Simulator:
-    """`step()` by step, or by hand. `samples` rows stand for the rows of a flush (None: each for itself, 0:
-    none is drawn, sizes are expected); `inspect` goes back over the newest `keep` steps (0: none)."""
+    """A simulation that runs `step()` by `step()`, or by hand.
+
+    `samples` rows stand for the rows of a flush (None: each row is drawn, 0: none is, sizes are expected
+    ones); `inspect` has the newest `keep` steps (0: none).
+    """
 
     def __init__(
         self,
@@ -202,10 +205,10 @@ class Simulator:
     def set_options(self, options: Mapping[str, Any]) -> Simulator:
         """Other options from now on, the others as they are; files stay where they are.
 
-        `num-levels` stays as well unless it is given. Raises InvalidOption and changes nothing then.
+        `num-levels` stays, too, unless `options` name it. Raises InvalidOption and changes nothing then.
         """
-        given = {"num-levels": str(self.rules.num_levels), **self.options, **as_text(options)}
-        self.rules, self.options = compaction_options(given), given
+        texts = {"num-levels": str(self.rules.num_levels), **self.options, **as_text(options)}
+        self.rules, self.options = compaction_options(texts), texts
         for bucket in self.buckets:
             bucket.set_options(self.rules)
         return self
@@ -220,8 +223,8 @@ class Simulator:
         bucket: int | Iterable[int] | None = None,
         progress: Callable[[str, float, float, str], None] | None = None,
     ) -> Compaction:
-        """Compact each bucket once by the rules, or fully, or until no rule fires; with `dry_run` only tell
-        what would happen and why: as `Table.compact` does. `progress` is called after each bucket."""
+        """Compact each bucket once by the rules, or fully, or until no rule fires, as `Table.compact` does;
+        with `dry_run` only say what would happen and why. `progress` is called after each bucket."""
         if until_quiet and (full or dry_run):
             raise InvalidRequest("until_quiet goes on by the rules: it goes with neither full nor dry_run")
         asked = chosen(len(self.buckets), partition, bucket)
@@ -277,7 +280,7 @@ class Simulator:
                     yield self._compacted(number, i, decision)
 
     def _pass_cycle(self) -> None:
-        """As `_next_cycle`, of which nobody asks for the steps."""
+        """As `_next_cycle`, without making the steps."""
         schedule, self.flushes = self.schedule, self.flushes + 1
         now = self.flushes * schedule.interval_ms
         commit, rest = divmod(self.flushes, schedule.flushes_per_commit)
@@ -292,7 +295,7 @@ class Simulator:
                     pass
 
     def _due(self, bucket: SimBucket, commit: int) -> Iterator[Decision]:
-        """What is compacted with that commit."""
+        """The compactions that a commit carries out."""
         schedule = self.schedule
         if schedule.full_every and commit % schedule.full_every == 0:
             decision = bucket.loop.fully()
@@ -332,7 +335,7 @@ def described(levels: Levels, weight: float) -> Levels:
 
 
 def _share(workload: Workload, buckets: int) -> Workload:
-    """What one bucket gets of a workload."""
+    """The part of a workload that comes to one bucket."""
     if buckets == 1:
         return workload
     keys = max(1, workload.key_space // buckets) if workload.spread else None

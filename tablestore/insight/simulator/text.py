@@ -1,5 +1,5 @@
-"""Runs as text: levels after each step, amplification over time, and how far a run is. For terminals and text
-cases."""
+"""Runs as text: levels after each step, amplification over time, and the progress of a run. For terminals and
+text cases."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def amplification_table(run: Run, points: int = _POINTS) -> Iterator[str]:
 class Bar:
     """Draws how far a run is as one line of a terminal, once it has taken `after_seconds`; elsewhere nothing.
 
-    `hear` is what a run tells; `end` takes the line away.
+    A run calls `show` as its progress; `end` takes the line away.
     """
 
     def __init__(self, out: TextIO, env: Env, *, after_seconds: float = 2.0) -> None:
@@ -78,7 +78,7 @@ class Bar:
         self._out, self._env, self._shown = out, env, 0
         self._began, self._after = env.monotonic(), after_seconds
 
-    def hear(self, done: int, whole: int) -> None:
+    def show(self, done: int, whole: int) -> None:
         """So many flushes of all are simulated."""
         self.reached = done
         spent = self._env.monotonic() - self._began

@@ -1,7 +1,7 @@
 """Two sets of options side by side: the same commits carried out under each, in numbers and in a sentence.
 
-`actual` is A, what is compared with; `changed` is B. Both are replays, so what estimates get wrong they get
-wrong alike. Pure. `HistoryWhatIf` is of a table's history, `WorkloadWhatIf` of a workload of the simulator.
+`actual` is A, the baseline; `changed` is B. Both are replays, so errors of estimates are alike on both sides.
+Pure. `HistoryWhatIf` is of a table's history, `WorkloadWhatIf` of a workload of the simulator.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class WhatIf:
 
     @property
     def trust(self) -> str:
-        """How far the numbers can be believed."""
+        """How reliable the numbers are."""
         raise NotImplementedError
 
     @property
@@ -129,7 +129,7 @@ class WhatIf:
         return {min(ends, key=key), max(ends, key=key)} if ends else set()
 
     def to_arrow(self) -> pa.Table:
-        """Both sides, a row for each commit to each bucket; `variant` tells them apart."""
+        """Both sides, a row for each commit to each bucket; `variant` names the side."""
         sides = zip(self.names, (self.actual, self.changed), strict=True)
         rows = [(name, r) for name, side in sides for r in side.rows]
         columns = [[variant for variant, _ in rows]]

@@ -66,12 +66,12 @@ class Workload:
 
     @property
     def spread(self) -> bool:
-        """Whether keys are drawn from a space of a given size."""
+        """Whether keys are drawn from a space of fixed size."""
         return self.kind in (UNIFORM, ZIPF)
 
     @property
     def key_space(self) -> int:
-        """Size of the key space of uniform and zipf; a hundred flushes unless given."""
+        """Size of the key space of uniform and zipf; by default the rows of a hundred flushes."""
         return self.keys or 100 * self.rows
 
     @property
@@ -130,7 +130,7 @@ class Draws:
             yield from self._block(block)
 
     def _block(self, flushes: int) -> Iterator[FlushedRows]:
-        """Draw several flushes as one matrix, fold each, and cut it into them."""
+        """Draw a block of flushes as one matrix, fold each, and cut the matrix into them."""
         if self.workload.spread:
             heads = np.zeros(flushes, dtype=np.int64)
             keys, dead = self._spread(flushes)
@@ -178,7 +178,7 @@ class Draws:
         return np.clip(np.round(rows), 1, self.workload.rows).astype(np.int64), low, high
 
     def _spread(self, flushes: int) -> tuple[np.ndarray, np.ndarray | None]:
-        """Keys of a space of a given size."""
+        """Keys of a space of fixed size."""
         shape = (flushes, self._drawn)
         if self.workload.kind == UNIFORM:
             places = self._random.integers(0, self._places, shape)
@@ -200,7 +200,7 @@ class Draws:
         return np.minimum((ranks / self.weight).astype(np.int64), self._places - 1)
 
     def _scattered(self, ranks: np.ndarray) -> np.ndarray:
-        """Places of ranks: neighbours in rank lie far apart, each place is used once."""
+        """Places of ranks: neighbours in rank are far from each other, each place is used once."""
         factor = max(1, int(self._places * _GOLDEN))
         while math.gcd(factor, self._places) != 1:
             factor += 1

@@ -178,7 +178,7 @@ class Run:
 
     @cached_property
     def inspect(self) -> SimulatedInspect:
-        """What a table's `inspect` tells, of the newest steps; the run is simulated again for it, once."""
+        """The tables of `inspect` for the newest steps; the run is simulated again for them, once."""
         return Simulator(**{**self._arguments, "keep": KEPT}).advance(self.flushes).inspect
 
     def steps(self) -> Iterator[Step]:
@@ -230,7 +230,7 @@ def simulate(
     A run of some 8 million rows at most draws each of them and is exact; what a longer one merges has its
     expected size: live bytes within 0.1 % of drawn ones, as is write amplification under leveled rules. Under
     universal ones chance decides between runs of nearly equal size, of drawn rows as of expected ones: seeds
-    differ by up to a tenth. `samples` rows stand for those of a flush if they are given (0: none is drawn).
+    differ by up to a tenth. With `samples` so many rows stand for those of a flush (0: none is drawn).
     Memory grows with the files that live, about 1 kB each.
 
     `progress(done, all)` is called now and then; what it raises ends the run. Raises InvalidRequest

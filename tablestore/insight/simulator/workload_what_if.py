@@ -32,7 +32,7 @@ from tablestore.lsm.levels.sorted_run import Levels, SortedRun
 
 FLUSHES = 200
 _COPIES = 400  # compacted copies that are measured in a run
-_DRAWN_ROWS = 1 << 21  # rows of a run of which each is drawn, unless told otherwise
+_DRAWN_ROWS = 1 << 21  # rows of a run of which each is drawn by default
 
 Options = Mapping[str, Any] | CompactionOptions | None
 

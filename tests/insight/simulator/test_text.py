@@ -63,8 +63,8 @@ def test_a_bar_comes_after_a_while_and_goes_away() -> None:
     env, out, pipe = SimEnv(), Terminal(), io.StringIO()
     bar, silent = Bar(out, env), Bar(pipe, env)
     for done in (0, 100, 200):
-        bar.hear(done, 800)
-        silent.hear(done, 800)
+        bar.show(done, 800)
+        silent.show(done, 800)
         env.sleep(1)
         assert (out.getvalue() != "") == (done == 200)
     assert out.getvalue() == "\r[######                  ] 200 of 800 flushes, 6 s left"

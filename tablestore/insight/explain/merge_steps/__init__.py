@@ -1,4 +1,4 @@
-"""A few keys' merges told step by step: what the merge function did with each row, and why."""
+"""Merges of a few keys step by step: what the merge function did with each row, and why."""
 
 from tablestore.insight.explain.merge_steps.steps import (
     DROPPED,

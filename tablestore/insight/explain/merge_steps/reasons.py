@@ -1,4 +1,4 @@
-"""Why a merge came out as it did, in one sentence a key and one a column.
+"""Why a merge gave its row: one sentence a key and one a column.
 
 Written from a `Trace` and the values that decided: sequence numbers, `sequence.field`, the sequences of
 groups. The words name runs as the caller labels them. Pure; for a few keys, as it makes texts.

@@ -1,6 +1,6 @@
 """Runs of kv rows and a merge function → one step a key: inputs, who won each column, the output, why.
 
-The merge function merges each key by itself, so a key that cannot be merged is told and the others stand.
+The merge function merges each key by itself, so a key that cannot be merged is reported and the others stand.
 A delete that wins is dropped where no older run is left out of the merge (I7), as compaction does and as a
 reader sees it; else it is kept. Pure; for windows of a few keys: a step costs a merge. Used by
 `Inspect.merging` and `ts.merging`.
@@ -93,8 +93,8 @@ class Merging:
     `runs` newest first. `inputs`: a row for each (step, run) that has the key, its values at the same place
     of `input_rows`; `cells`: what that row was to each column. `outputs`: one row a step with its fate (kept,
     dropped, refused) and `why`, its values in `output_rows` (NULL where there is none); `columns`: for each
-    step and column the run the value is of (NULL: of none or several), `how` and `why`. `by_event`: runs are
-    single rows, and a step is the state of a key after one of them.
+    step and column the run that has the value (NULL: none, or more than one), `how` and `why`. `by_event`:
+    runs are single rows, and a step is the state of a key after one of them.
     """
 
     engine: str
@@ -129,9 +129,9 @@ class Merging:
         gone = pc.invert(self._there).to_numpy()
         index = pa.array(np.arange(len(gone)), mask=gone)
         columns = [column.take(index) for column in self.output_rows.columns]
-        told = self.outputs.select(["step", "fate", "why"])
-        names = [f"{n}_" if n in told.column_names else n for n in self.output_rows.column_names]
-        return pa.table([*told.columns, *columns], [*told.column_names, *names])
+        steps = self.outputs.select(["step", "fate", "why"])
+        names = [f"{n}_" if n in steps.column_names else n for n in self.output_rows.column_names]
+        return pa.table([*steps.columns, *columns], [*steps.column_names, *names])
 
     def __len__(self) -> int:
         return self.outputs.num_rows
@@ -216,10 +216,9 @@ def _step(
     mine = tuple(int(run_of[i]) for i in places)
     trace = traced(function, some, np.array([runs[n].level for n in mine], dtype=np.int8))
     drops, output = ending
-    fate, said = _fate(trace, drops, output)
-    return _Step(
-        number, some, mine, trace, Why(function, some, trace, [runs[n].name for n in mine], said), fate
-    )
+    fate, ending_text = _fate(trace, drops, output)
+    why = Why(function, some, trace, [runs[n].name for n in mine], ending_text)
+    return _Step(number, some, mine, trace, why, fate)
 
 
 def _fate(trace: Trace, drops: bool, output: str) -> tuple[str, str]:
@@ -248,7 +247,7 @@ def _assembled(
 ) -> Merging:
     engine = engine_of(function)
     counts = [sum(n in step.runs for step in steps) for n in range(len(runs))]
-    told = [(n, r.name, r.level, r.snapshot_id, counts[n]) for n, r in enumerate(runs)]
+    run_rows = [(n, r.name, r.level, r.snapshot_id, counts[n]) for n, r in enumerate(runs)]
     names = schema.names
     nullable = pa.schema([f.arrow.with_nullable(True) for f in schema.fields])
     inputs: list[tuple[object, ...]] = []
@@ -266,7 +265,7 @@ def _assembled(
     return Merging(
         options.merge_engine.value,
         schema.primary_keys,
-        _table(RUNS, told),
+        _table(RUNS, run_rows),
         _table(INPUTS, inputs),
         _rows(input_rows, nullable),
         _table(CELLS, cells),

@@ -1,12 +1,12 @@
 """One key's rows through the table's own merge function, and what each row did to each column.
 
-Nothing is merged here: the function merges, and its winners or its outcome say who won. A row's part in a
-column is one of
+Nothing is merged here: the function merges, and its winners or its outcome say which row won. A row's part in
+a column is one of
 
     kept         its value is the result          added       it counts in a computed result
     superseded   it has a value that lost         taken back  a −U or −D that was subtracted or cleared
     null         it has no value                  ignored     it does nothing to this column
-    held         a row of a lower level holds it already (tables whose compaction looks rows up)
+    included     the row of a newer level includes it already (tables whose compaction looks rows up)
 
 Pure. Called by `steps`.
 """
@@ -86,7 +86,7 @@ def traced(function: MergeFunction, rows: pa.RecordBatch, levels: np.ndarray) ->
 
 
 def _with_included(rows: pa.RecordBatch, groups: Groups, parts: list[str]) -> tuple[str, ...]:
-    """The parts, with rows that were not merged at all as held."""
+    """The parts; rows that were not merged at all are included in others."""
     merged = set(groups.order.tolist())
     return tuple(part if i in merged else INCLUDED for i, part in enumerate(parts))
 

@@ -1,12 +1,12 @@
-"""The ledger: what flushes and compactions wrote, what is live, and what that costs whom.
+"""The ledger: what flushes and compactions of each bucket wrote, what is live, and what a read opens.
 
     write amplification = (bytes flushed + bytes written by compactions) / bytes ingested
     read amplification  = sorted runs, and files and bytes of the files that a point or a range read opens
     space amplification = live bytes / bytes of a fully compacted copy
 
 Bytes ingested are those of the data files that writers flushed, before any compaction; changelog files are
-told apart. One `Account` a bucket, kept by sums, so adding an event costs what the event changed. Used by
-inspection over a table's history and by the simulator, which keeps the same accounts.
+counted separately. One `Account` a bucket, kept by sums, so adding an event costs what the event changed.
+Used by inspection over a table's history and by the simulator, which keeps the same accounts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ RANGE_SHARE = 0.01  # part of the keys that the range read of read amplification
 
 @dataclass(frozen=True, slots=True)
 class ReadAmplification:
-    """What reads open at most, index and statistics aside: one key, and RANGE_SHARE of all keys in a row."""
+    """Files and bytes that reads open at most, without use of indexes and statistics: a read of one key, and
+    of a range with RANGE_SHARE of all keys."""
 
     runs: int
     point_files: float
@@ -55,7 +56,7 @@ class LedgerRow:
     """One event entered: what it moved, then the state and the sums of its bucket after it.
 
     `compaction_exact` is False where files may have been written and replaced within one commit, which only
-    the engine's own records tell.
+    the engine's own records show.
     """
 
     snapshot: int
@@ -92,7 +93,7 @@ Moved = tuple[int, int, int, int, int, int]  # bytes ingested, flushed, compacte
 
 
 class Account:
-    """Sums of one bucket. Mutable; belongs to whoever adds to it."""
+    """Sums of one bucket. Mutable; not thread-safe."""
 
     __slots__ = (
         "bytes",
@@ -125,7 +126,7 @@ class Account:
                 sums.append(0)
 
     def put(self, level: int, size: int, rows: int, deletes: int | None = 0) -> None:
-        """A file is live from now on."""
+        """Add a live file."""
         if level >= len(self.files):
             self._reach(level)
         self.files[level] += 1
@@ -134,7 +135,7 @@ class Account:
         self.deletes += 1 if deletes is None else deletes
 
     def take(self, level: int, size: int, rows: int, deletes: int | None = 0) -> None:
-        """A file is live no more."""
+        """Remove a live file."""
         assert self.files[level : level + 1] > [0], f"I6: level {level} holds no file to take away"
         self.files[level] -= 1
         self.bytes[level] -= size
@@ -142,7 +143,7 @@ class Account:
         self.deletes -= 1 if deletes is None else deletes
 
     def compaction(self, level: int, *, read: int, written: int, moved: int) -> None:
-        """Bytes that one compaction read, wrote into `level` and only moved there."""
+        """Add one compaction: bytes that it read, wrote into `level` and only moved there."""
         self._reach(level)
         self.compactions += 1
         self.read += read
@@ -177,7 +178,8 @@ class Account:
 
     @property
     def reads(self) -> ReadAmplification:
-        """What reads open: of each run one file for a key, and a hundredth, but one at least, for a range."""
+        """Files and bytes that reads open: of each run one file for a key; for a range a hundredth of its
+        files, but at least one."""
         point_bytes = range_bytes = float(self.bytes[0])
         point_files = range_files = float(self.files[0])
         for count, size in zip(self.files[1:], self.bytes[1:], strict=True):
@@ -195,9 +197,9 @@ class Account:
 
 class Ledger:
     """Accounts of a table's buckets. `types` are those of the key columns, none of a table without a key;
-    `model` says what merges give.
+    `model` estimates the sizes of merges.
 
-    Without `space` rows say nothing of a compacted copy, which is the only part that looks at every file.
+    Without `space` rows have no compacted copy, which is the only part that looks at every file.
     """
 
     def __init__(
@@ -212,8 +214,8 @@ class Ledger:
         self._model = model
 
     def add(self, event: BucketEvent) -> LedgerRow:
-        """Enter one event; what it did and how its bucket stands. Raises Corrupt if it takes a file away that
-        is not live (I6)."""
+        """Enter one event: what it did, and the state of its bucket after it. Raises Corrupt if it removes a
+        file that is not live (I6)."""
         return self._row(event, *self.enter(event))
 
     def enter(self, event: BucketEvent) -> tuple[Account, Moved]:
@@ -288,8 +290,8 @@ class Ledger:
 
 
 def compactions_of(event: BucketEvent) -> list[tuple[int, int, int, int]]:
-    """(output level, bytes read, written, moved) of each compaction of a commit; of one without records,
-    what became of it."""
+    """(output level, bytes read, written, moved) of each compaction of a commit; without records, of all of
+    them as one."""
     if event.records:
         return [(r.output_level, r.bytes_read, r.bytes_written, r.bytes_moved) for r in event.records]
     level, moved = max((f.level for f in event.after), default=0), event.moved

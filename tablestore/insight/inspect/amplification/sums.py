@@ -57,7 +57,7 @@ def schema(per: str) -> pa.Schema:
 
 @dataclass
 class Flow:
-    """Bytes that moved. Grows."""
+    """Sums of the bytes that flushes and compactions wrote, read and moved. Grows."""
 
     ingested: int = 0
     compacted: int = 0
@@ -77,7 +77,7 @@ class Flow:
         self.exact = self.exact and more.exact
 
     def row(self, ingested: int) -> tuple[Any, ...]:
-        """The columns of FLOWS; `ingested` are the bytes that the written ones are held against."""
+        """The columns of FLOWS; the write amplification is per byte of `ingested`."""
         written = (self.ingested + self.compacted) / ingested if ingested else None
         sums = (self.ingested, self.compacted, self.read, self.moved, self.changelog, self.compactions)
         return (*sums, written, self.exact)
@@ -85,8 +85,8 @@ class Flow:
 
 @dataclass
 class State:
-    """What is live, added up over buckets; reads of one key go to one bucket, the likelier the more rows it
-    has, reads of a range to all of them."""
+    """Live files, bytes and rows, and what reads open, added up over buckets. A read of one key goes to one
+    bucket, with a chance in proportion to its rows, a read of a range to all of them."""
 
     bytes: int = 0
     files: int = 0
@@ -104,7 +104,7 @@ class State:
         self.range = (self.range[0] + sign * more.range[0], self.range[1] + sign * more.range[1])
 
     def row(self, rows: int | None = None) -> tuple[Any, ...]:
-        """The columns of STATE; `rows`: of all that the reads are spread over."""
+        """The columns of STATE; `rows`: those of all buckets over which reads are spread."""
         among = self.rows if rows is None else rows
         point = tuple(v / among if among else 0.0 for v in self.point)
         return (self.bytes, self.files, self.rows, self.runs, *point, *self.range)

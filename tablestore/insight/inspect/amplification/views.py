@@ -1,4 +1,4 @@
-"""Amplification: what each byte that was written cost, by snapshot, bucket, level or for the whole table.
+"""The views of amplification: of the whole table, by snapshot, by bucket or by level.
 
     write amplification = (bytes ingested + bytes that compactions wrote) / bytes ingested
     read amplification  = sorted runs, and files and bytes of the files that a point or a range read opens
@@ -48,7 +48,7 @@ from tablestore.read.scan.time_travel import local_ms
 
 _MERGES_LEARNED, _FILES_LEARNED = 64, 256  # what the model of merges is made of: the last ones
 _TRIES = 3
-_MOST_VIEWS = 8  # that one table holds
+_MOST_VIEWS = 8  # that are kept for one table
 _MOST_COPIES = 2_000  # compacted copies that the view by snapshot estimates; the newest come first
 
 
@@ -74,7 +74,7 @@ def amplification(
 
 
 class Amplifications:
-    """Views of one table, made anew once its snapshots, or what is kept of expired ones, have changed. Not
+    """Views of one table, kept until its snapshots, or the records of expired ones, change. Not
     thread-safe."""
 
     def __init__(self, store: Store) -> None:
@@ -104,7 +104,7 @@ class _Book:
         self._merges: deque[tuple[tuple[DataFileMeta, ...], tuple[DataFileMeta, ...]]] = deque(
             maxlen=_MERGES_LEARNED
         )
-        self._seen: deque[DataFileMeta] = deque(maxlen=_FILES_LEARNED)
+        self._files: deque[DataFileMeta] = deque(maxlen=_FILES_LEARNED)
         self._spaces: dict[Place, Space] = {}
         self._deleted: dict[Place, int] = {}
         self._index: str | None = None
@@ -114,7 +114,7 @@ class _Book:
         self._measured = False
 
     def read(self) -> None:
-        """Enter all that the table did, as far back as is known without a gap."""
+        """Enter what the table did, as far back as is known without a gap."""
         store = self._store
         snapshots = _last_run(store.snapshots.all())
         if not snapshots:
@@ -140,7 +140,7 @@ class _Book:
             self._snapshot_row(snapshot.id, snapshot.commit_kind, snapshot.time_millis, snapshot)
 
     def _look_ahead(self, snapshots: Sequence[Snapshot]) -> int:
-        """Learn of all merges, which the first rows want, too; the snapshot from which on copies are
+        """Learn from all merges, which the first rows need, too; gives the snapshot from which on copies are
         estimated."""
         touched, places = Counter[int](), set[Place]()
         for snapshot_id, some in changed_places(self._store, snapshots):
@@ -156,17 +156,17 @@ class _Book:
         return first
 
     def _learn_last(self, snapshots: Sequence[Snapshot]) -> None:
-        """Learn of the last merges, as many as are kept: from as few snapshots as hold them."""
+        """Learn from the last merges, as many as are kept, reading as few snapshots as have them."""
         count = _MERGES_LEARNED
         while True:
             first = snapshots[max(0, len(snapshots) - count)].id
             for event in events(self._store, first=first, last=snapshots[-1].id):
                 self._learn(event)
-            full = len(self._merges) == _MERGES_LEARNED and len(self._seen) == _FILES_LEARNED
+            full = len(self._merges) == _MERGES_LEARNED and len(self._files) == _FILES_LEARNED
             if full or first == snapshots[0].id:
                 return
             self._merges.clear()
-            self._seen.clear()
+            self._files.clear()
             count *= 4
 
     def _live(self, snapshot: Snapshot, some: Iterable[BucketEvent]) -> set[Place]:
@@ -196,13 +196,14 @@ class _Book:
         return touched
 
     def _learn(self, event: BucketEvent) -> None:
-        """Remember what the event tells of merges: that is the same whatever buckets are looked at."""
-        self._seen.extend(event.flushed)
+        """Remember the files and merges of an event for the model, which is the same whatever buckets are
+        chosen."""
+        self._files.extend(event.flushed)
         if self._store.key_types and event.rewritten and event.written:
             self._merges.append((event.rewritten, event.written))
 
     def _model(self) -> SizeModel:
-        return SizeModel.learned(self._merges, self._store.key_types, self._seen)
+        return SizeModel.learned(self._merges, self._store.key_types, self._files)
 
     def _enter(self, snapshot: int, flows: Iterable[tuple[Place, int, Flow]]) -> None:
         for place, level, flow in flows:
@@ -226,7 +227,7 @@ class _Book:
         return {p for p in changed if p in self._ledger.accounts}
 
     def _measure(self, places: Iterable[Place]) -> None:
-        """Hold these buckets against their fully compacted copies."""
+        """Compare these buckets with their fully compacted copies."""
         self._measured = True
         for place in places:
             account, space = self._ledger.accounts[place], self._ledger.space(place)

@@ -1,4 +1,4 @@
-"""`ts.merging`: runs given as Arrow tables through a merge engine, step by step, with no table on disk;
+"""`ts.merging`: runs of Arrow rows through a merge engine, step by step, with no table on disk;
 `ts.merging_events`: single rows, one after another, and the state after each.
 
 The runs become what a writer would have flushed: conformed to one schema, numbered from the oldest run on,
@@ -54,17 +54,17 @@ def merging(
     >>> ts.merging([newer, older], primary_key="k").rows.to_pylist()
     [{'k': 1, 'v': 'b'}, {'k': 2, 'v': 'c'}]
     """
-    given = [_table(run) for run in runs]
-    if not given:
+    tables = [_table(run) for run in runs]
+    if not tables:
         raise InvalidRequest("merging([]): give at least one run, newest first")
-    schema, parsed = _engine(given, engine, primary_key, options)
-    if sum(run.num_rows for run in given) > MOST_ROWS:
+    schema, parsed = _engine(tables, engine, primary_key, options)
+    if sum(run.num_rows for run in tables) > MOST_ROWS:
         raise InvalidRequest(
             f"merging takes {MOST_ROWS:,} rows at most: write them to a table and look there"
         )
     named, next_number = [], 0
-    for age, run in enumerate(reversed(given)):  # older runs have smaller sequence numbers
-        named.append(Run(f"L0 #{age + 1}", 0, _kv(run, schema, next_number, len(given) - age), age + 1))
+    for age, run in enumerate(reversed(tables)):  # older runs have smaller sequence numbers
+        named.append(Run(f"L0 #{age + 1}", 0, _kv(run, schema, next_number, len(tables) - age), age + 1))
         next_number += run.num_rows
     return merged_steps(named[::-1], schema, parsed, limit=limit, drops_deletes=drops_deletes)
 
@@ -92,18 +92,18 @@ def merging_events(
     >>> played.states["n"].to_pylist()
     [4, 10, 6]
     """
-    given = _table(events)
-    if not 0 < given.num_rows <= MOST_EVENTS:
+    rows = _table(events)
+    if not 0 < rows.num_rows <= MOST_EVENTS:
         raise InvalidRequest(
-            f"merging_events takes 1 to {MOST_EVENTS:,} rows, oldest first, not {given.num_rows:,}"
+            f"merging_events takes 1 to {MOST_EVENTS:,} rows, oldest first, not {rows.num_rows:,}"
         )
     if last is not None and (isinstance(last, bool) or not isinstance(last, int) or last < 1):
         raise InvalidRequest(f"last {last!r} must be a number of events, 1 or more")
-    if ROW_KIND in given.column_names:
-        at = given.column_names.index(ROW_KIND)
-        given = given.set_column(at, ROW_KIND, pc.fill_null(given[ROW_KIND].cast(pa.string()), "+I"))
-    schema, parsed = _engine([given], engine, primary_key, options)
-    runs = [Run(f"event {n + 1}", 0, _kv(given.slice(n, 1), schema, n, n + 1)) for n in range(given.num_rows)]
+    if ROW_KIND in rows.column_names:
+        at = rows.column_names.index(ROW_KIND)
+        rows = rows.set_column(at, ROW_KIND, pc.fill_null(rows[ROW_KIND].cast(pa.string()), "+I"))
+    schema, parsed = _engine([rows], engine, primary_key, options)
+    runs = [Run(f"event {n + 1}", 0, _kv(rows.slice(n, 1), schema, n, n + 1)) for n in range(rows.num_rows)]
     return event_steps(runs[::-1], schema, parsed, last=last)
 
 
