@@ -18,11 +18,12 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
+from tablestore.insight.inspect.inspect import Inspect
 from tablestore.table.lookup_join.join import LookupJoin
 from tablestore.table.refs import Branches, Consumers, Tags
 from tablestore.table.writer import EngineWriter, Writer
 
-CLASSES = (ts.Lake, ts.Table, ts.Scan, Tags, Branches, Consumers, Writer, EngineWriter, LookupJoin)
+CLASSES = (ts.Lake, ts.Table, ts.Scan, Inspect, Tags, Branches, Consumers, Writer, EngineWriter, LookupJoin)
 FUNCTIONS = [n for n in ts.__all__ if inspect.isfunction(getattr(ts, n)) and n != n.upper()]
 EASY = {"self", "progress", "io", "env"}  # the same everywhere; file systems and clocks are for tests
 
@@ -91,5 +92,12 @@ def test_a_verb_shows_a_call_and_explains_its_parameters(name: str) -> None:
 
 
 def test_the_list_of_verbs_is_complete() -> None:
-    assert {"Table.write", "Scan.head", "Lake.create_table", "ts.connect", "Tags.create"} <= set(VERBS)
-    assert len(VERBS) > 90
+    assert {
+        "Table.write",
+        "Scan.head",
+        "Lake.create_table",
+        "Inspect.levels",
+        "ts.connect",
+        "Tags.create",
+    } <= set(VERBS)
+    assert len(VERBS) > 120

@@ -67,8 +67,13 @@ def _text(value: Any, what: str) -> str:
 
 @checked
 class Inspect:
-    """Metadata of one table. Remembers the counts of commits it has added up, where files came from and the
-    last views of amplification; not thread-safe."""
+    """Metadata of one table as Arrow tables.
+
+    Where a method takes a `snapshot` it is an id, a tag's name or a `Snapshot`; None: the one that
+    `Table.at` chose, else the newest. A `partition` is a text such as "l_year=1995/l_month=6".
+    Remembers the counts of commits it has added up, where files came from and the last views of
+    amplification; not thread-safe.
+    """
 
     def __init__(self, store: Store, *, at: Snapshot | None = None) -> None:
         self._store, self._at = store, at
@@ -80,8 +85,16 @@ class Inspect:
         return f"Inspect({self._store.paths.root}: {', '.join(names)})"
 
     def snapshots(self, *, only: int | None = None, newest: int | None = None) -> pa.Table:
-        """Every snapshot there is, oldest first; one `only`, which a tag may keep, or the `newest` so many:
-        no other file is read."""
+        """Every snapshot there is, oldest first.
+
+        With `only` the snapshot of that id, which may be one that a tag keeps; with `newest` so many of the
+        newest. Then no other snapshot file is read.
+
+        >>> orders.inspect.snapshots()["commit_kind"].to_pylist()
+        ['APPEND', 'APPEND']
+        >>> orders.inspect.snapshots(newest=1)["total_record_count"].to_pylist()
+        [4]
+        """
         snapshots = self._store.snapshots
         if only is not None:
             found = self._snapshot(only)
@@ -92,24 +105,44 @@ class Inspect:
         return metadata.snapshots(snapshots.get(i) for i in ids)
 
     def schemas(self) -> pa.Table:
-        """Every schema; fields, keys and options as JSON."""
+        """Every schema; fields, keys and options as JSON.
+
+        >>> orders.inspect.schemas()["primary_keys"].to_pylist()
+        ['["order_id"]']
+        """
         return metadata.schemas(self._store)
 
     def options(self) -> pa.Table:
-        """The options the table was given."""
+        """The options that the table stores; secrets of other engines are shown as `***`.
+
+        >>> orders.inspect.options()["key"].to_pylist()
+        ['bucket', 'tablestore.uuid']
+        """
         return made(metadata.OPTIONS, sorted(hidden(self._store.schema.options).items()))
 
     def latest_snapshot_id(self) -> int | None:
-        """Id of the newest snapshot, None for a table without any; no snapshot is read."""
+        """Id of the newest snapshot, None for a table without any; no snapshot is read.
+
+        >>> orders.inspect.latest_snapshot_id()
+        2
+        """
         return self._store.snapshots.latest_id()
 
     def num_levels(self) -> int:
-        """Levels of a fresh tree: `num-levels`, else the compaction trigger plus one."""
+        """Number of levels of a new LSM tree: `num-levels`, else the compaction trigger plus one.
+
+        >>> orders.inspect.num_levels()
+        6
+        """
         return self._store.options.num_levels
 
     @_naming_rows
     def manifests(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
-        """Manifests of a snapshot's state (None: the newest), oldest first, then those of its changelog."""
+        """Manifests of the state of a `snapshot`, oldest first, then those of its changelog.
+
+        >>> orders.inspect.manifests("v1")["num_added_files"].to_pylist()
+        [1]
+        """
         found, manifests = self._snapshot(snapshot), self._store.manifests
         some = manifests.manifests(found) if found is not None else []
         if found is not None and found.changelog_manifest_list is not None:
@@ -118,64 +151,125 @@ class Inspect:
 
     @_naming_rows
     def commits(self) -> pa.Table:
-        """What each snapshot changed: rows, files and bytes added and removed, oldest snapshot first."""
+        """What each snapshot changed: rows, files and bytes added and removed, oldest snapshot first.
+
+        >>> orders.inspect.commits()["rows_added"].to_pylist()
+        [3, 1]
+        """
         return self._commits.table()
 
     @_naming_rows
     def files(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
-        """Live data files of a snapshot (None: the newest), with their statistics as text."""
+        """Live data files of a `snapshot`, with their column statistics as text.
+
+        >>> orders.inspect.files("v1")["record_count"].to_pylist()
+        [3]
+        """
         return inspect_files.files(self._store, self._live(snapshot))
 
     @_naming_rows
     def manifest_lists(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
-        """The lists a snapshot names: base, delta, changelog, index; sizes, and how many files they are
-        about."""
+        """Manifest lists of a `snapshot` (base, delta, changelog) and its index manifest: sizes, and how
+        many files they are about.
+
+        >>> orders.inspect.manifest_lists()["kind"].to_pylist()
+        ['base', 'delta']
+        """
         return inspect_tree.manifest_lists(self._store, self._snapshot(snapshot))
 
     @_naming_rows
     def list_manifests(self, manifest_list: str) -> pa.Table:
-        """The manifests of one list, with the partitions, buckets and levels each is about."""
+        """The manifests of a `manifest_list`, with the partitions, buckets and levels that each is about.
+        Raises NotFound, and InvalidRequest for what is no name of a list.
+
+        >>> base, delta = orders.inspect.manifest_lists()["file_name"].to_pylist()
+        >>> orders.inspect.list_manifests(delta)["files_added"].to_pylist()
+        [1]
+        """
         return inspect_tree.listed(self._store, _text(manifest_list, "manifest list"))
 
     @_naming_rows
     def entries(self, manifest: str) -> pa.Table:
-        """What one manifest adds and removes, in order; columns as those of `diff`."""
+        """The files that a `manifest` adds and removes, in order; columns as those of `diff`. Raises
+        NotFound, and InvalidRequest for what is no name of a manifest.
+
+        >>> first = orders.inspect.manifests()["file_name"][0].as_py()
+        >>> orders.inspect.entries(first).select(["change", "level", "rows"]).to_pylist()
+        [{'change': 'added', 'level': 0, 'rows': 3}]
+        """
         return inspect_tree.entries(self._store, _text(manifest, "manifest"))
 
     @_naming_rows
     def state(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
-        """Live data files of a snapshot with the rows their deletion vectors mask; columns as `diff`."""
+        """Live data files of a `snapshot` with the rows that their deletion vectors mask; columns as those
+        of `diff`.
+
+        >>> orders.inspect.state()["rows"].to_pylist()
+        [3, 1]
+        """
         return inspect_tree.state(self._store, self._snapshot(snapshot))
 
     @_naming_rows
     def diff(self, before: int | str | Snapshot, after: int | str | Snapshot | None = None) -> pa.Table:
-        """Files of two snapshots side by side: removed, added, moved (to another level), masked (another
-        deletion vector only), kept. `min_key_pos`, `max_key_pos` lie on one 0..1 axis over all of them."""
+        """Files of two snapshots, `before` and `after` (None: the newest), side by side.
+
+        `change` is removed, added, moved (to another level), masked (only another deletion vector) or kept.
+        `min_key_pos` and `max_key_pos` lie on one axis from 0 to 1 over the keys of all of them.
+
+        >>> orders.inspect.diff("v1", "v2").select(["change", "rows"]).to_pylist()
+        [{'change': 'added', 'rows': 1}, {'change': 'kept', 'rows': 3}]
+        """
         return inspect_tree.difference(self._store, self._snapshot(before), self._snapshot(after))
 
     @_naming_rows
     def row_groups(self, file: str, snapshot: int | str | Snapshot | None = None) -> pa.Table:
-        """The column chunks of one data or changelog file, row group by row group: sizes, encodings, nulls,
-        bounds. Stripes of ORC, blocks of Avro, as far as these tell. Opens the file's footer."""
+        """The column chunks of a data or changelog `file` of a `snapshot`, row group by row group: sizes,
+        encodings, nulls, bounds.
+
+        `file` is a name or path. ORC files have stripes, Avro files blocks, with the columns that these
+        formats know. Opens the file's footer. Raises NotFound for a file that the snapshot does not name.
+
+        >>> newest = orders.inspect.files()["file_path"][1].as_py()
+        >>> chunks = orders.inspect.row_groups(newest)
+        >>> chunks.filter(pa.compute.equal(chunks["column"], "amount"))["max"].to_pylist()
+        ['25.0']
+        """
         return inspect_tree.row_groups(self._store, self._snapshot(snapshot), _text(file, "file"))
 
     @_naming_rows
     def file_key_ranges(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
-        """Live data files of a snapshot with the keys they span."""
+        """Live data files of a `snapshot` with their smallest and largest keys.
+
+        >>> orders.inspect.file_key_ranges().select(["min_key", "max_key"]).to_pylist()
+        [{'min_key': '[1]', 'max_key': '[3]'}, {'min_key': '[2]', 'max_key': '[2]'}]
+        """
         return self.files(snapshot).select(inspect_files.KEY_RANGES)
 
     @_naming_rows
     def table_indexes(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
-        """Index files of a snapshot: hash indexes of dynamic buckets, deletion vectors."""
+        """Index files of a `snapshot`: hash indexes of dynamic buckets, deletion vectors.
+
+        >>> orders.inspect.table_indexes().num_rows
+        0
+        """
         entries = self._store.manifests.index_entries(self._snapshot(snapshot))
         return inspect_files.table_indexes(self._store, entries)
 
     def statistics(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
-        """What ANALYZE found, if the snapshot's columns are those it was made of; one row or none."""
+        """What ANALYZE found for a `snapshot`, if its columns are those that were analyzed; one row or none.
+
+        >>> _ = orders.analyze()
+        >>> orders.inspect.statistics()["mergedRecordCount"].to_pylist()
+        [3]
+        """
         return metadata.statistics_of(self._store, self._snapshot(snapshot))
 
     def aggregation_fields(self) -> pa.Table:
-        """Each column with the `fields.<column>.…` options it has."""
+        """Each column with its `fields.<column>.…` options.
+
+        >>> orders.inspect.aggregation_fields()["field_name"].to_pylist()
+        ['order_id', 'customer', 'amount', 'status']
+        """
         return metadata.aggregation_fields(self._store)
 
     @_naming_rows
@@ -186,12 +280,16 @@ class Inspect:
         partition: str | None = None,
         bucket: int | None = None,
     ) -> pa.Table:
-        """Live data files by place in their LSM tree, newest run first.
+        """Live data files of a `snapshot` by place in their LSM tree, newest run first; of one `partition`,
+        of one `bucket`, or all.
 
-        `run` 0 is the newest level-0 file; each level above is one run. `min_key_pos`, `max_key_pos` lie on a
-        0..1 axis over the keys of the bucket. `partition` is a text such as "l_year=1995/l_month=6".
-        `snapshot_id` is the snapshot that added a level-0 file, null above and when it has expired;
-        `masked_rows` how many rows the file's deletion vector takes away, null if it has none.
+        `run` 0 is the newest level-0 file; each level from 1 on is one run. `min_key_pos` and `max_key_pos`
+        lie on an axis from 0 to 1 over the keys of the bucket. `snapshot_id` is the snapshot that added a
+        level-0 file, null when it has expired and for other levels; `masked_rows` the number of rows that
+        the file's deletion vector masks, null if it has none.
+
+        >>> orders.inspect.levels().select(["run", "level", "snapshot_id"]).to_pylist()
+        [{'run': 0, 'level': 0, 'snapshot_id': 2}, {'run': 1, 'level': 0, 'snapshot_id': 1}]
         """
         partition, bucket = self._place(partition, bucket)
         found = self._snapshot(snapshot)
@@ -211,8 +309,12 @@ class Inspect:
 
     @_naming_rows
     def partitions(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
-        """Partitions of a snapshot with their files added up; those that scans find in the branch beside it
-        (`scan.fallback-branch`) among them."""
+        """Partitions of a `snapshot` with the sums of their files; those that scans read from the fallback
+        branch (`scan.fallback-branch`) among them.
+
+        >>> events.inspect.partitions()["partition"].to_pylist()
+        ['day=2026-01-01', 'day=2026-01-02']
+        """
         found = self._snapshot(snapshot)
         own = inspect_partitions.of_state(self._store, found)
         newest = snapshot is None and self._at is None
@@ -228,58 +330,100 @@ class Inspect:
 
     @_naming_rows
     def buckets(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
-        """Buckets of a snapshot with their files added up."""
+        """Buckets of a `snapshot` with the sums of their files.
+
+        >>> orders.inspect.buckets().select(["bucket", "record_count", "file_count"]).to_pylist()
+        [{'bucket': 0, 'record_count': 4, 'file_count': 2}]
+        """
         return inspect_partitions.buckets(self._store, self._all(snapshot))
 
     def tags(self) -> pa.Table:
-        """Tags by name."""
+        """Tags by name.
+
+        >>> orders.inspect.tags().select(["tag_name", "snapshot_id"]).to_pylist()
+        [{'tag_name': 'v1', 'snapshot_id': 1}, {'tag_name': 'v2', 'snapshot_id': 2}]
+        """
         return metadata.tags(refs.all_tags(self._store))
 
     def branches(self) -> pa.Table:
-        """Branches with the time their directory last changed."""
+        """Branches with the time at which their directory last changed.
+
+        >>> _ = orders.branches.create("test")
+        >>> orders.inspect.branches()["branch_name"].to_pylist()
+        ['test']
+        """
         rows = [(name, local_ms(changed)) for name, changed in refs.branches(self._store).items()]
         return made(metadata.BRANCHES, rows)
 
     def references(self) -> pa.Table:
-        """Tags and branches with the snapshot each keeps or began at, and whether this branch still has it.
+        """Tags and branches with the snapshot that each keeps or began at, and whether this branch still has
+        it.
 
         `kind` is "tag" or "branch"; a branch without snapshots has no `snapshot_id`.
+
+        >>> orders.inspect.references().select(["kind", "name", "in_history"]).to_pylist()
+        [{'kind': 'tag', 'name': 'v1', 'in_history': True}, {'kind': 'tag', 'name': 'v2', 'in_history': True}]
         """
         return inspect_references.references(self._store)
 
     def consumers(self) -> pa.Table:
-        """Stream readers that left their place, with the next snapshot they will read."""
+        """Named stream readers with the next snapshot that each will read.
+
+        >>> [c.snapshot for c in orders.stream(consumer="dashboard", follow=False)]
+        [2]
+        >>> orders.inspect.consumers().to_pylist()
+        [{'consumer_id': 'dashboard', 'next_snapshot_id': 3}]
+        """
         rows = consumers.all_next(self._store).items()
         return made(metadata.CONSUMERS, rows)
 
     @_naming_rows
     def compactions(self, *, partition: str | None = None, bucket: int | None = None) -> pa.Table:
-        """Every compaction the table has had, oldest first: the rule and its sum, files, bytes, duration.
+        """Every compaction the table has had, oldest first, of one `partition`, of one `bucket`, or all: the
+        rule and its sum, files, bytes, duration.
 
-        `explanation` tells of every rule that was tried; `partition` is a text such as "l_year=1995". What
-        expired snapshots did was kept, unless another engine expired them.
+        `explanation` names every rule that was tried. Compactions of expired snapshots are kept in the
+        table's history, unless another engine expired them.
+
+        >>> _ = orders.compact(full=True)
+        >>> orders.inspect.compactions().select(["bucket", "output_level", "rows_in", "rows_out"]).to_pylist()
+        [{'bucket': 0, 'output_level': 5, 'rows_in': 4, 'rows_out': 3}]
         """
         partition, bucket = self._place(partition, bucket)
         return inspect_compactions.compactions(self._store, partition=partition, bucket=bucket)
 
     @_naming_rows
     def cache(self) -> pa.Table:
-        """What this process keeps in memory for lookups, of all tables: entries, bytes, hits, misses."""
+        """The memory that this process uses for lookups of all tables: entries, bytes, hits, misses.
+
+        >>> orders.inspect.cache().column_names
+        ['entries', 'key_bytes', 'row_bytes', 'hits', 'misses']
+        """
         state = lookup_cache.LOCAL.state
         return pa.table({name: pa.array([n], pa.int64()) for name, n in asdict(state).items()})
 
     def pressure(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
-        """Buckets by how many flushes are left before a compaction and a write stall, the nearest first."""
+        """Buckets of a `snapshot` with the number of flushes before a compaction and before a write stall,
+        the nearest first.
+
+        >>> orders.inspect.pressure().select(["runs", "flushes_until_stall"]).to_pylist()
+        [{'runs': 2, 'flushes_until_stall': 7}]
+        """
         return inspect_pressure.pressure(self._store, self._snapshot(snapshot))
 
     def doctor(
         self, snapshot: int | str | Snapshot | None = None, *, listing: bool = False, **limits: float
     ) -> Diagnosis:
-        """Why the table is slow or at risk: findings with evidence and the call that mends each, and what was
-        looked at.
+        """Why the table is slow or at risk at a `snapshot`: findings with evidence and the call that mends
+        each, and what was looked at.
 
-        From metadata; `listing` also lists the buckets for files that nothing names. `limits` are the fields
-        of `insight.doctor.Limits`: `doctor(skew=2.0)`.
+        Made from metadata; with `listing` the buckets are listed, too, for files that nothing names.
+        `limits` are the fields of `insight.doctor.Limits`. `Table.mend` carries the calls out.
+
+        >>> orders.inspect.doctor().summary
+        'sound'
+        >>> orders.inspect.doctor(runs=1).kinds
+        ('sorted runs',)
         """
         return diagnose(self._store, self._snapshot(snapshot), limits_of(limits), listing=listing)
 
@@ -287,14 +431,19 @@ class Inspect:
     def amplification(
         self, per: str = "table", *, partition: str | None = None, bucket: int | None = None
     ) -> pa.Table:
-        """Write, read and space amplification of the table, or `per` "snapshot", "bucket" or "level".
+        """Write, read and space amplification of the table, or `per` "snapshot", "bucket" or "level"; of one
+        `partition`, of one `bucket`, or all.
 
-        Bytes ingested are those of the data files that writers flushed, before any compaction; changelogs are
-        told apart. What reads open is the most they can: `runs`; `point_*` for one key, on average over the
-        rows; `range_*` for a hundredth of the keys of every bucket. `compacted_bytes` of a fully compacted
-        copy are exact or estimated, and `why`. All since `since_snapshot`; rows of a snapshot show the sums
-        and the state after it. What moves rows out of postponed buckets counts with bucket -2. `partition` is
-        a text such as "l_year=1995/l_month=6".
+        Bytes ingested are those of the data files that writers flushed, before any compaction; changelogs
+        are counted separately. What reads open is the most they can: `runs`; `point_*` for one key, on
+        average over the rows; `range_*` for a hundredth of the keys of every bucket. `compacted_bytes` of a
+        fully compacted copy are exact or estimated, and `why`. All since `since_snapshot`; rows of a
+        snapshot show the sums and the state after it. What moves rows out of postponed buckets counts with
+        bucket -2.
+
+        >>> _ = orders.compact(full=True)
+        >>> orders.inspect.amplification("snapshot")["runs"].to_pylist()
+        [1, 2, 1]
         """
         partition, bucket = self._place(partition, bucket)
         return self._amplified.view(per, partition=partition, bucket=bucket)
@@ -311,12 +460,17 @@ class Inspect:
         options: Mapping[str, str] | None = None,
         limit: int = 10,
     ) -> Merging:
-        """How the runs of a bucket (None: the one of the most runs) become one row a key, for `limit` keys:
-        inputs, winners of each column, output and why, from the table's own merge function.
+        """How the runs of a bucket become one row a key, for `limit` keys: inputs, winners of each column,
+        output and why, from the table's own merge function.
 
-        `where` names key columns; `between` two places of the axis of `levels()`, 0..1. With `runs` only so
-        many of the newest are merged: deletes are kept then, for the older ones. `options`: as if the table
-        had these, such as another merge engine; nothing is stored.
+        The bucket is that of `partition` and `bucket` in a `snapshot`; None: the one with most runs.
+        `where` chooses keys by a condition on key columns; `between` by two places on the axis of
+        `levels()`, 0 to 1. With `runs` only so many of the newest are merged: deletes are then kept, for
+        the older ones. `options`: as if the table had these, such as another merge engine; nothing is
+        stored.
+
+        >>> orders.inspect.merging(where="order_id = 2").states["why"].to_pylist()
+        ['sequence 3 > 1: the newest row wins, of L0 #2.']
         """
         partition, bucket = self._place(partition, bucket)
         found, store = self._snapshot(snapshot), self._store
@@ -338,6 +492,10 @@ class Inspect:
 
         `.files` are the rows, `.summary()` bytes by kind and state, `.holders()` by who keeps them, `.text`
         a screen of it. The bytes are those on disk.
+
+        >>> data = orders.inspect.storage().summary().slice(0, 1).to_pylist()[0]
+        >>> data["kind"], data["state"], data["files"]
+        ('data', 'live', 2)
         """
         with self._store.manifests.naming_rows():
             return stored(self._store)

@@ -82,6 +82,6 @@ def test_an_interrupted_run_says_how_far_it_came(
         if done >= 50:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Bar, "hear", stop)
+    monkeypatch.setattr(Bar, "show", stop)
     assert main(["--flushes", "1000", "--rows", "10"]) == 130
     assert capsys.readouterr() == ("", "interrupted after 50 of 1,000 flushes\n")

@@ -199,7 +199,7 @@ def test_the_last_merges_are_found_without_going_through_all(
         for event in events(store, first=snapshots[0].id, last=snapshots[-1].id):
             every._learn(event)
             found.setdefault(event.snapshot, []).append(event.place)
-        assert (last._merges, last._seen) == (every._merges, every._seen), seed
+        assert (last._merges, last._files) == (every._merges, every._files), seed
         event_bytes: dict[int, list[tuple[str, int]]] = {}
         for snapshot_id, some in changed_places(store, snapshots):
             event_bytes.setdefault(snapshot_id, []).extend(some)
