@@ -1,10 +1,9 @@
-"""Where the batches of a streaming query begin to count, so that a lost checkpoint loses and doubles
-nothing.
+"""The commit identifier at which a streaming query starts, so that a lost checkpoint loses and repeats no
+row.
 
-Spark numbers batches from 0 in every new checkpoint; commit identifiers must go on rising. So a fresh
-checkpoint gets a small file of ours: batch 0 has the identifier after the last one the table knows, and
-starts at the position the table knows. It is written before the query first starts, and never again once
-Spark has recorded an offset.
+Spark numbers batches from 0 in every new checkpoint; commit identifiers must rise. So a fresh checkpoint gets
+a small file: batch 0 has the identifier after the last one in the table, and starts at the position in the
+table. It is written before the query first starts, and never again once Spark has recorded an offset.
 """
 
 from __future__ import annotations
@@ -28,10 +27,9 @@ class Origin:
 
 
 def origin_of(checkpoint: str, table: Table, user: str) -> Origin:
-    """The origin of a checkpoint of commits by `user` to `table`; made now if no batch was ever planned
-    there.
+    """The origin of a checkpoint of commits by `user` to `table`; written if no batch was ever planned there.
 
-    Raises InvalidRequest for a checkpoint of some other query, and for one that the table has left behind.
+    Raises InvalidRequest for a checkpoint of another query, and for one older than the table's commits.
     """
     io, folder = table.store.io.inner, location(checkpoint)  # the caller's own place
     path = join(folder, "tablestore-origin.json")
@@ -61,7 +59,8 @@ def origin_of(checkpoint: str, table: Table, user: str) -> Origin:
 
 
 def planned_end(checkpoint: str, table: Table, number: int) -> str | None:
-    """Where batch `number` ends, as Spark recorded it before it began; None if there is no such record."""
+    """The position at which batch `number` ends, as Spark recorded it before the batch; None without a
+    record."""
     path = join(location(checkpoint), "offsets", str(number))
     try:
         lines = table.store.io.inner.read(path).decode().splitlines()
@@ -71,5 +70,5 @@ def planned_end(checkpoint: str, table: Table, number: int) -> str | None:
 
 
 def _identity(table: Table) -> str:
-    """What tells a table from one that was dropped and made again in its place."""
+    """What differs between a table and one that was created in its place."""
     return table.options.get(UUID, table.location)

@@ -25,7 +25,7 @@ _WORTH_A_TASK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What a compaction did. `snapshot` None: nothing was due. Bytes and rows of files read and written;
+    """The result of a compaction. `snapshot` None: nothing was due. Bytes and rows of files read and written;
     moved files count in neither.
     """
 
@@ -47,9 +47,9 @@ def compact(
     where: Predicate | str | None = None,
     roots: Sequence[str] = (),
 ) -> Compacted:
-    """Compact every bucket of the table at `path` whose pick says so (all that hold more than one run with
-    `full`), in one COMPACT snapshot. `partition`, `bucket` and `where` choose as for `Table.compact`; `roots`
-    as in `open`.
+    """Compact every bucket of the table at `path` for which a rule fires (with `full` all that hold more than
+    one run), in one COMPACT snapshot. `partition`, `bucket` and `where` choose as for `Table.compact`;
+    `roots` as in `open`.
 
     Raises CommitConflict if somebody else compacted a bucket meanwhile: nothing is changed then.
     """
@@ -76,8 +76,8 @@ def compact(
 
 
 def _slices(table: Table, tasks: int) -> int:
-    """A Spark task for each bucket, or for a few when they are tiny: starting a task costs as much as
-    compacting some 100 kB.
+    """How many Spark tasks there are: one a bucket, fewer if buckets are tiny, since starting a task costs as
+    much as compacting some 100 kB.
     """
     live = sum(e.file.file_size for e in table.store.manifests.live_entries(table.store.snapshots.latest()))
     return min(tasks, max(8, live // _WORTH_A_TASK))
@@ -89,7 +89,7 @@ def _files(messages: list[bytes], which: str) -> dict[str, DataFileMeta]:
 
 @dataclass(frozen=True)
 class CompactTask:
-    """What runs in a Python worker for one bucket."""
+    """The function of a Python worker, for one bucket."""
 
     path: str
     roots: tuple[str, ...] = ()

@@ -3,14 +3,14 @@
 Options: path (or the argument of `load`), snapshot-id, timestamp (batch), columns (comma-separated), start
 (streaming: latest-full, latest or a snapshot id), rowkind (name of a column that holds "+I" "-U" "+U" "-D":
 filled when reading a stream, obeyed when writing), normalize (streaming: true looks up what was before a
-change, false gives rows as they were written; by default true where the table tells upserts only and rowkind
-is asked for), consumer-id (streaming: snapshots that are still to be read do not expire), user (streaming
-sink), roots (comma-separated: directories outside the table's own that its data files may lie in),
-s3.endpoint and its like (streams read from S3 take them from the environment); and those of a table that
-count for one use: of a batch read also `scan.*` and `incremental-*`, of a stream where it starts. Any other
-is refused (`source_options.py`). Planning happens in Spark's helper process, reading and writing in Python
-workers; each opens the table anew, so nothing but paths is pickled. For reads that need no merge
-`reading.to_spark` gives Spark's own Parquet scan instead, which prunes columns.
+change, false gives rows as they were written; by default true where the table has upserts only and rowkind is
+asked for), consumer-id (streaming: snapshots that are still to be read do not expire), user (streaming sink),
+roots (comma-separated: directories outside the table's own that its data files may lie in), s3.endpoint and
+others of the store (streams that read from S3 take them from the environment); and those of a table that may
+be set for one use: for a batch read also `scan.*` and `incremental-*`, for a stream where it starts. Any
+other is refused (`source_options.py`). Planning happens in Spark's helper process, reading and writing in
+Python workers; each opens the table itself, so nothing but paths is pickled. For reads that need no merge
+`frames.to_spark` gives Spark's own Parquet scan instead, which prunes columns.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class TablestoreSource(DataSource):
 
 
 def _at(options: dict[str, str]) -> Table:
-    """The table, at the snapshot or time the options name, read as its scan options say."""
+    """A scan of the table, at the snapshot or time that the options name, else as its scan options say."""
     table, moment = used(options, Use.READ), options.get("timestamp")
     if options.get("snapshot-id"):
         return table.at(snapshot=int(options["snapshot-id"]))
@@ -188,16 +188,16 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 @dataclass
 class Messages(WriterCommitMessage):
-    """What one task wrote."""
+    """The commit messages of one task."""
 
     messages: tuple[bytes, ...]
 
 
 class _Writing:
-    """What batch and streaming sinks share: rows of one task → commit messages.
+    """The common part of batch and streaming sinks: rows of one task → commit messages.
 
-    The order of rows between tasks is not known, so of two rows with one key any may win: hand in each key
-    once, or sort into one partition.
+    The order of rows between tasks is not known, so of two rows with one key any may win: give each key once,
+    or sort into one partition.
     """
 
     use = Use.WRITE
@@ -236,7 +236,7 @@ class TableWriter(_Writing, DataSourceArrowWriter):
         table.commit(_all(messages), user=table.store.fresh_user())
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Files of the tasks that did finish stay unnamed: orphans, never visible."""
+        """Nothing: files of the tasks that finished stay as orphans, never visible."""
 
 
 class TableStreamWriter(_Writing, DataSourceStreamArrowWriter):

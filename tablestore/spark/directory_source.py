@@ -1,9 +1,9 @@
 """`format("tablestore-cdc")`: a change directory as a stream whose rows are descriptions of work, not data.
 
-Each row is (ordinal, work): a chunk or a stretch of the log, as JSON, with the position that is reached
-when it and all before it are done. Spark plans, checkpoints and retries them; whoever gets a row reads the
-data itself. Offset = `cdc.source.Position`. Options: path, table, chunksPerBatch, logBytesPerBatch, tasks,
-start (a position as JSON).
+Each row is (ordinal, work): a chunk or a range of the log, as JSON, with the position that is reached when it
+and all before it are done. Spark plans, checkpoints and retries them; the task that gets a row reads the data
+itself. Offset = `cdc.source.Position`. Options: path, table, chunksPerBatch, logBytesPerBatch, tasks, start
+(a position as JSON).
 """
 
 from __future__ import annotations
@@ -69,11 +69,12 @@ class ChangeDirectoryStream(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     @property
     def _source(self) -> ChangeDirectory:
-        """Made anew each time: readers are pickled, open sources are not."""
+        """The source, opened each time: readers are pickled, open sources are not."""
         return ChangeDirectory(LocalFileIO(), self._path, self._table)
 
     def initialOffset(self) -> dict[str, Any]:
-        """Constant: Spark asks more than once before the first batch is recorded."""
+        """The offset before the first batch: constant, since Spark calls this more than once before it
+        records one."""
         return self._start.to_dict()
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -115,7 +116,7 @@ def encode_work(work: Work, batch_end: Position) -> str:
 
 
 def decode_work(text: str) -> tuple[Work, Position]:
-    """What `encode_work` wrote."""
+    """The piece of work and the position that `encode_work` wrote."""
     found = json.loads(text)
     if found.get("v") != 1:
         raise InvalidRequest(f"work of version {found.get('v')!r}; version 1 is known")

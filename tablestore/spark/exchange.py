@@ -44,7 +44,7 @@ def spark_schema(schema: pa.Schema) -> StructType:
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """The Arrow schema Spark insists on for batches of `schema`."""
+    """The Arrow schema that Spark requires of batches of `schema`."""
     return to_arrow_schema(schema, timezone="UTC")
 
 

@@ -1,9 +1,9 @@
 """`format("tablestore-feed")`: a table's changelog as a stream whose rows are descriptions of work, not
 data.
 
-Each row is (ordinal, piece, position): what one task is to read, and the snapshot that is reached when its
-batch is done. For queries that read the changes in Python workers themselves, such as `summary`. Options:
-path, start (latest-full, latest, a snapshot id).
+Each row is (ordinal, piece, position): what one task reads, and the snapshot that is reached when its batch
+is done. For queries that read the changes in Python workers themselves, such as `summary`. Options: path,
+start (latest-full, latest, a snapshot id).
 """
 
 from __future__ import annotations
@@ -78,5 +78,5 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def decode_piece(data: bytes) -> Piece:
-    """The piece of a row; it never left the processes of one query."""
+    """The piece of a row; it is pickled, since it never leaves the processes of one query."""
     return pickle.loads(data)

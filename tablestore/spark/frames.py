@@ -82,8 +82,8 @@ def to_spark(
 
 
 def _native(table: Table, split: DataSplit) -> bool:
-    """Whether Spark's Parquet reader gives the split's rows as the engine would: files of the present
-    schema, exact types.
+    """Whether Spark's Parquet reader gives the split's rows as the engine does: files of the newest schema,
+    exact types.
     """
     if table.store.options.scan_ignore_corrupt or table.store.options.scan_ignore_lost:
         return False  # Spark has options of its own for that
@@ -100,7 +100,7 @@ def _native(table: Table, split: DataSplit) -> bool:
 def _native_scan(
     table: Table, spark: SparkSession, schema: StructType, splits: Sequence[DataSplit]
 ) -> DataFrame:
-    """Files as they are. At level 0 the row kinds are looked at: some writers never count their deletes."""
+    """Spark's scan of files. At level 0 it filters by row kind: some writers never count their deletes."""
     files = [(s, f) for s in splits for f in s.files]
     paths = [table.store.readable_path(s.partition, s.bucket, f) for s, f in files]
     if not table.primary_key or all(f.level > 0 for _, f in files):
@@ -141,7 +141,7 @@ def write_df(
 
 @dataclass(frozen=True)
 class FrameTask:
-    """What runs in a Python worker: all rows of one task become the files of one writer."""
+    """The function of a Python worker: writes all rows of one task with one writer."""
 
     path: str
     sequence_base: int
@@ -159,7 +159,7 @@ class FrameTask:
 def written(
     table: Table, batches: Iterator[pa.RecordBatch], sequence_base: int, row_kind_column: str | None
 ) -> list[bytes]:
-    """The commit messages of rows that are written but not committed; nothing is left of them if it fails."""
+    """The commit messages of rows that are written but not committed; if it fails their files are deleted."""
     writer = table.open_writer(sequence_base=sequence_base, compact=False)
     try:
         for batch in batches:

@@ -2,10 +2,10 @@
 once.
 
 Spark plans batches of work descriptions (`directory_source`), schedules and retries; Python workers read,
-compute, bucket, sort and write (`cdc.sink`); the driver commits each batch once, with the batch's number as
+compute, route, sort and write (`cdc.sink`); the driver commits each batch once, with the batch's number as
 commit identifier and the source position in the same snapshot. Rows never cross the JVM. A batch that was
-committed before a crash is recognised by its identifier and not written again. The checkpoint may be lost:
-a new one goes on from the position the table knows.
+committed before a crash is recognised by its identifier and not written again. The checkpoint may be lost: a
+new one goes on from the position in the table.
 """
 
 from __future__ import annotations
@@ -56,12 +56,13 @@ _RESULT_ARROW = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Ingest:
-    """What to run. `interval_seconds` None: take all there is now, then stop; else a batch at most that
-    often, until stopped.
+    """The settings of an ingest. `interval_seconds` None: load all there is now, then stop; else one batch at
+    most in that time, until stopped.
 
-    `compact_every` n: after every n batches, buckets whose compaction is due are compacted by Spark tasks;
-    0 leaves that to others, but for tables whose changelog or deletion vectors come of compaction. The table
-    option `tablestore.full-phase-changelog` = false makes commits of snapshot chunks write no changelog.
+    `compact_every` n: after every n batches, buckets whose compaction is due are compacted by Spark tasks; 0
+    leaves that to others, but for tables whose changelog or deletion vectors are made by compaction. The
+    table option `tablestore.full-phase-changelog` = false makes commits of snapshot chunks write no
+    changelog.
     """
 
     load: Load
@@ -150,7 +151,7 @@ def start(
 
 
 class _Batches:
-    """The function Spark calls with each batch, in the driver; it keeps nothing that a restart would need."""
+    """The function that Spark calls with each batch, in the driver; it has no state that a restart needs."""
 
     def __init__(
         self,
@@ -176,7 +177,7 @@ class _Batches:
             return
         changelog = table.options.get(PHASE_OPTION, "true") == "true"
         begun = Position.of(known[1]) if known is not None and known[1] else self._start
-        self._tell_start(table, number, begun)
+        self._report_start(table, number, begun)
         task = WriteTask(load, table.max_sequence() + 1, changelog, number, self._read)
         done = works.mapInArrow(task, _RESULT).collect()
         if not done:
@@ -199,7 +200,8 @@ class _Batches:
         self._compact(table, number)
 
     def _compact(self, table: Table, number: int) -> None:
-        """What is due after a batch, also after one that came again: a kill may have come before it."""
+        """Compact what is due after a batch, also after a repeated one: a kill may have come before its
+        compaction."""
         load = self._ingest.load
         due, full = compactions(table, number, every=self._ingest.compact_every)
         if due:
@@ -208,8 +210,9 @@ class _Batches:
             except CommitConflict as e:  # somebody else compacts too: the batch is committed all the same
                 log.warning("compaction after batch %d of %s lost: %s", number, load.user, e)
 
-    def _tell_start(self, table: Table, number: int, begun: Position) -> None:
-        """Say what the batch consists of; it was cut from the same two positions in the same way."""
+    def _report_start(self, table: Table, number: int, begun: Position) -> None:
+        """Call `on_start` with the pieces of the batch, which the source cuts the same from the same two
+        positions."""
         planned = planned_end(self._ingest.checkpoint, table, number)
         if self._on_start is None or self._read is None or planned is None:
             return
@@ -225,7 +228,7 @@ class _Batches:
 
 
 class _PiecesRead(AccumulatorParam[Read]):
-    """Rows of each piece that is read, of the newest batch."""
+    """How many rows of each piece of the newest batch have been read."""
 
     def zero(self, value: Read) -> Read:
         return -1, {}
@@ -237,13 +240,13 @@ class _PiecesRead(AccumulatorParam[Read]):
 
 
 def stream_tasks(table: Table, wanted: int) -> int:
-    """How many parts a stretch of the log is cut into: one where a table has one bucket."""
+    """How many parts a range of the log is cut into: one where a table has one bucket."""
     return wanted if len(table.partition_by) or table.store.options.bucket > 1 else 1
 
 
 def compactions(table: Table, number: int, *, every: int) -> tuple[bool, bool]:
-    """(whether to compact after batch `number`, whether fully): every so many batches (0: never), and as
-    often as the table's changelog or deletion vectors need it."""
+    """(whether to compact after batch `number`, whether fully): after every so many batches (0: never), and
+    as often as the table's changelog or deletion vectors need it."""
     options = table.store.options
     due = bool(every) and (number + 1) % every == 0
     if options.write_only or not table.primary_key:
@@ -255,8 +258,8 @@ def compactions(table: Table, number: int, *, every: int) -> tuple[bool, bool]:
 
 @dataclass(frozen=True)
 class WriteTask:
-    """What runs in a Python worker: each row of its input describes a piece of work, each row of its output
-    what became of it.
+    """The function of a Python worker: each row of its input describes a piece of work, each row of its
+    output its result.
     """
 
     load: Load

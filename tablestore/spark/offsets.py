@@ -1,12 +1,12 @@
 """A table's changelog cut into offsets and pieces, for Spark streams.
 
-Offset = `{"v": 1, "tables": {path: snapshot}}`: everything up to that snapshot has been handed on. Two values
+Offset = `{"v": 1, "tables": {path: snapshot}}`: everything up to that snapshot has been delivered. Two values
 stand for starts that are fixed only when the first batch is planned, because Spark asks for the first offset
 more than once: FULL (all rows of the then newest snapshot, as +I) and LATEST (only what comes later). A
-`Piece` is what one task reads: a split of the full read, or the changes of one snapshot. Where commits tell
+`Piece` is what one task reads: a split of the full read, or the changes of one snapshot. Where commits hold
 upserts only, changes are looked up in the snapshot before (`read/changes/looked_up.py`): pieces are functions
-of snapshots, which never change, so a batch that is planned or read again is the same one, whatever was lost
-meanwhile, and no state has to survive with the checkpoint. Picklable.
+of snapshots, which never change, so a batch that is planned or read again is the same one, and no state has
+to survive with the checkpoint. Picklable.
 """
 
 from __future__ import annotations
@@ -85,9 +85,9 @@ class ChangeFeed:
     """One table's changes from `start` (latest-full, latest, or the id of the first snapshot whose changes
     are wanted).
 
-    `normalize` (None: where the table tells upserts only, unless `scan.remove-normalize`): changes that tell
-    what was before; of any merge engine. A `consumer` (by default that of `consumer-id`) keeps the snapshots
-    that are still to be read.
+    `normalize` (None: where the table has upserts only, unless `scan.remove-normalize`): changes with what
+    was before; for any merge engine. A `consumer` (by default that of `consumer-id`) keeps the snapshots that
+    are still to be read.
     """
 
     path: str
@@ -106,16 +106,16 @@ class ChangeFeed:
         return self._offset(_STARTS.get(self.start, int(self.start) - 1 if self.start.isdigit() else 0))
 
     def latest(self) -> int:
-        """The newest snapshot that streams are told of, 0 if there is none: as old as
-        `streaming.read.snapshot.delay`, none from the first on that passes `scan.bounded.watermark`. Raises
-        Unsupported for a table that tells no changes."""
+        """The newest snapshot that streams may deliver, 0 if there is none: as old as
+        `streaming.read.snapshot.delay`, and before the first that passes `scan.bounded.watermark`. Raises
+        Unsupported for a table without streams."""
         store = open_table(self.path, roots=self.roots).store
         if not self._normalizes(store):
             require_streamable(store)
         return last_streamable(store)
 
     def newest(self) -> dict[str, Any]:
-        """The offset at which nothing would be left to read."""
+        """The offset at which all has been delivered."""
         return self._offset(self.latest())
 
     def _normalizes(self, store: Store) -> bool:
@@ -126,12 +126,12 @@ class ChangeFeed:
         return self.normalize
 
     def done(self, end: dict[str, Any]) -> None:
-        """Note with the consumer that everything up to `end` was handed on."""
+        """Note with the consumer that everything up to `end` was delivered."""
         self._keep(self.snapshot(end))
 
     def _keep(self, snapshot: int) -> None:
-        """Have the consumer keep a snapshot from expiring, and what comes after it: where changes are looked
-        up, it is what was before the next one."""
+        """Let the consumer keep a snapshot and later ones from expiring: where changes are looked up, it has
+        the rows before the next one."""
         if snapshot <= 0:
             return
         store = open_table(self.path, roots=self.roots).store
@@ -140,8 +140,8 @@ class ChangeFeed:
             consumers.record(store, consumer, snapshot)
 
     def next(self, start: dict[str, Any], *, limit: int | None, target: int | None = None) -> dict[str, Any]:
-        """Where a batch from `start` may end: the newest snapshot (not past `target`), at most `limit`
-        snapshots on.
+        """The offset at which a batch from `start` may end: the newest snapshot (not past `target`), at most
+        `limit` snapshots after `start`.
         """
         here, newest = self.snapshot(start), self.latest()
         if target is not None:
@@ -155,9 +155,7 @@ class ChangeFeed:
         return self._offset(newest)
 
     def pieces(self, start: dict[str, Any], end: dict[str, Any]) -> list[Piece]:
-        """What lies between two offsets, one piece for each task. Raises NotFound when a snapshot has
-        expired.
-        """
+        """The pieces between two offsets, one for each task. Raises NotFound when a snapshot has expired."""
         here, there = self.snapshot(start), self.snapshot(end)
         self._keep(here if here >= 0 else there)  # Spark plans from where the batch before is done
         if here == LATEST or there <= here:
@@ -197,8 +195,8 @@ class ChangeFeed:
 
 
 def _looked_up(store: Store, snapshot: Snapshot) -> list[Piece]:
-    """The buckets that a snapshot changed, in pieces of like size; one piece where rows may move between
-    them."""
+    """The buckets that a snapshot changed, in pieces of similar size; in one piece where rows may move
+    between them."""
     files = touched(store, snapshot)
     if moves(store):
         return [Piece(snapshot.id, places=tuple(files))] if files else []
@@ -213,13 +211,13 @@ def _without_producer(table: Table) -> Store:
 
 
 def packed(splits: Sequence[DataSplit], target_bytes: int) -> list[tuple[DataSplit, ...]]:
-    """Splits in groups of like size."""
+    """The splits in groups of similar size."""
     return grouped(splits, [s.size for s in splits], target_bytes)
 
 
 def grouped(things: Sequence[T], sizes: Sequence[int], target_bytes: int) -> list[tuple[T, ...]]:
-    """Small things put together up to `target_bytes`, so that a task is worth its start; at least two groups
-    if there are two things.
+    """The things in groups of up to `target_bytes`, so that a task is worth its start; at least two groups if
+    there are two things.
     """
     share = min(target_bytes, max(1, sum(sizes) // 2))
     groups: list[list[T]] = []

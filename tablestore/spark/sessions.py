@@ -1,8 +1,7 @@
 """Spark sessions that listen on 127.0.0.1 only and whose Python workers can import this package.
 
-`session()` makes one; `register(spark)` serves a session that somebody else made. Neither ships rows
-through the JVM: they only make `format("tablestore")` known and put the code where the workers find it.
-Called by pipelines, notebooks and tests.
+`session()` makes one; `register(spark)` is for a session made elsewhere. Both make `format("tablestore")`
+known and put the code where the workers find it. Called by pipelines, notebooks and tests.
 """
 
 from __future__ import annotations
@@ -47,9 +46,9 @@ def session(
     """A local session, or the running one. `memory` is the JVM's heap: rows stay in the Python workers, so
     1 GB is plenty.
 
-    `log_file` takes what the JVM and the workers say on stderr, which otherwise is this process's. `conf`
-    is any Spark setting, with dots written as double underscores or in a dict: `session(**{"spark.master":
-    …})`. Raises NotFound when Java is missing and InvalidRequest when it is too old.
+    `log_file` gets the stderr of the JVM and the workers, which otherwise is that of this process. `conf` is
+    any Spark setting, with dots written as double underscores or in a dict: `session(**{"spark.master": …})`.
+    Raises NotFound when Java is missing and InvalidRequest when it is too old.
     """
     _require_java()
     cores = cores or max(1, len(os.sched_getaffinity(0)))
@@ -66,8 +65,8 @@ def session(
 
 
 def register(spark: SparkSession) -> SparkSession:
-    """Make `format("tablestore")` and `format("tablestore-cdc")` known to `spark`, ship the code to its
-    workers, return it.
+    """The session, to which `format("tablestore")` and `format("tablestore-cdc")` are now known, with the
+    code shipped to its workers.
     """
     with contextlib.suppress(Exception):  # static or already started parts of a foreign session may refuse
         spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
@@ -111,8 +110,8 @@ def _text(value: str | int | bool) -> str:
 
 @contextlib.contextmanager
 def _launch_environment() -> Iterator[None]:
-    """What the JVM must inherit at its start: where it may listen, and the path its Python helpers import
-    from.
+    """The environment that the JVM inherits at its start: where it may listen, and where its Python helpers
+    import from.
     """
     path = os.pathsep.join(p for p in (_ROOT, os.environ.get("PYTHONPATH", "")) if p)
     wanted = {
@@ -139,7 +138,7 @@ def _launch_environment() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _stderr_to(path: str | None) -> Iterator[None]:
-    """What a process started meanwhile has as its stderr."""
+    """Within it, processes start with this file as their stderr."""
     if path is None:
         yield
         return
@@ -168,7 +167,7 @@ def _require_java() -> None:
 
 
 def _zipped() -> str:
-    """The package as a zip for workers that do not share this file system; gone when this process ends."""
+    """The package as a zip for workers that do not share this file system; deleted when this process ends."""
     folder = tempfile.mkdtemp(prefix="tablestore-code-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     target = os.path.join(folder, "tablestore.zip")

@@ -1,8 +1,8 @@
 """Options of `format("tablestore")`: which ones a read, a stream and a sink have, and the table's among them.
 
-Spark hands on every option as it is given, names in lower case. What is neither one of these nor an option of
-the table that has an effect there is refused with the nearest names, so that a misspelt one never gives other
-rows in silence.
+Spark passes on every option, names in lower case. One that is neither of these nor an option of the table
+with an effect there is refused with the nearest names, so that a misspelt one never gives wrong rows in
+silence.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SPARKS_OWN = ("checkpointlocation",)
 
 
 class Use(Enum):
-    """What a table is used for, with the options of the source that go with it."""
+    """The use of a table, with the options of the source for it."""
 
     READ = ("path", "roots", "columns", "snapshot-id", "timestamp", "splits")
     STREAM = ("path", "roots", "columns", "start", "rowkind", "normalize", "consumer-id")
@@ -43,7 +43,7 @@ _CALLED = {
 
 
 def path_of(options: Mapping[str, str]) -> str:
-    """Where the table is; raises InvalidRequest that says how to name it."""
+    """The location of the table; raises InvalidRequest that says how to name it."""
     if "location" in options or not options.get("path"):  # Spark adds a location when it makes a table
         raise InvalidRequest(
             'format("tablestore") needs the path of a table: load(path), option("path", …) or, in SQL, '
@@ -54,7 +54,8 @@ def path_of(options: Mapping[str, str]) -> str:
 
 
 def used(options: Mapping[str, str], use: Use) -> Table:
-    """The table of the options, as they say it is used; raises InvalidOption for one that has no effect."""
+    """The table that the options name, with the options of its own; raises InvalidOption for one that has no
+    effect."""
     path = path_of(options)
     given = _of_table(options, use)
     reach = {k: v for k, v in options.items() if is_s3_key(k)}
@@ -63,7 +64,7 @@ def used(options: Mapping[str, str], use: Use) -> Table:
 
 
 def require_only(options: Mapping[str, str], names: Collection[str]) -> None:
-    """Raise InvalidOption for an option that a source has not; names are compared in lower case."""
+    """Raise InvalidOption for an option that a source does not have; names are compared in lower case."""
     known = {name.lower() for name in names}
     for key in options:
         if key.lower() not in known:
@@ -73,7 +74,7 @@ def require_only(options: Mapping[str, str], names: Collection[str]) -> None:
 
 
 def _of_table(options: Mapping[str, str], use: Use) -> dict[str, str]:
-    """The options that are the table's."""
+    """Those options that are the table's."""
     found = {}
     for key, value in options.items():
         if is_s3_key(key):
@@ -105,7 +106,8 @@ def _require_place(key: str, use: Use) -> None:
 
 
 def start_of(options: Mapping[str, str]) -> str:
-    """Where a stream starts: latest-full, latest or a snapshot id; `start`, else the table's `scan.*`."""
+    """The start of a stream: latest-full, latest or a snapshot id; from `start`, else from the table's
+    `scan.*`."""
     table = used(options, Use.STREAM)
     if options.get("start"):
         return options["start"]

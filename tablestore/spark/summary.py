@@ -1,11 +1,11 @@
 """A continuous GROUP BY: a streaming query that keeps a small table of sums and counts in step with another
 table's changelog, exactly once.
 
-Workers read the changes and add them up themselves, so only partial sums cross the JVM. The driver adds
-them to the old state, which it reads from the target itself, and commits with the batch's number as
-identifier and the snapshot of the source as position: a batch done twice adds nothing, and no state lives
-in the checkpoint. Retractions (−U, −D) subtract; a group whose count falls to 0 is deleted. Made for
-summaries of up to some thousands of groups.
+Workers read the changes and add them up, so only partial sums cross the JVM. The driver adds them to the old
+state, which it reads from the target itself, and commits with the batch's number as identifier and the
+snapshot of the source as position: a batch done twice adds nothing, and no state lives in the checkpoint.
+Retractions (−U, −D) subtract; a group whose count falls to 0 is deleted. Made for summaries of up to some
+thousands of groups.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _RESULT_ARROW = pa.schema([("part", pa.binary()), ("position", pa.string()), ("s
 
 @dataclass(frozen=True)
 class Summary:
-    """What is kept: `SELECT keys, sums…, averages…, count FROM source WHERE where GROUP BY keys`.
+    """The query: `SELECT keys, sums…, averages…, count FROM source WHERE where GROUP BY keys`.
 
     `sums` name → Arrow expression over `columns` of the source; `averages` name → the sum it is derived from.
     """
@@ -77,7 +77,7 @@ class Summary:
         return found.select([*keys, *sums, self.count])
 
     def merge(self, parts: Sequence[pa.Table]) -> pa.Table:
-        """Partial sums added up by group."""
+        """The sums of partial sums, by group."""
         values = [*self.sums, self.count]
         both = pa.concat_tables(
             [p.select([*self.keys, *values]) for p in parts], promote_options="permissive"
@@ -117,8 +117,8 @@ def maintain(
     on_batch: Listener | None = None,
     roots: Sequence[str] = (),
 ) -> StreamingQuery:
-    """Start keeping `target` in step with `source`, both table paths: a full read first, then the changelog.
-    `roots` as in `open`, for both.
+    """Start a query that keeps `target` in step with `source`, both table paths: a full read first, then the
+    changelog. `roots` as in `open`, for both.
 
     `interval_seconds` None: catch up once, then stop. The target's primary key must be the summary's keys.
     """
@@ -137,7 +137,7 @@ def maintain(
 
 
 class _Batches:
-    """The function Spark calls with each batch, in the driver. The old state is in the target, nowhere
+    """The function that Spark calls with each batch, in the driver. The old state is in the target, nowhere
     else.
     """
 
@@ -222,7 +222,7 @@ def _average(sums: pa.ChunkedArray, counts: pa.ChunkedArray, type_: pa.DataType)
 
 @dataclass(frozen=True)
 class AddTask:
-    """What runs in a Python worker: each row of its input describes a piece of the changelog, each row of
+    """The function of a Python worker: each row of its input describes a piece of the changelog, each row of
     its output holds partial sums.
     """
 

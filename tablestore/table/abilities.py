@@ -1,7 +1,7 @@
-"""What this version can do with a table, asked of schema and options before a byte of data is read.
+"""What this version can do with a table, decided from schema and options before a byte of data is read.
 
-The same functions that refuse a verb at the table are asked here, so what it says and what happens cannot
-differ. Says nothing of permissions of the storage. Behind `Table.abilities`.
+Calls the same functions that refuse a verb at the table, so the answer cannot differ from what happens.
+Permissions of the storage are not checked. Behind `Table.abilities`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Ability:
 
 
 def abilities(store: Store) -> tuple[Ability, ...]:
-    """Read, stream, write, delete and compact, in this order."""
+    """Whether read, stream, write, delete and compact work, in this order."""
     return tuple(_asked(verb, check, store) for verb, check in _CHECKS)
 
 

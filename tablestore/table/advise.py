@@ -1,9 +1,9 @@
-"""`ts.advise_buckets`: how many buckets rows should go to, from the rows themselves or from a table.
+"""`ts.advise_buckets`: how many buckets a table should have, from its rows or from data to be written.
 
 Bytes a row: of a table its live files; of data a sample is written to a scratch table and measured, so the
 encodings are the engine's own. Skew: the table's bucket function over the keys. Memory: a sample of 131,072
 rows, one batch, and the counts of `insight.doctor.bucket_advice`. Of more than `sample_rows` rows only some
-pieces (of a table: splits) are looked at.
+slices (of a table: splits) are read.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ def advise_buckets(
     options: Mapping[str, Any] | None = None,
     sample_rows: int = 2_000_000,
 ) -> BucketAdvice:
-    """Propose a number of buckets for `data`, anything Arrow-like or an existing table, with its arithmetic.
+    """A number of buckets for `data`, anything Arrow-like or an existing table, with its arithmetic.
 
     `primary_key`, `partition_by` and `bucket_key` default to the table's, `options` to its options. `rows`:
     how many the table will have (None: those of `data`); `growth`: times its size; `target_bytes`: of a
-    bucket; `parallelism`: buckets of a partition that are to be written at once; `sample_rows`: of which the
-    size of a row is learnt. Raises SchemaMismatch for NULL keys and InvalidRequest for keys that no bucket
-    follows from.
+    bucket; `parallelism`: buckets of a partition that are to be written at once; `sample_rows`: from which
+    the size of a row is measured. Raises SchemaMismatch for NULL keys and InvalidRequest for keys that
+    determine no bucket.
 
     >>> ts.advise_buckets(orders, rows=50_000_000).buckets >= 1
     True
@@ -98,7 +98,7 @@ def advise_buckets(
 
 @dataclass(frozen=True)
 class _Found:
-    """What the rows say: counts by bucket hash, rows in all, bytes of one."""
+    """Facts about the rows: counts by bucket hash, rows in all, bytes of one."""
 
     scratch: _Scratch
     counts: KeyCounts
@@ -115,7 +115,7 @@ def _of_data(
     options: dict[str, Any],
     sample_rows: int,
 ) -> _Found:
-    """Of anything Arrow-like: looked at piece by piece, fewer and fewer of them the more there are."""
+    """The facts about Arrow-like data, read slice by slice: the more there are, the fewer of them."""
     batches = as_batches(data)
     first = next((b for b in batches if b.num_rows), None)
     scratch = _Scratch(_schema_of(data, first), primary_key, partition_by, bucket_key, options)
@@ -140,7 +140,8 @@ def _of_table(
     bucket_key: Sequence[str] | None,
     sample_rows: int,
 ) -> _Found:
-    """Of a table: the keys of all its splits, or of every second, third …; bytes as its live files have."""
+    """The facts about a table: keys of all its splits, or of every second, third …; bytes of its live
+    files."""
     schema, o = table.store.schema, table.store.options
     keys = table.primary_key if primary_key is None else tuple(primary_key)
     parts = schema.partition_keys if partition_by is None else tuple(partition_by)
@@ -165,7 +166,7 @@ def _of_table(
 
 
 def _names(columns: Sequence[str] | None) -> Sequence[str] | None:
-    """One column's name is a list of one."""
+    """Column names as a tuple; a single text is one name."""
     return [columns] if isinstance(columns, str) else columns
 
 
@@ -182,7 +183,7 @@ def _require_numbers(
 
 
 def _schema_of(data: Any, first: pa.RecordBatch | None) -> pa.Schema:
-    """Columns of the data, also of data without rows."""
+    """The columns of the data, also of data without rows."""
     if first is not None:
         return first.schema
     found = getattr(data, "schema", None)
@@ -227,11 +228,11 @@ class _Scratch:
 
     @property
     def schema(self) -> TableSchema:
-        """The columns and keys."""
+        """The schema of the table, with its keys."""
         return self.table.store.schema
 
     def keep(self, batch: pa.RecordBatch) -> None:
-        """Some rows of a batch go to the sample."""
+        """Take some rows of a batch into the sample."""
         if self._held < _ENCODED:
             self._sample.append(batch.slice(0, min(_PIECE, _ENCODED - self._held)))
             self._held += self._sample[-1].num_rows

@@ -1,7 +1,7 @@
-"""Compaction of append tables: which files of a bucket are combined, and doing it.
+"""Compaction of append tables: decides which files of a bucket are combined, and combines them.
 
-Rows that are marked deleted are left out and their vectors dropped: an index file is written anew with what
-it holds of other files.
+Rows that are marked deleted are left out and their vectors dropped: a new index file has the vectors of other
+files.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from tablestore.write.routing.bucket_mode import BucketMode
 
 
 def decide(bucket: Bucket, *, full: bool) -> list[tuple[Decision, Bucket | None]]:
-    """What a compaction of a bucket would do: each portion as a decision and the bucket with only its files;
-    a single "no", without a bucket, if it is nothing."""
+    """(decision, bucket with its files only) for each group of files to combine; a single "no", without a
+    bucket, if there is none."""
     ranges = {
         r.data_file: (f, r)
         for f in bucket.index_files
@@ -62,7 +62,7 @@ def record_of(decision: Decision, portion: Bucket) -> CompactionRecord:
 
 
 def run(portion: Bucket, record: CompactionRecord, on_read: ReadListener | None = None) -> CommitMessage:
-    """Combine the files of a portion; the message to commit. Nothing is left behind if it fails. `on_read`
+    """Combine the files of one group; the message to commit. New files are deleted if it fails. `on_read`
     gets the bytes as they are read."""
     files, deletions = BucketFiles(portion), BucketDeletions(portion)
     names = FileNames(files)

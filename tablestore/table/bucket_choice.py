@@ -1,8 +1,8 @@
-"""Which buckets a compaction works on: those of a partition, of some numbers, of a predicate.
+"""The buckets that a compaction works on: of a partition, of some numbers, of a predicate.
 
 A compaction takes whole buckets, so a predicate over key columns chooses the buckets that may hold such rows:
 by the bucket function where it names every bucket-key column, and by the key ranges of their files. Other
-columns choose nothing and are refused. Metadata only; made from a call's arguments, used by `compaction`.
+columns choose no bucket and are refused. Metadata only; made from a call's arguments, used by `compaction`.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class BucketChoice:
     def of(
         cls, store: Store, partition: PartitionChoice, bucket: Buckets, where: Predicate | str | None
     ) -> BucketChoice:
-        """What the arguments of `Table.compact` mean, without partitions past their time where the table
-        leaves them out; raises InvalidRequest for columns that choose none."""
+        """The choice that the arguments of `Table.compact` make, without expired partitions where the table
+        leaves them out; raises InvalidRequest for columns that choose no bucket."""
         chosen = _partitions(store, partition)
         if store.options.compaction_skips_expired:
             return cls(
@@ -55,7 +55,8 @@ class BucketChoice:
         return cls(chosen, _numbers(store, bucket), _bound(store, where))
 
     def of_partitions(self, store: Store) -> Callable[[bytes], bool]:
-        """The partitions alone: for rows that have no bucket yet. Refuses what they cannot be chosen by."""
+        """The choice of partitions alone, for rows that have no bucket yet. Raises InvalidRequest for buckets
+        and keys."""
         if self.numbers is not None or (self.where is not None and not _partition_only(store, self.where)):
             raise InvalidRequest(
                 "rows that wait in postponed buckets are chosen by their partition: leave bucket and keys out"

@@ -1,7 +1,7 @@
-"""Columns of a table to be made, from whatever has columns: names and types, Arrow, frames, another table.
+"""The columns of a new table, from anything that has columns: names and types, Arrow, frames, another table.
 
-Arrow has no type for what is CHAR(n), VARCHAR(n) or MULTISET, and no comments: the schema that a table shows
-says so in the metadata of its fields, so a table that is made from it is the same.
+Arrow has no CHAR(n), VARCHAR(n) or MULTISET, and no comments: a table's Arrow schema has them in the metadata
+of its fields, so a table made from it is the same.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TYPE, _COMMENT = b"tablestore.type", b"comment"
 
 
 def shown(fields: Iterable[DataField]) -> pa.Schema:
-    """The Arrow schema of columns, with what Arrow has no type for in the metadata of fields."""
+    """The Arrow schema of columns, with types that Arrow does not have in the metadata of fields."""
     return pa.schema([_annotated(f) for f in fields])
 
 
@@ -36,9 +36,10 @@ def _annotated(f: DataField) -> pa.Field:
 
 
 def declared(columns: Any, comments: Mapping[str, str] | None = None) -> tuple[DataField, ...]:
-    """Fields with ids 0, 1, … of any form of schema; raises SchemaMismatch for what is none.
+    """Fields with ids 0, 1, … from any form of schema; raises SchemaMismatch for anything else.
 
-    A DataField keeps its comment and default. `comments` by name come in place of those; NotFound for others.
+    A DataField keeps its comment and default. `comments` by name replace comments; raises NotFound for
+    unknown names.
     """
     found = _fields(columns)
     named = {f.name for f in found}
@@ -62,7 +63,7 @@ def _fields(columns: Any) -> list[DataField]:
 
 
 def _field(column: Any) -> DataField:
-    """One of a list of columns: a field, ours or Arrow's, or a pair."""
+    """The field of one entry in a list of columns: a DataField, an Arrow field, or a pair."""
     if isinstance(column, DataField):
         return column
     if isinstance(column, pa.Field):
@@ -77,7 +78,7 @@ def _field(column: Any) -> DataField:
 
 def _of_arrow(f: pa.Field) -> DataField:
     if pa.types.is_null(f.type):
-        raise SchemaMismatch(f"column {f.name!r} holds nothing that tells its type: give {{column: type}}")
+        raise SchemaMismatch(f"column {f.name!r} holds no value that shows its type: give {{column: type}}")
     notes, t = f.metadata or {}, from_arrow(f.type, nullable=f.nullable)
     if _TYPE in notes:
         exact = parse_type(notes[_TYPE].decode()).as_nullable()
@@ -87,7 +88,7 @@ def _of_arrow(f: pa.Field) -> DataField:
 
 
 def _arrow_schema(columns: Any) -> pa.Schema | None:
-    """The Arrow schema of what has one, frames without their unnamed index; None for what has none."""
+    """The Arrow schema of an object that has one, of frames without their unnamed index; None for others."""
     if isinstance(columns, pa.Schema):
         return columns
     if isinstance(columns, type):  # a class of frames, not one of them

@@ -1,7 +1,7 @@
 """Compaction of a table, bucket by bucket: pick with its reason, rewrite, one COMPACT snapshot.
 
-Engines ship buckets to their workers as tasks, in bytes: a worker runs `run_task`, and hands back the commit
-message of what it did. Buckets are independent; each holds one window of its runs in memory.
+Engines ship buckets to their workers as tasks, in bytes: a worker calls `run_task`, which gives the commit
+message. Buckets are independent; each holds one window of its runs in memory.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Place = tuple[bytes, int]  # partition, bucket
 def buckets_of(store: Store, choice: BucketChoice, snapshot: Snapshot | None) -> list[Bucket]:
     """The chosen buckets with their live files; of tables with deletion vectors with the index files, too.
 
-    Rows that wait in postponed buckets are no part of it."""
+    Postponed buckets are left out."""
     files: dict[tuple[bytes, int, int], list[DataFileMeta]] = defaultdict(list)
     for e in choice.entries(store, snapshot):
         files[e.partition, e.bucket, e.total_buckets].append(e.file)
@@ -121,10 +121,10 @@ def _all_done(
     made: list[CommitMessage],
     reported: Progress,
 ) -> Generator[tuple[Bucket, Decision, CommitMessage | None, Part]]:
-    """Each bucket with its picks, carried out, in order; several at once if they are large (see
+    """The picks carried out in each bucket, in order; large buckets on threads (see
     `tablestore.scan.threads`).
 
-    Every message goes into `made` as soon as it is there, so that it can be undone if another bucket fails.
+    Every message goes into `made` at once, so that its files can be deleted if another bucket fails.
     """
 
     def run(bucket: Bucket) -> Iterator[tuple[Bucket, Decision, CommitMessage | None, Part]]:
@@ -141,7 +141,7 @@ def _all_done(
 
 
 def compact_until_quiet(store: Store, **choice: Any) -> Compaction:
-    """Compact pick by pick until no rule fires in the chosen buckets; each round is a commit."""
+    """Compact pick by pick until no rule fires in the chosen buckets; one commit a round."""
     done = compact(store, full=False, **choice)
     last = done
     while last.busy and last.committed is not None and last.committed.snapshots:
@@ -151,9 +151,9 @@ def compact_until_quiet(store: Store, **choice: Any) -> Compaction:
 
 
 def look_up(store: Store, places: frozenset[Place] | None, *, full: bool = False) -> tuple[int, ...]:
-    """Compact the buckets (None: all) in which rows wait at level 0 (with `full`: below the top level), until
-    none does or no rule fires; ids of the snapshots made. Raises CommitConflict if another compaction was
-    faster."""
+    """Compact the buckets (None: all) in which rows wait at level 0 (with `full`: above the oldest level),
+    until none does or no rule fires; the ids of the snapshots made. Raises CommitConflict if another
+    compaction came first."""
     made: list[int] = []
     waits_below = store.options.num_levels - 1 if full else 1
     while True:
@@ -199,7 +199,7 @@ def _finished(picks: list[Pick], committed: Committed, messages: list[CommitMess
 def _done(
     bucket: Bucket, full: bool, on_read: ReadListener
 ) -> Iterator[tuple[Decision, CommitMessage | None]]:
-    """Each pick in one bucket, carried out."""
+    """The picks carried out in one bucket."""
     if bucket.schema.primary_keys:
         yield compact_bucket(bucket, full=full, on_read=on_read)
         return
@@ -214,8 +214,8 @@ def _done(
 def waiting_picks(
     store: Store, choice: BucketChoice, snapshot: Snapshot | None
 ) -> tuple[postpone.Waiting, dict[bytes, int], list[tuple[bytes, Decision]]] | None:
-    """Rows of the chosen partitions that wait in postponed buckets: their files, how many buckets each
-    partition has, and what a compaction does; None if there are none."""
+    """The rows of the chosen partitions that wait in postponed buckets: their files, how many buckets each
+    partition has, and the decisions; None if there are none."""
     entries = store.manifests.live_entries(snapshot, partition=choice.partition)
     if not postpone.waiting(entries):
         return None
@@ -247,7 +247,7 @@ def tasks(
     bucket: Buckets = None,
     where: Predicate | str | None = None,
 ) -> list[bytes]:
-    """Tasks for `run_task`, one for each chosen bucket in which something would happen, largest first."""
+    """Tasks for `run_task`, one for each chosen bucket that has something to compact, largest first."""
     require_compactable(store)
     if BucketMode.of(store.schema, store.options) is BucketMode.POSTPONE:
         raise Unsupported("compaction of postponed buckets by an engine's tasks", "use Table.compact")
@@ -274,8 +274,8 @@ def _task(bucket: Bucket, snapshot: int, **known: Any) -> CompactionTask:
 
 
 def run_task(store: Store, data: bytes) -> bytes | None:
-    """Compact as a task of `tasks` says; the commit message as bytes, None if nothing was to be done. Nothing
-    is committed here."""
+    """Carry out a task of `tasks`; the commit message as bytes, None if there was nothing to do. Commits
+    nothing."""
     task = compaction_task.decode(data)
     some: dict[str, Any] = {"files": task.files, "index_files": task.index_files}
     bucket = bucket_of(store, task.partition, task.bucket, total_buckets=task.total_buckets, **some)

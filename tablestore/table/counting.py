@@ -1,8 +1,8 @@
 """Deletes and updates by a predicate in change-log tables without a primary key (`lsm/merge/counted.py`).
 
-What is shown of the selected rows is taken away by rows of negative counts; an update adds the changed rows
-as often. Both are made from one snapshot: if another commit comes first the rows may be counted otherwise,
-so the commit is refused and all is done again. Memory: one batch and the write buffers.
+Rows of negative counts remove the selected rows; an update adds the changed rows as often. Both are made from
+one snapshot: if another commit comes first the counts may differ, so the commit is refused and all is done
+again. Memory: one batch and the write buffers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a table is for one use or from now on: its newest schema, other options, another branch, ALTER."""
+"""Other definitions of a table: its newest schema, other options for one use, another branch, ALTER."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def _opened(store: Store, branch: str) -> Store:
 
 
 def with_options(table: Handle, options: Mapping[str, Any]) -> Handle:
-    """The table with other options, none stored. Raises InvalidOption for those that say how the stored files
-    are laid out."""
+    """The table with other options, which are not stored. Raises InvalidOption for options of the layout of
+    stored files."""
     schema = table.store.schema
     given = current_names(as_text(options), keyed=bool(schema.shown.primary_keys), stored=schema.options)
     require_usable(given)

@@ -1,9 +1,9 @@
 """Deletes and updates on tables without primary key: found by a scan, marked by deletion vectors.
 
-Each data file that may hold rows of the filter is read once, in the columns that are asked (all of them for
-an update). A filter of whole partitions reads nothing: they are taken out of the manifests. Who loses against
-a compaction or another delete looks at the newer snapshot and does it again. Memory: one batch, and the
-deleted positions of one data file.
+Each data file that may hold rows of the filter is read once, in the columns of the filter (in all for an
+update). A filter of whole partitions reads no file: they are removed by metadata. After a conflict with a
+compaction or another delete, it is done again from the newer snapshot. Memory: one batch, and the deleted
+positions of one data file.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ def delete(store: Store, where: Predicate, request: CommitRequest) -> Committed:
 
 
 def selects_partitions(store: Store, where: Predicate) -> bool:
-    """Whether a condition selects all rows of a partition or none, whatever they are."""
+    """Whether a condition selects all rows of a partition or none, whatever their values."""
     return Filters.of(predicate.bind(where, store.schema), store.schema).rows == TRUE
 
 
 def needs_no_rows(store: Store, where: Predicate) -> bool:
-    """Whether a delete on a table with a primary key may take whole partitions out of the manifests: no
-    changelog names its rows, and the table wants none of deletes."""
+    """Whether a delete in a table with a primary key may remove whole partitions by metadata: the table keeps
+    no changelog, of deletes neither."""
     options = store.options
     if options.changelog_producer is not ChangelogProducer.NONE or options.delete_makes_changelog:
         return False
@@ -65,8 +65,8 @@ def needs_no_rows(store: Store, where: Predicate) -> bool:
 
 
 def drop_partitions(store: Store, where: Predicate, request: CommitRequest) -> Committed:
-    """Take the partitions that a condition selects out of the manifests, in one OVERWRITE snapshot; none if
-    there are none."""
+    """Remove the partitions that a condition selects by metadata, in one OVERWRITE snapshot; none if there
+    are none."""
     chosen = partition_filter(store, where)
     if not len(store.manifests.live_entries(store.snapshots.latest(), partition=chosen)):
         return Committed(replaced_partitions=0)
@@ -81,9 +81,9 @@ def change_rows(
     write: Callable[[], TableWrite] | None,
     inserts: RowInserts,
 ) -> Committed:
-    """Change the rows that `where` selects (None: all) and add those of `inserts`, in one OVERWRITE
-    snapshot: rows that change are marked as deleted and come back in new files. Without `write` rows only go,
-    and `change` sees no columns but those of the condition."""
+    """Change the rows that `where` selects (None: all) and add those of `inserts`, in one OVERWRITE snapshot:
+    rows that change are marked as deleted and come back in new files. Without `write` rows can only be
+    deleted, and `change` gets the columns of the condition only."""
     require_deletable(store)
     bound = None if where is None else predicate.bind(where, store.schema)
 
@@ -103,8 +103,8 @@ def change_rows(
 
 
 def again(once: Callable[[], Committed]) -> Committed:
-    """What `once` gives; tried anew, from the newer snapshot, when another commit came first or the snapshot
-    expired meanwhile."""
+    """The result of `once`, which is called again, on the newer snapshot, when another commit came first or
+    the snapshot expired meanwhile."""
     for _ in range(_TRIES - 1):
         try:
             return once()
@@ -120,7 +120,7 @@ def _commit(store: Store, messages: list[CommitMessage], rows: int, request: Com
 
 
 def _joined(marks: list[CommitMessage], written: list[CommitMessage]) -> list[CommitMessage]:
-    """One message a bucket."""
+    """The messages, one a bucket."""
     found = {(m.partition, m.bucket): m for m in written}
     for m in marks:
         place = m.partition, m.bucket
@@ -159,7 +159,7 @@ def _mark(
     change: RowChanger,
     target: TableWrite | None,
 ) -> int:
-    """Note the rows of one file that go; how many."""
+    """Mark the rows of one file that go; how many there are."""
     known = split.deletion_file(number)
     old = None if known is None else deletion_vector.read(found.store.io, known, rows=file.row_count)
     places = []

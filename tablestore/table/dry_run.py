@@ -34,7 +34,8 @@ def dry_run(
     where: Predicate | str | None = None,
     at: Snapshot | None = None,
 ) -> Compaction:
-    """What `compaction.compact` would do; with `at` over the files of that snapshot, at its time."""
+    """A report of what `compaction.compact` would do; with `at`, to the files of that snapshot at its
+    time."""
     compaction.require_compactable(store)
     choice, snapshot = BucketChoice.of(store, partition, bucket, where), at or store.snapshots.latest()
     if BucketMode.of(store.schema, store.options) is BucketMode.POSTPONE:

@@ -1,4 +1,5 @@
-"""What a worker of an engine runs without a Table: a function of a path and bytes, so it can be shipped."""
+"""The function that a worker of an engine calls without a Table: of a path and bytes, so it can be
+shipped."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from tablestore.table import compaction
 
 @checked
 def compact_bucket(path: str, task: bytes, *, roots: Sequence[str] = ()) -> bytes | None:
-    """Run one task of `Table.buckets_to_compact`; the message for `Table.commit`, None if nothing was to be
-    done.
+    """Run one task of `Table.buckets_to_compact`; the message for `Table.commit`, None if there was nothing
+    to do.
 
     `path` is the table's location, `task` the bytes of the task; `roots` as in `open`. A plain function, so
     that an engine can ship it to its workers.

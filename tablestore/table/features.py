@@ -1,4 +1,4 @@
-"""Verbs whose code lies above the table, or is needed by few: imported when one is first used.
+"""Verbs whose code is above the table in the layers, or needed by few: imported on first use.
 
 `tablestore/__init__` says where each is (`provide`); the verbs of `Lake`, `Table` and `Scan` ask for it
 (`feature`). So the engine works without what explains it, and `import tablestore` pays for none of it.
@@ -17,14 +17,14 @@ _loaded: dict[str, Any] = {}
 
 
 def provide(places: Mapping[str, str]) -> None:
-    """Say where features are, by name: each as `module:attribute`."""
+    """Register features by name, each as `module:attribute`."""
     for name, place in places.items():
         _places[name] = place
         _loaded.pop(name, None)
 
 
 def feature(name: str) -> Any:
-    """What a name stands for. Raises MissingPackage, saying what is missing, where its code is not installed,
+    """The object that a name stands for. Raises MissingPackage where a package of it is not installed,
     Unsupported where this version has none."""
     if name not in _loaded:
         if name not in _places:
@@ -38,7 +38,7 @@ def feature(name: str) -> Any:
 
 
 def feature_or_none(name: str) -> Any:
-    """What a name stands for, None where its code is not installed."""
+    """The object that a name stands for, None where its code is not installed."""
     try:
         return feature(name)
     except Unsupported:

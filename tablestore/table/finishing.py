@@ -1,10 +1,11 @@
-"""What makes a commit visible where readers wait for its compaction: deletion vectors, first-row, `lookup`.
+"""Completing a commit where readers wait for its compaction: deletion vectors, first-row, `lookup`.
 
-The rows of such a commit are in the table with its first snapshot, but rows, deletes and changes are seen
-only when its COMPACT has looked them up (those of the producer full-compaction when it is full). If that was
-lost in a race it is done again from the newest snapshot; a replay does it if the first attempt was killed in
-between; a delete or update does it before it looks for rows, so that what an earlier one took away does not
-stay visible. Tables that leave level 0 to others (`write-only`, `lookup-wait` = false) are left alone.
+The rows of such a commit are in the table with its first snapshot, but they, its deletes and changes are
+visible only after its COMPACT has looked them up (with the producer full-compaction after a full one). If
+that compaction was lost to another commit it is done again from the newest snapshot; a replay does it if the
+first attempt was killed in between; a delete or update does it before it reads rows, so that rows deleted
+earlier are not found. Nothing is done for tables whose level 0 others compact (`write-only`, `lookup-wait` =
+false).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _TRIES = 5
 
 
 def commit(store: Store, messages: Sequence[CommitMessage], request: CommitRequest) -> Committed:
-    """Commit messages that nobody else will commit: files that end in no snapshot go. Raises what
+    """Commit messages that nobody else will commit; files that end in no snapshot are deleted. Raises what
     `Committer.commit` does."""
     return finished(store, commit_or_discard(store, messages, request), messages, request)
 
@@ -39,7 +40,7 @@ def commit(store: Store, messages: Sequence[CommitMessage], request: CommitReque
 def finished(
     store: Store, committed: Committed, messages: Sequence[CommitMessage], request: CommitRequest
 ) -> Committed:
-    """`committed` and the compaction that it lacks. Raises nothing: the rows are in the table."""
+    """`committed` with the compaction that it lacked. Raises nothing, since the rows are in the table."""
     if not _waited_for(store) or not (committed.replayed or committed.lost_compaction):
         return committed
     try:
@@ -53,8 +54,8 @@ def finished(
 
 
 def look_up_waiting(store: Store) -> tuple[int, ...]:
-    """Compact what hides deletes and updates from readers: interrupted commits left it at level 0. Ids of the
-    snapshots made."""
+    """Compact deletes and updates that interrupted commits left at level 0, where readers do not see them.
+    The ids of the snapshots made."""
     return _looked_up(store, None) if _waited_for(store) and hides_level_0(store) else ()
 
 
@@ -75,7 +76,7 @@ def _lost(store: Store, messages: Sequence[CommitMessage]) -> frozenset[Place]:
 
 
 def _looked_up(store: Store, places: frozenset[Place] | None) -> tuple[int, ...]:
-    """Ids of the snapshots that took these buckets' rows (None: all) from level 0."""
+    """The ids of the snapshots that compacted level 0 of these buckets (None: all)."""
     for attempt in range(_TRIES):
         try:
             return compaction.look_up(store, places, full=_fully(store))

@@ -1,4 +1,4 @@
-"""Handle: a table as it was opened, which the functions behind the verbs of `Table` work on. Immutable."""
+"""Handle: a table as it was opened; the functions behind the verbs of `Table` take one. Immutable."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ class Handle:
 
     @cached_property
     def lookups(self) -> Lookups:
-        """What point reads know of the files by now."""
+        """The point reads of the table, which keep what they have read of files."""
         return Lookups()
 
     def state(self, where: Predicate | None = None) -> Scan:
-        """All rows of the newest snapshot or the chosen one, whatever the scan options say: what writes are
-        based on."""
+        """A scan of all rows of the newest snapshot or the chosen one, whatever the scan options say: writes
+        are based on it."""
         if self.at is not None:
             return snapshot_scan(time_travel.at(self.store, self.at), self.at, None, where)
         return snapshot_scan(self.store, self.store.snapshots.latest(), None, where)
 
     def other_branch(self) -> OtherBranch | None:
-        """The branch that is read beside this one, at the moment that `state` shows."""
+        """The branch that is read beside this one, at the time of `state`."""
         return fallback.newest(self.store) if self.at is None else fallback.as_of(self.store, self.at)
 
     def require_present(self) -> None:
-        """Raise InvalidRequest for the past, which is read-only, NotFound where the table is gone or
-        another."""
+        """Raise InvalidRequest for a table of the past, which is read-only, NotFound where the table is gone
+        or another one."""
         if self.at is not None:
             raise InvalidRequest(f"this is {self.name} at snapshot {self.at.id}: the past is read-only")
         self.store.require_same()
 
     def require_current(self) -> None:
         """Raise CommitConflict if the table was altered: rows that are read to be written again need every
-        column that it has by now."""
+        column that it has now."""
         self.store.require_same()
         newest = self.store.schemas.ids()[-1]
         if newest > self.store.schema.id:

@@ -1,6 +1,6 @@
-"""The snapshots of a table: one of them, what changed between two, going back, and which go.
+"""The snapshots of a table: reading one, changes between two, rollback, and expiry.
 
-Expiry comes after every commit, as the table's options say, or when it is asked for.
+Expiry runs after every commit, as the table's options say, or when it is called.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _state(store: Store, name: End | None) -> Snapshot:
 
 
 def difference(store: Store, wanted: StateDiff) -> pa.Table:
-    """A difference in memory, `rowkind` first."""
+    """The difference of two states in memory, `rowkind` first."""
     found = wanted.plan(store)
     names = store.schema.shown.names
     rows = (b for s in found.splits for b in s.read(store, names, with_kinds=True))
@@ -106,10 +106,9 @@ def max_sequence(store: Store) -> int:
 
 
 def after_commit(store: Store, name: str, made: Sequence[int]) -> Expiry | None:
-    """Expire what the options let go after a commit that made these snapshots, and tell what that was; None
-    if nothing.
+    """What expired, by the table's options, after a commit that made these snapshots; None if nothing.
 
-    What fails there does not undo the commit, so it is logged and named in `problems`, not raised.
+    Errors do not undo the commit, so they are logged and named in `problems`, not raised.
     """
     if store.options.write_only:
         return None
@@ -139,7 +138,7 @@ def after_commit(store: Store, name: str, made: Sequence[int]) -> Expiry | None:
 
 
 def _outdated_partitions(store: Store, made: Sequence[int]) -> tuple[str, ...]:
-    """Take partitions past their time out of the table, where this commit looks for them; their names."""
+    """Remove expired partitions, if this commit is one that looks for them; their names."""
     policy = PartitionPolicy.of(store.options) if is_due(store, made) else None
     return () if policy is None else expire_partitions(store, policy).partitions
 
@@ -154,7 +153,7 @@ def expire_old_partitions(
     max_expires: int | None,
     dry_run: bool,
 ) -> PartitionExpiry:
-    """`Table.expire_partitions`: the table's policy, but for what is given."""
+    """`Table.expire_partitions`: by the table's policy, but for the arguments given."""
     table.require_present()
     age = None if expiration_time is None else milliseconds(expiration_time, "expiration_time")
     asked = {
@@ -178,7 +177,7 @@ def expire_old_partitions(
 def _explain_compactions(
     store: Store, snapshot: Snapshot, records: Sequence[CompactionRecord]
 ) -> Sequence[CompactionRecord]:
-    """Compactions of other engines with what our rules say of them; as recorded without `insight`."""
+    """The records of compactions of other engines, completed by our rules; without `insight` as they are."""
     explain = feature_or_none("compactions of other engines") or as_recorded
     return explain(store, snapshot, records)
 
@@ -193,14 +192,14 @@ def _after(done: Expiry, more: Expiry) -> Expiry:
 
 
 def _outdone_by_new_tags(store: Store) -> tuple[str, ...]:
-    """Make the automatic tags that are due; names of those that went for them."""
+    """Make the automatic tags that are due; the names of those that were removed for them."""
     before = refs.tag_names(store)
     auto_tags.make(store)
     return tuple(sorted(set(before) - set(refs.tag_names(store))))
 
 
 def old_consumers(store: Store) -> list[str]:
-    """Names of consumers that have not moved for `consumer.expiration-time`."""
+    """The names of consumers that have not moved for `consumer.expiration-time`."""
     age = store.options.consumer_expiration_ms
     return [] if age is None else consumers.expired(store, age_ms=age)
 

@@ -1,4 +1,4 @@
-"""`db.table`, "`odd name`.t", `t$snapshots`, `t$branch_b`: what a table name can say."""
+"""`db.table`, "`odd name`.t", `t$snapshots`, `t$branch_b`: the parts of a table name."""
 
 from __future__ import annotations
 

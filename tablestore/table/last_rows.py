@@ -43,7 +43,8 @@ Batches = Iterable[pa.RecordBatch]
 
 
 class StepChanges:
-    """What one step changed; called, it reads that from the scratch table, which keeps it meanwhile."""
+    """The changes of one step: called, it reads them from the scratch table, which keeps them as long as it
+    exists."""
 
     def __init__(self, last: LastRows, snapshots: Sequence[int], rows: int) -> None:
         self._last, self._snapshots, self.rows = last, snapshots, rows
@@ -54,7 +55,7 @@ class StepChanges:
         return min(self._snapshots)
 
     def __call__(self) -> Iterator[pa.RecordBatch]:
-        """A row that moves to another partition is deleted before it is inserted."""
+        """The changes; a row that moves to another partition is deleted before it is inserted."""
         if not self._last.moves:
             yield from self._changes()
             return
@@ -101,7 +102,7 @@ class LastRows:
         self.size = StateSize(rows, self._bytes())
 
     def apply(self, batches: Batches) -> StepChanges:
-        """Write upserts and deletes, their kinds as texts in the first column; what they changed."""
+        """Write upserts and deletes, their kinds as texts in the first column; gives what they changed."""
         with self._write() as target:
             for batch in batches:
                 target.write(batch.remove_column(0), rowkind.parse(batch.column(0)))

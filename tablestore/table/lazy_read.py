@@ -14,7 +14,7 @@ from tablestore.core.extras import required
 
 @checked
 class LazyRead(ABC):
-    """Nothing is read before a `to_…`. Subclasses say what the columns are and give the batches."""
+    """A read that begins with a `to_…`. Subclasses give the columns and the batches."""
 
     @property
     @abstractmethod
@@ -26,7 +26,7 @@ class LazyRead(ABC):
         """The result, batch by batch."""
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The result as an Arrow stream, read as it is asked for: duckdb, polars and others take it.
+        """The result as an Arrow stream, read batch by batch: duckdb, polars and others take it.
 
         >>> orders.scan().to_reader().read_all().num_rows
         3

@@ -1,7 +1,7 @@
-"""Where the keys of a table lie now: what upserts across partitions start from.
+"""Where the keys of a table are: upserts across partitions start from it.
 
 Reads the key and partition columns of the newest snapshot, merged, one batch at a time. With
-`cross-partition-upsert.index-ttl` files that are all older are left out: their keys may then be there twice.
+`cross-partition-upsert.index-ttl` older files are left out: their keys may then be in the table twice.
 """
 
 from __future__ import annotations

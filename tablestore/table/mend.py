@@ -1,8 +1,8 @@
-"""Mending: damage first (`recovery`), then what the doctor found: its calls carried out, or previewed.
+"""Mending: damage first (`recovery`), then the doctor's findings, by carrying out or previewing their calls.
 
 The calls are data of the doctor's rules (`insight/doctor/calls.py`); nothing is evaluated. A preview changes
-nothing: compaction, expiry and orphans by their dry runs, an ALTER against the schema. What is due is planned
-by `insight/doctor/mending.py`. Called by `Table.mend`.
+nothing: compaction, expiry and orphans by their dry runs, an ALTER against the schema.
+`insight/doctor/mending.py` plans which findings are mended. Called by `Table.mend`.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def mend(table: Mendable, what: Finding | Diagnosis | None, *, dry_run: bool, de
     """Carry out, or preview, what mends one finding or all of a diagnosis (None: of one made now).
 
     Of a diagnosis each finding is mended at most once, and only if it is still there: one compaction often
-    takes several away. Without either damage is looked for first and, if something is put aside for it,
-    alone. Raises InvalidRequest for a single one that asks, unless `decided`, or that no call mends; Corrupt
-    for damage that leaves nothing to go back to.
+    mends more than one. Without either damage is looked for first; if files are put aside for it, nothing
+    else is done. Raises InvalidRequest for a single finding that asks for a decision, unless `decided`, or
+    that no call mends; Corrupt for damage that leaves nothing sound.
     """
     if isinstance(what, Finding):
         require_mendable(what, decided=decided or dry_run)
@@ -81,7 +81,7 @@ def mend(table: Mendable, what: Finding | Diagnosis | None, *, dry_run: bool, de
 
 
 def _carried_out(table: Mendable, found: Finding, *, dry_run: bool) -> tuple[str, ...]:
-    """What each call said; an altered table is what the calls after it are made on."""
+    """The result of each call; after an ALTER further calls are made on the altered table."""
     texts, table = [], table.refresh()
     for call in found.calls:
         texts.append(_preview(table, call) if dry_run else str(_done(table, call)))
@@ -108,7 +108,7 @@ def _done(table: Mendable, call: Call) -> object:
 
 
 def _preview(table: Mendable, call: Call) -> str:
-    """What a call would do; nothing is changed."""
+    """What a call would do; changes nothing."""
     if call.alters:
         return option_changes(table.store.schema.options, _previewed(table, call).store.schema.options)
     named = {k: v for k, v in call.keywords.items() if k not in ("until_quiet", "dry_run")}
@@ -128,6 +128,6 @@ def _change(call: Call) -> Change:
 
 
 def _previewed(table: Mendable, call: Call) -> Mendable:
-    """The table under the schema that an ALTER would give; nothing is stored."""
+    """The table under the schema that an ALTER would give, which is not stored."""
     schema = altered(table.store, table.store.schemas.latest(), [_change(call)])
     return type(table)(table.store.with_schema(schema), table.name)

@@ -5,8 +5,8 @@ name a key that is not there. Normalised, rows that did not change are silent, u
 has the old values, and deletes of absent keys are nothing: replayed on the state before the first, the
 changes give the state after each step. (A stream from "earliest" knows nothing before: keys are new when it
 first meets them.) Its state, the last row of each key, is `last_rows.py`, and gone with the stream. A filter
-is asked of what comes out: a row that enters it is +I, one that leaves it −D. Belongs to one thread. Called
-by `Table.stream`.
+applies to what comes out: a row that enters it is +I, one that leaves it −D. Belongs to one thread. Called by
+`Table.stream`.
 """
 
 from __future__ import annotations
@@ -214,7 +214,8 @@ def _inside(
 def state_before(
     store: Store, snapshot: int, names: Sequence[str], where: Predicate | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of the table before a snapshot, also where the one before has expired but nothing it had.
+    """The rows of the table before a snapshot, also where the one before has expired and all its files are
+    still live.
 
     Raises NotFound where that state cannot be read any more.
     """

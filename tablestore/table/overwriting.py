@@ -1,7 +1,7 @@
 """Overwriting a table or some of its partitions by new rows, in one OVERWRITE snapshot.
 
-Static: the named (sub-)partition, or everything, is replaced whatever the rows are. Dynamic: the partitions
-that get rows. Rows are written first as if the table were empty; a refusal deletes what was written.
+Static: the named partitions, or all, are replaced whatever the rows are. Dynamic: only the partitions that
+get rows. Rows are written first as if the table were empty; if the commit is refused their files are deleted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Chooser = Callable[[bytes], bool]
 
 
 def compacts_at_once(options: TableOptions) -> bool:
-    """Whether rows of the table are seen only above level 0, so that writers must compact."""
+    """Whether readers see rows only above level 0, so that writers must compact."""
     return options.deletion_vectors or options.merge_engine is MergeEngine.FIRST_ROW
 
 
@@ -41,9 +41,9 @@ def overwrite(
     dynamic: bool,
     spares: bool = False,
 ) -> Committed:
-    """Replace the `named` partitions (None: all), or with `dynamic` those of them that get rows, by what
-    `fill` writes; with `spares` nothing where it writes nothing. Rows of partitions that are not named are
-    refused."""
+    """Replace the `named` partitions (None: all), or with `dynamic` those of them that get rows, by the rows
+    that `fill` writes; with `spares` none if it writes none. Raises SchemaMismatch for rows of partitions
+    that are not named."""
     mode = BucketMode.of(store.schema, store.options)
     if mode is BucketMode.CROSS_PARTITION and (dynamic or named is not None):
         why = "its keys may lie in others: overwrite the whole table, or delete and write"
@@ -70,7 +70,7 @@ def _require_named(store: Store, messages: Sequence[CommitMessage], named: Choos
 
 
 def write_filled(store: Store, data: Any, partition: Mapping[str, Any], target: TableWrite) -> None:
-    """Write anything Arrow-like, with the columns that `partition` names where the data lack them."""
+    """Write anything Arrow-like, with the columns of `partition` where the data do not have them."""
     named = predicate.bind(
         predicate.all_of(*(predicate.col(k) == v for k, v in partition.items())), store.schema
     )
@@ -85,7 +85,7 @@ def write_filled(store: Store, data: Any, partition: Mapping[str, Any], target: 
 
 
 def _written(store: Store, write: TableWrite, fill: Callable[[TableWrite], None]) -> Sequence[CommitMessage]:
-    """The messages of everything `fill` writes."""
+    """The messages of all rows that `fill` writes."""
     with write as target:
         fill(target)
         prepared = target.prepare()

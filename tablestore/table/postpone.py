@@ -1,10 +1,10 @@
 """Postponed buckets: rows wait in bucket-postpone until a compaction gives them real buckets (FORMAT.md 9.5).
 
 The compaction reads the waiting files in the order of their creation and writes the rows as a writer of fixed
-buckets would, which merges them with what is there. One COMPACT snapshot takes the waiting files away and
-adds the new ones, so no reader ever sees a row twice or not at all. A partition keeps its number of buckets;
-a new one gets `postpone.target-row-num-per-bucket` or `postpone.default-bucket-num`. Memory: one batch and
-the write buffers.
+buckets would, which merges them with what is there. One COMPACT snapshot deletes the waiting files and adds
+the new ones, so no reader ever sees a row twice or not at all. A partition keeps its number of buckets; a new
+one gets `postpone.target-row-num-per-bucket` or `postpone.default-bucket-num`. Memory: one batch and the
+write buffers.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ Waiting = dict[bytes, list[DataFileMeta]]
 
 
 def waiting(entries: Iterable[ManifestEntry]) -> Waiting:
-    """Files of postponed buckets, by partition, oldest first: by creation time, as in Paimon, since merged
-    manifests may name them in another order than their commits."""
+    """The files of postponed buckets, by partition, oldest first: by creation time, as in Paimon, since
+    merged manifests may name them in another order than their commits."""
     found: Waiting = defaultdict(list)
     for e in entries:
         if e.bucket == POSTPONE_BUCKET:
@@ -49,7 +49,7 @@ def waiting(entries: Iterable[ManifestEntry]) -> Waiting:
 
 
 def require_none_waiting(store: Store) -> None:
-    """Raise InvalidRequest if rows wait: a delete or update that looks for rows would pass them over."""
+    """Raise InvalidRequest if rows wait: a delete or update would not find them."""
     if BucketMode.of(store.schema, store.options) is not BucketMode.POSTPONE:
         return
     entries = store.manifests.live_entries(store.snapshots.latest(), bucket=lambda b, _: b == POSTPONE_BUCKET)
@@ -72,7 +72,8 @@ def totals(store: Store, entries: Iterable[ManifestEntry], files: Waiting) -> di
 
 
 def _first_total(options: TableOptions, files: Iterable[DataFileMeta]) -> int:
-    """As many as the rows or bytes that wait ask for, where an option says how many a bucket takes."""
+    """The number of buckets of a new partition: by the rows or bytes that wait, where an option says how many
+    a bucket takes."""
     if options.postpone_bucket_rows is not None:
         return max(-(-sum(f.row_count for f in files) // max(options.postpone_bucket_rows, 1)), 1)
     if options.postpone_bucket_bytes is not None:
@@ -81,7 +82,7 @@ def _first_total(options: TableOptions, files: Iterable[DataFileMeta]) -> int:
 
 
 def decisions(files: Waiting, buckets: dict[bytes, int]) -> list[tuple[bytes, Decision]]:
-    """What a compaction does with each partition's waiting files."""
+    """The decisions of a compaction: one for each partition's waiting files."""
     found = []
     for partition, some in files.items():
         rows = sum(f.row_count for f in some)
@@ -94,7 +95,7 @@ def decisions(files: Waiting, buckets: dict[bytes, int]) -> list[tuple[bytes, De
 def compact(
     store: Store, files: Waiting, buckets: dict[bytes, int], pool: MemoryPool
 ) -> tuple[Committed, list[CommitMessage]]:
-    """Give the waiting rows their buckets, in one commit; what was committed."""
+    """Write the waiting rows into their buckets, in one commit; its result."""
     messages: list[CommitMessage] = []
     placed: Waiting = defaultdict(list)
     with discarded_on_error(store, messages):
@@ -120,8 +121,8 @@ def compact(
 def _placed(
     store: Store, files: Waiting, total: int, pool: MemoryPool, placed: Waiting
 ) -> list[CommitMessage]:
-    """The messages of writers of `total` buckets that were given the waiting rows; `placed` gets the files
-    that these wrote, before anything was merged with what is there."""
+    """The messages of writers of `total` buckets for the waiting rows; `placed` gets the files that they
+    wrote, before these were merged with older ones."""
     fixed = store.with_schema(store.schema.with_options({"bucket": str(total), "lookup-wait": "true"}))
     with TableWrite(fixed, pool=pool, compact=True) as target:
         for partition, some in files.items():

@@ -20,7 +20,7 @@ from tablestore.write.arrow_input import as_batches
 
 
 def scan(table: Handle, columns: Sequence[str] | None, where: Predicate | str | None) -> Scan:
-    """What the scan options name: of the newest snapshot, the chosen one, changes or a difference."""
+    """A scan of what the scan options name: the newest snapshot, a chosen one, changes or a difference."""
     target = scan_mode.batch(table.store, table.at)
     store, names = target.under(table.store), column_names(columns)
     chosen = table.at is not None
@@ -58,7 +58,7 @@ def get_many(table: Handle, keys: Any, columns: Sequence[str] | None) -> pa.Tabl
 
 
 def rows_of_keys(table: Handle, state: Scan, keys: Any) -> Iterator[pa.RecordBatch]:
-    """The rows of a state that have these keys (anything Arrow-like that holds the key columns)."""
+    """The rows of `state` that have these keys (anything Arrow-like that holds the key columns)."""
     wanted = lookup.key_table(state, as_batches(keys))
     return table.lookups.rows(state, wanted, state.names)
 
@@ -79,7 +79,8 @@ def read_split(
 
 
 def require_plannable(table: Handle, spark: Any) -> None:
-    """Raise unless `spark` is a session and the read is one that Spark may plan for itself."""
+    """Raise InvalidRequest unless `spark` is a session, Unsupported for a read that Spark cannot plan for
+    itself."""
     if not hasattr(spark, "createDataFrame"):
         raise InvalidRequest(f"spark {spark!r} must be a session: ts.spark.session()")
     if not scan(table, None, None).whole:

@@ -1,10 +1,10 @@
-"""Recovery: a damaged table is brought back to what of it is sound; what is broken is put aside
-(FORMAT.md 25.10).
+"""Recovery: brings a damaged table back to its newest sound state and puts broken files aside (FORMAT.md
+25.10).
 
 The plan is `insight.doctor.repair_plan`'s. Nothing is deleted: each file moves to
-`tablestore/damaged/<moment>/<its place>`, snapshots newest first, so that a kill leaves a table at some
-snapshot on the way and the same call goes on. No writer should be at work meanwhile. Called by `Table.mend`,
-`tablestore.mend` and the shell's doctor.
+`tablestore/damaged/<moment>/<its place>`, snapshots newest first, so that a kill leaves a table at a snapshot
+in between and the same call goes on. No writer should be running. Called by `Table.mend`, `tablestore.mend`
+and the shell's doctor.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 def repair(store: Store, name: str, *, dry_run: bool) -> Repair:
     """Mend a table (or branch), its branches included.
 
-    Raises Corrupt, before anything is changed, for damage that leaves nothing to go back to.
+    Raises Corrupt, before anything is changed, for damage that leaves no sound state.
     """
     plans, left = plans_of(store)
     moment = datetime.fromtimestamp(store.env.now_ms() / 1000, UTC).strftime("%Y%m%dT%H%M%S.%fZ")
@@ -39,7 +39,8 @@ def repair(store: Store, name: str, *, dry_run: bool) -> Repair:
 
 
 def _carry_out(plan: RepairPlan, moment: str) -> None:
-    """Made again first, so that the call after a kill knows what tags stand for; then everything else."""
+    """Carry out the plan: files that are restored first, so that a call after a kill knows the tags'
+    snapshots."""
     store = plan.store
     again = {store.paths.snapshot(i): tag for i, tag in plan.restored.items()}
     for path, tag in again.items():
@@ -57,7 +58,7 @@ def _carry_out(plan: RepairPlan, moment: str) -> None:
 
 
 def _put_aside(store: Store, path: str, target: str) -> None:
-    """Move a file; one that is not there is damage of its own, with nothing to move."""
+    """Move a file to the folder of damaged ones; a missing file is logged."""
     try:
         if is_object_location(path):
             store.io.write(target, store.io.read(path))

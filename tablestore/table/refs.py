@@ -1,4 +1,4 @@
-"""`table.tags`, `table.branches`, `table.consumers`: what else snapshots of a table are known by.
+"""`table.tags`, `table.branches`, `table.consumers`: the names by which snapshots of a table are known.
 
 Each is a small view: verbs, `list()` as an Arrow table with Paimon's columns, and a repr that shows it.
 """
@@ -35,7 +35,7 @@ def milliseconds(age: Duration, what: str) -> int:
 
 
 class _View:
-    """What all three have in common: a store, and a listing."""
+    """The common part of all three: a store, and a listing."""
 
     _what = ""
 
@@ -133,7 +133,7 @@ class Tags(_View):
         return tags.delete(self._store, name)
 
     def expire(self) -> list[str]:
-        """Remove the tags whose time is over, as each commit does; their names.
+        """Remove the tags that are older than their time to live, as each commit does; their names.
 
         >>> orders.tags.expire()
         []
@@ -171,10 +171,10 @@ class Branches(_View):
         return branches.delete(self._store, name)
 
     def fast_forward(self, name: str) -> Removed:
-        """Make the state and history of the branch `name` the table's. What the table did since it began is
-        gone.
+        """Make the state and history of the branch `name` those of the table. Snapshots of the table since
+        the branch began are removed.
 
-        Open the table again (`refresh`) afterwards: its columns may be others. Raises NotFound naming the
+        Open the table again (`refresh`) afterwards: its columns may have changed. Raises NotFound naming the
         nearest.
 
         >>> orders.branches.create("dev", tag="v1")
@@ -189,13 +189,13 @@ class Branches(_View):
 
 @checked
 class Consumers(_View):
-    """Stream readers that left their place; it keeps snapshots from expiring."""
+    """Named stream readers and where each goes on; it keeps snapshots from expiring."""
 
     _what = "consumers"
 
     def reset(self, name: str, next_snapshot: int) -> None:
-        """Let the reader `name` go on at snapshot `next_snapshot`; a new name is fine. Raises InvalidRequest
-        for ids below 1.
+        """Let the reader `name`, a known or a new one, go on at snapshot `next_snapshot`. Raises
+        InvalidRequest for ids below 1.
 
         >>> orders.consumers.reset("dashboard", 2)
         >>> orders.consumers.names()

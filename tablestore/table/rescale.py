@@ -1,7 +1,7 @@
-"""Rescaling: another number of buckets for a table or one of its partitions (FORMAT.md 6.4).
+"""Rescaling: changes the number of buckets of a table or of one partition (FORMAT.md 6.4).
 
-The option is altered, then the partitions are overwritten by their own rows, read and routed anew one batch
-at a time. The commit is refused if somebody wrote meanwhile: those rows would be lost.
+The option is altered, then the partitions are overwritten by their own rows, read and routed to the new
+buckets one batch at a time. The commit is refused if somebody wrote meanwhile: those rows would be lost.
 """
 
 from __future__ import annotations

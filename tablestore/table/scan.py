@@ -1,4 +1,4 @@
-"""Scan: a lazy, immutable batch read. Nothing is read before a `to_…`; `explain` tells what would be."""
+"""Scan: a lazy, immutable batch read. Nothing is read before a `to_…`; `explain` says what would be."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 
 def column_names(columns: Sequence[str] | None) -> tuple[str, ...] | None:
-    """Names as a tuple; raises InvalidRequest for one name in place of a list, and for what are no names."""
+    """Column names as a tuple; raises InvalidRequest for one text in place of a list, and for values that are
+    no names."""
     if columns is None:
         return None
     if isinstance(columns, str) or not isinstance(columns, Iterable):
@@ -46,7 +47,7 @@ def column_names(columns: Sequence[str] | None) -> tuple[str, ...] | None:
 
 
 def selected(columns: tuple[Any, ...]) -> tuple[str, ...] | None:
-    """The arguments of `select`: names one by one, or one list of them."""
+    """The column names that `select` was given: one by one, or as one list."""
     listed = len(columns) == 1 and not isinstance(columns[0], str)
     return column_names(columns[0] if listed else columns)
 
@@ -54,7 +55,7 @@ def selected(columns: tuple[Any, ...]) -> tuple[str, ...] | None:
 @checked
 @dataclass(frozen=True)
 class Scan(LazyRead):
-    """A read of what `target` says: a snapshot, the changes of a range, or the difference of two states.
+    """A read of `target`: a snapshot, the changes of a range, or the difference of two states.
 
     `columns` None means all; `limit` rows at most (any rows: a table has no order); `other` is the branch
     that is read beside this one.
@@ -69,18 +70,19 @@ class Scan(LazyRead):
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """The snapshot whose rows are read, of a difference the later one; None for the changes of a range
+        """The snapshot whose rows are read, for a difference the later one; None for the changes of a range
         and for tables without snapshots."""
         return self.target.snapshot
 
     @property
     def whole(self) -> bool:
-        """Whether this reads all rows of one snapshot, no changes and no difference: what other engines may
-        plan for themselves."""
+        """Whether this reads all rows of one snapshot, no changes and no difference, so that other engines
+        may plan it for themselves."""
         return self.target.whole
 
     def select(self, *columns: str) -> Scan:
-        """Only these `columns`, in this order; a list of them will do. Raises NotFound when it is read.
+        """The scan with only these `columns`, in this order, as arguments or one list. Raises NotFound when
+        it is read.
 
         >>> orders.scan().select("amount", "order_id").schema.names
         ['amount', 'order_id']
@@ -88,8 +90,8 @@ class Scan(LazyRead):
         return replace(self, columns=selected(columns))
 
     def filter(self, where: Predicate | str) -> Scan:
-        """Also this condition: `where` is a predicate or its SQL text. Raises InvalidRequest for what is
-        neither.
+        """The scan with one more condition: `where` is a predicate or its SQL text. Raises InvalidRequest for
+        anything else.
 
         >>> orders.scan(where="customer = 'ann'").filter(col("amount") > 6).count()
         1
@@ -98,8 +100,8 @@ class Scan(LazyRead):
         return replace(self, where=also if self.where is None else self.where & also)
 
     def head(self, rows: int) -> Scan:
-        """At most that many `rows`, any of them: a table has no order. Raises InvalidRequest for anything but
-        a count.
+        """The scan with at most so many `rows`, any of them: a table has no order. Raises InvalidRequest for
+        anything but a count.
 
         >>> orders.scan().head(2).count()
         2
@@ -111,7 +113,7 @@ class Scan(LazyRead):
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Columns of the result; raises NotFound naming the nearest for an unknown one."""
+        """The columns of the result; raises NotFound naming the nearest for an unknown one."""
         for name in self.columns or ():
             if name not in self.store.schema.shown.by_name:
                 raise NotFound.among("column", name, self.store.schema.shown.names)
@@ -125,8 +127,8 @@ class Scan(LazyRead):
         return arrow_schema(self.store.schema.columns(self.names))
 
     def plan(self, *, complete: bool = False) -> Plan:
-        """Splits, and a verdict on each file looked at (on every live file with `complete`). Raises
-        Unsupported, before a byte of data is read, for what cannot be read.
+        """The splits, and a verdict on each file whose entry is read (on every live file with `complete`).
+        Raises Unsupported, before a byte of data is read, for a table that cannot be read.
 
         >>> [len(split.files) for split in orders.scan().plan().splits]
         [2]
@@ -147,7 +149,7 @@ class Scan(LazyRead):
         return feature("Scan.explain")(self.plan(complete=True))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Batches as they are read, split after split.
+        """The rows in batches, split after split.
 
         Memory holds one window of one split, or of one for each thread and `parallel.MAX_BUFFERED_BYTES` of
         batches (see `tablestore.scan.threads`). Reads with a limit use no threads. Raises NotFound when the
@@ -173,10 +175,10 @@ class Scan(LazyRead):
         return parallel.threads(self.store.options, [s.size for s in found.splits])
 
     def count(self) -> int:
-        """Rows of the result, as many as `to_arrow` has, or the error that it raises.
+        """The number of rows that `to_arrow` has, or the error that it raises.
 
-        Of a whole state no more is read than the filter, the merge and casts of older files need, so damage
-        in other columns goes unnoticed.
+        Only columns that the filter, the merge and casts of older files need are read, so damage in others
+        goes unnoticed.
 
         >>> orders.scan(where="amount > 6").count()
         2
@@ -194,7 +196,7 @@ class Scan(LazyRead):
             return sum(b.num_rows for b in rows)
 
     def _sum_of_counts(self, count: str) -> int:
-        """Rows of a table that counts them, without repeating them."""
+        """The number of rows of a table that counts them, without repeating them."""
         found = self.plan()
         stored = (b for s in found.splits for b in s.read(self.store, (count,), found.where))
         return sum(int(np.maximum(counted.numbers(b, count), 0).sum()) for b in stored)
@@ -211,6 +213,6 @@ def snapshot_scan(
     columns: Sequence[str] | None = None,
     where: Predicate | None = None,
 ) -> Scan:
-    """The rows of a snapshot (None: of a table without any) under the columns of `store`, whatever the scan
+    """A scan of a snapshot (None: of a table without any) under the columns of `store`, whatever the scan
     options say."""
     return Scan(store, SnapshotState(snapshot), column_names(columns), where)

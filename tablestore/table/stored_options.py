@@ -1,4 +1,4 @@
-"""The options of a table as they are stored, and what each of them does here."""
+"""The options of a table as they are stored, and a description of each."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class StoredOptions(dict[str, str]):
     """Options by name, as text."""
 
     def describe(self, *, set_only: bool = False) -> pa.Table:
-        """Every option there is (with `set_only` those the table stores), by name: the value in force and the
-        default, in units people write; whether the table stores it; its status: implemented, ignored (the
+        """Every known option (with `set_only` those that the table stores), by name: the value in force and
+        the default, in units people write; whether the table stores it; its status: implemented, ignored (the
         meaning says why), refused (the meaning says why) or unknown."""
         facts = [astuple(f) for f in option_rules.describe(self) if f.is_set or not set_only]
         columns = zip(*facts, strict=True) if facts else [[] for _ in _COLUMNS]

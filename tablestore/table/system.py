@@ -1,7 +1,8 @@
-"""System tables read like tables: `lake.table("db.t$snapshots").scan(where=…).to_arrow()`. Read-only.
+"""System tables, which are read like tables: `lake.table("db.t$snapshots").scan(where=…).to_arrow()`.
+Read-only.
 
-Those of one table come from `insight.inspect.system`; those of a whole lake (`sys.tables`, `sys.partitions`,
-`sys.all_table_options`) are made here from all its tables.
+Those of one table are made by `insight.inspect.system`; those of a whole lake (`sys.tables`,
+`sys.partitions`, `sys.all_table_options`) here, from all its tables.
 """
 
 from __future__ import annotations
@@ -43,16 +44,16 @@ class SystemScan(LazyRead):
     limit: int | None = None
 
     def select(self, *columns: str) -> SystemScan:
-        """Only these columns, in this order; a list of them will do."""
+        """The scan with only these columns, in this order, as arguments or one list."""
         return replace(self, columns=selected(columns))
 
     def filter(self, where: Predicate | str) -> SystemScan:
-        """Also this condition, a predicate or its SQL text."""
+        """The scan with one more condition, a predicate or its SQL text."""
         also = chosen(where, table_schema(self.source.schema))
         return replace(self, where=also if self.where is None else self.where & also)
 
     def head(self, rows: int) -> SystemScan:
-        """At most that many rows; raises InvalidRequest for anything but a count."""
+        """The scan with at most so many rows; raises InvalidRequest for anything but a count."""
         rows = unwrapped(rows)
         if isinstance(rows, bool) or not isinstance(rows, int) or rows < 0:
             raise InvalidRequest(f"head({rows!r}): use a whole number of rows, at least 0")
@@ -68,7 +69,7 @@ class SystemScan(LazyRead):
         return full if self.columns is None else pa.schema([full.field(n) for n in self.columns])
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Batches as they are made."""
+        """The rows in batches, made one by one."""
         names, left = self.schema.names, self.limit
         bound = None if self.where is None else bind(self.where, self.source.schema)
         for batch in self.source.batches(self.store, self._pushed()):  # type: ignore[arg-type]  # None: of the lake
@@ -82,13 +83,13 @@ class SystemScan(LazyRead):
                 return
 
     def _pushed(self) -> Predicate | None:
-        """The condition, where the table below can be asked it."""
+        """The condition, if the table that the system table is made of can apply it."""
         if self.where is None or self.store is None or not self.source.filters:
             return None
         return self.where if self.where.columns <= set(self.store.schema.names) else None
 
     def count(self) -> int:
-        """Rows of the result."""
+        """The number of rows of the result."""
         return sum(b.num_rows for b in self.to_batches())
 
     def __repr__(self) -> str:
@@ -97,18 +98,18 @@ class SystemScan(LazyRead):
 
 
 def bind(where: Predicate, schema: pa.Schema) -> Predicate:
-    """A condition on the columns of an Arrow schema."""
+    """The condition bound to the columns of an Arrow schema."""
     return predicate.bind(where, table_schema(schema))
 
 
 def table_schema(schema: pa.Schema) -> TableSchema:
-    """Columns of an Arrow schema as those of a table."""
+    """A table schema with the columns of an Arrow schema."""
     fields = tuple(DataField(i, f.name, from_arrow(f.type)) for i, f in enumerate(schema))
     return TableSchema(0, fields, len(fields))
 
 
 class SystemTable:
-    """One system table. `scan()` reads it; `table["column"]` is a column of it all."""
+    """One system table. `scan()` reads it; `table["column"]` is a whole column."""
 
     def __init__(self, name: str, open_source: Callable[[], Source], store: Store | None = None) -> None:
         self.name, self._open, self._store = name, open_source, store
@@ -205,7 +206,8 @@ def global_table(name: str, tables: Callable[[], Iterable[Opened]]) -> SystemTab
 
 
 def _table_rows(tables: Iterable[Opened]) -> Iterator[tuple[Any, ...]]:
-    """Owner, times and counts are what a catalog server keeps; without one they are unknown, as in Paimon."""
+    """A row for each table; owner, times and counts, which a catalog server would keep, are unknown, as in
+    Paimon."""
     for database, table, store in tables:
         schema = store.schema
         kind = schema.options.get("type", "table")

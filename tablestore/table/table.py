@@ -1,8 +1,9 @@
-"""Table: what a user holds. Verbs first; every write returns `Committed`, every read starts as a lazy `Scan`.
+"""Table: one table, with its verbs. Verbs first; every write returns `Committed`, every read starts as a lazy
+`Scan`.
 
-A Table is the schema as it was when opened; `refresh()` gives the newest. Safe to share: immutable. Its verbs
-say what they give; what they do is in `definition`, `reads`, `writes`, `history`, `upkeep`, and, of those
-that look at the table, in `insight` (`features`). The examples run over the lake of
+A Table is the schema as it was when opened; `refresh()` gives the newest. Safe to share: immutable. The
+docstrings of verbs say what they give; their code is in `definition`, `reads`, `writes`, `history`, `upkeep`,
+and, of those that look at the table, in `insight` (`features`). The examples run over the lake of
 `tests/table/test_examples.py`: `orders` has the columns order_id (primary key), customer, amount, status and
 the snapshots 1 and 2, tagged "v1" and "v2"; `events` has no key and is partitioned by day.
 """
@@ -237,7 +238,7 @@ class Table:
         `on` are columns of this table with those of the facts, `{"c_custkey": "o_custkey"}` (None: the
         primary key). `columns` are what to give, with new names if it is a mapping; only rows of `where` are
         joined; `fill` is what to give in place of NULL. `cache` full, memory, partial or auto, and the other
-        `lookup.*` options say what is held. `follow=False` refreshes only when `refresh()` is called; after
+        `lookup.*` options say what is kept. `follow=False` refreshes only when `refresh()` is called; after
         `at` nothing ever changes. Raises NotFound for unknown columns.
 
         >>> join = orders.lookup({"order_id": "id"}, columns=["status"])
@@ -249,12 +250,12 @@ class Table:
         return LookupJoin(store, self.name, **asked, follow=follow, at=self._handle.at)
 
     def changes(self, *, since: int | str, until: int | str | None = None, mode: str = "auto") -> pa.Table:
-        """What changed after snapshot `since` up to `until` (None: the newest), with a `rowkind` column
-        first.
+        """The changes after snapshot `since` up to `until` (None: the newest), with a `rowkind` column first.
 
-        `mode` delta takes what was written, changelog the changelog files, auto what the table has. Two tag
-        names give the difference of their states, as `mode="diff"` does of two snapshot ids: rows that are
-        new or other, and −D for keys that are gone. Raises NotFound for what has expired.
+        `mode` delta reads the rows that were written, changelog the changelog files, auto these if the table
+        has them. Two tag names give the difference of their states, as `mode="diff"` does of two snapshot
+        ids: rows that are new or changed, and −D for keys that are gone. Raises NotFound for expired
+        snapshots.
 
         >>> orders.changes(since=1).select(["rowkind", "order_id", "amount"]).to_pylist()
         [{'rowkind': '+I', 'order_id': 2, 'amount': 25.0}]
@@ -283,7 +284,7 @@ class Table:
         between two looks. A `consumer` that is known goes on where it was, and keeps its snapshots from
         expiring. `columns` and `where` choose as in `scan`.
 
-        Where a table without changelog producer tells upserts only, a normaliser adds what was before (−U/+U
+        Where a table without changelog producer has upserts only, a normaliser adds what was before (−U/+U
         pairs, −D with the old values, nothing of unchanged rows). It keeps the last row of each key on the
         local disk: `step.state`. `normalize="lookup"` keeps nothing and looks up what was before, in the
         snapshot before, of any merge engine; `normalize=False` gives the rows as they were written.
@@ -480,10 +481,10 @@ class Table:
         keys are passed over. Without a primary key rows are marked as deleted, which takes deletion vectors.
 
         A condition that selects whole partitions reads and writes no rows: they leave the table in one
-        OVERWRITE snapshot, of which streams tell nothing unless `streaming-read-overwrite` asks for it.
-        Tables with a primary key that keep a changelog (or want one: `delete.force-produce-changelog`) write
-        the −D rows all the same. Raises InvalidRequest for keys of a table without a primary key, Unsupported
-        where the merge engine would ignore a delete.
+        OVERWRITE snapshot, which streams skip unless `streaming-read-overwrite` asks for it. Tables with a
+        primary key that keep a changelog (or want one: `delete.force-produce-changelog`) write the −D rows
+        all the same. Raises InvalidRequest for keys of a table without a primary key, Unsupported where the
+        merge engine would ignore a delete.
 
         >>> orders.delete("status = 'paid'").rows
         2
@@ -588,8 +589,8 @@ class Table:
         """Compact each bucket once by the rules of its strategy; rows stay what they are (I12).
 
         `full` merges everything of a bucket; `until_quiet` goes on until no rule fires, a commit a round;
-        `dry_run` only tells what would happen and why (after `at`: what would have happened then, by today's
-        options).
+        `dry_run` only reports what would happen and why (after `at`: what would have happened then, by
+        today's options).
 
         `partition`, `bucket` (one or several) and `where` choose: whole buckets are compacted, those that may
         hold rows of a predicate over partition and key columns. `progress(step, done, total, note)` is called
@@ -654,9 +655,9 @@ class Table:
         """Remove old snapshots and the files only they need.
 
         `keep=n`: exactly the newest n stay. `older_than` ("1 h") adds an age; without either the table's
-        options decide. Consumers, tags, branches and stream positions protect. `dry_run` tells what the call
-        would tell afterwards: snapshots, files, bytes, whose reads end, what stays and until when. `progress`
-        is called as files go. Raises InvalidRequest for `keep` below 1.
+        options decide. Consumers, tags, branches and stream positions protect. `dry_run` gives the report
+        without removing anything: snapshots, files, bytes, reads that end, what stays and until when.
+        `progress` is called as files go. Raises InvalidRequest for `keep` below 1.
 
         >>> orders.expire_snapshots(keep=1).snapshots
         (1,)
@@ -674,14 +675,14 @@ class Table:
         max_expires: int | None = None,
         dry_run: bool = False,
     ) -> PartitionExpiry:
-        """Take partitions past their time out of the table, the oldest first, reading no data file.
+        """Remove partitions that are too old, the oldest first, without reading data files.
 
-        What is not given is what the table's options say: `expiration_time` ("90 d") is
+        Arguments left out default to the table's options: `expiration_time` ("90 d") is
         `partition.expiration-time`, `timestamp_formatter` and `timestamp_pattern` are
         `partition.timestamp-formatter` and `-pattern`, `expire_strategy` is `partition.expiration-strategy`
-        (values-time or update-time), `max_expires` is `partition.expiration-max-num`. The files go when their
-        snapshots expire. `dry_run` only tells. Raises InvalidRequest where the table has no partitions, or no
-        age is known.
+        (values-time or update-time), `max_expires` is `partition.expiration-max-num`. The files are removed
+        when their snapshots expire. `dry_run` only reports. Raises InvalidRequest where the table has no
+        partitions, or no age is known.
 
         >>> events.expire_partitions("3650 d", timestamp_formatter="yyyy-MM-dd", dry_run=True).partitions
         ()
@@ -706,7 +707,7 @@ class Table:
 
     @cached_property
     def consumers(self) -> Consumers:
-        """Stream readers that left their place: `reset`, `delete`, `list`."""
+        """Named stream readers and where each goes on: `reset`, `delete`, `list`."""
         return Consumers(self.store)
 
     def branch(self, name: str) -> Table:
@@ -721,11 +722,11 @@ class Table:
     def rollback(
         self, *, snapshot: int | None = None, tag: str | None = None, timestamp: Any = None
     ) -> Rollback:
-        """Go back: what came later is removed for good, files included.
+        """Roll back to an earlier snapshot: what came later is removed for good, files included.
 
         Exactly one of `snapshot` (an id), `tag` and `timestamp` (as `at` takes it) says where to. Tags of
-        later snapshots go too, and ids are used again. No writer should be at work meanwhile. Raises NotFound
-        for what is not there.
+        later snapshots are removed, too, and ids are used again. No writer should be running. Raises NotFound
+        for an unknown one.
 
         >>> _ = orders.rollback(tag="v1")
         >>> orders.get({"order_id": 2})["amount"]
@@ -755,9 +756,9 @@ class Table:
     def remove_orphans(
         self, older_than: str | timedelta = "1 d", *, dry_run: bool = True, force: bool = False
     ) -> Orphans:
-        """Find files that nothing names and killed writers left; with `dry_run=False` remove them.
+        """The files that killed writers left and nothing names; with `dry_run=False` they are removed.
 
-        Files younger than `older_than` are left: they may be those of running writers. Below a minute it
+        Files younger than `older_than` stay: they may be those of running writers. An age below a minute
         needs `force`. Raises InvalidRequest for what is no duration.
 
         >>> len(orders.remove_orphans().files)
@@ -772,8 +773,8 @@ class Table:
 
         `what` is a finding of `inspect.doctor()`, or all of them, or (None) what it finds now. Then damaged
         or missing snapshots, manifests, schemas, tags and data files come first: every data file is read
-        once, the table goes back to what of it is sound, and what is broken is put aside in
-        `tablestore/damaged`, with plain words of what is lost. A table that cannot be opened is mended by
+        once, the table goes back to its newest sound state, and broken files are put aside in
+        `tablestore/damaged`; the result says what is lost. A table that cannot be opened is mended by
         `tablestore.mend(path)`.
 
         `decided` also those that give something up (a tag, a consumer's place, an option's meaning): each
@@ -786,8 +787,8 @@ class Table:
         return feature("Table.mend")(self, what, dry_run=dry_run, decided=decided)
 
     def check(self) -> list[Violation]:
-        """Violations of the invariants, found by reading the table anew; empty means sound. Never raises for
-        a damaged table.
+        """The violations of the invariants, found by reading the whole table; empty means sound. Never raises
+        for a damaged table.
 
         >>> orders.check()
         []

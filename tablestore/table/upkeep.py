@@ -1,4 +1,4 @@
-"""What keeps a table small and quick: compaction, ANALYZE, manifests, orphan files."""
+"""Upkeep of a table: compaction, ANALYZE, manifests, orphan files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def compact(
     where: Predicate | str | None,
     progress: ProgressCallback | None,
 ) -> Compaction:
-    """`Table.compact`: a round, rounds until no rule fires, or what a round would do."""
+    """`Table.compact`: one round, rounds until no rule fires, or a dry run."""
     if not dry_run:
         table.require_present()
     chosen: dict[str, Any] = {"partition": partition, "bucket": bucket, "where": where}
@@ -82,7 +82,8 @@ def analyze(table: Handle, columns: Sequence[str] | None) -> Committed:
 
 
 def compact_manifests(table: Handle) -> Committed:
-    """`Table.compact_manifests`: everything merged, as Paimon's procedure does; nothing where that is so."""
+    """`Table.compact_manifests`: merges all manifests, as Paimon's procedure does; nothing if they are
+    merged."""
     table.require_present()
     store = table.store
     snapshot = store.snapshots.latest()

@@ -1,4 +1,4 @@
-"""`Table.what_if`: the table's history read, and replayed under other options."""
+"""`Table.what_if`: reads the table's history and replays it under other options."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def what_if(
 
 
 def history_of(store: Store, *, progress: ProgressCallback | None = None) -> History:
-    """A table's history as far as there are snapshots, with the options that were in force then."""
+    """A table's history as far as there are snapshots, with the options that were in force."""
     found = tuple(events(store))
     ids = {event.schema_id for event in found}
     earlier = {i: TableOptions.parse(store.schema_of(i).options) for i in ids}
@@ -51,7 +51,7 @@ def _later(progress: ProgressCallback) -> ProgressCallback:
 
 
 def _resolved(store: Store, options: Mapping[str, Any]) -> tuple[CompactionOptions, dict[str, str]]:
-    """What options given by name ask of compaction, beside the table's own; and the options as text."""
+    """(compaction options with those given by name, these as text)."""
     given = current_names(as_text(options), keyed=True)
     require_known(given)
     return CompactionOptions.of(_wanted(store, given)), dict(given)

@@ -1,5 +1,4 @@
-"""Writers as users hold them: `Writer` commits when its block ends, `EngineWriter` hands out commit messages
-as bytes."""
+"""Writers for users: `Writer` commits when its block ends, `EngineWriter` gives commit messages as bytes."""
 
 from __future__ import annotations
 
@@ -120,7 +119,7 @@ class EngineWriter:
         return [commit_message.encode(m) for m in messages]
 
     def close(self) -> None:
-        """Drop what was not prepared: its files go.
+        """Delete the files of rows that were not prepared.
 
         >>> w = orders.open_writer()
         >>> w.write(pa.table({"order_id": [4]}))

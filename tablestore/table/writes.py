@@ -1,5 +1,5 @@
-"""Writes: rows in, over, out and changed, each in a commit after which the table expires what its options
-say."""
+"""Writes: insert, overwrite, delete and update, each in a commit after which old snapshots expire as the
+table's options say."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def request(
     properties: Mapping[str, str] | None = None,
     watermark: int | None = None,
 ) -> CommitRequest:
-    """What a commit says of itself; without `user` a name that nobody has."""
+    """The request of a commit; without `user` under a name that nobody else has."""
     if user is None and identifier != BATCH_IDENTIFIER:
         raise InvalidRequest("a commit identifier needs user=, the name under which it counts")
     return CommitRequest(user or store.fresh_user(), identifier, position, properties, watermark)
@@ -57,13 +57,13 @@ def batch_request(store: Store) -> CommitRequest:
 
 
 def expired_after(table: Handle, committed: Committed) -> Committed:
-    """The outcome with what expired after the commit. What expiry meets does not undo the commit."""
+    """The result of a commit with what expired after it. Errors of expiry do not undo the commit."""
     expired = history.after_commit(table.store, table.name, committed.snapshots)
     return replace(committed, expired=expired)
 
 
 def table_write(store: Store, **options: Any) -> TableWrite:
-    """What takes rows of the table and makes files of them."""
+    """The writer of one commit to the table."""
     o = store.options
     defaults = {"pool": shared_pool(o.write_buffer_bytes), "compact": not o.write_only}
     defaults["located"] = partial(located_keys, store)
@@ -71,7 +71,7 @@ def table_write(store: Store, **options: Any) -> TableWrite:
 
 
 def commit_written(table: Handle, target: TableWrite, asked: CommitRequest) -> Committed:
-    """Commit what `target` took."""
+    """Commit the rows written to `target`."""
     messages = target.prepare()
     asked = replace(asked, basis=target.basis, compacted_from=target.compacted_from)
     return expired_after(table, finishing.commit(table.store, messages, asked))
@@ -100,7 +100,7 @@ def open_writer(
     changelog: bool,
     buffer_bytes: int | None,
 ) -> EngineWriter:
-    """A writer that hands out commit messages."""
+    """A writer that gives commit messages."""
     table.require_present()
     store = table.store
     require_parallel_writers(store.schema, store.options)
@@ -244,7 +244,7 @@ def _function(store: Store) -> MergeFunction:
 def _change_keyed(
     table: Handle, where: Predicate | None, change: RowChanger, inserts: RowInserts, kinds: tuple[int, ...]
 ) -> Committed:
-    """The same in a table with a primary key: rows of the kinds that say what happened."""
+    """`change_rows` in a table with a primary key: writes rows of kinds −D, −U and +U."""
     store, function = table.store, _function(table.store)
     postpone.require_none_waiting(store)
     earlier = _compact_waiting(table)
@@ -271,12 +271,13 @@ def _settable(store: Store, values: Mapping[str, Any], keys: Iterable[str]) -> M
 
 
 def _rewritable(table: Handle, where: Predicate | None = None) -> Scan:
-    """What rows are deleted or updated from: with those at level 0 that wait for a lookup."""
+    """The scan of rows to delete or update, with those at level 0 that wait for a lookup."""
     return Handle(strictly(with_level_0(table.store)), table.name).state(where)
 
 
 def _compact_waiting(table: Handle) -> tuple[int, ...]:
-    """Compact what an interrupted delete or update left for lookups; the snapshots that made."""
+    """Compact the rows at level 0 that interrupted deletes and updates left; the ids of the snapshots
+    made."""
     table.require_present()
     return tuple(finishing.look_up_waiting(table.store))
 
@@ -289,7 +290,7 @@ def _after(earlier: tuple[int, ...], committed: Committed | None) -> Committed:
 def _change_counted(
     table: Handle, where: Predicate | None, change: RowChanger, inserts: RowInserts = no_rows
 ) -> Committed:
-    """The same in a table that counts its rows."""
+    """`change_rows` in a table that counts its rows."""
     store = table.store
     postpone.require_none_waiting(store)
     asked = batch_request(store)

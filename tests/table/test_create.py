@@ -132,7 +132,7 @@ def test_frames_are_schemas_and_rows(lake: ts.Lake, frame: Any) -> None:
         ({}, InvalidRequest, "needs columns"),
         ({"like": 3}, InvalidRequest, "like=3 is no table"),
         ({"like": "d.modle"}, NotFound, "d.model"),
-        ({"schema": pd.DataFrame({"a": [None]})}, SchemaMismatch, "'a' holds nothing that tells its type"),
+        ({"schema": pd.DataFrame({"a": [None]})}, SchemaMismatch, "'a' holds no value that shows its type"),
         ({"schema": pd.DataFrame({"a": [1, "x"]})}, SchemaMismatch, "no columns of Arrow types"),
         ({"schema": pd.Series([1])}, SchemaMismatch, "pandas Series"),
         ({"schema": pd.DataFrame}, SchemaMismatch, "must be an Arrow schema, a frame"),
