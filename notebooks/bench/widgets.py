@@ -9,6 +9,7 @@ kernel. The peer is a plotly FigureWidget of the same boxes or bars, in a notebo
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import statistics
 import sys
 import tempfile
@@ -44,6 +45,9 @@ Found = dict[tuple[str, int, str], Timing]
 
 def main(arguments: list[str]) -> int:
     chosen = _parser().parse_args(arguments)
+    if absent := _absent():
+        print(f"bench widgets: {absent}", file=sys.stderr)
+        return 2
     called = report.command("widgets", arguments)
     print(f"{called}\n{report.machine()}; medians of {chosen.changes} changes\n")
     with _laboratory() as lab:
@@ -51,6 +55,15 @@ def main(arguments: list[str]) -> int:
     print(show(found))
     print("\n" + NOTES)
     return 0
+
+
+def _absent() -> str:
+    """What is missing of a browser, and how to get it; empty if it is there."""
+    if importlib.util.find_spec("playwright") is None:
+        return "playwright is missing: ./workbench pip install -r .ci/browser.lock"
+    if not browsing.CHROMIUM.exists():
+        return f"no Chromium at {browsing.CHROMIUM}: install one, or set WORKBENCH_CHROMIUM to its path"
+    return ""
 
 
 NOTES = """\

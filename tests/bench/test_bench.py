@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from notebooks.bench import commit, floor, imports, large, load, lsm
+from notebooks.bench import commit, floor, imports, large, load, lsm, widgets
 from notebooks.bench.contenders import large_rows, line_items, registry
 from notebooks.bench.contenders.contender import Contender, Refused
 from notebooks.bench.parts import breakdown
@@ -185,3 +185,15 @@ def test_imports_are_measured_in_fresh_processes(capsys: pytest.CaptureFixture[s
     assert imports.main(["--rounds", "1"]) == 0
     text = capsys.readouterr().out
     assert all(f"{what}  " in text and program in text for what, program in imports.PROGRAMS.items())
+
+
+def test_widgets_says_what_is_missing_of_a_browser(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    assert widgets.main([]) == 2
+    assert "./workbench pip install -r .ci/browser.lock" in capsys.readouterr().err
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    monkeypatch.setattr("tests.browsing.CHROMIUM", tmp_path / "chromium")
+    assert widgets.main([]) == 2
+    assert "WORKBENCH_CHROMIUM" in capsys.readouterr().err
