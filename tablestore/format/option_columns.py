@@ -1,4 +1,4 @@
-"""Table options that name columns: which they name, and what becomes of them when one is renamed. Pure."""
+"""Table options that name columns: the columns they name, and their values after a rename. Pure."""
 
 from __future__ import annotations
 
@@ -59,16 +59,16 @@ def _named(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def require_columns_exist(schema: TableSchema) -> None:
-    """Raise InvalidOption for an option that names a column the schema has not."""
+    """Raise InvalidOption for an option that names a column that the schema lacks."""
     for key, name in _named(schema.options):
         if name not in schema.by_name and name != _NOT_A_COLUMN:
             raise InvalidOption(
-                f"option {key!r} names {name!r}, which is no column; change or reset it in the same call"
+                f"option {key!r} names {name!r}, which is not a column; change or reset it in the same call"
             )
 
 
 def require_plain_map(schema: TableSchema, column: str) -> None:
-    """Raise Unsupported for a MAP whose entries would be columns of their own in the files."""
+    """Raise Unsupported for a MAP whose entries would be separate columns in the files."""
     option = f"fields.{column}.map.storage-layout"
     if schema.options.get(option, "default").strip().lower() != "default":
         raise Unsupported(f"{option} = {schema.options[option]}", "maps are stored as keys and values")

@@ -1,1 +1,1 @@
-"""The LSM tree of one bucket: algorithms over file metadata and Arrow batches; no snapshot knowledge."""
+"""The LSM tree of one bucket: algorithms over file metadata and Arrow batches, without snapshots."""

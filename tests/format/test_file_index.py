@@ -178,7 +178,7 @@ def test_options_that_make_no_index_are_reported() -> None:
         {"s": "STRING", "yes": "BOOLEAN", "m": {"type": "MAP", "key": "INT", "value": "INT"}}
     )
     for options, error, text in (
-        ({"file-index.bitmap.columns": "s,nope"}, InvalidOption, "'nope', which is no column"),
+        ({"file-index.bitmap.columns": "s,nope"}, InvalidOption, "'nope', which is not a column"),
         ({"file-index.bitmap.columns": "s,,"}, InvalidOption, "names of columns"),
         ({"file-index.bloom-filter.columns": "yes"}, Unsupported, "bloom-filter indexes of BOOLEAN"),
         ({"file-index.zone.columns": "s"}, Unsupported, "kind 'zone'"),

@@ -123,7 +123,7 @@ def test_compactions_of_java_are_rows_without_a_rule(tmp_path: Path, java: JavaP
     after = java.levels(table.location)
     assert (row["files_written"], row["rows_out"]) == (len(after), sum(f[2] for f in after))
     assert row["output_level"] == after[0][1]
-    assert "by another engine, which keeps no reasons" in row["explanation"]
+    assert "by another engine, which records no reasons" in row["explanation"]
     assert "would have" in row["explanation"]
 
 

@@ -209,7 +209,7 @@ def test_a_stored_sequence_field_that_is_no_column_is_named_and_can_be_reset(tab
         lambda: there.compact(full=True),
     ]
     for call in calls:
-        with pytest.raises(InvalidOption, match=r"'sequence.field' names 'nope', which is no column"):
+        with pytest.raises(InvalidOption, match=r"'sequence.field' names 'nope', which is not a column"):
             call()
     there.alter(ts.reset_options("sequence.field"))
     assert ts.open(table.location).scan().count() == 2

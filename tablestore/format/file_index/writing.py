@@ -1,9 +1,9 @@
-"""Which indexes a table's options ask for, and making them while a data file is written.
+"""Making the file indexes of a table's options while a data file is written.
 
     file-index.<kind>.columns = a, b, m[key]        file-index.<kind>.<column>.<option> = …
 
-`m[key]` indexes the values under one key of a map. What is gathered stays in memory until the file is
-finished: 8 bytes a row and column, or 4 and each text once a batch; a bloom filter its own size only.
+`m[key]` indexes the values under one key of a map. Memory until the file is finished: 8 bytes a
+row and column, or 4 and each distinct text of a batch; of a bloom filter only its size.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ def _spec(
     column, key = _parts(name)
     field = schema.by_name.get(column)
     if field is None:
-        raise InvalidOption(f"option {option!r} names {column!r}, which is no column")
+        raise InvalidOption(f"option {option!r} names {column!r}, which is not a column")
     t = field.type
     if key is not None:
         if t.root != "MAP" or not t.children[0].type.is_string:
-            raise InvalidOption(f"option {option!r} names {name!r}, but {column!r} is no map with text keys")
+            raise InvalidOption(f"option {option!r} names {name!r}, {column!r} is no MAP with text keys")
         t = t.children[1].type
     if not KINDS[kind].takes(t):
         raise Unsupported(f"{kind} indexes of {t} columns", f"option {option!r} names {name!r}")
@@ -90,13 +90,13 @@ def _parts(name: str) -> tuple[str, str | None]:
 
 
 def _refuse_strays(index_options: Mapping[str, str], specs: list[IndexSpec]) -> None:
-    """Raise InvalidOption for the option of a column that has no such index."""
+    """Raise InvalidOption for index options of a column without that index."""
     known = {(s.kind, whose) for s in specs for whose in (s.column, s.name)}
     for option in index_options:
         parts = option[len(_PREFIX) :].split(".")
         if len(parts) == 3 and not option.endswith(_COLUMNS) and (parts[0], parts[1]) not in known:
             wanted = f"'{_PREFIX}{parts[0]}{_COLUMNS}' = {parts[1]!r}"
-            raise InvalidOption(f"option {option!r} is of no index; declare it with {wanted}")
+            raise InvalidOption(f"option {option!r} belongs to no index; declare it with {wanted}")
 
 
 def _writer(spec: IndexSpec) -> Any:
@@ -107,13 +107,13 @@ def _writer(spec: IndexSpec) -> Any:
 
 
 class FileIndexes:
-    """The indexes of one data file in the making; `columns` are those of the batches."""
+    """The indexes of one data file while it is written."""
 
     def __init__(self, specs: tuple[IndexSpec, ...]) -> None:
         self._writers = [(spec, _writer(spec)) for spec in specs]
 
     def update(self, batch: pa.RecordBatch) -> None:
-        """Take the next rows of the file."""
+        """Add the next rows of the file."""
         for spec, writer in self._writers:
             array = plain(batch.column(spec.column))
             if spec.key is not None:

@@ -1,9 +1,9 @@
 """Compaction strategies: which sorted runs of a bucket to merge next.
 
 A strategy is pure: levels, options and a context in; a `Decision` with its reason out, the "no" included.
-`pick` asks the table's own; `full` brings all of a bucket to the oldest level whatever the strategy. Called
-by writers, compaction jobs, dry runs and the simulator. `python -m tablestore.lsm.compaction --check-picks
-FILE` replays recorded picks.
+`pick` uses the table's strategy; `full` brings all of a bucket to the oldest level whatever the strategy.
+Called by writers, compaction jobs, dry runs and the simulator. `python -m tablestore.lsm.compaction
+--check-picks FILE` replays recorded picks.
 """
 
 from __future__ import annotations

@@ -12,15 +12,15 @@ from tablestore.io.fileio import LocalFileIO
 from tablestore.lsm.compaction.recorded import check_picks
 
 _GZIP = b"\x1f\x8b"
-_SHOWN = 5  # lines that are no cases
+_SHOWN = 5  # lines that are not cases
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Replay a file of recorded picks or partitions; 0: all agree, 1: some differ, the first are shown, 2:
-    none differs, but there is no case or not every line is one."""
+    """Replay a file of recorded picks or partitions. The exit code: 0 all agree; 1 some differ, the first are
+    shown; 2 none differs, but a line is not a case or there are no cases."""
     parser = argparse.ArgumentParser(
         prog="python -m tablestore.lsm.compaction",
-        description="Replay recorded picks, and partitions of files into sections: all must come out again.",
+        description="Replay recorded picks, and partitions of files into sections; all must agree.",
     )
     parser.add_argument(
         "--check-picks", metavar="FILE", required=True, help="JSON lines, plain or gzip; - for standard input"
@@ -38,10 +38,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for line in found.damaged[:_SHOWN]:
         print(f"{path}: {line}", file=sys.stderr)
     if not found.cases:
-        return _refused(path, "no line is a case")
+        return _refused(path, "the file has no cases")
     print(f"{found.cases - found.wrong} of {found.cases} picks agree")
     if found.damaged:
-        many = "1 line is no case" if len(found.damaged) == 1 else f"{len(found.damaged)} lines are no cases"
+        many = (
+            "1 line is not a case" if len(found.damaged) == 1 else f"{len(found.damaged)} lines are not cases"
+        )
         print(f"{path}: {many}", file=sys.stderr)
     return 1 if found.wrong else 2 if found.damaged else 0
 
@@ -51,7 +53,7 @@ def _unpacked(data: bytes) -> bytes:
 
 
 def _refused(path: str, why: str) -> int:
-    print(f"{path}: no file of recorded picks: {why}", file=sys.stderr)
+    print(f"{path}: not a file of recorded picks: {why}", file=sys.stderr)
     return 2
 
 

@@ -1,10 +1,10 @@
-"""Which files of an append table are combined, with the reason (FORMAT.md 12.8). Pure.
+"""Compaction of append tables: which files are combined, with the reason (FORMAT.md 12.8). Pure.
 
 Bucketed tables keep the order of their rows, so only neighbours are combined: `pick` finds
-`compaction.min.file-num` of them from a small one on, `full` takes everything from the first small file on.
-Tables without buckets have no order: `pack` combines small files in portions of about twice the target. A
-file is small below `compaction.small-file-ratio` of the target; one of which too many rows are deleted
-counts as small too. Used by the append writer and by `Table.compact`.
+`compaction.min.file-num` of them that begin with a small one, `full` takes everything from the first small
+file on. Tables without buckets have no order: `pack` combines small files in portions of about twice the
+target size. A file is small below `compaction.small-file-ratio` of the target; a file with too many deleted
+rows counts as small too. Used by the append writer and by `Table.compact`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from tablestore.core.options.table_options import TableOptions
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.lsm.compaction.decision import CompactUnit, Decision, Reason
 
-MIN_FULL_FILES = 3  # files below which a full compaction of a bucket is not worth it
+MIN_FULL_FILES = 3  # a full compaction of fewer files of a bucket is not worth it
 
 
 @dataclass(frozen=True, slots=True)
 class AppendCompaction:
-    """The options that decide, and what is known of deletion vectors: rows deleted by file, and the index
-    file that tells so."""
+    """The options that decide (sizes in bytes), and the deletion vectors: `deleted` rows by data file, and
+    the index file of each data file's vector."""
 
     target: int
     small: int
@@ -43,7 +43,7 @@ class AppendCompaction:
         deleted: Mapping[str, int] | None = None,
         vectors: Mapping[str, str] | None = None,
     ) -> AppendCompaction:
-        """As the table's options say."""
+        """The options of a table."""
         target = options.target_bytes(keyed=False)
         return cls(
             target,
@@ -68,8 +68,8 @@ def in_order(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
 
 
 def pick(files: Iterable[DataFileMeta], options: AppendCompaction) -> Decision:
-    """The first `min_files` neighbours of a bucket, from a small one on, that hold less than twice the
-    target."""
+    """The first `min_files` neighbours of a bucket that begin with a small file and hold less than twice the
+    target size."""
     window: list[DataFileMeta] = []
     ordered = in_order(files)
     for file in ordered:
@@ -84,7 +84,7 @@ def pick(files: Iterable[DataFileMeta], options: AppendCompaction) -> Decision:
 
 
 def full(files: Iterable[DataFileMeta], options: AppendCompaction) -> Decision:
-    """Everything from the first small file on, if most of it is small."""
+    """Everything from the first small file on, if more than half of these files are small."""
     ordered = in_order(files)
     first = next((i for i, f in enumerate(ordered) if options.is_small(f) or _marked(f, options)), None)
     if first is None:
@@ -101,10 +101,10 @@ def full(files: Iterable[DataFileMeta], options: AppendCompaction) -> Decision:
 
 
 def pack(files: Iterable[DataFileMeta], options: AppendCompaction, *, all_small: bool) -> list[Decision]:
-    """Portions of a partition without buckets; with `all_small` what is left over too, if it is two files.
-    At most `max_files` are looked at, the oldest first.
+    """Portions of the files of a partition without buckets; with `all_small` also the remaining files if
+    there are two or more. Only the oldest `max_files` are considered.
 
-    Files whose deletion vectors lie in one index file stay together: that file is rewritten once.
+    Files whose deletion vectors are in one index file stay together, so that it is rewritten once.
     """
     worth = (f for f in in_order(files) if options.is_small(f) or (all_small and _marked(f, options)))
     chosen = list(islice(worth, options.max_files))
@@ -129,7 +129,7 @@ def pack(files: Iterable[DataFileMeta], options: AppendCompaction, *, all_small:
 def _portions(
     groups: Sequence[list[DataFileMeta]], options: AppendCompaction
 ) -> tuple[list[list[DataFileMeta]], list[DataFileMeta]]:
-    """Groups joined until they hold twice the target, and what is left over."""
+    """Groups joined until they hold twice the target size, and the remaining files."""
     done: list[list[DataFileMeta]] = []
     portion: list[DataFileMeta] = []
     for group in groups:

@@ -1,4 +1,4 @@
-"""Combining files of an append table: their rows one after another into new files, deleted ones left out
+"""Combining files of an append table: their rows in order into new files, without the deleted ones
 (FORMAT.md 9.6).
 
 The new files begin at the first file's sequence number and count rows, as Paimon does. With row tracking each
@@ -32,8 +32,8 @@ def combine(
     vectors: Mapping[str, DeletionVector] = MappingProxyType({}),
     on_read: ReadListener | None = None,
 ) -> CompactResult:
-    """New files with the rows of `before`, in order, in their place. Nothing is left behind if it fails.
-    `on_read` gets the bytes as they are read."""
+    """The result of replacing `before` by new files with their rows in order. No files remain if it fails.
+    `on_read` is called with bytes as they are read."""
     tracked = files.bucket.options.row_tracking
     writer = RollingWriter(
         files,
@@ -66,9 +66,9 @@ def _rows(
 
 
 def with_row_ids(files: BucketFiles, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
-    """Every row of a file with its `_ROW_ID` and `_SEQUENCE_NUMBER`, deleted ones included.
+    """Every row of a file, deleted or not, with its `_ROW_ID` and `_SEQUENCE_NUMBER`.
 
-    A file that never was rewritten numbers its rows from its first row id on.
+    In a file that was never rewritten row ids count from its first row id.
     """
     stored = set(ROW_TRACKING) & set(file.write_cols or ())
     if not stored and file.first_row_id is None:
@@ -87,7 +87,7 @@ def with_row_ids(files: BucketFiles, file: DataFileMeta) -> Iterator[pa.RecordBa
 
 
 def _known(batch: pa.RecordBatch, column: str, otherwise: pa.Array) -> pa.Array:
-    """A stored system column, its NULLs filled; `otherwise` where the file has none."""
+    """A stored system column with its NULLs filled from `otherwise`, which also replaces an absent column."""
     if column not in batch.schema.names:
         return otherwise
     stored = batch.column(column)

@@ -1,6 +1,6 @@
-"""Compaction of one bucket: decide, carry out, and the message to commit.
+"""Compaction of one bucket: the decision, its execution, and the commit message.
 
-One pick a call. Run by `Table.compact` and by workers of engines.
+One pick per call. Run by `Table.compact` and by workers of engines.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tablestore.lsm.merge.record_expiry import expired_files
 
 
 def decide(bucket: Bucket, *, full: bool, now_ms: int) -> Decision:
-    """What a compaction of the bucket's files would do. `now_ms` is the local wall clock, as in file
+    """The decision about the bucket's files, not carried out. `now_ms` is the local wall clock, as in file
     metadata. Reads metadata only."""
     options = CompactionOptions.of(bucket.options)
     if not full:
@@ -34,8 +34,8 @@ def decide(bucket: Bucket, *, full: bool, now_ms: int) -> Decision:
 def compact_bucket(
     bucket: Bucket, *, full: bool, on_read: ReadListener | None = None
 ) -> tuple[Decision, CommitMessage | None]:
-    """One compaction of a bucket of a table with a primary key: what was decided, and the message to commit
-    if anything changed. Nothing is left behind if it fails. `on_read` gets the bytes as they are read."""
+    """One compaction of a bucket of a table with a primary key: the decision, and the message to commit if
+    anything changed. No files remain if it fails. `on_read` is called with bytes as they are read."""
     decision = decide(bucket, full=full, now_ms=bucket.env.local_now_ms())
     unit = decision.unit
     if unit is None:
@@ -51,8 +51,8 @@ def compact_bucket(
 
 
 def message_of(files: BucketFiles, result: CompactResult, deletions: BucketDeletions | None) -> CommitMessage:
-    """What is committed of a compaction, with the deletion vectors that it changed. Writes those; if that
-    fails the compaction's files go, too."""
+    """The commit message of a compaction, with the deletion vectors that it changed. Writes these; if that
+    fails, the compaction's files are deleted too."""
     try:
         new_index, replaced = deletions.flush() if deletions is not None else ((), ())
     except BaseException:

@@ -1,4 +1,4 @@
-"""One bucket's pick: what its compaction is or would be, as words, as numbers and as rows.
+"""Pick: what one bucket's compaction did or would do, as text, as numbers and as rows.
 
 Made by compactions, dry runs and simulators, one a bucket; `Compaction` (`compaction_report`) holds them.
 """
@@ -53,7 +53,7 @@ FILES = pa.schema(
 
 
 class Output(Protocol):
-    """Rows and bytes that would be written; rows are `exact` or lie between the bounds."""
+    """Rows and bytes that would be written; rows are `exact`, or between `rows_min` and `rows_max`."""
 
     @property
     def rows(self) -> int: ...
@@ -70,7 +70,7 @@ class Output(Protocol):
 
 
 class Forecast(Protocol):
-    """What a dry run says that a pick would read, move and write: `insight.explain.forecast`."""
+    """What a pick would read, move and write, from a dry run: `insight.explain.forecast`."""
 
     @property
     def read(self) -> tuple[DataFileMeta, ...]: ...
@@ -95,9 +95,9 @@ class Forecast(Protocol):
 
 
 class Pick:
-    """What one bucket's compaction is or would be. `partition` as text; `forecast` is there where something
-    would be done, `record` where it was done. A forecast is made when it is asked for, from what was known
-    when the bucket was planned."""
+    """What one bucket's compaction did or would do. `partition` as text; a dry run has a `forecast` where
+    there is work, a compaction a `record`. The forecast is computed on first access, from the state when the
+    bucket was planned."""
 
     __slots__ = ("_forecast", "_made", "bucket", "decision", "partition", "record")
 
@@ -119,7 +119,8 @@ class Pick:
 
     @property
     def forecast(self) -> Forecast | None:
-        """What carrying it out would read, move and write; None where nothing is done, or it was done."""
+        """What carrying it out would read, move and write; None where there is no work, or it was carried
+        out."""
         if self._made is not None:
             self._forecast, self._made = self._made(), None
         return self._forecast
@@ -147,7 +148,7 @@ class Pick:
 
     @property
     def text(self) -> str:
-        """One line: where, what, why."""
+        """One line: the bucket, the work, the reason."""
         what = self.decision.unit.text if self.decision.unit else "nothing"
         reason = self.decision.reason
         rule = (
@@ -159,20 +160,20 @@ class Pick:
 
     @property
     def outcome(self) -> str:
-        """What it costs and gives: measured where it was done, else foretold; empty if nothing is done."""
+        """What was read and written, measured, or the forecast; empty if there is no work."""
         if self.record is not None:
             return _measured(self.record)
         return "" if self.forecast is None else self.forecast.text
 
     def explain(self) -> str:
-        """The place, every rule that was tried, and the outcome."""
+        """The bucket, every rule that was tried, and the outcome."""
         lines = [f"{self.place}: {self.decision.explain()}"]
         if self.outcome:
             lines.append(f"  {'did' if self.record is not None else 'would'}: {self.outcome}")
         return "\n".join(lines)
 
     def files(self) -> Iterator[tuple[Any, ...]]:
-        """Values of `FILES`, one tuple a file."""
+        """Rows of `FILES`, one tuple a file."""
         unit, found = self.decision.unit, self.forecast
         if unit is None or found is None:
             return
@@ -183,7 +184,7 @@ class Pick:
             yield (*place, done, f.file_size, f.row_count, f.delete_count)
 
     def row(self) -> tuple[Any, ...]:
-        """Values of `SCHEMA`."""
+        """The row of `SCHEMA`."""
         unit, reason = self.decision.unit, self.decision.reason
         what = (None, None) if unit is None else (unit.text, unit.output_level)
         return (self.partition, self.bucket, reason.rule, reason.text, *what, *self._numbers())

@@ -1,5 +1,5 @@
-"""CompactResult: what compactions of one bucket made of its files, several one after another as one; and a
-compaction carried out with a record of it.
+"""CompactResult: the changes that one or more compactions made to the files of a bucket; and a rewrite with
+its record.
 
 Used by writers, which compact between flushes, and by compactions of whole buckets.
 """
@@ -20,22 +20,22 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CompactResult:
-    """Files taken out of the levels and files put in, and those that tell what changed. A moved file is in
-    both, with its two levels."""
+    """Files removed from the levels (`before`) and added to them (`after`), and changelog files. A moved file
+    is in both, with its two levels."""
 
     before: tuple[DataFileMeta, ...] = ()
     after: tuple[DataFileMeta, ...] = ()
     changelog: tuple[DataFileMeta, ...] = ()
-    records: tuple[CompactionRecord, ...] = ()  # what is kept of it
+    records: tuple[CompactionRecord, ...] = ()  # of the compactions
 
     @property
     def written(self) -> tuple[DataFileMeta, ...]:
-        """Files that were made, not only moved, changelog files among them."""
+        """New files, not the moved ones, with changelog files."""
         moved = {f.file_name for f in self.before}
         return (*(f for f in self.after if f.file_name not in moved), *self.changelog)
 
     def then(self, later: CompactResult) -> tuple[CompactResult, tuple[DataFileMeta, ...]]:
-        """Both as one result, and the files in between that no snapshot will ever name."""
+        """(both results as one, the intermediate files that no snapshot will ever name)."""
         before = {f.file_name: f for f in self.before}
         after = {f.file_name: f for f in self.after}
         kept = {f.file_name for f in later.after}
@@ -58,7 +58,7 @@ class CompactResult:
 def rewrite_and_record(
     bucket: Bucket, record: CompactionRecord, rewrite: Callable[[], CompactResult]
 ) -> CompactResult:
-    """The result of `rewrite`, with the `planned` record of its decision completed; logged in one line."""
+    """The result of `rewrite` with the completed record of its decision; logs one line."""
     started = bucket.env.monotonic()
     result = rewrite()
     millis = int((bucket.env.monotonic() - started) * 1000)

@@ -1,6 +1,7 @@
-"""What `Table.compact` gives: each bucket's pick with its arithmetic, forecast before, measured after.
+"""Compaction: the result of `Table.compact`, with each bucket's pick, its sums, and its forecast or measured
+numbers.
 
-Values to print (`text`), to study (`explain()`) and to compute with (`to_arrow()`). Made by compactions, dry
+It has a `text` to print, `explain()` with every rule, and `to_arrow()`. Made by compactions, dry
 runs and simulators.
 """
 
@@ -15,11 +16,11 @@ from tablestore.core import quantities
 from tablestore.lsm.compaction.bucket_pick import FILES, SCHEMA, Forecast, Pick
 
 _WIDTH = 110
-_SHOWN = 20  # buckets with work that a text names
+_SHOWN = 20  # buckets with work that the text names
 
 
 class Commit(Protocol):
-    """What a compaction committed: a dataclass such as `Committed`."""
+    """What a compaction has committed: a dataclass such as `Committed`."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -36,8 +37,8 @@ class Commit(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """Every bucket's pick; `committed` is None after a dry run. Bytes are those of files that were read and
-    written, and of those that only changed their level."""
+    """Every bucket's pick; `committed` is None after a dry run. Bytes count the files that were read,
+    written and only moved to another level."""
 
     picks: tuple[Pick, ...]
     committed: Commit | None = None
@@ -47,12 +48,12 @@ class Compaction:
 
     @property
     def busy(self) -> tuple[Pick, ...]:
-        """Picks that do something."""
+        """Picks that have work."""
         return tuple(p for p in self.picks if p.decision.unit)
 
     @property
     def forecast(self) -> Forecast | None:
-        """All forecasts of a dry run added up; None if nothing would be done, or when it is done."""
+        """The sum of all forecasts of a dry run; None if there is no work, or it was carried out."""
         some = [p.forecast for p in self.picks if p.forecast is not None]
         return some[0].with_others(some[1:]) if some else None
 
@@ -69,10 +70,10 @@ class Compaction:
 
     @property
     def text(self) -> str:
-        """What happened (or would), a line for each bucket that has work, and all of it together."""
+        """What happened or would happen: a line for each bucket with work, and the sums."""
         busy = self.busy
         if not self.picks:
-            return "no buckets: none of those chosen holds files"
+            return "no buckets: none of the chosen ones has files"
         lines = [p.text for p in busy[:_SHOWN]] or [self.picks[0].text]
         more = len(busy) - _SHOWN if busy else len(self.picks) - 1
         if more > 0:
@@ -99,7 +100,7 @@ class Compaction:
         return f"{busy:,} of {quantities.many(many, 'bucket')}"
 
     def explain(self) -> str:
-        """Every bucket's decision with all rules that were tried and what it costs, then the sums."""
+        """Every bucket's decision with all rules that were tried and its outcome, then the sums."""
         return "\n".join([*(p.explain() for p in self.picks), *self._sums()])
 
     def to_arrow(self) -> pa.Table:
@@ -112,14 +113,14 @@ class Compaction:
     def files(self) -> pa.Table:
         """A row for each file of the picks: whether it is rewritten, only moved or left as it is.
 
-        Known for dry runs; what a compaction did to files the manifests tell.
+        Of dry runs only; after a compaction the manifests show what became of each file.
         """
         rows = [row for p in self.picks for row in p.files()]
         columns = list(zip(*rows, strict=True)) if rows else [()] * len(FILES)
         return pa.table([pa.array(c, f.type) for c, f in zip(columns, FILES, strict=True)], schema=FILES)
 
     def then(self, later: Compaction) -> Compaction:
-        """Both as one."""
+        """Both compactions as one."""
         committed = later.committed
         if self.committed is not None and committed is not None:
             committed = replace(committed, snapshots=(*self.committed.snapshots, *committed.snapshots))
@@ -140,7 +141,7 @@ def _buckets(more: int) -> str:
 
 
 def _in_lines(text: str, why: str) -> list[str]:
-    """The numbers and what they rest on, which goes below them if the line would be long."""
+    """The numbers and their basis, on a second line if one line would be long."""
     if len(text) <= _WIDTH or not text.endswith(why):
         return [text]
     return [text.removesuffix(why), f"  {why.removeprefix(': ')}"]

@@ -1,8 +1,8 @@
-"""What a compaction pick answers: the unit, and the reason in numbers and in words.
+"""Decision: what a compaction pick decides, as a unit to compact and the reason in numbers and in words.
 
-A `Reason` holds the trial of every rule in the order in which they are tried: the one that fired, the sums of
-those that did not, and what the later ones would have done alone. A `Decision` makes it when it is asked for,
-so that a pick costs little. Pure values; made by `compaction`, shown by widgets and logs, kept in records.
+A `Reason` has the trial of every rule in the order in which they are tried: the one that fired, the sums of
+those that did not, and what the later ones would have done alone. A `Decision` computes it on first access,
+so that a pick costs little. Pure values; made by `compaction`, shown by widgets and logs, stored in records.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _SIGNS = {"fired": "✓", "no": "×", "not reached": "○", "off": "–"}
 
 @dataclass(frozen=True, slots=True)
 class CompactUnit:
-    """Files to merge, in the order of their runs, and the level their rows go to (never 0).
+    """Files to merge, in the order of their runs, and the level that they go to (never 0).
 
-    With `file_by_file` each is rewritten for itself. They are whole runs, from the newest on; with `parts`
-    some are only those files of a level that overlap the others (leveled compaction).
+    They are whole runs, from the newest on; with `parts` only those files of a level that overlap the others
+    (leveled compaction). With `file_by_file` each file is rewritten by itself.
     """
 
     output_level: int
@@ -35,7 +35,7 @@ class CompactUnit:
 
     @property
     def size(self) -> int:
-        """Bytes read at most."""
+        """Bytes of the files: the maximum that is read."""
         return sum(f.file_size for f in self.files)
 
     @property
@@ -56,21 +56,21 @@ def shape_text(shape: Shape) -> str:
     return f"{' + '.join(inputs)} → L{shape.output_level}, {_files(shape.files)} {size}"
 
 
-LONG = 1 << 63  # bytes from which on sums wrap
+LONG = 1 << 63  # sums of bytes wrap from here on
 
 
 def as_long(count: int) -> int:
-    """A sum as 64-bit arithmetic of the original has it."""
+    """A sum in Java's 64-bit arithmetic."""
     return count if -LONG <= count < LONG else (count + LONG) % (2 * LONG) - LONG
 
 
 def outweighs(newer: int, oldest: int, percent: int) -> bool:
-    """Whether newer runs are above this percentage of the oldest one."""
+    """Whether the newer runs have more than this percentage of the oldest run's bytes."""
     return as_long(newer * 100) > as_long(percent * oldest)
 
 
 def joins(candidate: int, percent: float, next_size: int) -> bool:
-    """Whether the next run joins the candidate, by the size ratio; as doubles, like the original."""
+    """Whether the next run joins the candidate by the size ratio, in doubles as in Java."""
     return not candidate * percent / 100.0 < float(next_size)
 
 
@@ -79,7 +79,7 @@ class RatioStep:
     """One comparison of the size-ratio rule: the candidate so far against the next run."""
 
     candidate: int
-    percent: float  # the candidate is stretched to this percentage
+    percent: float  # by which the candidate is multiplied
     next_size: int
     next_level: int
 
@@ -101,8 +101,8 @@ class RatioStep:
 
 @dataclass(frozen=True, slots=True)
 class OverlapStep:
-    """A file that could go down a level, with what it overlaps there; `along` files beside it overlap nothing
-    else and go with it."""
+    """A file that could move to the next level, with what it overlaps there; `along` neighbouring files
+    overlap nothing else and move with it."""
 
     file: str
     size: int
@@ -137,7 +137,7 @@ class RuleTrial:
 
     @property
     def text(self) -> str:
-        """The sum with the numbers put in, one line."""
+        """The rule's sum with its numbers, one line."""
         if self.state == "off":
             return "off"
         words = _WORDS.get(self.rule, _level_score)(dict(self.numbers), self)
@@ -147,7 +147,7 @@ class RuleTrial:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The comparisons of a rule that goes from run to run."""
+        """The comparisons of a rule that extends from run to run, one line each."""
         return tuple(step.text for step in self.steps)
 
     @property
@@ -158,7 +158,7 @@ class RuleTrial:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a pick took what it took: the rule that decided ("none" if none fired) and every trial."""
+    """Why a pick decided so: the rule that fired ("none" if none did) and every trial."""
 
     rule: str
     text: str
@@ -173,8 +173,8 @@ class Reason:
 class Decision:
     """The unit to compact, or None, with its reason: a "no" has one too. Immutable.
 
-    `reason` may be what makes it; `rule` must be given then. It is made once, when it is first asked for, and
-    before a decision is pickled.
+    `reason` may be a function that makes it, with its `rule`; it is called once, on first access, or before
+    the decision is pickled.
     """
 
     __slots__ = ("_made", "_reason", "rule", "unit")
@@ -188,12 +188,12 @@ class Decision:
         if isinstance(reason, Reason):
             self._reason, self.rule = reason, reason.rule
         else:
-            assert rule is not None, "a reason that is made later needs its rule now"
+            assert rule is not None, "a reason that is a function needs its rule"
             self._made, self.rule = reason, rule
 
     @property
     def reason(self) -> Reason:
-        """Why: the rule that decided, its sum, and what came of every other rule."""
+        """Why: the rule that fired, its sum, and the trial of every other rule."""
         if self._reason is None:
             assert self._made is not None
             self._reason, self._made = self._made(), None
@@ -205,8 +205,8 @@ class Decision:
         return _first_line(None if self.unit is None else self.unit.shape, self.reason)
 
     def explain(self) -> str:
-        """The decision and the trial of every rule, one line each and one for each comparison; what the
-        runner-up would have done last."""
+        """The decision, the trial of every rule with its comparisons, one line each, and last what the
+        runner-up would have done."""
         return explained(None if self.unit is None else self.unit.shape, self.reason)
 
     def __eq__(self, other: object) -> bool:
@@ -225,7 +225,7 @@ class Decision:
 
 
 def explained(unit: Shape | None, reason: Reason) -> str:
-    """What `Decision.explain` says, of a unit that is known by its counts only."""
+    """The text of `Decision.explain` for a unit of which only counts are known."""
     lines = [_first_line(unit, reason)]
     for trial in reason.trials:
         lines.append(f"  {trial.sign} {trial.rule}: {trial.text}")
@@ -291,7 +291,7 @@ _HOLDS: dict[str, Callable[[float, float], bool]] = {"<": operator.lt, ">": oper
 
 
 def _side(count: int, sign: str, other: str, limit: int) -> str:
-    """Bytes beside a limit, with the sign that holds of two opposite ones."""
+    """Bytes compared with a limit, with that of two opposite signs that holds."""
     holds = _HOLDS[sign]
     fires = holds(count, limit)
     left, right = quantities.compared(count, limit, lambda a, b: holds(a, b) == fires)
@@ -317,7 +317,7 @@ def _size_ratio(n: dict[str, Any], trial: RuleTrial) -> str:
 
 
 def _taken(n: dict[str, Any], trial: RuleTrial) -> str:
-    """How far a rule went from run to run, and the comparison that ended it."""
+    """How many runs a rule took, and the comparison that ended it."""
     taken = f"{n['taken']} of {_runs(n['runs'])}"
     if trial.steps and not trial.steps[-1].taken:
         said = f"{'only ' if trial.unit is None else ''}{taken}, {trial.steps[-1].text}"
@@ -360,9 +360,9 @@ def _level_score(n: dict[str, Any], trial: RuleTrial) -> str:
     """A level compared with its target: files of level 0, bytes of the others."""
     said = ""
     if "after" in n:
-        said = f", but older rows of its keys wait at L{n['after']}, which goes first"
+        said = f", but older rows of its keys are at L{n['after']}, which is compacted first"
     elif "before" in n:
-        said = f", but it holds older rows of keys that L{n['before']} would merge, and goes first"
+        said = f", but it holds older rows of keys that L{n['before']} would merge, and is compacted first"
     if "trigger" in n:
         return f"{_files(n['files'])} / trigger {n['trigger']} = score {_score(n['score'])}{said}"
     due = n["score"] >= 1

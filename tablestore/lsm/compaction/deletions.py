@@ -1,8 +1,8 @@
-"""Deletion vectors of one bucket as compaction changes them: which rows are marked, which files are gone
+"""BucketDeletions: the deletion vectors of one bucket, with the changes that a compaction makes to them
 (FORMAT.md 14.3).
 
-A bucket has one container; it is written anew, under a fresh name, when anything changed. Vectors are read
-when first asked for, all of a container at once, and kept: memory is 8 bytes a deleted row of the bucket.
+A bucket has one container, which is rewritten under a fresh name when anything changed. Vectors are read on
+first use, all of a container at once, and kept: memory is 8 bytes a deleted row of the bucket.
 Nothing points to the new container until the message that names it is committed. Belongs to one thread.
 """
 
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class BucketDeletions:
-    """The deletion vectors that the bucket's index files hold, and what is changed of them here."""
+    """The deletion vectors in the bucket's index files, and changes that are not yet written."""
 
     def __init__(self, bucket: Bucket) -> None:
         self._bucket = bucket
@@ -35,7 +35,7 @@ class BucketDeletions:
 
     @classmethod
     def of(cls, bucket: Bucket) -> BucketDeletions | None:
-        """Those of a bucket whose table marks deleted rows in place of rewriting files; None for others."""
+        """The vectors of a bucket of a table with deletion vectors; None for other tables."""
         return cls(bucket) if bucket.options.deletion_vectors else None
 
     def _loaded(self) -> dict[str, DeletionVector]:
@@ -56,7 +56,8 @@ class BucketDeletions:
         return frozenset(r.data_file for f in self._live for r in f.dv_ranges or ())
 
     def counts(self, rows: Mapping[str, int]) -> dict[str, int]:
-        """How many rows of these data files are deleted; all of its `rows` where nobody counted."""
+        """The number of deleted rows of each of these data files; all its `rows` where the count is
+        unknown."""
         ranges = (r for f in self._live for r in f.dv_ranges or () if r.data_file in rows)
         return {r.data_file: rows[r.data_file] if r.cardinality is None else r.cardinality for r in ranges}
 
@@ -65,7 +66,7 @@ class BucketDeletions:
         return self._loaded().get(data_file) if data_file in self.names() else None
 
     def mark(self, data_file: str, positions: np.ndarray) -> None:
-        """These rows of a file are gone, too."""
+        """Mark these rows of a file as deleted, too."""
         vectors, more = self._loaded(), DeletionVector.of(positions)
         known = vectors.get(data_file)
         joined = more if known is None else known.union(more)
@@ -74,13 +75,14 @@ class BucketDeletions:
             self._changed = True
 
     def drop(self, data_files: Iterable[str]) -> None:
-        """Forget files that were rewritten without their deleted rows."""
+        """Drop the vectors of files that were rewritten without their deleted rows."""
         for name in self.names().intersection(data_files):
             del self._loaded()[name]
             self._changed = True
 
     def flush(self) -> tuple[tuple[IndexFileMeta, ...], tuple[IndexFileMeta, ...]]:
-        """(new, replaced) index files if anything changed since the last time. Writes the container."""
+        """(new, replaced) index files; both empty if nothing changed since the last call. Writes the
+        container."""
         if not self._changed:
             return (), ()
         bucket, vectors, replaced = self._bucket, self._loaded(), self._live
@@ -101,7 +103,8 @@ class BucketDeletions:
         return new, replaced
 
     def delete(self, files: Iterable[IndexFileMeta]) -> None:
-        """Remove containers that no snapshot names. What cannot be removed is logged and left behind."""
+        """Delete containers that no snapshot names. One that cannot be deleted is logged and stays as an
+        orphan."""
         for file in files:
             try:
                 self._bucket.io.delete(self._bucket.index_path(file))

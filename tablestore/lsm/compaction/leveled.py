@@ -1,19 +1,19 @@
-"""Leveled compaction, as RocksDB has it by default: each level has a target, and what exceeds it moves to the
-next (FORMAT.md 12.7).
+"""Leveled compaction as RocksDB does it by default: each level has a target size, and what exceeds it moves
+to the next (FORMAT.md 12.7).
 
-Level 0 counts files against a trigger, level n bytes against base × multiplier^(n−1); the oldest has no
-target. The level with the highest score (count or bytes over target) from 1 on is compacted: all of level 0
-with what it overlaps of level 1, or one file of level n with what it overlaps of level n+1, namely the file
-that overlaps least for its size; of equal ones that with the oldest rows. Files beside it that meet nothing
-else there come along; where none is met, as many as make a file of the target size, so that small ones
-become one. Nothing is stored but the files.
+The score of level 0 is its number of files over a trigger, that of level n its bytes over base ×
+multiplier^(n−1); the oldest level has no target. The level with the highest score is compacted if that is 1
+or more: all of level 0 with the files that it overlaps in level 1, or one file of level n with those that it
+overlaps in level n+1. That is the file with the least overlap for its size, of equal ones that with the
+oldest rows. Its neighbours that overlap no further files go with it; where nothing is overlapped, as many as
+make a file of the target size, so that small files become one. Nothing but the files is state.
 
 Options that start full compactions by time or bytes go first, as in universal compaction. Where something
-takes the oldest level for the result of a full compaction (changelogs of full compactions, an interval
-between them), level n−1 has no target either, so that nothing else reaches it.
+relies on the oldest level being the result of a full compaction (changelogs of full compactions, an interval
+between them), the level before it has no target either, so that nothing else reaches the oldest.
 
-A unit may hold parts of runs: every file of the output level whose keys lie within those of the files that
-move is in it, so the levels stay disjoint (I4), and rows never pass newer ones (I5). Pure.
+A unit may consist of parts of runs: it includes every file of the output level whose keys lie within those of
+the files that move, so levels stay disjoint (I4), and rows never pass newer ones (I5). Pure.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tablestore.lsm.compaction.rewrite_plan import newer_overlapping
 from tablestore.lsm.levels.sorted_run import Levels
 
 _LIFT = "lift level 0"
-_SHOWN = 4  # candidates of a level that an explanation names
+_SHOWN = 4  # candidates of a level in an explanation
 
 
 def pick(levels: Levels, options: CompactionOptions, at: PickContext) -> Decision:
@@ -51,7 +51,7 @@ def pick(levels: Levels, options: CompactionOptions, at: PickContext) -> Decisio
 
 
 def explain(levels: Levels, options: CompactionOptions, at: PickContext) -> Reason:
-    """Why `pick` answers as it does: the score of every level, the highest first, and what each would do."""
+    """The reason of `pick`: the score of every level, the highest first, and what each would do."""
     trials = [universal.early_full(levels, options, at)] if options.early_full else []
     early = any(t.state == "fired" for t in trials)
     scores = _scores(levels, options)
@@ -79,9 +79,9 @@ def explain(levels: Levels, options: CompactionOptions, at: PickContext) -> Reas
 
 
 def _in_order(levels: Levels, options: CompactionOptions, at: PickContext, level: int) -> int:
-    """`level`, or the one to compact before it: where rows of a key are merged into each other, none may wait
-    in a newer level that belong before or between those that are merged, as those of a writer that began
-    earlier do."""
+    """`level`, or the level to compact before it: where rows of a key are merged into each other, a newer
+    level may not hold rows that belong before or between the merged ones, as a writer that began earlier
+    makes them."""
     while level > 0 and not options.newest_wins:
         unit = _unit(levels, options, at, level)
         newest = max(f.max_sequence for f in unit.files)
@@ -97,8 +97,8 @@ def _name(level: int) -> str:
 
 
 def _scores(levels: Levels, options: CompactionOptions) -> list[float]:
-    """How full each level is, from 0 on; the oldest level has no score, and none next to it where it waits
-    for full compactions."""
+    """The score of each level from 0 on; the oldest level has none, nor has the one before it where only full
+    compactions write the oldest."""
     scores = [len(levels.level0) / options.level0_trigger]
     target = options.level_base_bytes
     for run in levels.upper[: -2 if options.oldest_level_full_only else -1]:
@@ -134,8 +134,8 @@ def _lift_trial(levels: Levels, options: CompactionOptions, at: PickContext, *, 
 
 
 def _unit(levels: Levels, options: CompactionOptions, at: PickContext, level: int) -> CompactUnit:
-    """What compacting `level` takes: I4 holds there, as the files of the next level that it meets are in
-    it."""
+    """The unit that compacts `level`; it includes the overlapped files of the next level, so that I4
+    holds."""
     older = levels.upper[level]
     if level > 0:
         chosen = at.first(levels, level)

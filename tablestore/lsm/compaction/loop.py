@@ -1,8 +1,8 @@
 """The compaction loop of one bucket: when a writer picks, and how often (FORMAT.md 12.9).
 
-A writer relieves the bucket before a flush while more runs than the stop trigger have gathered (the write
-stall), and settles it when it prepares a commit: it picks until no rule fires. What carrying out a decision
-means is given: the writer rewrites files, the simulator metadata. Belongs to one thread.
+A writer relieves the bucket before a flush while it has more runs than the stop trigger (the write stall),
+and settles it when it prepares a commit: it picks until no rule fires. `carry_out` executes a decision: the
+writer rewrites files, the simulator metadata. Belongs to one thread.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ CarryOut = Callable[[Decision, Levels], Levels | None]
 
 
 class CompactionLoop:
-    """Picks from `levels` until nothing is left to do. `carry_out` gives the levels after a decision, None if
-    nothing came of it; `now_ms` the local wall clock; `first` the file of a level that goes first."""
+    """Picks from `levels` until there is no more work. `carry_out` gives the levels after a decision, None if
+    nothing changed; `now_ms` is the local wall clock; `first` chooses the file of a level that moves
+    first."""
 
     __slots__ = ("_carry_out", "_first", "_now_ms", "last_full_ms", "levels", "options", "stalled")
 
@@ -42,7 +43,7 @@ class CompactionLoop:
         self.stalled = False  # whether a writer waits for what is carried out
 
     def relieve(self) -> Iterator[Decision]:
-        """What is carried out before a flush, one decision at a time: the write stall."""
+        """The decisions that are carried out before a flush, one by one: the write stall."""
         while self._crowded() and self.options.stalls(self.levels):
             self.stalled = True
             try:
@@ -54,12 +55,11 @@ class CompactionLoop:
             yield decision
 
     def _crowded(self) -> bool:
-        """Whether there may be more runs than the stop trigger: asked before each flush, so it adds nothing
-        up."""
+        """Whether there may be more runs than the stop trigger; cheap, as it is called before each flush."""
         return len(self.levels.level0) + len(self.levels.upper) > self.options.stop_trigger
 
     def settle(self) -> Iterator[Decision]:
-        """What is carried out before a commit, one decision at a time."""
+        """The decisions that are carried out before a commit, one by one."""
         while (decision := self.once()) is not None:
             yield decision
 
@@ -68,14 +68,14 @@ class CompactionLoop:
         return pick(self.levels, self.options, PickContext(self._now_ms(), self.last_full_ms, self._first))
 
     def once(self) -> Decision | None:
-        """One pick, carried out; None when there is nothing to do."""
+        """The next pick, carried out; None when there is no work."""
         if quiet(self.levels, self.options):
             return None
         decision = self.decide()
         return decision if self._done(decision) else None
 
     def fully(self, must_rewrite: Callable[[DataFileMeta], bool] = lambda _: False) -> Decision | None:
-        """Everything compacted to the oldest level; None when it is there already."""
+        """The decision that compacted everything to the oldest level; None when nothing needed it."""
         decision = full(self.levels, self.options, must_rewrite=must_rewrite)
         return decision if self._done(decision) else None
 

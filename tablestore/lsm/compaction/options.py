@@ -1,4 +1,4 @@
-"""What compaction rules may know besides the levels: a table's options, and the time."""
+"""The input of compaction rules besides the levels: a table's options, and the time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HOUR_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class CompactionOptions:
-    """What the rules ask of a table's options."""
+    """A table's options as the rules use them; sizes in bytes."""
 
     trigger: int = 5
     stop_trigger: int = 8
@@ -41,7 +41,7 @@ class CompactionOptions:
     level0_trigger: int = 4  # leveled: files of level 0 that start a compaction
     level_base_bytes: int = 1 << 30
     level_multiplier: int = 5
-    newest_wins: bool = True  # the last row of a key hides all before it: nothing but arrival counts
+    newest_wins: bool = True  # the last row to arrive replaces all earlier ones of its key
     oldest_level_full_only: bool = False  # leveled: only full compactions write the oldest level
 
     @classmethod
@@ -73,12 +73,12 @@ class CompactionOptions:
 
     @property
     def small_file_bytes(self) -> float:
-        """Files below this are rewritten along with their neighbours instead of moved."""
+        """Size below which a file is rewritten with its neighbours instead of moved."""
         return self.small_file_ratio * self.target_bytes
 
     @property
     def always_tried(self) -> bool:
-        """Whether there is a universal rule that does not ask for many runs."""
+        """Whether a universal rule may fire with few runs."""
         early = (self.interval_ms, self.total_threshold, self.incremental_threshold)
         return self.force_up_level0 or early != (None, None, None)
 
@@ -94,11 +94,11 @@ class CompactionOptions:
         return any(limit is not None for limit in limits)
 
     def backlog(self, levels: Levels) -> int:
-        """What a writer may not let gather: sorted runs, or files of level 0 where levels have targets."""
+        """What the stop trigger counts: sorted runs, or files of level 0 where levels have target sizes."""
         return len(levels.level0) if self.leveled else levels.run_count
 
     def stalls(self, levels: Levels) -> bool:
-        """Whether a writer compacts before it goes on: more than the stop trigger have gathered."""
+        """Whether the backlog exceeds the stop trigger, so that a writer compacts before it goes on."""
         return self.backlog(levels) > self.stop_trigger
 
     def target(self, level: int) -> int:
@@ -132,7 +132,7 @@ def _interval(options: TableOptions) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PickContext:
-    """What a pick may know besides the levels. Times: local wall clock in ms, as `_CREATION_TIME`."""
+    """The state that a pick uses besides the levels. Times: local wall clock in ms, as `_CREATION_TIME`."""
 
     now_ms: int = 0
     last_full_ms: int | None = None

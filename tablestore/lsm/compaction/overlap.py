@@ -1,8 +1,8 @@
-"""Which file of a level moves to the next first (leveled compaction): the one that overlaps least for its
-size.
+"""Which file of a level moves to the next one first (leveled compaction): the one with the least overlap for
+its size.
 
-Of equal ones that with the oldest rows, then the first in key order. Names are no part of that: a replay of
-the same changes has other ones. Pure. Used by `leveled`.
+Of equal ones that with the oldest rows, then the first in key order. File names do not matter, as they differ
+in a replay of the same changes. Pure. Used by `leveled`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.lsm.levels.sorted_run import KeyOrder, Levels, SortedRun
 
 First = Callable[[Levels, int], "Candidate"]
-"""Which file of a level from 1 on goes first."""
+"""Chooses the file of a level from 1 on that moves first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A file of one level and what it overlaps in the next; the one with the smallest rank goes first."""
+    """A file of one level and what it overlaps in the next; the one with the smallest rank moves first."""
 
     position: int
     file: DataFileMeta
@@ -29,36 +29,36 @@ class Candidate:
 
     @property
     def rank(self) -> tuple[float, int, int]:
-        """What decides: the share that it overlaps, its age, its place."""
+        """(overlap for its size, age, position): smaller moves first."""
         return self.overlap / max(self.file.file_size, 1), self.file.max_sequence, self.position
 
     def meets_nothing_else(self, other: Candidate) -> bool:
-        """Whether `other` lies among the files that this one overlaps, so that taking it adds none."""
+        """Whether `other` overlaps only files that this one overlaps too, so that taking it adds none."""
         first, end = self.overlapped.start, self.overlapped.stop
         low, high = other.overlapped.start, other.overlapped.stop
         return first <= low < end and first < high <= end
 
 
 def first(levels: Levels, level: int) -> Candidate:
-    """The file of a level from 1 on that goes first."""
+    """The file of a level from 1 on that moves first."""
     return min(candidates(levels, level), key=attrgetter("rank"))
 
 
 def candidate_at(levels: Levels, level: int, position: int) -> Candidate:
-    """The file at one place of a level from 1 on, with the files of the next one that it meets."""
+    """The file at one position of a level from 1 on, with the files of the next level that it overlaps."""
     run, older = levels.upper[level - 1], levels.upper[level]
     return _candidate(run, older, position, levels.key)
 
 
 def candidates(levels: Levels, level: int) -> Iterator[Candidate]:
-    """Each file of a level from 1 on with the files of the next one that it meets."""
+    """Each file of a level from 1 on with the files of the next level that it overlaps."""
     run, older = levels.upper[level - 1], levels.upper[level]
     return (_candidate(run, older, position, levels.key) for position in range(len(run.files)))
 
 
 def expanded(levels: Levels, level: int, chosen: Candidate, *, target_bytes: int) -> tuple[DataFileMeta, ...]:
-    """The chosen file with those on both sides that add nothing to what is read there, in key order; of files
-    that overlap nothing at all as many as make a file of `target_bytes`."""
+    """The chosen file with neighbours that overlap no further files of the next level, in key order; where
+    nothing is overlapped, as many neighbours as make a file of `target_bytes`."""
     run, older = levels.upper[level - 1], levels.upper[level]
     moves, left = chosen.overlapped.start == chosen.overlapped.stop, target_bytes - chosen.file.file_size
 

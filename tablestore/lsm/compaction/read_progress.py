@@ -1,6 +1,6 @@
-"""Bytes of a file as they are read: what progress inside a bucket is made of.
+"""Progress inside a bucket: bytes of a file as they are read.
 
-Bytes are the file's, shared out by its rows. Used by the rewriters of buckets and of append tables.
+The bytes of the file are spread evenly over its rows. Used by the rewriters of buckets and of append tables.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from tablestore.format.manifests.manifest import DataFileMeta
 
-ReadListener = Callable[[float], None]  # so many more bytes were read
+ReadListener = Callable[[float], None]  # takes the number of further bytes read
 
 
 def reporting(
     batches: Iterable[pa.RecordBatch], file: DataFileMeta, on_read: ReadListener | None
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of a file; `on_read` gets the bytes of each before it is delivered."""
+    """The batches of a file; `on_read` is called with the bytes of each before it is yielded."""
     if on_read is None:
         yield from batches
         return

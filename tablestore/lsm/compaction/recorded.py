@@ -1,11 +1,12 @@
-"""Recorded picks and partitions, one JSON object a line: a layout, options, another implementation's answer.
+"""Recorded picks and partitions: a layout, options and another implementation's result, one JSON object a
+line.
 
 A pick has `num_levels`, `trigger`, `max_size_amp`, `size_ratio`, maybe `off_peak_ratio` (in force at that
 hour), `interval_ms` with `since_last_full_ms`, `total_size_threshold`, `incremental_size_threshold`,
 `force_up_level_0`; `runs` as [level, [size, min key, max key], …], level 0 newest first and then level by
 level, with files numbered in that order; and `pick`: null, or `output_level` and `files`, maybe `discarded`.
 A partition into sections has `files` as [min key, max key], numbered, and `sections`, each a list of runs
-of numbers, whose order has no meaning; with `ties` only their count is compared. Pure.
+of numbers, whose order has no meaning; with `ties` only the count of runs is compared. Pure.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ _MAX_LONG = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What came of replaying recorded cases: how many, how many differ, the first differences as text, and
-    lines that are no cases, with why."""
+    """The result of replaying recorded cases: how many, how many differ, the first differences as text, and
+    the lines that are not cases, with the reason."""
 
     cases: int
     wrong: int
@@ -42,7 +43,8 @@ class Checked:
 
 
 def check_picks(lines: Iterable[str], show: int = 5) -> Checked:
-    """Replay recorded picks and partitions, one JSON object a line; empty lines are passed over."""
+    """The result of replaying recorded picks and partitions, one JSON object a line; empty lines are
+    skipped."""
     cases = wrong = 0
     shown: list[str] = []
     damaged: list[str] = []
@@ -62,8 +64,8 @@ def check_picks(lines: Iterable[str], show: int = 5) -> Checked:
 
 
 def difference(case: Mapping[str, Any], where: str = "") -> str | None:
-    """What is answered otherwise than recorded, with the layout and the reason; None when both agree. Raises
-    InvalidRequest for what is no case."""
+    """How our result differs from the recorded one, with the layout and the reason; None when both agree.
+    Raises InvalidRequest if this is not a case."""
     name = f"case {case['id']}" if "id" in case else where
     return _sections_differ(case, name) if "sections" in case else _pick_differs(case, name)
 
@@ -94,14 +96,14 @@ def _case(line: str) -> Mapping[str, Any]:
     try:
         case = json.loads(line)
     except (ValueError, RecursionError) as e:
-        raise InvalidRequest(f"no JSON: {e}") from None
+        raise InvalidRequest(f"not JSON: {e}") from None
     if not isinstance(case, dict):
         raise InvalidRequest(f"a case is a JSON object, not {line.strip()[:40]}")
     return case
 
 
 def _require_names(case: Mapping[str, Any], needed: Sequence[str], optional: Sequence[str]) -> None:
-    """Names that nobody knows are passed over, unless they look like misspelt ones."""
+    """Raise InvalidRequest for a missing or misspelt field; other unknown fields are ignored."""
     for name in case:
         near = get_close_matches(name.replace("-", "_"), {*needed, *optional} - case.keys(), 1, 0.75)
         if near and name not in needed and name not in optional:
@@ -124,7 +126,7 @@ def _flag(case: Mapping[str, Any], name: str) -> bool:
 
 def _number(value: Any, name: str, minimum: int | None) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidRequest(f"{name} {value!r} is no whole number")
+        raise InvalidRequest(f"{name} {value!r} is not a whole number")
     if not -_MAX_LONG - 1 <= value <= _MAX_LONG or (minimum is not None and value < minimum):
         raise InvalidRequest(
             f"{name} {value} is not within {'-2^63' if minimum is None else minimum}..2^63-1"
@@ -181,7 +183,7 @@ def _file(number: int, span: Any, level: int) -> DataFileMeta:
 
 
 def _key(value: int) -> bytes:
-    """A number as bytes in the same order."""
+    """A number as bytes that sort like numbers."""
     return (value + _MAX_LONG + 1).to_bytes(8, "big")
 
 
@@ -230,7 +232,7 @@ def _sections_differ(case: Mapping[str, Any], name: str) -> str | None:
 
 
 def _comparable(sections: list[list[list[int]]], case: Mapping[str, Any]) -> list[Any]:
-    """Sections without what has no meaning: the order of runs, and with ties which run took a file."""
+    """Sections in a comparable form: without the order of runs, and with ties without the files' runs."""
     if case.get("ties"):
         return [(len(section), sorted(n for run in section for n in run)) for section in sections]
     return [sorted(section) for section in sections]

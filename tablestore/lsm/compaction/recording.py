@@ -1,6 +1,6 @@
-"""A compaction that was carried out, as the record that is kept of it, and its explanation from the record.
+"""Records of compactions: made of a decision and its result, and turned into an explanation again.
 
-Pure. Made by writers and compaction tasks; `explanation` is what `inspect.compactions()` shows.
+Pure. Called by writers and compaction tasks; `inspect.compactions()` shows the `explanation`.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ def record_of(
     millis: int | None = None,
     stalled: bool = False,
 ) -> CompactionRecord:
-    """The record of `decision`, which took `before` away and put `after` in; a moved file is in both.
+    """The record of `decision`, which replaced `before` by `after`; a moved file is in both.
 
-    `live`: files of the bucket when it was made, of which a full compaction takes all.
+    `live`: the number of files that the bucket had then, by which a full compaction is recognised.
     """
-    assert decision.unit is not None, "only what was carried out is kept"
+    assert decision.unit is not None, "only decisions that were carried out are recorded"
     shape = decision.unit.shape
     return CompactionRecord(
         bucket=bucket,
@@ -65,7 +65,7 @@ def record_of(
 def planned(
     decision: Decision, *, strategy: str, bucket: int, live: int = 0, stalled: bool = False
 ) -> CompactionRecord:
-    """The record of a decision that is still to be carried out; `completed` adds what came of it."""
+    """The record of a decision that is not yet carried out; `completed` adds its result."""
     return record_of(
         decision, strategy=strategy, bucket=bucket, live=live, stalled=stalled, before=(), after=()
     )
@@ -79,12 +79,12 @@ def completed(
     changelog: Sequence[DataFileMeta] = (),
     millis: int | None,
 ) -> CompactionRecord:
-    """The record with what came of it."""
+    """The record with the result."""
     return replace(record, **counts_of(before, after, changelog), millis=millis)
 
 
 def unit_text(record: CompactionRecord) -> str:
-    """`L0×5 + L5 → L5, 6 files 88.0 MiB` of what went in."""
+    """The input and output level as `L0×5 + L5 → L5, 6 files 88.0 MiB`."""
     return shape_text(record.shape)
 
 
@@ -94,7 +94,7 @@ def log_text(record: CompactionRecord) -> str:
 
 
 def explanation(record: CompactionRecord) -> str:
-    """The decision and the trial of every rule, as `Decision.explain` gave them then."""
+    """The text that `Decision.explain` gave for the recorded decision."""
     try:
         if record.rule is None:
             return _of_another(record)
@@ -102,12 +102,12 @@ def explanation(record: CompactionRecord) -> str:
         return explained(record.shape, Reason(record.rule, record.text, trials))
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
         short = explained(record.shape, Reason(record.rule or "another engine", record.text))
-        return f"{short}\n  (this version does not know the rules that were tried then)"
+        return f"{short}\n  (this version does not know the recorded rules)"
 
 
 def _of_another(record: CompactionRecord) -> str:
-    """What another engine did, and what our rules say of the files that lay there, if that is known."""
-    lines = [f"{unit_text(record)}, by another engine, which keeps no reasons"]
+    """What another engine did, and what our rules say of the same files, if that is known."""
+    lines = [f"{unit_text(record)}, by another engine, which records no reasons"]
     lines += [f"  {part}" for part in record.text.split("; ", 1) if part]
     for kept in record.trials:
         trial = RuleTrial(kept.rule, cast(State, kept.state), kept.numbers, _steps_of(kept), kept.unit)
@@ -117,8 +117,8 @@ def _of_another(record: CompactionRecord) -> str:
 
 
 def kept_trials(reason: Reason, *, carried_out: bool = True) -> tuple[Trial, ...]:
-    """All trials as they are kept; what the one that fired would take is left out where it was carried out,
-    as the record has it."""
+    """All trials in the form of records; the unit of the one that fired is left out where it was carried out,
+    as the record has it already."""
     return tuple(_kept(t, whole=not carried_out) for t in reason.trials)
 
 

@@ -1,6 +1,6 @@
 """Which files of a compaction unit are rewritten, and which only change their level (FORMAT.md 12.3, 12.4).
 
-What overlaps is merged; small files that stand alone are rewritten with their neighbours; large ones move.
+Files that overlap are merged; small ones that do not are rewritten with their neighbours; large ones move.
 Pure: no I/O. Used by the rewriter, which carries the steps out, by dry runs and by the simulator.
 """
 
@@ -19,15 +19,15 @@ from tablestore.lsm.levels.sorted_run import Levels, SortedRun
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Part of a unit: merge `sections` into new files, or, with `upgrade`, only give that file its new
-    level."""
+    """Part of a unit: merge `sections` into new files, or, with `upgrade`, only change the level of that
+    file."""
 
     sections: tuple[Section, ...] = ()
     upgrade: DataFileMeta | None = None
 
     @property
     def files(self) -> tuple[DataFileMeta, ...]:
-        """The files that go in."""
+        """The input files."""
         if self.upgrade is not None:
             return (self.upgrade,)
         return tuple(f for section in self.sections for run in section for f in run.files)
@@ -41,7 +41,7 @@ def plan_unit(
     small_bytes: float,
     expired: Container[str] = (),
 ) -> tuple[Step, ...]:
-    """What to do with the files of `unit`, picked from `levels`; `key` makes their keys comparable."""
+    """The steps of `unit`, which was picked from `levels`; `key` makes serialized keys comparable."""
     if unit.file_by_file:
         return tuple(Step(((SortedRun.single(f),),)) for f in unit.files)
     return tuple(
@@ -56,13 +56,12 @@ def plan_unit(
 
 
 def drops_deletes(unit: CompactUnit, levels: Levels, *, marked: bool, newest_wins: bool) -> bool:
-    """Whether rows that take keys away vanish (I7, FORMAT.md 12.5): no level older than the output holds such
-    a key, or what does is `marked` as deleted. Whole runs ask only whether an older level holds anything, as
-    the original does.
+    """Whether the output leaves retracts out (I7, FORMAT.md 12.5): no level older than the output has their
+    keys, or the table has such rows `marked` in deletion vectors. For whole runs any file in an older level
+    counts, as in Java.
 
-    Parts of runs may leave something in newer levels, too, which deletes must stay for: rows of their keys
-    that they beat or are merged into. Where the `newest_wins` those are only rows that were numbered before
-    them.
+    Parts of runs may leave rows in newer levels that still need the deletes: rows of their keys that these
+    beat or are merged into. With `newest_wins` only rows with smaller sequence numbers do.
     """
     last = unit.output_level >= levels.oldest_nonempty_level
     if marked or not unit.parts:
@@ -77,7 +76,7 @@ def drops_deletes(unit: CompactUnit, levels: Levels, *, marked: bool, newest_win
 
 
 def newer_overlapping(unit: CompactUnit, levels: Levels) -> Iterator[DataFileMeta]:
-    """Files within the unit's keys that stay in newer levels than those of the unit."""
+    """Files of levels newer than the unit's that overlap its keys and are not part of it."""
     newest = min(f.level for f in unit.files)
     if newest == 0:
         return
@@ -98,11 +97,11 @@ def steps(
     small_bytes: float,
     expired: Container[str] = (),
 ) -> Iterator[Step]:
-    """What to do with the sections of a unit, in key order: files named in `expired` are not moved but
-    rewritten."""
+    """The steps for the sections of a unit, in key order; files named in `expired` are rewritten, not
+    moved."""
 
     def moved_or_rewritten(file: DataFileMeta) -> Iterator[Step]:
-        may_hold_deletes = file.delete_count != 0  # unknown counts may hide some
+        may_hold_deletes = file.delete_count != 0  # an unknown count may hide retracts
         if (output_level == oldest_level and may_hold_deletes) or file.file_name in expired:
             yield Step(((SortedRun.single(file),),))
         elif file.level != output_level:

@@ -1,10 +1,10 @@
-"""Carrying out a compaction unit: files merged, moved or copied, step by step of its `rewrite_plan`.
+"""Rewriter: executes a compaction unit by merging, moving or copying files, step by step of its
+`rewrite_plan`.
 
-A file that only changes its level ("upgrade") costs no I/O, or reading only where a changelog is written or
-rows are marked as deleted. Rows that take keys away are dropped only when no level older than the output
-holds their keys (I7), or what it holds is marked as deleted. One window of the runs of a section is in
-memory. Outputs are deleted if anything fails. Called by writers and by compactions of whole buckets; belongs
-to one thread.
+A file that only changes its level ("upgrade") costs no I/O, or only reading where a changelog is written or
+older rows are marked as deleted. Retracts are dropped only when no level older than the output holds their
+keys (I7), or those rows are marked as deleted. One window of the runs of a section is in memory. Outputs are
+deleted if anything fails. Called by writers and by compactions of whole buckets; belongs to one thread.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ log = logging.getLogger(__name__)
 
 
 class Mode(Enum):
-    """How a table's compaction treats rows: only merges them, or looks at what was there before."""
+    """How a table's compaction treats rows: it only merges them, or also finds the older rows of their
+    keys."""
 
     MERGE = "merge"
     LOOKUP = "lookup"
@@ -76,14 +77,14 @@ class Mode(Enum):
         return self is Mode.FULL or options.changelog_producer is ChangelogProducer.LOOKUP
 
     def needs_old_rows(self, files: Sequence[DataFileMeta], work: _Work) -> bool:
-        """Whether compacting these files needs the rows that older levels hold."""
+        """Whether compacting these files needs the rows in older levels."""
         if self is Mode.FULL:
             return work.level == work.oldest_level
         return self is not Mode.MERGE and any(f.level == 0 for f in files)
 
 
 class Upgrade(Enum):
-    """How a file gets to its new level."""
+    """How a file gets to its new level: moved, moved and read, or rewritten."""
 
     MOVE = "move"
     READ = "move, but read it"
@@ -92,7 +93,7 @@ class Upgrade(Enum):
 
 @dataclass(frozen=True)
 class _Work:
-    """What the steps of a unit share."""
+    """What the steps of a unit share: levels, whether retracts are dropped, the lookup."""
 
     level: int
     oldest_level: int
@@ -101,10 +102,10 @@ class _Work:
 
 
 class Rewriter:
-    """Runs units of one bucket. Its files have a uuid of their own.
+    """Executes compaction units of one bucket; its files share a uuid.
 
-    `deletions` are the bucket's deletion vectors, of tables that have them. Without `produce` no changelog
-    is written, whatever the producer. `on_read` gets the bytes as they are read.
+    `deletions` are the bucket's deletion vectors, for tables that have them. Without `produce` no changelog
+    is written, whatever the producer. `on_read` is called with bytes as they are read.
     """
 
     def __init__(
@@ -128,7 +129,7 @@ class Rewriter:
         )
 
     def run(self, unit: CompactUnit, levels: Levels) -> CompactResult:
-        """Compact `unit`, picked from `levels`."""
+        """The result of compacting `unit`, which was picked from `levels`."""
         assert unit.output_level > 0, "compaction never writes level 0"
         marked = self._deletions is not None
         drop = drops_deletes(unit, levels, marked=marked, newest_wins=self._options.newest_wins)
@@ -156,7 +157,7 @@ class Rewriter:
         return plan_unit(unit, levels, self._bucket.key_order, small_bytes=small_bytes, expired=expired)
 
     def _lookup(self, output_level: int, levels: Levels) -> LevelLookup | None:
-        """What looks keys up in levels older than the output, if this table does so."""
+        """The lookup in levels older than the output; None if the table needs none."""
         if self._mode not in (Mode.LOOKUP, Mode.FIRST_ROW):
             return None
         rows = self._mode is Mode.LOOKUP and self._needs_values
@@ -164,12 +165,12 @@ class Rewriter:
 
     @property
     def _needs_values(self) -> bool:
-        """Whether the values of older rows matter, not only where they are."""
+        """Whether the values of older rows matter, not only their positions."""
         return self._deletions is None or self._changelog.produced or not self._plain
 
     @property
     def _plain(self) -> bool:
-        """Whether the newest row is the result, whatever else there is of its key."""
+        """Whether the newest row of a key is the result, whatever the older ones hold."""
         options = self._bucket.options
         return options.merge_engine is MergeEngine.DEDUPLICATE and not options.sequence_fields
 
@@ -194,13 +195,13 @@ class Rewriter:
         return CompactResult((file,), (file.upgraded(work.level),), changelog)
 
     def _how_to_upgrade(self, file: DataFileMeta, work: _Work) -> Upgrade:
-        """What it takes to give a file its new level (FORMAT.md 13.5)."""
+        """Whether a file can move to its new level, must be read for that, or rewritten (FORMAT.md 13.5)."""
         if not self._mode.needs_old_rows((file,), work):
             return Upgrade.MOVE
         if self._mode is Mode.FULL:
             return Upgrade.READ if self._changelog.produced else Upgrade.MOVE
         if self._deletions is not None and file.delete_count != 0:
-            return Upgrade.REWRITE  # here deletes must vanish
+            return Upgrade.REWRITE  # the oldest level may hold no deletes
         if self._other_format(file, work.level):
             return Upgrade.REWRITE
         if work.level != work.oldest_level and not self._plain:
@@ -209,7 +210,7 @@ class Rewriter:
         return Upgrade.READ if self._changelog.produced or found else Upgrade.MOVE
 
     def _other_format(self, file: DataFileMeta, level: int) -> bool:
-        """Whether files of that level are of another format than those of the file's level."""
+        """Whether files of `level` have another format than those of the file's level."""
         options = self._bucket.options
         here, there = FileSpec.of(options, level=file.level), FileSpec.of(options, level=level)
         return here.format != there.format
@@ -220,7 +221,7 @@ class Rewriter:
         return write_all(writer, batches)
 
     def _rows(self, section: Section, drop: bool) -> Iterator[pa.RecordBatch]:
-        """Rows of a section in key order. A lone run is copied without merging."""
+        """Rows of a section in key order. A single run is copied without merging."""
         if len(section) == 1:
             for file in section[0].files:
                 for batch in self._read(file):
@@ -238,7 +239,7 @@ class Rewriter:
     def _merge_with_changes(
         self, sections: Sequence[Section], work: _Work, *, rewrite: bool
     ) -> tuple[tuple[DataFileMeta, ...], tuple[DataFileMeta, ...]]:
-        """(data files, if they are rewritten; changelog files) of sections whose changes matter."""
+        """(data files, empty without `rewrite`; changelog files) of sections that produce a changelog."""
         data = RollingWriter(self._files, self._names.data, level=work.level, source=COMPACT_SOURCE)
         changelog = RollingWriter(
             self._files, self._names.changelog, level=work.level, source=APPEND_SOURCE, changelog=True
@@ -277,7 +278,7 @@ class Rewriter:
             yield looked_up(window, function, self._changelog)
 
     def _find(self, window: Window, work: _Work) -> tuple[np.ndarray, Hits | None]:
-        """(groups that were looked up, what was found); rows found are marked as deleted."""
+        """(groups that were looked up, rows found); marks the rows found as deleted."""
         asked = in_level0_only(window)
         if work.lookup is None or work.lookup.empty or not len(asked):
             return asked, None
@@ -289,7 +290,7 @@ class Rewriter:
         return asked, hits
 
     def _readers(self, section: Section, *, levels: bool) -> tuple[list[merge_reader.Reader], list[int]]:
-        """A reader of each run, old to new, and the rows that each reads at once."""
+        """(a reader of each run, old to new; the rows that each prefetches)."""
         runs = old_to_new(section)
         prefetch = merge_reader.shares([run.rows for run in runs])
         decoded = merge_reader.decoded(prefetch)
@@ -304,7 +305,7 @@ class Rewriter:
                 yield with_level(batch, file.level) if levels else batch
 
     def _read(self, file: DataFileMeta, **options: Any) -> Iterator[pa.RecordBatch]:
-        """The rows of a file that are neither deleted nor past their time."""
+        """The rows of a file that are neither deleted nor expired."""
         gone = None if self._deletions is None else self._deletions.vector(file.file_name)
         rows = surviving(reporting(self._files.read(file, **options), file, self._on_read), gone)
         if self._expire is None:

@@ -1,8 +1,6 @@
-"""What compaction turns on, as people set it: the strategy, its three triggers with their option keys, and
-the number of runs (leveled: of level-0 files) against the trigger and the stop trigger.
+"""CompactionSettings: the strategy, the options that control it, the trigger and the stop trigger.
 
-From options as they are stored, defaults filled in. Pure. `ts.compaction_settings`; shown and edited by
-panels.
+Made of stored options, with defaults filled in. Pure. `ts.compaction_settings`; shown and edited by widgets.
 """
 
 from __future__ import annotations
@@ -33,8 +31,8 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class CompactionSettings:
-    """The strategy and its settings. Compaction begins at `trigger` runs, writers wait above `stop_trigger`;
-    with leveled both count files of level 0."""
+    """The strategy and its settings. Compaction begins at `trigger` runs, writers wait at more than
+    `stop_trigger`; with leveled both count files of level 0."""
 
     strategy: str
     settings: tuple[Setting, ...]
@@ -50,7 +48,7 @@ class CompactionSettings:
 
 
 def compaction_settings(options: Mapping[str, Any]) -> CompactionSettings:
-    """What compaction turns on under table `options`. Raises InvalidOption.
+    """The compaction settings of table `options`. Raises InvalidOption.
 
     >>> ts.compaction_settings({"num-sorted-run.compaction-trigger": 4}).stop_trigger
     7

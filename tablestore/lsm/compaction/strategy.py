@@ -1,4 +1,4 @@
-"""The strategy of a table, asked: universal (Paimon's) or leveled.
+"""Picks by the compaction strategy of a table: universal (Paimon's) or leveled.
 
 Pure. Called by writers, compaction jobs, dry runs and the simulator; `require_strategy` when a table is
 created, altered or opened for writing.
@@ -18,17 +18,17 @@ _KEY = "tablestore.compaction.strategy"
 
 
 def pick(levels: Levels, options: CompactionOptions, at: PickContext) -> Decision:
-    """What the table's strategy compacts next in a bucket, with its reason; the unit is None if nothing."""
+    """The next compaction of a bucket by the table's strategy, with its reason; its unit may be None."""
     return (leveled if options.leveled else universal).pick(levels, options, at)
 
 
 def quiet(levels: Levels, options: CompactionOptions) -> bool:
-    """Whether a pick would be nothing, as far as that is known without making it; False says nothing."""
+    """True if a pick would surely have no unit, found without picking; False if it may have one."""
     return not options.leveled and universal.quiet(levels, options)
 
 
 def require_strategy(schema: TableSchema, options: TableOptions) -> None:
-    """Raise InvalidOption where leveled compaction cannot be: without levels, or with targets below 1."""
+    """Raise InvalidOption for leveled compaction of a table without levels, or with targets below 1."""
     if options.strategy is not CompactionStrategy.LEVELED:
         return
     if not schema.primary_keys:

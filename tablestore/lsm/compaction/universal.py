@@ -1,8 +1,8 @@
 """Universal compaction by the exact rules of Paimon 2.0.0 (FORMAT.md 12.2).
 
-The rules are tried in order: early full, size amplification, size ratio, file number, lift level 0. Runs
-taken are always contiguous from the newest (I5), and the output level is never 0. Pure. A pick makes only
-the sums that it needs; `explain` makes those of every rule, with the numbers.
+The rules are tried in order: early full, size amplification, size ratio, file number, lift level 0. The
+runs taken are always contiguous from the newest (I5), and the output level is never 0. Pure. A pick computes
+only the sums that it needs; `explain` computes those of every rule.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tablestore.lsm.compaction.options import CompactionOptions, PickContext
 from tablestore.lsm.levels.sorted_run import Levels
 
 Numbers = tuple[tuple[str, Any], ...]
-_SKIPPED = -1  # a rule that the table does not ask for
+_SKIPPED = -1  # the table does not use the rule
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ def pick(levels: Levels, options: CompactionOptions, at: PickContext) -> Decisio
 
 
 def quiet(levels: Levels, options: CompactionOptions) -> bool:
-    """Whether no rule can fire, whatever sizes and the clock say: few runs, and no rule that does not count
+    """Whether no rule can fire, whatever the sizes and the time: there are few runs, and every rule counts
     them."""
     return not (options.always_tried or levels.run_count >= options.trigger)
 
@@ -93,7 +93,7 @@ def full(
 
 
 def explain(levels: Levels, options: CompactionOptions, at: PickContext) -> Reason:
-    """Why `pick` answers as it does: the trial of every rule, those after the one that fired as well."""
+    """The reason of `pick`: the trial of every rule, also of those after the one that fired."""
     sums = _Sums.of(levels)
     trials: list[RuleTrial] = []
     fired: RuleTrial | None = None
@@ -109,14 +109,14 @@ def explain(levels: Levels, options: CompactionOptions, at: PickContext) -> Reas
 
 
 def early_full(levels: Levels, options: CompactionOptions, at: PickContext) -> RuleTrial:
-    """The trial of the first rule, which leveled compaction shares."""
+    """The trial of the early full rule, which leveled compaction has too."""
     return _trial(_RULES[0], levels, _Sums.of(levels), options, at, reached=True)
 
 
 def _trial(
     rule: _Rule, levels: Levels, sums: _Sums, options: CompactionOptions, at: PickContext, *, reached: bool
 ) -> RuleTrial:
-    """One rule tried on the runs; `reached`: none before it fired."""
+    """The trial of one rule; `reached`: no earlier rule fired."""
     taken = rule.takes(sums, options, at)
     if taken == _SKIPPED:
         return RuleTrial(rule.name, "off")
@@ -130,13 +130,13 @@ def _trial(
 
 
 def _is_no_work(unit: CompactUnit | None) -> bool:
-    """Whether all of it is one file that is at the output level already."""
+    """Whether the unit is one file that is at the output level already."""
     return unit is not None and len(unit.files) == 1 and unit.files[0].level == unit.output_level
 
 
 def _reach(sums: _Sums, count: int) -> tuple[int, int]:
-    """How many runs go when a rule takes `count`, as many more as it takes not to end at level 0, and their
-    level."""
+    """(runs taken, output level) when a rule takes `count` runs: more are taken where the output level would
+    be 0."""
     total, level = len(sums.sizes), sums.oldest_level
     if count < total:
         level = max(0, sums.levels[count] - 1)
@@ -147,7 +147,7 @@ def _reach(sums: _Sums, count: int) -> tuple[int, int]:
 
 
 def _unit(levels: Levels, sums: _Sums, count: int) -> CompactUnit:
-    """The runs that go when a rule takes `count`."""
+    """The unit when a rule takes `count` runs."""
     total = len(sums.sizes)
     count, level = _reach(sums, count)
     if count == total:
@@ -165,7 +165,7 @@ def _no_rule(trials: Sequence[RuleTrial]) -> str:
 
 
 def _extended(sizes: list[int], count: int, percent: float) -> int:
-    """Runs taken: `count`, and more while the next is not larger than all taken so far, stretched."""
+    """Runs taken: `count`, and more while the next is not larger than `percent` of all taken so far."""
     candidate = sum(sizes[:count])
     for size in sizes[count:]:
         if not -LONG <= candidate < LONG:
@@ -267,7 +267,7 @@ def _size_ratio_shown(
 
 
 def _file_number(sums: _Sums, options: CompactionOptions, at: PickContext) -> int:
-    """As many of the newest runs as are above the trigger, and those of about equal size after them."""
+    """As many of the newest runs as exceed the trigger, and those of about equal size after them."""
     above = len(sums.sizes) - options.trigger
     return _extended(sums.sizes, above + 1, options.percent(at.hour)) if above > 0 else 0
 
@@ -285,7 +285,7 @@ def _file_number_shown(
 
 
 def _lift_level0(sums: _Sums, options: CompactionOptions, at: PickContext) -> int:
-    """All of level 0, level 1 with it, when the table wants level 0 lifted at every compaction."""
+    """All of level 0, with level 1 if there is one, when the table compacts level 0 each time."""
     if not options.force_up_level0:
         return _SKIPPED
     if not sums.level0 or sums.level0 < options.level0_interval:
@@ -294,7 +294,7 @@ def _lift_level0(sums: _Sums, options: CompactionOptions, at: PickContext) -> in
 
 
 def _lifted(sums: _Sums) -> int:
-    """Runs that are lifted at least: level 0, and level 1 if there is one."""
+    """Minimum runs of the rule: those of level 0, and level 1 if there is one."""
     return sums.level0 + (sums.level0 < len(sums.levels) and sums.levels[sums.level0] == 1)
 
 
@@ -311,7 +311,7 @@ def _lift_level0_shown(
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """`takes` says how many of the newest runs it alone would take: 0 none, `_SKIPPED` if it is off;
+    """A rule. `takes` gives how many of the newest runs it alone would take (0: none, `_SKIPPED`: it is off),
     `shown` the numbers of its sum and its comparisons."""
 
     name: str

@@ -1,9 +1,8 @@
-"""Bucket: which bucket of a table it is, where its files lie, in what schema and with which options they are
-written, and which are live.
+"""Bucket: one bucket of a table, with its directory, schema, options and live files.
 
-What writers, compactions and lookups of one bucket are made from; `write.buckets.bucket_of` makes it from a
-table's store. Safe to share: immutable. What changes while somebody works on the bucket (new files, deletion
-vectors) is in `BucketFiles` and `BucketDeletions`.
+The argument of writers, compactions and lookups of one bucket; `write.buckets.bucket_of` makes it from a
+table's store. Safe to share: immutable. What changes during the work (new files, deletion vectors) is in
+`BucketFiles` and `BucketDeletions`.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ from tablestore.lsm.levels.sorted_run import KeyOrder, Levels
 
 @dataclass(frozen=True)
 class Bucket:
-    """One bucket of one partition. New files are written in `schema`; `schema_of` gives that of a live file
-    by its id, `index_path` where an index file is, or a new one of that name goes.
+    """One bucket of one partition. New files are written in `schema`; `schema_of` gives a live file's schema
+    by its id, `index_path` the path of an index file, or of a new one of that name.
 
-    `files` and `index_files` are the live ones, none where the work does not look at them.
+    `files` and `index_files` are the live ones; empty where the work does not need them.
     """
 
     env: Env
@@ -47,7 +46,7 @@ class Bucket:
 
     @cached_property
     def key_order(self) -> KeyOrder:
-        """What makes serialized keys of the bucket comparable."""
+        """A function that makes serialized keys of the bucket comparable."""
         return interval.key_order([f.type for f in self.schema.key_fields])
 
     @cached_property
@@ -61,5 +60,5 @@ class Bucket:
         return sum(f.file_size for f in self.files)
 
     def message(self, **changes: Any) -> CommitMessage:
-        """What happened to this bucket, to be committed; `changes` are fields of `CommitMessage`."""
+        """The commit message of this bucket with these `changes`, fields of `CommitMessage`."""
         return CommitMessage(self.partition, self.number, self.total_buckets, **changes)

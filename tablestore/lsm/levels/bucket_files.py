@@ -1,7 +1,7 @@
-"""Data files of one bucket: fresh names, rolled writing, reading in the current schema.
+"""The data files of one bucket: new names, rolling writers, reads in the current schema.
 
-Nothing points to a file until its metadata are committed, so a failed or aborted writer deletes what it made,
-file indexes included. Used by the writers and rewriters of a bucket; belongs to one thread.
+Nothing points to a file until its metadata are committed, so a failed or aborted writer deletes the files it
+made, with their indexes. Used by the writers and rewriters of a bucket; belongs to one thread.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from tablestore.lsm.merge.merge_function import joined
 from tablestore.lsm.writing.rolling import NEAR, step_rows
 
 log = logging.getLogger(__name__)
-_ROLL_ROWS = 65_536  # rows between two looks at the size of the file, at most
-_FEW_ROWS = 16_384  # batches below this are joined before they are written
+_ROLL_ROWS = 65_536  # maximum rows between two checks of the file's size
+_FEW_ROWS = 16_384  # batches of fewer rows are joined before they are written
 
 
 class BucketFiles:
-    """The files of a bucket: where they are, how they are read, and which were made since `hand_over`."""
+    """The files of a bucket: paths, reads, and the files made since the last `hand_over`."""
 
     def __init__(self, bucket: Bucket) -> None:
         self.bucket = bucket
@@ -43,7 +43,7 @@ class BucketFiles:
         self._made: list[str] = []
 
     def path(self, file: str | DataFileMeta) -> str:
-        """Where a file is; raises Corrupt for names that leave the bucket and the table's external paths."""
+        """The path of a file; raises Corrupt for one outside the bucket and the table's external paths."""
         if isinstance(file, str):
             return external_paths.local(self._placed[file]) if file in self._placed else self._inside(file)
         if file.external_path is None:
@@ -53,7 +53,7 @@ class BucketFiles:
 
     @cached_property
     def checksums_dir(self) -> str:
-        """The table's folder of checksums, above the bucket, its partition and `data-file.path-directory`."""
+        """The table's folder of checksums, outside partitions and `data-file.path-directory`."""
         below = 1 + len(self._schema.partition_keys)
         below += len([d for d in self._options.data_directory.split("/") if d])
         return TablePaths("/".join(self.bucket.directory.split("/")[:-below])).checksums_dir
@@ -72,7 +72,7 @@ class BucketFiles:
         return int(self.bucket.env.uuid()[:8], 16)
 
     def place(self, name: str) -> str | None:
-        """Choose where the new file `name` goes; its external path, None inside the table."""
+        """The external path of the new file `name`; None if it goes inside the table."""
         self._made.append(name)
         if not self._external.used:
             return None
@@ -84,11 +84,11 @@ class BucketFiles:
         return self._placed[name]
 
     def hand_over(self) -> None:
-        """The files made so far are somebody else's from now on."""
+        """Give up ownership of the files made so far: `drop` no longer deletes them."""
         self._made.clear()
 
     def drop(self) -> None:
-        """Delete every file made since `hand_over`, finished or not, whoever knows of it."""
+        """Delete every file made since the last `hand_over`, finished or not."""
         self.delete(self._made)
         self._made.clear()
 
@@ -119,7 +119,7 @@ class BucketFiles:
             batch_rows=batch_rows,
             dictionary=True,
             system=system,
-            checksums_dir=self.checksums_dir,  # or damage would be written anew, as sound
+            checksums_dir=self.checksums_dir,  # else damage would be rewritten with a valid checksum
         )
         for batch in counted(batches, file.row_count, self.path(file)):
             if not extra:
@@ -131,7 +131,7 @@ class BucketFiles:
             yield values
 
     def require_known(self, written: TableSchema) -> None:
-        """Raise CommitConflict for rows with columns that this schema has not: rewriting would lose them."""
+        """Raise CommitConflict for rows with columns that this schema lacks: rewriting would lose them."""
         lost = evolution.unknown_columns(written, self._schema) if written.id > self._schema.id else []
         if lost:
             raise CommitConflict(
@@ -140,8 +140,8 @@ class BucketFiles:
             )
 
     def delete(self, files: Iterable[str | DataFileMeta]) -> None:
-        """Remove files that nothing points to, with their indexes. What cannot be removed is logged and left
-        behind as an orphan."""
+        """Delete files that nothing points to, with their indexes. One that cannot be deleted is logged and
+        stays as an orphan."""
         for file in files:
             try:
                 path = self.path(file)
@@ -157,7 +157,7 @@ class BucketFiles:
                 log.warning("could not delete %s/%s: %s", self.bucket.directory, name, e)
 
     def _delete_indexes(self, path: str) -> None:
-        """Remove what lies beside a file that no metadata tell of."""
+        """Delete the indexes of a file that has no metadata yet."""
         folder, _, name = path.rpartition("/")
         for status in self._io.list(folder):
             if status.name.startswith(f"{name}.") and status.name.endswith(INDEX_SUFFIX):
@@ -169,7 +169,7 @@ class BucketFiles:
 
 
 class FileNames:
-    """`data-<uuid>-<n>` and `changelog-<uuid>-<n>` with one counter for both; the format's suffix follows."""
+    """Names `data-<uuid>-<n>` and `changelog-<uuid>-<n>` with one counter for both, without the suffix."""
 
     def __init__(self, files: BucketFiles) -> None:
         bucket = files.bucket
@@ -192,12 +192,11 @@ class RollingWriter:
     """Writes rows in order into as many files as the target size asks for: kv batches in key order, or with
     `keyed` false the rows of an append table.
 
-    An append file counts its sequence numbers from `first_sequence` on, file after file; `extra` are
-    row-tracking columns behind the table's. `changelog`: the files have the form of changelog files
-    (FORMAT.md 9.4).
+    Sequence numbers of append files count from `first_sequence` on, file after file; `extra` are row-tracking
+    columns behind the table's. `changelog`: write changelog files (FORMAT.md 9.4).
 
-    A file ends near its target by what was encoded, not by a guess: rows come in parts that cannot take it
-    far beyond, and what waits in memory is encoded before a file is called full.
+    A file ends near its target size by encoded bytes, not by an estimate: rows are written in parts that
+    cannot exceed it by much, and buffered rows are encoded before a file counts as full.
     """
 
     def __init__(
@@ -212,7 +211,7 @@ class RollingWriter:
         extra: Sequence[str] = (),
         changelog: bool = False,
     ) -> None:
-        assert keyed or first_sequence is not None, "append files count from a first sequence number"
+        assert keyed or first_sequence is not None, "append files need a first sequence number"
         self._files, self._name, self._level, self._source = files, name, level, source
         options = files.bucket.options
         self._keyed, self._extra, self._next_sequence = keyed, tuple(extra), first_sequence or 0
@@ -221,14 +220,14 @@ class RollingWriter:
         fresh = source == APPEND_SOURCE  # compaction rolls by size alone
         self._most_rows = max(options.target_file_rows, 1) if fresh else sys.maxsize
         self._writer: DataFileWriter | None = None
-        self._unencoded = 0.0  # bytes in memory of rows that may not be encoded yet
+        self._unencoded = 0.0  # bytes of rows that may not be encoded yet
         self._share: float | None = None  # of the file before
         self._path_name = ""
         self._external: str | None = None
         self._done: list[DataFileMeta] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows that follow those before."""
+        """Append rows in order."""
         start, row_bytes = 0, max(batch.nbytes / max(batch.num_rows, 1), 1.0)
         while start < batch.num_rows:
             if self._writer is not None and self._full(self._writer, row_bytes):
@@ -240,8 +239,8 @@ class RollingWriter:
             self._unencoded += part.num_rows * row_bytes
 
     def _step(self, writer: DataFileWriter, row_bytes: float) -> int:
-        """Rows to the next look, where a file may end: half of what there is room for if encoding made them
-        no smaller."""
+        """Rows to the next check, where a file may end: half of those that fit if encoding did not shrink
+        them."""
         room = max((self._target - writer.bytes_written) / 2, self._target / 16)
         step = step_rows(row_bytes, target_bytes=self._target)
         end = writer.rows + min(int(room / row_bytes), _ROLL_ROWS)
@@ -249,8 +248,7 @@ class RollingWriter:
         return min(end, self._most_rows) - writer.rows
 
     def _full(self, writer: DataFileWriter, row_bytes: float) -> bool:
-        """Whether the file has reached its target, asked when more rows come; what waits in memory is encoded
-        if that is to be known."""
+        """Whether the file has reached its target size; encodes buffered rows if that is needed to know."""
         if writer.rows >= self._most_rows:
             return True
         if writer.rows % step_rows(row_bytes, target_bytes=self._target):
@@ -264,7 +262,7 @@ class RollingWriter:
         return writer.bytes_written >= NEAR * self._target
 
     def flush(self) -> None:
-        """Let the open file encode what it holds, as far as its format allows."""
+        """Encode the buffered rows of the open file, as far as its format allows."""
         if self._writer is not None:
             self._writer.flush()
             self._unencoded = 0.0
@@ -334,13 +332,13 @@ class RollingWriter:
             except (OSError, TablestoreError) as e:
                 log.warning("could not delete %s/%s: %s", self._files.bucket.directory, self._path_name, e)
             self._writer = None
-            self._files.delete([self._path_name])  # opening it may have failed half-way
+            self._files.delete([self._path_name])  # opening it may have failed in the middle
         self._files.delete(self._done)
         self._done = []
 
 
 def write_all(writer: RollingWriter, batches: Iterable[pa.RecordBatch]) -> tuple[DataFileMeta, ...]:
-    """The files that hold all batches; none if anything goes wrong."""
+    """The files with the rows of all batches; on an error all are deleted."""
     try:
         for batch in _joined(batches):
             writer.write(batch)
@@ -351,7 +349,7 @@ def write_all(writer: RollingWriter, batches: Iterable[pa.RecordBatch]) -> tuple
 
 
 def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows with small neighbouring batches made one: each batch costs, however few its rows."""
+    """The same rows with small neighbouring batches joined, since each batch has a fixed cost."""
     few: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:

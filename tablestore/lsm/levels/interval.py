@@ -29,15 +29,15 @@ class _Comparable:
 
 
 def key_order(types: Sequence[DataType]) -> Callable[[bytes], Any]:
-    """What makes serialized keys of these types comparable in the format's key order; may be pickled."""
+    """A picklable function that makes serialized keys of these types comparable in the format's key order."""
     return _Comparable(tuple(types))
 
 
 def partition(files: Iterable[DataFileMeta], key: Callable[[bytes], Any]) -> list[Section]:
     """Sections in key order; `key` makes `min_key` and `max_key` comparable."""
-    order = enumerate(sorted(files, key=newest_first))  # equal spans: by age, whatever order they came in
+    order = enumerate(sorted(files, key=newest_first))  # equal key ranges: by age
     spans = [(key(f.min_key), key(f.max_key), i, f) for i, f in order]
-    spans.sort()  # no two have the same place, so files are not compared
+    spans.sort()  # positions differ, so files are never compared
     sections: list[Section] = []
     section: list[tuple[Any, Any, int, DataFileMeta]] = []
     bound: Any = None

@@ -20,20 +20,20 @@ KeyOrder = Callable[[bytes], Any]
 
 
 def byte_order(key: bytes) -> bytes:
-    """Keys as they lie: the order of keys that were made comparable before."""
+    """The key itself, for keys that are comparable as bytes."""
     return key
 
 
 @dataclass(frozen=True)
 class SortedRun:
-    """Files ordered by key with disjoint intervals (I4). `level` is MIXED for a packed run of a section."""
+    """Files ordered by key with disjoint key ranges (I4). `level` is MIXED for a packed run of a section."""
 
     files: tuple[DataFileMeta, ...]
     level: int = MIXED
 
     @classmethod
     def single(cls, file: DataFileMeta) -> SortedRun:
-        """The run that one file is."""
+        """The run of one file."""
         return cls((file,), file.level)
 
     @cached_property
@@ -47,7 +47,7 @@ class SortedRun:
         return sum(f.row_count for f in self.files)
 
     def bounds(self, key: KeyOrder) -> tuple[list[Any], list[Any]]:
-        """Smallest and greatest keys of the files, comparable; made once for as long as `key` is the same."""
+        """(smallest, greatest) comparable keys of the files; cached for the same `key`."""
         known = self.__dict__.get("_bounds")
         if known is None or known[0] is not key:
             lows, highs = [key(f.min_key) for f in self.files], [key(f.max_key) for f in self.files]
@@ -60,14 +60,14 @@ class SortedRun:
         return lows[position], highs[position]
 
     def span(self, low: Any, high: Any, key: KeyOrder) -> tuple[int, int]:
-        """From where to where the files of a level lie that share a key with `low`..`high`, both comparable
-        keys; where they would lie if there are none."""
+        """(start, stop) of the files whose key range overlaps `low`..`high`, both comparable keys; an empty
+        range at their position if there are none."""
         lows, highs = self.bounds(key)
         start = bisect_left(highs, low)
         return start, bisect_right(lows, high, lo=start)
 
     def overlapping(self, low: Any, high: Any, key: KeyOrder) -> tuple[DataFileMeta, ...]:
-        """The files of a level that share a key with `low`..`high`, both comparable keys."""
+        """The files whose key range overlaps `low`..`high`, both comparable keys."""
         start, stop = self.span(low, high, key)
         return self.files[start:stop]
 
@@ -85,7 +85,7 @@ class Levels:
 
     @classmethod
     def of(cls, files: Iterable[DataFileMeta], num_levels: int, key: KeyOrder = byte_order) -> Levels:
-        """Levels of these live files; raised above `num_levels` when a file lies higher.
+        """The levels of these live files: `num_levels`, or more if a file is at an older level.
 
         `key` makes serialized keys comparable (`interval.key_order`); without it files of a level are in byte
         order.
@@ -109,17 +109,17 @@ class Levels:
 
     @property
     def oldest_level(self) -> int:
-        """The last level, where the oldest rows of a key go; Paimon's maximum level."""
+        """The number of the oldest level, whether it holds files or not; Paimon's maximum level."""
         return len(self.upper)
 
     @property
     def runs(self) -> tuple[SortedRun, ...]:
-        """Level-0 runs newest first, then the levels that hold files."""
+        """All runs, newest first: those of level 0, then the levels that hold files."""
         return tuple(SortedRun.single(f) for f in self.level0) + tuple(r for r in self.upper if r.files)
 
     @property
     def run_count(self) -> int:
-        """Sorted runs that a reader of every key would merge."""
+        """The number of sorted runs."""
         count = len(self.level0)
         for run in self.upper:
             if run.files:
@@ -142,8 +142,8 @@ class Levels:
     def apply(
         self, before: Iterable[DataFileMeta], after: Iterable[DataFileMeta], key: KeyOrder | None = None
     ) -> Levels:
-        """The levels without `before` and with `after`; every file of `before` must be there. Levels in
-        which nothing changes stay the same objects."""
+        """The levels without `before` and with `after`; every file of `before` must be live. Unchanged levels
+        stay the same objects."""
         order = key or self.key
         gone: dict[int, set[str]] = {}
         come: dict[int, list[DataFileMeta]] = {}
@@ -177,9 +177,9 @@ def newest_first(file: DataFileMeta) -> tuple[int, int, int, str]:
 
 
 def old_to_new(runs: Iterable[SortedRun]) -> list[SortedRun]:
-    """Runs in the order of `Levels.runs` reversed, as a merge likes them.
+    """Runs from old to new, the reverse of `Levels.runs`, as a merge expects them.
 
-    It decides between rows of equal sequence numbers, which two writers that start from one snapshot may
-    give: the same row wins before and after any compaction (I12).
+    This order decides between rows of equal sequence numbers, which two writers that started from one
+    snapshot may have assigned: the same row wins before and after any compaction (I12).
     """
     return sorted(runs, key=lambda run: min((f.level, *newest_first(f)) for f in run.files), reverse=True)

@@ -1,1 +1,1 @@
-"""Rows of given keys in the files of a bucket."""
+"""Lookups: the rows of keys in the files of a bucket."""

@@ -1,11 +1,12 @@
-"""What lookups keep of data files, in memory, for all tables of a process: layouts, keys, row groups.
+"""LookupCache: parts of data files in memory, for lookups of all tables of a process: layouts, keys, row
+groups.
 
-Files never change under their names, so nothing here grows stale; what nobody asks for any more goes first.
-After every `put` the whole holds at most the bytes that the putting table allows
-(`lookup.cache-max-memory-size`; 0 keeps nothing). Layouts and keys are small and asked for each time; while
-they take less than `lookup.cache.high-priority-pool-ratio` of it, row groups go before them, however long
-nobody asked for the keys. Nothing is on disk: `lookup.cache-max-disk-size` and `lookup.cache-file-retention`
-say nothing here. Safe to share between threads. Used by `keyed_file`.
+Files never change under their names, so entries never become stale; the least recently used are evicted.
+After every `put` the cache holds no more bytes than the table of that `put` allows
+(`lookup.cache-max-memory-size`; 0: nothing is cached). Layouts and keys are small and used by every lookup;
+while they take less than `lookup.cache.high-priority-pool-ratio` of the bytes, row groups are evicted before
+them. Nothing is on disk: `lookup.cache-max-disk-size` and `lookup.cache-file-retention` have no effect. Safe
+to share between threads. Used by `keyed_file`.
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ from tablestore.core.options.table_options import TableOptions
 
 @dataclass(frozen=True, slots=True)
 class CacheBounds:
-    """What a table allows: bytes in all, and the share of them that keys have before row groups."""
+    """Limits of a table: bytes in all, and the share of them in which keys have priority over row groups."""
 
     max_bytes: int
     key_share: float = 0.25
 
     @classmethod
     def of(cls, options: TableOptions) -> CacheBounds:
-        """As a table's options say."""
+        """The limits in a table's options."""
         return cls(max(0, options.lookup_cache_bytes), options.lookup_cache_key_share)
 
 
 @dataclass(frozen=True, slots=True)
 class CacheState:
-    """A look at the cache: what it holds, and how often it was asked since the process began."""
+    """Counters of the cache: what it holds, and hits and misses since the process began."""
 
     entries: int
     key_bytes: int
@@ -52,11 +53,11 @@ class CacheState:
 class _Kept:
     value: Any
     nbytes: int
-    turn: int  # when it was last asked for
+    turn: int  # of the last use
 
 
 class LookupCache:
-    """Two queues, least recently used first: keys with layouts, and rows."""
+    """A cache of two queues, least recently used first: keys with layouts, and row groups."""
 
     def __init__(self) -> None:
         self._queues_lock = threading.Lock()
@@ -65,7 +66,7 @@ class LookupCache:
         self._key_bytes = self._row_bytes = self._hits = self._misses = self._turn = 0
 
     def get(self, name: Hashable) -> Any:
-        """What is kept under a name, None if nothing."""
+        """The value of a name, None if it is not cached."""
         with self._queues_lock:
             for queue in (self._keys, self._rows):
                 if name in queue:
@@ -80,7 +81,7 @@ class LookupCache:
     def put(
         self, name: Hashable, value: Any, *, nbytes: int, bounds: CacheBounds, rows: bool = False
     ) -> None:
-        """Keep a value that weighs so much; one that alone is over the bounds is not kept."""
+        """Cache a value of `nbytes`, unless it alone exceeds the bounds."""
         with self._queues_lock:
             if nbytes <= bounds.max_bytes:
                 self._forget(name)
@@ -98,7 +99,7 @@ class LookupCache:
         bounds: CacheBounds,
         rows: bool = False,
     ) -> Any:
-        """What is kept under a name, or else is made now. Two threads may both make it."""
+        """The value of a name, made by `make` if it is not cached. Two threads may both make it."""
         found = self.get(name)
         if found is None:
             found = make()
@@ -130,7 +131,7 @@ class LookupCache:
         return next(iter(self._rows.values())).turn < next(iter(self._keys.values())).turn
 
     def clear(self) -> None:
-        """Hold nothing, as in a process that has just started."""
+        """Empty the cache, as in a process that has just started."""
         with self._queues_lock:
             self._keys.clear()
             self._rows.clear()
@@ -138,7 +139,7 @@ class LookupCache:
 
     @property
     def state(self) -> CacheState:
-        """What it holds now."""
+        """The counters at this moment."""
         with self._queues_lock:
             count = len(self._keys) + len(self._rows)
             return CacheState(count, self._key_bytes, self._row_bytes, self._hits, self._misses)

@@ -1,11 +1,10 @@
-"""One data file that is asked for keys: where they are in it, and the rows at such places.
+"""KeyedFile: lookups in one data file, from keys to positions and from positions to rows.
 
-Keys are strictly increasing in a file (I3), so a key is found by binary search among those of the row group
-that can hold it; a file of few rows has its keys read at once. For few keys only the pages are read whose
-bounds leave room for them; a row group that was asked for more has its key columns read as a whole. Rows are
-read by the pages in which they lie; where most pages of a row group are wanted, it is decoded as a whole and
-kept. What was read stays in the lookup cache.
-Memory beyond that: one row group. Used by lookups through the levels and by point reads.
+Keys are strictly increasing in a file (I3), so a key is found by binary search in the row group that can hold
+it; the keys of a file with few rows are read at once. For few keys only the pages whose bounds admit them are
+read; for more keys the key columns of the row group are read as a whole. Rows are read by their pages; where
+the greater part of a row group's pages is wanted, it is decoded as a whole. What was read stays in the lookup
+cache. Memory beyond that: one row group. Used by lookups through the levels and by point reads.
 """
 
 from __future__ import annotations
@@ -32,19 +31,20 @@ from tablestore.lsm.merge.keys import Component
 from tablestore.lsm.merge.merge_function import joined, take
 
 T = TypeVar("T")
-_FEW_ROWS = 16_384  # a file of fewer is not asked for its row groups and pages
-_FEW = 64  # keys that are searched for one by one, where they cannot all be at once
-_MAX_SINGLE = 8  # keys of a row group that are sought page by page, in all
+_FEW_ROWS = 16_384  # of a smaller file all keys are read at once
+_FEW = 64  # keys that are searched one by one where not all can be at once
+_MAX_SINGLE = 8  # keys of a row group that are searched page by page, in all
 _NONE = np.zeros(0, dtype=np.int64)
-# a footer's bounds leave out NaN, and times in it may have another unit than the table's
+# a footer's bounds omit NaN, and its times may have another unit than the table's
 _UNBOUNDED = ("FLOAT", "DOUBLE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
 
 
 @dataclass(frozen=True)
 class SortedKeys:
-    """The keys of consecutive rows, ready to be searched.
+    """The keys of consecutive rows, prepared for search.
 
-    `packed` holds them as one number each, where they fit: what `lows` and `widths` make of the components.
+    `packed` has each key as one number, made of its components by `lows` and `widths`; None if they do not
+    fit.
     """
 
     parts: tuple[Component, ...]
@@ -54,7 +54,7 @@ class SortedKeys:
 
     @classmethod
     def of(cls, parts: Sequence[Component]) -> SortedKeys:
-        """Keys in strictly increasing order; there must be one."""
+        """The prepared form of one or more keys in strictly increasing order."""
         if not all(isinstance(p, np.ndarray) for p in parts):
             return cls(tuple(parts), None)
         lows = tuple(int(p.min()) for p in parts)
@@ -70,7 +70,7 @@ class SortedKeys:
         return 512 + sum(p.nbytes for p in kept)
 
     def find(self, wanted: Sequence[Component]) -> tuple[np.ndarray, np.ndarray]:
-        """(places in `wanted`, places here) of equal keys; `wanted` is strictly increasing, too."""
+        """(positions in `wanted`, positions here) of equal keys; `wanted` is strictly increasing, too."""
         if self.packed is not None:
             return self._find_packed(wanted, self.packed)
         if len(wanted[0]) > _FEW:
@@ -119,7 +119,7 @@ def _pack(parts: Sequence[Component], lows: Sequence[int], widths: Sequence[int]
 
 
 def _matches(wanted: Sequence[Component], parts: Sequence[Component]) -> tuple[np.ndarray, np.ndarray]:
-    """(places in `wanted`, places in `parts`) of equal keys; both are strictly increasing."""
+    """(positions in `wanted`, positions in `parts`) of equal keys; both are strictly increasing."""
     low = key_columns.rows_up_to(parts, key_columns.key_at(wanted, 0))
     low = max(0, low - 1)
     high = key_columns.rows_up_to(parts, key_columns.key_at(wanted, -1), low)
@@ -135,8 +135,8 @@ def _matches(wanted: Sequence[Component], parts: Sequence[Component]) -> tuple[n
 
 @dataclass(frozen=True)
 class _Pages:
-    """The first rows of a row group's pages and its number of rows; each page's bounds of the first key
-    component."""
+    """The first rows of a row group's pages with the number of rows at the end, and each page's bounds of the
+    first key component."""
 
     firsts: np.ndarray
     lows: list[Component]
@@ -156,8 +156,8 @@ class _Pages:
 
 @dataclass(frozen=True)
 class _Opened:
-    """A file's layout, and the first key component's bounds of its row groups if they are known. `pages` and
-    `asked`, by row group: its pages once somebody asked (None: not known), keys that were sought in them."""
+    """A file's layout, and the bounds of the first key component of its row groups if known. By row group:
+    `pages`, read on first use (None: unknown), and `asked`, the keys that were searched in them."""
 
     file: RandomFile
     lows: list[Component] | None
@@ -171,7 +171,7 @@ class _Opened:
 
 
 class KeyedFile:
-    """A file of a bucket, written with schema `own` and read in `schema`."""
+    """A data file of a bucket, written with schema `own` and read in `schema`."""
 
     def __init__(
         self,
@@ -188,17 +188,17 @@ class KeyedFile:
         self.path, self.file = path, file
         self._bounds, self._cache = bounds, cache
         self._through: dict[tuple[str, ...], Projection] = {}
-        # a name says it all in a store; the rest is for those who make one anew
+        # the path identifies a file; the rest is for files of tests that reuse a path
         self._name = path, file.file_size, file.row_count, file.min_sequence, file.max_sequence, schema.id
         self._small = (*self._name, "keys") if file.row_count < _FEW_ROWS else None
 
     @property
     def known(self) -> bool:
-        """Whether something of the file is kept, as it was asked before."""
+        """Whether something of the file is in the cache."""
         return self._cache.get(self._small or (*self._name, "layout")) is not None
 
     def find(self, wanted: Sequence[Component]) -> tuple[np.ndarray, np.ndarray]:
-        """(places in `wanted`, positions in the file) of the keys that are there; `wanted` is strictly
+        """(positions in `wanted`, positions in the file) of the keys that the file has; `wanted` is strictly
         increasing."""
         if self._small is not None:
             return self._load(self._small, self._all_keys, lambda keys: keys.nbytes).find(wanted)
@@ -219,7 +219,7 @@ class KeyedFile:
         return np.concatenate(asked), np.concatenate(positions)
 
     def rows(self, positions: np.ndarray, columns: Sequence[str]) -> pa.RecordBatch:
-        """kv rows at ascending positions, at least one; text may be dictionary-encoded."""
+        """kv rows at one or more ascending positions; text may be dictionary-encoded."""
         opened = self._opened()
         through = self._projection(tuple(columns))
         group_of = np.searchsorted(opened.file.starts, positions, side="right") - 1
@@ -254,7 +254,7 @@ class KeyedFile:
 
     @property
     def _bounded(self) -> DataField | None:
-        """The file's column of the first key column, if bounds in the file are bounds of what is sought."""
+        """The file's column of the first key column, if the file's bounds hold in the table's type too."""
         first = self._schema.key_fields[0]
         source = self._own.by_id.get(first.id)
         same = source is not None and source.type == first.type and first.type.root not in _UNBOUNDED
@@ -273,7 +273,7 @@ class KeyedFile:
         return _Opened(file, _components(lows, first), _components(highs, first))
 
     def _within(self, opened: _Opened, group: int, wanted: Sequence[Component]) -> tuple[int, int]:
-        """Places of the keys that a row group may hold, as far as the first key column tells."""
+        """(start, stop) of the keys that a row group may hold, by the bounds of the first key column."""
         if opened.lows is None or opened.highs is None:
             return 0, len(wanted[0])
         first = wanted[: len(opened.lows)]
@@ -283,7 +283,8 @@ class KeyedFile:
     def _sought(
         self, opened: _Opened, group: int, wanted: Sequence[Component]
     ) -> list[tuple[int, SortedKeys]]:
-        """Where in a row group these keys can only be: places of first rows, and the keys from there on."""
+        """The parts of a row group in which these keys may be: (position of the first row, keys from there
+        on)."""
         few = opened.asked.get(group, 0) + len(wanted[0])
         if few <= _MAX_SINGLE and self._cache.get((*self._name, group)) is None:
             opened.asked[group] = few
@@ -306,7 +307,7 @@ class KeyedFile:
         return opened.pages[group]
 
     def _page(self, opened: _Opened, group: int, pages: _Pages, number: int) -> tuple[int, SortedKeys] | None:
-        """The keys in the rows of a page of the first key column; None where pages cannot be read alone."""
+        """(first row, keys) of a page of the first key column; None where pages cannot be read alone."""
         begin, end = pages.firsts[number : number + 2].tolist()
         name = (*self._name, group, "page", number)
         keys = self._cache.get(name)

@@ -1,11 +1,10 @@
-"""Looking keys up in the levels above: for these keys, which row is there, in which file and place
-(FORMAT.md 13.3).
+"""LevelLookup: the rows of keys in older levels, with their files and positions (FORMAT.md 13.3).
 
-Keys come in ascending order. Of each level those files are asked whose key range holds some of the keys; the
-newest level that has a key answers, and rows that deletion vectors name are not there. What was read of a
-file, its keys first of all, stays in the process's lookup cache, so that many small commits on a large table
-do not read it again and again. Memory beyond the cache: one row group's keys, and the rows found in one
-window. Belongs to one thread. Used by compaction of level 0.
+Keys come in ascending order. Of each level only files whose key range includes some of the keys are read; a
+key's row is that of the newest level that has it, and rows in deletion vectors do not count. What was read of
+a file stays in the process's lookup cache, so that many small commits on a large table do not read it again
+and again. Memory beyond the cache: one row group's keys, and the rows found in one window. Belongs to one
+thread. Used by compaction of level 0.
 """
 
 from __future__ import annotations
@@ -29,9 +28,8 @@ from tablestore.lsm.merge.merge_function import joined
 
 @dataclass(frozen=True)
 class Hits:
-    """Keys that were found: `asked[i]`, a place among the keys asked for, is row `positions[i]` of
-    `files[numbers[i]]`. `rows` are those rows, None if only places were wanted. In ascending order of
-    `asked`."""
+    """The keys that were found: key `asked[i]` of the lookup is row `positions[i]` of `files[numbers[i]]`.
+    `rows` are those rows, None if only positions were wanted. In ascending order of `asked`."""
 
     asked: np.ndarray
     files: tuple[str, ...]
@@ -45,12 +43,13 @@ class Hits:
             yield self.files[number], self.positions[self.numbers == number]
 
 
-Found = tuple[np.ndarray, str, np.ndarray, pa.RecordBatch | None]  # places among the keys, file, positions
+Found = tuple[
+    np.ndarray, str, np.ndarray, pa.RecordBatch | None
+]  # positions of keys, file, positions of rows
 
 
 class LevelLookup:
-    """Lookups in those of `levels` that are older than one. `rows`: whole rows are wanted, not only
-    places."""
+    """Lookups in the levels older than `older_than`. `rows`: whole rows are wanted, not only positions."""
 
     def __init__(
         self,
@@ -70,12 +69,12 @@ class LevelLookup:
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to look in."""
+        """Whether no older level has files."""
         return not self._levels
 
     def find(self, parts: Sequence[Component]) -> Hits:
-        """What there is of these keys: components of rows with strictly increasing keys."""
-        left = np.arange(len(parts[0]))  # places of keys not found yet
+        """The rows of these keys, given as components of strictly increasing keys."""
+        left = np.arange(len(parts[0]))  # positions of keys not found yet
         found: list[Found] = []
         for level in self._levels:
             if not len(left):
@@ -121,7 +120,7 @@ class _Level:
         self._keyed: dict[int, KeyedFile] = {}
 
     def find(self, wanted: Sequence[Component]) -> Iterator[Found]:
-        """What is in this level, file by file."""
+        """The rows found in this level, file by file."""
         start, count = 0, len(wanted[0])
         first, last = key_columns.key_at(wanted, 0), key_columns.key_at(wanted, -1)
         begin = key_columns.rows_before(self._highs, first)

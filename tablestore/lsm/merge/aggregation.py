@@ -1,9 +1,9 @@
-"""Merge engine aggregation: every column that is no key has a function of its own (FORMAT.md 11.5).
+"""Merge engine aggregation: every column outside the key has a function of its own (FORMAT.md 11.5).
 
 `sequence.field` columns keep the last value, the others what `fields.<column>.aggregate-function` says, else
-the default function, else last_non_null_value. Rows that take away retract, column by column; with
-`aggregation.remove-record-on-delete` a −D starts the row anew with its own values, and removes it if it is
-the last. The result is +I with the last row's sequence number. Pure.
+the default function, else last_non_null_value. −U and −D rows retract, column by column; with
+`aggregation.remove-record-on-delete` a −D resets the row to its own values, and removes the row if it is the
+last. The result is +I with the last row's sequence number. Pure.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Aggregation:
         return cls(schema, tuple(functions), options.aggregation_removes, sequence, tolerant)
 
     def columns(self, names: Iterable[str]) -> tuple[str, ...]:
-        """What must be read for `names`: the sequence fields as well."""
+        """The columns to read for `names`: those and the sequence fields."""
         return tuple(dict.fromkeys((*names, *self.sequence.names)))
 
     def refusing(self, names: Iterable[str]) -> tuple[str, ...]:
@@ -65,7 +65,7 @@ class Aggregation:
         return self.outcome(rows, groups).batch(self.schema, tolerant=self.tolerant)
 
     def outcome(self, rows: pa.RecordBatch, groups: Groups) -> Outcome:
-        """What each column of each key ends with, before rows are made of it."""
+        """The final value of each column of each key, before rows are made of them."""
         merged = MergedGroups.of(groups)
         outcome = Outcome.last_rows(rows, merged)
         if len(merged.which):

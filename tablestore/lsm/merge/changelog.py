@@ -1,10 +1,10 @@
 """The changelog of a compaction: one window of merged runs → result rows and changes (FORMAT.md 13.2, 13.3).
 
-Rows carry the level of their file in an extra column, `LEVEL`. *Lookup*: for keys with a level-0 row, the row
-before is that of the newest level from 1 on that takes part, else what a lookup finds in older levels; only
-it and level 0 are merged, as a row at a level holds the merge of all older ones. *Full compaction*: the row
-before is that of the oldest level, and everything is merged. *First row*: a key is new if no level from 1 on
-has it. Pure.
+Rows have the level of their file in an extra column, `LEVEL`. *Lookup*: for keys with a level-0 row, the row
+before is that of the newest level from 1 on in the unit, else what a lookup finds in older levels; only it
+and level 0 are merged, as a row at a level is the merge of all older ones. *Full compaction*: the row before
+is that of the oldest level, and all rows are merged. *First row*: a key is new if no level from 1 on has it.
+Pure.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from tablestore.lsm.merge.merge_function import (
 )
 
 LEVEL = "_LEVEL"
-_FOUND = np.int8(127)  # level of rows that a lookup brought: older than all
+_FOUND = np.int8(127)  # level of rows that a lookup found: older than all others
 
 
 @dataclass(frozen=True, slots=True)
 class ChangelogSpec:
-    """What goes into the changelog: nothing unless it is `produced`; of `compared`, if given, one column must
-    differ for an update to count. `keys` are the key columns."""
+    """What goes into the changelog: nothing unless it is `produced`; updates that change none of the columns
+    `compared` (None: all count) are left out. `keys` are the key columns."""
 
     keys: tuple[DataField, ...]
     produced: bool
@@ -49,7 +49,7 @@ class ChangelogSpec:
 
     @classmethod
     def of(cls, schema: TableSchema, options: TableOptions, *, produced: bool) -> ChangelogSpec:
-        """As a table's options ask."""
+        """The changelog of a table's options."""
         if not options.row_deduplicate:
             return cls(schema.key_fields, produced)
         ignored = {n.strip() for n in (options.row_deduplicate_ignored or "").split(",")}
@@ -58,7 +58,7 @@ class ChangelogSpec:
 
 @dataclass(frozen=True)
 class Window:
-    """The rows of one range of keys, grouped: kv rows without `LEVEL`, their key codes and levels."""
+    """The rows of one key range, grouped: kv rows without `LEVEL`, their key codes and levels."""
 
     rows: pa.RecordBatch
     codes: np.ndarray
@@ -67,7 +67,7 @@ class Window:
 
     @classmethod
     def of(cls, parts: Sequence[tuple[pa.RecordBatch, list[Component]]], function: MergeFunction) -> Window:
-        """The window of what each run has in a range of keys; batches must have `LEVEL`."""
+        """The window of each run's rows in a key range; batches must have `LEVEL`."""
         rows = joined([batch for batch, _ in parts])
         codes = key_columns.codes(key_columns.concatenated([p for _, p in parts]))
         rows, levels = without_level(rows)
@@ -97,19 +97,19 @@ class MergedWindow:
 
 
 def with_level(batch: pa.RecordBatch, level: int) -> pa.RecordBatch:
-    """The batch with the level of its rows."""
+    """The batch with a column `LEVEL`."""
     return batch.append_column(LEVEL, pa.array(np.full(batch.num_rows, level, dtype=np.int8)))
 
 
 def without_level(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, np.ndarray]:
-    """The batch as it was, and the levels."""
+    """(the batch without `LEVEL`, the levels)."""
     at = batch.schema.get_field_index(LEVEL)
     return batch.remove_column(at), batch.column(at).to_numpy(zero_copy_only=False)
 
 
 def by_level(options: TableOptions) -> bool:
-    """Whether a merge of rows must know their levels: where a row holds the merge of all older levels,
-    merging those once more would count them twice."""
+    """Whether a merge of rows needs their levels: where a row is the merge of all older levels, merging those
+    again would count them twice."""
     return options.needs_lookup and options.merge_engine in (
         MergeEngine.PARTIAL_UPDATE,
         MergeEngine.AGGREGATION,
@@ -118,10 +118,10 @@ def by_level(options: TableOptions) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class NewestLevels:
-    """Merges rows of level 0 and of the newest other level of each key; those hold what is in older levels.
+    """A merge function over the rows of level 0 and of the newest other level of each key.
 
-    For tables whose compaction looks rows up: there a row at a level is merged with all older ones. Rows must
-    have `LEVEL`; merged ones do not.
+    For tables whose compaction looks rows up: there a row at a level from 1 on is the merge of all older
+    ones. Input rows must have `LEVEL`; merged ones do not.
     """
 
     function: MergeFunction
@@ -146,7 +146,7 @@ class NewestLevels:
 
 
 def newest_levels(groups: Groups, levels: np.ndarray) -> Groups:
-    """The groups with only the rows of level 0 and of the newest level from 1 on."""
+    """The groups reduced to the rows of level 0 and of the newest level from 1 on."""
     places = levels[groups.order].astype(np.int64)
     newest = np.minimum.reduceat(np.where(places > 0, places, 1 << 20), groups.starts)
     group_of = np.repeat(np.arange(len(groups.starts)), groups.ends - groups.starts)
@@ -158,13 +158,13 @@ def newest_levels(groups: Groups, levels: np.ndarray) -> Groups:
 
 
 def in_level0_only(window: Window) -> np.ndarray:
-    """Groups that have rows of level 0 only: their keys must be looked up."""
+    """The groups with rows of level 0 only, whose keys must be looked up."""
     oldest = np.maximum.reduceat(window.levels[window.groups.order], window.groups.starts)
     return np.flatnonzero(oldest <= 0)
 
 
 def looked_up(window: Window, function: MergeFunction, spec: ChangelogSpec) -> MergedWindow:
-    """A window to which lookups have added what they found."""
+    """The merged window of a compaction with lookups; `window` includes the rows that these found."""
     places = window.levels[window.groups.order]
     groups = newest_levels(window.groups, window.levels)
     rows = function.merge(window.rows, replace(groups, every=True))
@@ -178,7 +178,7 @@ def looked_up(window: Window, function: MergeFunction, spec: ChangelogSpec) -> M
 def fully_merged(
     window: Window, function: MergeFunction, spec: ChangelogSpec, *, oldest_level: int
 ) -> MergedWindow:
-    """A merged window of a full compaction, to the oldest level, `top`."""
+    """The merged window of a full compaction, to the oldest level, `top`."""
     places = window.levels[window.groups.order]
     rows = function.merge(window.rows, window.groups)
     at_oldest = np.flatnonzero(places == oldest_level)
@@ -193,8 +193,8 @@ def fully_merged(
 def first_rows(
     window: Window, function: MergeFunction, known: np.ndarray, spec: ChangelogSpec
 ) -> MergedWindow:
-    """A window of a first-row table (FORMAT.md 13.4); `known` are the groups that a lookup found in older
-    levels."""
+    """The merged window of a first-row table (FORMAT.md 13.4); `known` are the groups that a lookup found in
+    older levels."""
     places = window.levels[window.groups.order]
     known_before = np.maximum.reduceat(places, window.groups.starts) > 0
     rows = function.merge(window.rows, window.groups)
@@ -207,7 +207,7 @@ def first_rows(
 
 
 def _older_rows(groups: Groups, levels: np.ndarray) -> np.ndarray:
-    """The row of a level from 1 on of each group, −1 without one; groups have at most one."""
+    """The row of each group at a level from 1 on, of which there is no more than one; −1 without."""
     at = np.flatnonzero(levels[groups.order] > 0)
     found = np.full(len(groups.starts), -1)
     found[np.searchsorted(groups.starts, at, side="right") - 1] = groups.order[at]
@@ -217,7 +217,7 @@ def _older_rows(groups: Groups, levels: np.ndarray) -> np.ndarray:
 def _changes(
     window: Window, after: pa.RecordBatch, before: np.ndarray, due: np.ndarray, spec: ChangelogSpec
 ) -> pa.RecordBatch:
-    """−D, −U/+U or +I for each group that is `due`: from its row `before` (−1: none) to that of `after`."""
+    """−D, −U/+U or +I for each group that is `due`: from row `before` (−1: none) to its row in `after`."""
     count = len(window.groups.starts)
     result = np.full(count, -1)
     result[_groups_of(window, after, spec)] = np.arange(after.num_rows)
@@ -244,7 +244,7 @@ def _changes(
 
 
 def _groups_of(window: Window, rows: pa.RecordBatch, spec: ChangelogSpec) -> np.ndarray:
-    """The group that each merged row is of: a function may leave groups out, but keeps their order."""
+    """The group of each merged row: a merge function may leave groups out, but keeps their order."""
     firsts = window.first_rows
     if rows.num_rows == len(firsts):
         return np.arange(len(firsts))

@@ -1,6 +1,7 @@
-"""Which changelog producers and deletion vectors go with what else a table asks for (FORMAT.md 13.1). Pure.
+"""Which changelog producers and deletion vectors are allowed with a table's other options (FORMAT.md 13.1).
+Pure.
 
-The rules are Paimon's, so a table that is refused here could not be opened there. Asked when a table is
+The rules are Paimon's, so a table that is refused here could not be opened there. Checked when a table is
 created, altered or written.
 """
 

@@ -1,11 +1,10 @@
-"""Change-log tables without a primary key: equal rows are stored once, with how often they are there
-(FORMAT.md 11.8).
+"""Change-log tables without a primary key: equal rows are stored once, with their count (FORMAT.md 11.8).
 
 Stored, such a table is an aggregation table that any Paimon reads: its primary key is every column, and a
-BIGINT named by `tablestore.row-count-field` is their sum. A row that comes is +1, one that goes is −1; a row
-is shown as often as its count says, and not at all where that is 0 or less (a row may go before it came). A
-count of 0 is marked as a delete, so that compaction to the oldest level drops it; a sum alone never would.
-Pure. Memory: a few ten thousand repeated rows at a time, whatever the counts.
+BIGINT named by `tablestore.row-count-field` is their sum. An insert is +1, a delete −1; a row is shown as
+often as its count says, and not at all where that is 0 or less (a delete may come before the insert). A count
+of 0 is marked as a delete, so that compaction to the oldest level drops it, which a sum never does. Pure.
+Memory: a few ten thousand repeated rows at a time, whatever the counts.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ _ROWS = 65_536
 _WHAT = "a change-log table without a primary key"
 
 
-# making one
+# creating one
 
 
 def is_asked_for(options: Mapping[str, str], primary_key: Sequence[str]) -> bool:
-    """Whether these options make such a table: the old `write-mode` = change-log and no primary key, or the
-    option that names the column of counts."""
+    """Whether these options ask for such a table: the old `write-mode` = change-log without a primary key, or
+    the option that names the column of counts."""
     if ROW_COUNT_OPTION in options and primary_key:
         raise InvalidOption(f"option {ROW_COUNT_OPTION!r} makes {_WHAT}: leave one of them out")
     changelog = options.get("write-mode") == "change-log"
@@ -47,7 +46,7 @@ def declared(
     fields: Sequence[DataField], partition_by: Sequence[str], options: Mapping[str, str]
 ) -> tuple[tuple[DataField, ...], tuple[str, ...], dict[str, str]]:
     """(columns, primary key, options) of the table as it is stored. All columns become NOT NULL; the count is
-    1 by default, since engines that know nothing of it write NULL.
+    1 by default, since engines that do not know it write NULL.
 
     Raises SchemaMismatch naming a column that cannot be part of a key or has the name of the counts.
     """
@@ -72,7 +71,7 @@ def declared(
 
 
 def require_sound(schema: TableSchema, options: TableOptions) -> None:
-    """Raise InvalidOption where schema or options would make the counts mean something else."""
+    """Raise InvalidOption where the schema or options would change the meaning of the counts."""
     count = options.row_count_field
     if count is None:
         return
@@ -83,7 +82,7 @@ def require_sound(schema: TableSchema, options: TableOptions) -> None:
 
 
 def outside(schema: TableSchema) -> tuple[str, ...]:
-    """Columns that another engine added: rows that differ in them alone are equal, and have the last value
+    """Columns that another engine added: rows that differ only in them are equal, and share the last value
     that is not NULL."""
     count = schema.row_count_field
     return () if count is None else tuple(n for n in schema.names if n not in (*schema.primary_keys, count))
@@ -97,13 +96,15 @@ def require_whole_rows(schema: TableSchema, before: TableSchema) -> None:
 
 
 def require_counts(schema: TableSchema) -> None:
-    """Raise InvalidOption where the column that is named for the counts can hold none: no row could be read
-    right."""
+    """Raise InvalidOption where the column of counts is not a BIGINT outside the key: no row could be read
+    correctly."""
     count = schema.options.get(ROW_COUNT_OPTION)
     field = None if count is None else schema.by_name.get(count)
     fits = field is not None and field.type.as_nullable() == BIGINT and count not in schema.primary_keys
     if count is not None and not (fits and schema.primary_keys):
-        raise InvalidOption(f"option {ROW_COUNT_OPTION!r} is {count!r}: no BIGINT column outside of a key")
+        raise InvalidOption(
+            f"option {ROW_COUNT_OPTION!r} is {count!r}, which is not a BIGINT column outside the key"
+        )
 
 
 def _problem(schema: TableSchema, options: TableOptions, count: str) -> str | None:
@@ -129,7 +130,7 @@ def _problem(schema: TableSchema, options: TableOptions, count: str) -> str | No
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """The table's merge function: sums, in which rows that are there 0 times are deletes."""
+    """The table's merge function: sums, with rows of count 0 as deletes."""
 
     function: Aggregation
     count: str
@@ -140,7 +141,7 @@ class Counting:
         return self.function.sequence
 
     def columns(self, names: Iterable[str]) -> tuple[str, ...]:
-        """What must be read for `names`: the counts as well."""
+        """The columns to read for `names`: those and the counts."""
         return tuple(dict.fromkeys((*self.function.columns(names), self.count)))
 
     def refusing(self, names: Iterable[str]) -> tuple[str, ...]:
@@ -170,31 +171,32 @@ def counted(rows: pa.RecordBatch, kinds: pa.Array, count: str) -> tuple[pa.Recor
 
 
 def there(rows: pa.RecordBatch, count: str) -> pa.RecordBatch:
-    """The stored rows that are shown at all."""
+    """The stored rows with a count of 1 or more."""
     return rows.filter(pc.greater(rows.column(count), 0))
 
 
 def negated(rows: pa.RecordBatch, count: str) -> pa.RecordBatch:
-    """Stored rows that take these away."""
+    """Stored rows that delete these: the same with negative counts."""
     at = rows.schema.get_field_index(count)
     return rows.set_column(at, rows.schema.field(at), pc.negate(rows.column(at)))
 
 
 def numbers(rows: pa.RecordBatch, count: str) -> np.ndarray:
-    """How often each stored row is there; negative where it went before it came."""
+    """The count of each stored row; negative where deletes came before inserts."""
     return pc.fill_null(rows.column(count), 0).to_numpy(zero_copy_only=False)
 
 
 def shown(batches: Iterable[pa.RecordBatch], count: str) -> Iterator[pa.RecordBatch]:
-    """Stored rows as often as they are there, without the counts."""
+    """The rows as users see them: each stored row as often as its count says, without the count."""
     for batch in batches:
         yield from _repeated(batch, np.maximum(numbers(batch, count), 0), count)
 
 
 def shown_changes(batches: Iterable[pa.RecordBatch], count: str) -> Iterator[pa.RecordBatch]:
-    """Stored changes, their kinds as texts in the first column, as +I and −D of each row that came or went.
+    """The changes as users see them: +I or −D for each row, from stored changes with their kinds as texts in
+    the first column.
 
-    A kind that takes away turns the sign, as the sum does.
+    A −U or −D kind inverts the sign, as in the sum.
     """
     for batch in batches:
         gone = rowkind.retracts(rowkind.parse(batch.column(0)).to_numpy(zero_copy_only=False))
@@ -205,7 +207,7 @@ def shown_changes(batches: Iterable[pa.RecordBatch], count: str) -> Iterator[pa.
 
 
 def _repeated(rows: pa.RecordBatch, times: np.ndarray, count: str) -> Iterator[pa.RecordBatch]:
-    """Each row that many times, in batches of bounded size."""
+    """Each row `times` times, in batches of bounded size."""
     names = [n for n in rows.schema.names if n != count]
     if (times == 1).all():
         if rows.num_rows:

@@ -1,7 +1,7 @@
-"""Whether rows are equal, column by column, as the original's generated comparison says.
+"""Whether rows are equal, column by column, by the rules of Java's generated comparison.
 
-NULL equals NULL; every NaN is one value and −0.0 is none of 0.0; nested values are compared by what they
-hold, maps entry by entry in their order. Whole columns at a time. Pure.
+NULL equals NULL; all NaNs are equal and −0.0 differs from 0.0; nested values are compared by their contents,
+maps entry by entry in their order. Whole columns at a time. Pure.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ def _decoded(column: pa.Array) -> pa.Array:
 
 
 def equal_values(left: pa.Array, right: pa.Array) -> np.ndarray:
-    """For each place whether both values are NULL or equal."""
+    """For each position whether both values are NULL or equal."""
     valid, other = _bools(left.is_valid()), _bools(right.is_valid())
     return (valid == other) & (~valid | _equal_present(left, right, valid & other))
 
 
 def _equal_present(left: pa.Array, right: pa.Array, both: np.ndarray) -> np.ndarray:
-    """Equality where both have a value; anything elsewhere."""
+    """Equality where both have a value; undefined elsewhere."""
     kind = left.type
     if pa.types.is_floating(kind):
         return _bits(left) == _bits(right)
@@ -70,7 +70,7 @@ def _equal_lists(left: pa.Array, right: pa.Array, both: np.ndarray) -> np.ndarra
 
 
 def _spans(lists: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Where each list starts among the values, and how long it is."""
+    """(where each list starts among the values, its length)."""
     offsets = lists.offsets.to_numpy().astype(np.int64)
     return offsets[:-1], np.diff(offsets)
 

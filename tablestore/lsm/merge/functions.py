@@ -1,7 +1,7 @@
 """Aggregate functions by name: a column and its `fields.<column>.…` options → the aggregator of the column
 (FORMAT.md 11.6).
 
-Everything that can be wrong with the options is said here, at creation: unknown names, types that a function
+All errors in these options are raised here, when a table is created: unknown names, types that a function
 does not take, options that exclude each other. Pure. Used by the engines and by `validate`.
 """
 
@@ -47,7 +47,7 @@ _RETRACTABLE = (
 
 @runtime_checkable
 class ChoosingAggregator(Protocol):
-    """An aggregator whose answer is one of the rows."""
+    """An aggregator whose result is the value of one of the rows."""
 
     def choose(self, column: pa.Array, t: DataType, walk: Walk) -> np.ndarray: ...
 
@@ -74,7 +74,7 @@ class Aggregator:
 
     @property
     def may_refuse(self) -> bool:
-        """Whether there may be rows that cannot be merged; who only chooses one, of any kind, takes all."""
+        """Whether rows may fail to merge; aggregators that choose a row and take retracts never fail."""
         return not (self.takes_retracts and isinstance(self.body, ChoosingAggregator))
 
     @property
@@ -89,7 +89,7 @@ class Aggregator:
 
     @property
     def remedy(self) -> str:
-        """What to say to whom a retract is refused."""
+        """The error text for a refused retract."""
         return (
             f"aggregate function {self.name!r} of column {self.field.name!r} takes no -U or -D rows; "
             f"'fields.{self.field.name}.ignore-retract' = 'true' would leave them out"
@@ -131,7 +131,7 @@ class FieldOptions:
 
 
 def function_name(options: Mapping[str, str], column: str) -> str | None:
-    """The function a column is given, its own or the default one; None if there is none."""
+    """The name of a column's function, its own or the default one; None if there is none."""
     return options.get(f"fields.{column}.aggregate-function") or options.get(DEFAULT_FUNCTION)
 
 
@@ -191,7 +191,7 @@ def _listagg(field: DataField, options: FieldOptions) -> FoldingAggregator:
     if delimiter == "" and distinct:
         raise InvalidOption(
             f"{options.key('list-agg-delimiter')!r} is empty: texts that are joined without one cannot "
-            f"be told apart again, as {options.key('distinct')!r} asks"
+            f"be split again, as {options.key('distinct')!r} asks"
         )
     return ListAgg("," if delimiter is None else delimiter, distinct)
 

@@ -1,8 +1,7 @@
-"""Rows of equal keys as groups, and the few things every merge engine does with batches of rows
-(FORMAT.md 11.1).
+"""Groups of rows with equal keys, and what every merge engine does with batches of rows (FORMAT.md 11.1).
 
-A merge function is given rows and their `Groups` and mostly chooses positions; `take` gathers, so column
-types cannot drift. As in the format, a key with a single row is passed through as it is, whatever its kind.
+A merge function takes rows and their `Groups` and mostly chooses positions; `take` gathers, so column types
+cannot change. As the format says, a key with a single row passes unchanged, whatever its kind.
 Pure; memory is the batch and what is gathered from it. Used by the engines, the write buffer, the merge
 reader and the rewriter.
 """
@@ -25,8 +24,8 @@ from tablestore.lsm.merge import keys as key_columns
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Rows in merge order: `order[i]` is the row at place i, group g is places starts[g] up to
-    starts[g + 1]. With `every` lone rows are merged, too: compaction with lookups does so."""
+    """Rows in merge order: `order[i]` is the row at position i, group g is positions starts[g] up to
+    starts[g + 1]. With `every` single rows are merged, too, as in compaction with lookups."""
 
     order: np.ndarray
     starts: np.ndarray
@@ -34,7 +33,7 @@ class Groups:
 
     @property
     def ends(self) -> np.ndarray:
-        """Place after the last row of each group."""
+        """The position after the last row of each group."""
         return np.append(self.starts[1:], len(self.order))
 
 
@@ -55,7 +54,7 @@ class SequenceOrder:
         return tuple(f.name for f in self.fields)
 
     def numbers(self, rows: pa.RecordBatch) -> list[np.ndarray]:
-        """int64 columns, most significant first, that order these rows as they are to be merged."""
+        """int64 columns, most significant first, whose order is the merge order of these rows."""
         last = rows.column(SEQUENCE).to_numpy(zero_copy_only=False)
         if not self.fields:
             return [last]
@@ -67,8 +66,8 @@ ARRIVAL = SequenceOrder()
 
 
 class MergeFunction(Protocol):
-    """Fold rows of equal key to at most one row a key, in key order; the row's kind says whether the key is
-    there."""
+    """Merges the rows of each key into one row or none, in key order; the row's kind says whether the key
+    exists."""
 
     @property
     def sequence(self) -> SequenceOrder:
@@ -76,12 +75,12 @@ class MergeFunction(Protocol):
         ...
 
     def columns(self, names: Iterable[str]) -> tuple[str, ...]:
-        """The columns that rows must have for `names` to come out right, `names` first."""
+        """The columns that a correct merge of `names` needs, `names` first."""
         ...
 
     def refusing(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Those of `columns(names)` for whose values a merge may refuse or leave out a key: without the
-        others the same keys come out."""
+        """Those of `columns(names)` whose values may make a merge fail or leave out a key; the other columns
+        do not affect which keys come out."""
         ...
 
     def merge(self, rows: pa.RecordBatch, groups: Groups) -> pa.RecordBatch: ...
@@ -89,11 +88,10 @@ class MergeFunction(Protocol):
 
 @runtime_checkable
 class Choosing(MergeFunction, Protocol):
-    """A merge function whose results are rows as they came: it can say which, and leave them where they
-    are."""
+    """A merge function whose results are input rows, of which it can give the positions alone."""
 
     def winners(self, rows: pa.RecordBatch, groups: Groups) -> np.ndarray:
-        """The places of the rows that `merge` gives."""
+        """The positions of the rows that `merge` gives."""
         ...
 
 
@@ -102,7 +100,7 @@ def grouped(codes: np.ndarray, numbers: Sequence[np.ndarray]) -> Groups:
     or two more."""
     order = np.argsort(codes, kind="stable")
     ordered = codes[order]
-    repeats = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1  # places that go on with the key before
+    repeats = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1  # positions with the same key as the one before
     first = np.ones(len(order), dtype=bool)
     first[repeats] = False
     if len(repeats) and _disordered(numbers, order[repeats - 1], order[repeats]):
@@ -113,7 +111,7 @@ def grouped(codes: np.ndarray, numbers: Sequence[np.ndarray]) -> Groups:
 
 
 def _within_keys(order: np.ndarray, first: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Rows in key order put in order of `values` within each key, by one sort of numbers that hold both."""
+    """The rows in order of key and `values`, by one sort of numbers that combine both."""
     wanted = values[order]
     low = int(wanted.min())
     span = int(wanted.max()) - low + 1
@@ -124,7 +122,7 @@ def _within_keys(order: np.ndarray, first: np.ndarray, values: np.ndarray) -> np
 
 
 def _disordered(numbers: Sequence[np.ndarray], before: np.ndarray, after: np.ndarray) -> bool:
-    """Whether any row comes before one that it should follow."""
+    """Whether any row is before one that it should follow."""
     equal = np.ones(len(before), dtype=bool)
     for values in numbers:
         if (equal & (values[after] < values[before])).any():
@@ -134,12 +132,12 @@ def _disordered(numbers: Sequence[np.ndarray], before: np.ndarray, after: np.nda
 
 
 def take(rows: pa.RecordBatch, places: np.ndarray) -> pa.RecordBatch:
-    """Rows at these places, in their order. Places must be within the rows: they are not checked again."""
+    """The rows at these positions, in their order. Positions must be valid: they are not checked."""
     return pc.take(rows, pa.array(places), boundscheck=False)
 
 
 def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Batches as one; text that is dictionary-encoded in some of them only becomes plain."""
+    """Batches joined into one; text that is dictionary-encoded in only some of them becomes plain."""
     if len(batches) == 1:
         return batches[0]
     first = batches[0].schema
@@ -161,6 +159,6 @@ def kinds_of(rows: pa.RecordBatch) -> np.ndarray:
 
 
 def without_retracts(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Only rows that are there: −U and −D dropped."""
+    """The rows without −U and −D."""
     gone = rowkind.retracts(kinds_of(rows))
     return rows.filter(pa.array(~gone)) if gone.any() else rows

@@ -1,7 +1,7 @@
-"""Key columns as things that sort: rows in the key order of the format, whole columns at a time.
+"""Components of key columns, which sort rows in the key order of the format, whole columns at a time.
 
-A key is taken apart into *components*: int64 arrays that order as the column does (DECIMAL beyond 18 digits
-gives two), and text or binary columns as they are (bytes order). Components of a column compare across
+A key is split into *components*: int64 arrays that order as the column does (DECIMAL beyond 18 digits
+gives two), and text or binary columns unchanged (byte order). Components of a column compare across
 batches, so positions can be searched in one batch for a key of another; `codes` packs components into one
 int64 that compares within the given rows only. Order: null first, text by UTF-8 bytes, −0.0 before 0.0, NaN
 last. Used by the write buffer and the merge reader.
@@ -138,7 +138,7 @@ def _ranks(column: pa.Array) -> np.ndarray:
 
 
 def _dense(numbers: Sequence[np.ndarray]) -> np.ndarray:
-    """Dense ranks of rows whose columns are too wide to pack."""
+    """Dense ranks of rows whose columns do not fit into one int64."""
     order = np.lexsort(tuple(reversed(numbers)))
     changed = np.zeros(len(order), dtype=bool)
     for values in numbers:
@@ -167,7 +167,7 @@ def strictly_increasing(parts: Sequence[Component]) -> bool:
 
 
 def _neighbours(part: Component) -> tuple[np.ndarray, np.ndarray]:
-    """For each row but the last: is it less than the next, is it equal to it."""
+    """For each row but the last: (whether it is less than the next, whether it is equal)."""
     if isinstance(part, np.ndarray):
         return part[:-1] < part[1:], part[:-1] == part[1:]
     left, right = part.slice(0, len(part) - 1), part.slice(1)
@@ -203,19 +203,19 @@ def key_at(parts: Sequence[Component], row: int) -> Key:
 
 
 def rows_up_to(parts: Sequence[Component], key: Key, start: int = 0) -> int:
-    """How many leading rows have a key ≤ `key`; rows must be in key order from `start` on, and those before
-    are counted."""
+    """The number of leading rows with a key ≤ `key`; rows must be in key order from `start` on, and all rows
+    before count."""
     return _equal_rows(parts, key, start)[1]
 
 
 def rows_before(parts: Sequence[Component], key: Key) -> int:
-    """How many leading rows have a key < `key`; rows must be in key order."""
+    """The number of leading rows with a key < `key`; rows must be in key order."""
     return _equal_rows(parts, key, 0)[0]
 
 
 def _equal_rows(parts: Sequence[Component], key: Key, start: int) -> tuple[int, int]:
-    """Where rows equal to a key begin and end; both are the place it would have if there are none."""
-    low, high = start, len(parts[0])  # rows equal to the key in the columns looked at so far
+    """(start, stop) of the rows equal to a key; both are its position if there are none."""
+    low, high = start, len(parts[0])  # rows equal to the key in the columns so far
     for part, value in zip(parts, key, strict=True):
         if low == high:
             break
@@ -229,8 +229,9 @@ def _equal_rows(parts: Sequence[Component], key: Key, start: int) -> tuple[int, 
 
 
 def _equal_text(part: pa.Array, value: Any, low: int, high: int) -> tuple[int, int]:
-    """Where rows low … high of sorted text or bytes are equal to a value: code points order as UTF-8 does."""
-    if value is None:  # a column before this one says that they are NULL
+    """(start, stop) of the values equal to `value` within rows low … high of sorted text or bytes; code
+    points sort as UTF-8 does."""
+    if value is None:  # the column before this one marks NULL
         return low, high
 
     def cell(row: int) -> Any:
@@ -251,5 +252,5 @@ def less(a: Key, b: Key) -> bool:
 
 
 def equal(a: Component, b: Component) -> np.ndarray:
-    """Row by row, whether a component is the same in both."""
+    """Row by row, whether a component is equal in both."""
     return a == b if isinstance(a, np.ndarray) else _bools(pc.equal(a, b))

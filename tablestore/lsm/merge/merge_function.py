@@ -1,6 +1,6 @@
 """Merge functions: how rows of one key become one row, by the merge engine of a table.
 
-The engines are in `lsm.merge`; this is where everyone else finds them.
+The engines are in modules of `lsm.merge`; other packages get them here.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ __all__ = [
 
 @contextmanager
 def in_table(name: str) -> Iterator[None]:
-    """Around merges of one table: keys that cannot be merged are reported with its name."""
+    """A context for merges of one table: errors of keys that cannot be merged get its name."""
     try:
         yield
     except CannotMerge as e:
@@ -63,21 +63,19 @@ def in_table(name: str) -> Iterator[None]:
 
 
 def sequence_order(schema: TableSchema, options: TableOptions) -> SequenceOrder:
-    """What orders rows of one key: `sequence.field`, then the sequence number. Raises InvalidOption for a
-    name that is no column, as a foreign schema may have one."""
+    """The order of rows of one key: `sequence.field`, then the sequence number. Raises InvalidOption for a
+    name that is not a column, which another engine's schema may contain."""
     for name in options.sequence_fields:
         if name not in schema.by_name:
-            raise InvalidOption(f"option 'sequence.field' names {name!r}, which is no column")
+            raise InvalidOption(f"option 'sequence.field' names {name!r}, which is not a column")
     fields = schema.columns(options.sequence_fields)
     return SequenceOrder(fields, options.sequence_sort_order is SortOrder.DESCENDING)
 
 
 def merge_function(schema: TableSchema, options: TableOptions, *, reading: bool = False) -> MergeFunction:
-    """The merge function that a table of this schema asks for; raises InvalidOption for options that do not
-    fit it.
+    """The merge function of a table; raises InvalidOption for options that do not fit the schema.
 
-    Only one that is for `reading` ever leaves out keys that cannot be merged: what compaction left out would
-    be lost.
+    Only a function for `reading` may leave out keys that cannot be merged: a compaction would lose them.
     """
     sequence = sequence_order(schema, options)
     tolerant = reading and options.skips_unmergeable

@@ -1,14 +1,13 @@
-"""Merge of sorted runs in windows of key range: bounded memory, columns all the way (FORMAT.md 10.5).
+"""Merging sorted runs in windows of key ranges, with bounded memory and whole columns (FORMAT.md 10.5).
 
-Each run holds at least its share of a window prefetch: between windows it reads on until it does. The
-smallest of the last keys in memory bounds a window: every row up to it is there, so the window's rows are
-grouped and folded. `shares` gives long runs large shares and short runs small ones, so that all of them end
-at much the same key, a window holds about half of what is in memory, and there are no more windows the more
-runs there are; a run that is known to have ended bounds nothing. Neighbouring runs of one batch each, as
-small commits leave them, are sorted into one at the start, once, and not cut into windows each for itself.
-Memory is two shares a run plus one window, together some 200,000 rows twice, however many runs; rows of a
-lone run pass without copying. Keys are unique inside a run (I3): the windows depend on it. Used by reads of
-overlapping sections and by compaction.
+Each run prefetches at least its share of a window. The smallest of the last keys in memory bounds the window:
+all rows up to it are in memory, so they are grouped and folded. `shares` gives long runs large shares and
+short runs small ones, so that all runs end at about the same key, a window takes about half of the rows in
+memory, and the number of windows does not grow with that of the runs; a run that has ended bounds nothing.
+Neighbouring runs of one batch each, as small commits make them, are sorted into one at the start instead of
+being cut into windows. Memory is two shares a run plus one window, together some 400,000 rows, however many
+runs; rows of a single run pass without copying. Windows rely on unique keys inside a run (I3). Used by reads
+of overlapping sections and by compaction.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from tablestore.lsm.merge.merge_function import (
 Reader = Callable[[], Iterator[pa.RecordBatch]]
 Part = tuple[pa.RecordBatch, list[Component]]
 WINDOW_ROWS = 65_536
-_MIN_ROWS = 1_024  # rows below which a batch costs more than what it holds
+_MIN_ROWS = 1_024  # smaller batches cost more than their rows
 _DECODED_ROWS = 8_192
 
 
@@ -53,9 +52,9 @@ def merge(
 ) -> Iterator[pa.RecordBatch]:
     """kv rows of all runs folded by `function`, in key order, as batches of any size.
 
-    One reader a sorted run, best old to new: rows of a key are ordered by `sequence.field` and sequence
-    number, and a window is sorted once less if runs come in that order. With `keep_retracts` a winning −U or
-    −D is delivered, else its key is not.
+    One reader a sorted run, preferably old to new: rows of a key are ordered by `sequence.field` and sequence
+    number, and a window needs one sort less if runs come in that order. With `keep_retracts` a winning −U or
+    −D is part of the result, otherwise its key is left out.
     """
     for parts in windows(readers, keys, prefetch=prefetch, window_rows=window_rows):
         rows = _fold(parts, function, keep_retracts)
@@ -70,11 +69,10 @@ def windows(
     prefetch: Sequence[int] = (),
     window_rows: int = WINDOW_ROWS,
 ) -> Iterator[list[Part]]:
-    """The rows of all runs, window by window in key order: what each run has in that range of keys.
+    """The rows of all runs, window by window in key order: a part with each run's rows of that key range.
 
-    `prefetch`: rows of each run that are looked at together, from `shares`; equal parts of a window without
-    it. What is of several small runs may be one part: sorted by key, rows of one key in the order of the
-    runs.
+    `prefetch`: rows of each run that are in memory together, from `shares`; equal shares by default. Rows of
+    several small runs may be one part, sorted by key, with rows of one key in the order of the runs.
     """
     sizes = prefetch or [max(1, window_rows // max(1, len(readers)))] * len(readers)
     opened = (_Cursor(reader(), keys, rows) for reader, rows in zip(readers, sizes, strict=True))
@@ -90,8 +88,8 @@ def windows(
 
 
 def shares(rows: Sequence[int], *, window_rows: int = WINDOW_ROWS) -> list[int]:
-    """Rows a batch for runs of so many rows: each its share of a window, and no tiny batches. The smallest,
-    as many as two windows hold, come whole, and with them the word that there is no more."""
+    """Rows to prefetch of runs with so many rows: each run's share of a window, and no tiny batches. The
+    smallest runs, as many as fit into two windows, are read whole with their end."""
     total = max(1, sum(rows))
     smallest = np.argsort(rows, kind="stable")
     whole = set(smallest[np.cumsum(np.take(rows, smallest)) <= 2 * window_rows].tolist()) if rows else set()
@@ -102,15 +100,14 @@ def shares(rows: Sequence[int], *, window_rows: int = WINDOW_ROWS) -> list[int]:
 
 
 def decoded(prefetch: Sequence[int]) -> list[int]:
-    """Rows that runs of these shares decode at once: decoding fewer costs half as much again. As many as four
-    windows wait decoded, and those of a share that is larger."""
+    """Rows to decode at once for runs of these shares: up to four windows in all, or a larger share. Decoding
+    fewer at once costs half as much again."""
     enough = min(_DECODED_ROWS, 4 * WINDOW_ROWS // max(1, len(prefetch)))
     return [max(enough, rows) for rows in prefetch]
 
 
 class _Cursor:
-    """One run: what of it is in memory and not yet merged, `prefetch` rows and more while there are so
-    many."""
+    """One run's rows that are in memory and not yet merged: `prefetch` or more while the run has them."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch], keys: Sequence[DataField], prefetch: int) -> None:
         self._batches, self._keys, self._prefetch = _pieces(batches, prefetch), keys, prefetch
@@ -119,7 +116,7 @@ class _Cursor:
         self.ended = False  # nothing comes after what is buffered
 
     def fill(self) -> bool:
-        """Read on where too little is in memory; False when the run has ended."""
+        """Read until enough rows are in memory; False when the run has ended."""
         while self._rows < self._prefetch and not self.ended:
             batch = next(self._batches, None)
             if batch is None:
@@ -152,7 +149,7 @@ class _Cursor:
 
 
 def _gathered(cursors: Sequence[_Cursor], keys: Sequence[DataField]) -> list[_Cursor]:
-    """The cursors, but neighbours that hold all of their runs as one; if all do there is but one window."""
+    """The cursors, with neighbours that have read their whole runs joined into one."""
     if all(c.ended for c in cursors):
         return list(cursors)
     found: list[_Cursor] = []
@@ -164,7 +161,7 @@ def _gathered(cursors: Sequence[_Cursor], keys: Sequence[DataField]) -> list[_Cu
 
 
 def _together(parts: Sequence[Part], keys: Sequence[DataField]) -> _Cursor:
-    """A cursor over the rows of several runs: each key's stay in the order of the runs."""
+    """One cursor over the rows of several runs; rows of a key stay in the order of the runs."""
     rows = joined([batch for batch, _ in parts])
     order = np.argsort(key_columns.codes(key_columns.concatenated([p for _, p in parts])), kind="stable")
     cursor = _Cursor(iter([take(rows, order)]), keys, rows.num_rows + 1)
@@ -179,7 +176,7 @@ def _pieces(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordB
 
 
 def _bound(cursors: Sequence[_Cursor]) -> Key | None:
-    """The key up to which all rows are in memory; None: there are no others."""
+    """The key up to which all rows are in memory; None if all runs have ended."""
     bound: Key | None = None
     for cursor in cursors:
         if not cursor.ended and (bound is None or key_columns.less(cursor.last, bound)):
@@ -188,7 +185,7 @@ def _bound(cursors: Sequence[_Cursor]) -> Key | None:
 
 
 def _fold(parts: Sequence[Part], function: MergeFunction, keep_retracts: bool) -> pa.RecordBatch:
-    """One window's rows folded."""
+    """The rows of one window, merged."""
     if len(parts) == 1 and key_columns.strictly_increasing(parts[0][1]):
         rows = parts[0][0]
         return rows if keep_retracts else without_retracts(rows)
@@ -202,5 +199,5 @@ def _fold(parts: Sequence[Part], function: MergeFunction, keep_retracts: bool) -
 
 
 def fold_rows(rows: pa.RecordBatch, codes: np.ndarray, function: MergeFunction) -> pa.RecordBatch:
-    """Rows with these key codes folded, in key order; order inside a key is the function's."""
+    """The rows merged by these key codes, in key order; the function orders the rows of a key."""
     return function.merge(rows, grouped(codes, function.sequence.numbers(rows)))

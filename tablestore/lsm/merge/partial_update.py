@@ -1,16 +1,16 @@
 """Merge engine partial-update: newer values that are not NULL replace older ones (FORMAT.md 11.4).
 
 A sequence group is a set of columns that one or more sequence columns guard: only rows whose sequence is not
-smaller than the current one change them, and then NULL counts too. A group whose sequence is NULL is left
-alone. Columns of a group may aggregate, then late rows count as older ones.
+smaller than the current one change them, and then NULL counts too. A row whose sequence is NULL leaves the
+group unchanged. Columns of a group may aggregate, then late rows count as older ones.
 
     row            column outside    in a group: plain, aggregated, its sequence
     add            newer if no NULL  wins: replaced, newer, taken     late: −, older, −
     retract        −                 wins: NULL, retracted, taken     late: −, retracted, −
-    −D, removing   the row starts anew with its values and is gone if nothing follows
+    −D, removing   the row is reset to its values, and removed if nothing follows
 
 A retract as the first row of a key starts the row with its values. Without groups retracts need an option.
-The result is +I with the last row's sequence number; −D if no add was met. Pure.
+The result is +I with the last row's sequence number; −D if no row adds. Pure.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class PartialUpdate:
         return cls(schema, groups, functions, options.ignore_delete, removes, sequence, tolerant)
 
     def columns(self, names: Iterable[str]) -> tuple[str, ...]:
-        """What must be read for `names`: what orders the rows, guards these columns or removes rows."""
+        """The columns to read for `names`: those that order rows, guard these columns or remove rows."""
         asked = tuple(names)
         guards = [
             name
@@ -107,7 +107,7 @@ class PartialUpdate:
         return tuple(n for n in self.columns(names) if n in may)
 
     def last_non_null(self) -> tuple[str, ...]:
-        """Columns that keep what they hold where a newer row has NULL: those outside every group."""
+        """Columns that keep their value where a newer row has NULL: those outside every group."""
         inside = {name for g in self.groups for name in (*g.names, *g.guarded)}
         inside.update(self.schema.primary_keys)
         return tuple(f.name for f in self.schema.fields if f.name not in inside)
@@ -122,7 +122,7 @@ class PartialUpdate:
         return self.outcome(rows, groups).batch(self.schema, tolerant=self.tolerant)
 
     def outcome(self, rows: pa.RecordBatch, groups: Groups) -> Outcome:
-        """What each column of each key ends with, before rows are made of it."""
+        """The final value of each column of each key, before rows are made of them."""
         merged = MergedGroups.of(groups)
         if len(merged.which):
             merged = _starting_rows_twice(merged, kinds_of(rows)) if self.groups else merged
@@ -154,7 +154,7 @@ class PartialUpdate:
         self._finish(rows, walk, taken, removed, outcome)
 
     def _outside(self, rows: pa.RecordBatch, walk: Walk, outcome: Outcome) -> None:
-        """Columns outside every group keep their newest value that is not NULL."""
+        """Fold the columns outside every group: each keeps its newest value that is not NULL."""
         for name in self.last_non_null():
             if name in rows.schema.names:
                 outcome.choose(self.schema.by_name[name], LastNonNullValue(), walk)
@@ -168,7 +168,7 @@ class PartialUpdate:
         group: SequenceGroup,
         outcome: Outcome,
     ) -> None:
-        """The columns of one group, and its sequence."""
+        """Fold the columns of one group, and its sequence."""
         sequence = walk.acting(guards.sequence_actions(number))
         plain = walk.acting(guards.plain_actions(number))
         functions = walk.acting(guards.function_actions(number))
@@ -188,7 +188,7 @@ class PartialUpdate:
                 outcome.apply(function, column, functions)
 
     def _require_values(self, rows: pa.RecordBatch, walk: Walk, plain: np.ndarray, outcome: Outcome) -> None:
-        """A NULL in a NOT NULL column, from a writer that did not look, is an error."""
+        """Note an error for a NULL in a NOT NULL column, from a writer that did not check."""
         for field in self.schema.fields:
             if field.type.nullable or field.name not in rows.schema.names:
                 continue
@@ -214,7 +214,7 @@ class PartialUpdate:
 
 
 def _starting_rows_twice(merged: MergedGroups, kinds: np.ndarray) -> MergedGroups:
-    """A retract that is the first row of its key both starts the row and retracts from it: it comes twice."""
+    """The groups with a retract that is the first row of its key twice: it starts the row and retracts."""
     walk = merged.walk
     twice = rowkind.retracts(kinds[walk.rows[walk.starts]])
     if not twice.any():
@@ -226,7 +226,7 @@ def _starting_rows_twice(merged: MergedGroups, kinds: np.ndarray) -> MergedGroup
 
 @dataclass(frozen=True, slots=True)
 class _Guards:
-    """What each row is to each sequence group (left alone, late, winning), and whether it removes the row."""
+    """What each row is to each sequence group (unchanged, late, winning), and whether it removes the row."""
 
     taken: np.ndarray
     starts_anew: np.ndarray
@@ -254,7 +254,8 @@ class _Guards:
         return self._started(np.where(self.has_sequence[number] & self.wins[number], ADD, SKIP))
 
     def plain_actions(self, number: int) -> np.ndarray:
-        """What the rows do to a guarded column without function: winners replace, winning retracts clear."""
+        """What the rows do to a guarded column without a function: winners replace it, winning retracts clear
+        it."""
         won = self.has_sequence[number] & self.wins[number]
         return self._started(np.where(won, np.where(self.taken, RETRACT, ADD), SKIP))
 
@@ -271,7 +272,7 @@ class _Guards:
 def _sequence_codes(
     rows: pa.RecordBatch, group: SequenceGroup, places: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Whether a row has a sequence for the group, and a code that orders it, NULL first, from 1 on."""
+    """(whether a row has a sequence for the group, a code from 1 on that orders it, NULL first)."""
     if group.names[0] not in rows.schema.names:
         return np.zeros(len(places), dtype=bool), np.zeros(len(places), dtype=np.int64)
     columns = [rows.column(name) for name in group.names]
@@ -295,8 +296,7 @@ def _winners(
     deletes: np.ndarray,
     starts: np.ndarray,
 ) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
-    """For each sequence group whether a row's sequence is not below the current one, and which rows
-    remove."""
+    """(for each sequence group whether a row's sequence is at least the current one, which rows remove)."""
     removed = np.zeros(len(walk.rows), dtype=bool)
     if len(removers) > 1 and deletes.any():
         return _winners_in_turn(walk, codes, has_sequence, removers, deletes)
@@ -307,7 +307,7 @@ def _winners(
 
 
 def _not_below(walk: Walk, codes: np.ndarray, has_sequence: np.ndarray, anew: np.ndarray) -> np.ndarray:
-    """Whether each code is at least the greatest before it, counting from the last row that starts anew."""
+    """Whether each code is at least the greatest before it, counting from the last row that resets."""
     begins = anew.copy()
     begins[walk.starts] = True
     part = np.cumsum(begins)
@@ -323,8 +323,8 @@ def _winners_in_turn(
     removers: list[int],
     deletes: np.ndarray,
 ) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
-    """The same row by row over all keys at once: where several groups remove rows, each changes what the
-    others hold."""
+    """`_winners` row by row over all keys at once, where more than one group removes rows: each affects the
+    others."""
     removed = np.zeros(len(walk.rows), dtype=bool)
     wins = [np.zeros(len(walk.rows), dtype=bool) for _ in codes]
     current = np.zeros((len(codes), len(walk.starts)), dtype=np.int64)
@@ -367,7 +367,7 @@ def _columns(schema: TableSchema, key: str, text: str) -> tuple[str, ...]:
     names = tuple(text.split(","))
     for name in names:
         if name not in schema.by_name:
-            raise InvalidOption(f"option {key!r} names {name!r}, which is no column")
+            raise InvalidOption(f"option {key!r} names {name!r}, which is not a column")
         if name in schema.primary_keys:
             raise InvalidOption(f"option {key!r} names {name!r}: primary keys cannot be in a sequence group")
     return names

@@ -1,8 +1,8 @@
-"""Record-level expiry: rows whose time is too long ago vanish when they are compacted (FORMAT.md 11.7).
+"""Record-level expiry: compaction drops rows that are too old (FORMAT.md 11.7).
 
 `record-level.time-field` is INT (seconds), BIGINT (seconds, or milliseconds from 10¹² on) or a timestamp. As
-in the original reads still show what no compaction has touched, NULL never expires, and a file is rewritten
-by compaction, instead of moved, when its smallest time has expired. Pure. Used by the rewriter and picking.
+in Java, reads show expired rows until a compaction drops them, NULL never expires, and a compaction rewrites
+a file instead of moving it when its smallest time has expired. Pure. Used by the rewriter and picking.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _TIMES = ("INT", "BIGINT", "TIMESTAMP", "TIMESTAMP_LTZ")
 
 @dataclass(frozen=True, slots=True)
 class RecordExpire:
-    """Rows whose `field` is more than `seconds` ago."""
+    """Rows expire once their `field` is more than `seconds` ago."""
 
     field: DataField
     seconds: int
 
     @classmethod
     def of(cls, schema: TableSchema, options: TableOptions) -> RecordExpire | None:
-        """What the options of a table ask for; raises InvalidOption for options that do not fit."""
+        """The expiry of a table's options, None without; raises InvalidOption for options that do not fit."""
         name = options.record_time_field
         if name is not None:
             if name not in schema.by_name:
-                raise InvalidOption(f"option 'record-level.time-field' names {name!r}, which is no column")
+                raise InvalidOption(f"option 'record-level.time-field' names {name!r}, which is not a column")
             if schema.by_name[name].type.root not in _TIMES:
                 found = schema.by_name[name].type
                 raise InvalidOption(
@@ -63,7 +63,7 @@ class RecordExpire:
         return rows if keep.all() else rows.filter(pa.array(keep))
 
     def expired(self, file: DataFileMeta, schema_of: Callable[[int], TableSchema], now_seconds: int) -> bool:
-        """Whether a file holds a row that has expired, by its statistics."""
+        """Whether a file has an expired row, by its statistics."""
         own = schema_of(file.schema_id)
         source = own.by_id.get(self.field.id)
         names = tuple(file.write_cols or own.names)
@@ -78,8 +78,8 @@ class RecordExpire:
 
 
 def expired_files(bucket: Bucket, files: Iterable[DataFileMeta]) -> frozenset[str]:
-    """Names of the files that compaction must rewrite: they hold a row which has expired, or the option
-    'compaction.force-rewrite-all-files' wants them anew."""
+    """Names of the files that compaction must rewrite: files with an expired row, or all with the option
+    'compaction.force-rewrite-all-files'."""
     if bucket.options.compaction_rewrites_all:
         return frozenset(f.file_name for f in files)
     expire = RecordExpire.of(bucket.schema, bucket.options)
@@ -90,7 +90,7 @@ def expired_files(bucket: Bucket, files: Iterable[DataFileMeta]) -> frozenset[st
 
 
 def _seconds(values: np.ndarray | np.int64, t: DataType) -> np.ndarray:
-    """Seconds since the epoch of raw column values, divided as the original does: towards zero."""
+    """Seconds since the epoch of raw column values, divided as in Java: towards zero."""
     if t.root == "INT":
         return np.asarray(values)
     if t.root == "BIGINT":

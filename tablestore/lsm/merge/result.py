@@ -1,7 +1,8 @@
-"""From what each column of each key ends with to one batch: lone rows as they are, the others put together.
+"""The result batch of engines that compute (partial-update, aggregation), from the final value of each
+column.
 
-Called by the engines that compute (partial-update, aggregation). A key that cannot be merged is an error that
-names it, or, for readers who ask for it, left out. Memory: the gathered rows.
+Single rows pass unchanged. A key that cannot be merged is an error that names it, or, for reads with the
+option, left out. Memory: the gathered rows.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class MergedGroups:
-    """The groups of more than one row: which they are, and a walk over their rows with nothing to do yet."""
+    """The groups of more than one row: their numbers, and a walk over their rows without actions yet."""
 
     groups: Groups
     which: np.ndarray
@@ -33,7 +34,7 @@ class MergedGroups:
 
     @classmethod
     def of(cls, groups: Groups) -> MergedGroups:
-        """Those of `groups`."""
+        """The groups of `groups` with more than one row."""
         lengths = groups.ends - groups.starts
         merged = lengths > 1 if not groups.every else np.ones(len(lengths), dtype=bool)
         which = np.flatnonzero(merged)
@@ -46,9 +47,9 @@ class MergedGroups:
 
 @dataclass(slots=True)
 class Outcome:
-    """What the groups of several rows end with; columns not named keep their last row's value.
+    """The final values of the groups of more than one row; columns not named keep their last row's value.
 
-    `walks` is what each row did to each column: who explains a merge reads it.
+    `walks` is what each row did to each column, for explanations of a merge.
     """
 
     rows: pa.RecordBatch
@@ -62,19 +63,19 @@ class Outcome:
 
     @classmethod
     def last_rows(cls, rows: pa.RecordBatch, merged: MergedGroups) -> Outcome:
-        """The groups end with their last row, until something else is said."""
+        """The outcome in which each group ends with its last row."""
         last = merged.walk.rows[merged.walk.ends - 1] if len(merged.which) else merged.which
         kinds = rows.column(KIND).to_numpy(zero_copy_only=False)[last]
         numbers = rows.column(SEQUENCE).to_numpy(zero_copy_only=False)[last]
         return cls(rows, merged, kinds, numbers, Failures(), {}, {})
 
     def choose(self, column: DataField, body: ChoosingAggregator, walk: Walk) -> None:
-        """Let a chooser say which row's value a column ends with."""
+        """Set a column to the values that a choosing aggregator picks."""
         self.walks[column.name] = walk
         self.chosen[column.name] = body.choose(self.rows.column(column.name), column.type, walk)
 
     def apply(self, function: Aggregator, column: pa.Array, walk: Walk) -> None:
-        """Let an aggregator say what its column ends with."""
+        """Set a column to the result of its aggregator."""
         name, t = function.field.name, function.field.type
         if function.ignores_retracts:
             walk = walk.without_retracts()

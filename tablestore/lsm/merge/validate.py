@@ -1,8 +1,8 @@
-"""What merge options may say together, and which rows an engine takes: decided before a byte is written.
+"""Which merge options go together, and which rows an engine takes, checked before anything is written.
 
-The original accepts some rows that every later read then fails on (a −D for `max`, for partial-update without
-a delete option); here the batch is refused, with the option that would allow it. Pure. Called when a table
-is created, altered or opened for writing, and for each batch.
+Java accepts some rows on which every later read then fails (a −D for `max`, or for partial-update without a
+delete option); here the batch is refused, and the error names the option that would allow it. Pure. Called
+when a table is created, altered or opened for writing, and for each batch.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def validate(schema: TableSchema, options: TableOptions) -> None:
     _require_columns(schema)
     _require_sequence(schema, options)
     if options.rowkind_field and options.rowkind_field not in schema.by_name:
-        raise InvalidOption(f"option 'rowkind.field' names {options.rowkind_field!r}, which is no column")
+        raise InvalidOption(f"option 'rowkind.field' names {options.rowkind_field!r}, which is not a column")
     if options.on_merge_error not in ("fail", "skip"):
         raise InvalidOption(
             f"option 'tablestore.merge.on-error' is {options.on_merge_error!r}; it must be fail or skip"
@@ -47,7 +47,7 @@ def validate(schema: TableSchema, options: TableOptions) -> None:
 
 
 def _refuse_extremes_of_booleans(function: MergeFunction) -> None:
-    """Paimon 2.0.0 takes such a table and fails at its first merge ("Incomparable type")."""
+    """Raise InvalidOption for max or min of a BOOLEAN: Java Paimon 2.0.0 fails at the first merge."""
     if isinstance(function, PartialUpdate):
         functions = tuple(function.functions.values())
     else:
@@ -61,14 +61,14 @@ def _refuse_extremes_of_booleans(function: MergeFunction) -> None:
 
 
 def _require_columns(schema: TableSchema) -> None:
-    """`fields.<columns>.…` name columns."""
+    """Raise InvalidOption for `fields.<columns>.…` that name no column."""
     for key in schema.options:
         parts = key.split(".")
         if parts[0] != "fields" or len(parts) < 2 or parts[1] == "default-aggregate-function":
             continue
         for name in parts[1].split(","):
             if name not in schema.by_name:
-                raise InvalidOption(f"option {key!r} names {name!r}, which is no column")
+                raise InvalidOption(f"option {key!r} names {name!r}, which is not a column")
 
 
 def _require_sequence(schema: TableSchema, options: TableOptions) -> None:
@@ -92,7 +92,7 @@ def _require_sequence(schema: TableSchema, options: TableOptions) -> None:
 
 
 def wanted_rows(options: TableOptions, kinds: np.ndarray) -> pa.BooleanArray | None:
-    """Which rows are written at all: `ignore-delete` and `ignore-update-before` drop some; None: all."""
+    """Which rows are written, as `ignore-delete` and `ignore-update-before` drop some; None: all."""
     if not (options.ignore_delete or options.ignore_update_before):
         return None
     dropped = rowkind.retracts(kinds) if options.ignore_delete else kinds == rowkind.UPDATE_BEFORE
@@ -100,18 +100,18 @@ def wanted_rows(options: TableOptions, kinds: np.ndarray) -> pa.BooleanArray | N
 
 
 def require_acceptable(function: MergeFunction, options: TableOptions, kinds: np.ndarray) -> None:
-    """Raise InvalidRequest if the engine takes no −U or −D and there is one; nothing was written then."""
+    """Raise InvalidRequest for a −U or −D that the engine does not take, before anything is written."""
     taken = rowkind.retracts(kinds)
     if options.ignore_delete or not taken.any():
         return
     problem = _problem(function, deletes_only=not (kinds == rowkind.UPDATE_BEFORE).any())
     if problem:
-        rows = f"{int(taken.sum())} of {len(kinds)} rows take away"
+        rows = f"{int(taken.sum())} of {len(kinds)} rows are -U or -D"
         raise InvalidRequest(f"{problem}; {rows}, nothing was written")
 
 
 def require_deletable(options: TableOptions) -> None:
-    """Raise InvalidRequest unless a −D row with the old values removes its row, as a DELETE promises."""
+    """Raise InvalidRequest unless a −D row with the old values removes its row, as a DELETE must."""
     remedies = {
         MergeEngine.PARTIAL_UPDATE: (
             options.partial_update_removes or bool(options.partial_update_removing_groups),
@@ -121,7 +121,7 @@ def require_deletable(options: TableOptions) -> None:
             options.aggregation_removes,
             "set 'aggregation.remove-record-on-delete', or write -D rows to retract their values",
         ),
-        MergeEngine.FIRST_ROW: (False, "rows of such a table stay"),
+        MergeEngine.FIRST_ROW: (False, "its rows are never deleted"),
     }
     removes, remedy = remedies.get(options.merge_engine, (True, ""))
     if not removes:

@@ -1,12 +1,12 @@
-"""A walk over the rows of keys that have several: what each row does to one column, and to the row.
+"""Walk: what each row of a key with more than one row does to a column of the result.
 
 Every row of a group, in merge order, acts on the value so far:
 
     SKIP     nothing                          ADD      the value is newer
-    OLDER    the value is older (late rows)   RETRACT  the value is taken back
-    SET      the row starts anew with this value, NULL included
+    OLDER    the value is older (late rows)   RETRACT  the value is retracted
+    SET      the row is reset to this value, NULL included
 
-Engines say what the rows do, aggregators (`choose`, `numbers`, `texts`, `lists`) what comes of it. Pure.
+Engines say what the rows do, aggregators (`choose`, `numbers`, `lists`, …) compute the result. Pure.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SKIP, ADD, OLDER, RETRACT, SET = np.arange(5, dtype=np.int8)
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """`rows[i]` is the row of the batch at place i, `actions[i]` what it does; group g starts at place
+    """`rows[i]` is the row of the batch at position i, `actions[i]` what it does; group g starts at position
     starts[g]."""
 
     rows: np.ndarray
@@ -30,28 +30,28 @@ class Walk:
 
     @property
     def ends(self) -> np.ndarray:
-        """Place after the last row of each group."""
+        """The position after the last row of each group."""
         return np.append(self.starts[1:], len(self.rows))
 
     @property
     def group_of(self) -> np.ndarray:
-        """The group of each place."""
+        """The group of each position."""
         return np.repeat(np.arange(len(self.starts)), self.ends - self.starts)
 
     def acting(self, actions: np.ndarray) -> Walk:
-        """The same rows doing something else."""
+        """The same rows with other actions."""
         return Walk(self.rows, self.starts, actions)
 
     def without_retracts(self) -> Walk:
-        """The same rows, with what they take back ignored."""
+        """The same rows with retracts skipped."""
         return self.acting(np.where(self.actions == RETRACT, SKIP, self.actions))
 
     def last(self, mask: np.ndarray) -> np.ndarray:
-        """The last place of each group where `mask` holds, −1 if there is none."""
+        """The last position of each group where `mask` holds, −1 if there is none."""
         return np.maximum.reduceat(np.where(mask, np.arange(len(mask)), -1), self.starts)
 
     def first(self, mask: np.ndarray) -> np.ndarray:
-        """The first place of each group where `mask` holds, the number of places if there is none."""
+        """The first position of each group where `mask` holds, the number of positions if there is none."""
         return np.minimum.reduceat(np.where(mask, np.arange(len(mask)), len(mask)), self.starts)
 
     def any(self, mask: np.ndarray) -> np.ndarray:
@@ -59,17 +59,17 @@ class Walk:
         return np.logical_or.reduceat(mask, self.starts)
 
     def since_set(self) -> np.ndarray:
-        """For each place whether no later row of its group starts anew."""
+        """For each position whether no later row of its group resets."""
         sets = self.actions == SET
         if not sets.any():
             return np.ones(len(sets), dtype=bool)
         return np.arange(len(sets)) >= self.last(sets)[self.group_of]
 
     def rounds(self, groups: np.ndarray | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """(groups, places): the first row of every group, or of these, then the second of those that have
-        one, and so on.
+        """(groups, positions) of the first row of every group, or of these, then of the second row of those
+        that have one, and so on.
 
-        For what must go row by row: as many steps as the longest group has rows.
+        For row-by-row computations: there are as many rounds as the longest group has rows.
         """
         groups = np.arange(len(self.starts)) if groups is None else groups
         lengths = (self.ends - self.starts)[groups]
@@ -82,22 +82,22 @@ class Walk:
 
 @dataclass(slots=True)
 class Failures:
-    """Groups that cannot be merged: the column and the reason of each, the first one of a group counts."""
+    """Groups that cannot be merged, with column and reason; the first failure of a group counts."""
 
     notes: list[tuple[np.ndarray, str, str]] = field(default_factory=list)
 
     def add(self, group: int, column: str, reason: str) -> None:
-        """Note that this group fails."""
+        """Add a group that fails."""
         self.add_all(np.array([group]), column, reason)
 
     def add_all(self, groups: np.ndarray, column: str, reason: str) -> None:
-        """Note that these groups fail for one reason."""
+        """Add groups that fail for the same reason."""
         if len(groups):
             self.notes.append((groups, column, reason))
 
     @property
     def groups(self) -> np.ndarray:
-        """The groups that fail, rising."""
+        """The groups that fail, ascending."""
         return np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *(some for some, *_ in self.notes)]))
 
     def of(self, group: int) -> tuple[str, str]:

@@ -1,8 +1,8 @@
 """Merge engines that pick a whole row: deduplicate keeps the last of each key, first-row the first
 (FORMAT.md 11.2, 11.3).
 
-Only places are computed, then every row is gathered once. With `ignore_delete` rows that only take away do
-not count: a key that has nothing else vanishes. Pure.
+Only positions are computed, then every row is gathered once. With `ignore_delete` −U and −D rows do not
+count: a key with no other rows is left out. Pure.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ FIRST_ROW_RETRACT = "merge-engine first-row takes no -U or -D rows; 'ignore-dele
 
 @dataclass(frozen=True, slots=True)
 class Deduplicate:
-    """The last row wins. If it takes the key away, it stays as the winner: who reads drops it, who compacts
-    may need it."""
+    """The last row wins. A −D that wins is part of the result: reads drop it, compactions may need it."""
 
     ignore_delete: bool = False
     sequence: SequenceOrder = ARRIVAL
 
     def columns(self, names: Iterable[str]) -> tuple[str, ...]:
-        """What must be read for `names`: the sequence fields as well."""
+        """The columns to read for `names`: those and the sequence fields."""
         return tuple(dict.fromkeys((*names, *self.sequence.names)))
 
     def refusing(self, names: Iterable[str]) -> tuple[str, ...]:
@@ -42,20 +41,20 @@ class Deduplicate:
         return take(rows, self.winners(rows, groups))
 
     def winners(self, rows: pa.RecordBatch, groups: Groups) -> np.ndarray:
-        """The place of each key's last row."""
+        """The position of each key's last row."""
         last = groups.ends - 1
         if self.ignore_delete:
             adds = ~rowkind.retracts(kinds_of(rows))[groups.order]
             if not adds.all():
                 found = np.maximum.reduceat(np.where(adds, np.arange(len(adds)), -1), groups.starts)
-                found = np.where(groups.starts == last, last, found)  # lone rows pass
+                found = np.where(groups.starts == last, last, found)  # single rows pass
                 last = found[found >= 0]
         return groups.order[last]
 
 
 @dataclass(frozen=True, slots=True)
 class FirstRow:
-    """The first row wins; rows that take away are refused, or left out with `ignore_delete`."""
+    """The first row wins; −U and −D rows are refused, or left out with `ignore_delete`."""
 
     schema: TableSchema
     ignore_delete: bool = False
@@ -63,7 +62,7 @@ class FirstRow:
     sequence: SequenceOrder = ARRIVAL
 
     def columns(self, names: Iterable[str]) -> tuple[str, ...]:
-        """What must be read for `names`: no more."""
+        """The columns to read for `names`: only those."""
         return tuple(names)
 
     def refusing(self, names: Iterable[str]) -> tuple[str, ...]:
@@ -75,7 +74,7 @@ class FirstRow:
         return take(rows, self.winners(rows, groups))
 
     def winners(self, rows: pa.RecordBatch, groups: Groups) -> np.ndarray:
-        """The place of each key's first row; raises CannotMerge for keys that may not be left out."""
+        """The position of each key's first row; raises CannotMerge for keys that may not be left out."""
         adds = ~rowkind.retracts(kinds_of(rows))[groups.order]
         if adds.all():
             return groups.order[groups.starts]
@@ -89,7 +88,7 @@ class FirstRow:
         return groups.order[found[found < len(adds)]]
 
     def _without(self, rows: pa.RecordBatch, groups: Groups, refused: np.ndarray) -> np.ndarray:
-        """The winners but those of the groups refused; raises CannotMerge where none may be left out."""
+        """The winners without the refused groups; raises CannotMerge where none may be left out."""
         first = groups.order[groups.starts]
         if self.tolerant:
             return first[~refused]

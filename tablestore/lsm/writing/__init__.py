@@ -1,1 +1,1 @@
-"""Rows into the files of a bucket: write buffers, flushes, writers."""
+"""Writers of buckets: write buffers, flushes, rolling, memory."""

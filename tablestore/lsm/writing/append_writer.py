@@ -1,10 +1,10 @@
 """AppendWriter: rows of one bucket of a table without primary key → files in the order of arrival → message
 (FORMAT.md 9.6).
 
-Sequence numbers count rows: from the bucket's last on, or from what the caller says. A bucketed table's
-writer combines small neighbours when it prepares (`append_compaction`), unless rows of the bucket are marked
-deleted: then `Table.compact` does. Tables without buckets leave that to `Table.compact` altogether. Nothing
-is visible until the message is committed. Belongs to one thread.
+Sequence numbers count rows, from the bucket's last one on or from the caller's. The writer of a bucketed
+table combines small neighbouring files when it prepares (`append_compaction`), unless rows of the bucket are
+marked as deleted: then, and for tables without buckets, only `Table.compact` does that. Nothing is visible
+until the message is committed. Belongs to one thread.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 class AppendWriter:
-    """Writes one bucket. `compact`: combine small ones of its files."""
+    """Writes one bucket. `compact`: combine its small files."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class AppendWriter:
         return self._stream.bytes
 
     def prepare(self) -> CommitMessage:
-        """Finish files, combine small ones, hand over what is to be committed; the writer may go on then."""
+        """The commit message: finishes files and combines small ones; the writer can go on afterwards."""
         new = self._stream.finish()
         self._next, self._rows = self._next + self._rows, 0
         self._new += new
@@ -97,7 +97,7 @@ class AppendWriter:
         return message
 
     def _combine(self) -> None:
-        """Combine neighbours while there are enough of them. Results are not combined again in one go."""
+        """Combine neighbours while there are enough of them; their results are not combined again."""
         assert self._live is not None
         options, waiting = AppendCompaction.of(self._bucket.options), list(self._live)
         while (decision := append_compaction.pick(waiting, options)).unit is not None:

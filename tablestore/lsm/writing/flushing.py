@@ -1,7 +1,7 @@
-"""The flushes of one bucket's writer: one at a time, in the caller's thread or on a thread of its workers.
+"""Flushing: the flushes of one bucket's writer, one at a time, in the caller's thread or in the background.
 
-The memory pool learns what a flush writes and when it ends. A flush that fails has lost its rows, so the
-writer takes no more. Belongs to one thread. Used by `MergeTreeWriter` and `RowStream`.
+The memory pool is notified when a flush begins and ends. A flush that fails has lost its rows, so the writer
+then takes no more. Belongs to one thread. Used by `MergeTreeWriter` and `RowStream`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from tablestore.lsm.writing.memory import BufferOwner, MemoryPool
 from tablestore.lsm.writing.workers import Workers
 
 T = TypeVar("T")
-_BACKGROUND_BYTES = 1 << 20  # less is written sooner than a thread takes it over
+_BACKGROUND_BYTES = 1 << 20  # fewer bytes are written faster than a thread takes over
 
 
 class Flushing(Generic[T]):
-    """Flushes of what `owner` buffers; `take` gets what each one made, in the owner's thread."""
+    """Flushes of the rows that `owner` buffers; `take` is called with each result, in the owner's thread."""
 
     def __init__(
         self, owner: BufferOwner, take: Callable[[T], None], *, pool: MemoryPool, workers: Workers | None
@@ -32,14 +32,14 @@ class Flushing(Generic[T]):
         pool.register(owner, background=self._workers is not None)
 
     def require_whole(self) -> None:
-        """Raise Unavailable if a flush has failed: then only `abort` is left."""
+        """Raise Unavailable if a flush has failed: then only `abort` may be called."""
         if self._failure is not None:
             text = f"a flush of this writer failed and lost its rows; abort and write again: {self._failure}"
             raise Unavailable(0, text) from self._failure
 
     @contextmanager
     def losing_rows(self) -> Iterator[None]:
-        """Around work that loses rows of the writer if it raises."""
+        """A context for work that loses rows of the writer if it raises."""
         try:
             yield
         except BaseException as e:
@@ -47,8 +47,8 @@ class Flushing(Generic[T]):
             raise
 
     def run(self, write: Callable[[], T], buffered_bytes: int, *, background: bool) -> None:
-        """Flush `buffered_bytes` by `write`: in the `background` if there are workers and it is worth it. No
-        other flush is running."""
+        """Flush `buffered_bytes` by `write`, in the `background` if there are workers and it pays. No other
+        flush may be running."""
         with self.losing_rows():
             if background and self._workers is not None and buffered_bytes >= _BACKGROUND_BYTES:
                 self._pool.flush_began(self._owner, buffered_bytes)
@@ -58,14 +58,14 @@ class Flushing(Generic[T]):
             self._take(write())
 
     def wait(self) -> None:
-        """Return when the flush that is running is done; raises what it raised."""
+        """Return when the running flush has ended; raises its error."""
         running = self._running
         if running is None:
             return
         try:
             made = running.result()
         except BaseException as e:
-            if running.done():  # else the caller was interrupted
+            if running.done():  # else the caller is interrupted
                 self._running, self._failure = None, e
                 self._pool.flush_ended(self._owner)
             raise
@@ -74,8 +74,7 @@ class Flushing(Generic[T]):
         self._take(made)
 
     def abort(self) -> None:
-        """Return when no flush is running any more, whatever came of it; the pool stops counting the
-        owner."""
+        """Return when no flush is running, ignoring its result; the pool stops counting the owner."""
         running, self._running = self._running, None
         if running is not None:
             with suppress(CancelledError):  # never begun

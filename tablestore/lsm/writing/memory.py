@@ -1,11 +1,11 @@
-"""The memory of all write buffers of a process: one pool; when it is full the largest buffer flushes.
+"""MemoryPool: the memory of all write buffers of a process; when it is full the largest buffer flushes.
 
-Without a shared pool, hundreds of buckets would each claim `write-buffer-size`. Flushing to level 0 is the
-relief, so nothing is spilled elsewhere. Slices keep the whole batch they were cut from alive, which costs
+Without a shared pool, hundreds of buckets would each use `write-buffer-size`. A full pool flushes to level 0,
+so nothing is spilled elsewhere. Slices keep the whole batch that they were cut from alive, which costs
 nothing until some of them are flushed. From then on, after each half pool of new rows, buffers that did not
-flush copy what they hold (`settle`), so no more than that is kept. Owners with background flushes begin one
-when three quarters are buffered; what a flush still writes counts, and only a full pool is waited for. Safe
-to share between threads: a writer is flushed by its own thread only.
+flush copy their rows (`settle`), so no more than that is kept alive. Owners with background flushes begin one
+when three quarters of the pool are buffered; bytes that a flush still writes count, and writers wait only for
+a full pool. Safe to share between threads: a writer is flushed by its own thread only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Protocol
 
 
 class BufferOwner(Protocol):
-    """A writer that buffers rows. `wait` returns when its background flush is done."""
+    """A writer that buffers rows. `wait` returns when its background flush has ended."""
 
     def flush(self) -> None: ...
     def settle(self) -> None: ...
@@ -31,24 +31,25 @@ class _Account:
     background: bool = False
     buffered: int = 0
     flushing: int = 0  # bytes that a background flush still writes
-    began: int = 0  # when that flush began, in flushes of the pool
+    began: int = 0  # number of that flush in the pool
 
 
 class MemoryPool:
-    """Bytes in the write buffers of this process. Owners that vanish without `release` stop counting."""
+    """Bytes in the write buffers of this process. Owners that are collected without `release` stop
+    counting."""
 
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
         self._accounts_lock = threading.Lock()
         self._accounts: weakref.WeakKeyDictionary[BufferOwner, _Account] = weakref.WeakKeyDictionary()
-        self._total = 0  # of all accounts; owners that vanished are in it until it is added up again
+        self._total = 0  # of all accounts; includes collected owners until the next sum
         self._flushes = 0
         self._relieved: set[int] = set()  # threads that flushed since they last settled
         self._unsettled: dict[int, int] = {}  # bytes added by each thread since it last settled
 
     @property
     def used_bytes(self) -> int:
-        """Bytes that all owners buffer, and that their flushes still write."""
+        """Bytes that all owners buffer or that their flushes still write."""
         with self._accounts_lock:
             return self._add_up()
 
@@ -64,32 +65,32 @@ class MemoryPool:
             self._add_up()
 
     def report(self, owner: BufferOwner, buffered_bytes: int) -> None:
-        """An owner buffers so much now. While that is too much, this thread's largest owner flushes, or a
-        flush that this thread began is waited for."""
+        """Set the bytes that an owner buffers. While the pool is too full, flush this thread's largest owner,
+        or wait for a flush that this thread began."""
         with self._accounts_lock:
             grown, full = self._note(owner, buffered_bytes)
         if not buffered_bytes:
-            return  # a flush reports that it is done: nothing to do inside it
+            return  # called inside a flush: nothing to do
         while full and (relief := self._relief()) is not None:
             relief()
         if grown:
             self._settle()
 
     def flush_began(self, owner: BufferOwner, buffered_bytes: int) -> None:
-        """An owner begins a background flush of so much: all that it buffers."""
+        """Note that an owner begins a background flush of all its buffered bytes."""
         with self._accounts_lock:
             account = self._accounts.setdefault(owner, _Account(threading.get_ident()))
             self._flushes += 1
             account.began, account.flushing, account.buffered = self._flushes, buffered_bytes, 0
 
     def flush_ended(self, owner: BufferOwner) -> None:
-        """The background flush of an owner is done."""
+        """Note that the background flush of an owner has ended."""
         with self._accounts_lock:
             if owner in self._accounts:
                 self._accounts[owner].flushing = 0
 
     def _note(self, owner: BufferOwner, buffered_bytes: int) -> tuple[bool, bool]:
-        """Set an account: should the thread's slices be copied now, may there be need to flush."""
+        """Set an account; (whether to copy the thread's slices now, whether a flush may be needed)."""
         thread = threading.get_ident()
         account = self._accounts.setdefault(owner, _Account(thread))
         change, account.buffered, account.thread = buffered_bytes - account.buffered, buffered_bytes, thread
@@ -103,8 +104,8 @@ class MemoryPool:
         return self._total
 
     def _relief(self) -> Callable[[], None] | None:
-        """What this thread does now so that the pool stays within its limit: it flushes its largest owner, or
-        waits for the flush that it began first; None if nothing is needed."""
+        """What this thread must call so that the pool stays within its limit: a flush of its largest owner,
+        or a wait for the flush that it began first; None if nothing is needed."""
         with self._accounts_lock:
             full = self._add_up() > self.limit_bytes
             total, thread = sum(a.buffered for a in self._accounts.values()), threading.get_ident()

@@ -1,8 +1,8 @@
 """PostponeWriter: rows of one partition of a table with `bucket` = -2 → files in bucket-postpone → message.
 
-Rows are written as they come, not sorted and not merged, without statistics, in Avro where the types allow;
-sequence number −1 says that none was given. All files of one writer share a name prefix, by which a
-compaction reads them in order (FORMAT.md 9.5). Belongs to one thread.
+Rows are written in the order of arrival, not sorted or merged, without statistics, in Avro where the types
+allow; sequence number −1 means none. All files of one writer share a name prefix, by which a compaction reads
+them in order (FORMAT.md 9.5). Belongs to one thread.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class PostponeWriter:
     def append(
         self, values: pa.RecordBatch, kinds: pa.Array | None = None, sequences: pa.Array | None = None
     ) -> None:
-        """Add rows of the table's columns; sequence numbers are not kept."""
+        """Add rows of the table's columns; sequence numbers are ignored."""
         if kinds is None:
             kinds = pa.array(np.zeros(values.num_rows, dtype=np.int8))
         unnumbered = pa.array(np.full(values.num_rows, UNNUMBERED, dtype=np.int64))
@@ -56,7 +56,7 @@ class PostponeWriter:
         return self._stream.bytes
 
     def prepare(self) -> CommitMessage:
-        """Finish the files and hand them over; the writer may go on then."""
+        """The commit message with the finished files; the writer can go on afterwards."""
         files = self._stream.finish()
         self._files.hand_over()
         return self._bucket.message(new_files=files)
@@ -68,8 +68,8 @@ class PostponeWriter:
 
 
 def postponed_options(schema: TableSchema, options: TableOptions, *, user: str, number: int) -> TableOptions:
-    """How the files of one writer are written: under its prefix, in Avro without statistics if that takes
-    the table's types."""
+    """The options of one writer's files: with its prefix, and in Avro without statistics if Avro holds the
+    table's types."""
     prefix = f"{options.data_file_prefix}-u-{user}-s-{number}-w-"
     if not all(_in_avro(f.type) for f in schema.fields):
         return replace(options, data_file_prefix=prefix)

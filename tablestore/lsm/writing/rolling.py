@@ -1,11 +1,11 @@
-"""Where a file ends and the next begins, by rows and bytes alone. Pure. Used by writers and the simulator.
+"""Where a file ends and the next begins, by rows and bytes only. Pure. Used by writers and the simulator.
 
 Files end at multiples of 1,024 rows (of about as many as with Paimon), or of fewer where rows are wide.
 """
 
 from __future__ import annotations
 
-NEAR = 0.9  # share of the target from which a file has reached it
+NEAR = 0.9  # share of the target size at which a file is full
 _STEP_ROWS = 1 << 10
 _STEP_BYTES = 1 << 20  # of a step, at most; more where that is an eighth of the target
 

@@ -1,10 +1,9 @@
-"""RowStream: rows of one bucket → files, in the order in which they come. No sort, no merge.
+"""RowStream: rows of one bucket → files, in the order of arrival, without sort or merge.
 
-Rows wait in memory until the pool is full or enough for a file's next part have come; what is then handed to
-the open file is encoded at once, so that the pool bounds what a process holds however many buckets it
-writes. A file is finished when it has reached the target size, or at `finish`. Used by writers of append
-tables and of postponed buckets. Belongs to one thread; with `workers` what is handed over is encoded beside
-it, one part at a time, while the next rows come.
+Rows are buffered until the pool is full or there are enough for the next part of a file; the open file then
+encodes them at once, so that the pool bounds the memory of a process however many buckets it writes. A file
+ends at the target size, or at `finish`. Used by writers of append tables and of postponed buckets. Belongs to
+one thread; with `workers` parts are encoded in the background, one at a time, while the next rows come.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from tablestore.lsm.writing.memory import MemoryPool
 from tablestore.lsm.writing.workers import Workers
 from tablestore.lsm.writing.write_buffer import settled
 
-_BUFFERED_BYTES = 32 << 20  # more is handed over though the pool has room
+_BUFFERED_BYTES = 32 << 20  # more are encoded although the pool has room
 
 
 class RowStream:
@@ -42,7 +41,7 @@ class RowStream:
         return self._bytes
 
     def append(self, batch: pa.RecordBatch) -> None:
-        """Add rows. May hand over rows of this or another stream of the pool."""
+        """Add rows. May flush this or another stream of the pool."""
         self._flushing.require_whole()
         if batch.num_rows:
             self._batches.append(batch)
@@ -53,13 +52,13 @@ class RowStream:
                 self._pool.report(self, self._bytes)
 
     def settle(self) -> None:
-        """Let go of batches of which only slices are buffered."""
+        """Copy slices of larger batches, so that these can be freed."""
         self._batches[self._settled :] = settled(self._batches[self._settled :])
         self._settled = len(self._batches)
 
     def flush(self) -> None:
-        """Hand what is buffered to the open file. If that fails the rows are gone: then only `abort` is
-        left."""
+        """Give the buffered rows to the open file. If that fails the rows are lost, and only `abort` may be
+        called."""
         self._hand_over(background=True)
 
     def _hand_over(self, *, background: bool) -> None:
@@ -80,11 +79,11 @@ class RowStream:
         self._writer.flush()
 
     def wait(self) -> None:
-        """Return when what was handed over is encoded; raises what that raised."""
+        """Return when the running flush has ended; raises its error."""
         self._flushing.wait()
 
     def finish(self) -> tuple[DataFileMeta, ...]:
-        """Write everything and close; the files in order. The stream may go on with new ones."""
+        """Write everything and close; returns the files in order. The stream can go on with new ones."""
         self._hand_over(background=False)
         writer, self._writer = self._writer, None
         if writer is None:

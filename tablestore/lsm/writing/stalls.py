@@ -1,7 +1,7 @@
-"""Write stalls: which buckets let a writer wait for compaction, for how long and at how many runs.
+"""Write stalls: in which buckets a writer waited for compaction, for how long and at how many runs.
 
 A writer that finds more than `num-sorted-run.stop-trigger` runs compacts before it flushes again; the records
-of those compactions say so. Pure. Used by commits, which tell it with their outcome, and by the doctor.
+of those compactions are marked. Pure. Used by commits, which report stalls, and by the doctor.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from tablestore.format.compaction_record import CompactionRecord
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """One bucket whose writer waited: how often, how long, and the most runs (leveled: files of level 0)
-    there were; `reason` is why the longest of these compactions did what it did."""
+    """One bucket whose writer waited: how often, how long, and the maximum of runs (leveled: files of level
+    0); `reason` is that of the longest of these compactions."""
 
     partition: str
     bucket: int
@@ -39,7 +39,7 @@ class Stall:
 
 
 def backlog(record: CompactionRecord) -> int:
-    """What had gathered in the bucket, by the numbers of the rules; what was taken where none is kept."""
+    """The backlog that started a compaction, by the numbers of its rules; else what it took."""
     gathered = [int(n) for t in record.trials for name, n in t.numbers if name in ("runs", "files") and n]
     level0 = sum(i.files for i in record.inputs if i.level == 0)
     return max([*gathered, level0 + sum(i.level > 0 for i in record.inputs)])
@@ -69,7 +69,7 @@ def of(records: Iterable[CompactionRecord]) -> tuple[Stall, ...]:
 
 
 def summary(stalls: Iterable[Stall]) -> str:
-    """`2 buckets waited 5 times, 3.2 s; dt=1/bucket-0 waited …`: for a log."""
+    """One line for a log: `2 buckets waited 5 times, 3.2 s; dt=1/bucket-0 waited …`."""
     some = tuple(stalls)
     waits, millis = sum(s.waits for s in some), sum(s.millis for s in some)
     many = "1 bucket" if len(some) == 1 else f"{len(some):,} buckets"

@@ -1,8 +1,8 @@
 """The write buffer of one bucket: kv rows in the order of arrival until they are flushed in key order.
 
-Rows whose keys arrive strictly increasing are flushed as they are: no sort, no gather, no copy. Otherwise one
-stable sort of key codes orders them, and rows are gathered in pieces that fit the cache.
-Sequence numbers and `sequence.field` values of a key may come in any order. Belongs to one thread.
+Rows whose keys arrive strictly increasing are flushed without a sort, gather or copy. Otherwise one stable
+sort of key codes orders them, and rows are gathered in pieces that fit the CPU cache. Sequence numbers and
+`sequence.field` values of a key may come in any order. Belongs to one thread.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PIECE_ROWS = 65_536
 
 @dataclass(frozen=True, slots=True)
 class SortedRows:
-    """The rows of a buffer, ordered once; read it folded, raw, or both."""
+    """The rows of a buffer, sorted once; can be read merged, raw, or both."""
 
     batches: tuple[pa.RecordBatch, ...]  # in order of arrival; one batch if `groups` are given
     groups: Groups | None  # None: the batches are in key order, each key once
@@ -64,8 +64,8 @@ class SortedRows:
 
 
 def settled(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """The same rows in memory of their own: neighbouring slices of larger batches are copied into one, the
-    rest stays as it is."""
+    """The same rows without references to larger batches: neighbouring slices of such are copied into one,
+    other batches stay."""
     found: list[pa.RecordBatch] = []
     for slices, own in ((list(some), own) for own, some in groupby(batches, _owns_memory)):
         if own:
@@ -97,12 +97,12 @@ class WriteBuffer:
             self.rows += batch.num_rows
 
     def settle(self) -> None:
-        """Copy slices of larger batches, so that those can be freed."""
+        """Copy slices of larger batches, so that these can be freed."""
         self._batches[self._settled :] = settled(self._batches[self._settled :])
         self._settled = len(self._batches)
 
     def drain(self) -> SortedRows:
-        """Everything buffered, ordered; the buffer is empty afterwards."""
+        """All buffered rows, sorted; the buffer is empty afterwards."""
         batches = tuple(self._batches)
         self._batches, self._settled, self.bytes, self.rows = [], 0, 0, 0
         parts = key_columns.of_columns(batches, self._keys)

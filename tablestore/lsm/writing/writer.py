@@ -4,9 +4,9 @@
 Sequence numbers are stamped in order of arrival unless the caller gives them. A flush orders the buffer,
 folds equal keys and writes level 0; `changelog` writes all rows, before folding, to changelog files. With
 `compact` the writer compacts when it prepares, and in between when more than `num-sorted-run.stop-trigger`
-runs (leveled: files of level 0) have gathered: the write stall. Tables whose compaction looks keys up lift
-level 0 each time; what that tells and marks is in the message, too. Nothing is visible until it is committed.
-Belongs to one thread.
+runs (leveled: files of level 0) have gathered: the write stall. Tables whose compaction looks keys up compact
+level 0 each time; the changelog and deletion vectors of that are in the message, too. Nothing is visible
+until it is committed. Belongs to one thread.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ class Flushed:
 
 
 class MergeTreeWriter:
-    """Writes one bucket; `next_sequence` is above every live sequence number.
+    """Writes one bucket; `next_sequence` is greater than every live sequence number.
 
-    `compact`: compact its files, too; with `produce` compactions write the changelog that their producer
-    asks for.
+    `compact`: compact its files, too; with `produce` compactions write the changelog of the table's
+    producer.
     """
 
     def __init__(
@@ -94,17 +94,17 @@ class MergeTreeWriter:
 
     @property
     def levels(self) -> Levels:
-        """The bucket as it will be once everything flushed and compacted so far is committed."""
+        """The levels of the bucket once everything flushed and compacted so far is committed."""
         return self._loop.levels
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes of what `prepare` may have to write: the buffer, and files it may compact."""
+        """Bytes that `prepare` may have to write: the buffer, and files that it may compact."""
         live = sum(f.file_size for f in self.levels.files) if self._rewriter is not None else 0
         return self._buffer.bytes + live
 
     def reserve(self, rows: int) -> int:
-        """The first of so many sequence numbers that this writer gives to no other rows."""
+        """The first of `rows` sequence numbers, which this writer assigns to no other rows."""
         first, self._next_sequence = self._next_sequence, self._next_sequence + rows
         return first
 
@@ -113,7 +113,8 @@ class MergeTreeWriter:
     ) -> None:
         """Add rows of the table's columns; row kinds default to +I, sequence numbers to the next ones.
 
-        Sequence numbers are given by every call, or reserved. May flush this or another writer of the pool.
+        Either every call passes sequence numbers, or they are reserved. May flush this or another writer of
+        the pool.
         """
         self._flushing.require_whole()
         rows = values.num_rows
@@ -131,12 +132,12 @@ class MergeTreeWriter:
         self._pool.report(self, self._buffer.bytes)
 
     def settle(self) -> None:
-        """Let go of batches of which only slices are buffered."""
+        """Copy slices of larger batches, so that these can be freed."""
         self._buffer.settle()
 
     def flush(self) -> None:
-        """Write what is buffered to level 0, in the background if there are workers and it is worth it. If
-        that fails the rows are gone: then only `abort` is left."""
+        """Write the buffered rows to level 0, in the background if there are workers and it pays. If that
+        fails the rows are lost, and only `abort` may be called."""
         self._flush(background=True)
 
     def _flush(self, *, background: bool) -> None:
@@ -152,7 +153,8 @@ class MergeTreeWriter:
         self._flushing.run(partial(self._written, buffer), buffer.bytes, background=background)
 
     def _written(self, buffer: WriteBuffer) -> Flushed:
-        """What a buffer holds as files of level 0; none if that fails. Runs on any thread, one at a time."""
+        """The files of level 0 made of a buffer; on an error all are deleted. Runs on any thread, one at a
+        time."""
         changelog: tuple[DataFileMeta, ...] = ()
         rows = buffer.drain()
         try:
@@ -168,7 +170,7 @@ class MergeTreeWriter:
             raise
 
     def wait(self) -> None:
-        """Return when the flush that is running is done; raises what it raised."""
+        """Return when the running flush has ended; raises its error."""
         self._flushing.wait()
 
     def _take(self, flushed: Flushed) -> None:
@@ -177,10 +179,10 @@ class MergeTreeWriter:
         self._loop.levels = self.levels.apply((), flushed.data)
 
     def _stall(self) -> None:
-        """Compact while more runs than the stop trigger have gathered."""
+        """Compact while there are more runs than the stop trigger."""
         for _ in self._loop.relieve():
             backlog = self._options.backlog(self.levels)
-            log.info("%s: waited for compaction, %d runs are left", self._bucket.directory, backlog)
+            log.info("%s: waited for compaction, now %d runs", self._bucket.directory, backlog)
 
     def _compact_fully(self) -> None:
         """Compact everything to the oldest level."""
@@ -189,7 +191,7 @@ class MergeTreeWriter:
         self._loop.fully(lambda f: f.file_name in must_rewrite)
 
     def _carry_out(self, decision: Decision, levels: Levels) -> Levels | None:
-        """The levels after a decision, None if nothing came of it."""
+        """The levels after a decision is carried out, None if nothing changed."""
         assert self._rewriter is not None
         assert decision.unit is not None
         rewriter, unit = self._rewriter, decision.unit
@@ -206,11 +208,12 @@ class MergeTreeWriter:
         return levels.apply(result.before, result.after) if result.before else None
 
     def prepare(self, *, fully: bool = False) -> CommitMessage:
-        """Flush, compact while a rule fires (with `fully`, everything), and hand over what is to be
-        committed; the writer may go on then.
+        """The commit message: flushes, compacts while a rule fires (with `fully`, everything); the writer can
+        go on afterwards.
 
-        Where commits need not wait for lookups (`lookup-wait` = false) what is compacted is what earlier
-        commits left at level 0: the rows flushed now are looked up with the next one, or by a compaction.
+        Where commits need not wait for lookups (`lookup-wait` = false) only the files that earlier commits
+        left at level 0 are compacted: the rows flushed now are looked up with the next commit, or by a
+        compaction.
         """
         if self._waits or fully:
             self._flush(background=False)

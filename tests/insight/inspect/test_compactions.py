@@ -315,7 +315,7 @@ def test_what_java_compacted_is_what_our_rules_say_or_was_asked_for():
         for row in ts.open(str(GOLDEN / name)).inspect.compactions().to_pylist():
             first, before, said, *trials = row["explanation"].splitlines()
             assert row["rule"] is None
-            assert first == f"{row['inputs']}, by another engine, which keeps no reasons"
+            assert first == f"{row['inputs']}, by another engine, which records no reasons"
             assert before.startswith("  before it: L0")
             found = [c for c in counts if said.startswith(f"  universal compaction here would have {c}")]
             assert len(found) == 1, f"{name}: {row['explanation']}"

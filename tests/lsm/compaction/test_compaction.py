@@ -101,16 +101,16 @@ def test_a_file_that_holds_no_picks_is_reported_in_one_line(tmp_path, capsys):
     cut.write_bytes(GOLDEN.read_bytes()[:3000])
     assert main(["--check-picks", str(cut)]) == 2
     assert checked(tmp_path) == 2
-    assert capsys.readouterr().err.count("no file of recorded picks") == 3
+    assert capsys.readouterr().err.count("not a file of recorded picks") == 3
 
 
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ("{", "line 2: no JSON"),
+        ("{", "line 2: not JSON"),
         ("[]", "a case is a JSON object"),
-        ({"trigger": "5"}, "trigger '5' is no whole number"),
-        ({"trigger": None}, "trigger None is no whole number"),
+        ({"trigger": "5"}, "trigger '5' is not a whole number"),
+        ({"trigger": None}, "trigger None is not a whole number"),
         ({"num_levels": 1}, "num_levels 1 is not within 2..2^63-1"),
         ({"trigger": 0}, "trigger 0 is not within 1..2^63-1"),
         ({"size_ratio": 1 << 63}, "size_ratio 9223372036854775808 is not within -2^63..2^63-1"),
@@ -136,7 +136,7 @@ def test_a_damaged_line_is_reported_and_the_others_are_replayed(tmp_path, capsys
     said = capsys.readouterr()
     assert said.out == "2 of 2 picks agree\n"
     assert why in said.err
-    assert "picks.jsonl: 1 line is no case\n" in said.err
+    assert "picks.jsonl: 1 line is not a case\n" in said.err
     assert checked(tmp_path, case | {"pick": None}, bad) == 1
 
 

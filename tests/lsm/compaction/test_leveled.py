@@ -95,7 +95,7 @@ def test_rows_that_are_merged_into_each_other_come_down_in_their_order():
     assert merging.unit.files == (late, full)
     assert merging.unit.output_level == 1
     assert merging.rule == "level 0"
-    assert "older rows of its keys wait at L0, which goes first" in merging.explain()
+    assert "older rows of its keys are at L0, which is compacted first" in merging.explain()
     later = Levels.of([replace(late, min_sequence=20), full, low], 4, KEYS)
     assert pick(later, replace(LEVELED, newest_wins=False), PickContext()).rule == "level 1"
 

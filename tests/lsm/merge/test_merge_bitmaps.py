@@ -49,4 +49,4 @@ def test_bytes_that_are_no_bitmap_fail_their_key_alone() -> None:
     function = aggregator(DataField(1, "a", parse_type("BYTES")), "rbm32", {})
     found = function.body.fold("a", column, function.field.type, walk, failures)
     assert found.to_pylist() == [None, good, b"alone"]
-    assert "no such bitmap" in failures.of(0)[1]
+    assert "not such a bitmap" in failures.of(0)[1]

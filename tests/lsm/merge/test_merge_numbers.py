@@ -45,7 +45,11 @@ def test_products_at_once_are_as_each_alone(
 
 @pytest.mark.parametrize(
     ("dividend", "divisor", "reason"),
-    [("7.00", "3.00", "no end of digits"), ("1.00", "0.00", "/ by zero"), ("0.00", "0.00", "/ by zero")],
+    [
+        ("7.00", "3.00", "no finite decimal"),
+        ("1.00", "0.00", "/ by zero"),
+        ("0.00", "0.00", "/ by zero"),
+    ],
 )
 def test_a_quotient_that_does_not_end_fails_whatever_is_rounded(
     dividend: str, divisor: str, reason: str

@@ -91,7 +91,7 @@ def test_columns_that_come_and_change_names_keep_their_functions(tmp_path: Path)
     [
         ({"merge-engine": "partial-update"}, "remove-record-on-delete"),
         ({"merge-engine": "aggregation"}, "aggregation.remove-record-on-delete"),
-        ({"merge-engine": "first-row"}, "stay"),
+        ({"merge-engine": "first-row"}, "never deleted"),
         ({"ignore-delete": "true"}, "dropped"),
     ],
 )

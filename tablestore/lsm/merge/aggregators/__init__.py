@@ -1,1 +1,1 @@
-"""Aggregators: what makes one value of the values of a column."""
+"""Aggregators: functions that make one value of the values of a column."""

@@ -1,6 +1,6 @@
-"""Aggregators that choose one of the values they are given: the answer is a row of the batch for each key.
+"""Aggregators whose result is one of the values: for each key they choose a row of the batch.
 
-Each works on whole groups at once, by the first or last place where something holds; `choose` gives row
+Each works on all groups at once, by the first or last position where a condition holds; `choose` gives row
 numbers, −1 for NULL. Nothing is gathered but the column's validity, and for max and min the column itself.
 Pure.
 """
@@ -25,7 +25,7 @@ def present(column: pa.Array, rows: np.ndarray) -> np.ndarray:
 
 
 def _rows_at(walk: Walk, places: np.ndarray, taken: np.ndarray) -> np.ndarray:
-    """The rows at these places where `taken`, else −1."""
+    """The rows at these positions where `taken`, else −1."""
     return np.where(taken, walk.rows[np.clip(places, 0, len(walk.rows) - 1)], -1)
 
 
@@ -60,7 +60,7 @@ class LastNonNullValue:
 
 @dataclass(frozen=True, slots=True)
 class FirstValue:
-    """The oldest value, NULL included. That a first one was seen outlives a row that starts anew."""
+    """The oldest value, NULL included. That there was a first one is remembered when the row is reset."""
 
     def choose(self, column: pa.Array, t: DataType, walk: Walk) -> np.ndarray:
         """The row whose value each group ends with."""
@@ -85,7 +85,7 @@ class FirstNonNullValue:
         return _rows_at(walk, last, (last >= 0) & valid[last])
 
     def _row_by_row(self, walk: Walk, valid: np.ndarray) -> np.ndarray:
-        """With late rows what comes of one depends on all before it: the order of the original is kept."""
+        """The same row by row, for groups with late rows, where each result depends on all rows before."""
         chosen = np.full(len(walk.starts), -1)
         begun = np.zeros(len(walk.starts), dtype=bool)
         for groups, places in walk.rounds():

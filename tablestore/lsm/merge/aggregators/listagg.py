@@ -1,8 +1,8 @@
 """listagg: values of a key joined into one text.
 
-Blank values are skipped, late ones go in front. Whole columns at once: texts in order of their groups become
-a list array, which Arrow joins. With `distinct` they are the first value as it is, and what tokens of the
-others are new. Pure.
+Blank values are skipped, late ones are put first. Whole columns at once: texts in order of their groups
+become a list array, which Arrow joins. With `distinct` the first value is kept whole, and of the others only
+new tokens are added. Pure.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tablestore.format.types.arrow_types import DataType, to_arrow
 from tablestore.lsm.merge.aggregators.flat import Flat
 from tablestore.lsm.merge.walk import OLDER, SET, SKIP, Failures, Walk
 
-# What Java calls white space: no-break spaces are none.
+# Java's white space, which excludes no-break spaces.
 _BLANK = (
     r"^[\t\n\x0B\f\r\x1C-\x1F \x{1680}\x{2000}-\x{2006}\x{2008}-\x{200A}\x{2028}\x{2029}\x{205F}\x{3000}]*$"
 )
@@ -29,7 +29,7 @@ def _is_blank(texts: pa.Array) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class ListAgg:
-    """Joins with `delimiter`; `distinct` adds only tokens that are not there yet."""
+    """Joins texts with `delimiter`; `distinct` adds only new tokens."""
 
     delimiter: str = ","
     distinct: bool = False
@@ -51,7 +51,7 @@ class ListAgg:
         return _with_blanks(joined.cast(to_arrow(t)), counts, texts, walk.last(blank))
 
     def _new_tokens(self, lists: pa.Array) -> pa.Array:
-        """Of each list the first value as it is, and of the others the tokens that are in none before."""
+        """Of each list the first value whole, and of the others the tokens that no value before has."""
         values, starts = lists.flatten(), lists.offsets.to_numpy()
         group_of = np.repeat(np.arange(len(lists)), np.diff(starts))
         split = pc.split_pattern(values, self.delimiter)
@@ -69,7 +69,7 @@ class ListAgg:
 
 
 def _with_blanks(joined: pa.Array, counts: np.ndarray, texts: pa.Array, last_blank: np.ndarray) -> pa.Array:
-    """Groups without any token hold the blank they started anew with, or the last late one (as in the
-    original: a late blank replaces nothing)."""
+    """Groups without any token get the blank they were reset to, or the last late one (as in Java: a late
+    blank replaces nothing)."""
     places = np.where(counts > 0, len(texts) + np.arange(len(counts)), last_blank)
     return pa.concat_arrays([texts, joined]).take(pa.array(places, mask=places < 0))

@@ -1,10 +1,10 @@
 """collect and merge_map: aggregators whose values are lists and maps.
 
-Values are never taken out of Arrow: an element is a number, its place among the column's flattened elements,
-and two elements are equal if their *codes* are. Keys whose rows only add are folded all at once (`flat`),
-those with rows that retract or start anew a row of every key at a time (`turns`). One take of the elements
-makes the result. As in the original maps and distinct elements have no order. Memory: the elements of the
-batch once more. Pure. `tables` goes on from here.
+Values stay in Arrow: an element is a number, its position among the column's flattened elements, and two
+elements are equal if their *codes* are. Keys whose rows only add are folded all at once (`flat`), those with
+rows that retract or reset one row of every key at a time (`turns`). One take of the elements makes the
+result. As in Java, maps and distinct elements have no order. Memory: the elements of the batch once more.
+Pure. `nested_update` builds on this.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NO_TIME = -(2**63)
 
 
 def fold_lists(column: pa.Array, walk: Walk, make: Callable[[pa.Array], Step]) -> pa.Array:
-    """One list (or map) a group: what `make`, given the flattened elements, says."""
+    """One list (or map) a group, by the step that `make` makes of the flattened elements."""
     lists = column.take(pa.array(walk.rows))
     elements = elements_of(lists)
     kept, there = folded(lists, walk, make(elements))
@@ -35,7 +35,8 @@ def fold_lists(column: pa.Array, walk: Walk, make: Callable[[pa.Array], Step]) -
 
 
 def folded(lists: pa.Array, walk: Walk, step: Step) -> tuple[Flat, np.ndarray]:
-    """The elements that the groups end with, and which end with a list; `lists` are those of the places.
+    """(final elements of the groups, which groups end with a list); `lists` are those of the walk's
+    positions.
 
     Groups that only add are folded at once, the others in turns.
     """
@@ -59,8 +60,7 @@ def goes_in_turns(walk: Walk, step: Step) -> np.ndarray:
 
 
 def _at_once(given: Lists, walk: Walk, step: Step, alone: np.ndarray) -> tuple[Flat, np.ndarray]:
-    """The elements of the groups that are folded at once, in the order in which they count, and which of the
-    groups have a list at all."""
+    """(elements of the groups that are folded at once, in merge order; which of the groups have a list)."""
     group_of, late = walk.group_of, walk.actions == OLDER
     order = np.flatnonzero(((walk.actions == ADD) | late) & given.valid & ~alone[group_of])
     if step.late_first and late.any():  # the later of two late values comes first
@@ -73,7 +73,7 @@ def _at_once(given: Lists, walk: Walk, step: Step, alone: np.ndarray) -> tuple[F
 
 
 def elements_of(lists: pa.Array) -> pa.Array:
-    """The flattened elements; of a map its entries as structs."""
+    """The flattened elements of lists, or the entries of maps as structs."""
     if not pa.types.is_map(lists.type):
         return lists.flatten()
     start, end = lists.offsets[0].as_py(), lists.offsets[-1].as_py()
@@ -93,7 +93,7 @@ def assembled(t: pa.DataType, elements: pa.Array, kept: Flat, there: np.ndarray)
 
 
 def identities(values: pa.Array) -> np.ndarray:
-    """int64 codes, equal where values are: −1 is NULL; nested values by the codes of their parts."""
+    """int64 codes that are equal for equal values, −1 for NULL; nested values by the codes of their parts."""
     t = values.type
     if pa.types.is_struct(t):
         parts = [identities(child) for child in values.flatten()]
@@ -112,7 +112,7 @@ def identities(values: pa.Array) -> np.ndarray:
 
 
 def _codes_of_lists(codes: np.ndarray, offsets: np.ndarray, *, ordered: bool) -> np.ndarray:
-    """A code for each list of coded elements: neighbours become one until each list has one at most."""
+    """A code for each list of coded elements: pairs of neighbours become one code, until one is left."""
     lengths = np.diff(offsets)
     lists = np.repeat(np.arange(len(lengths)), lengths)
     if not ordered:
@@ -132,8 +132,8 @@ def _codes_of_lists(codes: np.ndarray, offsets: np.ndarray, *, ordered: bool) ->
 
 @dataclass(frozen=True, slots=True)
 class Collect:
-    """Joins ARRAYs; `distinct` keeps one of equal elements; a retract takes out one element for each of
-    its own."""
+    """Joins ARRAYs; `distinct` keeps one of equal elements; a retract removes one element for each of its
+    own."""
 
     distinct: bool = False
     late_first: bool = False  # only where retracts are ignored
@@ -172,7 +172,7 @@ class _Collecting:
 
 @dataclass(frozen=True, slots=True)
 class MergeMap:
-    """Union of MAPs, the newer entry of a key wins; a retract takes out its keys, whatever their values."""
+    """Union of MAPs, the newer entry of a key wins; a retract removes its keys, whatever their values."""
 
     def fold(self, name: str, column: pa.Array, t: DataType, walk: Walk, failures: Failures) -> pa.Array:
         """One map a group."""
@@ -229,8 +229,8 @@ class _KeyTime:
     keeps_input: bool = True
 
     def keep(self, flat: Flat) -> Flat:
-        """Of each key the first of the greatest time among what comes after its last removal. Entries of the
-        first map count as they are, the weakest of all if they have no row or no time."""
+        """Of each key the first entry with the greatest time after its last removal. Entries of the first map
+        count even without a row or time, and then lose against all others."""
         removing = self.removes[flat.numbers]
         times = np.where(removing, _NO_TIME, self.times[flat.numbers])
         order, starts = flat.sorted_by(self.codes)

@@ -1,7 +1,7 @@
 """nested_update and nested_partial_update: an ARRAY of ROWs as a table inside a row.
 
 Like all lists (`lists`): elements are numbers, keys are codes; keys whose rows only add are folded all at
-once, the others in turns. A row that is put together of several is one more element. Pure.
+once, the others in turns. A row that is combined from several is a new element. Pure.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _ENDLESS = 2**31 - 1
 
 @dataclass(slots=True)
 class _Usable:
-    """Which rows count: those that are there and, unless NULL keys merge, have a key; `refused` are rows
-    looked at whose key must not be NULL."""
+    """Which rows count: those that are not NULL and, unless NULL keys merge, have no NULL in their key;
+    `refused` collects rows whose key may not be NULL."""
 
     there: np.ndarray
     has_null: np.ndarray
@@ -33,7 +33,7 @@ class _Usable:
 
     @classmethod
     def by_key(cls, rows: pa.Array, key: Sequence[int], null_keys: str) -> tuple[np.ndarray, _Usable]:
-        """A code for the key of each row, and which rows count."""
+        """(a code for the key of each row, which rows count)."""
         fields = rows.flatten()
         parts = [identities(fields[i]) for i in key]
         nulls = np.zeros(len(rows), dtype=bool)
@@ -42,7 +42,7 @@ class _Usable:
         return combined(parts), cls(rows.is_valid().to_numpy(zero_copy_only=False), nulls, null_keys)
 
     def of(self, flat: Flat) -> Flat:
-        """Those of these rows."""
+        """The usable ones of these rows; notes the refused ones."""
         flat = flat.at(self.there[flat.numbers])
         if self.null_keys == "merge":
             return flat
@@ -52,7 +52,7 @@ class _Usable:
         return flat.at(~bad)
 
     def note_failures(self, failures: Failures, name: str, lists: pa.Array, walk: Walk) -> None:
-        """Note the groups that fail; `lists` are those of the walk's places."""
+        """Add the groups with refused rows to `failures`; `lists` are those of the walk's positions."""
         rows = np.concatenate([NO_CODES, *self.refused])
         if len(rows):
             places = (
@@ -67,8 +67,8 @@ class _Usable:
 
 @dataclass(frozen=True, slots=True)
 class NestedUpdate:
-    """ARRAY of ROWs as a table: with `key` fields the newer row of a key wins (by `sequence` fields if
-    given), without them rows are added; a retract takes out rows of its keys, or equal rows."""
+    """ARRAY of ROWs as a table: with `key` fields the newer row of a key wins (by `sequence` fields if there
+    are any), without them rows are added; a retract removes rows of its keys, or equal rows."""
 
     key: tuple[int, ...] = ()
     sequence: tuple[int, ...] = ()
@@ -108,7 +108,7 @@ class _Table:
     keeps_input: bool = False
 
     def keep(self, flat: Flat) -> Flat:
-        """Rows up to the limit, by how many there are; a table that is full stays as it is."""
+        """The rows up to the limit; a table that is full stays unchanged."""
         sizes = np.bincount(flat.groups[flat.begins], minlength=flat.groups.max(initial=-1) + 1)
         room = (self.limit - sizes)[flat.groups]
         accumulated = flat.begins & (self.there[flat.numbers] | (room <= 0))
@@ -137,7 +137,7 @@ class _KeyedTable:
     keeps_input: bool = False
 
     def keep(self, flat: Flat) -> Flat:
-        """Of each key the last row, or the last of those with the greatest order; no new keys above the
+        """Of each key the last row, or the last of those with the greatest order; no new keys beyond the
         limit."""
         flat = self.usable.of(flat)
         order, starts = flat.sorted_by(self.codes)
@@ -160,8 +160,8 @@ class _KeyedTable:
 
 @dataclass(frozen=True, slots=True)
 class NestedPartialUpdate:
-    """ARRAY of ROWs as a table with `key` fields: of each key every field keeps its newest value that is not
-    NULL."""
+    """ARRAY of ROWs as a table with `key` fields: in the row of a key each field keeps its newest value that
+    is not NULL."""
 
     key: tuple[int, ...]
     null_keys: str = "merge"
@@ -190,8 +190,8 @@ class NestedPartialUpdate:
 
 @dataclass(slots=True)
 class _Combining:
-    """A row made of several is one more element: `picks` has, for each field of each element, which of the
-    column's it is taken from, −1 for NULL."""
+    """Combines rows into new elements: `picks` has, for each field of each element, the element of the column
+    that its value comes from, −1 for NULL."""
 
     codes: np.ndarray
     usable: _Usable
@@ -202,7 +202,7 @@ class _Combining:
     keeps_input: bool = False
 
     def keep(self, flat: Flat) -> Flat:
-        """A row for each key: of every field the last one that is not NULL."""
+        """A row for each key, with the last value of every field that is not NULL."""
         flat = self.usable.of(flat)
         order, starts = flat.sorted_by(self.codes)
         if not len(starts):

@@ -1,8 +1,8 @@
-"""sum and product, with the arithmetic of the original: exact, and an overflow is an error that says so.
+"""sum and product, with Java's arithmetic: exact, and an overflow is an error.
 
-INT types: whole groups at once; every partial sum must fit, as the original adds one row at a time.
+INT types: whole groups at once; every partial sum must fit, as Java adds one row at a time.
 FLOAT and DOUBLE: in merge order, one rounding a row. DECIMAL: precision up to 18 is kept in 64 bits and may
-outgrow the digits of its type (199.98 in a DECIMAL(4, 2)), above that a sum with too many digits becomes
+outgrow the digits of its type (199.98 in a DECIMAL(4, 2)), beyond that a sum with too many digits becomes
 NULL. Memory: a few int64 columns of the groups. Pure.
 """
 
@@ -31,7 +31,7 @@ def _limits(bits: int) -> tuple[int, int]:
 
 
 def _decimals(words: np.ndarray, valid: np.ndarray, t: DataType) -> pa.Array:
-    """A decimal column of unscaled values, int64 or objects, which may have more digits than the type."""
+    """The decimal column of unscaled values (int64 or objects), which may have more digits than the type."""
     both = np.empty((len(words), 2), dtype=np.int64)
     both[:, 0] = words if words.dtype == np.int64 else (words & 2**64 - 1).astype(np.uint64).view(np.int64)
     both[:, 1] = words >> (63 if words.dtype == np.int64 else 64)
@@ -42,8 +42,8 @@ def _decimals(words: np.ndarray, valid: np.ndarray, t: DataType) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    """The rows that count towards a sum: `values` (0 where they do not), which are taken off, where a value
-    is."""
+    """The rows of a sum: `values` (0 for rows that do not count), `live` where a value counts, `minus` where
+    it is subtracted."""
 
     values: np.ndarray
     live: np.ndarray
@@ -58,13 +58,13 @@ class _Terms:
 
     @property
     def present(self) -> np.ndarray:
-        """Whether a group has any."""
+        """Whether each group has a value."""
         return self.walk.any(self.live)
 
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """Adds; a retract subtracts, from nothing too."""
+    """Adds; a retract subtracts, from 0 if there is no sum yet."""
 
     def fold(self, name: str, column: pa.Array, t: DataType, walk: Walk, failures: Failures) -> pa.Array:
         """One sum a group."""
@@ -84,7 +84,7 @@ class Sum:
 
 
 def _summed(terms: _Terms, bits: int) -> tuple[np.ndarray, list[tuple[int, int, int, str]]]:
-    """Totals, and for each group whose partial sums leave the type: group, sum before, value, sign."""
+    """(totals, overflows); an overflow is (group, sum before, value, sign)."""
     walk, values = terms.walk, terms.values
     signed = np.where(terms.minus, -values, values)  # −(−2⁶³) wraps; the check below looks at `values`
     after = np.cumsum(signed)
@@ -139,7 +139,7 @@ def _narrow_sum(name: str, column: pa.Array, t: DataType, walk: Walk, failures: 
 
 
 def _wide_sum(column: pa.Array, t: DataType, walk: Walk) -> pa.Array:
-    """Sums by Arrow in 256 bits; groups whose partial sums may have too many digits go row by row."""
+    """Sums by Arrow in 256 bits; groups whose partial sums may have too many digits are summed row by row."""
     live = (walk.actions != SKIP) & walk.since_set() & present(column, walk.rows)
     groups = walk.group_of[live]
     values = column.take(pa.array(walk.rows[live])).cast(pa.decimal256(76, t.scale))
@@ -165,8 +165,8 @@ def _wide_sum(column: pa.Array, t: DataType, walk: Walk) -> pa.Array:
 def _each_decimal(
     column: pa.Array, t: DataType, walk: Walk, groups: list[int]
 ) -> list[decimal.Decimal | None]:
-    """The sums of a few groups, row by row: one with too many digits becomes NULL and the next value starts
-    anew."""
+    """The sums of a few groups, row by row: one with too many digits becomes NULL, and the next value starts
+    a new sum."""
     low, high = _limits(64) if t.precision <= 18 else (1 - 10**t.precision, 10**t.precision - 1)
     found = []
     for group in groups:
@@ -186,7 +186,8 @@ def _each_decimal(
 @dataclass(frozen=True, slots=True)
 class Product:
     """Multiplies; a retract divides, integers towards zero, and of NULL stays NULL. Keys with retracts, or
-    whose integers may overflow, go row by row, all at once (quotients of DECIMAL: key by key)."""
+    whose integers may overflow, are computed row by row for all keys at once (quotients of DECIMAL: key by
+    key)."""
 
     def fold(self, name: str, column: pa.Array, t: DataType, walk: Walk, failures: Failures) -> pa.Array:
         """One product a group."""
@@ -219,8 +220,8 @@ class Product:
 def _plain_products(
     values: np.ndarray, valid: np.ndarray, walk: Walk, bits: int | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The product of each group, where there is one, and which are known already: of rows that only add, and
-    of integers so small that no step overflows. Of the others nothing yet."""
+    """(products, which groups have one, which are done): done are groups whose rows only add and whose
+    integers are so small that no step overflows."""
     live = valid & (walk.actions != SKIP)
     factors = np.where(live, values[walk.rows], values.dtype.type(1))
     known = ~walk.any((walk.actions == RETRACT) | (walk.actions == SET))
@@ -241,7 +242,7 @@ def _why(root: str, accumulated: np.int64, value: np.int64, sign: str) -> str:
 def _integer_step(
     acc: np.ndarray, x: np.ndarray, times: np.ndarray, over: np.ndarray, bits: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Products or quotients (Java's division: towards zero), and where they do not fit."""
+    """(products or quotients, where they overflow); division rounds towards zero, as in Java."""
     low, high = _limits(bits)
     with np.errstate(all="ignore"):
         product = acc * x
@@ -260,10 +261,10 @@ def _integer_step(
 
 
 def _decimal_product(name: str, column: pa.Array, t: DataType, walk: Walk, failures: Failures) -> pa.Array:
-    """Products rounded half up to the scale; NULL if there are too many digits, as in the original.
+    """Products rounded half up to the scale; NULL if there are too many digits, as in Java.
 
-    All keys go at once, row by row; those that 64 bits do not hold in types they should, and divisions, one
-    by one.
+    Row by row for all keys at once; key by key for divisions, and where 64 bits overflow in a type of up to
+    18 digits.
     """
     products, valid, too_large = _products(column, t, walk)
     singly = walk.any(walk.actions == RETRACT) | too_large
@@ -278,8 +279,8 @@ def _decimal_product(name: str, column: pa.Array, t: DataType, walk: Walk, failu
 
 
 def _products(column: pa.Array, t: DataType, walk: Walk) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Unscaled products of each group, where there is one, and which groups 64 bits do not hold; above 18
-    digits as numbers of any size."""
+    """(unscaled products, which groups have one, which overflow 64 bits); Python integers beyond 18
+    digits."""
     low, high = binary_row.decimal_words(column)
     words, valid = low.view(np.int64), present(column, walk.rows)
     unit, limit = 10**t.scale, 10**t.precision
@@ -325,7 +326,7 @@ def _each_product(
                 else _EXACT.multiply(accumulated, value)
             )
         except decimal.Inexact:
-            failures.add(group, name, f"{accumulated} / {value} has no end of digits")
+            failures.add(group, name, f"{accumulated} / {value} has no finite decimal form")
             return None
         except (decimal.DivisionByZero, decimal.InvalidOperation):
             failures.add(group, name, "/ by zero")

@@ -1,9 +1,9 @@
-"""rbm32, rbm64, theta_sketch and hll_sketch: unions of bitmaps and sketches kept as bytes.
+"""rbm32, rbm64, theta_sketch and hll_sketch: unions of bitmaps and sketches stored as bytes.
 
-A key's only value stays as it is; keys with more go one by one, for the libraries' objects are per key.
-rbm32: 32-bit roaring bitmaps in the portable form; 100,000 keys with two values take 0.5 s. rbm64: 64-bit
-ones in the form of a Java class (`format.roaring_tree`). The sketches are those of Apache DataSketches, whose
-library must be installed. Used by `functions`.
+A single value of a key is unchanged; keys with more are merged one by one, as the libraries have one object
+per key. rbm32: 32-bit roaring bitmaps in the portable form; 100,000 keys with two values take 0.5 s. rbm64:
+64-bit ones in the form of a Java class (`format.roaring_tree`). The sketches are those of Apache
+DataSketches, whose library must be installed. Used by `functions`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from tablestore.lsm.merge.aggregators.choose import present
 from tablestore.lsm.merge.walk import OLDER, SKIP, Failures, Walk
 
 Union = Callable[[Sequence[bytes], Sequence[bool]], bytes]
-"""A key's values, in the order of their rows, and which of them are older than what comes before → one."""
+"""(values of a key in row order, which of them are late) → their union."""
 
 
 @dataclass(frozen=True, slots=True)
 class BytesUnion:
-    """The union of all values of a key that are not NULL; late ones are the older of two."""
+    """The union of all values of a key that are not NULL; a late value counts as the older one."""
 
     union: Union
 
@@ -47,7 +47,7 @@ class BytesUnion:
                 united.append(self.union(values[start:end].to_pylist(), late[start:end].tolist()))
             except (ValueError, RuntimeError) as e:
                 united.append(None)
-                failures.add(group, name, f"bytes that are no such bitmap or sketch: {e}")
+                failures.add(group, name, f"bytes that are not such a bitmap or sketch: {e}")
         only = walk.rows[np.clip(walk.first(live), 0, len(live) - 1)]
         index = np.where(counts == 1, only, -1)
         index[some] = len(column) + np.arange(len(some))
@@ -94,7 +94,7 @@ def hll(parts: Sequence[bytes], late: Sequence[bool]) -> bytes:
 
 
 def _united(sketches: Sequence[Any]) -> Any:
-    """One of them all, of the size of the first."""
+    """The union of all, of the size of the first."""
     datasketches = required("datasketches", by="aggregate function hll_sketch")
     union = datasketches.hll_union(sketches[0].lg_config_k)
     for one in sketches:
@@ -103,5 +103,5 @@ def _united(sketches: Sequence[Any]) -> Any:
 
 
 def require_library(function: str) -> None:
-    """Raise Unsupported if sketches cannot be merged here."""
+    """Raise Unsupported if the library of the function is not installed."""
     required("datasketches", by=f"aggregate function {function}")

@@ -1,8 +1,9 @@
-"""Lists of keys whose rows take back, start anew or come late: a row of each key at a time, all at once.
+"""Folding lists of keys whose rows retract, reset or come late: one row of every key per turn, all keys at
+once.
 
-As many turns as the longest such key has rows; each joins what is accumulated and the input of the turn by a
-few sorts of their elements. A `Step` says what an input list does to the accumulated one. Memory: the
-accumulated elements. Pure. Used by `lists`.
+There are as many turns as the longest such key has rows; each joins the accumulated lists and the turn's
+input by a few sorts of their elements. A `Step` defines what an input list does to the accumulated one.
+Memory: the accumulated elements. Pure. Used by `lists`.
 """
 
 from __future__ import annotations
@@ -17,54 +18,55 @@ from tablestore.lsm.merge.walk import ADD, OLDER, RETRACT, SET, SKIP, Walk
 
 
 class Step(Protocol):
-    """How the lists of a key become one; the lists of all keys come as flat elements."""
+    """How the lists of a key become one, for the lists of all keys as flat elements."""
 
     @property
     def late_first(self) -> bool:
-        """Whether a late list counts as the accumulated one, and that one as the newer."""
+        """Whether a late list counts as the older one and the accumulated list as the newer."""
         ...
 
     @property
     def late_alone(self) -> bool:
-        """Whether keys with late lists go in turns."""
+        """Whether keys with late lists are folded in turns."""
         ...
 
     @property
     def keeps_accumulated(self) -> bool:
-        """Whether the accumulated list stays as it is where no list comes."""
+        """Whether the accumulated list stays unchanged where there is no input."""
         ...
 
     @property
     def keeps_input(self) -> bool:
-        """Whether a list is taken as it is where none is accumulated."""
+        """Whether the input is taken unchanged where no list is accumulated."""
         ...
 
     def keep(self, flat: Flat) -> Flat:
-        """What stays of lists that are added, the accumulated one first."""
+        """The elements that remain after lists are added, the accumulated one first."""
         ...
 
     def retract(self, accumulated: Flat, input: Flat) -> Flat:
-        """What stays of the accumulated list where a list is taken back."""
+        """The elements of the accumulated list that remain after a list is retracted."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """The lists at the places of a walk: their elements, and where there is one at all."""
+    """The lists at the positions of a walk: their offsets, and which are not NULL."""
 
     offsets: np.ndarray
     valid: np.ndarray
 
     def flat(self, places: np.ndarray, groups: np.ndarray) -> Flat:
-        """The elements of those at these places; groups rise."""
+        """The elements of the lists at these positions, of these ascending groups."""
         there = self.valid[places]
         return Flat.of(self.offsets, places[there], groups[there])
 
 
 def in_turns(lists: Lists, walk: Walk, step: Step, groups: np.ndarray) -> tuple[Flat, np.ndarray]:
-    """The elements that these groups of a walk end with, and which of them end with a list.
+    """(final elements of these groups of a walk, which of them end with a list).
 
-    Groups are known by their place in `order`, the longest first: those that go on are the first ones.
+    Groups are numbered by their position in `order`, the longest first, so those with further rows are the
+    first ones.
     """
     starts, lengths = walk.starts[groups], (walk.ends - walk.starts)[groups]
     order = np.argsort(-lengths, kind="stable")
@@ -97,7 +99,7 @@ def _turn(
     late = (actions == OLDER) & step.late_first
     adds = (actions == ADD) | (actions == OLDER)
     first, second = np.where(late, new, some), np.where(late, some, new)
-    stays = adds & ~second & step.keeps_accumulated  # the first of the two lists as it is
+    stays = adds & ~second & step.keeps_accumulated  # the first of the two lists unchanged
     comes = adds & ~stays & ~first & step.keeps_input  # the second
     folds = adds & ~stays & ~comes
     takes = (actions == RETRACT) & some & new
