@@ -176,6 +176,7 @@ def look_up(store: Store, places: frozenset[Place] | None, *, full: bool = False
 def require_picks(
     store: Store, picks: list[Pick], partition: PartitionChoice, snapshot: Snapshot | None
 ) -> None:
+    """Raise NotFound where there are no picks because the named partition has no rows."""
     if not picks and isinstance(partition, str) and partition:
         _require_partition(store, partition, snapshot)
 

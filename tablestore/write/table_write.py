@@ -68,7 +68,8 @@ _PARALLEL_BYTES = 4 << 20  # buckets with less to write are done before threads 
 
 
 class BucketWriter(Protocol):
-    """Writes one bucket: rows in, a commit message out."""
+    """Writes one bucket: `append` takes rows, with row kinds and sequence numbers or without, `prepare` gives
+    the commit message, `abort` deletes the files. `waiting_bytes`: rows that are not yet in files."""
 
     def append(
         self, values: pa.RecordBatch, kinds: pa.Array | None = None, sequences: pa.Array | None = None

@@ -304,7 +304,7 @@ class Pruner:
             by_file = {id(e.file): e for e in entries}
             for together in self._skipped_together([e.file for e in entries]):
                 if len(together) > 1 and self.options.merge_engine in _COMPUTING:
-                    continue  # a merged row may hold values that no file has, or that several have
+                    continue  # a merged row may hold a value of no file, or of more than one
                 asked = [self._refused(by_file[id(f)]) for f in together]
                 if all(v is not None for v in asked):
                     beside = _neighbours_text(len(together) - 1)

@@ -89,8 +89,7 @@ class LookupJoin:
     # joining
 
     def join(self, facts: Any, *, how: str = "left") -> pa.Table:
-        """The facts, in their order, with the columns of the rows that match; a fact that several match comes
-        as often.
+        """The facts, in their order, with the columns of the rows that match; once for each row that matches.
 
         `facts` are anything Arrow-like, or a step of a stream: its rows keep their `rowkind`. Of facts that
         none matches, `how` "left" keeps one with NULLs, or what `fill` says, "inner" none. Rows that take

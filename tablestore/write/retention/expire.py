@@ -52,10 +52,10 @@ PLAIN = ExpireRequest()
 
 def expire(store: Store, policy: ExpirePolicy, request: ExpireRequest = PLAIN) -> Expiry:
     """Remove the snapshots that the policy lets go, with the files that nothing else needs; what that was."""
-    return _beside_others(store, lambda: _expire(store, policy, request))
+    return _retried(store, lambda: _expire(store, policy, request))
 
 
-def _beside_others(store: Store, look: Callable[[], Expiry]) -> Expiry:
+def _retried(store: Store, look: Callable[[], Expiry]) -> Expiry:
     """The result of `look`, which fails where others expire or delete the files that it reads: it is called
     again as long as they remove snapshots, and a few times where they do not (then something is damaged)."""
     tries = 0
@@ -120,7 +120,7 @@ def expire_changelogs(
     `after` is the expiry of snapshots just before: a dry run takes those for changelogs as if they were kept.
     The copies that were made for the ones that go at once are not reported as files.
     """
-    return _beside_others(store, lambda: _expire_changelogs(store, policy, request, after))
+    return _retried(store, lambda: _expire_changelogs(store, policy, request, after))
 
 
 def _expire_changelogs(

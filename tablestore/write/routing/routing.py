@@ -32,7 +32,8 @@ class IndexChange:
 
 
 class Routing(Protocol):
-    """How rows find their bucket. Batches may hold system columns; `route` may add rows (retractions)."""
+    """Assigns rows to buckets. `route` gives the slices of a batch, which may hold system columns, and may
+    add rows (retractions); `prepare` the index files that changed, by bucket; `close` frees resources."""
 
     def route(self, batch: pa.RecordBatch) -> Iterator[Slice]: ...
     def prepare(self) -> Mapping[Place, IndexChange]: ...
