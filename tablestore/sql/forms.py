@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from tablestore.sql.form import Form
-from tablestore.sql.statements import catalogs, create_table, queries, settings
+from tablestore.sql.statements import (
+    catalogs,
+    create_table,
+    databases,
+    describe,
+    queries,
+    settings,
+    show,
+    views,
+)
 
 FORMS: tuple[Form, ...] = (
     *queries.FORMS,
     *catalogs.FORMS,
+    *databases.FORMS,
     *create_table.FORMS,
+    *describe.FORMS,
+    *show.FORMS,
+    *views.FORMS,
     *settings.FORMS,
 )
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sqlglot import exp
 
+from tablestore.core.errors import TablestoreError
 from tablestore.sql.problems import start_of
 
 
@@ -24,3 +27,14 @@ def name_of(table: exp.Table) -> Name:
     """The name that a tree's table has."""
     parts = tuple(part.name for part in table.parts)
     return Name(parts, start_of(table))
+
+
+@contextmanager
+def of_name(name: Name) -> Iterator[None]:
+    """What is raised within is because of this name: `at` of the error says where it stands."""
+    try:
+        yield
+    except TablestoreError as e:
+        if not hasattr(e, "at"):
+            e.at = name.at  # type: ignore[attr-defined]  # for who knows the text
+        raise

@@ -10,7 +10,7 @@ from tablestore.core.arguments import checked
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError
 from tablestore.sql.dialect.tokenizer import Parameters, pieces
-from tablestore.sql.names import Name
+from tablestore.sql.names import Name, of_name
 from tablestore.sql.problems import placed
 from tablestore.sql.reading import statement_of
 from tablestore.sql.result import Result
@@ -64,7 +64,7 @@ class Session:
             try:
                 result = statement_of(piece).run(self)
             except TablestoreError as e:
-                placed(e, text, piece.start)
+                placed(e, text, getattr(e, "at", piece.start))
                 if number > 1 and e.args and isinstance(e.args[0], str):
                     before = f"statement {number} of {len(parts)}; those before it were carried out"
                     e.args = (f"{e.args[0]}\n  ({before})", *e.args[1:])
@@ -109,8 +109,9 @@ class Session:
 
     def table(self, name: Name, options: dict[str, Any] | None = None) -> Table:
         """The table of a name, also `t$snapshots`, `t$branch_b`. Raises NotFound naming the nearest."""
-        lake, full = self.resolved(name)
-        found = lake.table(full)
+        with of_name(name):
+            lake, full = self.resolved(name)
+            found = lake.table(full)
         return found.with_options(options) if options else found
 
     def __repr__(self) -> str:

@@ -25,6 +25,7 @@ from tablestore.core.errors import (
     SchemaMismatch,
 )
 from tablestore.core.options.rules import require_storable
+from tablestore.core.options.secrets import hidden
 from tablestore.core.options.table_options import TableOptions, as_text, current_names, keys_of, with_levels
 from tablestore.format.option_columns import require_columns_exist
 from tablestore.format.schema import TableSchema, create_schema
@@ -76,6 +77,15 @@ class Lake:
     def warehouse(self) -> str:
         """Where the databases lie."""
         return self._catalog.warehouse
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Options of the catalog, with secrets as `***`.
+
+        >>> sorted(lake.options)
+        ['warehouse']
+        """
+        return hidden(self._options.raw)
 
     def databases(self) -> list[str]:
         """Names of the databases, sorted.

@@ -211,7 +211,7 @@ def test_a_temporary_table_lives_in_the_session(session: Session) -> None:
         ("CREATE TABLE t (r.x INT)", ts.InvalidRequest, 1, "r.x is no name of a column"),
         ("CREATE TABLE t", SqlProblem, 15, "the columns are expected"),
         ("CREATE TABLE nowhere.t (a INT)", ts.NotFound, 1, "no database 'nowhere'"),
-        ("CREATE TABLE t LIKE ordres", ts.NotFound, 1, "did you mean shop.orders"),
+        ("CREATE TABLE t LIKE ordres", ts.NotFound, 21, "did you mean shop.orders"),
         ("CREATE TABLE t (a INT) LIKE orders (EXCLUDING KEYS)", SqlProblem, 47, "ALL or one of CONSTRAINTS"),
         ("CREATE TEMPORARY TABLE t (a INT)", ts.InvalidRequest, 1, "needs option 'connector'"),
         ("CREATE TABLE t (a AS (SELECT 1), b INT)", ts.InvalidRequest, 17, "holds no query"),

@@ -6,7 +6,8 @@ underscore, so all of what we ask of sqlglot is in this file.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar, cast
 
 from sqlglot import exp
@@ -21,6 +22,7 @@ from tablestore.sql.form import Form, Ready, Statement
 from tablestore.sql.names import Name
 from tablestore.sql.problems import SqlProblem, placed
 from tablestore.sql.query.conditions import value_of
+from tablestore.sql.text import literal_text, name_text
 
 T = TypeVar("T")
 _QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
@@ -289,14 +291,32 @@ class Parser(_SparkParser):  # type: ignore[misc]  # likewise
 
     def _written(self, index: int) -> str:
         """What was read since the token of this number, parameters in their places, without comments."""
-        words: list[str] = []
-        end = self._tokens[index].start
-        for token in self._tokens[index : self._index]:
-            source = self.text(token.start, token.end + 1)
-            words.append(" " if token.start != end or source.startswith(("?", ":")) else "")
-            words.append(_as_written(token, source))
-            end = token.end + 1
-        return "".join(words).strip()
+        return joined(self._parts(index))
+
+    def _parts(self, index: int) -> tuple[Written, ...]:
+        return tuple(self._as_written(token) for token in self._tokens[index : self._index])
+
+    def _as_written(self, token: Token) -> Written:
+        """A token as text of SQL: names in back-quotes, texts in single quotes, the rest as it stands there,
+        but the value of a parameter."""
+        source = self.text(token.start, token.end + 1)
+        named = self.text(token.start - 1, token.start) == ":" and source != token.text
+        is_parameter, text = source == "?" or named, source
+        if token.token_type is TokenType.IDENTIFIER:
+            text = name_text(token.text)
+        elif token.token_type is TokenType.STRING:
+            text = literal_text(token.text)
+        elif token.token_type is TokenType.HEX_STRING:
+            text = f"x'{token.text}'"
+        elif is_parameter:
+            text = token.text
+        return Written(token.start, token.end + 1, text, is_parameter)
+
+    def query_parts(self) -> tuple[Any, tuple[Written, ...]]:
+        """A query, as a tree and as it was written."""
+        index = self._index
+        tree = self.query()
+        return tree, self._parts(index)
 
     def literal(self) -> Any:
         """The Python value of a literal: None, bool, int, Decimal, str, bytes, date, datetime, time."""
@@ -357,15 +377,23 @@ class Parser(_SparkParser):  # type: ignore[misc]  # likewise
         return start, end
 
 
-def _as_written(token: Token, source: str) -> str:
-    """A token as text of SQL: names in back-quotes, texts in single quotes, the rest as it stands there."""
-    if token.token_type is TokenType.IDENTIFIER:
-        return "`" + token.text.replace("`", "``") + "`"
-    if token.token_type is TokenType.STRING:
-        return "'" + token.text.replace("'", "''") + "'"
-    if token.token_type is TokenType.HEX_STRING:
-        return f"x'{token.text}'"
-    return token.text if source[:1] in "?:" and source not in (":", "::") else source
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A word or sign of a statement: where it stands in the script, and its text."""
+
+    start: int
+    end: int
+    text: str
+    is_parameter: bool = False
+
+
+def joined(parts: Iterable[Written]) -> str:
+    """Words as a text again, with one space where there was any, or a parameter stood."""
+    text, end = "", 0
+    for part in parts:
+        text += (" " if part.start != end or part.is_parameter else "") + part.text
+        end = part.end
+    return text.strip()
 
 
 def reader(forms: tuple[Form, ...]) -> Parser:
@@ -400,7 +428,22 @@ def read_expression(text: str) -> exp.Expression:
         p.finish()
         return tree
 
-    whole = pieces(f"EXPRESSION {text}")
+    return _alone(text, "an expression", parse)
+
+
+def read_query(text: str) -> exp.Expression:
+    """The tree of a query that stands alone, as views keep it. Raises SqlProblem."""
+
+    def parse(p: Parser) -> Any:
+        tree = p.query()
+        p.finish()
+        return tree
+
+    return _alone(text, "a query", parse)
+
+
+def _alone(text: str, what: str, parse: Callable[[Parser], Any]) -> exp.Expression:
+    whole = pieces(f"ALONE {text}")
     if len(whole) != 1:
-        raise SqlProblem(f"{text!r} is no expression")
-    return cast("exp.Expression", read(whole[0], (Form("EXPRESSION", "", "", "", parse),)))
+        raise SqlProblem(f"{text!r} is not {what}")
+    return cast("exp.Expression", read(whole[0], (Form("ALONE", "", "", "", parse),)))

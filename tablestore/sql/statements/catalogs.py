@@ -1,75 +1,234 @@
-"""Catalogs and databases: USE, SHOW CATALOGS, SHOW DATABASES, SHOW TABLES."""
+"""Catalogs: CREATE, DROP, USE, SHOW and DESCRIBE CATALOG."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, Unsupported
 from tablestore.sql.form import Form
-from tablestore.sql.names import Name
 from tablestore.sql.result import Result
+from tablestore.sql.statements.like import Like, listed
+from tablestore.sql.text import name_text, options_text
+from tablestore.table.identifier import DEFAULT_DATABASE
+from tablestore.table.lake import connect
 
 if TYPE_CHECKING:
     from tablestore.sql.dialect.parser import Parser
     from tablestore.sql.session import Session
 
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """USE [catalog.]database."""
-
-    name: Name
-
-    @staticmethod
-    def parse(p: Parser) -> Use:
-        name = p.name("a database")
-        p.finish()
-        return Use(name)
-
-    def run(self, session: Session) -> Result:
-        *catalog, database = self.name.parts
-        if len(catalog) > 1:
-            raise InvalidRequest(f"{self.name} has too many parts: USE catalog.database")
-        databases = session.lake(*catalog).databases()
-        if database not in databases:
-            raise NotFound.among("database", database, databases)
-        session.database = database
-        if catalog:
-            session.catalog = catalog[0]
-        return Result(message=f"the current database is {session.catalog}.{database}")
+_TYPES = ("paimon", "table-store", "tablestore")
 
 
 @dataclass(frozen=True, slots=True)
-class ShowDatabases:
-    """SHOW DATABASES."""
+class CreateCatalog:
+    """CREATE CATALOG; `options` may hold secrets."""
+
+    name: str
+    options: Mapping[str, str] = field(repr=False)
+    if_not_exists: bool = False
 
     @staticmethod
-    def parse(p: Parser) -> ShowDatabases:
+    def parse(p: Parser) -> CreateCatalog:
+        if_not_exists = p.accept("IF NOT EXISTS")
+        name = p.part("a catalog")
+        if p.accept("COMMENT"):
+            p.string("the comment, in single quotes,")  # it is not kept: a catalog lives in the session
+        options = p.options() if p.accept("WITH") else {}
         p.finish()
-        return ShowDatabases()
+        return CreateCatalog(name, options, if_not_exists)
 
     def run(self, session: Session) -> Result:
-        return Result(pa.table({"database name": pa.array(session.lake().databases(), pa.string())}))
+        if self.name in session.catalogs:
+            if self.if_not_exists:
+                return Result(message=f"catalog {self.name} exists")
+            raise AlreadyExists(f"catalog {self.name} exists")
+        options = dict(self.options)
+        kind = options.pop("type", _TYPES[0])
+        if kind.lower() not in _TYPES:
+            raise Unsupported(f"a catalog of type {kind!r}", f"there is {' or '.join(_TYPES)}")
+        session.catalogs[self.name] = connect(options)
+        return Result(message=f"catalog {self.name} is made; USE CATALOG {name_text(self.name)} goes there")
+
+
+@dataclass(frozen=True, slots=True)
+class DropCatalog:
+    """DROP CATALOG: the session forgets it; nothing of it is removed."""
+
+    name: str
+    if_exists: bool = False
+
+    @staticmethod
+    def parse(p: Parser) -> DropCatalog:
+        if_exists = p.accept("IF EXISTS")
+        name = p.part("a catalog")
+        p.finish()
+        return DropCatalog(name, if_exists)
+
+    def run(self, session: Session) -> Result:
+        if self.name not in session.catalogs:
+            if self.if_exists:
+                return Result(message=f"there is no catalog {self.name}")
+            raise NotFound.among("catalog", self.name, session.catalogs)
+        if self.name == session.catalog:
+            raise InvalidRequest(f"catalog {self.name} is the current one: USE CATALOG another one first")
+        del session.catalogs[self.name]
+        for key in [key for key in session.temporary if key[0] == self.name]:
+            del session.temporary[key]
+        for key in [key for key in session.views if key[0] == self.name]:
+            del session.views[key]
+        return Result(message=f"catalog {self.name} is forgotten; its tables stay")
+
+
+@dataclass(frozen=True, slots=True)
+class UseCatalog:
+    """USE CATALOG: its database `default` becomes the current one."""
+
+    name: str
+
+    @staticmethod
+    def parse(p: Parser) -> UseCatalog:
+        name = p.part("a catalog")
+        p.finish()
+        return UseCatalog(name)
+
+    def run(self, session: Session) -> Result:
+        session.lake(self.name)
+        session.catalog, session.database = self.name, DEFAULT_DATABASE
+        return Result(message=f"the current catalog is {self.name}")
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCatalogs:
+    """SHOW CATALOGS."""
+
+    like: Like = Like()
+
+    @staticmethod
+    def parse(p: Parser) -> ShowCatalogs:
+        like = Like.parse(p)
+        p.finish()
+        return ShowCatalogs(like)
+
+    def run(self, session: Session) -> Result:
+        return listed("catalog name", self.like.chosen(sorted(session.catalogs)))
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCurrentCatalog:
+    """SHOW CURRENT CATALOG."""
+
+    @staticmethod
+    def parse(p: Parser) -> ShowCurrentCatalog:
+        p.finish()
+        return ShowCurrentCatalog()
+
+    def run(self, session: Session) -> Result:
+        return listed("current catalog name", [] if session.catalog is None else [session.catalog])
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCreateCatalog:
+    """SHOW CREATE CATALOG: the statement that makes it, with secrets as ***."""
+
+    name: str
+
+    @staticmethod
+    def parse(p: Parser) -> ShowCreateCatalog:
+        name = p.part("a catalog")
+        p.finish()
+        return ShowCreateCatalog(name)
+
+    def run(self, session: Session) -> Result:
+        options = {"type": _TYPES[0], **session.lake(self.name).options}
+        text = f"CREATE CATALOG {name_text(self.name)} WITH {options_text(options)}"
+        return listed("result", [text])
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeCatalog:
+    """DESCRIBE CATALOG: its name and type; EXTENDED: its options, too."""
+
+    name: str
+    extended: bool = False
+
+    @staticmethod
+    def parse(p: Parser) -> DescribeCatalog:
+        extended = p.accept("EXTENDED")
+        name = p.part("a catalog")
+        p.finish()
+        return DescribeCatalog(name, extended)
+
+    def run(self, session: Session) -> Result:
+        options = session.lake(self.name).options
+        rows = {"name": self.name, "type": _TYPES[0]}
+        if self.extended:
+            rows |= {f"option:{key}": value for key, value in sorted(options.items())}
+        return Result(pa.table({"info name": list(rows), "info value": list(rows.values())}))
 
 
 FORMS = (
     Form(
-        "USE",
-        "USE [catalog.]database",
-        "Make a database the current one.",
+        "CREATE CATALOG",
+        "CREATE CATALOG [IF NOT EXISTS] name [WITH ('type' = 'paimon', 'warehouse' = '…', "
+        "['metastore' = 'filesystem' | 'jdbc' | 'hive',] 'key' = 'value', …)]",
+        "Let the session know a catalog: a directory or store of tables, an SQL database, a Hive metastore.",
         "catalogs",
-        Use.parse,
-        example="USE shop",
+        CreateCatalog.parse,
+        example="CREATE CATALOG mine WITH ('type' = 'paimon', 'warehouse' = '/tmp/lake')",
     ),
     Form(
-        "SHOW DATABASES",
-        "SHOW DATABASES",
-        "The databases of the current catalog.",
+        "DROP CATALOG",
+        "DROP CATALOG [IF EXISTS] name",
+        "Let the session forget a catalog; its tables stay.",
         "catalogs",
-        ShowDatabases.parse,
-        example="SHOW DATABASES",
+        DropCatalog.parse,
+        example="DROP CATALOG IF EXISTS mine",
+    ),
+    Form(
+        "USE CATALOG",
+        "USE CATALOG name",
+        "Make a catalog, and its database default, the current one.",
+        "catalogs",
+        UseCatalog.parse,
+        example="USE CATALOG lake",
+    ),
+    Form(
+        "SHOW CATALOGS",
+        "SHOW CATALOGS [[NOT] {LIKE | ILIKE} 'pattern']",
+        "The catalogs of the session.",
+        "catalogs",
+        ShowCatalogs.parse,
+        example="SHOW CATALOGS",
+    ),
+    Form(
+        "SHOW CURRENT CATALOG",
+        "SHOW CURRENT CATALOG",
+        "The current catalog.",
+        "catalogs",
+        ShowCurrentCatalog.parse,
+        example="SHOW CURRENT CATALOG",
+    ),
+    Form(
+        "SHOW CREATE CATALOG",
+        "SHOW CREATE CATALOG name",
+        "The statement that makes a catalog, with secrets as ***.",
+        "catalogs",
+        ShowCreateCatalog.parse,
+        example="SHOW CREATE CATALOG lake",
+    ),
+    *(
+        Form(
+            f"{word} CATALOG",
+            f"{word} CATALOG [EXTENDED] name",
+            "The name and type of a catalog; EXTENDED: its options, too.",
+            "catalogs",
+            DescribeCatalog.parse,
+            example=f"{word} CATALOG EXTENDED lake",
+        )
+        for word in ("DESCRIBE", "DESC")
     ),
 )

@@ -1,0 +1,99 @@
+"""Shape: what a table is, whoever keeps it: columns, keys, options, as DESCRIBE and SHOW CREATE show it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tablestore.core.errors import InvalidRequest
+from tablestore.core.options.secrets import hidden
+from tablestore.format.computed_columns import (
+    ComputedColumn,
+    Watermark,
+    computed_columns,
+    in_order,
+    other_options,
+    watermark,
+)
+from tablestore.format.schema import TableSchema
+from tablestore.format.types.data_type import DataField
+from tablestore.sql.names import Name
+from tablestore.sql.temporary import TemporaryTable
+from tablestore.table.table import Table
+
+if TYPE_CHECKING:
+    from tablestore.sql.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A table's definition. `options` show no secrets and hold none of computed columns."""
+
+    columns: tuple[DataField, ...]
+    computed: tuple[ComputedColumn, ...] = ()
+    watermark: Watermark | None = None
+    primary_key: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+    temporary: bool = False
+
+    @staticmethod
+    def of_schema(schema: TableSchema) -> Shape:
+        """Of a table of a catalog, as its users see it."""
+        schema = schema.shown
+        return Shape(
+            schema.fields,
+            computed_columns(schema.options, schema.names),
+            watermark(schema.options),
+            schema.primary_keys,
+            schema.partition_keys,
+            hidden(other_options(schema.options, schema.names)),
+            schema.comment,
+        )
+
+    @staticmethod
+    def of_temporary(table: TemporaryTable) -> Shape:
+        return Shape(
+            table.columns,
+            table.computed,
+            table.watermark,
+            table.primary_key,
+            table.partition_by,
+            table.shown_options,
+            table.comment,
+            temporary=True,
+        )
+
+    @property
+    def names(self) -> list[str]:
+        """All columns in order, computed ones at their positions."""
+        return in_order([f.name for f in self.columns], self.computed)
+
+
+def shape_of(session: Session, name: Name) -> Shape:
+    """The definition of a table, temporary or of a catalog. Raises NotFound, InvalidRequest for system
+    tables, which have none."""
+    temporary = session.temporary_table(name)
+    if temporary is not None:
+        return Shape.of_temporary(temporary)
+    return Shape.of_schema(stored_table(session, name).store.schema)
+
+
+def stored_table(session: Session, name: Name) -> Table:
+    """A table of a catalog; raises InvalidRequest for a system table."""
+    table = session.table(name)
+    if not isinstance(table, Table):
+        raise InvalidRequest(f"{name} is a system table: it can be read only")
+    return table
+
+
+def computed(table: Table) -> dict[str, str]:
+    """The text of the expression of each computed column of a table, by name, in the order of columns."""
+    return {c.name: c.expression for c in Shape.of_schema(table.store.schema).computed}
+
+
+def all_columns(table: Table) -> list[str]:
+    """Names of all columns of a table in order, computed ones at their positions."""
+    return Shape.of_schema(table.store.schema).names

@@ -1,0 +1,213 @@
+"""Databases: USE, CREATE, ALTER, DROP, SHOW."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.sql.form import Form
+from tablestore.sql.names import Name, of_name
+from tablestore.sql.result import Result
+from tablestore.sql.statements.like import Like, listed
+
+if TYPE_CHECKING:
+    from tablestore.sql.dialect.parser import Parser
+    from tablestore.sql.session import Session
+    from tablestore.table.lake import Lake
+
+_NO_PROPERTIES = "the catalogs here keep the name of a database only"
+
+
+def lake_of(session: Session, database: Name) -> tuple[Lake, str]:
+    """The lake and name of a `database` or `catalog.database`, which need not exist."""
+    if len(database.parts) > 2:
+        raise InvalidRequest(f"{database} has too many parts: catalog.database")
+    *catalog, name = database.parts
+    return session.lake(*catalog), name
+
+
+def known_database(session: Session, database: Name) -> tuple[Lake, str]:
+    """The same; raises NotFound for one that does not exist."""
+    with of_name(database):
+        lake, name = lake_of(session, database)
+        databases = lake.databases()
+        if name not in databases:
+            raise NotFound.among("database", name, databases)
+    return lake, name
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """USE [catalog.]database."""
+
+    name: Name
+
+    @staticmethod
+    def parse(p: Parser) -> Use:
+        name = p.name("a database")
+        p.finish()
+        return Use(name)
+
+    def run(self, session: Session) -> Result:
+        _, database = known_database(session, self.name)
+        session.database = database
+        if len(self.name.parts) == 2:
+            session.catalog = self.name.parts[0]
+        return Result(message=f"the current database is {session.catalog}.{database}")
+
+
+@dataclass(frozen=True, slots=True)
+class CreateDatabase:
+    """CREATE DATABASE."""
+
+    name: Name
+    if_not_exists: bool = False
+    comment: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @staticmethod
+    def parse(p: Parser) -> CreateDatabase:
+        if_not_exists = p.accept("IF NOT EXISTS")
+        name = p.name("a database")
+        comment = p.string("the comment, in single quotes,") if p.accept("COMMENT") else None
+        options = p.options() if p.accept("WITH") or p.accept("WITH DBPROPERTIES") else {}
+        p.finish()
+        return CreateDatabase(name, if_not_exists, comment, options)
+
+    def run(self, session: Session) -> Result:
+        if self.options or self.comment is not None:
+            raise Unsupported("options and comments of databases", _NO_PROPERTIES)
+        lake, name = lake_of(session, self.name)
+        lake.create_database(name, if_not_exists=self.if_not_exists)
+        return Result(message=f"database {self.name} is made")
+
+
+@dataclass(frozen=True, slots=True)
+class AlterDatabase:
+    """ALTER DATABASE … SET: refused by name."""
+
+    name: Name
+
+    @staticmethod
+    def parse(p: Parser) -> AlterDatabase:
+        name = p.name("a database")
+        p.expect("SET")
+        p.accept("DBPROPERTIES")
+        p.options()
+        p.finish()
+        return AlterDatabase(name)
+
+    def run(self, session: Session) -> Result:
+        known_database(session, self.name)
+        raise Unsupported("ALTER DATABASE", _NO_PROPERTIES)
+
+
+@dataclass(frozen=True, slots=True)
+class DropDatabase:
+    """DROP DATABASE; without CASCADE one that holds tables stays."""
+
+    name: Name
+    if_exists: bool = False
+    cascade: bool = False
+
+    @staticmethod
+    def parse(p: Parser) -> DropDatabase:
+        if_exists = p.accept("IF EXISTS")
+        name = p.name("a database")
+        cascade = p.accept("CASCADE")
+        if not cascade:
+            p.accept("RESTRICT")
+        p.finish()
+        return DropDatabase(name, if_exists, cascade)
+
+    def run(self, session: Session) -> Result:
+        lake, name = lake_of(session, self.name)
+        if not self.cascade and name in lake.databases() and lake.tables(name):
+            tables = len(lake.tables(name))
+            raise InvalidRequest(f"database {name} holds {tables} tables: drop them, or write CASCADE")
+        lake.drop_database(name, cascade=self.cascade, if_exists=self.if_exists)
+        return Result(message=f"database {self.name} is dropped")
+
+
+@dataclass(frozen=True, slots=True)
+class ShowDatabases:
+    """SHOW DATABASES."""
+
+    catalog: str | None = None
+    like: Like = Like()
+
+    @staticmethod
+    def parse(p: Parser) -> ShowDatabases:
+        catalog = p.part("a catalog") if p.accept("FROM") or p.accept("IN") else None
+        like = Like.parse(p)
+        p.finish()
+        return ShowDatabases(catalog, like)
+
+    def run(self, session: Session) -> Result:
+        return listed("database name", self.like.chosen(session.lake(self.catalog).databases()))
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCurrentDatabase:
+    """SHOW CURRENT DATABASE."""
+
+    @staticmethod
+    def parse(p: Parser) -> ShowCurrentDatabase:
+        p.finish()
+        return ShowCurrentDatabase()
+
+    def run(self, session: Session) -> Result:
+        return listed("current database name", [session.database])
+
+
+FORMS = (
+    Form(
+        "USE",
+        "USE [catalog.]database",
+        "Make a database the current one.",
+        "databases",
+        Use.parse,
+        example="USE shop",
+    ),
+    Form(
+        "CREATE DATABASE",
+        "CREATE DATABASE [IF NOT EXISTS] [catalog.]database",
+        "Make a database.",
+        "databases",
+        CreateDatabase.parse,
+        example="CREATE DATABASE IF NOT EXISTS stock",
+    ),
+    Form(
+        "ALTER DATABASE",
+        "ALTER DATABASE [catalog.]database SET ('key' = 'value', …)",
+        "Not supported: catalogs keep the names of databases only.",
+        "databases",
+        AlterDatabase.parse,
+    ),
+    Form(
+        "DROP DATABASE",
+        "DROP DATABASE [IF EXISTS] [catalog.]database [RESTRICT | CASCADE]",
+        "Remove a database; with CASCADE the tables in it, too.",
+        "databases",
+        DropDatabase.parse,
+        example="DROP DATABASE IF EXISTS stock",
+    ),
+    Form(
+        "SHOW DATABASES",
+        "SHOW DATABASES [{FROM | IN} catalog] [[NOT] {LIKE | ILIKE} 'pattern']",
+        "The databases of a catalog.",
+        "databases",
+        ShowDatabases.parse,
+        example="SHOW DATABASES LIKE 's%'",
+    ),
+    Form(
+        "SHOW CURRENT DATABASE",
+        "SHOW CURRENT DATABASE",
+        "The current database.",
+        "databases",
+        ShowCurrentDatabase.parse,
+        example="SHOW CURRENT DATABASE",
+    ),
+)

@@ -1,0 +1,305 @@
+"""DESCRIBE, DESCRIBE DETAIL TABLE, SHOW CREATE TABLE."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.format.computed_columns import ComputedColumn
+from tablestore.format.types.arrow_types import DataField, from_arrow
+from tablestore.format.types.type_text import parse_type
+from tablestore.sql.dialect.parser import read_query
+from tablestore.sql.form import Form
+from tablestore.sql.names import Name
+from tablestore.sql.query.embedded import run_query
+from tablestore.sql.result import Result
+from tablestore.sql.shape import Shape, shape_of, stored_table
+from tablestore.sql.statements.like import listed
+from tablestore.sql.statements.partitions import PartitionFiles, partition_files, require_partition
+from tablestore.sql.temporary import View
+from tablestore.sql.text import full_name_text, literal_text, name_text, names_text, options_text
+from tablestore.table.table import Table
+
+if TYPE_CHECKING:
+    from tablestore.sql.dialect.parser import Parser
+    from tablestore.sql.session import Session
+
+_DESCRIBED = pa.schema(
+    {
+        "name": pa.string(),
+        "type": pa.string(),
+        "null": pa.bool_(),
+        "key": pa.string(),
+        "extras": pa.string(),
+        "watermark": pa.string(),
+        "comment": pa.string(),
+        "default": pa.string(),
+    }
+)
+_DETAILS = pa.schema(
+    {
+        "name": pa.string(),
+        "log.kafka.bootstrap.servers": pa.map_(pa.string(), pa.string()),
+        "log.retention": pa.string(),
+        "file.path": pa.string(),
+        "log.kafka.topic": pa.string(),
+        "watermark": pa.timestamp("ms"),
+        "file.format": pa.string(),
+        "bucket": pa.int32(),
+    }
+)
+_FILES = pa.schema(
+    {
+        "partition": pa.string(),
+        "file.path": pa.string(),
+        "last-modified": pa.timestamp("ms"),
+        "compacted": pa.bool_(),
+        "change-tracking": pa.bool_(),
+        "num-files": pa.int64(),
+    }
+)
+_NO_WATERMARK = -(1 << 63)
+_OWN_OPTIONS = ("tablestore.uuid", "path")
+
+
+def described(session: Session, name: Name, *, extended: bool = False) -> pa.Table:
+    """A row a column, as Flink's DESCRIBE: comments only where there are any, or `extended`, then defaults,
+    too."""
+    view = session.view(name)
+    if view is not None:
+        shape = _of_view(session, view)
+    elif session.temporary_table(name) is None and not isinstance(session.table(name), Table):
+        shape = _of_rows(session.table(name).schema)
+    else:
+        shape = shape_of(session, name)
+    rows = _rows(shape)
+    left_out = [] if extended else ["default"]
+    if not extended and not any(row["comment"] for row in rows):
+        left_out.append("comment")
+    return pa.Table.from_pylist(rows, _DESCRIBED).drop_columns(left_out)
+
+
+def _of_rows(schema: pa.Schema) -> Shape:
+    return Shape(tuple(DataField(0, f.name, from_arrow(f.type, nullable=f.nullable)) for f in schema))
+
+
+def _of_view(session: Session, view: View) -> Shape:
+    """What the query of a view gives, under the names and with the comments of the view."""
+    schema = run_query(session, read_query(view.query), view.query).schema
+    found = _of_rows(schema).columns
+    if view.columns:
+        named = zip(found, view.columns, view.column_comments, strict=True)
+        found = tuple(replace(f, name=name, description=comment) for f, name, comment in named)
+    return Shape(found)
+
+
+def _rows(shape: Shape) -> list[dict[str, Any]]:
+    columns: dict[str, DataField | ComputedColumn] = {f.name: f for f in shape.columns}
+    columns |= {c.name: c for c in shape.computed}
+    return [_row(shape, columns[name]) for name in shape.names]
+
+
+def _row(shape: Shape, column: DataField | ComputedColumn) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": column.name}
+    if isinstance(column, DataField):
+        t = column.type
+        row |= {"type": str(t.as_nullable()), "null": t.nullable, "extras": None}
+        row |= {"comment": column.description, "default": column.default}
+    else:
+        known = parse_type(column.type) if column.type else None
+        row |= {"type": None if known is None else str(known.as_nullable())}
+        row |= {"null": None if known is None else known.nullable, "comment": column.comment}
+        row |= {"extras": f"AS {column.expression}"}
+    if column.name in shape.primary_key:
+        row["key"] = f"PRI({', '.join(shape.primary_key)})"
+    if column.name in shape.partition_by:
+        row["extras"] = "PARTITION KEY"
+    if shape.watermark is not None and shape.watermark.column == column.name:
+        row["watermark"] = shape.watermark.expression
+    return row
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """DESCRIBE table or view."""
+
+    name: Name
+    extended: bool = False
+
+    @staticmethod
+    def parse(p: Parser) -> Describe:
+        extended = p.accept("EXTENDED")
+        p.accept("TABLE")
+        name = p.name()
+        p.finish()
+        return Describe(name, extended)
+
+    def run(self, session: Session) -> Result:
+        return Result(described(session, self.name, extended=self.extended))
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeDetail:
+    """DESCRIBE DETAIL TABLE: where it is and how it is kept; of a partition, or of a table without any: its
+    files."""
+
+    name: Name
+    partition: Mapping[str, Any] | None = None
+
+    @staticmethod
+    def parse(p: Parser) -> DescribeDetail:
+        name = p.name()
+        partition = p.partition() if p.accept("PARTITION") else None
+        p.finish()
+        return DescribeDetail(name, partition)
+
+    def run(self, session: Session) -> Result:
+        table = stored_table(session, self.name)
+        if self.partition is None:
+            details = pa.Table.from_pylist([_details(table)], _DETAILS)
+            if not table.partition_by:
+                files = _files(table, _whole(table)).drop_columns(["partition", "file.path"])
+                for f in files.schema:
+                    details = details.append_column(f, files.column(f.name))
+            return Result(details)
+        if not table.partition_by:
+            raise InvalidRequest(f"table {self.name} is not partitioned")
+        require_partition(table, self.partition)
+        found = partition_files(table, self.partition)
+        if not found:
+            raise NotFound(f"no partition {_spec(self.partition)} of {self.name} holds files")
+        return Result(_files(table, found))
+
+
+def _whole(table: Table) -> list[PartitionFiles]:
+    return partition_files(table) or [PartitionFiles("", table.location, ())]
+
+
+def _spec(partition: Mapping[str, Any]) -> str:
+    return "/".join(f"{k}={v}" for k, v in partition.items())
+
+
+def _details(table: Table) -> dict[str, Any]:
+    snapshot = table.store.snapshots.latest()
+    mark = None if snapshot is None else snapshot.watermark
+    return {
+        "name": table.name,
+        "file.path": table.location,
+        "watermark": None if mark is None or mark == _NO_WATERMARK else mark,
+        "file.format": str(table.store.options.file_format),
+        "bucket": table.store.options.bucket,
+    }
+
+
+def _files(table: Table, found: list[PartitionFiles]) -> pa.Table:
+    options = table.options
+    rows = []
+    for one in found:
+        tracked = options.get("tablestore.change-tracking", "true")
+        if one.name:
+            tracked = options.get(f"tablestore.change-tracking.{one.name}", tracked)
+        rows.append(
+            {
+                "partition": one.name,
+                "file.path": one.directory,
+                "last-modified": one.modified_ms,
+                "compacted": one.compacted,
+                "change-tracking": tracked.lower() != "false",
+                "num-files": len(one.entries),
+            }
+        )
+    return pa.Table.from_pylist(rows, _FILES)
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCreateTable:
+    """SHOW CREATE TABLE."""
+
+    name: Name
+
+    @staticmethod
+    def parse(p: Parser) -> ShowCreateTable:
+        name = p.name()
+        p.finish()
+        return ShowCreateTable(name)
+
+    def run(self, session: Session) -> Result:
+        shape = shape_of(session, self.name)
+        return listed("result", [create_text(session.full_name(self.name), shape)])
+
+
+def create_text(full_name: tuple[str, ...], shape: Shape) -> str:
+    """The statement that makes a table of this definition."""
+    columns: dict[str, DataField | ComputedColumn] = {f.name: f for f in shape.columns}
+    columns |= {c.name: c for c in shape.computed}
+    lines = [_column_text(columns[name]) for name in shape.names]
+    if shape.watermark is not None:
+        mark = shape.watermark
+        lines.append(f"WATERMARK FOR {name_text(mark.column)} AS {mark.expression}")
+    if shape.primary_key:
+        lines.append(f"PRIMARY KEY {names_text(shape.primary_key)} NOT ENFORCED")
+    kind = "TEMPORARY TABLE" if shape.temporary else "TABLE"
+    text = f"CREATE {kind} {full_name_text(part for part in full_name if part)} (\n  "
+    text += ",\n  ".join(lines) + "\n)"
+    if shape.comment is not None:
+        text += f"\nCOMMENT {literal_text(shape.comment)}"
+    if shape.partition_by:
+        text += f"\nPARTITIONED BY {names_text(shape.partition_by)}"
+    options = _told_options(shape)
+    return text + (f"\nWITH {options_text(options)}" if options else "")
+
+
+def _told_options(shape: Shape) -> dict[str, str]:
+    """The options that make the same table: a keyed one without `bucket` has -1, a new one would have 1."""
+    options = {k: v for k, v in shape.options.items() if k not in _OWN_OPTIONS or shape.temporary}
+    if shape.primary_key and not shape.temporary:
+        options.setdefault("bucket", "-1")
+    return options
+
+
+def _column_text(column: DataField | ComputedColumn) -> str:
+    if isinstance(column, ComputedColumn):
+        text, comment = f"{name_text(column.name)} AS {column.expression}", column.comment
+    else:
+        text, comment = f"{name_text(column.name)} {column.type}", column.description
+        if column.default is not None:
+            text += f" DEFAULT {literal_text(column.default)}"
+    return text if comment is None else f"{text} COMMENT {literal_text(comment)}"
+
+
+FORMS = (
+    *(
+        Form(
+            word,
+            f"{word} [EXTENDED] table",
+            "The columns of a table or view; EXTENDED: defaults and comments, too.",
+            "tables",
+            Describe.parse,
+            example=f"{word} shop.orders",
+        )
+        for word in ("DESCRIBE", "DESC")
+    ),
+    *(
+        Form(
+            f"{word} DETAIL TABLE",
+            f"{word} DETAIL TABLE table [PARTITION (column = value, …)]",
+            "Where a table is and how it is kept; of a partition: its files.",
+            "tables",
+            DescribeDetail.parse,
+            example=f"{word} DETAIL TABLE shop.events PARTITION (day = DATE '2026-01-01')",
+        )
+        for word in ("DESCRIBE", "DESC")
+    ),
+    Form(
+        "SHOW CREATE TABLE",
+        "SHOW CREATE TABLE table",
+        "The statement that makes an equal table.",
+        "tables",
+        ShowCreateTable.parse,
+        example="SHOW CREATE TABLE shop.orders",
+    ),
+)

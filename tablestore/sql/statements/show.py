@@ -1,0 +1,196 @@
+"""SHOW TABLES, VIEWS, COLUMNS, PARTITIONS, TBLPROPERTIES."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.sql.form import Form
+from tablestore.sql.names import Name
+from tablestore.sql.result import Result
+from tablestore.sql.shape import shape_of, stored_table
+from tablestore.sql.statements.databases import known_database
+from tablestore.sql.statements.describe import described
+from tablestore.sql.statements.like import Like, listed
+from tablestore.sql.statements.partitions import partition_names
+
+if TYPE_CHECKING:
+    from tablestore.sql.dialect.parser import Parser
+    from tablestore.sql.session import Session
+
+
+def _database(p: Parser) -> Name | None:
+    return p.name("a database") if p.accept("FROM") or p.accept("IN") else None
+
+
+def _whose(session: Session, database: Name | None) -> tuple[str, str]:
+    """Catalog and database of a SHOW; the current ones where none is named."""
+    if database is None:
+        return session.catalog or "", session.database
+    known_database(session, database)
+    catalog = database.parts[0] if len(database.parts) == 2 else session.catalog
+    return catalog or "", database.parts[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class ShowTables:
+    """SHOW TABLES: tables and views, temporary ones too."""
+
+    database: Name | None = None
+    like: Like = Like()
+
+    @staticmethod
+    def parse(p: Parser) -> ShowTables:
+        database, like = _database(p), Like.parse(p)
+        p.finish()
+        return ShowTables(database, like)
+
+    def run(self, session: Session) -> Result:
+        catalog, database = _whose(session, self.database)
+        names = {key[2] for key in (*session.temporary, *session.views) if key[:2] == (catalog, database)}
+        if catalog:
+            lake = session.lake(catalog)
+            names.update(lake.tables(database) if database in lake.databases() else ())
+        return listed("table name", self.like.chosen(sorted(names)))
+
+
+@dataclass(frozen=True, slots=True)
+class ShowViews:
+    """SHOW VIEWS."""
+
+    database: Name | None = None
+    like: Like = Like()
+
+    @staticmethod
+    def parse(p: Parser) -> ShowViews:
+        database, like = _database(p), Like.parse(p)
+        p.finish()
+        return ShowViews(database, like)
+
+    def run(self, session: Session) -> Result:
+        place = _whose(session, self.database)
+        names = sorted(key[2] for key in session.views if key[:2] == place)
+        return listed("view name", self.like.chosen(names))
+
+
+@dataclass(frozen=True, slots=True)
+class ShowColumns:
+    """SHOW COLUMNS FROM table."""
+
+    table: Name
+    like: Like = Like()
+
+    @staticmethod
+    def parse(p: Parser) -> ShowColumns:
+        if not p.accept("IN"):
+            p.expect("FROM")
+        table, like = p.name(), Like.parse(p)
+        p.finish()
+        return ShowColumns(table, like)
+
+    def run(self, session: Session) -> Result:
+        rows = described(session, self.table)
+        chosen = set(self.like.chosen(map(str, rows["name"])))
+        return Result(rows.filter(pa.array([str(name) in chosen for name in rows["name"]], pa.bool_())))
+
+
+@dataclass(frozen=True, slots=True)
+class ShowPartitions:
+    """SHOW PARTITIONS table: `day=2026-01-01/hour=3`, sorted."""
+
+    table: Name
+    partition: Mapping[str, Any] | None = None
+
+    @staticmethod
+    def parse(p: Parser) -> ShowPartitions:
+        table = p.name()
+        partition = p.partition() if p.accept("PARTITION") else None
+        p.finish()
+        return ShowPartitions(table, partition)
+
+    def run(self, session: Session) -> Result:
+        table = stored_table(session, self.table)
+        if not table.partition_by:
+            raise InvalidRequest(f"table {self.table} is not partitioned")
+        return listed("partition name", partition_names(table, self.partition))
+
+
+@dataclass(frozen=True, slots=True)
+class ShowTblProperties:
+    """SHOW TBLPROPERTIES table [('key')]: options as they are stored, with secrets as ***."""
+
+    table: Name
+    key: str | None = None
+
+    @staticmethod
+    def parse(p: Parser) -> ShowTblProperties:
+        table = p.name()
+        keys = p.listed(p.option_key) if p.comes("(") else []
+        if len(keys) > 1:
+            p.fail("one option is expected")
+        p.finish()
+        return ShowTblProperties(table, keys[0] if keys else None)
+
+    def run(self, session: Session) -> Result:
+        options = dict(shape_of(session, self.table).options)
+        if self.key is not None:
+            if self.key not in options:
+                raise NotFound.among("option of its own", self.key, options)
+            options = {self.key: options[self.key]}
+        rows = sorted(options.items())
+        return Result(
+            pa.table(
+                {
+                    "key": pa.array([k for k, _ in rows], pa.string()),
+                    "value": pa.array([v for _, v in rows], pa.string()),
+                }
+            )
+        )
+
+
+FORMS = (
+    Form(
+        "SHOW TABLES",
+        "SHOW TABLES [{FROM | IN} [catalog.]database] [[NOT] {LIKE | ILIKE} 'pattern']",
+        "The tables and views of a database.",
+        "tables",
+        ShowTables.parse,
+        example="SHOW TABLES FROM shop LIKE 'o%'",
+    ),
+    Form(
+        "SHOW VIEWS",
+        "SHOW VIEWS [{FROM | IN} [catalog.]database] [[NOT] {LIKE | ILIKE} 'pattern']",
+        "The views of a database.",
+        "views",
+        ShowViews.parse,
+        example="SHOW VIEWS",
+    ),
+    Form(
+        "SHOW COLUMNS",
+        "SHOW COLUMNS {FROM | IN} table [[NOT] {LIKE | ILIKE} 'pattern']",
+        "The columns of a table, as DESCRIBE shows them.",
+        "tables",
+        ShowColumns.parse,
+        example="SHOW COLUMNS FROM shop.orders LIKE '%id'",
+    ),
+    Form(
+        "SHOW PARTITIONS",
+        "SHOW PARTITIONS table [PARTITION (column = value, …)]",
+        "The partitions of a table that hold files.",
+        "tables",
+        ShowPartitions.parse,
+        example="SHOW PARTITIONS shop.events PARTITION (day = DATE '2026-01-01')",
+    ),
+    Form(
+        "SHOW TBLPROPERTIES",
+        "SHOW TBLPROPERTIES table [('key')]",
+        "The options that a table stores.",
+        "tables",
+        ShowTblProperties.parse,
+        example="SHOW TBLPROPERTIES shop.orders ('bucket')",
+    ),
+)
