@@ -14,6 +14,7 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import NormalizationStrategy
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ErrorLevel, ParseError
+from sqlglot.parser import Parser as BaseParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tablestore.core.errors import InvalidRequest, Unsupported
@@ -27,6 +28,7 @@ from tablestore.sql.text import literal_text, name_text
 T = TypeVar("T")
 _QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
 _BEHIND_TYPES = "NOT|NULL|COMMENT|DEFAULT|PRIMARY KEY|CONSTRAINT|UNIQUE|METADATA|FIRST|AFTER".split("|")
+_BaseParser: Any = BaseParser
 _SparkParser: Any = Spark.Parser  # mypy: sqlglot builds these classes by a metaclass
 
 
@@ -120,6 +122,10 @@ class Parser(_SparkParser):  # type: ignore[misc]  # likewise
         if self._match(TokenType.HINT):
             table.set("hints", [exp.Hint(expressions=list(self._prev_comments))])
         return table
+
+    def _parse_types(self, *args: Any, **kwargs: Any) -> Any:
+        """A type with its length, which Spark forgets in a CAST."""
+        return _BaseParser._parse_types(self, *args, **kwargs)
 
     def _parse_with_unit(self, name: str) -> exp.Expression:
         """The arguments of a function whose first one is a word: `TIMESTAMPDIFF(DAY, a, b)`."""

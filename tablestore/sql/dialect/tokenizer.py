@@ -50,6 +50,8 @@ class Tokenizer(_SparkTokenizer):  # type: ignore[misc]  # likewise
             if v not in _COMMANDS and k.split()[0] not in _OURS
         },
         "TIMESTAMP": TokenType.TIMESTAMP,
+        "DESC": TokenType.DESC,
+        "BYTES": TokenType.VARBINARY,
     }
     COMMANDS: set[TokenType] = set()  # noqa: RUF012  # else the rest of a line is swallowed as text
     NUMERIC_LITERALS: dict[str, str] = {}  # noqa: RUF012

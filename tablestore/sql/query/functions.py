@@ -274,8 +274,8 @@ _NOW: Rows = (
     ("CURRENT_DATE()", "Today.", "current_date"),
     ("CURRENT_TIMESTAMP()", "This moment.", "now()"),
     ("LOCALTIMESTAMP()", "Now, without a zone.", "CAST(now() AS TIMESTAMP)"),
-    ("LOCALTIME()", "The time of day.", "CAST(now() AS TIME)"),
-    ("CURRENT_TIME()", "The time of day.", "CAST(now() AS TIME)"),
+    ("LOCALTIME()", "The time of day.", "CAST(CAST(now() AS TIMESTAMP) AS TIME)"),
+    ("CURRENT_TIME()", "The time of day.", "CAST(CAST(now() AS TIMESTAMP) AS TIME)"),
     ("RAND()", "A number from 0 to 1, another each time.", "random()"),
     ("RAND_INTEGER(n)", "A whole number from 0 below n, another each time.", _rand_integer),
     ("UUID()", "A fresh name.", "CAST(uuid() AS VARCHAR)"),
@@ -327,7 +327,6 @@ _NESTED: Rows = (
     ("ARRAY_DISTINCT(array)", "Each element once.", "list_distinct({0})"),
     ("ARRAY_CONCAT(a, b)", "One array behind the other.", "list_concat({0}, {1})"),
     ("ARRAY_SORT(array)", "In order.", "list_sort({0})"),
-    ("ARRAY_REVERSE(array)", "From the last to the first.", "reverse({0})"),
     (
         "ARRAY_JOIN(array, separator)",
         "Its texts with a separator between them.",

@@ -61,7 +61,8 @@ def require_columns(tree: exp.Expression, schemas: Sequence[TableSchema], text: 
         return  # these name columns themselves
     for column in tree.find_all(exp.Column):
         names = [part.name for part in column.parts]
-        if isinstance(column.this, exp.Star) or any(n in made or n in stored for n in names[-1:] + names[:1]):
+        wanted = names[-1:] + [n for n in names[:-1] if n in stored]  # the latter: a part of a ROW
+        if isinstance(column.this, exp.Star) or any(n in made or n in stored for n in wanted):
             continue
         if len(names) == 1 and names[0].upper() in ("LOCALTIMESTAMP", "LOCALTIME", "CURRENT_TIME", "MAP"):
             continue
@@ -87,7 +88,7 @@ def _alone(tree: exp.Expression) -> exp.Select | None:
 def _single(select: exp.Select, schema: TableSchema) -> Read:
     named = set()
     for column in select.find_all(exp.Column):
-        named |= {column.name, column.parts[0].name}
+        named |= {part.name for part in column.parts}
     star = any(isinstance(e.find(exp.Star), exp.Star) and not e.find(exp.Count) for e in select.expressions)
     columns = tuple(n for n in schema.shown.names if star or n in named)
     where = select.args.get("where")

@@ -104,9 +104,19 @@ _DuckGenerator: Any = DuckDB.Generator  # sqlglot builds these classes by a meta
 class _Generator(_DuckGenerator):  # type: ignore[misc]  # likewise
     """DuckDB's SQL with our functions' meanings."""
 
+    TRANSFORMS = {  # noqa: RUF012  # sqlglot's way to declare
+        **_DuckGenerator.TRANSFORMS,
+        exp.Ceil: lambda self, e: self.ceil_sql(e),
+        exp.Div: lambda self, e: self.binary(e, "/"),  # the connection divides whole numbers as Flink does
+        exp.Floor: lambda self, e: self.floor_sql(e),
+        exp.StrPosition: lambda self, e: self.func("strpos", e.this, e.args.get("substr")),
+    }
+
     def anonymous_sql(self, expression: exp.Anonymous) -> str:
-        arguments = [self.sql(argument) for argument in _arguments(expression)]
-        return FUNCTIONS[expression.name.upper()].render(arguments)
+        found = FUNCTIONS.get(expression.name.upper())
+        if found is None:  # the generator's own; those of the query are all listed
+            return str(super().anonymous_sql(expression))
+        return found.render([self.sql(argument) for argument in _arguments(expression)])
 
     def column_sql(self, expression: exp.Column) -> str:
         if expression.name.upper() in _BARE and not expression.this.quoted and not expression.table:
