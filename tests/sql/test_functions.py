@@ -123,7 +123,8 @@ def test_a_pattern_that_is_not_known_is_named(session: Session) -> None:
 
 
 _ARGUMENTS = {
-    "text": "'a'", "separator": "','", "part": "'a'", "pattern": "'a'", "by": "'b'", "start": "1", "length": "2",
+    "text": "'a'", "separator": "','", "part": "'a'", "pattern": "'a'", "by": "'b'", "start": "1",
+    "length": "2",
     "n": "1", "m": "2", "i": "0", "a": "1", "b": "2", "c": "3", "from": "'a'", "to": "'b'", "json": "'{}'",
     "path": "'$.a'", "time": "TIMESTAMP '2026-01-01 00:00:00'", "date": "DATE '2026-01-01'", "days": "1",
     "'pattern'": "'yyyy'", "'unit'": "'day'", "unit": "DAY", "seconds": "1", "precision": "3", "group": "0",
