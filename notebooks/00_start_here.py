@@ -154,14 +154,14 @@ def most_runs(tree: Simulator) -> int:
     return max(len({(file["level"], file["run"]) for file in state}) for state in states)
 
 
-kinds, most = commits["commit_kind"].to_pylist(), most_runs(tree)
+kinds, max_runs = commits["commit_kind"].to_pylist(), most_runs(tree)
 wild = course.task(
     "an hour later",
     "**60** runs were written in that hour. How many did a reader have to ask at the worst moment?",
     options={"sixty": "about sixty", "few": "a handful", "one": "never more than one"},
-    answer="few" if 2 <= most <= 8 else "sixty",
+    answer="few" if 2 <= max_runs <= 8 else "sixty",
     hint="Play the timeline and watch the lanes, and the strip below them. When does the engine act?",
-    why=f"At most {most}: compaction begins at five runs, so reads stay fast however long the tree grows.",
+    why=f"At most {max_runs}: compaction begins at five runs, so reads stay fast however long it grows.",
 )
 wild
 
@@ -185,7 +185,7 @@ assert rewritten > 0, "to be asked less, rows are written more"
 compactions = kinds.count("COMPACT")
 sizes = f"{rewritten / 2**20:.0f} MiB for {flushed / 2**20:.0f} MiB that came in"
 print(f"{compactions} compactions wrote {sizes}:")
-print(f"each row is written {amplification:.1f} times. The tree holds {most} runs at most.")
+print(f"each row is written {amplification:.1f} times. The tree holds {max_runs} runs at most.")
 
 # %% [markdown]
 # Fewer runs, faster reads, more writing. More runs, cheaper writes, slower reads. **There is no best

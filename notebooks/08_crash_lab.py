@@ -121,7 +121,7 @@ replay.check(answer)
 # which a running writer may yet name.
 
 # %% jupyter={"source_hidden": true}
-most = course.task(
+most_orphans = course.task(
     "most orphans",
     "Before which operation must the process be killed to leave **the most** orphans? Give its number in "
     "the list above.",
@@ -129,11 +129,11 @@ most = course.task(
     hint="Files pile up until something names them. Which is the last moment at which nothing does?",
     why="Just before the snapshot is put: all files are written, and none of them counts yet.",
 )
-most
+most_orphans
 
 # %%
 answer = None  # the number of an operation
-most.check(answer)
+most_orphans.check(answer)
 
 # %%
 worst = max(crashes, key=lambda crash: crash.orphans)

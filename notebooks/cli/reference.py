@@ -128,14 +128,14 @@ def members(kind: type, name: str = "") -> Iterator[Entry]:
     name = name or kind.__name__
     yield Entry(name, "class", "", inspect.cleandoc(kind.__doc__ or ""))
     ours = kind.__module__.partition(".")[0]
-    seen: set[str] = set()
+    done: set[str] = set()
     for base in kind.__mro__:
         if base.__module__.partition(".")[0] != ours:
             continue
         for member, value in vars(base).items():
-            if member.startswith("_") or member in seen:
+            if member.startswith("_") or member in done:
                 continue
-            seen.add(member)
+            done.add(member)
             text = inspect.cleandoc(getattr(value, "__doc__", None) or "")
             if isinstance(value, property | cached_property):
                 yield Entry(f"{name}.{member}", "property", "", text)

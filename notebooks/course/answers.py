@@ -1,8 +1,8 @@
 """Kinds of answers to a task: what is accepted, what the mismatch is, how the answer is written down.
 
-Each kind is a frozen value with the engine's own answer in it. `problem(given)` is None for a right answer,
-else a sentence that says how far off it is and gives nothing away. Comparison is lenient where that is
-fair: order, case, spelling of a run, number types. Pure. Called by `Task`; `of` turns plain values into
+Each kind is a frozen value with the engine's own answer in it. `problem(submitted)` is None for a right
+answer, else a sentence that says how far off it is and gives nothing away. Comparison is lenient where that
+is fair: order, case, spelling of a run, number types. Pure. Called by `Task`; `of` turns plain values into
 kinds.
 """
 

@@ -1,6 +1,6 @@
 """The doctor's findings as a picture: severity by shape and word, the sentence, the numbers, the call.
 
-Pure: `FindingsModel` → SVG. What was looked at and found sound stands below in columns. `meta` tells the page
+Pure: `FindingsModel` → SVG. What was looked at and found sound stands below in columns. `meta` gives the page
 where the buttons of calls that can be carried out go, in percent. Called by `widget`.
 """
 

@@ -193,13 +193,13 @@ def _output(model: MergeModel, step: Step, column: str, *, done: bool, grid: Gri
         return rect(x + 0.5, y + 0.5, wide - 1, BOX - 1, rx=3, fill=var("bg"), stroke=var("line"))
     if step.fate != "kept":
         return gone_box(x, y, wide, step.fate)
-    deepest = model.num_levels - 1
+    oldest = model.num_levels - 1
     if not step.there:
-        return box(x, y, wide, step.kind, "kept", level=deepest, levels=model.num_levels, bold=True)
+        return box(x, y, wide, step.kind, "kept", level=oldest, levels=model.num_levels, bold=True)
     value = step.values.get(column) if column else "row"
     origin = step.origins.get(column)
     mark = "Σ" if origin is not None and origin.how == "computed" else str(step.sequence)
-    return box(x, y, wide, value, "kept", level=deepest, levels=model.num_levels, number=mark)
+    return box(x, y, wide, value, "kept", level=oldest, levels=model.num_levels, number=mark)
 
 
 def _rings(model: MergeModel, step: Step, grid: Grid, at: int) -> str:
@@ -363,9 +363,9 @@ def _column_outputs(
             origin = step.origins.get(column)
             computed = origin is not None and origin.how == "computed"
             mark = "Σ" if computed else model.name_of(origin.run if origin else None)
-            deepest = model.num_levels - 1
+            oldest = model.num_levels - 1
             cell = box(
-                x, y, wide, step.values.get(column), "kept", level=deepest, levels=model.num_levels,
+                x, y, wide, step.values.get(column), "kept", level=oldest, levels=model.num_levels,
                 number=mark, bold=True,
             )  # fmt: skip
         words = spoken_output(step, column) if done else "not merged yet"

@@ -168,7 +168,7 @@ def merge_model(found: Merging) -> MergeModel:
     everyone = [RunRow(r["run"], r["name"], r["level"], r["rows"]) for r in found.runs.to_pylist()]
     shown = _drawn(everyone, steps)
     place = getattr(found, "place", None)
-    deepest = max((row.level for row in everyone), default=0)
+    oldest = max((row.level for row in everyone), default=0)
     return MergeModel(
         engine=found.engine,
         key_names=keys,
@@ -182,7 +182,7 @@ def merge_model(found: Merging) -> MergeModel:
         place=_place(getattr(place, "partition", ""), getattr(place, "bucket", None)),
         unread=getattr(place, "unread", ""),
         more=bool(getattr(place, "more", False)),
-        num_levels=max(deepest + 1, 6),
+        num_levels=max(oldest + 1, 6),
         events=getattr(found, "by_event", False),
     )
 

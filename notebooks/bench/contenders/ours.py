@@ -110,8 +110,8 @@ def _scan(pool: _Pool | None, path: str) -> Answer:
     if pool is None:
         return line_items.total(table.scan().to_batches())
     splits = table.scan().plan().splits
-    hands = 4 * pool.processes
-    return _sums(pool.map(_scan_splits, [path] * hands, [splits[n::hands] for n in range(hands)]))
+    parts = 4 * pool.processes
+    return _sums(pool.map(_scan_splits, [path] * parts, [splits[n::parts] for n in range(parts)]))
 
 
 def _scan_splits(path: str, splits: Sequence[Any]) -> dict[str, int]:
