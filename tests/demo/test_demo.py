@@ -127,14 +127,14 @@ def test_a_finished_warehouse_is_verified_again_and_its_next_commands_work(
 
 @pytest.mark.spark
 @pytest.mark.peer
-def test_pypaimon_reads_what_the_demo_left_at_every_snapshot(finished: Finished):
+def test_pypaimon_reads_what_the_demo_left_at_snapshots_of_each_kind(finished: Finished):
     peer = PyPaimon(finished.warehouse)
     names = ["l_orderkey", "l_linenumber", "l_comment", "l_year", "l_month", "l_extendedprice", "l_shipdate"]
     order = [(n, "ascending") for n in names[:2]]
     table = ts.open(str(finished.warehouse / "tpch.db" / "dwd_lineitem"))
     snapshots = table.inspect.snapshots()["snapshot_id"].to_pylist()
     assert len(snapshots) == 4 + 3 + 1, "chunks, pairs, the compaction"
-    for snapshot in (None, *snapshots):
+    for snapshot in (None, snapshots[0], snapshots[3], snapshots[6]):
         theirs = peer.read("tpch.dwd_lineitem", snapshot=snapshot, columns=names).sort_by(order)
         then = table if snapshot is None else table.at(snapshot=snapshot)
         ours = then.scan(names).to_arrow().sort_by(order)

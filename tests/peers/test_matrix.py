@@ -177,7 +177,7 @@ def sample(seed: int) -> list[Case]:
 def test_pypaimon_reads_what_we_write_and_we_read_what_it_writes(
     tmp_path: Path, seeds: tuple[int, ...]
 ) -> None:
-    for number, (seed, case) in enumerate((s, c) for s in seeds for c in sample(s)):
+    for number, (seed, case) in enumerate((s, c) for s in seeds[::3] for c in sample(s)):
         play = Play(case, tmp_path / str(number), seed)
         try:
             play.live()

@@ -46,7 +46,7 @@ def rows(table: ts.Table) -> pa.Table:
 def test_any_number_of_threads_gives_the_same_rows(
     tmp_path: Path, seeds: range, write_only: bool, producer: str
 ) -> None:
-    for seed in seeds:
+    for seed in seeds[::3]:
         tables = [
             ts.connect(str(tmp_path / f"{seed}-{threads}")).create_table(
                 "db.t",
