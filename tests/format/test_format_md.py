@@ -60,7 +60,7 @@ def test_the_examples_are_what_the_code_gives() -> None:
 
 
 def test_the_cases_of_merge_engines_are_among_those_that_are_run() -> None:
-    path = ROOT / "tests" / "lsm" / "merge" / "merge_engines.txt"
+    path = ROOT / "tests" / "lsm" / "merge" / "cases" / "merge_engines.txt"
     known = [
         "\n".join([*text_cases.lines_of(case), "----", answer]) for case, answer in text_cases.blocks(path)
     ]

@@ -29,7 +29,7 @@ import tablestore as ts
 from tablestore.format.types.type_text import parse_type
 from tests import text_cases
 
-FILE = Path(__file__).parent / "merge_engines.txt"
+FILE = Path(__file__).parent / "cases" / "merge_engines.txt"
 KINDS = {"I": "+I", "U": "+U", "B": "-U", "D": "-D"}
 _RECORD = re.compile(r"C|([IUBD])(\((?:[^()]|\([^()]*\))*\))")
 
