@@ -1,7 +1,6 @@
-"""Serialized BinaryRows as columns: many rows of one type taken apart at once (FORMAT.md 4.1).
+"""Serialized BinaryRows → columns: many rows of one type decoded at once (FORMAT.md 4.1).
 
-Only rows of fixed width: every value sits in its own 8-byte slot. Others return None and are decoded one by
-one.
+Only for rows of fixed width, in which every value is in its own 8-byte slot; others are decoded one by one.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ _WIDTHS = {"TINYINT": "<i1", "SMALLINT": "<i2", "INT": "<i4", "DATE": "<i4", "TI
 
 
 def integers(rows: pa.Array, types: Sequence[DataType]) -> list[np.ndarray] | None:
-    """One int64 array a column, ordered as the column is; None if a column is not NOT NULL, not an integer
-    inside, or a row has another width. `rows` is a large_binary array without nulls."""
+    """One int64 array a column, in the order of its values; None if a column is nullable or not stored as an
+    integer, or a row has another width. `rows` is a large_binary array without nulls."""
     kinds = [kind for t in types if not t.nullable and (kind := _slot(t)) is not None]
     if not types or len(kinds) < len(types):
         return None

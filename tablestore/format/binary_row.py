@@ -45,7 +45,7 @@ _FIXED = {  # slots of numbers
 
 
 class DamagedRow(Corrupt):
-    """Bytes that are no row of the types asked for; who knows the file they came from says so."""
+    """Bytes that are not a row of the expected types; raised again with the file's name where it is known."""
 
     def __init__(self, row: bytes, problem: str) -> None:
         self.row = row
@@ -66,7 +66,7 @@ def is_timestamp(t: DataType) -> bool:
 
 
 def encode(values: Sequence[Raw], types: Sequence[DataType]) -> bytes:
-    """The serialized row of raw values."""
+    """The serialized row of these raw values."""
     arity = len(types)
     head = bytearray(_null_bytes(arity))
     slots, variable = bytearray(), bytearray()
@@ -138,7 +138,7 @@ def _value(body: memoryview, at: int, t: DataType) -> Raw:
     if t.root == "DECIMAL":
         return int.from_bytes(_part(body, offset, low), "big", signed=True)
     if not (t.is_string or t.is_binary):
-        return None  # nested values have no order, so as bounds they say nothing
+        return None  # nested values have no order, so their bounds are useless
     data = bytes(body[at : at + (body[at + 7] & 0x7F)]) if body[at + 7] & 0x80 else _part(body, offset, low)
     return data.decode() if t.is_string else data
 

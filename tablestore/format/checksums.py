@@ -1,15 +1,14 @@
-"""Checksums (CRC-32) that metadata carry themselves, where Paimon neither looks nor minds
-(FORMAT.md 25.1, 25.2).
+"""Checksums (CRC-32) inside metadata files and their names, which Paimon ignores (FORMAT.md 25.1, 25.2).
 
     JSON            … "uuid": "…",\\n  "tablestore.crc32": "89abcdef"\\n}    of all before that comma
     other metadata, manifest-xxxxxxxx-xxxx-8c32-yxxx-xxxx89abcdef-0         of the file: a UUID of version
     in their names  8 (its form is its maker's), marked c32, ends with the checksum
     file indexes    data-….parquet.crc32-89abcdef.index                     of the file
 
-Who writes such a JSON text anew drops the field that it does not know, and makes names of its own: so there
-is never a checksum of other bytes, whoever compacts, tags or rolls back. A file without one is read as it is.
-One flipped bit always shows: in the checksum as in what it is of. Pure. Used by everything that reads or
-writes metadata.
+Other engines drop the unknown field when they rewrite such a JSON text, and make names of their own, so a
+checksum never belongs to other bytes, whoever compacts, tags or rolls back. A file without one is read
+unverified. A single flipped bit is always detected, in the checksum as in the content. Pure. Used by all
+readers and writers of metadata.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _NAME = re.compile(r"(?:-8c32-[89ab][0-9a-f]{3}-[0-9a-f]{4}|\.crc32-)([0-9a-f]{8
 
 
 def sealed(text: bytes) -> bytes:
-    """A JSON object that has a field at least, with its checksum as the last field."""
+    """The non-empty JSON object with its checksum as the last field."""
     body = unsealed(text).removesuffix(b"}").rstrip()
     return body + b',\n  "%s": "%08x"\n}' % (FIELD.encode(), zlib.crc32(body))
 
@@ -38,12 +37,12 @@ def unsealed(text: bytes) -> bytes:
 
 
 def require_intact(data: bytes, path: str) -> bytes:
-    """The bytes of a JSON file; raises Corrupt where they are not those of its checksum."""
+    """The bytes of a JSON file, verified if it has a checksum; raises Corrupt if they do not match."""
     found = _SEAL.search(data[-64:])
     if found is not None:
         wanted = found[1].decode("latin-1")
         if not _DIGITS.fullmatch(wanted):
-            raise Corrupt(path, f"its checksum is {wanted!r}, which is none: the file is damaged")
+            raise Corrupt(path, f"its checksum is {wanted!r}, which is malformed: the file is damaged")
         _require(int(wanted, 16), memoryview(data)[: len(data) - len(found[0])], path)
     return data
 
@@ -54,22 +53,22 @@ def is_sealed(data: bytes) -> bool:
 
 
 def named(uuid: str, data: bytes) -> str:
-    """A random UUID as one that says what the bytes are of the file that it names."""
+    """The random UUID with the checksum of `data` in it, for the name of their file."""
     return f"{uuid[:14]}8c32{uuid[18:28]}{zlib.crc32(data):08x}"
 
 
 def beside(path: str, data: bytes, suffix: str) -> str:
-    """The path of a file beside a data file, with what its bytes are."""
+    """The path of a file beside a data file, with the checksum of `data` in its name."""
     return f"{path}.crc32-{zlib.crc32(data):08x}{suffix}"
 
 
 def is_named(path: str) -> bool:
-    """Whether the name of a file says what its bytes are."""
+    """Whether the name of a file contains a checksum."""
     return _NAME.search(path.rpartition("/")[2]) is not None
 
 
 def require_named(path: str, data: bytes) -> bytes:
-    """The bytes of a file; raises Corrupt where its name says others."""
+    """The bytes of a file, verified if its name has a checksum; raises Corrupt if they do not match."""
     found = _NAME.search(path.rpartition("/")[2])
     if found is not None:
         _require(int(found[1], 16), data, path)

@@ -1,5 +1,5 @@
-"""Commit messages: what one writer did to one bucket, as a value and as versioned bytes (they travel from
-Spark tasks)."""
+"""Commit messages: what one writer did to one bucket, as a value and as versioned bytes (which Spark tasks
+return)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _INDEX_LISTS = ("new_index", "deleted_index", "compact_new_index", "compact_dele
 class CommitMessage:
     """Files of one (partition, bucket): `compact_*` go to the COMPACT snapshot, all others to the one before.
 
-    Index files replace those of the same bucket, which a message names as deleted; deletion vectors of new
-    files or of files that stay make that first snapshot an OVERWRITE.
+    New index files replace those of the bucket that the message names as deleted; deletion vectors of new or
+    remaining files make that first snapshot an OVERWRITE.
     """
 
     partition: bytes
@@ -39,8 +39,8 @@ class CommitMessage:
     deleted_index: tuple[IndexFileMeta, ...] = ()
     compact_new_index: tuple[IndexFileMeta, ...] = ()
     compact_deleted_index: tuple[IndexFileMeta, ...] = ()
-    compacted_from: int | None = None  # the snapshot that compactions looked at, 0 for the empty table
-    compactions: tuple[CompactionRecord, ...] = ()  # what is kept of the compactions
+    compacted_from: int | None = None  # the snapshot that was compacted, 0 for the empty table
+    compactions: tuple[CompactionRecord, ...] = ()  # of the compactions
 
     @property
     def empty(self) -> bool:

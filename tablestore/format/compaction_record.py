@@ -1,9 +1,9 @@
-"""What is kept of a compaction: one record for each pick that was carried out in a bucket (FORMAT.md 25.6).
+"""CompactionRecord: a compaction of one bucket, with its rules, sums, bytes and time (FORMAT.md 25.6).
 
-Records travel in commit messages, one JSON text each, and are kept in the COMPACT snapshot's property
+Records are part of commit messages, one JSON text each, and are stored in the COMPACT snapshot's property
 `tablestore.compactions`: a JSON list, or, where that is shorter, `zstd:` and the Base64 of it compressed.
-Other engines carry the property along and ignore it. Where one commit compacts so many buckets that the
-property would outgrow `MAX_BYTES`, the sums of single rules are left out;
+Other engines keep the property and ignore it. Where one commit compacts so many buckets that the property
+would exceed `MAX_BYTES`, the sums of single rules are left out;
 `insight.explain.foreign_compactions` finds them again. Pure values.
 """
 
@@ -24,8 +24,10 @@ from tablestore.core.errors import Corrupt, brief
 from tablestore.format.manifests.manifest import DataFileMeta
 
 PROPERTY = "tablestore.compactions"
-FOLLOWED = "tablestore.followed-by"  # of a snapshot whose rows wait for the COMPACT of the same commit
-MAX_BYTES = 64 << 10  # of the property with all sums; a snapshot is read by everybody
+FOLLOWED = (
+    "tablestore.followed-by"  # of an APPEND whose rows are visible only with the COMPACT of the same commit
+)
+MAX_BYTES = 64 << 10  # of the property with all sums; kept small, as all readers parse snapshots
 _PACKED = "zstd:"
 _PLAIN_BYTES = 512
 _MAX_UNPACKED = 64 << 20
@@ -35,7 +37,7 @@ Numbers = tuple[tuple[str, int | float | None], ...]
 
 @dataclass(frozen=True, slots=True)
 class LevelInput:
-    """What neighbouring runs of one level gave to a compaction."""
+    """The input of a compaction from neighbouring runs of one level."""
 
     level: int
     files: int
@@ -52,18 +54,18 @@ class Shape:
 
     @property
     def size(self) -> int:
-        """Bytes read at most."""
+        """Bytes of the input: the maximum that is read."""
         return sum(i.bytes for i in self.inputs)
 
     @property
     def files(self) -> int:
-        """Files that go in."""
+        """Input files."""
         return sum(i.files for i in self.inputs)
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One rule as it was held against a bucket: its numbers, its comparisons, what it would have taken."""
+    """One rule tried on a bucket: its numbers, its comparisons, what it would have taken."""
 
     rule: str
     state: str
@@ -76,9 +78,10 @@ class Trial:
 class CompactionRecord:
     """One compaction of one bucket. `partition` as text.
 
-    `strategy` and `rule` are None where another engine compacted and only manifests tell of it; its `inputs`
-    are then all that one commit replaced. `full`: the whole bucket went to its oldest level; `asked`: for
-    that, not by a rule. `stalled`: a writer waited for it. `millis` is None where nobody measured.
+    `strategy` and `rule` are None where another engine compacted and only manifests show it; `inputs` are
+    then all files that one commit replaced. `full`: the whole bucket went to its oldest level; `asked`: a
+    caller asked for it, no rule fired. `stalled`: a writer waited for it. `millis` is None if it was not
+    measured.
     """
 
     bucket: int
@@ -105,12 +108,12 @@ class CompactionRecord:
 
     @property
     def shape(self) -> Shape:
-        """The files that went in, and where they went."""
+        """The input files by level, and the output level."""
         return Shape(self.output_level, self.inputs)
 
 
 def inputs_of(files: Iterable[DataFileMeta]) -> tuple[LevelInput, ...]:
-    """Files in the order of their runs as counts by level."""
+    """Counts by level of files in the order of their runs."""
     found = []
     for level, same in groupby(files, key=lambda f: f.level):
         some = tuple(same)
@@ -139,7 +142,7 @@ _COUNTS = tuple(FileCounts.__annotations__)
 def counts_of(
     before: Sequence[DataFileMeta], after: Sequence[DataFileMeta], changelog: Sequence[DataFileMeta] = ()
 ) -> FileCounts:
-    """What a compaction did that took `before` away and put `after` in; a moved file is in both."""
+    """The counts of a compaction that replaced `before` by `after`; a moved file is in both."""
     moved = {f.file_name for f in before} & {f.file_name for f in after}
     read = [f for f in before if f.file_name not in moved]
     written = [f for f in after if f.file_name not in moved]
@@ -163,7 +166,7 @@ def foreign_record(
     after: Sequence[DataFileMeta],
     changelog: Sequence[DataFileMeta] = (),
 ) -> CompactionRecord:
-    """What the manifests of a commit tell of a compaction of which no record was kept."""
+    """The record of another engine's compaction, made from the manifests of its commit."""
     ordered = sorted(before, key=lambda f: (f.level, -f.max_sequence))
     return CompactionRecord(
         bucket=bucket,
@@ -187,18 +190,18 @@ def from_json(text: str, path: str = "a commit message") -> CompactionRecord:
     try:
         return _record(json.loads(text))
     except DAMAGED as e:
-        raise Corrupt(path, f"no compaction record: {brief(e)}") from e
+        raise Corrupt(path, f"not a compaction record: {brief(e)}") from e
 
 
 def to_property(records: Sequence[CompactionRecord], *, max_bytes: int | None = MAX_BYTES) -> str:
-    """All records of a snapshot as its property; without sums if they take more than `max_bytes`."""
+    """All records of a snapshot as its property; without the sums of rules beyond `max_bytes`."""
     text = _packed(records)
     if max_bytes is not None and len(text) > max_bytes:
         text = _packed([replace(r, trials=()) for r in records])
     return text
 
 
-@lru_cache(maxsize=4)  # several who go through a history ask for the same one after each other
+@lru_cache(maxsize=4)  # readers of a history ask for the same snapshot one after another
 def from_property(text: str, path: str) -> tuple[CompactionRecord, ...]:
     """The records of a snapshot's property; raises Corrupt naming `path`."""
     try:
@@ -224,7 +227,7 @@ def _packed(records: Iterable[CompactionRecord]) -> str:
 
 
 def packed(plain: str) -> str:
-    """A text as it is, or compressed if it is long."""
+    """The text, compressed if it is long."""
     if len(plain) <= _PLAIN_BYTES:
         return plain
     return _PACKED + base64.b64encode(zstd.compress(plain.encode(), 9)).decode()
@@ -239,7 +242,7 @@ def unpacked(text: str) -> str:
 
 
 def _body(record: CompactionRecord) -> dict[str, Any]:
-    """Short keys, and none for what is empty."""
+    """The record with short keys, without empty values."""
     body: dict[str, Any] = {
         "p": record.partition,
         "b": record.bucket,
@@ -278,14 +281,14 @@ def _record(body: dict[str, Any]) -> CompactionRecord:
 def _count(value: Any) -> int:
     number = int(value)
     if not 0 <= number < 1 << 63:
-        raise ValueError(f"{value!r} is no count")
+        raise ValueError(f"{value!r} is not a count")
     return number
 
 
 def _small(value: Any) -> int:
     number = int(value)
     if not -(1 << 31) <= number < 1 << 31:
-        raise ValueError(f"{value!r} is no number of a bucket or level")
+        raise ValueError(f"{value!r} is not the number of a bucket or level")
     return number
 
 

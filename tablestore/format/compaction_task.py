@@ -1,5 +1,5 @@
-"""Compaction tasks: which files of one bucket a worker compacts, as a value and as versioned bytes (they
-travel to Spark tasks). What the worker did comes back as a commit message."""
+"""Compaction tasks: which files of one bucket a worker compacts, as a value and as versioned bytes (which
+Spark tasks receive). The worker returns a commit message."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class CompactionTask:
-    """Files of one (partition, bucket), and the index files that mark rows of them.
+    """Files of one (partition, bucket), and the index files with their deletion vectors.
 
-    Of a table with a primary key these are all live files, and the worker decides; with `full` it compacts
-    fully. Of an append table they are those to combine, as `planned` records.
+    Of a table with a primary key these are all live files, and the worker picks; with `full` it compacts
+    fully. Of an append table they are those to combine, by the decision in `planned`.
     """
 
     partition: bytes
@@ -31,7 +31,7 @@ class CompactionTask:
     index_files: tuple[IndexFileMeta, ...] = ()
     full: bool = False
     planned: CompactionRecord | None = None
-    snapshot: int = 0  # whose live files they are, 0 for the empty table
+    snapshot: int = 0  # the snapshot with these live files, 0 for the empty table
 
     @property
     def size(self) -> int:

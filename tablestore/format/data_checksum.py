@@ -1,11 +1,11 @@
-"""Checksums of data files that hold none themselves (ORC, Avro), one small file each (FORMAT.md 25.4):
+"""Checksums of data files whose format has none (ORC, Avro), one small file each (FORMAT.md 25.4):
 
     <table>/tablestore/checksums/data-….orc      {"size": 2058, "crc32": "89abcdef", "tablestore.crc32": "…"}
 
-Written right after its data file by who writes that, before anything names it, and deleted with it: a kill in
-between leaves a data file without a checksum, or a checksum without a file, which orphan cleaning removes.
-Names are never used again, so a checksum is never of other bytes, whatever level or branch its file is in.
-A file without one is read as it is, and so is one whose checksum cannot be read: that one `check` names.
+Written right after its data file and before anything names that, and deleted with it: a kill in between
+leaves a data file without a checksum, or a checksum without a file, which orphan cleaning removes. Names are
+never reused, so a checksum never belongs to other bytes, whatever level or branch its file is in. A file
+without one is read unverified, and so is one whose checksum cannot be read, which `check` reports.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PIECE = 4 << 20
 
 
 class SummedSink(streams.RawIOBase):
-    """An output file that knows the CRC-32 of what was written to it."""
+    """An output file that computes the CRC-32 of the written bytes."""
 
     def __init__(self, file: Any) -> None:
         self._file, self._position, self.checksum = file, 0, 0
@@ -47,31 +47,31 @@ class SummedSink(streams.RawIOBase):
         return len(data)
 
     def close(self) -> None:
-        self._file.close()  # fails it, it may be tried again
+        self._file.close()  # may fail; then `close` can be called again
         super().close()
 
 
 def path_of(folder: str, data_path: str) -> str | None:
-    """Where the checksum of a data file is, in the table's folder of them; None where it is in the file."""
+    """The path of a data file's checksum in `folder`; None for formats with checksums of their own."""
     name = data_path.rpartition("/")[2]
     return join(folder, name) if file_format(name) in FORMATS else None
 
 
 def write(io: FileIO, folder: str, data_path: str, *, size: int, checksum: int) -> None:
-    """Write the checksum of a new data file of so many bytes."""
+    """Write the checksum of a new data file of `size` bytes."""
     body = {"size": size, "crc32": f"{checksum:08x}"}
     io.write(join(folder, data_path.rpartition("/")[2]), checksums.sealed(json.dumps(body).encode()))
 
 
 def delete(io: FileIO, folder: str, data_path: str) -> None:
-    """Remove the checksum of a data file that goes, if it has one."""
+    """Delete the checksum of a deleted data file, if it has one."""
     path = path_of(folder, data_path)
     if path is not None:
         io.delete(path)
 
 
 def require(io: FileIO, folder: str, data_path: str) -> None:
-    """Read a data file once, if it has a checksum; raises Corrupt where it is not what was written."""
+    """Verify a data file, if it has a checksum, by reading it once; raises Corrupt if it is damaged."""
     try:
         known = _known(io, folder, data_path)
     except Corrupt as e:
@@ -82,7 +82,7 @@ def require(io: FileIO, folder: str, data_path: str) -> None:
 
 
 def verified(io: FileIO, folder: str, data_path: str) -> bool:
-    """Whether a data file has a checksum, which holds; raises Corrupt for damage of either."""
+    """Whether a data file has a checksum and matches it; raises Corrupt for damage of either."""
     known = _known(io, folder, data_path)
     if known is not None:
         _require(io, data_path, *known)
@@ -90,7 +90,7 @@ def verified(io: FileIO, folder: str, data_path: str) -> bool:
 
 
 def _known(io: FileIO, folder: str, data_path: str) -> tuple[int, int] | None:
-    """Bytes and checksum of a data file as they were written."""
+    """(size, checksum) of a data file at the time of writing; None if unknown."""
     path = path_of(folder, data_path)
     if path is None:
         return None
@@ -104,7 +104,7 @@ def _known(io: FileIO, folder: str, data_path: str) -> tuple[int, int] | None:
         body = json.loads(checksums.require_intact(data, path))
         return int(body["size"]), int(body["crc32"], 16)
     except (ValueError, KeyError, TypeError, RecursionError) as e:
-        raise Corrupt(path, f"no checksum: {brief(e)}; delete it to read {data_path} unverified") from e
+        raise Corrupt(path, f"not a checksum: {brief(e)}; delete it to read {data_path} unverified") from e
 
 
 def _require(io: FileIO, path: str, size: int, wanted: int) -> None:

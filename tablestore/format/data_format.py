@@ -1,7 +1,7 @@
-"""What all data file formats share: the encoder that a writer drives, and errors with the file's name.
+"""What all data file formats share: the protocol of encoders, and errors with the file's name.
 
-An encoder takes physical columns in order and knows nothing of keys or manifests. It opens its file at the
-first row. Not thread-safe. Implemented by `parquet_data`, `orc_data` and `avro_data`.
+An encoder takes physical columns in order, without notion of keys or manifests. It opens its file at the
+first row. Not thread-safe. Implemented by `parquet/data.py`, `orc/data.py` and `avro/data.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tablestore.format.types.arrow_types import DataField
 
 
 class Encoder(Protocol):
-    """One file in the making."""
+    """The writer of one file in one format."""
 
     @property
     def bytes_written(self) -> int:
@@ -34,24 +34,24 @@ class Encoder(Protocol):
         """Append rows of the physical columns; text may come in dictionaries."""
 
     def flush(self) -> None:
-        """Encode what is held, as far as the format allows."""
+        """Encode the buffered rows, as far as the format allows."""
 
     def close(self) -> int:
         """Finish the file; its size in bytes."""
 
     @property
     def checksum(self) -> int | None:
-        """CRC-32 of the file once it is closed; None of one that holds checksums itself."""
+        """CRC-32 of the file once it is closed; None if the format has checksums of its own."""
 
     def column_stats(self) -> Mapping[str, ColumnStats | None]:
-        """What is known of each column once the file is closed; None: nothing."""
+        """Statistics of each column once the file is closed; None: unknown."""
 
     def abort(self) -> None:
-        """Let go of the file without finishing it; the caller deletes it."""
+        """Close the file without finishing it; the caller deletes it."""
 
 
 def codec(name: str, allowed: Mapping[str, str], *, form: str) -> str:
-    """What a format calls the codec that `file.compression` names; raises InvalidOption for others."""
+    """A format's name of the codec in `file.compression`; raises InvalidOption for unknown ones."""
     if name not in allowed:
         names = ", ".join(allowed)
         raise InvalidOption(
@@ -61,21 +61,21 @@ def codec(name: str, allowed: Mapping[str, str], *, form: str) -> str:
 
 
 def unavailable(path: str, error: OSError) -> Unavailable:
-    """What a store says while a file is written, with the remedy if there is one."""
+    """The error for a failed write to a store, with the remedy if there is one."""
     remedy = " (free some space, then retry: nothing was committed)" if error.errno == errno.ENOSPC else ""
     return Unavailable(error.errno or 0, f"{path}: {error.strerror or error}{remedy}")
 
 
 @contextlib.contextmanager
 def complaints(path: str, form: str) -> Iterator[None]:
-    """Turn whatever a decoder trips over in a missing or damaged file into Corrupt."""
+    """A context that turns any exception of a decoder about a missing or damaged file into Corrupt."""
     try:
         yield
     except FileNotFoundError as e:
         raise Corrupt(path, "the file is missing") from e
     except TablestoreError:
         raise
-    except Exception as e:  # damaged bytes surface as anything
+    except Exception as e:  # damaged bytes may raise any exception
         raise Corrupt(path, f"not a readable {form} file: {brief(e)}") from e
 
 
@@ -93,14 +93,14 @@ def require_size(size: int, expected: int | None, path: str) -> None:
 
 
 def require_filled(rows: pa.RecordBatch, columns: Sequence[DataField]) -> None:
-    """Raise SchemaMismatch for a null in a NOT NULL column."""
+    """Raise SchemaMismatch for a NULL in a NOT NULL column."""
     for f, column in zip(columns, rows.columns, strict=True):
         if column.null_count and not f.type.nullable:
             raise SchemaMismatch(f"rows do not fit the table's columns: column {f.name!r} is NOT NULL")
 
 
 def chosen(batches: Iterable[pa.RecordBatch], rows: np.ndarray | None, path: str) -> Iterator[pa.RecordBatch]:
-    """Batches without the rows that a mask over all of them leaves out; none is empty then.
+    """The rows that a mask over all batches selects, without empty batches; all of them for None.
 
     Raises Corrupt for more rows than the mask has.
     """

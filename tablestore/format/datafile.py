@@ -1,9 +1,9 @@
 """Data files: rows of a table ⇄ one file in Parquet, ORC or Avro (FORMAT.md 9.1).
 
-A primary-key table's file takes kv batches in key order, an append table's (`keyed` false) plain rows as
-they come. The writer notes what the manifest wants to know of the file while rows pass, and makes its file
-indexes; the format's encoder does the rest (`parquet_data`, `orc_data`, `avro_data`). The reader goes by the
-suffix of the name, gives the exact types of the table schema and names the file in every complaint.
+A primary-key table's file takes kv batches in key order, an append table's (`keyed` false) plain rows in any
+order. While rows pass, the writer collects what the manifest entry needs, and makes file indexes; the encoder
+of the format does the rest (`parquet/data.py`, `orc/data.py`, `avro/data.py`). The reader chooses the format
+by the suffix of the name, gives the exact types of the table schema and names the file in every error.
 Memory: one row group, stripe or batch. Not thread-safe: one thread a writer or reader. Used by lsm and read.
 """
 
@@ -58,7 +58,7 @@ _ENCODERS: dict[str, type[ParquetEncoder] | type[OrcEncoder] | type[AvroEncoder]
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """What a finished file knows of itself. Keys, counts and sequence range are exact.
+    """What a manifest entry needs of a finished file. Keys, counts and sequence range are exact.
 
     An append file without a `_SEQUENCE_NUMBER` column has no sequence range of its own: 0 and -1.
     """
@@ -80,7 +80,7 @@ class WrittenFile:
 
 @dataclass(slots=True)
 class _Noted:
-    """What is noted while rows pass."""
+    """Counts, keys and sequence range of the rows so far."""
 
     rows: int = 0
     deletes: int = 0
@@ -92,7 +92,7 @@ class _Noted:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What all files of a kind have in common: worked out once, since small commits make many files."""
+    """What all files of a kind have in common; cached, since small commits make many files."""
 
     columns: tuple[DataField, ...]
     sources: tuple[str, ...]  # where each is taken from in a batch
@@ -105,7 +105,7 @@ class _Form:
 def _form(
     schema: TableSchema, spec: FileSpec, *, keyed: bool, extra: tuple[str, ...], thin: bool, counted: int
 ) -> _Form:
-    """The form of files written with `schema`; `counted`: columns that have statistics at most."""
+    """The form of files written with `schema`; `counted`: maximum number of columns with statistics."""
     columns = keyed_columns(schema, thin=thin) if keyed else append_columns(schema, extra)
     names = tuple(f.name for f in columns)
     modes = file_stats.modes(
@@ -120,8 +120,8 @@ class DataFileWriter:
     """Writes one file: `write` batches in order, then `close`; or `abort`, which leaves nothing.
 
     `spec` is by default that of level 0; `extra` are row-tracking columns behind those of an append table;
-    `share` are the encoded bytes to expect for each byte of the rows in memory, as a file before has told;
-    `checksums_dir` takes the checksum of a file that holds none.
+    `share` are the expected encoded bytes per byte of the rows in memory, measured on an earlier file; the
+    checksum of a file whose format has none goes to `checksums_dir`.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class DataFileWriter:
         return self._encoder.share
 
     def write(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Append rows that follow those before. Columns: the system ones first, then the table's."""
+        """Append rows in order. Columns: the system ones first, then the table's."""
         for part in batch.to_batches() if isinstance(batch, pa.Table) else (batch,):
             if not part.num_rows:
                 continue
@@ -197,7 +197,7 @@ class DataFileWriter:
         return binary_row.encode_many(cells, [f.type for f in self._schema.key_fields])[0]
 
     def flush(self) -> None:
-        """Encode what is held, as far as the format allows."""
+        """Encode the buffered rows, as far as the format allows."""
         self._encoder.flush()
 
     def close(self) -> WrittenFile:
@@ -245,7 +245,7 @@ class DataFileWriter:
         return None, (self._index_path.rsplit("/", 1)[-1],)
 
     def abort(self) -> None:
-        """Give up: nothing of the file stays. May be called at any time, also after a failure."""
+        """Delete the file with its indexes. May be called at any time, also after a failure."""
         self._encoder.abort()
         self._io.delete(self._path)
         if self._checksums_dir is not None:
@@ -283,11 +283,11 @@ def read(
     """Batches of a file written with `schema`: the system columns (unless `system` is false), then `columns`.
 
     Row groups in which `predicate` (bound to `schema`) selects nothing are left out: pass one only where that
-    is right. `dictionary` leaves text, but for keys, in dictionaries where the file holds it so. `columns`
-    may name row-tracking columns. `rows`, a mask over all rows of the file, leaves out the others. `known`
-    are the footer of a Parquet file and the row groups to read of it. With `checksums_dir` a file that holds
-    no checksums is held against the one that lies there before it is decoded.
-    Raises Corrupt, naming the file, when it is missing, damaged, of another size or without a column.
+    is correct. `dictionary` keeps text outside keys dictionary-encoded where the file has it so. `columns`
+    may name row-tracking columns. `rows` is a mask over all rows of the file that selects some. `known` are
+    the footer of a Parquet file and the row groups to read. With `checksums_dir` a file whose format has no
+    checksums is verified with the one in that folder before it is decoded. Raises Corrupt, naming the file,
+    when it is missing, damaged, of another size or without a column.
     """
     form = file_format(path)
     if form not in FORMATS:
@@ -332,14 +332,14 @@ def read_rows(
     dictionary: bool = False,
 ) -> pa.RecordBatch | None:
     """Rows of one row group of a Parquet file at ascending places, with the columns of `read`; None where
-    reading the group is as good."""
+    reading the whole group costs no more."""
     wanted = _wanted(schema, (*((SEQUENCE, KIND) if system else ()), *columns))
     found = parquet_data.read_rows(io, path, schema, wanted, layout, group, places, dictionary=dictionary)
     return None if found is None else next(_sound(iter([found]), path))
 
 
 def _sound(batches: Iterator[pa.RecordBatch], path: str) -> Iterator[pa.RecordBatch]:
-    """The batches, once their text is text and their row kinds are some: decoders let damage through."""
+    """The batches, checked for valid text and row kinds, which decoders do not check; raises Corrupt."""
     for batch in batches:
         with complaints(path, "data"):
             batch.validate()
@@ -355,7 +355,7 @@ def _sound(batches: Iterator[pa.RecordBatch], path: str) -> Iterator[pa.RecordBa
 
 @lru_cache(maxsize=256)
 def _fallible(schema: pa.Schema) -> tuple[int, ...]:
-    """Columns that may hold what is no value of their type. Any number is one; sums may have more digits than
+    """Columns in which damage may leave invalid values. Every number is valid; sums may have more digits than
     their DECIMAL, which Paimon does not check."""
     return tuple(i for i, t in enumerate(schema.types) if not any(is_one(t) for is_one in _ANY_BITS))
 
@@ -367,7 +367,7 @@ _ANY_BITS = (
 
 
 def _is_ascii(column: pa.Array) -> bool:
-    """Whether this is text in ASCII alone: told in a tenth of the time that full validation takes."""
+    """Whether this is text in ASCII only, which takes a tenth of the time of full validation."""
     if column.type != pa.string() or not len(column):
         return False
     _, ends, data = column.buffers()

@@ -7,8 +7,8 @@
     size = bytes of magic + bitmap; a range names the offset of the size field and a length:
     v1: size; 64-bit: size + 8
 
-The magic tells the two apart. A vector is a sorted array of positions; memory: 8 bytes a deleted row of the
-vectors asked for. Used by split reads, compaction and deletes.
+The magic number distinguishes the two. A vector is a sorted array of positions; memory: 8 bytes a deleted row
+of the vectors that are read. Used by split reads, compaction and deletes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class DeletionVector:
 
     @classmethod
     def of(cls, positions: np.ndarray) -> DeletionVector:
-        """The vector of these positions, in any order and repeated at will."""
+        """The vector of these positions, in any order, also with duplicates."""
         return cls(np.unique(np.asarray(positions, dtype=np.int64)))
 
     @property
@@ -59,11 +59,11 @@ class DeletionVector:
         return len(self.positions)
 
     def union(self, other: DeletionVector) -> DeletionVector:
-        """What either of them deletes."""
+        """The union of both vectors."""
         return DeletionVector(np.union1d(self.positions, other.positions))
 
     def alive(self, start: int, rows: int) -> np.ndarray | None:
-        """A mask of the rows start … start + rows that are left; None if all are."""
+        """A mask of the rows start … start + rows that are not deleted; None if none is deleted."""
         low, high = np.searchsorted(self.positions, (start, start + rows))
         if low == high:
             return None
@@ -87,7 +87,7 @@ def surviving(batches: Iterable[pa.RecordBatch], vector: DeletionVector | None) 
 
 
 def encode(vector: DeletionVector, *, bitmap64: bool) -> bytes:
-    """One vector as it lies in a container."""
+    """The bytes of one vector in a container."""
     if bitmap64:
         data = struct.pack("<i", _MAGIC_64) + roaring.encode64(vector.positions)
     else:
@@ -106,7 +106,7 @@ def decode(data: bytes, *, length: int, max_count: int = roaring.MAX_POSITIONS) 
     size, magic = struct.unpack(">ii", data[:8])
     wide = struct.unpack("<i", data[4:8])[0] == _MAGIC_64
     if magic != _MAGIC_32 and not wide:
-        raise ValueError(f"magic number {magic} of no deletion vector")
+        raise ValueError(f"{magic} is not the magic number of a deletion vector")
     if size != (length - 8 if wide else length) or len(data) != size + 8:
         raise ValueError(f"a deletion vector of {size} bytes where the index manifest says {length}")
     body = data[4:-4]

@@ -1,7 +1,7 @@
-"""Files of an older schema seen through the current one (FORMAT.md 22.2). Pure.
+"""Projection: reading files of an older schema with the current one (FORMAT.md 22.2). Pure.
 
 A file's columns are those of the schema it was written with, matched by field id: a rename changes nothing, a
-column of another type is cast as Paimon casts it (`casts`), an id the file does not know is NULL (also when
+column of another type is cast as Paimon casts it (`casts`), an id that the file lacks is NULL (also when
 another id had its name before). The same holds inside ROW, ARRAY and MAP, at any depth. Used by read and lsm
 around `datafile.read`.
 """
@@ -26,7 +26,7 @@ _INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """Columns wanted of the current schema, each with the file's column of that id (None: it has none)."""
+    """Columns of the current schema, each with the file's column of that id (None: the file has none)."""
 
     targets: tuple[DataField, ...]
     sources: tuple[DataField | None, ...]
@@ -34,14 +34,14 @@ class Projection:
 
     @property
     def identity(self) -> bool:
-        """Whether batches of the file pass as they are."""
+        """Whether batches of the file need no change."""
         pairs = zip(self.targets, self.sources, strict=True)
         same = all(s is not None and (s.name, s.type) == (t.name, t.type) for t, s in pairs)
         return same and len(self.file_columns) == len(self.targets)
 
 
 def projection(file_schema: TableSchema, table_schema: TableSchema, columns: Sequence[str]) -> Projection:
-    """How to make `columns` of `table_schema` out of a file of `file_schema`, reading its `file_columns`.
+    """The projection of a file of `file_schema` to `columns` of `table_schema`.
 
     Raises Unsupported for a change of type that has no cast, CommitConflict where the file is of a newer
     schema and its values do not fit the older type.
@@ -61,7 +61,7 @@ def projection(file_schema: TableSchema, table_schema: TableSchema, columns: Seq
     names = tuple(s.name for s in sources if s is not None)
     return Projection(
         targets, sources, names or file_schema.names[:1]
-    )  # one column at least, to count the rows
+    )  # at least one column, to count the rows
 
 
 def evolve(batch: pa.RecordBatch, through: Projection) -> pa.RecordBatch:
@@ -81,13 +81,13 @@ def evolve(batch: pa.RecordBatch, through: Projection) -> pa.RecordBatch:
             raise SchemaMismatch(f"column {target.name!r} is NOT NULL, but an older file has nulls there")
         arrays.append(array)
         fields.append(wanted.with_type(array.type))
-    if not arrays:  # of no columns there are still rows
+    if not arrays:  # a batch without columns still has rows
         return batch.select([])
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def refusing(file_schema: TableSchema, table_schema: TableSchema, columns: Sequence[str]) -> tuple[str, ...]:
-    """Those of `columns` of which a file of `file_schema` may hold values that `evolve` refuses."""
+    """The columns whose values in a file of `file_schema` may be refused by `evolve`."""
     sources = {f.name: file_schema.by_id.get(f.id) for f in table_schema.columns(tuple(columns))}
     return tuple(
         name
@@ -101,7 +101,7 @@ def refusing(file_schema: TableSchema, table_schema: TableSchema, columns: Seque
 
 
 def unknown_columns(of: TableSchema, to: TableSchema) -> list[str]:
-    """Columns of one schema that another does not know, or of which it does not know every field."""
+    """Columns of schema `of` that schema `to` lacks, or of which it lacks a field."""
     known = _ids(to.fields)
     return [f.name for f in of.fields if _ids((f,)) - known]
 
@@ -113,8 +113,8 @@ def _ids(fields: tuple[DataField, ...]) -> set[int]:
 def evolve_predicate(p: Predicate, file_schema: TableSchema, table_schema: TableSchema) -> Predicate:
     """A predicate bound to `table_schema` as one on the file's columns, for use with its statistics.
 
-    It selects the same rows or more: a condition on a column whose type changed, other than integers that
-    grew, is given up, since bounds do not carry over, nor does what is NULL where a cast may make it so.
+    It selects the same rows or more: a condition on a column whose type changed, other than to a wider
+    integer, is dropped, since bounds do not carry over, nor do NULLs that a cast may add.
     """
 
     def leaf(found: Leaf) -> Predicate:
@@ -138,7 +138,8 @@ def bounds_carry_over(before: DataType, after: DataType) -> bool:
 
 
 def nulls_carry_over(before: DataType, after: DataType) -> bool:
-    """Whether what is not NULL as `before` is not NULL as `after`: a number too large for a DECIMAL is."""
+    """Whether a value that is not NULL as `before` is not NULL as `after`: one too large for a DECIMAL is
+    NULL."""
     return after.root != "DECIMAL" or before.as_nullable() == after.as_nullable()
 
 
@@ -157,7 +158,8 @@ def _readable(before: DataType, after: DataType, *, explicit: bool) -> bool:
 
 
 def _read_as(array: pa.Array, source: DataType, target: DataField, wanted: pa.Field) -> pa.Array:
-    """A column of the file in its type of today; texts may stay dictionaries. SchemaMismatch names it."""
+    """A column of the file in the current type; text may stay dictionary-encoded. Raises SchemaMismatch
+    naming the column."""
     t = array.type
     same = t == wanted.type or (pa.types.is_dictionary(t) and t.value_type == wanted.type)
     if same and source.as_nullable() == target.type.as_nullable():

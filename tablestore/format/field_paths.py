@@ -1,4 +1,4 @@
-"""Finding and placing fields: names with dots, containers on the way, positions among siblings. Pure.
+"""Paths to fields: names with dots, fields inside containers, positions among siblings. Pure.
 
 A path leads from a column into ROW fields by their names, through `element` of an ARRAY and `value` of a MAP.
 Used by `schema_change`.
@@ -20,14 +20,14 @@ Where = Literal["first", "last", "after", "before"]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where among its siblings a field goes; `beside` names the sibling of after and before."""
+    """The position of a field among its siblings; `beside` names the sibling for after and before."""
 
     where: Where
     beside: str = ""
 
 
 def path_of(name: Name, fields: Fields) -> tuple[str, ...]:
-    """The parts of a column's name: a dot leads into a nested column, unless a column has the whole name."""
+    """The parts of a column's name: a dot separates nested fields, unless a column has the whole name."""
     if isinstance(name, tuple):
         parts = name
     elif any(f.name == name for f in fields):
@@ -37,7 +37,7 @@ def path_of(name: Name, fields: Fields) -> tuple[str, ...]:
         nested = any(f.name == head and f.type.children for f in fields)
         parts = (head, *rest.split(".")) if rest and nested else (name,)
     if not parts or not all(isinstance(p, str) and p for p in parts):
-        raise InvalidRequest(f"{name!r} is no name of a column")
+        raise InvalidRequest(f"{name!r} is not the name of a column")
     return parts
 
 

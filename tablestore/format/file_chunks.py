@@ -1,8 +1,8 @@
-"""What one data file is made of: row groups and column chunks of Parquet, stripes of ORC, blocks of Avro.
+"""The parts of one data file: row groups and column chunks of Parquet, stripes of ORC, blocks of Avro.
 
-One row a column of a group, with sizes, encodings and statistics as far as the format keeps them: ORC has no
-sizes by column, Avro neither columns nor statistics. Parquet and ORC are known from their footers, Avro by
-walking its blocks. Bounds are text in the types of the file's schema. Used by `inspect.row_groups`.
+One row a column of a group, with sizes, encodings and statistics as far as the format has them: ORC has no
+sizes by column, Avro neither columns nor statistics. Parquet and ORC are read from their footers, Avro by
+reading its blocks. Bounds are text in the types of the file's schema. Used by `inspect.row_groups`.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _parquet(io: FileIO, path: str, schema: TableSchema) -> Iterator[tuple[Any, 
 
 
 def _data_encodings(names: tuple[str, ...]) -> list[str]:
-    """Encodings of values: RLE and BIT_PACKED, which encode levels too, count only where nothing else is."""
+    """Encodings of values: RLE and BIT_PACKED, which also encode levels, count only if there is no other."""
     values = sorted(set(names) - {"RLE", "BIT_PACKED"})
     if "PLAIN" in values and any("DICTIONARY" in n for n in values):
         values.remove("PLAIN")  # of the dictionary's own page
@@ -83,7 +83,7 @@ def _data_encodings(names: tuple[str, ...]) -> list[str]:
 
 
 def _bounds(footer: pq.FileMetaData, group: int, column: int, kind: DataType | None) -> tuple[Any, ...]:
-    """Nulls, minimum and maximum; the bounds of a nested column are not told."""
+    """(NULLs, minimum, maximum); a nested column has no bounds."""
     found = footer.row_group(group).column(column).statistics
     if found is None:
         return _NOTHING
@@ -118,7 +118,7 @@ def _orc(io: FileIO, path: str, schema: TableSchema) -> Iterator[tuple[Any, ...]
 
 
 def _orc_text(value: Any, kind: DataType | None) -> str | None:
-    """A stripe's bound as text, for types whose values ORC has as the table shows them."""
+    """A stripe's bound as text, for types whose values are the same in ORC and in the table."""
     if value is None or kind is None or kind.root in ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ"):
         return None
     return str(value)

@@ -1,8 +1,8 @@
 """FileSpec: in which format, with which codec and statistics data files of one kind are written
 (FORMAT.md 1.4, 9.3).
 
-A kind is a level of the LSM tree, or changelog files. Names tell the format: its suffix is the last one, or
-the one before that of a compression. Pure. Used by the writers of data files and by whoever opens one.
+A kind is a level of the LSM tree, or changelog files. A file's format is the last suffix of its name, or the
+one before that of a compression. Pure. Used by writers and readers of data files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LAST_SUFFIXES = frozenset({"gz", "bz2", "deflate", "snappy", "lz4", "zst"})
 
 @dataclass(frozen=True, slots=True)
 class FileSpec:
-    """How files of one kind are written. `suffix` ends their names."""
+    """How files of one kind are written. `suffix` is the end of their names."""
 
     format: str
     compression: str
@@ -62,7 +62,7 @@ def _suffix(form: str, options: TableOptions) -> str:
 
 
 def file_format(name: str) -> str:
-    """The format a data file's name tells: its last suffix, or the one before that of a compression."""
+    """The format in a data file's name: its last suffix, or the one before that of a compression."""
     parts = name.lower().split(".")
     if len(parts) > 2 and parts[-1] in _LAST_SUFFIXES:
         return parts[-2]

@@ -1,8 +1,8 @@
-"""Statistics of a data file: what was seen of each column → the manifest's SimpleStats (FORMAT.md 5.3).
+"""Statistics of a data file: minimum, maximum and null counts → the manifest's SimpleStats (FORMAT.md 5.3).
 
-Parquet tells it in its footer, which readers use to skip row groups as well; for ORC and Avro a `Collector`
-looks at the batches that pass. Which bounds are kept differs by format as in Java: no bounds of binary
-columns in ORC, of timestamps above microseconds in Parquet; nothing at all of nested columns there. Pure.
+Of Parquet they come from the footer, with which readers also skip row groups; for ORC and Avro a `Collector`
+computes them from the batches. As in Java formats differ: there are no bounds of binary columns in ORC, nor
+of timestamps of more than microseconds in Parquet, and no statistics of nested columns there. Pure.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from tablestore.format.types.arrow_types import DataField, DataType
 _KEY_MODE = StatsMode(counts=True, bounds=True, length=128)
 _NO_BOUNDS = ("ARRAY", "MAP", "MULTISET", "ROW", "VARIANT")
 _FLOATS = ("FLOAT", "DOUBLE")
-_LONGEST_IN_ORC = 1024  # bytes of text up to which ORC keeps bounds
+_LONGEST_IN_ORC = 1024  # ORC has no bounds of longer text
 
 
 @dataclass(frozen=True, slots=True)
 class FileStats:
-    """Key and value statistics as a manifest holds them; `columns` None: `value` covers every column."""
+    """Key and value statistics in the form of a manifest; `columns` None: `value` covers every column."""
 
     key: SimpleStats
     value: SimpleStats
@@ -50,9 +50,9 @@ def modes(
 ) -> dict[str, StatsMode]:
     """The stats mode of each physical column, by name.
 
-    In keyed Avro files key and system columns are like others; elsewhere they keep bounds of 128 characters,
-    as do the value columns that stand for them in files without `_KEY_` columns. Others have statistics up to
-    the first `limit`, if that is not negative.
+    In keyed Avro files key and system columns are like others; elsewhere they have bounds of 128 characters,
+    as do the value columns that replace them in files without `_KEY_` columns. Of the other columns only the
+    first `limit` have statistics, if that is not negative.
     """
     alike = keyed and form == "avro"
     thin = keyed and not any(f.name.startswith(KEY_PREFIX) for f in columns)
@@ -80,7 +80,7 @@ def for_manifest(
     dense: bool,
     keyed: bool,
 ) -> FileStats:
-    """Statistics of the value columns as the table's stats modes want them; None: nothing is known."""
+    """Statistics for a manifest by the table's stats modes; a column's None in `found` means unknown."""
     kept = {f.name: _kept(found[f.name], wanted[f.name]) for f in columns}
     names = {f.name for f in columns}
     key_columns = [
@@ -110,7 +110,7 @@ def _kept(known: ColumnStats | None, mode: StatsMode) -> ColumnStats:
 
 
 class Collector:
-    """Minimum, maximum and null count of columns over the batches that pass; one value a column in memory.
+    """Minimum, maximum and null count of columns over all batches; memory is one value a column.
 
     Floats are ordered as in Java: -0.0 below 0.0, NaN above all. ORC's own statistics lose NaN, so it has no
     bounds there.
@@ -124,7 +124,7 @@ class Collector:
         self._bounds: dict[str, tuple[Any, Any]] = {}
 
     def update(self, batch: pa.RecordBatch) -> None:
-        """Look at the rows of a batch."""
+        """Add the rows of a batch."""
         self._rows += batch.num_rows
         for f in self._columns:
             column = batch.column(f.name)
@@ -150,7 +150,7 @@ class Collector:
         self._bounds[f.name] = (low, high) if known is None else (min(known[0], low), max(known[1], high))
 
     def found(self) -> dict[str, ColumnStats | None]:
-        """What was seen, by column."""
+        """The statistics by column."""
         return {f.name: self._of(f) for f in self._columns}
 
     def _of(self, f: DataField) -> ColumnStats:
@@ -165,7 +165,7 @@ class Collector:
 
 
 class FooterStats:
-    """The same of a Parquet file, from its footer; bounds of floats, which a footer simplifies, from the
+    """The statistics of a Parquet file from its footer; bounds of floats, which a footer simplifies, from the
     batches."""
 
     def __init__(self, columns: Iterable[DataField]) -> None:
@@ -173,11 +173,11 @@ class FooterStats:
         self._floats = Collector((f for f in self._columns if f.type.root in _FLOATS), form="parquet")
 
     def update(self, batch: pa.RecordBatch) -> None:
-        """Look at the floats of a batch."""
+        """Add the floats of a batch."""
         self._floats.update(batch)
 
     def found(self, footer: pq.FileMetaData) -> dict[str, ColumnStats | None]:
-        """What the footer says, by column; None for nested ones."""
+        """The statistics by column; None for nested columns."""
         positions, floats = leaf_positions(footer), self._floats.found()
         return {f.name: floats.get(f.name) or self._of(footer, positions, f) for f in self._columns}
 
@@ -196,7 +196,7 @@ def leaf_positions(footer: pq.FileMetaData) -> dict[str, int]:
 
 
 def of_column(footer: pq.FileMetaData, column: int, t: DataType, *, group: int | None = None) -> ColumnStats:
-    """What the footer says of the column at a position, in one row group or in all; bounds leave out NaN."""
+    """The footer's statistics of the column at a position, in one row group or in all; bounds ignore NaN."""
     groups = range(footer.num_row_groups) if group is None else (group,)
     parts = [_of_chunk(footer.row_group(g), column, t) for g in groups]
     if len(parts) == 1:
@@ -224,14 +224,14 @@ def _of_chunk(group: pq.RowGroupMetaData, column: int, t: DataType) -> ColumnSta
 
 
 def raw_value(value: bytes, t: DataType, *, physical: str) -> Any:
-    """A page's bound in a column of a physical type as a raw value, None where it is none."""
+    """A page's bound as a raw value, None where it is invalid; `physical`: the column's physical type."""
     if physical in ("INT32", "INT64"):
         return int.from_bytes(value, "little", signed=True)
     return _raw(value, t) if physical == "BYTE_ARRAY" and t.is_string else None
 
 
 def _raw(value: Any, t: DataType) -> Any:
-    """A footer's physical value as a raw value; None where it is none (text cut inside a character)."""
+    """A footer's physical value as a raw value; None where it is invalid (text cut inside a character)."""
     if not isinstance(value, bytes) or t.is_binary:
         return value
     if t.root == "DECIMAL":

@@ -1,9 +1,8 @@
-"""A data file asked for single row groups and single rows, whatever its format.
+"""RandomFile: reads of single row groups and single rows of a data file of any format.
 
-Of files that are not Parquet, and where pages cannot be read alone, all rows are read: there only columns
-that are not asked for spare work. What is remembered of a file never changes, so it may be kept under the
-file's path and shared between threads. Memory: one row group, or one batch and the rows asked for. Used by
-lookups.
+Of files that are not Parquet, and where pages cannot be read alone, all rows of the wanted columns are read.
+What is cached of a file never changes, so it can be cached under the file's path and shared between threads.
+Memory: one row group, or one batch and the wanted rows. Used by lookups.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats
 from tablestore.io.fileio import FileIO
 
-_FEW_ROWS = 32_768  # a row group of fewer is read as a whole when its keys are searched
+_FEW_ROWS = 32_768  # a smaller row group is read as a whole when its keys are searched
 
 
 class RandomFile:
-    """One file, written with `schema`: row groups (all rows are one, if not Parquet) and rows by place."""
+    """One file, written with `schema`: its row groups (one, if it is not Parquet) and rows by position."""
 
     def __init__(self, io: FileIO, path: str, schema: TableSchema, *, rows: int, file_size: int) -> None:
         self._path, self._schema, self._size = path, schema, file_size
@@ -37,11 +36,11 @@ class RandomFile:
 
     @property
     def nbytes(self) -> int:
-        """About what this holds in memory."""
+        """Approximate bytes in memory."""
         return self._layout.nbytes if self._layout is not None else 1_024
 
     def bounds(self, column: str) -> list[ColumnStats] | None:
-        """What is known of a column in each row group; None: nothing."""
+        """Statistics of a column in each row group; None: unknown."""
         if self._layout is None:
             return None
         footer, t = self._layout.footer, self._schema.by_name[column].type
@@ -53,8 +52,8 @@ class RandomFile:
     def page_bounds(
         self, io: FileIO, group: int, column: str
     ) -> tuple[np.ndarray, list[object], list[object]] | None:
-        """(first rows of the pages of a column in a row group, and the group's rows; least and greatest value
-        of each page); None where they are not known without reading values."""
+        """(first rows of the pages of a column in a row group with the number of rows at the end, minimum,
+        maximum of each page); None where they are unknown without reading values."""
         if self._layout is None or self.group_rows(group) < _FEW_ROWS:
             return None
         t = self._schema.by_name[column].type
@@ -65,7 +64,7 @@ class RandomFile:
         return int(self.starts[group + 1] - self.starts[group])
 
     def group_bytes(self, group: int) -> int:
-        """Bytes of a row group before compression; 0 if nobody knows."""
+        """Bytes of a row group before compression; 0 if unknown."""
         return self._layout.footer.row_group(group).total_byte_size if self._layout is not None else 0
 
     def group(
@@ -104,8 +103,8 @@ class RandomFile:
         *,
         system: bool = True,
     ) -> pa.RecordBatch | None:
-        """kv rows (values only without `system`) of a row group at ascending places; None where reading all
-        of it is as good. Text stays dictionary-encoded where the file holds it so."""
+        """kv rows (values only without `system`) of a row group at ascending positions; None where reading
+        all of it costs no more. Text stays dictionary-encoded where the file holds it so."""
         if self._layout is None:
             return None
         return datafile.read_rows(
@@ -123,7 +122,7 @@ class RandomFile:
     def chosen(
         self, io: FileIO, group: int, places: np.ndarray, columns: Sequence[str]
     ) -> list[pa.RecordBatch]:
-        """The same rows, however they must be read: batch by batch, keeping only these."""
+        """The rows at these positions in any case, if necessary by reading all batches."""
         mask = np.zeros(int(self.starts[-1]), dtype=bool)
         mask[places + self.starts[group]] = True
         batches = datafile.read(

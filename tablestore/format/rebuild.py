@@ -1,6 +1,6 @@
-"""Arrow arrays in another physical form of the same values, at any depth. Pure.
+"""Arrow arrays converted to another physical type with the same values, at any depth. Pure.
 
-Casts of Arrow do not reach into lists, maps and structs in all the ways that file formats need: integers for
+Arrow's casts cannot convert everything inside lists, maps and structs that file formats need: integers for
 times, bytes for decimals, lists of entries for maps. Used by the ORC and Avro formats.
 """
 
@@ -19,7 +19,7 @@ _EXACT = decimal.Context(prec=76)
 
 
 def rebuilt(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """The values in the type `wanted`; nested types are taken apart and put together again."""
+    """The values in the type `wanted`; nested values are converted child by child."""
     there = array.type
     if there == wanted:
         return array
@@ -91,7 +91,7 @@ def _null_mask(array: pa.Array) -> np.ndarray:
 def decimals(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Decimals of big-endian two's complement bytes of any length up to 16.
 
-    Sums may have outgrown the digits of their type; as in the original such a value is read as NULL.
+    Sums may have more digits than their type; as in Java such a value is read as NULL.
     """
     n = len(array)
     bounds = np.frombuffer(array.buffers()[1], dtype=np.int32)[array.offset : array.offset + n + 1].astype(
@@ -100,7 +100,7 @@ def decimals(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     valid = array.is_valid().to_numpy(zero_copy_only=False)
     lengths = np.where(valid, np.diff(bounds), 0)
     if n and (lengths > 16).any():
-        raise ValueError(f"a decimal of {int(lengths.max())} bytes, at most 16 fit")
+        raise ValueError(f"a decimal of {int(lengths.max())} bytes, but 16 is the maximum")
     data = np.frombuffer(array.buffers()[2] or b"", dtype=np.uint8)
     wide = np.zeros((n, 16), dtype=np.uint8)
     flat = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -121,7 +121,7 @@ def decimals(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def decimal_bytes(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """(16 uint8 a value with its minimal big-endian two's complement in front, how many of them count)."""
+    """(16 uint8 a value that begin with its minimal big-endian two's complement, the length of that)."""
     words = np.frombuffer(array.buffers()[1], dtype=np.uint8)[
         16 * array.offset : 16 * (array.offset + len(array))
     ]
@@ -140,7 +140,7 @@ def decimal_low_words(array: pa.Array) -> np.ndarray:
 
 
 def timestamps(array: pa.Array) -> Iterator[pa.Array]:
-    """The timestamps of a column, at any depth, those of NULLs around them left out where Arrow does."""
+    """The timestamp arrays inside a column, at any depth."""
     kind = array.type
     if pa.types.is_timestamp(kind):
         yield array

@@ -10,9 +10,9 @@
                     n × (uint16 start, uint16 length - 1)
 
 All little-endian. 64-bit: int64 count, then for each (int32 high bits, ascending; a 32-bit bitmap).
-The 32-bit form is pyroaring's, which writes what Java writes and decodes 4 to 30 times as fast as numpy;
-what it accepts and the format does not is refused here. Hostile bytes raise ValueError, before positions are
-allocated. Pure.
+The 32-bit form is encoded and decoded by pyroaring, which writes the same bytes as Java and decodes 4 to 30
+times as fast as numpy; bytes that only pyroaring accepts are refused here. Hostile bytes raise ValueError,
+before positions are allocated. Pure.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def encode32(positions: np.ndarray) -> bytes:
 
 
 def decode32(data: bytes | memoryview, *, max_count: int = MAX_POSITIONS) -> np.ndarray:
-    """Strictly increasing int64 positions of a bitmap that fills `data`; ValueError for anything else."""
+    """Strictly increasing int64 positions of a bitmap that fills `data`; raises ValueError for anything
+    else."""
     return _positions(_whole(data), max_count)
 
 
@@ -49,7 +50,7 @@ def decode32_from(data: bytes | memoryview, *, max_count: int = MAX_POSITIONS) -
 
 
 def union32(bitmaps: Iterable[bytes]) -> bytes:
-    """The union of bitmaps, in the form of `encode32`; ValueError for bytes that are none."""
+    """The union of bitmaps, in the form of `encode32`; raises ValueError for other bytes."""
     return _encoded(BitMap.union(*map(_whole, bitmaps)))
 
 
@@ -68,22 +69,22 @@ def _whole(data: bytes | memoryview) -> BitMap:
 def _decoded(data: bytes | memoryview) -> tuple[BitMap, int]:
     """(bitmap, bytes read)."""
     if len(data) < _MIN_BYTES:
-        raise ValueError(f"{len(data)} bytes are no roaring bitmap")
+        raise ValueError(f"{len(data)} bytes that are not a roaring bitmap")
     bitmap = BitMap.deserialize(data)  # type: ignore[arg-type]  # takes any buffer; its stub says bytes
     end, count = _extent(data)
-    if count != len(bitmap):  # only runs tell their lengths twice
+    if count != len(bitmap):  # only runs store their number twice
         raise ValueError("runs that do not add up")
     return bitmap, end
 
 
 def _positions(bitmap: BitMap, max_count: int) -> np.ndarray:
     if len(bitmap) > max_count:
-        raise ValueError(f"{len(bitmap):,} positions, at most {max_count:,} are possible")
+        raise ValueError(f"{len(bitmap):,} positions, of {max_count:,} possible ones")
     return np.frombuffer(bitmap.to_array(), dtype=np.uint32).astype(np.int64)
 
 
 def _extent(data: bytes | memoryview) -> tuple[int, int]:
-    """(bytes, positions) of a bitmap by its header; the bytes are known to be one."""
+    """(bytes, positions) of a valid bitmap, by its header."""
     cookie, count = struct.unpack_from("<II", data)
     flags: bytes | memoryview = b""
     at = 8

@@ -1,9 +1,9 @@
 """64-bit roaring bitmaps as the Java class Roaring64Bitmap writes them: values of aggregate function `rbm64`
 (FORMAT.md 14.2).
 
-A radix tree over the high 48 bits of the values leads to containers with their low 16 bits. Containers lie
-in the order in which they were added, so equal sets may have different bytes; what is joined here comes out
-byte for byte as from the original. Numbers are little-endian but for the key of a leaf.
+A radix tree over the high 48 bits of the values leads to containers with their low 16 bits. Containers are in
+the order of addition, so equal sets may have different bytes; unions here have the same bytes as in Java.
+Numbers are little-endian but for the key of a leaf.
 
     uint8 0         nothing follows: the empty set
     uint8 1, int64 keys, the tree, depth first, children by their key byte:
@@ -36,7 +36,7 @@ _LEAF = 4
 _ROOM = (4, 16, 48, 256)
 _MAX_ARRAY, _BITMAP_BYTES, _SPAN = 4096, 8192, 1 << 16
 _KEY_BYTES = 6
-_MIN_FOR_RUNS = 4  # values; fewer take no more bytes one by one
+_MIN_FOR_RUNS = 4  # values; fewer take no more bytes as an array
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class _Leaf:
 
 @dataclass(slots=True)
 class _Branch:
-    """`size` says which node it is; `slots` are those of a node with room for 48."""
+    """A node with room for `size` children; `slots` are those of a node with room for 48."""
 
     size: int
     prefix: bytes
@@ -55,7 +55,7 @@ class _Branch:
     slots: dict[int, int] = field(default_factory=dict)
 
     def put(self, byte: int, child: _Branch | _Leaf) -> None:
-        """One more child; the node grows when it is full."""
+        """Add a child; a full node grows."""
         if byte not in self.children and len(self.children) == _ROOM[self.size]:
             self.size += 1
             if self.size == 2:
@@ -69,7 +69,7 @@ class _Branch:
 
 @dataclass(frozen=True, slots=True)
 class _Container:
-    """Strictly increasing low bits, and the kind in which they are kept."""
+    """Strictly increasing low bits, and the kind of their container."""
 
     kind: int
     lows: np.ndarray
@@ -80,7 +80,7 @@ class _Container:
         return np.flatnonzero(np.r_[True, np.diff(self.lows.astype(np.int32)) != 1])
 
     def joined(self, other: _Container) -> _Container:
-        """The union, in the kind that the original gives it."""
+        """The union, in the kind that Java gives it."""
         lows = np.union1d(self.lows, other.lows)
         if len(lows) == _SPAN:
             return _Container(_RUNS, lows)
@@ -93,14 +93,14 @@ class _Container:
         return _Container(_ARRAY if len(lows) <= _MAX_ARRAY else _BITS, lows)
 
     def optimized(self) -> _Container:
-        """The same as runs if these are shorter."""
+        """The container, converted to runs if these are shorter."""
         if self.kind == _RUNS or len(self.lows) < _MIN_FOR_RUNS:
             return self
         plain = 2 * len(self.lows) if self.kind == _ARRAY else _BITMAP_BYTES
         return _Container(_RUNS, self.lows) if plain > 2 + 4 * len(self.firsts) else self
 
     def bytes(self) -> bytes:
-        """As it is written."""
+        """The bytes of the container."""
         if self.kind == _RUNS:
             firsts = self.firsts
             lasts = np.r_[firsts[1:], len(self.lows)] - 1
@@ -115,8 +115,8 @@ class _Container:
 
 
 def union(*sets: bytes) -> bytes:
-    """All sets as one, with the bytes that the original gives when it adds the second to the first, and so
-    on, writing and reading what it has after each."""
+    """The union of all sets, with the bytes that Java gives when it adds the second to the first, then the
+    third and so on, with a write and a read after each."""
     one = _Bitmap.decode(sets[0])
     for encoded in sets[1:]:
         other = _Bitmap.decode(encoded)
@@ -139,7 +139,7 @@ def encode(values: np.ndarray) -> bytes:
 
 
 def decode(data: bytes) -> np.ndarray:
-    """The strictly increasing uint64 values of a set; ValueError for bytes that are none."""
+    """The strictly increasing uint64 values of a set; raises ValueError for other bytes."""
     bitmap = _Bitmap.decode(data)
     parts = [
         (np.uint64(int.from_bytes(leaf.key, "big")) << np.uint64(16))
@@ -151,25 +151,25 @@ def decode(data: bytes) -> np.ndarray:
 
 @dataclass(slots=True)
 class _Bitmap:
-    """The tree, and containers by slot (`used` of them in use once; then room to grow)."""
+    """The tree, and containers by slot, of which the first `used` were in use."""
 
     root: _Branch | _Leaf | None = None
     slots: list[_Container | None] = field(default_factory=list)
     used: int = 0
 
     def leaves(self) -> Iterator[_Leaf]:
-        """In ascending order of their keys."""
+        """The leaves in ascending order of their keys."""
         return _leaves(self.root) if self.root is not None else iter(())
 
     def container(self, leaf: _Leaf) -> _Container:
         """The values of a leaf."""
         found = self.slots[leaf.slot] if 0 <= leaf.slot < len(self.slots) else None
         if found is None:
-            raise ValueError(f"a leaf names container {leaf.slot}, which is not there")
+            raise ValueError(f"a leaf names container {leaf.slot}, which does not exist")
         return found
 
     def add(self, key: bytes, values: _Container) -> None:
-        """Join the values of one key."""
+        """Add the values of one key."""
         leaf = _find(self.root, key)
         if leaf is not None:
             self.slots[leaf.slot] = self.container(leaf).joined(values)
@@ -201,7 +201,7 @@ class _Bitmap:
 
     @classmethod
     def decode(cls, data: bytes) -> _Bitmap:
-        """Of bytes; raises ValueError."""
+        """The set of these bytes; raises ValueError for damage."""
         try:
             return cls._decoded(_Reader(data))
         except struct.error as e:
@@ -265,7 +265,7 @@ def _find(node: _Branch | _Leaf | None, key: bytes) -> _Leaf | None:
 
 
 def _inserted(node: _Branch | _Leaf | None, leaf: _Leaf, depth: int) -> _Branch | _Leaf:
-    """The tree below `depth` with one more leaf, whose key is not there."""
+    """The tree below `depth` with one more leaf, whose key is new."""
     if node is None:
         return leaf
     known = node.key[depth:] if isinstance(node, _Leaf) else node.prefix

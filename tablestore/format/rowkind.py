@@ -13,7 +13,7 @@ TEXTS = ("+I", "-U", "+U", "-D")
 
 
 def retracts(kinds: np.ndarray) -> np.ndarray:
-    """Which rows take something away: −U and −D."""
+    """Which kinds are retracts: −U and −D."""
     return (kinds == UPDATE_BEFORE) | (kinds == DELETE)
 
 
@@ -30,12 +30,12 @@ def parse(column: pa.Array | pa.ChunkedArray) -> pa.Array:
         kinds = pc.index_in(column.cast(pa.string()), value_set=pa.array(TEXTS)).cast(pa.int8())
     if kinds.null_count:
         bad = column.filter(kinds.is_null())[0]
-        raise SchemaMismatch(f"row kind {bad.as_py()!r} is none of {', '.join(TEXTS)}")
+        raise SchemaMismatch(f"row kind {bad.as_py()!r} is not one of {', '.join(TEXTS)}")
     return kinds
 
 
 def texts(kinds: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """ "+I" … for stored kinds."""
+    """The texts "+I", … of stored kinds."""
     if isinstance(kinds, pa.ChunkedArray):
         kinds = kinds.combine_chunks()
     return pa.array(TEXTS).take(kinds)

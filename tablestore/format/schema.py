@@ -1,7 +1,6 @@
 """Schema files (`schema/schema-N`, JSON): TableSchema ⇄ bytes (FORMAT.md 2.1).
 
-Field ids are given once and never reused (I9). Options are kept as the strings they are stored as;
-`options.py` types them.
+Field ids are assigned once and never reused (I9). Options are the stored strings; `core/options` parses them.
 """
 
 from __future__ import annotations
@@ -36,7 +35,9 @@ class TableSchema:
     highest_field_id: int
     partition_keys: tuple[str, ...] = ()
     primary_keys: tuple[str, ...] = ()
-    options: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold another's secrets
+    options: Mapping[str, str] = field(
+        default_factory=dict, repr=False
+    )  # may contain secrets that another engine stored
     comment: str | None = None
     time_millis: int = 0
 
@@ -86,7 +87,7 @@ class TableSchema:
         return named or self.trimmed_primary_keys or self.names
 
     def columns(self, names: tuple[str, ...]) -> tuple[DataField, ...]:
-        """Fields of these names, in their order; raises NotFound for one that is none."""
+        """Fields of these names, in their order; raises NotFound for an unknown name."""
         for name in names:
             if name not in self.by_name:
                 raise NotFound.among("column", name, self.names)
@@ -104,13 +105,14 @@ class TableSchema:
 
     @cached_property
     def row_count_field(self) -> str | None:
-        """The column that says how often equal rows are there, of tables that store them so."""
+        """The column of counts, in change-log tables without a primary key; None in others."""
         named = self.options.get(ROW_COUNT_OPTION)
         return named if named in self.by_name else None
 
     @cached_property
     def shown(self) -> TableSchema:
-        """The schema as users of the table see it: without the column of counts, and the key made for it."""
+        """The schema that users see: without the column of counts, and without the key that counting
+        needs."""
         count = self.row_count_field
         if count is None:
             return self
@@ -179,18 +181,18 @@ def from_json(data: bytes, path: str) -> TableSchema:
 
 
 def _require_coherent(schema: TableSchema) -> None:
-    """Raise ValueError for names and ids that are there twice, and for keys that are no columns."""
+    """Raise ValueError for duplicate names and ids, and for keys that are not columns."""
     for what, found in (("name", schema.names), ("id", [f.id for f in schema.fields])):
         twice = next((x for i, x in enumerate(found) if x in found[:i]), None)
         if twice is not None:
             raise ValueError(f"two columns with the {what} {twice!r}")
     for key in (*schema.primary_keys, *schema.partition_keys):
         if key not in schema.by_name:
-            raise ValueError(f"key {key!r} is no column")
+            raise ValueError(f"key {key!r} is not a column")
 
 
 def numbered(fields: tuple[DataField, ...]) -> tuple[DataField, ...]:
-    """The columns of a new table with ids from 0: each column takes the next, then the ROW fields in it
+    """The columns of a new table with ids from 0: each column gets the next id, then the ROW fields in it
     (FORMAT.md 2.3)."""
     ids = itertools.count()
     given = []
@@ -227,7 +229,7 @@ def create_schema(
 
 
 def require_sound(schema: TableSchema) -> None:
-    """Raise SchemaMismatch or InvalidRequest for columns and keys that make no table."""
+    """Raise SchemaMismatch or InvalidRequest for columns and keys that cannot be a table."""
     names = schema.names
     if not names:
         raise SchemaMismatch("a table needs at least one column")

@@ -2,10 +2,10 @@
 
     add rename drop retype nullable not_null move comment default set_options reset_options
 
-Columns are named by text; `r.x` is field x of ROW column r, `a.element.x` one within ARRAY<ROW>, `m.value.x`
-within MAP<.., ROW> (or a tuple of these parts). Ids of columns never change and are never used again (I9).
-What would break files that exist is refused: keys, partition columns, layout options once there are snapshots
-(FORMAT.md 22.1). `write/alter.py` stores the result.
+A column is named by text; `r.x` is field x of ROW column r, `a.element.x` one within ARRAY<ROW>, `m.value.x`
+within MAP<.., ROW> (or a tuple of these parts). Ids of columns never change and are never reused (I9).
+Changes that would break existing files are refused: keys, partition columns, layout options once there are
+snapshots (FORMAT.md 22.1). `write/alter.py` stores the result.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from tablestore.format.types.data_type import DataField, DataType, renumbered
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change. `what` names it, `name` the column; the rest is as the constructors below set it."""
+    """One change of kind `what` to column `name`; the functions of this module make it and set the rest."""
 
     what: str
     name: Name = ""
@@ -70,11 +70,11 @@ def add(
     comment: str | None = None,
     default: Any = None,
 ) -> Change:
-    """A new column `name`, NULL in the rows that exist.
+    """A new column `name`, NULL in existing rows.
 
     A name is text, or a list of texts for a field of a ROW. `type` is one of `ts.INT`, `ts.DECIMAL(8, 2)`, …
-    or its text. It stands `after` or `before` another column, `first` or `last` (the default). `comment` says
-    what it holds; `default` fills it where later writes leave it out.
+    or its text. It is placed `after` or `before` another column, `first` or `last` (the default). `comment`
+    says what it holds; `default` fills it where later writes leave it out.
 
     >>> orders.alter(ts.add("note", ts.STRING, after="order_id")).schema.names
     ['order_id', 'note', 'customer', 'amount', 'status']
@@ -86,7 +86,7 @@ def add(
 
 @eagerly_checked
 def rename(name: Name, to: str) -> Change:
-    """Another name, `to`, for the column `name`; its data, and the options that name it, follow.
+    """Rename the column `name` to `to`; its data and the options that name it follow.
 
     >>> orders.alter(ts.rename("customer", "buyer")).get({"order_id": 1})["buyer"]
     'ann'
@@ -96,7 +96,7 @@ def rename(name: Name, to: str) -> Change:
 
 @eagerly_checked
 def drop(name: Name) -> Change:
-    """Take the column `name` away; a later column of the same name is a new one.
+    """Drop the column `name`; a later column of the same name is a new one.
 
     >>> orders.alter(ts.drop("status")).schema.names
     ['order_id', 'customer', 'amount']
@@ -106,7 +106,7 @@ def drop(name: Name) -> Change:
 
 @eagerly_checked
 def retype(name: Name, type: Any) -> Change:
-    """Another `type` of the column `name`, by Paimon's casts; NULL stays allowed or not. Nested ones are
+    """Change the `type` of the column `name`, by Paimon's casts; its nullability stays. Nested types are
     compared field by field.
 
     >>> orders.alter(ts.retype("amount", ts.DECIMAL(10, 2))).get({"order_id": 1})["amount"]
@@ -128,7 +128,7 @@ def nullable(name: Name) -> Change:
 
 @eagerly_checked
 def not_null(name: Name) -> Change:
-    """Allow NULL in the column `name` no longer; only with option `alter-column-null-to-not-null.disabled` =
+    """Make the column `name` NOT NULL; only with option `alter-column-null-to-not-null.disabled` =
     false.
 
     >>> willing = orders.alter(ts.set_options({"alter-column-null-to-not-null.disabled": False}))
@@ -147,7 +147,7 @@ def move(
     first: bool = False,
     last: bool = False,
 ) -> Change:
-    """Another position of the column `name`: `after` or `before` another one, `first` or `last`.
+    """Move the column `name` `after` or `before` another one, or to `first` or `last` position.
 
     >>> orders.alter(ts.move("status", first=True)).schema.names
     ['status', 'order_id', 'customer', 'amount']
@@ -160,7 +160,7 @@ def move(
 
 @eagerly_checked
 def comment(name: Name | None, text: str | None) -> Change:
-    """The comment `text` of the column `name` (None: of the table); a text of None takes it away.
+    """Set the comment `text` of the column `name` (None: of the table); a text of None removes it.
 
     >>> orders.alter(ts.comment(None, "what was bought")).comment
     'what was bought'
@@ -170,7 +170,7 @@ def comment(name: Name | None, text: str | None) -> Change:
 
 @eagerly_checked
 def default(name: Name, value: Any) -> Change:
-    """The `value` of the column `name` where a write leaves it out; None: NULL again.
+    """Set the default `value` of the column `name`, for writes that leave it out; None removes it.
 
     >>> changed = orders.alter(ts.default("status", "new"))
     >>> _ = changed.write([{"order_id": 4}])
@@ -182,7 +182,7 @@ def default(name: Name, value: Any) -> Change:
 
 @eagerly_checked
 def set_options(options: Mapping[str, Any]) -> Change:
-    """Store these `options` with the table, by name.
+    """Store these `options` of the table, by name.
 
     >>> orders.alter(ts.set_options({"snapshot.num-retained.min": 3})).options["snapshot.num-retained.min"]
     '3'
@@ -192,7 +192,7 @@ def set_options(options: Mapping[str, Any]) -> Change:
 
 @eagerly_checked
 def reset_options(*keys: str) -> Change:
-    """Options, by their `keys`, that go back to their defaults.
+    """Reset the options `keys` to their defaults.
 
     >>> changed = orders.alter(ts.set_options({"snapshot.num-retained.min": 3}))
     >>> "snapshot.num-retained.min" in changed.alter(ts.reset_options("snapshot.num-retained.min")).options
@@ -213,14 +213,14 @@ def _place(after: str | None, before: str | None, first: bool, last: bool) -> Pl
 def apply(
     schema: TableSchema, changes: Sequence[Change], *, has_snapshots: bool, time_millis: int
 ) -> TableSchema:
-    """The schema after `changes`, one id further.
+    """The schema after `changes`, with the next id.
 
     Raises InvalidRequest (or its kinds SchemaMismatch, InvalidOption, Unsupported), NotFound, AlreadyExists.
     """
     altered = _Altered(schema, has_snapshots)
     for change in changes:
         if not isinstance(change, Change):
-            raise InvalidRequest(f"{change!r} is no change; write ts.add(…), ts.rename(…), …")
+            raise InvalidRequest(f"{change!r} is not a change; write ts.add(…), ts.rename(…), …")
         altered.apply(change)
     made = replace(
         schema,
@@ -238,7 +238,7 @@ def apply(
 
 
 class _Altered:
-    """A schema being changed. Not thread-safe; lives for one call."""
+    """A schema during `apply`. Not thread-safe."""
 
     def __init__(self, schema: TableSchema, has_snapshots: bool) -> None:
         self.before, self.has_snapshots = schema, has_snapshots
@@ -327,7 +327,7 @@ class _Altered:
             self.options = with_renamed_column(self.options, old, to)
 
     def _changed(self, path: tuple[str, ...], f: DataField, change: Change) -> DataField:
-        """The field after a change of its own."""
+        """The field after a change of its type, nullability, comment or default."""
         if change.what == "comment":
             return replace(f, description=change.text)
         if change.what == "default":
@@ -369,7 +369,7 @@ class _Altered:
         return made if new.nullable == old.nullable else self._nullability(path, made, new.nullable)
 
     def _retyped_row(self, path: tuple[str, ...], old: DataType, new: DataType) -> DataType:
-        """Fields are matched by name: those that `new` has not go, those that only it has come."""
+        """The ROW after a change of its fields, matched by name: missing ones are dropped, new ones added."""
         known = {f.name: f for f in old.children}
         kept = [f.name for f in new.children if f.name in known]
         if kept != [f.name for f in old.children if f.name in kept]:
@@ -461,5 +461,7 @@ def default_text(f: DataField, value: Any) -> str:
         try:
             casts.cast(pa.array([text]), STRING, f.type)
         except SchemaMismatch:
-            raise SchemaMismatch(f"default {text!r} of column {f.name!r} is no {f.type}") from None
+            raise SchemaMismatch(
+                f"default {text!r} of column {f.name!r} is not a value of {f.type}"
+            ) from None
     return text

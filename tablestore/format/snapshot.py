@@ -94,7 +94,7 @@ _REQUIRED = [f.name for f in fields(Snapshot) if f.default is MISSING]
 
 
 def _require_sound(values: Mapping[str, Any], path: str) -> None:
-    """What a snapshot must have is there; values have their types, numbers fit 64 bits, names stay in their
+    """Raise Corrupt for missing fields, wrong types, numbers beyond 64 bits and names that leave their
     directories."""
     for name in _REQUIRED:
         if values[name] is None:
@@ -106,7 +106,7 @@ def _require_sound(values: Mapping[str, Any], path: str) -> None:
 
 def _sound(name: str, value: Any) -> bool:
     kind = _KINDS[name]
-    if type(value) is not kind:  # JSON gives exactly these; true and false are no numbers
+    if type(value) is not kind:  # exact types: bool is not a number
         return False
     if kind is int:
         return -_MAX_LONG - 1 <= value <= _MAX_LONG
@@ -116,7 +116,7 @@ def _sound(name: str, value: Any) -> bool:
 
 
 def _is_text(value: str) -> bool:
-    """Whether it can be encoded: JSON may spell halves of characters."""
+    """Whether the text can be encoded: JSON may contain lone surrogates."""
     try:
         return value.isascii() or bool(value.encode())
     except UnicodeEncodeError:

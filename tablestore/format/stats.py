@@ -18,8 +18,8 @@ _TRUNCATE = re.compile(r"truncate\((\d+)\)")
 
 @dataclass(frozen=True, slots=True)
 class ColumnStats:
-    """What is known of one column in one file: raw minimum and maximum (None: unknown or all null), nulls
-    (None: unknown), rows."""
+    """Statistics of one column in one file: raw minimum and maximum (None: unknown or all null), nulls (None:
+    unknown), rows."""
 
     min: Raw
     max: Raw
@@ -48,13 +48,13 @@ class StatsMode:
             return cls(True, True, int(match[1]))
         known = {"none": cls(False, False), "counts": cls(True, False), "full": cls(True, True)}
         if text not in known:
-            raise InvalidOption(f"stats mode {text!r} is none of none, counts, truncate(n), full")
+            raise InvalidOption(f"stats mode {text!r} must be none, counts, truncate(n) or full")
         return known[text]
 
 
 def truncated(low: Raw, high: Raw, length: int) -> tuple[Raw, Raw]:
-    """Bounds cut to `length` characters or bytes: a prefix below, an incremented prefix above; (None, None)
-    if there is none."""
+    """Bounds cut to `length` characters or bytes: the prefix of the minimum, the incremented prefix of the
+    maximum; (None, None) if that does not exist."""
     cut_low = low[:length] if isinstance(low, str | bytes) else low
     if not isinstance(high, str | bytes) or len(high) <= length:
         return cut_low, high

@@ -1,4 +1,4 @@
-"""Raw values as text: SQL casts for people and system tables, Java's toString for partition directories
+"""Raw values as text: SQL casts for display and system tables, Java's toString for partition directories
 (FORMAT.md 1.2, 23)."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _PER_SECOND = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def cast_text(value: Any, t: DataType) -> str:
-    """The value as SQL casts it to STRING; null as `null`."""
+    """The value cast to STRING as in SQL; null as `null`."""
     if value is None:
         return "null"
     if t.root == "DATE":

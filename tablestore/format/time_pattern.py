@@ -1,9 +1,9 @@
-"""Times read from text by patterns in Java's letters: `yyyyMMdd`, `yyyy-MM-dd'T'HH:mm` (what Paimon's
-`partition.timestamp-formatter` means).
+"""Times parsed from text by Java's patterns such as `yyyyMMdd` and `yyyy-MM-dd'T'HH:mm` (of Paimon's
+`partition.timestamp-formatter`).
 
 Letters: y or u year, M month, d day, H hour, m minute, s second, S fraction; text in quotes and other marks
-stand for themselves. A day beyond its month's last is that last day. Without a pattern: `yyyy-MM-dd` with or
-without ` HH:mm:ss[.fraction]`, where numbers too large carry over, as Java's lenient formatters do. Pure.
+are literal. A day beyond the end of its month is the last day. Without a pattern: `yyyy-MM-dd` with or
+without ` HH:mm:ss[.fraction]`, where too large numbers carry over, as in Java's lenient formatters. Pure.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DATE = ("year", "month", "day")
 
 
 def local_millis(text: str, pattern: str | None = None) -> int | None:
-    """The time of `text` as milliseconds of the local wall clock since 1970; None if it is none of this form.
+    """The time of `text` as milliseconds of the local wall clock since 1970; None if it does not match.
 
     Raises InvalidOption for a pattern with other letters.
     """
@@ -50,14 +50,14 @@ def local_millis(text: str, pattern: str | None = None) -> int | None:
 
 
 def _ordered(values: dict[str, str]) -> bool:
-    """Whether no part of the clock is given without the larger ones: Java makes no time of such."""
+    """Whether each part of the clock comes with all larger ones, without which Java gives no time."""
     present = [n in values for n in ("hour", "minute", "second", "fraction")]
     return present == sorted(present, reverse=True)
 
 
 @lru_cache(maxsize=100)
 def _compiled(pattern: str) -> tuple[re.Pattern[str], tuple[str, ...]]:
-    """A regular expression of the pattern, and which field each of its groups is."""
+    """(regular expression of the pattern, the field of each of its groups)."""
     parts, names, at = [], [], 0
     for token in _TOKEN.finditer(pattern):
         if token.start() != at:

@@ -1,4 +1,4 @@
-"""A value that travels between processes of this engine: one version byte, then an Avro record.
+"""Values sent between processes of this engine: one version byte, then an Avro record.
 
 Not a file format: both sides run the same code, and another version is refused. Used for commit messages and
 compaction tasks.

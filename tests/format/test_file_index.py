@@ -182,7 +182,7 @@ def test_options_that_make_no_index_are_reported() -> None:
         ({"file-index.bitmap.columns": "s,,"}, InvalidOption, "names of columns"),
         ({"file-index.bloom-filter.columns": "yes"}, Unsupported, "bloom-filter indexes of BOOLEAN"),
         ({"file-index.zone.columns": "s"}, Unsupported, "kind 'zone'"),
-        ({"file-index.bitmap.columns": "m[1]"}, InvalidOption, "no map with text keys"),
+        ({"file-index.bitmap.columns": "m[1]"}, InvalidOption, "not a map with text keys"),
         ({"file-index.bitmap.s.index-block-size": "1kb"}, InvalidOption, "declare it with"),
         (
             {"file-index.bloom-filter.columns": "s", "file-index.bloom-filter.s.fpp": "2"},

@@ -188,10 +188,10 @@ def test_literals_take_the_type_of_their_column(column: str, value: Any, raw: An
         (col("i") == True, "it cannot be compared with TRUE"),  # noqa: E712
         (col("s") == 2, "give a string"),
         (col("d") == 5, "give a date"),
-        (col("d") == "yesterday", "'yesterday' is no date"),
+        (col("d") == "yesterday", "'yesterday' is not a date"),
         (col("ts") == datetime(2026, 1, 1, tzinfo=UTC), "it has no time zone"),
-        (col("m") == "much", "'much' is no number"),
-        (col("m") == float("nan"), "NaN is no value of it"),
+        (col("m") == "much", "'much' is not a number"),
+        (col("m") == float("nan"), "NaN is not a value of it"),
         (col("i").startswith("2"), "startswith() needs a string column"),
     ],
 )

@@ -80,7 +80,7 @@ def test_a_text_means_the_predicate(text: str, meant: Predicate) -> None:
         ("s = 'open", "'open", "never closed"),
         ("k IS TRUE", "TRUE", "NULL is missing after IS"),
         ("(" * 60 + "k = 1" + ")" * 60, "(", "50 deep"),
-        ("k > 1 \x00", "\x00", "no part of a condition"),
+        ("k > 1 \x00", "\x00", "cannot be part of a condition"),
     ],
 )
 def test_what_is_refused_names_the_part_and_its_place(text: str, part: str, says: str) -> None:
@@ -196,7 +196,7 @@ def test_every_verb_takes_text(tmp_path: Path) -> None:
         table.update({"name": "x"}, where="")
     with pytest.raises(NotFound, match="did you mean name"):
         table.delete("nam = 'x'")
-    with pytest.raises(InvalidRequest, match="3 is no condition"):
+    with pytest.raises(InvalidRequest, match="3 is not a condition"):
         table.scan(where=3)  # type: ignore[arg-type]  # what is refused
     assert sorted(table.scan().to_arrow()["name"].to_pylist()) == ["Anna", "Annika", "B"]
     assert table.check() == []

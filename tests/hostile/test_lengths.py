@@ -87,7 +87,7 @@ def test_a_deletion_vector_may_not_claim_more_positions_than_its_file_has_rows(t
     path.write_bytes(data)
     where = DeletionFile(str(path), 1, len(body))
     assert deletion_vector.read(LocalFileIO(), where).cardinality == 65536
-    with pytest.raises(Corrupt, match="65,536 positions, at most 10 are possible"):
+    with pytest.raises(Corrupt, match="65,536 positions, of 10 possible ones"):
         deletion_vector.read(LocalFileIO(), where, rows=10)
 
 
@@ -148,6 +148,6 @@ def test_names_that_leave_their_directory_are_refused_in_snapshots(key: str, nam
 def test_records_of_a_foreign_schema_are_corrupt() -> None:
     other = fastavro.parse_schema({"type": "record", "name": "r", "fields": [{"name": "x", "type": "int"}]})
     data = container(json.dumps(other).encode(), 2, b"\x02\x04")
-    with pytest.raises(Corrupt, match="m: entry 0 is no manifest entry"):
+    with pytest.raises(Corrupt, match="m: entry 0 is not a manifest entry"):
         manifest.decode_entries(data, "m")
     assert avro.decode(data, "m") == [{"x": 1}, {"x": 2}]

@@ -190,7 +190,12 @@ def test_a_temporary_table_lives_in_the_session(session: Session) -> None:
         ("CREATE TABLE orders (a INT)", ts.AlreadyExists, 1, "table orders exists"),
         ("CREATE TABLE t (a INTT)", ts.InvalidRequest, 17, "'INTT' is no type; did you mean INT"),
         ("CREATE TABLE t (a INT,,b INT)", SqlProblem, 23, "a column is expected; here is ','"),
-        ("CREATE TABLE t (a INT DEFAULT 'x')", ts.SchemaMismatch, 17, "default 'x' of column 'a' is no INT"),
+        (
+            "CREATE TABLE t (a INT DEFAULT 'x')",
+            ts.SchemaMismatch,
+            17,
+            "default 'x' of column 'a' is not a value of INT",
+        ),
         ("CREATE TABLE t (a INT DEFAULT b)", SqlProblem, 31, "b is no literal"),
         ("CREATE TABLE t (a INT, b AS aa + 1)", ts.NotFound, 24, "no column 'aa'; did you mean a?"),
         ("CREATE TABLE t (a INT, A INT, a AS 1)", ts.SchemaMismatch, 31, "there are two columns 'a'"),

@@ -73,7 +73,11 @@ CALLS: list[tuple[Callable[[ts.Table], Any], type[Exception], str]] = [
     (lambda t: t.branch(5), NotFound, "no branch 5"),
     (lambda t: t.with_options("bucket"), InvalidOption, "must be a mapping"),
     (lambda t: t.rename("x"), Unsupported, "lake.rename_table(name, new_name)"),
-    (lambda t: t.alter(ts.default("v", "x")), SchemaMismatch, "default 'x' of column 'v' is no INT"),
+    (
+        lambda t: t.alter(ts.default("v", "x")),
+        SchemaMismatch,
+        "default 'x' of column 'v' is not a value of INT",
+    ),
 ]
 
 

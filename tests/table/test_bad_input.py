@@ -129,7 +129,7 @@ def test_a_bad_second_batch_writes_nothing_of_the_first(table: ts.Table) -> None
 
 
 def test_row_kinds_must_be_row_kinds(table: ts.Table) -> None:
-    with pytest.raises(SchemaMismatch, match=r"'\+X' is none of \+I, -U, \+U, -D"):
+    with pytest.raises(SchemaMismatch, match=r"'\+X' is not one of \+I, -U, \+U, -D"):
         table.write(pa.table({"id": [1], "kind": ["+X"]}), row_kind_column="kind")
 
 

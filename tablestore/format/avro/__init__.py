@@ -1,1 +1,1 @@
-"""Avro: object containers, and data files of rows in columns."""
+"""Avro: object containers, and data files written and read by whole columns."""

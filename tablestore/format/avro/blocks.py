@@ -1,7 +1,7 @@
-"""Avro object containers taken apart: header and decompressed blocks, several files joined into one.
+"""Avro object containers as headers and blocks: parsed, decompressed, and joined into one container.
 
-Blocks of files with one schema can follow each other in one container, so many small files are decoded at
-once. Every length is checked against the bytes that are there before anything is allocated.
+Blocks of files with equal schemas can be put into one container, so that many small files are decoded at
+once. Every length is checked against the size of the file before anything is allocated.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MAX_BYTES = 1 << 29  # of the decompressed blocks of a file
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a container says of itself; `data` are its bytes up to and with the sync marker."""
+    """The header of a container; `data` are its bytes up to and with the sync marker."""
 
     data: bytes
     codec: str
@@ -33,15 +33,15 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """`rows` records; `data` as the file has them, compressed by its codec, or plain."""
+    """A block of `rows` records; `data` is compressed by the file's codec, or plain."""
 
     rows: int
     data: bytes
 
 
 class Reader:
-    """Takes containers apart. Remembers headers: files of one writer begin with the same bytes but for the
-    sync marker."""
+    """Parses containers. Caches headers: files of one writer begin with the same bytes except for the sync
+    marker."""
 
     def __init__(self) -> None:
         self._known: list[tuple[bytes, str, bytes]] = []
@@ -58,7 +58,7 @@ class Reader:
         return header, made
 
     def parse(self, data: bytes, path: str) -> tuple[Header, list[Block]]:
-        """Header and blocks as they lie in the file; raises Corrupt naming `path` and the byte."""
+        """Header and blocks, not decompressed; raises Corrupt naming `path` and the byte."""
         header = self._header(data, path)
         at, blocks = len(header.data), []
         while at < len(data):
@@ -96,7 +96,7 @@ def joined(schema: bytes, blocks: Iterable[Block]) -> bytes:
 
 
 def container(header: bytes, blocks: Iterable[Block]) -> bytes:
-    """A container of blocks that are as `header` (with its sync marker) says."""
+    """A container of blocks that have the schema and codec of `header` (which ends with the sync marker)."""
     sync, parts = header[-16:], [header]
     for block in blocks:
         parts += (_zigzag(block.rows), _zigzag(len(block.data)), block.data, sync)
@@ -125,11 +125,12 @@ def _decompressed(data: bytes, codec: str, path: str) -> bytes:
             return _snappy(data, path)
     except (zstd.ZstdError, zlib.error, OSError, ValueError) as e:
         raise Corrupt(path, f"a block cannot be decompressed: {e}") from e
-    raise Corrupt(path, f"codec {codec!r} is not known here")
+    raise Corrupt(path, f"codec {codec!r} is unknown")
 
 
 def _snappy(data: bytes, path: str) -> bytes:
-    """Snappy's raw form: its size first, as a varint; Avro puts a CRC32 of the plain bytes behind it."""
+    """The plain bytes of snappy's raw form: a varint of their size, the data, Avro's CRC32 of the plain
+    bytes."""
     size, shift, at = 0, 0, 0
     while at < len(data) and shift < 35:
         size |= (data[at] & 0x7F) << shift

@@ -1,6 +1,6 @@
-"""Avro object containers through fastavro: bytes ⇄ records, with one clear error for damaged files.
+"""Avro object containers by fastavro: bytes ⇄ records, with one clear error for damaged files.
 
-Used for manifests and their lists, whose records come as objects; data files are written by columns
+Used for manifests and their lists, whose records are dicts here; data files are written by columns
 (`avro/encode.py`).
 """
 
@@ -43,7 +43,7 @@ def decode(data: bytes, path: str) -> list[dict[str, Any]]:
     plain = avro_blocks.joined(header.schema, blocks)
     try:
         records: list[Any] = list(fastavro.reader(io.BytesIO(plain)))
-    except Exception as e:  # any damage of the bytes surfaces as whatever the decoder trips over
+    except Exception as e:  # damaged bytes may raise any exception
         raise Corrupt(path, f"not a readable Avro file: {brief(e)}") from e
     return records
 
@@ -52,7 +52,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def millis(value: Any) -> int | None:
-    """Milliseconds of a timestamp-millis field, which fastavro hands out as a datetime."""
+    """Milliseconds of a timestamp-millis field, which fastavro returns as a datetime."""
     if isinstance(value, datetime):
         since = value - _EPOCH
         return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000

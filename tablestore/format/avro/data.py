@@ -1,7 +1,7 @@
 """Avro data files: an encoder, and batches in the exact types of the table schema (FORMAT.md 3.4).
 
-Writing encodes whole columns (`avro_encode`), one block some thousand rows; reading is `avro_read`'s. Memory
-holds one batch of rows. Used by `datafile`.
+Rows are encoded by whole columns (`avro/encode.py`), some thousand in a block, and read by `avro/read.py`.
+Memory: one batch of rows. Used by `datafile`.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ _MAGIC = b"Obj\x01"
 
 
 class AvroEncoder:
-    """Writes a block for some thousand rows at once."""
+    """Encodes and writes rows in blocks of some thousand."""
 
-    share = None  # rows are encoded as they come
+    share = None  # rows are encoded at once
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class AvroEncoder:
         self._sink.write(self._sync)
 
     def flush(self) -> None:
-        """Nothing: rows are written as they come."""
+        """No effect: rows are written at once."""
 
     def close(self) -> int:
         """Finish the file; its size in bytes."""
@@ -117,15 +117,15 @@ class AvroEncoder:
 
     @property
     def checksum(self) -> int | None:
-        """Of the file, once it is closed."""
+        """CRC-32 of the file, once it is closed."""
         return self._sink.checksum
 
     def column_stats(self) -> Mapping[str, ColumnStats | None]:
-        """What was seen of each column."""
+        """Statistics of each column."""
         return self._stats.found()
 
     def abort(self) -> None:
-        """Let go of the file."""
+        """Close the file without finishing it."""
         if self._sink is not None:
             with contextlib.suppress(OSError):
                 self._sink.close()

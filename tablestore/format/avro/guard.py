@@ -1,9 +1,8 @@
-"""Which Avro schemas are read at all: those whose values take bytes, so that no count can promise more values
-than a file has bytes.
+"""Refuses Avro schemas whose values may take no bytes, so that a file cannot claim more values than it has
+bytes.
 
-A schema that refers to itself, or whose arrays hold nothing but nulls or empty records, lets a few bytes
-stand for billions of values; no writer of tables makes one. Pure. Called once a schema by whoever opens a
-container.
+With a schema that refers to itself, or with arrays of nulls or empty records, a few bytes could stand for
+billions of values; no writer of tables makes one. Pure. Called once per schema when a container is opened.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ def require_sound(schema: bytes, path: str) -> None:
 
 
 def _min_bytes(t: Any, known: dict[str, int | None], depth: int) -> int:
-    """The fewest bytes a value of `t` takes. `known`: of named types; None while one is being defined."""
+    """The minimum bytes of a value of `t`. `known`: those of named types; None while one is being defined."""
     if depth > _DEPTH:
         raise ValueError(f"it nests deeper than {_DEPTH}")
     if isinstance(t, list):

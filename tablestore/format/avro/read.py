@@ -1,9 +1,9 @@
-"""Reading Avro data files some blocks at a time, in columns (FORMAT.md 3.4).
+"""Avro data files → Arrow columns, some blocks at a time (FORMAT.md 3.4).
 
-Blocks are decompressed and put behind a header whose schema has no logical types, so that plain numbers and
-bytes come out; columns not asked for are skipped. Polars decodes records of plain values twenty times as fast
-as fastavro, which has the nested ones, small files, and whatever Polars gives up on. Memory holds the blocks
-of one batch. Used by `avro_data`.
+Blocks are decompressed and put behind a header whose schema has no logical types, so that decoding gives
+plain numbers and bytes; other columns are skipped. Polars decodes records of plain values twenty times as
+fast as fastavro, which decodes nested values, small files, and everything on which Polars fails. Memory: the
+blocks of one batch. Used by `avro/data.py`.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from tablestore.format.rebuild import rebuilt
 from tablestore.format.types.arrow_types import DataField, DataType
 
 _HEADER_BYTES = 1 << 20
-_CHUNK_BYTES = 32 << 20  # plain bytes of blocks that are decoded at once
-_WORTH_POLARS = 1 << 18  # bytes of a file for which loading Polars pays
+_CHUNK_BYTES = 32 << 20  # decompressed bytes of blocks that are decoded at once
+_WORTH_POLARS = 1 << 18  # file size from which loading Polars pays
 _FLAT = ("boolean", "int", "long", "float", "double", "string", "bytes")
 
 
 def batches(
     source: Any, columns: Sequence[DataField], *, batch_rows: int, path: str
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of some columns of the file `source`; may raise anything for a damaged one."""
+    """Batches of some columns of the file `source`; a damaged file may raise any exception."""
     head: Any = _Kept(source)
     there = fastavro.reader(head)
     text = there.metadata["avro.schema"]
@@ -77,7 +77,7 @@ def _blocks(source: Any, codec: str, sync: bytes, path: str) -> Iterator[Block]:
 
 
 def _gathered(blocks: Iterator[Block], batch_rows: int) -> Iterator[list[Block]]:
-    """Blocks in groups of at least so many rows, unless they grow too large."""
+    """Groups of blocks with at least `batch_rows` rows, fewer where the blocks are large."""
     some: list[Block] = []
     rows = size = 0
     for block in blocks:
@@ -126,8 +126,10 @@ def _is_flat(kind: Any) -> bool:
 
 
 def _by_polars(data: bytes, names: list[str], rows: int) -> pa.Table | None:
-    """The columns; None where Polars is missing or gives up, so that fastavro has a look."""
-    polars = available("polars")  # here: a quarter of a second that small files need not wait for
+    """The columns; None where Polars is missing or fails, so that fastavro decodes them."""
+    polars = available(
+        "polars"
+    )  # imported here: it takes a quarter of a second, which small files need not spend
     if polars is None:
         return None
     try:
@@ -135,7 +137,7 @@ def _by_polars(data: bytes, names: list[str], rows: int) -> pa.Table | None:
         return found if found.num_rows == rows else None
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException:  # damage also surfaces as a panic, which is no Exception
+    except BaseException:  # damage may also raise a panic, which is not an Exception
         return None
 
 
@@ -163,7 +165,7 @@ def _column(values: list[Any], t: DataType) -> pa.Array:
 
 
 def _decoded(t: DataType) -> pa.DataType:
-    """The Arrow type of what the decoder gives for `t`: integers for times, bytes for decimals."""
+    """The Arrow type of decoded values of `t`: integers for times, bytes for decimals."""
     if t.root in ("DATE", "TIME"):
         return pa.int32()
     if t.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
@@ -183,13 +185,13 @@ def _decoded(t: DataType) -> pa.DataType:
 
 
 class _Kept:
-    """A source that remembers what was read of it."""
+    """A source that keeps the bytes that were read from it."""
 
     def __init__(self, source: Any) -> None:
         self._source, self.data = source, bytearray()
 
     def read(self, size: int) -> bytes:
-        """The next bytes, no more than there are, whatever a damaged length says."""
+        """The next bytes; raises for a header larger than any valid one."""
         if len(self.data) + size > _HEADER_BYTES:
             raise ValueError(f"a header of more than {_HEADER_BYTES:,} bytes")
         part = self._source.read(size)

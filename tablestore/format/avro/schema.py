@@ -2,7 +2,7 @@
 
 A nullable value is a union ["null", X]. A nested record is named after the path to it. Maps with keys other
 than text are arrays of (key, value) records with logicalType "map". The names of the timestamp types are
-swapped: local-timestamp means an instant. Pure.
+swapped: local-timestamp is an instant. Pure.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
     a block: int32 entries | an entry: value, int32 place of its rows, int32 length (-1: one row)
     bitmaps; a place is an offset into them, or -1 - row for a value of one row
 
-Values ascend. Version 1 (entries at once: value, place) is read too. Work is done once a different value, so
+Values ascend. Version 1 (entries at once: value, place) is read too. The cost is that of distinct values, so
 the index suits columns with few of them. Pure.
 """
 
@@ -34,7 +34,7 @@ def takes(t: DataType) -> bool:
 
 
 class Writer:
-    """Gathers the cells of a file."""
+    """Makes the index of a file from its cells."""
 
     def __init__(self, t: DataType, options: Mapping[str, str]) -> None:
         self._type, self._cells = t, CellBuffer(t)
@@ -44,7 +44,7 @@ class Writer:
             raise ValueError("the version of a bitmap index is 1 or 2")
 
     def add(self, found: Cells) -> None:
-        """Take the next rows."""
+        """Add the cells of the next rows."""
         self._cells.add(found)
 
     def finish(self) -> bytes:
@@ -102,7 +102,7 @@ def _blocks(entries: Sequence[tuple[bytes, int, int]], block_bytes: int) -> byte
 
 
 class Reader:
-    """Asks one index. `rows_of` takes values as `values.literals` gives them; ValueError tells of damage."""
+    """Reads one index. `rows_of` takes values in the form of `values.literals`; damage raises ValueError."""
 
     def __init__(self, data: bytes, t: DataType, expected: int) -> None:
         self._data, self._type = data, t
@@ -132,14 +132,14 @@ class Reader:
         self._body = self._start + size
 
     def _read(self, at: int, count: int, *, with_length: bool) -> int:
-        """Keep entries; where they end."""
+        """Read entries from `at` on; returns where they end."""
         for _ in range(count):
             value, at = values.unpack(self._data, at, self._type)
             self._entries[value], at = _place(self._data, at, with_length=with_length)
         return at
 
     def rows_of(self, value: Any) -> np.ndarray:
-        """Rows that hold the value; None asks for NULL."""
+        """Rows with the value; None means NULL."""
         if value is None:
             return self._rows(self._null) if self._null is not None else np.zeros(0, dtype=np.int64)
         while self._blocks:
@@ -167,7 +167,7 @@ class Reader:
 
 
 def _place(data: bytes, at: int, *, with_length: bool) -> tuple[tuple[int, int], int]:
-    """((place, length) of a value's rows, where the next begins); a length that is not told is -1."""
+    """((place, length) of a value's rows, where the next entry begins); an absent length is -1."""
     if with_length:
         place, length = struct.unpack_from(">ii", data, at)
         return (place, length), at + 8

@@ -41,7 +41,7 @@ def takes(t: DataType) -> bool:
 
 
 class Writer:
-    """Sets the bits of the values that pass; memory is the filter."""
+    """Makes the filter of a file from its cells; memory is that of the filter."""
 
     def __init__(self, t: DataType, options: Mapping[str, str]) -> None:
         items, fpp = int(options.get("items", _ITEMS)), float(options.get("fpp", _FPP))
@@ -53,7 +53,7 @@ class Writer:
         self._set = np.zeros(self._bits // 8, dtype=np.uint8)
 
     def add(self, found: Cells) -> None:
-        """Take the next rows."""
+        """Add the cells of the next rows."""
         hashed = _hashed(found, self._type)
         for places in _places(hashed, self._hashes, self._bits):
             np.bitwise_or.at(self._set, places >> 3, np.left_shift(1, places & 7).astype(np.uint8))

@@ -3,7 +3,7 @@
     byte 1 | int32 rows | byte has numbers >= 0 [slices] | byte has numbers < 0 [slices of their magnitudes]
     slices: byte 1 | int64 least (0) | int64 greatest | rows that have a number | int32 digits | a bitmap each
 
-All numbers are big-endian; bitmaps are roaring, one after another. A reader puts the numbers together again:
+All numbers are big-endian; bitmaps are roaring, one after another. A reader assembles the numbers again,
 8 bytes a row. Pure.
 """
 
@@ -29,17 +29,17 @@ def takes(t: DataType) -> bool:
 
 
 class Writer:
-    """Gathers the cells of a file."""
+    """Makes the index of a file from its cells."""
 
     def __init__(self, t: DataType, options: Mapping[str, str]) -> None:
         self._cells = CellBuffer(t)
 
     def add(self, found: Cells) -> None:
-        """Take the next rows."""
+        """Add the cells of the next rows."""
         self._cells.add(found)
 
     def finish(self) -> bytes:
-        """The bytes of the index; ValueError for the one number whose magnitude is none."""
+        """The bytes of the index; raises ValueError for −2⁶³, whose magnitude has no int64."""
         numbers, valid = self._cells.numbers()
         rows = np.flatnonzero(valid)
         present = numbers[rows]

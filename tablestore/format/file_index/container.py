@@ -20,7 +20,7 @@ _MAGIC, _VERSION, _EMPTY = 1493475289347502, 1, -1
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """The indexes of one data file: by column, then by kind; None for one that saw no rows."""
+    """The indexes of one data file: by column, then by kind; None for an index without rows."""
 
     indexes: Mapping[str, Mapping[str, bytes | None]]
 

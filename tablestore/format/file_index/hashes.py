@@ -1,8 +1,8 @@
 """The 64-bit hashes of bloom filters over whole columns: XXH64 of bytes, Wang's mix of numbers. Pure.
 
 XXH64 works on all values of one length at once, so its cost is a few numpy passes a word and length: 0.4 s of
-CPU for a million short texts. (The package xxhash takes 0.1 s, one value a call; file indexes are too rare to
-ask everybody for one more package.) Both are Java Paimon's to the bit (FORMAT.md 16.4).
+CPU for a million short texts. (The package xxhash takes 0.1 s, one value a call; file indexes are too rare
+for a further dependency.) Both are Java Paimon's to the bit (FORMAT.md 16.4).
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def takes(t: DataType) -> bool:
 
 
 class Writer:
-    """Gathers the cells of a file."""
+    """Makes the index of a file from its cells."""
 
     def __init__(self, t: DataType, options: Mapping[str, str]) -> None:
         self._type, self._cells = t, CellBuffer(t)
@@ -50,7 +50,7 @@ class Writer:
         self._chunk_bytes = memory_size(options.get("chunk-size", usual))
 
     def add(self, found: Cells) -> None:
-        """Take the next rows."""
+        """Add the cells of the next rows."""
         self._cells.add(found)
 
     def finish(self) -> bytes:
@@ -88,7 +88,7 @@ def _dictionary(packed: Sequence[bytes], t: DataType, chunk_bytes: int) -> bytes
 
 
 def _chunk_end(packed: Sequence[bytes], first: int, chunk_bytes: int, *, texts: bool) -> int:
-    """The value after the last that fits into the chunk which `first` begins."""
+    """The number of the value after the last one that fits into the chunk that begins with `first`."""
     end, size = first + 1, 0
     while end < len(packed):
         size += len(packed[end])
@@ -114,14 +114,14 @@ def _codes(codes: np.ndarray, count: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """A column as its index has it: `keys` ascending, `codes` a row into them, -1 for NULL."""
+    """A column as keys and codes: `keys` ascending, `codes` the index of each row's key, -1 for NULL."""
 
     keys: list[Any]
     codes: np.ndarray
 
 
 def read(data: bytes, t: DataType, expected: int) -> Coded:
-    """The whole index; raises ValueError for damage, and unless it is of `expected` rows."""
+    """The decoded index; raises ValueError for damage, and unless it has `expected` rows."""
     head, version, rows, count = struct.unpack_from(">ibii", data)
     if version != 1 or rows != expected or not 0 <= count <= rows:
         raise ValueError(

@@ -1,7 +1,7 @@
-"""Asking the indexes of a data file which of its rows a filter can select.
+"""Which rows of a data file a filter can select, by the file's indexes.
 
-The answer is a mask of rows, or a bool for all of them: it never leaves out a row that the filter
-selects, though it may keep others. A bloom filter only tells that there is no such row at all.
+The result is a mask of rows, or a bool for all of them: it includes every row that the filter selects, and
+may include others. A bloom filter can only exclude the whole file.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def _either(a: Selection, b: Selection) -> Selection:
 
 
 def _leaf(kind: str, data: bytes | None, leaf: Leaf, t: DataType, rows: int) -> Selection:
-    """What one index says of one condition."""
-    if data is None:  # it saw no value
+    """The selection of one condition by one index."""
+    if data is None:  # the column has no value
         return isinstance(leaf, IsNull) and not leaf.inverse
     if kind == bloom.KIND:
         wanted = _wanted(leaf, t)
@@ -87,7 +87,7 @@ def _leaf(kind: str, data: bytes | None, leaf: Leaf, t: DataType, rows: int) -> 
 
 
 def _wanted(leaf: Leaf, t: DataType) -> list[Any] | None:
-    """The values that the condition allows, as cells have them; None for no such list."""
+    """The values that the condition allows, in the form of cells; None if it has no such list."""
     if isinstance(leaf, Compare) and leaf.op == "=":
         return values.literals(leaf.value, t)
     if isinstance(leaf, In) and not leaf.inverse:
@@ -96,7 +96,7 @@ def _wanted(leaf: Leaf, t: DataType) -> list[Any] | None:
 
 
 def _refused(leaf: Leaf, t: DataType) -> list[Any] | None:
-    """The values that the condition forbids; None for no such list, or if cells hold more than indexes."""
+    """The values that the condition excludes; None if it has no such list, or if indexes round the cells."""
     if values.is_nanos(t):
         return None
     if isinstance(leaf, Compare) and leaf.op == "!=":
@@ -136,7 +136,7 @@ def _by_values(numbers: np.ndarray, valid: np.ndarray, leaf: Leaf, t: DataType) 
 
 
 def _widened(op: str, t: DataType) -> str:
-    """The comparison of what an index holds: where it holds less than the cells, equality is let through."""
+    """The comparison for values of an index: where the index rounds cells, equal values may match, too."""
     return {"<": "<=", ">": ">="}.get(op, op) if values.is_nanos(t) else op
 
 
@@ -151,7 +151,7 @@ def _by_codes(coded: range_bitmap.Coded, leaf: Leaf, t: DataType) -> Selection:
         there = np.isin(codes, np.array(named, dtype=np.int64))
         return there if wanted is not None else (codes >= 0) & ~there
     if isinstance(leaf, Compare) and leaf.op in _COMPARE:
-        # zero is two values of a float: the one that lets more through
+        # a float has two zeros: compare with the one that admits more
         bounds = values.literals(leaf.value, t)
         bound = max(bounds) if leaf.op in ("<=", ">") else min(bounds)
         place = (bisect_right if leaf.op in ("<=", ">") else bisect_left)(keys, bound)

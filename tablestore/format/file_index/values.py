@@ -1,4 +1,4 @@
-"""What indexes store of a column: cells → codes, and literals in the same form (FORMAT.md 16.2).
+"""Values in file indexes: cells of a column, and literals in the same form (FORMAT.md 16.2).
 
 Numbers, dates and times become int64 *ordinals* that sort as Java's values do: floats by their bits, -0.0
 below 0.0, NaN greatest. Timestamps are milliseconds up to precision 3, microseconds above. Text is bytes.
@@ -75,12 +75,12 @@ def _ordinals(array: pa.Array, t: DataType) -> np.ndarray:
 
 
 def is_nanos(t: DataType) -> bool:
-    """Whether cells hold more than their index can tell: timestamps above microseconds."""
+    """Whether indexes round the cells: timestamps of more than microseconds."""
     return t.root in ("TIMESTAMP", "TIMESTAMP_LTZ") and t.precision > 6
 
 
 def bits(ordinals: np.ndarray, t: DataType) -> np.ndarray:
-    """Ordinals as the long whose hash a bloom filter takes: numbers themselves, IEEE bits of floats."""
+    """Ordinals as the int64 that a bloom filter hashes: numbers themselves, IEEE bits of floats."""
     if t.root == "FLOAT":
         return np.where(ordinals >= 0, ordinals, ordinals ^ _SIGN32)
     if t.root == "DOUBLE":
@@ -97,7 +97,7 @@ def as_float(ordinal: int, t: DataType) -> float:
 
 
 def literals(raw: Any, t: DataType) -> list[Any]:
-    """A predicate's raw value in the form of cells: an ordinal or bytes. Zero is two values of a float."""
+    """A predicate's raw value in the form of cells: ordinals or bytes, two for a float's zero."""
     if t.is_string or t.is_binary:
         return [raw.encode() if isinstance(raw, str) else raw]
     if t.root in ("FLOAT", "DOUBLE"):
@@ -114,12 +114,12 @@ def _float_ordinal(value: float, t: DataType) -> int:
 
 
 def packed(ordinals: np.ndarray, t: DataType) -> bytes:
-    """Numbers as an index file has them, one after another."""
+    """Numbers in the form of index files, one after another."""
     return bits(ordinals, t).astype(_WIDTHS[t.root]).tobytes()
 
 
 def pack(value: Any, t: DataType) -> bytes:
-    """One value as an index file has it: text with its length, a number in its width."""
+    """One value in the form of index files: text with its length, a number in its width."""
     if isinstance(value, bytes):
         return struct.pack(">i", len(value)) + value
     return packed(np.array([value], dtype=np.int64), t)
@@ -140,7 +140,7 @@ def unpack(data: bytes, at: int, t: DataType) -> tuple[Any, int]:
 
 
 def unpacked(data: bytes, t: DataType) -> np.ndarray:
-    """int64 ordinals of numbers that lie one after another."""
+    """int64 ordinals of consecutive numbers of an index file."""
     numbers = np.frombuffer(data, dtype=_WIDTHS[t.root]).astype(np.int64)
     if t.root == "FLOAT":
         return np.where(numbers >= 0, numbers, numbers ^ _SIGN32)
@@ -164,20 +164,20 @@ class Distinct:
 
 
 class CellBuffer:
-    """Cells of all batches of a file: 8 bytes a row, or 4 and each different text of a batch."""
+    """Cells of all batches of a file: 8 bytes a row, or 4 and each distinct text of a batch."""
 
     def __init__(self, t: DataType) -> None:
         self._type = t
         self._parts: list[Cells] = []
 
     def add(self, found: Cells) -> None:
-        """Keep the cells of the next rows."""
+        """Add the cells of the next rows."""
         if found.texts is not None:
             found = Cells(found.valid, None, found.texts.dictionary_encode())
         self._parts.append(found)
 
     def distinct(self) -> Distinct:
-        """All different values, in Java's order."""
+        """All distinct values, in Java's order."""
         if self._type.is_string or self._type.is_binary:
             return self._distinct_texts()
         numbers, valid = self.numbers()

@@ -71,7 +71,9 @@ def _spec(
     t = field.type
     if key is not None:
         if t.root != "MAP" or not t.children[0].type.is_string:
-            raise InvalidOption(f"option {option!r} names {name!r}, {column!r} is no MAP with text keys")
+            raise InvalidOption(
+                f"option {option!r} names {name!r}, but {column!r} is not a map with text keys"
+            )
         t = t.children[1].type
     if not KINDS[kind].takes(t):
         raise Unsupported(f"{kind} indexes of {t} columns", f"option {option!r} names {name!r}")

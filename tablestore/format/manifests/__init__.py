@@ -1,1 +1,1 @@
-"""Manifests: which files a snapshot is made of, as values and as columns."""
+"""Manifests: the files of a snapshot, as values and as columns."""

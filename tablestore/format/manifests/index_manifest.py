@@ -1,8 +1,8 @@
 """Index manifests: the full list of live index files of a snapshot ⇄ Avro bytes (FORMAT.md 8.5).
 
 An index file is a HASH index (the key hashes of a dynamic bucket) or a container of deletion vectors. The
-list is no delta: each commit that changes an index writes it anew. Entries of kinds that this engine does
-not know (global indexes) pass through unchanged.
+list is not a delta: each commit that changes an index rewrites it. Entries of kinds that this engine does not
+know (global indexes) pass through unchanged.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ class IndexEntry:
 
     @property
     def place(self) -> tuple[bytes, int, str]:
-        """What has one index file at a time where buckets are real."""
+        """(partition, bucket, index type), which has one live index file, except in tables without
+        buckets."""
         return self.partition, self.bucket, self.file.index_type
 
 
@@ -178,12 +179,12 @@ def decode(data: bytes, path: str) -> list[IndexEntry]:
             file = _sound(file_of(r), f"entry {len(found)}", path)
             found.append(IndexEntry(ADD, r["_PARTITION"] or EMPTY_ROW, r["_BUCKET"], file))
         except (KeyError, TypeError, AttributeError) as e:
-            raise Corrupt(path, f"entry {len(found)} is no index file: {brief(e)}") from e
+            raise Corrupt(path, f"entry {len(found)} is not an index file: {brief(e)}") from e
     return found
 
 
 def _sound(f: IndexFileMeta, where: str, path: str) -> IndexFileMeta:
-    """The file, if its names stay in their directories and its numbers can be meant."""
+    """The file; raises Corrupt for names that leave their directories and for impossible numbers."""
     for name in (f.file_name, *(r.data_file for r in f.dv_ranges or ())):
         if not is_plain(name):
             raise Corrupt(path, f"{where}: the file name {name!r} points outside its directory")
@@ -193,7 +194,7 @@ def _sound(f: IndexFileMeta, where: str, path: str) -> IndexFileMeta:
 
 
 def combined(before: Sequence[IndexEntry], changes: Sequence[IndexEntry]) -> list[IndexEntry]:
-    """The list after `changes`: deletions by file name, then additions, order kept. Pure."""
+    """The list after `changes`: without the deleted file names, then the additions, in order. Pure."""
     gone = {e.file.file_name for e in changes if e.kind == DELETE}
     kept = [e for e in before if e.file.file_name not in gone]
     return kept + [e for e in changes if e.kind == ADD]

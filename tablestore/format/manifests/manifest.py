@@ -1,8 +1,7 @@
 """Manifest lists and manifests: values ⇄ Avro bytes (FORMAT.md 8.1, 8.2, 8.3).
 
-`DataFileMeta` describes one data file, `ManifestEntry` its adding or deleting, `ManifestFileMeta` one
-manifest in a list.
-Field order and names are the format's; what an older writer left out reads as None.
+`DataFileMeta` describes one data file, `ManifestEntry` its addition or deletion, `ManifestFileMeta` one
+manifest in a list. Field order and names are the format's; fields that an older writer left out are None.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ class ManifestEntry:
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """What a DELETE must match; an upgrade changes only the level, so the level is part of it
+        """The fields by which a DELETE matches an ADD; the level is one, since an upgrade changes only that
         (FORMAT.md 8.4)."""
         f = self.file
         return (
@@ -96,7 +95,7 @@ class ManifestEntry:
 
 @dataclass(frozen=True, slots=True)
 class ManifestFileMeta:
-    """One manifest as its list names it."""
+    """One manifest in a list."""
 
     file_name: str
     file_size: int
@@ -303,12 +302,12 @@ def decode_entries(data: bytes, path: str) -> list[ManifestEntry]:
                 )
             )
         except (KeyError, TypeError, AttributeError) as e:
-            raise Corrupt(path, f"entry {len(found)} is no manifest entry: {brief(e)}") from e
+            raise Corrupt(path, f"entry {len(found)} is not a manifest entry: {brief(e)}") from e
     return found
 
 
 def _sound(f: DataFileMeta, bucket: int, where: str, path: str) -> DataFileMeta:
-    """The file, if its names stay in its bucket and its numbers can be meant."""
+    """The file; raises Corrupt for names that leave the bucket and for impossible numbers."""
     for name in (f.file_name, *f.extra_files):
         if not is_plain(name):
             raise Corrupt(path, f"{where}: the file name {name!r} points outside its directory")
@@ -377,5 +376,5 @@ def manifests_of(records: Iterable[Mapping[str, Any]], path: str) -> list[Manife
         except (KeyError, TypeError, AttributeError, TablestoreError) as e:
             if isinstance(e, Corrupt):
                 raise
-            raise Corrupt(path, f"row {len(found)} is no manifest: {brief(e)}") from e
+            raise Corrupt(path, f"row {len(found)} is not a manifest: {brief(e)}") from e
     return found

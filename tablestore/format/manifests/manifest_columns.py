@@ -1,8 +1,8 @@
 """Manifests as columns: the entries of many manifests in one Arrow table, one row an entry, in order.
 
 Decoding 10,000 entries takes 20 ms this way and 300 ms as objects. Files of one schema are joined into one
-container and decoded at once by Polars, which reads Avro by columns; what it does not know (unions at the
-top, snappy) is read by fastavro. Columns are those of SCHEMA whatever release wrote the file.
+container and decoded at once by Polars, which reads Avro by columns; what Polars cannot read (a union as the
+root type, snappy) is read by fastavro. Columns are those of SCHEMA whatever release wrote the file.
 """
 
 from __future__ import annotations
@@ -60,8 +60,11 @@ _LISTED = (
     *("_FILE_NAME", "_FILE_SIZE", "_NUM_ADDED_FILES", "_NUM_DELETED_FILES", "_SCHEMA_ID", "_MIN_BUCKET"),
     *("_MAX_BUCKET", "_MIN_LEVEL", "_MAX_LEVEL"),
 )
-_LONG_LIST, _MANY_LISTS = 32_768, 1_000  # bytes of a list, and lists, for which loading Polars pays
-_FEW_LISTED, _SOME_LISTS = 2_048, 16  # ... and from which columns pay once it is loaded
+_LONG_LIST, _MANY_LISTS = (
+    32_768,
+    1_000,
+)  # bytes of a list, and number of lists, from which loading Polars pays
+_FEW_LISTED, _SOME_LISTS = 2_048, 16  # ... and from which columns pay once Polars is loaded
 _NO_NAMES = ("", ".", "..")
 _RANGES = {
     "file_size": (0, manifest.MAX_COUNT),
@@ -112,7 +115,8 @@ def decode(files: Sequence[tuple[str, bytes]]) -> list[pa.Table]:
 def _by_schema(
     files: Sequence[tuple[str, bytes]],
 ) -> Iterator[tuple[bytes, list[int], list[list[avro_blocks.Block]]]]:
-    """The files of each schema (empty: not for Polars): positions, and the plain blocks of each."""
+    """(schema, positions of files, plain blocks of each file) for each schema; an empty schema: not for
+    Polars."""
     reader = avro_blocks.Reader()
     plain = [reader.plain(data, path) if _known(data) else None for path, data in files]
     groups: dict[bytes, list[int]] = {}
@@ -152,7 +156,7 @@ def decode_lists(files: Sequence[tuple[str, bytes]]) -> list[list[ManifestFileMe
 
 
 def _is_sound_list(records: pa.Table) -> bool:
-    """Whether these are rows of lists as this release writes them; others are looked at one by one."""
+    """Whether all rows are valid rows of lists of the current version; others are decoded one by one."""
     names = set(records.schema.names)
     if not {"_VERSION", "_PARTITION_STATS", *_LISTED[:5]} <= names:
         return False
@@ -176,24 +180,26 @@ def _listed(records: pa.Table) -> Iterator[ManifestFileMeta]:
 
 
 def _known(data: bytes) -> bool:
-    """Whether Polars reads what this file's header promises (a cheap look at the first bytes)."""
+    """Whether Polars can read the file, by the first bytes of its header."""
     head = data[:8192]
     return b'"type":"record"' in head.replace(b" ", b"")[:200] and b"snappy" not in head
 
 
 def _columns(schema: bytes, blocks: Sequence[Sequence[avro_blocks.Block]]) -> pa.Table | None:
-    """All entries of files with one schema; None where fastavro should have a look."""
+    """All entries of files with one schema; None where fastavro must decode them."""
     records = _records(schema, blocks)
     return None if records is None else _flat(records)
 
 
 def _records(schema: bytes, blocks: Sequence[Sequence[avro_blocks.Block]]) -> pa.Table | None:
-    """All records of files with one schema; None where Polars is missing or gives up.
+    """All records of files with one schema; None where Polars is missing or fails.
 
-    Blocks are joined into one, which Polars reads ten times as fast as many small ones. The first comes again
-    at the end: if it reads as before, no file held more or fewer records than it promised.
+    Blocks are joined into one, which Polars reads ten times as fast as many small ones. The first block is
+    repeated at the end: if it gives the same records again, every file had as many records as it said.
     """
-    polars = available("polars")  # here: a quarter of a second that small tables need not wait for
+    polars = available(
+        "polars"
+    )  # imported here: it takes a quarter of a second, which small tables need not spend
     if polars is None:
         return None
     some = [b for own in blocks for b in own if b.rows]
@@ -203,7 +209,7 @@ def _records(schema: bytes, blocks: Sequence[Sequence[avro_blocks.Block]]) -> pa
         records = polars.read_avro(io.BytesIO(avro_blocks.joined(schema, [whole]))).to_arrow()
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException:  # damage also surfaces as a panic, which is no Exception
+    except BaseException:  # damage may also raise a panic, which is not an Exception
         return None
     if records.num_rows != whole.rows or not records.slice(rows).equals(records.slice(0, whole.rows - rows)):
         return None
@@ -241,7 +247,7 @@ def _checked(table: pa.Table, path: str) -> pa.Table:
 
 
 def _complaint(table: pa.Table) -> str | None:
-    """What is wrong with these entries."""
+    """What is wrong with these entries, None if nothing."""
     for name in _REQUIRED:
         if table.column(name).null_count:
             return f"an entry lacks {name}"

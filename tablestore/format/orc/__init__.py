@@ -1,1 +1,1 @@
-"""ORC: data files, with timestamps that Arrow's ORC cannot do."""
+"""ORC: data files, by Arrow and, for some timestamps, by pyorc."""

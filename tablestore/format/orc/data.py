@@ -1,8 +1,8 @@
 """ORC data files: an encoder, and batches in the exact types of the table schema (FORMAT.md 3.3).
 
-ORC keeps a TIME as an integer. Text of CHAR columns comes back without trailing blanks, as in Java. What
-Arrow does not do with timestamps is done row by row (`orc_rows`); what readers of ORC change is refused.
-Memory holds one stripe. Used by `datafile`.
+ORC stores a TIME as an integer. Text of CHAR columns is read without trailing blanks, as in Java. Timestamps
+that Arrow cannot handle are encoded and read row by row (`orc/rows.py`); values that readers of ORC would
+change are refused. Memory: one stripe. Used by `datafile`.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ _CODECS = {
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _GREGORIAN = -12_219_292_800  # 1582-10-15, in seconds
 _STRIPE_BYTES = 64 << 20
-_FIRST_GUESS = 0.25  # encoded bytes per Arrow byte, until a stripe tells
+_FIRST_GUESS = 0.25  # encoded bytes per Arrow byte, before a stripe is measured
 
 
 def require_storable(t: DataType) -> None:
-    """Raise Unsupported for what ORC files of Paimon do not hold."""
+    """Raise Unsupported for types that Paimon's ORC files do not have."""
     if t.root in ("VARIANT", "VECTOR", "BLOB"):
         raise Unsupported(f"{t.root} columns in ORC files", "file.format = parquet holds them")
     for f in t.children:
@@ -59,7 +59,7 @@ def require_storable(t: DataType) -> None:
 
 
 class OrcEncoder:
-    """Hands rows to the ORC writer, which keeps one stripe in memory."""
+    """Writes rows through an ORC writer, which buffers one stripe."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class OrcEncoder:
         return pa.Table.from_arrays(arrays, schema=self._physical)
 
     def flush(self) -> None:
-        """Nothing: a stripe is written when it is full."""
+        """No effect: a stripe is written when it is full."""
 
     def close(self) -> int:
         """Finish the file; its size in bytes."""
@@ -161,18 +161,20 @@ class OrcEncoder:
 
     @property
     def checksum(self) -> int | None:
-        """Of the file, once it is closed."""
+        """CRC-32 of the file, once it is closed."""
         return self._summed.checksum
 
     def column_stats(self) -> Mapping[str, ColumnStats | None]:
-        """What was seen of each column."""
+        """Statistics of each column."""
         return self._stats.found()
 
     def abort(self) -> None:
-        """Let go of the file."""
+        """Close the file without finishing it."""
         if self._sink is None:
             return
-        self._sink.error = self._sink.error or OSError("given up")  # what the writer still holds goes nowhere
+        self._sink.error = self._sink.error or OSError(
+            "given up"
+        )  # what the writer still buffers is discarded
         if self._writer is not None:
             with contextlib.suppress(OSError, pa.ArrowException):
                 self._writer.close()
@@ -182,7 +184,7 @@ class OrcEncoder:
 
 
 class _Sink:
-    """A file that keeps the first error to itself: Arrow's ORC writer ends the process when a write fails."""
+    """A file that stores its first error: Arrow's ORC writer would end the process when a write raises."""
 
     closed = False
 
@@ -191,21 +193,21 @@ class _Sink:
         self.error: BaseException | None = None
 
     def write(self, data: Any) -> int:
-        """Take the bytes, wherever they go."""
+        """Write the bytes; discard them after an error."""
         if self.error is None:
             try:
                 self._file.write(data)
-            except BaseException as e:  # raised again by whoever looks next
+            except BaseException as e:  # raised again by the encoder's next check
                 self.error = e
         self._size += len(data)
         return len(data)
 
     def tell(self) -> int:
-        """Bytes taken so far."""
+        """Bytes so far."""
         return self._size
 
     def flush(self) -> None:
-        """Nothing: the file does when it is closed."""
+        """No effect: closing flushes."""
 
     def close(self) -> None:
         """Close the file."""
@@ -213,12 +215,12 @@ class _Sink:
 
 
 def _whole(array: pa.Array) -> pa.Array:
-    """The values in buffers of their own: Arrow's ORC writer forgets offsets inside nested slices."""
+    """The array without offsets, which Arrow's ORC writer ignores inside nested slices."""
     return pa.concat_arrays([array.slice(0, 0), array]) if pa.types.is_nested(array.type) else array
 
 
 def _stored(t: pa.DataType) -> pa.DataType:
-    """The Arrow type of a column as ORC files have it: a TIME is an integer."""
+    """The Arrow type of a column in ORC files: an integer for a TIME."""
     if pa.types.is_time(t):
         return pa.int32()
     if pa.types.is_list(t):
@@ -231,7 +233,7 @@ def _stored(t: pa.DataType) -> pa.DataType:
 
 
 def _require_kept(column: pa.Array, f: DataField) -> None:
-    """Raise Unsupported for timestamps that come back changed: from before the Gregorian calendar, and
+    """Raise Unsupported for timestamps that readers would change: those before the Gregorian calendar, and
     fractions of the last second before 1970."""
     for leaf in timestamps(column):
         ticks, per_second = leaf.cast(pa.int64()), _PER_SECOND[leaf.type.unit]
@@ -248,7 +250,7 @@ def _require_kept(column: pa.Array, f: DataField) -> None:
 
 
 def _is_fine(t: DataType) -> bool:
-    """Whether the type holds timestamps above milliseconds: Java cannot read those before 1970 of Arrow."""
+    """Whether the type has timestamps of more than milliseconds: Java misreads Arrow's before 1970."""
     fine = t.root in ("TIMESTAMP", "TIMESTAMP_LTZ") and t.precision > 3
     return fine or any(_is_fine(f.type) for f in t.children)
 
@@ -284,7 +286,7 @@ def read(
 
 
 def _stripe(file: orc.ORCFile, i: int, wanted: pa.Schema) -> pa.RecordBatch | None:
-    """The columns of a stripe; None if it holds times that Arrow's nanoseconds do not."""
+    """The columns of a stripe; None if it has times outside Arrow's nanoseconds."""
     try:
         return file.read_stripe(i, columns=wanted.names)
     except pa.ArrowInvalid as e:
@@ -316,7 +318,8 @@ def _by_rows(
 
 
 def _typed(rows: pa.RecordBatch, wanted: pa.Schema, padded: set[str]) -> pa.RecordBatch:
-    """The table's types. ORC pads CHAR columns (`padded`) and cannot tell blanks that were given."""
+    """The batch in the table's types, without the trailing blanks of CHAR columns (`padded`), which ORC
+    pads."""
     arrays = [rebuilt(rows.column(f.name), f.type) for f in wanted]
     arrays = [pc.utf8_rtrim(a, " ") if f.name in padded else a for a, f in zip(arrays, wanted, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=wanted)

@@ -1,8 +1,8 @@
-"""ORC row by row, for the timestamps that Arrow's ORC cannot do: fractions of a millisecond before 1970 when
+"""ORC row by row, for timestamps that Arrow's ORC cannot handle: fractions of a millisecond before 1970 when
 writing, years outside 1677..2262 when reading (FORMAT.md 3.3).
 
-Slower than whole columns, so only tables with TIMESTAMP above milliseconds are written this way, and only
-files that hold such years are read so. Memory holds one batch of rows and the stripe. Used by `orc_data`.
+Slower than whole columns, so only tables with TIMESTAMP of more than milliseconds are written so, and only
+files with such years are read so. Memory: one batch of rows and the stripe. Used by `orc/data.py`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _CODECS = {
 
 
 class _Nanos:
-    """Timestamps as nanoseconds of any size."""
+    """Converter of timestamps to nanoseconds as Python integers."""
 
     @staticmethod
     def to_orc(value: int, zone: Any) -> tuple[int, int]:
@@ -56,12 +56,12 @@ class _Nanos:
 
     @staticmethod
     def from_orc(seconds: int, nanos: int, zone: Any) -> int:
-        """Nanoseconds."""
+        """Nanoseconds since the epoch."""
         return seconds * _SECOND + nanos
 
 
 class _Days:
-    """Dates as days."""
+    """Converter of dates to days."""
 
     @staticmethod
     def to_orc(value: int) -> int:
@@ -75,7 +75,7 @@ class _Days:
 
 
 def library() -> Any:
-    """pyorc; raises Unsupported where it is missing."""
+    """The module pyorc; raises MissingPackage if it is not installed."""
     return required("pyorc", by="ORC timestamps beyond Arrow's reader")
 
 
@@ -85,7 +85,7 @@ def _converters(pyorc: Any) -> dict[Any, Any]:
 
 
 class RowWriter:
-    """Writes an ORC file into `sink`: as Arrow's writer does, but with timestamps as Java reads them."""
+    """Writes an ORC file into `sink`, like Arrow's writer but with timestamps that Java reads correctly."""
 
     def __init__(self, sink: Any, columns: Sequence[DataField], *, codec: str, stripe_bytes: int) -> None:
         self._columns = tuple(columns)
@@ -165,7 +165,7 @@ def _cut(array: pa.Array, values: list[Any]) -> list[Any]:
 def read_stripes(
     source: Any, first: int, columns: Sequence[DataField], batch_rows: int
 ) -> Iterator[list[pa.Array]]:
-    """Columns of the stripes from number `first` on, in batches."""
+    """Batches of columns of the stripes from number `first` on."""
     names = [f.name for f in columns]
     pyorc = library()
     reader = pyorc.Reader(

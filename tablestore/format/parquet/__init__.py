@@ -1,1 +1,1 @@
-"""Parquet: data files, their encodings, single pages, and the Thrift of footers."""
+"""Parquet: data files, their encodings and checksums, single pages, and the Thrift of footers."""

@@ -1,19 +1,17 @@
-"""Checksums of what Parquet's own leave out: page headers and the footer (FORMAT.md 25.3). Pages have theirs
-in their headers.
+"""Checksums of page headers and the footer of Parquet files (FORMAT.md 25.3); pages have Parquet's own.
 
-Between the last page and the footer, where offsets lead nobody, our files have
+Between the last page and the footer, where no offset points to, our files have
 
     content    w, CRC-32 of all bytes before            of a small file
                p, and for each page in the order of the file: bytes of its header, bytes of the page,
                CRC-32 of the header                     of others
     tail       bytes of the content, CRC-32 of it, CRC-32 of the footer and its length, `TSCRC32` and 1
 
-with numbers of 32 bits, little-endian. (Not among the key-value metadata: programs copy those into files of
-other bytes.) `CheckedSink` takes the checksums down while Arrow writes. `open_checked` looks at the footer
-first, then at each header that comes by in what is read: no byte is read for it. Files without a tail are
-read as they are. Memory: 24 bytes a page. A file serves one thread at a time (Arrow has a lock). Used by
-whatever opens Parquet files. No library has such sums: without them a flipped bit in a header or the footer
-may read as other rows.
+with numbers of 32 bits, little-endian. (Not in the key-value metadata, which programs copy into other files.)
+`CheckedSink` computes the checksums while Arrow writes. `open_checked` verifies the footer first, then each
+header in the bytes that are read anyway. Files without a tail are read unverified. Memory: 24 bytes a page. A
+file serves one thread at a time (Arrow has a lock). Used wherever Parquet files are opened. Without these
+checksums, which no library has, a flipped bit in a header or the footer may give other rows.
 """
 
 from __future__ import annotations
@@ -36,19 +34,20 @@ _WHOLE, _PAGES = b"w", b"p"
 _TAIL, _MARK = struct.Struct("<III8s"), b"TSCRC32\x01"
 _PAGE, _CRC = struct.Struct("<III"), struct.Struct("<I")
 _SMALL = 48 << 10  # bytes before the footer
-_AT_ONCE = 64 << 10  # bytes that are read from the end, as Arrow does
+_AT_ONCE = 64 << 10  # bytes that are read from the end at once, as Arrow does
 _MAGIC = thrift.MAGIC
 
 
 class CheckedSink(io.RawIOBase):
-    """Where Arrow writes a Parquet file: passes bytes on, a small file at once, and takes down checksums.
+    """The output file of Arrow's Parquet writer: passes bytes on, those of a small file at the end, and
+    computes checksums.
 
-    `ends` before its writer is closed, `finish` after.
+    Call `ends` before the writer is closed and `finish` after.
     """
 
     def __init__(self, sink: Any) -> None:
         self._sink, self._position = sink, 0
-        self._few: list[bytes] | None = []  # what was written, as long as it is little
+        self._few: list[bytes] | None = []  # the bytes so far, while the file is small
         self._pages = bytearray()
         self._header = b""
         self._footer: bytearray | None = None
@@ -75,7 +74,7 @@ class CheckedSink(io.RawIOBase):
         return len(data)
 
     def _pass(self, data: bytes) -> None:
-        """Arrow writes a page header at once, and the page after it at once."""
+        """Write a page header or a page: Arrow writes each with one call."""
         if not self._header:
             self._header = data
         else:
@@ -86,12 +85,12 @@ class CheckedSink(io.RawIOBase):
         self._sink.write(data)
 
     def ends(self) -> None:
-        """What is written from now on is the footer."""
+        """Treat the bytes from now on as the footer."""
         assert not self._header, "a page header without a page"
         self._footer = bytearray()
 
     def finish(self) -> int:
-        """Write the checksums and the footer; the bytes of the file."""
+        """Write the checksums and the footer; returns the size of the file."""
         assert self._footer is not None, "a file is finished after it ended"
         before = b"".join(self._few or ())
         content = _PAGES + self._pages if self._few is None else _WHOLE + _CRC.pack(zlib.crc32(before))
@@ -102,13 +101,13 @@ class CheckedSink(io.RawIOBase):
         return self._position
 
     def close(self) -> None:
-        self._sink.close()  # fails it, it may be tried again
+        self._sink.close()  # may fail; then `close` can be called again
         super().close()
 
 
 @dataclass(frozen=True, slots=True)
 class PageHeaders:
-    """Where the headers of all pages of a file begin, their bytes, their checksums."""
+    """The positions, lengths and checksums of all page headers of a file."""
 
     starts: np.ndarray
     lengths: np.ndarray
@@ -117,24 +116,24 @@ class PageHeaders:
 
     @classmethod
     def of(cls, content: bytes) -> PageHeaders:
-        """Those of the content that a file has."""
+        """The headers in the content of a file's checksums."""
         lengths, sizes, checksums = np.frombuffer(content, dtype="<u4").reshape(-1, 3).astype(np.int64).T
         ends = len(_MAGIC) + np.cumsum(lengths + sizes)
         return cls(ends - lengths - sizes, lengths, checksums, int(ends[-1]))
 
     def require(self, data: bytes, at: int) -> None:
-        """Raise ValueError where these bytes, from a place of the file on, hold another header."""
+        """Raise ValueError if `data`, the bytes of the file from `at` on, has a changed header."""
         first, after = np.searchsorted(self.starts, (at, at + len(data)))
         view = memoryview(data)
         for i in range(first, after):
             begin, length = int(self.starts[i]) - at, int(self.lengths[i])
             header = view[begin : begin + length]
             if len(header) == length and zlib.crc32(header) != self.checksums[i]:
-                raise ValueError(f"the page header at byte {at + begin:,} has another checksum than it had")
+                raise ValueError(f"the page header at byte {at + begin:,} does not match its checksum")
 
 
 class CheckedFile(io.RawIOBase):
-    """A Parquet file for reading; ValueError where the header of a page is not the one that was written."""
+    """A Parquet file for reading; raises ValueError where a page header is damaged."""
 
     def __init__(self, source: pa.NativeFile, pages: PageHeaders, tail: bytes = b"") -> None:
         self._source, self.pages, self._tail = source, pages, tail
@@ -164,7 +163,7 @@ class CheckedFile(io.RawIOBase):
         return data
 
     def read_at(self, size: int, at: int) -> bytes:
-        """Bytes from a place on; where the file is read next stays."""
+        """`size` bytes from position `at`; the position of `read` does not change."""
         in_tail = at - (self._size - len(self._tail))
         if in_tail >= 0:
             data = self._tail[in_tail : in_tail + size]
@@ -180,16 +179,16 @@ class CheckedFile(io.RawIOBase):
 
 
 def open_checked(io: FileIO, path: str) -> pa.NativeFile:
-    """A Parquet file for reading, its footer held against its checksum, its page headers when they are read.
+    """A Parquet file for reading: its footer is verified at once, page headers when they are read.
 
-    Raises ValueError for damage. Who decodes pages asks Arrow to look at their checksums.
+    Raises ValueError for damage. Callers that decode pages must ask Arrow to verify their checksums.
     """
     opened = open_pages(io, path)
     return pa.PythonFile(opened, mode="r") if isinstance(opened, CheckedFile) else opened
 
 
 def open_pages(io: FileIO, path: str) -> pa.NativeFile | CheckedFile:
-    """The same for one who reads single pages: not through Arrow where there is no need."""
+    """The same for reads of single pages, without Arrow's file wrapper where possible."""
     source = io.open_input(path)
     try:
         opened = _checked(source)
@@ -202,7 +201,7 @@ def open_pages(io: FileIO, path: str) -> pa.NativeFile | CheckedFile:
 
 
 def open_again(io: FileIO, path: str, pages: PageHeaders | None) -> pa.NativeFile | CheckedFile:
-    """The same for one who has read the footer before: `pages` are what `CheckedFile` had then."""
+    """The same for a file whose footer was read before: `pages` are those of the earlier `CheckedFile`."""
     source = io.open_input(path)
     return source if pages is None else CheckedFile(source, pages)
 
@@ -212,7 +211,7 @@ def _checked(source: pa.NativeFile) -> pa.NativeFile | CheckedFile:
     end = source.read_at(min(size, _AT_ONCE), max(size - _AT_ONCE, 0))
     length = int.from_bytes(end[-8:-4], "little")
     if end[-4:] != _MAGIC or length > size - 12:
-        return source  # what it is, its reader says
+        return source  # not a Parquet file: its reader will say so
     if len(end) < min(length + 8 + _TAIL.size, size):
         end = source.read_at(min(length + 8 + _TAIL.size, size), max(size - length - 8 - _TAIL.size, 0))
     kind, content = _content(source, size, end, length)
@@ -222,32 +221,32 @@ def _checked(source: pa.NativeFile) -> pa.NativeFile | CheckedFile:
         whole = end if len(end) == size else source.read_at(size, 0)
         before = size - 8 - length - _TAIL.size - 1 - _CRC.size
         if zlib.crc32(memoryview(whole)[:before]) != _CRC.unpack(content)[0]:
-            raise ValueError("its pages have another checksum than they had")
+            raise ValueError("its pages do not match their checksum")
         return pa.BufferReader(whole)
     return pa.BufferReader(end) if len(end) == size else source
 
 
 def _content(source: pa.NativeFile, size: int, end: bytes, footer_length: int) -> tuple[bytes, bytes]:
-    """The checksums of a file whose last bytes are `end`, by their kind; empty where it has none."""
+    """(kind, content) of the checksums of a file whose last bytes are `end`; empty if it has none."""
     footer = len(end) - 8 - footer_length
     if end[max(footer - len(_MARK), 0) : footer] != _MARK:
         return b"", b""
     length, own, wanted, _ = _TAIL.unpack_from(end, footer - _TAIL.size)
     if zlib.crc32(memoryview(end)[footer : -len(_MAGIC)]) != wanted:
-        raise ValueError("its footer has another checksum than it had")
+        raise ValueError("its footer does not match its checksum")
     at = size - 8 - footer_length - _TAIL.size - length
     if at < 0:
         raise ValueError(f"{length} bytes of checksums in a file of {size}")
     begin = at - (size - len(end))
     content = end[begin : begin + length] if begin >= 0 else source.read_at(length, at)
     if zlib.crc32(content) != own:
-        raise ValueError("its checksums have another checksum than they had")
+        raise ValueError("its checksums do not match their own checksum")
     return content[:1], content[1:]
 
 
 def require_pages(io: FileIO, path: str) -> bool:
-    """Hold every page of a file of ours against its checksum, without decoding it; whether it has any. Raises
-    ValueError for damage."""
+    """Verify every page of a file by its checksum, without decoding it; whether the file has checksums.
+    Raises ValueError for damage."""
     with contextlib.closing(open_pages(io, path)) as source:
         if isinstance(source, CheckedFile):
             known = source.pages
@@ -258,7 +257,7 @@ def require_pages(io: FileIO, path: str) -> bool:
                 page = source.read_at(end - start, start)
                 wanted = page_headers.checksum(page[:length])
                 if wanted is not None and zlib.crc32(memoryview(page)[length:]) != wanted:
-                    raise ValueError(f"the page at byte {start:,} has another checksum than it had")
+                    raise ValueError(f"the page at byte {start:,} does not match its checksum")
             return True
         size = source.size()
         length = int.from_bytes(source.read_at(8, size - 8)[:4], "little")

@@ -1,7 +1,7 @@
 """Parquet data files: an encoder, and batches in the exact types of the table schema (FORMAT.md 3.2).
 
-One row group per so many bytes of Arrow data, so memory stays bounded whatever the file's size. Timestamps
-above microseconds are written as INT64 nanoseconds; INT96 ones are read too, and refused where 64 bits cannot
+A row group has a maximum of Arrow bytes, so memory is bounded whatever the file's size. Timestamps of more
+than microseconds are written as INT64 nanoseconds; INT96 ones are read too, and refused where 64 bits cannot
 hold them. Used by `datafile`.
 """
 
@@ -54,14 +54,15 @@ _CODECS = {
 }
 _ROW_GROUP_BYTES = 64 << 20
 _ROW_GROUP_ROWS = 1 << 20
-_PAGE_ROWS = 8_192  # what a lookup decodes of a column; half as many would make scans a tenth slower
-_FEW_ROWS = 2 * _PAGE_ROWS  # a row group of fewer is read as a whole
-_SMALL_DICTIONARY = 16 << 10  # bytes in the file; writers give a dictionary up at 1 MB
-_FIRST_GUESS = 0.2  # encoded bytes per Arrow byte, until the first row group tells
+_PAGE_ROWS = 8_192  # of a page: what a lookup decodes of a column; half as many make scans a tenth slower
+_FEW_ROWS = 2 * _PAGE_ROWS  # a smaller row group is read as a whole
+_SMALL_DICTIONARY = 16 << 10  # bytes in the file; writers abandon a dictionary at 1 MB
+_FIRST_GUESS = 0.2  # encoded bytes per Arrow byte, before the first row group is measured
 
 
 class ParquetEncoder:
-    """Collects rows up to a row group, then encodes them. `share`: encoded bytes expected for each one."""
+    """Buffers rows up to a row group, then encodes them. `share`: expected encoded bytes per byte in
+    memory."""
 
     def __init__(
         self,
@@ -129,7 +130,7 @@ class ParquetEncoder:
         self._pending_rows += batch.num_rows
 
     def _flush(self, *, last: bool = False) -> None:
-        """Encode what is pending as one row group, the `last` of the file or not."""
+        """Encode the buffered rows as one row group; `last`: it ends the file."""
         try:
             rows = self._pending_table()
             if self._writer is None:
@@ -160,7 +161,7 @@ class ParquetEncoder:
         return rows
 
     def _keep_dictionaries(self, first: Sequence[pa.DataType]) -> None:
-        """Let columns that come in dictionaries first stay so."""
+        """Record the columns that come dictionary-encoded first, so that they stay so."""
         for i, t in enumerate(first):
             if pa.types.is_dictionary(t):
                 f = self._physical.field(i)
@@ -188,7 +189,7 @@ class ParquetEncoder:
         )
 
     def flush(self) -> None:
-        """Encode what is pending as a row group."""
+        """Encode the buffered rows as a row group."""
         if self._pending:
             self._flush()
 
@@ -208,20 +209,20 @@ class ParquetEncoder:
 
     @property
     def checksum(self) -> int | None:
-        """None: the file holds its own."""
+        """None: the file has checksums of its own."""
         return None
 
     def column_stats(self) -> Mapping[str, ColumnStats | None]:
-        """What the footer says."""
+        """Statistics of each column, from the footer."""
         return self._stats.found(self._footers[0])
 
     def abort(self) -> None:
-        """Let go of the file. May be called at any time, also after a failure."""
+        """Close the file without finishing it. May be called at any time, also after a failure."""
         if self._writer is not None:
-            self._writer.is_open = False  # or it writes a footer when it is collected
+            self._writer.is_open = False  # else it would write a footer when it is collected
         self._pending, self._writer = [], None
         if self._sink is not None:
-            with contextlib.suppress(OSError):  # what cannot be flushed is deleted next
+            with contextlib.suppress(OSError):  # the file is deleted next
                 self._sink.close()
 
 
@@ -247,7 +248,7 @@ class RowGroup:
 
 @dataclass(frozen=True, slots=True)
 class FooterSummary:
-    """What a file's footer says of it as a whole."""
+    """The whole-file facts of a footer."""
 
     rows: int
     created_by: str
@@ -282,14 +283,14 @@ def read(
     groups: Sequence[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of the columns `wanted` of a file written with `schema`, as `datafile.read` describes them; of
-    these row `groups` only, if given. Who knows the `footer` spares reading it."""
+    these row `groups` only, if given. With a known `footer` it is not read again."""
     with complaints(path, "Parquet"):
         source = open_checked(io, path)
     with contextlib.closing(source):
         with complaints(path, "Parquet"):
             require_size(source.size(), file_size, path)
             texts = _texts(schema, wanted)
-            if footer is None and (texts or predicate is not None):  # who asks for chunks
+            if footer is None and (texts or predicate is not None):  # it reads chunks
                 footer = sound_metadata(source)
             first = pq.ParquetFile(source, metadata=footer, page_checksum_verification=True)
             footer = plain = first.metadata
@@ -320,7 +321,7 @@ def read(
 
 
 def layout(io: FileIO, path: str, *, file_size: int | None = None) -> Layout:
-    """Where a file's row groups and pages are; raises Corrupt."""
+    """The layout of a file: where its row groups and pages are; raises Corrupt."""
     with complaints(path, "Parquet"), contextlib.closing(open_pages(io, path)) as source:
         require_size(source.size(), file_size, path)
         return Layout(source)
@@ -363,8 +364,8 @@ def read_rows(
 def page_bounds(
     io: FileIO, path: str, known: Layout, group: int, name: str, t: DataType
 ) -> tuple[np.ndarray, list[object], list[object]] | None:
-    """(first rows of a column's pages and the number of rows, least and greatest raw values of the pages) of
-    a row group; None where the page headers do not tell them."""
+    """(first rows of a column's pages with the number of rows at the end, minimum, maximum raw values of the
+    pages) in a row group; None where the page headers lack bounds."""
     with complaints(path, "Parquet"), contextlib.closing(open_again(io, path, known.headers)) as source:
         if not known.reads([name]):
             return None
@@ -392,7 +393,7 @@ def _each(
 def _with_rows(
     footer: pq.FileMetaData, groups: Sequence[int], rows: np.ndarray, path: str
 ) -> tuple[list[int], np.ndarray]:
-    """The row groups in which `rows` wants something, and the part of it that is of them."""
+    """(row groups with rows that the mask `rows` selects, the mask over these groups)."""
     counts = [footer.row_group(g).num_rows for g in range(footer.num_row_groups)]
     ends = np.cumsum(counts)
     if sum(counts) != len(rows):
@@ -418,7 +419,7 @@ def _may_hold_times(kind: pa.DataType) -> bool:
 def group_stats(
     footer: pq.FileMetaData, group: int, schema: TableSchema, columns: Iterable[str]
 ) -> dict[str, ColumnStats]:
-    """What a row group's statistics say of these columns: what decides whether it is read."""
+    """A row group's statistics of these columns, which decide whether it is read."""
     positions = file_stats.leaf_positions(footer)
     return {
         name: file_stats.of_column(footer, positions[name], schema.by_name[name].type, group=group)
@@ -428,14 +429,14 @@ def group_stats(
 
 
 def _texts(schema: TableSchema, wanted: pa.Schema) -> list[str]:
-    """Text columns, keys apart."""
+    """Text columns outside the keys."""
     return [f.name for f in wanted if pa.types.is_string(f.type) and f.name not in schema.primary_keys]
 
 
 def _dictionary_columns(
     footer: pq.FileMetaData, groups: Sequence[int], positions: dict[str, int], names: Sequence[str]
 ) -> list[str]:
-    """Those of these columns of which every row group has a dictionary."""
+    """The columns that have a dictionary in every row group."""
 
     def has_dictionary(position: int) -> bool:
         return all(footer.row_group(g).column(position).has_dictionary_page for g in groups)
@@ -444,15 +445,15 @@ def _dictionary_columns(
 
 
 def _few_values(footer: pq.FileMetaData, groups: Sequence[int], position: int) -> bool:
-    """Whether a text column's dictionaries are so small that decoding it through them is faster, and that no
-    writer can have gone on without them."""
+    """Whether a text column's dictionaries are so small that decoding through them is faster, and that no
+    writer can have abandoned them."""
     chunks = [footer.row_group(g).column(position) for g in groups]
     return all(c.data_page_offset - c.dictionary_page_offset <= _SMALL_DICTIONARY for c in chunks)
 
 
 def _typed(batch: pa.RecordBatch, wanted: pa.Schema, path: str, *, dictionary: bool) -> pa.RecordBatch:
-    """The batch with the table's exact types, text in a `dictionary` apart: other writers store some of them
-    otherwise."""
+    """The batch in the table's exact types, which other writers may store differently; with `dictionary` text
+    may stay dictionary-encoded."""
     if batch.schema.equals(wanted):
         return batch
     columns, fields = [], []
@@ -472,5 +473,5 @@ def _typed(batch: pa.RecordBatch, wanted: pa.Schema, path: str, *, dictionary: b
 
 
 def _has_bytes(t: pa.DataType) -> bool:
-    """Whether the type holds INT96 values as bytes, at any depth."""
+    """Whether the type has INT96 values as bytes, at any depth."""
     return t == pa.binary(12) or any(_has_bytes(t.field(i).type) for i in range(t.num_fields))

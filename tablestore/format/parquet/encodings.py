@@ -1,14 +1,14 @@
-"""Which Parquet encoding each column of a data file gets, decided from its first rows (FORMAT.md 3.2). Pure.
+"""The Parquet encoding of each column of a data file, chosen by its first rows (FORMAT.md 3.2). Pure.
 
-Few values: a dictionary. Many values: numbers held as integers are DELTA_BINARY_PACKED (sorted keys and
-sequence numbers nearly vanish, random ones drop their leading zeros), all else is plain. A dictionary of many
-values, the default elsewhere, is built, found too large and thrown away: a third more bytes and time on TPC-H
-lineitem. Text stays plain though DELTA_LENGTH_BYTE_ARRAY would save a ninth of it: Paimon 2.0.0 reads that
-encoding wrongly, and mostly in silence.
+Few distinct values: a dictionary. Many: numbers stored as integers are DELTA_BINARY_PACKED (sorted keys and
+sequence numbers take almost no bytes, random ones lose their leading zeros), all others are plain. Other
+writers try a dictionary of many values, find it too large and discard it, which costs a third more bytes and
+time on TPC-H lineitem. Text stays plain although DELTA_LENGTH_BYTE_ARRAY would save a ninth: Paimon 2.0.0
+reads that encoding wrongly, mostly without an error.
 
-Small files go without dictionaries and without a look at their values: a tenth more bytes, half the time.
-What is delta-encoded there is not compressed: of so few packed numbers a codec gains nothing, and asking it
-for each column takes longer than encoding them.
+Small files have no dictionaries, and their values are not sampled: a tenth more bytes, half the time.
+Delta-encoded columns of small files are not compressed: a codec gains nothing on so few packed numbers, and
+calling it for each column takes longer than encoding them.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ SAMPLE_ROWS = 2048
 _MIN_ROWS, _ONE_IN = (
     256,
     16,
-)  # of small files this part is enough: choosing must not cost as much as encoding
+)  # share of rows that is sampled: choosing must not cost as much as encoding
 _STRETCHES = 8
-_SMALL_BYTES = 1 << 20  # a file of fewer bytes and of fewer rows than a sample is small
-_ROWS_PER_NUMBER, _ROWS_PER_TEXT = 4, 2  # sampled rows a distinct value must stand for to get a dictionary
+_SMALL_BYTES = 1 << 20  # a file of fewer bytes, and of fewer rows than a sample, is small
+_ROWS_PER_NUMBER, _ROWS_PER_TEXT = 4, 2  # minimum sampled rows per distinct value for a dictionary
 
 
 @dataclass(frozen=True, slots=True)
 class Encodings:
-    """Columns that get a dictionary, and encodings of others by name; plain where neither says. `compressed`
-    are those that the codec is for, None: all."""
+    """Columns with a dictionary, and encodings of other columns by name; all others are plain. `compressed`
+    are the columns that the codec compresses, None: all."""
 
     dictionary: tuple[str, ...]
     other: Mapping[str, str]
@@ -44,10 +44,11 @@ class Encodings:
 
 
 def choose(rows: pa.Table, *, whole_bytes: int | None) -> Encodings:
-    """Encodings for a file that begins with `rows`; `whole_bytes`: those in memory, if they are all of it.
+    """Encodings for a file that begins with `rows`; `whole_bytes`: their bytes in memory, if they are all
+    rows.
 
-    Columns that come dictionary-encoded stay so; what nested columns hold has a dictionary until it grows too
-    large, but for small files.
+    Columns that come dictionary-encoded stay so; values in nested columns have a dictionary until it grows
+    too large, except in small files.
     """
     if whole_bytes is not None and whole_bytes < _SMALL_BYTES and rows.num_rows < SAMPLE_ROWS:
         return _of_small(rows.schema)
@@ -62,7 +63,7 @@ def choose(rows: pa.Table, *, whole_bytes: int | None) -> Encodings:
             dictionary += [leaf for leaf, kind in _leaves(f.name, f.type) if not pa.types.is_boolean(kind)]
             continue
         if not pa.types.is_dictionary(f.type):
-            same = f.name.removeprefix(KEY_PREFIX)  # a key column is there twice
+            same = f.name.removeprefix(KEY_PREFIX)  # a key column occurs twice
             if same not in few:
                 few[same] = _few_values(sample.column(f.name))
             if not few[same]:
@@ -96,7 +97,7 @@ def _leaves(path: str, t: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
 
 
 def _sample(rows: pa.Table) -> pa.Table:
-    """Some rows, in stretches evenly spread."""
+    """A sample of rows, in evenly spread stretches."""
     wanted = min(SAMPLE_ROWS, max(_MIN_ROWS, rows.num_rows // _ONE_IN))
     if rows.num_rows <= wanted:
         return rows

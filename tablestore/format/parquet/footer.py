@@ -1,10 +1,9 @@
-"""Footers that may be asked for their column chunks.
+"""Checks of Parquet footers, before Arrow reads their column chunks.
 
-Arrow ends the process where a damaged footer has a chunk that it cannot make an object of: it throws where
-its Python side does not catch. So whoever asks a footer for chunks or their statistics asks here first. What
-is held against the schema is what Arrow holds against it: lengths of statistics and of level histograms. A
-third of a millisecond for 20 columns; files that are only decoded need none of it. Pure but for reading.
-Used by what reads Parquet files by their footers.
+For a damaged chunk Arrow throws where its Python side does not catch, which ends the process. So footers are
+checked here before anything reads their chunks or statistics, by the rules that Arrow checks against the
+schema: lengths of statistics and of level histograms. It takes a third of a millisecond for 20 columns; files
+that are only decoded do not need it. Pure except for reading the file.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _WIDTHS = {0: 1, 1: 4, 2: 8, 3: 12, 4: 4, 5: 8}  # BOOLEAN, INT32, INT64, INT96,
 _TYPE, _STATISTICS, _SIZE_STATISTICS = 1, 12, 16  # of ColumnMetaData
 _BOUNDS = (1, 2, 5, 6)  # of Statistics: max, min, max_value, min_value
 _TEXT_BYTES, _HISTOGRAMS = 1, {2: 0, 3: 1}  # of SizeStatistics: of repetition and of definition levels
-# what kinds of fields there must be: Arrow passes over those of another kind
+# the required kinds of fields: Arrow ignores those of another kind
 _ELEMENT = {1: INT32, 2: INT32, 3: INT32, 4: BINARY, 5: INT32}
 _CHUNK = {3: STRUCT}
 _META = {1: INT32, 2: LIST, 3: LIST, 4: INT32, 5: INT64, 6: INT64, 7: INT64, 9: INT64, 10: INT64, 11: INT64}
@@ -41,20 +40,20 @@ class _Leaf:
 
 
 def sound_metadata(source: pa.NativeFile) -> pq.FileMetaData:
-    """The footer of a Parquet file, whose chunks may be asked for; ValueError or what Arrow raises for
-    damage."""
+    """The checked footer of a Parquet file, whose chunks can be read safely; damage raises ValueError or
+    Arrow's errors."""
     footer = pq.read_metadata(source)
     require_sound(thrift.parquet_footer(source))
     return footer
 
 
 def require_sound(tree: Struct) -> None:
-    """Raise ValueError for a footer with a chunk that Arrow would end the process for."""
+    """Raise ValueError for a footer with a chunk on which Arrow would end the process."""
     try:
         leaves = list(_leaves(thrift.field(tree, 2)[1]))
         for group in thrift.field(tree, 4)[1]:
             _require_sound_group(thrift.field(group, 1)[1], leaves)
-    except (TypeError, AttributeError) as e:  # other things than structs and lists
+    except (TypeError, AttributeError) as e:  # values that are not structs and lists
         raise ValueError(f"a footer of another form: {e}") from e
 
 
@@ -88,7 +87,7 @@ def _require_statistics(found: Struct, leaf: _Leaf) -> None:
 def _require_sizes(found: Struct, leaf: _Leaf) -> None:
     for number, _, value in _of_kinds(found, _IN_SIZES):
         if number == _TEXT_BYTES and leaf.kind != _BYTE_ARRAY:
-            raise ValueError("bytes of text are told of a column that is none")
+            raise ValueError("text sizes of a column that is not text")
         if number in _HISTOGRAMS:
             (kind, counts), max_level = value, leaf.levels[_HISTOGRAMS[number]]
             if len(counts) not in (0, max_level + 1) or (counts and kind != INT64):

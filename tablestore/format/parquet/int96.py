@@ -1,12 +1,12 @@
-"""INT96 timestamps of Parquet files, without loss: the footer is changed so that they are read as bytes
+"""INT96 timestamps of Parquet files without loss, by a changed footer that declares them as bytes
 (FORMAT.md 3.2).
 
     12 bytes, little-endian: int64 nanoseconds of the day (negative before 1970 in Java's files)
                              int32 Julian day
 
-Arrow turns INT96 into 64 bits of nanoseconds and wraps around in silence. So schema and column chunks of
-INT96 columns are declared FIXED_LEN_BYTE_ARRAY(12), which has the same bytes on the pages, and read here,
-where a value out of range is seen. Pure.
+Arrow converts INT96 to 64-bit nanoseconds and wraps around silently. So schema and column chunks of INT96
+columns are declared FIXED_LEN_BYTE_ARRAY(12), which has the same bytes on the pages, and converted here with
+a check of the range. Pure.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
 def has_int96(footer: pq.FileMetaData, name: str) -> bool:
-    """Whether a top-level column holds INT96 values, at any depth."""
+    """Whether a column of the schema has INT96 values, at any depth."""
     leaves = (footer.schema.column(i) for i in range(len(footer.schema)))
     return any(
         c.physical_type == "INT96" and (c.path == name or c.path.startswith(f"{name}.")) for c in leaves
@@ -53,7 +53,7 @@ def as_bytes(source: pa.NativeFile) -> pq.FileMetaData:
 
 
 def timestamps(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Values of 12 bytes as timestamps; raises Unsupported for one that the unit of `wanted` cannot hold."""
+    """Values of 12 bytes as timestamps; raises Unsupported for one outside the range of `wanted`."""
     valid = array.is_valid().to_numpy(zero_copy_only=False)
     data = np.frombuffer(array.buffers()[1], dtype=np.uint8)
     cells = data[_WIDTH * array.offset : _WIDTH * (array.offset + len(array))].reshape(-1, _WIDTH)
@@ -69,7 +69,7 @@ def timestamps(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         day = int(days[np.argmax(outside)])
         when = np.datetime64(day, "D")
         raise Unsupported(f"timestamps above microseconds outside 1677-09-21..2262-04-11, such as {when}")
-    # a day before the first whole one is built from above, so that no product leaves 64 bits
+    # a day before the first whole one is computed from the next, so that no product overflows 64 bits
     below = days < 0
     found = (days + below) * per_day + (ticks - np.where(below, per_day, 0))
     return pa.array(found, pa.int64(), mask=~valid).cast(pa.timestamp(wanted.unit)).cast(wanted)

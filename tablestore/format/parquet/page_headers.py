@@ -1,8 +1,8 @@
-"""Headers of Parquet's pages: their lengths, how many values follow, least and greatest of them.
+"""Headers of Parquet pages: their length, number of values, minimum and maximum.
 
-They are Thrift structs; most of ours and Java's have one of two forms, which are told without walking the
-struct: `usual` and `any_header` agree wherever `usual` tells something. Pure but for reading. Used by
-`parquet/pages.py`. pyarrow shows no page headers; `usual` reads one in 1.7 µs, `any_header` in 11.
+They are Thrift structs; nearly all of ours and Java's have one of two forms, which `usual` reads without
+walking the struct; where it succeeds, it agrees with `any_header`. Pure except for reading the file. Used by
+`parquet/pages.py`. pyarrow does not expose page headers; `usual` reads one in 1.7 µs, `any_header` in 11.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from tablestore.format.parquet import thrift_compact as thrift
 
 DATA, INDEX, DICTIONARY, DATA_V2 = 0, 1, 2, 3
 _HEADER_BYTES, _MAX_HEADER_BYTES = 512, 1 << 20
-_MAX_BOUND_BYTES = 64  # of a page's least or greatest value; longer ones are forgotten
+_MAX_BOUND_BYTES = 64  # maximum size of a page's bound; longer ones are dropped
 Bounds = tuple[bytes, bytes]
 
 
 class Header(NamedTuple):
-    """A page header: its own length, and bytes and values of the page after it."""
+    """A page header: its own length, and the kind, bytes and values of the page after it."""
 
     length: int
     kind: int
@@ -29,7 +29,7 @@ class Header(NamedTuple):
 
 
 def header(source: Any, at: int, end: int) -> Header:
-    """The page header at a byte; more is read only for those with long statistics."""
+    """The page header at byte `at`; a second read is needed only for long statistics."""
     length = _HEADER_BYTES
     while True:
         data = source.read_at(min(length, end - at), at)
@@ -42,11 +42,12 @@ def header(source: Any, at: int, end: int) -> Header:
 
 
 def parsed(data: bytes) -> Header:
-    """The page header that these bytes begin with; IndexError: some are missing; ValueError: it is none."""
+    """The page header at the start of these bytes; raises IndexError for too few bytes, ValueError for
+    damage."""
     return usual(data) or any_header(data)
 
 
-# Data page headers as Arrow writes them, most of all, in a fifth of the time: type, bytes before and after
+# Data page headers as Arrow writes them, read in a fifth of the time: type, bytes before and after
 # compression, a checksum if there is one, values, encodings; then of numbers without nulls greatest and least
 # value, both once more, flags; of text how many nulls, greatest and least value, flags.
 _LONG = rb"([\x80-\xff]*[\x00-\x7f])"
@@ -68,19 +69,20 @@ _SIZES = re.compile(rb"\x15[\x00-\x7f]\x15[\x80-\xff]*[\x00-\x7f]\x15" + _LONG)
 
 
 def page_bytes(data: bytes) -> int | None:
-    """Bytes of the page after a header that Arrow has written."""
+    """Bytes of the page after a header written by Arrow."""
     found = _SIZES.match(data)
     return None if found is None else thrift.read_varint(found[1], 0)[0] >> 1
 
 
 def checksum(data: bytes) -> int | None:
-    """The CRC-32 of the page that a header tells; None without one."""
+    """The CRC-32 of the page in its header; None without one."""
     found = thrift.value(thrift.read_struct(data)[0], 4)
     return None if found is None else found & 0xFFFFFFFF
 
 
 def usual(data: bytes) -> Header | None:
-    """The page header that these bytes begin with; None for another form. IndexError: some are missing."""
+    """The page header at the start of these bytes; None for another form. Raises IndexError for too few
+    bytes."""
     found = _USUAL.match(data)
     if found is None:
         return None
@@ -95,7 +97,7 @@ def usual(data: bytes) -> Header | None:
 
 
 def any_header(data: bytes) -> Header:
-    """The same for every form; IndexError or ValueError for damage, too."""
+    """The page header in any form; damage raises IndexError or ValueError, too."""
     header, length = thrift.read_struct(data)
     kind, size = thrift.field(header, 1), thrift.field(header, 3)
     if kind not in (DATA, DATA_V2):

@@ -1,16 +1,16 @@
-"""Rows of a Parquet file by their places: only the pages that hold them are read and decoded.
+"""Rows of a Parquet file by their positions: only the pages that contain them are read and decoded.
 
     column chunk   [dictionary page] data page, data page, …      each a header, then compressed values
 
-A small Parquet file is put together in memory, out of those pages as they lie and a footer that knows no
-others, and decoded as any other file. Pages of the wanted columns must begin at the same rows somewhere, so
-what is decoded is a stretch between two such rows: 8,192 rows in our files, 20,000 in Java's. Pages
-are found by the offset index, or by walking the page headers, and remembered by the `Layout`; headers may
-tell least and greatest values, too. Columns that are nested or INT96 are not read so. Memory: the pages that
-are read. Used by `parquet_data` for lookups; `Layout`s are shared between threads.
+A small Parquet file is assembled in memory of those pages and a footer for them, and decoded like any other
+file. Pages of the wanted columns begin at the same rows only in places, so what is decoded is a stretch
+between two such rows: 8,192 rows in our files, 20,000 in Java's. Pages are found by the offset index, or by
+walking the page headers, and cached in the `Layout`; headers may contain minimum and maximum, too. Nested and
+INT96 columns cannot be read so. Memory: the pages that are read. Used by `parquet/data.py` for lookups;
+`Layout`s are shared between threads.
 
 Arrow reads whole column chunks. One row of two columns out of a row group with 1,000,000 takes 0.5 ms of CPU
-this way, 39 ms that way.
+here, 39 ms there.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tablestore.format.parquet.thrift_compact import INT32, LIST, STRUCT, Struct
 
 Source: TypeAlias = pa.NativeFile | CheckedFile
 _INT96, _REPEATED = 3, 2
-# ColumnMetaData: fields that a chunk of other pages keeps, and some others
+# ColumnMetaData: fields that stay the same for a chunk of other pages, and some others
 _KEPT, _VALUES, _BYTES, _DATA_OFFSET, _DICTIONARY_OFFSET = (1, 2, 3, 4), 5, 7, 9, 11
 
 
@@ -59,7 +59,7 @@ class _Chunk:
 
 @dataclass(frozen=True, slots=True)
 class _Footer:
-    """What Arrow's footer does not tell: the schema elements of plain columns, their chunks by row group."""
+    """What Arrow's footer object lacks: the schema elements of plain columns, their chunks by row group."""
 
     version: int
     elements: dict[str, bytes]
@@ -74,7 +74,7 @@ class _Footer:
 
 
 class Layout:
-    """What a file's footer says, and where the pages of its plain columns are once somebody asked."""
+    """A file's footer, and the positions of the pages of its plain columns, read on first use."""
 
     def __init__(self, source: Source) -> None:
         tree = thrift.parquet_footer(source)
@@ -97,7 +97,7 @@ class Layout:
 
     @property
     def nbytes(self) -> int:
-        """About what this holds in memory, when everything was asked for."""
+        """Approximate bytes in memory, once all pages are known."""
         chunks = max(1, self.footer.num_row_groups) * self.footer.num_columns
         return 4_096 + 2_048 * chunks + 160 * chunks * (self.rows // 8_192)
 
@@ -112,8 +112,9 @@ class Layout:
     def page_bounds(
         self, source: Source, group: int, name: str
     ) -> tuple[np.ndarray, tuple[Bounds, ...]] | None:
-        """(first rows of a column's pages, and the number of rows; least and greatest value of each page as
-        Parquet writes them); None: not told. Walks the page headers; the bounds are not remembered."""
+        """(first rows of a column's pages with the number of rows at the end; minimum and maximum of each
+        page in Parquet's form); None if the headers lack them. Walks the page headers; the bounds are not
+        cached."""
         chunk = self._chunk(group, name)
         if chunk.index is not None:
             return None
@@ -125,7 +126,7 @@ class Layout:
     def stretches(
         self, source: Source, group: int, places: np.ndarray, names: Sequence[str]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(begins, ends) of the rows of a group that must be decoded to have those at `places`, ascending."""
+        """(starts, stops) of the stretches of rows of a group that contain the ascending `places`."""
         cuts = self._cuts.get((group, tuple(names)))
         if cuts is None:
             firsts = [self._of(source, group, name).firsts for name in names]
@@ -156,7 +157,7 @@ class Layout:
         chunks, spans = [], dict[int, tuple[np.ndarray, np.ndarray]]()
         for name in names:
             pages = self._of(source, group, name)
-            places = spans.get(id(pages.firsts))  # most columns share theirs
+            places = spans.get(id(pages.firsts))  # columns often share them
             if places is None:
                 places = np.searchsorted(pages.firsts, begins), np.searchsorted(pages.firsts, ends)
                 spans[id(pages.firsts)] = places
@@ -172,14 +173,14 @@ class Layout:
         return next(found.iter_batches(asked, use_threads=False))
 
     def _frame(self, names: tuple[str, ...]) -> tuple[bytes, bytes]:
-        """A footer's bytes for these columns, before and after its row groups."""
+        """(bytes before, bytes after) the row groups of a footer for these columns."""
         found = self._frames.get(names)
         if found is None:
             known = self._known
             root = [(4, thrift.BINARY, b"schema"), (5, INT32, len(names))]
             elements = [root, *(known.elements[name] for name in names)]
             head: Struct = [(1, INT32, known.version), (2, LIST, (STRUCT, elements))]
-            by = self.footer.created_by.encode()  # decoders know the faults of some writers
+            by = self.footer.created_by.encode()  # decoders work around bugs of some writers
             tail = b"\x28" + thrift.varint_bytes(len(by)) + by + b"\0"
             found = self._frames[names] = thrift.struct_bytes(head)[:-1], tail
         return found
@@ -199,7 +200,7 @@ class Layout:
         return found
 
     def _kept(self, group: int, name: str, found: _Pages) -> _Pages:
-        """The pages of a column, from now on known; equal first rows are shared with other columns."""
+        """Cache and return the pages of a column; equal first rows are shared with other columns."""
         with self._pages_lock:
             same = (p.firsts for (g, _), p in self._pages.items() if g == group)
             shared = next((f for f in same if np.array_equal(f, found.firsts)), found.firsts)
@@ -224,11 +225,11 @@ def _chunk_of(chunk: Struct) -> _Chunk:
 def _copied(
     source: Source, out: bytearray, pages: _Pages, first: np.ndarray, after: np.ndarray, rows: bytes
 ) -> bytes:
-    """Append stretches of pages (numbers of their first page, and of the one after the last) to `out`; the
-    column chunk that they are there, as bytes. `rows`: 0x16 and how many they hold.
+    """Append stretches of pages (numbers of their first page, and of the one after the last) to `out`;
+    returns the bytes of their new column chunk. `rows`: 0x16 and the number of rows.
 
     0x26 start of the chunk   0x1c its metadata: type, encodings, path, codec as they were
-    0x16 values   0x16 bytes decoded (nobody asks)   0x16 bytes   0x26 first data page
+    0x16 values   0x16 decoded bytes (not used)   0x16 bytes   0x26 first data page
     0x26 dictionary page, if there is one   0x00   0x00
     """
     start = len(out)
@@ -244,7 +245,7 @@ def _copied(
 
 
 def _plain_columns(elements: Sequence[Struct]) -> tuple[dict[str, bytes], dict[str, int]]:
-    """Schema elements of columns that are neither nested nor INT96, and where their chunks are."""
+    """(schema elements, chunk numbers) of the columns that are neither nested nor INT96."""
     found: dict[str, bytes] = {}
     leaves: dict[str, int] = {}
     at = leaf = 0
@@ -273,7 +274,7 @@ _ITEM = ((0, 0x16), (2, 0x15), (4, 0x16), (6, 0))
 
 
 def _indexed(source: Source, chunk: _Chunk) -> _Pages | None:
-    """The pages of a chunk by its offset index; None without one, or in another form than writers give it."""
+    """The pages of a chunk by its offset index; None without one, or for an unusual form of it."""
     if chunk.index is None:
         return None
     data = source.read_at(chunk.index[1], chunk.index[0])
@@ -308,8 +309,8 @@ def _varints(data: np.ndarray) -> np.ndarray:
 
 
 def _walked(source: Source, chunk: _Chunk, bounds: list[Bounds | None] | None = None) -> _Pages:
-    """The pages of a chunk, by their headers; ValueError where they are none. `bounds` takes what each tells
-    of its least and greatest value, if given."""
+    """The pages of a chunk by their headers; raises ValueError for damage. The minimum and maximum of each
+    page are appended to `bounds`, if given."""
     at, rows = chunk.begin, 0
     dictionary: tuple[int, int] | None = None
     firsts, offsets = [], []

@@ -4,8 +4,8 @@
     primary key   _KEY_<trimmed key…> | _SEQUENCE_NUMBER int64 | _VALUE_KIND int8 | every table column
     append        every table column | with row tracking: _ROW_ID int64 | _SEQUENCE_NUMBER int64
 
-Ids are written for other engines and never trusted: files are opened by the names of their schema.
-Used by the writers of all formats and by those who build kv batches.
+Ids are written for other engines and never trusted: files are read by the names in their schema. Used by the
+writers of all formats and by builders of kv batches.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def kv_schema(schema: TableSchema, columns: tuple[str, ...] | None = None) -> pa
 
 
 def with_id(field: DataField) -> pa.Field:
-    """The Arrow field of a column with its Parquet field id, and those of what it holds."""
+    """The Arrow field of a column with its Parquet field id and those of nested fields."""
     kind = _with_inner_ids(field.type, field.id, 1)
     return _tagged(pa.field(field.name, kind, nullable=field.type.nullable), field.id)
 

@@ -1,9 +1,9 @@
-"""Thrift's compact form, walked without knowing names: how Parquet writes footers and page headers. Pure.
+"""Thrift's compact protocol without a schema, as in Parquet's footers and page headers. Pure.
 
-A struct is a list of (field id, type, value) in order; lists are (type of items, items). What is read and
-written back unchanged has the same bytes. Structs that are bytes already are written as they are. Used by
-`parquet_int96` and `parquet_pages`. The package thrift would need code generated for Parquet's structs and
-does not keep what it does not know.
+A struct is a list of (field id, type, value) in order; lists are (type of items, items). A struct that is
+read and written back unchanged has the same bytes. Structs that are bytes already are copied. Used by
+`int96`, `footer` and `pages`. The package thrift would need code generated for Parquet's structs and drops
+unknown fields.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Struct = list[tuple[int, int, Any]]  # (field id, type, value) in order
 
 
 def parquet_footer(source: Any) -> Struct:
-    """The footer of a Parquet file; ValueError or IndexError for damage."""
+    """The footer of a Parquet file; damage raises ValueError or IndexError."""
     size = source.size()
     (length,) = struct.unpack("<I", source.read_at(8, size - 8)[:4])
     if length > size - 12:
@@ -33,7 +33,7 @@ def footer_bytes(tree: Struct) -> bytes:
 
 
 def ended(footer: bytes) -> bytes:
-    """The end of a Parquet file with this footer, which is bytes already."""
+    """The end of a Parquet file with this encoded footer."""
     return footer + struct.pack("<I", len(footer)) + MAGIC
 
 
@@ -51,7 +51,7 @@ def value(fields: Struct, number: int) -> Any:
 
 
 def read_struct(data: bytes, at: int = 0, depth: int = 0) -> tuple[Struct, int]:
-    """The struct that begins at a place, and the place after it; ValueError or IndexError for damage."""
+    """(the struct at position `at`, the position after it); damage raises ValueError or IndexError."""
     if depth > _MAX_DEPTH:
         raise ValueError("the footer is nested too deeply")
     fields: Struct = []
@@ -67,7 +67,7 @@ def read_struct(data: bytes, at: int = 0, depth: int = 0) -> tuple[Struct, int]:
         else:
             number, at = _read_long(data, at)
         byte = data[at]
-        if byte < 0x80 and kind in _NUMBERS:  # most fields are small numbers
+        if byte < 0x80 and kind in _NUMBERS:  # nearly all fields are small numbers
             value, at = (byte >> 1) ^ -(byte & 1), at + 1
         else:
             value, at = _read(data, at, kind, depth)
@@ -115,7 +115,7 @@ def _read_list(data: bytes, at: int, depth: int) -> tuple[tuple[int, list[Any]],
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number that begins at a place, and the place after it."""
+    """(the number at position `at`, the position after it)."""
     value = shift = 0
     while True:
         byte = data[at]
@@ -166,12 +166,12 @@ def _value_bytes(kind: int, value: Any) -> bytes:
 
 
 def list_head(kind: int, count: int) -> bytes:
-    """What comes before so many items of a list."""
+    """The head of a list of `count` items."""
     return bytes((count << 4 | kind,)) if count < 15 else bytes((0xF0 | kind,)) + varint_bytes(count)
 
 
 def varint_bytes(value: int) -> bytes:
-    """A number that is not negative, as it is."""
+    """A varint of a number that is not negative."""
     if value < 0x80:
         return bytes((value,))
     if value < 0x4000:
@@ -187,5 +187,5 @@ def varint_bytes(value: int) -> bytes:
 
 
 def long_bytes(value: int) -> bytes:
-    """A number of 16, 32 or 64 bits."""
+    """A zigzag varint, as for numbers of 16, 32 or 64 bits."""
     return varint_bytes(value << 1 if value >= 0 else (-value << 1) - 1)

@@ -1,1 +1,1 @@
-"""Predicates: conditions over columns, from Python or SQL text, and the literals in them."""
+"""Predicates: conditions on columns, from Python or SQL text, and their literals."""

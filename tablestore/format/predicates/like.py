@@ -1,7 +1,7 @@
-"""Patterns of SQL's LIKE: % is any text, also none, line breaks in it, _ is one character.
+"""Patterns of SQL's LIKE: % matches any text, also empty or with line breaks, _ one character.
 
-An escape character makes the next one stand for itself; patterns are kept with a backslash, as Spark has it.
-Pure. Used by predicates, and by Spark's filters on their way in and out.
+An escape character makes the next one literal; patterns are stored with a backslash, as in Spark. Pure. Used
+by predicates, and for filters from and to Spark.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ _MEANING = {"%": ".*", "_": "."}
 
 
 def canonical(pattern: str, escape: str = ESCAPE) -> str:
-    """The pattern with the escape \\; raises ValueError for an escape that is no single character, or that
-    stands before anything but %, _ and itself."""
+    """The pattern with the escape \\; raises ValueError for an escape that is not a single character, or that
+    comes before anything but %, _ and itself."""
     if len(escape) != 1 or escape in _MEANING:
         raise ValueError(f"the escape of LIKE is one character other than % and _, not {escape!r}")
     found, rest = [], iter(pattern)
@@ -47,8 +47,8 @@ def split(pattern: str) -> tuple[str, str]:
 
 
 def matches(values: Any, pattern: str) -> Any:
-    """Which texts match a canonical pattern, of an array or as an expression; null where they are."""
-    if pattern.startswith("%"):  # what Arrow does faster than a search by expression
+    """Which texts of an array or expression match a canonical pattern; null for null."""
+    if pattern.startswith("%"):  # cases that Arrow matches faster than regular expressions
         text, rest = split(pattern[1:])
         if rest in ("", "%"):
             return (pc.match_substring if rest else pc.ends_with)(values, pattern=text)

@@ -1,8 +1,8 @@
-"""Literals of predicates: what a user types → the raw value of a column's type → Arrow, and as text.
+"""Literals of predicates: a user's value → the raw value of a column's type → Arrow, and as text.
 
-A literal between two values of the type (10.5 for an INT, noon for a DATE) is given as the value below it and
-`exact` False; one beyond the type's range has no value. So comparisons stay exact. FLOAT takes the nearest
-float, and its greatest one below a number beyond it.
+A literal between two values of the type (10.5 for an INT, noon for a DATE) becomes the next smaller value
+with `exact` False; one beyond the type's range has no value. So comparisons stay exact. For a FLOAT it
+becomes the nearest float, and the greatest one for a number beyond the range.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ _EPOCH = datetime(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class NearestValue:
-    """`value`: the raw value, or the one below if not `exact`, or None out of range (`above` or below)."""
+    """`value`: the raw value, or the next smaller one if not `exact`, or None if it is out of range, on the
+    side that `above` says."""
 
     value: Any
     exact: bool = True
@@ -49,7 +50,7 @@ class NearestValue:
 
 
 def unwrapped(value: Any) -> Any:
-    """A value out of an Arrow column or a numpy array as Python has it; others as they are."""
+    """The Python value of an Arrow or numpy scalar; other values unchanged."""
     if isinstance(value, pa.Scalar):
         value = value.as_py()
     if isinstance(value, np.generic) and not isinstance(value, np.datetime64):
@@ -58,18 +59,18 @@ def unwrapped(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A literal without its Arrow or numpy wrapping; raises InvalidRequest for what is none."""
+    """A literal without its Arrow or numpy wrapping; raises InvalidRequest for other types."""
     value = unwrapped(value)
     if isinstance(value, (bytearray, memoryview)):
         value = bytes(value)
     if not isinstance(value, _PLAIN):
-        hint = "; for several values use is_in([…])" if hasattr(value, "__len__") else ""
-        raise InvalidRequest(f"{type(value).__name__} is no literal to compare a column with{hint}")
+        hint = "; for more than one value use is_in([…])" if hasattr(value, "__len__") else ""
+        raise InvalidRequest(f"{type(value).__name__} is not a literal to compare a column with{hint}")
     return value
 
 
 def text(value: Any, t: DataType | None) -> str:
-    """The literal as SQL shows it; `t` None for one that is not bound yet."""
+    """The literal in SQL; `t` is None for one that is not bound."""
     if isinstance(value, bytes):
         return f"X'{value.hex()}'"
     if t is not None and not isinstance(value, str):
@@ -84,7 +85,8 @@ def text(value: Any, t: DataType | None) -> str:
 
 
 def raw(value: Any, t: DataType) -> NearestValue:
-    """The raw value of a literal in a column of type `t`; raises ValueError saying why there is none."""
+    """The raw value of a literal in a column of type `t`; raises ValueError with the reason if there is
+    none."""
     root = t.root
     if root == "BOOLEAN":
         return NearestValue(_expect(value, bool, "true or false"))
@@ -134,12 +136,12 @@ def _number(value: Any, *, texts: bool = False) -> Fraction | float:
         try:
             value = Decimal(value)
         except InvalidOperation:
-            raise ValueError(f"{value!r} is no number") from None
+            raise ValueError(f"{value!r} is not a number") from None
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
         raise ValueError(f"it cannot be compared with {text(value, None)}; give a number")
     if isinstance(value, (float, Decimal)) and not math.isfinite(value):
         if math.isnan(value):
-            raise ValueError("NaN is no value of it")
+            raise ValueError("NaN is not a value of it")
         return float(value)
     return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
 
@@ -163,7 +165,7 @@ def _nanos(value: Any, *, zoned: bool = False) -> int:
     extra = getattr(value, "nanosecond", 0)  # pandas' Timestamp
     if isinstance(value, np.datetime64):
         if np.isnat(value):
-            raise ValueError("NaT is no value; use is_null()")
+            raise ValueError("NaT is not a value; use is_null()")
         unit = np.datetime_data(value)[0]
         if unit in ("ns", "us", "ms", "s"):
             return int(value.astype(np.int64)) * {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}[unit]
@@ -194,7 +196,7 @@ def _parsed(value: str) -> tuple[datetime, int]:
         return datetime.fromisoformat(value), extra
     except ValueError:
         raise ValueError(
-            f"{value!r} is no date or timestamp; write 2026-01-31 or 2026-01-31 12:00:00"
+            f"{value!r} is not a date or timestamp; write 2026-01-31 or 2026-01-31 12:00:00"
         ) from None
 
 
@@ -203,7 +205,7 @@ def _clock_nanos(value: Any) -> int:
         try:
             value = time.fromisoformat(value)
         except ValueError:
-            raise ValueError(f"{value!r} is no time of day; write 12:30:00") from None
+            raise ValueError(f"{value!r} is not a time of day; write 12:30:00") from None
     if not isinstance(value, time):
         raise ValueError(f"it cannot be compared with {text(value, None)}; give a time of day")
     seconds = value.hour * 3600 + value.minute * 60 + value.second

@@ -1,4 +1,4 @@
-"""Conditions as SQL text → predicates: what a person types into a box, nothing of it is ever run.
+"""Conditions in SQL text → predicates; the text is parsed and never executed.
 
     condition  := term (OR term)* · term := factor (AND factor)* · factor := [NOT] ("(" condition ")" | test)
     test       := column (= | <> | != | < | <= | > | >=) literal      (or the literal first)
@@ -7,9 +7,9 @@
                 | starts_with(column, 'prefix') | column (of BOOLEAN)
     literal    := 12 | 1.5 | 1e3 | 'text' | TRUE | FALSE | DATE '…' | TIMESTAMP '…' | TIME '…' | X'00ff'
 
-Names go bare, in "double quotes" or in `backticks`; keywords in any case. Literals get their columns' types
-when the predicate is bound. Everything else is one `SyntaxProblem` that names the part; errors show the
-text and point at it. Pure.
+Names are bare, in "double quotes" or in `backticks`; keywords in any case. Literals get their columns' types
+when the predicate is bound. Everything else is a `SyntaxProblem`, which shows the text and points at the
+part. Pure.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _ALLOWED = "comparisons, AND, OR, NOT, IN, BETWEEN, LIKE and IS NULL can be used
 
 
 class SyntaxProblem(InvalidRequest):
-    """The text is no condition; `part` is what is in the way, `start` its place in the text."""
+    """The text is not a condition; `part` is the wrong part, `start` its position in the text."""
 
     def __init__(self, problem: str, *, part: str, start: int, text: str = "") -> None:
         self.problem, self.part, self.start = problem, part, start
@@ -53,7 +53,7 @@ class SyntaxProblem(InvalidRequest):
 
 
 def _pointed(problem: str, text: str, start: int) -> str:
-    """The problem with its place, and below it the line of the text with a mark there."""
+    """The problem with its position, and the line of the text with a mark there."""
     said = f"at character {start + 1}: {problem}"
     if not text:
         return said
@@ -77,22 +77,22 @@ class Token:
 
 
 def condition(where: Predicate | str | None, schema: TableSchema | None = None) -> Predicate | None:
-    """What a caller gives as a condition, text or predicate, as a predicate.
+    """The predicate of a caller's condition, which is text, a predicate or None.
 
-    Raises SyntaxProblem for text that is none, InvalidRequest for other things; with a `schema` NotFound and
-    SchemaMismatch for a test in the text that does not fit it, pointing at its place.
+    Raises SyntaxProblem for text that is not a condition, InvalidRequest for other types; with a `schema`
+    also NotFound and SchemaMismatch for a test that does not fit it, pointing at its position.
     """
     if where is None or isinstance(where, Predicate):
         return where
     if not isinstance(where, str):
         raise InvalidRequest(
-            f"{where!r} is no condition: give text such as \"amount > 10\", or ts.col('amount') > 10"
+            f"{where!r} is not a condition: give text such as \"amount > 10\", or ts.col('amount') > 10"
         )
     return _parsed(where, schema)
 
 
 def chosen(where: Predicate | str, schema: TableSchema) -> Predicate:
-    """The same where rows are to be changed or filtered: None and text without a test are refused, too."""
+    """The predicate of a required condition: None and empty text are refused, too."""
     found = condition(where, schema)
     if found is None or (isinstance(where, str) and _tokens(where)[0].kind == "end"):
         raise InvalidRequest("the condition is empty: say which rows; TRUE are all of them")
@@ -102,8 +102,8 @@ def chosen(where: Predicate | str, schema: TableSchema) -> Predicate:
 def parse(text: str) -> Predicate:
     """The predicate of a condition such as `amount > 10 AND status IN ('open', 'held')`.
 
-    Empty `text` selects every row. Columns and types are looked at when it is bound, by a scan. Raises
-    InvalidRequest, showing the place, for what is no condition.
+    Empty `text` selects every row. Columns and types are checked when a scan binds it. Raises InvalidRequest,
+    showing the position, for text that is not a condition.
 
     >>> orders.scan(where=ts.where("amount > 6 AND customer LIKE 'a%'")).count()
     1
@@ -128,7 +128,7 @@ def _tokens(text: str) -> list[Token]:
         if match is None:
             if text[at] in "'\"`":
                 raise SyntaxProblem(f"the {text[at]} is never closed", part=text[at:], start=at)
-            raise SyntaxProblem(f"{text[at]!r} is no part of a condition", part=text[at], start=at)
+            raise SyntaxProblem(f"{text[at]!r} cannot be part of a condition", part=text[at], start=at)
         if match.lastgroup != "space":
             found.append(Token(match.lastgroup or "", match.group(), at))
         at = match.end()
@@ -199,7 +199,7 @@ class _Parser:
         return found
 
     def _checked(self, test: Predicate, start: int) -> Predicate:
-        """A test whose column is there and whose literals have its type, where that is known."""
+        """The test, after a check of its column and literals if the schema is known."""
         if self._schema is not None:
             try:
                 bind(test, self._schema)

@@ -1,1 +1,1 @@
-"""Column types: what they are, their text, their Arrow forms, casts between them."""
+"""Column types: values, text, Arrow types, and casts between them."""

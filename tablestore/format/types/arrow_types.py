@@ -1,4 +1,4 @@
-"""Paimon data types as users write them, and as Arrow has them (FORMAT.md 3.1).
+"""Paimon data types for users, and their Arrow types (FORMAT.md 3.1).
 
     ts.INT · ts.DECIMAL(15, 2) · ts.ARRAY(ts.STRING) · ts.MAP(ts.STRING, ts.INT) · ts.ROW(x=ts.INT, y=ts.DATE)
 
@@ -68,25 +68,25 @@ TypeLike: TypeAlias = DataType | str | pa.DataType
 
 @eagerly_checked
 def CHAR(n: int) -> DataType:
-    """Text of at most n characters (not padded)."""
+    """Text of up to n characters (not padded)."""
     return sized("CHAR", n)
 
 
 @eagerly_checked
 def VARCHAR(n: int) -> DataType:
-    """Text of at most n characters."""
+    """Text of up to n characters."""
     return sized("VARCHAR", n)
 
 
 @eagerly_checked
 def BINARY(n: int) -> DataType:
-    """At most n bytes."""
+    """Up to n bytes."""
     return sized("BINARY", n)
 
 
 @eagerly_checked
 def VARBINARY(n: int) -> DataType:
-    """At most n bytes."""
+    """Up to n bytes."""
     return sized("VARBINARY", n)
 
 
@@ -98,7 +98,7 @@ def DECIMAL(p: int = 10, s: int = 0) -> DataType:
 
 @eagerly_checked
 def TIME(p: int = 0) -> DataType:
-    """Time of day, kept in milliseconds whatever p."""
+    """Time of day, stored in milliseconds whatever p is."""
     return ranged(DataType("TIME", precision=p), 0, 9)
 
 
@@ -122,19 +122,19 @@ def ARRAY(element: TypeLike) -> DataType:
 
 @eagerly_checked
 def MAP(key: TypeLike, value: TypeLike) -> DataType:
-    """Values by key; keys are never NULL and each is there once."""
+    """Values by key; keys are distinct and never NULL."""
     return nested("MAP", as_type(key, "MAP"), as_type(value, "MAP"))
 
 
 @eagerly_checked
 def MULTISET(element: TypeLike) -> DataType:
-    """Values with how often each is there."""
+    """Values with their counts."""
     return nested("MULTISET", as_type(element, "MULTISET"))
 
 
 @eagerly_checked
 def ROW(fields: Mapping[str, TypeLike] | None = None, /, **named: TypeLike) -> DataType:
-    """Named fields: `ROW(x=INT, y=STRING)` or `ROW({"a b": INT})`. Ids are given with the column's."""
+    """Named fields: `ROW(x=INT, y=STRING)` or `ROW({"a b": INT})`. Ids are assigned with the column's."""
     pairs = {**(fields or {}), **named}
     children = tuple(
         DataField(i, n, as_type(t, f"ROW field {n!r}")) for i, (n, t) in enumerate(pairs.items())
@@ -149,7 +149,7 @@ def as_type(t: Any, what: str) -> DataType:
     if isinstance(t, str):
         return parse_type(t)
     if not isinstance(t, DataType):
-        raise SchemaMismatch(f"{what}: {t!r} is no type; write ts.INT, 'DECIMAL(15, 2)' or an Arrow type")
+        raise SchemaMismatch(f"{what}: {t!r} is not a type; write ts.INT, 'DECIMAL(15, 2)' or an Arrow type")
     return t
 
 
@@ -178,7 +178,7 @@ _FROM_ARROW = (
 
 
 def from_arrow(t: pa.DataType, *, nullable: bool = True) -> DataType:
-    """The Paimon type for an Arrow type; raises Unsupported for types that have none here."""
+    """The Paimon type for an Arrow type; raises Unsupported for Arrow types without one."""
     if pa.types.is_dictionary(t):
         return from_arrow(t.value_type, nullable=nullable)
     found = next((p for test, p in _FROM_ARROW if test(t)), None)
@@ -197,7 +197,7 @@ def from_arrow(t: pa.DataType, *, nullable: bool = True) -> DataType:
 
 
 def _nested_from_arrow(t: pa.DataType) -> DataType | None:
-    """A struct is a ROW and a map a MAP: VARIANT and MULTISET have no Arrow type of their own."""
+    """The type of a nested Arrow type: a struct is a ROW and a map a MAP, never a VARIANT or MULTISET."""
     if pa.types.is_map(t):
         key, item = t.key_field, t.item_field
         return nested(
@@ -213,12 +213,12 @@ def _nested_from_arrow(t: pa.DataType) -> DataType | None:
 
 
 def arrow_schema(fields: tuple[DataField, ...]) -> pa.Schema:
-    """The Arrow schema in which rows of these columns travel."""
+    """The Arrow schema of rows of these columns."""
     return pa.schema([f.arrow for f in fields])
 
 
 def require_known(names: list[str], fields: tuple[DataField, ...], what: str) -> None:
-    """Raise SchemaMismatch for a name that is no column, naming the nearest."""
+    """Raise SchemaMismatch for a name that is not a column, naming the nearest."""
     from_fields = [f.name for f in fields]
     for name in names:
         if name not in from_fields:

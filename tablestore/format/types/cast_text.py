@@ -1,8 +1,8 @@
-"""Casts to and from text as Paimon 2.0.0 does them, on whole columns; also what decimals share with them.
+"""Casts to and from text as in Paimon 2.0.0, on whole columns, and the rounding of decimals.
 
 To text: numbers and times in Java's spelling; `[1, null]`, `{k -> v}`, `{a, b}` for nested values.
 From text: integers may have a fraction, which is cut; decimals are rounded half up; dates and times may leave
-parts out. What does not parse is refused with the first such value.
+parts out. Text that does not parse is refused, with the first such value.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _PARTS = r"^(?P<sign>-?)(?P<whole>\d+)\.?(?P<part>\d*)(?:e\+?(?P<power>-?\d+))?$
 
 
 def refuse_where(wrong: pa.Array | None, array: pa.Array, target: DataType) -> None:
-    """Raise SchemaMismatch showing the first value that `wrong` (NULL is no) marks."""
+    """Raise SchemaMismatch showing the first value where `wrong` is true; None and NULL mean no."""
     if wrong is None or not pc.any(wrong).as_py():
         return
     row = pc.index(wrong.fill_null(False), True).as_py()
     raise SchemaMismatch(
-        f"{str(array[row])!r} of an older file is no {target}; "
+        f"{str(array[row])!r} of an older file is not a value of {target}; "
         "change the column back, overwrite the value, then change it again"
     )
 
@@ -51,7 +51,7 @@ def rounded(array: pa.Array, target: DataType) -> pa.Array:
         half = pa.scalar(Decimal(5).scaleb(-s - 1), pa.decimal256(array.type.scale + 1, array.type.scale))
         below = pc.less(array, pa.scalar(Decimal(0), array.type))
         array = pc.add(array, pc.if_else(below, pc.negate(half), half))
-    array = array.cast(pa.decimal256(76, s), safe=False)  # cuts, which after adding a half rounds
+    array = array.cast(pa.decimal256(76, s), safe=False)  # truncates, which rounds after a half is added
     limit = pa.scalar(Decimal(10**p).scaleb(-s), array.type)
     large = pc.or_(pc.greater_equal(array, limit), pc.less_equal(array, pc.negate(limit)))
     return pc.if_else(large, pa.scalar(None, array.type), array).cast(to_arrow(target))
@@ -78,7 +78,7 @@ def to_decimal(array: pa.Array, target: DataType) -> pa.Array:
 
 
 def _moved(whole: pa.Array, part: pa.Array, power: pa.Array, max_places: int) -> tuple[pa.Array, pa.Array]:
-    """The digits around a point that moved `power` places right; one pass for each power that occurs."""
+    """(digits before, digits after) a point moved `power` places right; one pass for each distinct power."""
     for n in pc.unique(pc.fill_null(power, 0)).to_pylist():
         if n == 0:
             continue
@@ -128,7 +128,7 @@ def of(array: pa.Array, t: DataType) -> pa.Array:
 
 
 def _fraction(text: pa.Array, digits: int) -> pa.Array:
-    """Times with their fraction cut to `digits` digits, or more where those are not 0."""
+    """Times with their fraction cut to `digits` digits, or more where the further digits are not 0."""
     text = pc.replace_substring_regex(text, pattern=rf"(\.\d{{{digits}}}\d*?)0*$", replacement=r"\1")
     return pc.replace_substring_regex(text, pattern=r"\.$", replacement="")
 
@@ -152,7 +152,7 @@ def _decimal_text(array: pa.Array, t: DataType) -> pa.Array:
 
 
 def shortest(array: pa.Array) -> pa.Array:
-    """Finite floats as the shortest text that reads back as the same."""
+    """Finite floats as the shortest text that parses to the same value."""
     return array.cast(pa.string())
 
 
@@ -211,7 +211,7 @@ def _shown(array: pa.Array, t: DataType) -> pa.Array:
 
 
 def parsed(array: pa.Array, target: DataType) -> pa.Array:
-    """Texts as values of `target`; raises SchemaMismatch showing one that is none."""
+    """Texts as values of `target`; raises SchemaMismatch showing a value that does not parse."""
     if target.root == "BOOLEAN":
         lower = pc.utf8_lower(array)
         true, false = (pc.is_in(lower, pa.array(words)) for words in (_TRUE, _FALSE))
@@ -266,7 +266,7 @@ def _mask(array: pa.Array) -> np.ndarray | None:
 
 
 def _day(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(days from 1970 to the first of the month, days of that month, whether this cannot be a date)."""
+    """(days from 1970 to the first of the month, days of that month, whether it is not a date)."""
     wrong = (year > 9999) | (month < 1) | (month > 12) | (day < 1) | (day > 31)
     months = (np.where(wrong, 1970, year) - 1970) * 12 + np.where(wrong, 1, month) - 1
     first = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
@@ -333,7 +333,7 @@ def _moments(array: pa.Array, target: DataType) -> pa.Array:
 
 
 def _counted(array: pa.Array, target: DataType) -> pa.Array:
-    """Numbers of seconds, milli-, micro- or nanoseconds since 1970, whichever the precision is of."""
+    """Numbers of seconds, milli-, micro- or nanoseconds since 1970, by the precision of the type."""
     if target.precision not in (0, 3, 6, 9):
         refuse_where(array.is_valid(), array, target)
     numbers = _integers(array, DataType("BIGINT"))

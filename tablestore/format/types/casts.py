@@ -1,7 +1,7 @@
 """Casts between column types, with the rules and the results of Paimon 2.0.0 (FORMAT.md 22.3).
 
-`allowed` says which changes of a column's type a table takes: *implicit* ones widen, *explicit* ones may lose
-something. `cast` carries them out on whole columns when an older file is read:
+`allowed` says which changes of a column's type a table accepts: *implicit* ones widen, *explicit* ones may
+lose information. `cast` applies them to whole columns when an older file is read:
 
     integers wrap · floats to integers are cut and saturate · decimals are cut to integers, rounded half up to
     decimals, NULL when too large · times to numbers are seconds · text is parsed, or cut, and CHAR filled
@@ -56,13 +56,13 @@ _RULES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 def allowed(source: DataType, target: DataType, *, explicit: bool) -> bool:
-    """Whether a column of `source` may become `target`; `explicit` admits casts that may lose something."""
+    """Whether a column of `source` may become `target`; `explicit` admits casts that may lose information."""
     if source.as_nullable() == target.as_nullable():
         return True
     implicit, further = _RULES.get(target.root, ((), ()))
     if source.root not in implicit and not (explicit and source.root in further):
         return False
-    if source.root in DATES and target.is_string:  # such texts are never cut
+    if source.root in DATES and target.is_string:  # such text is never cut
         return target.root == "VARCHAR" and target.precision == MAX_LENGTH and target.nullable
     if source.is_nested:
         return all(_has_text(f.type) for f in source.children)
@@ -107,7 +107,7 @@ _FAMILIES = {
 
 
 def _wrapped(values: pa.Array, target: DataType) -> pa.Array:
-    """Integers in as many bits as the target has: what is beyond wraps."""
+    """Integers in as many bits as the target has; larger values wrap."""
     return values.cast(to_arrow(target), safe=False)
 
 
@@ -188,14 +188,14 @@ def _bytes_to_text(array: pa.Array, _: DataType, target: DataType) -> pa.Array:
     try:
         return array.cast(pa.string())
     except pa.ArrowInvalid as e:
-        raise SchemaMismatch(f"bytes of an older file are no {target}: {e}") from None
+        raise SchemaMismatch(f"bytes of an older file are not a value of {target}: {e}") from None
 
 
 # times
 
 
 def _ticks(array: pa.Array, t: DataType) -> tuple[np.ndarray, int]:
-    """int64 values of a TIMESTAMP (0 where NULL) and how many make a millisecond."""
+    """(int64 values of a TIMESTAMP, 0 where NULL; units per millisecond)."""
     per_milli = {"ms": 1, "us": 1_000, "ns": 1_000_000}[to_arrow(t).unit]
     return array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False), per_milli
 
@@ -210,7 +210,7 @@ def _toward_zero(values: np.ndarray, by: int) -> np.ndarray:
 
 
 def _moment(millis: np.ndarray, array: pa.Array, target: DataType) -> pa.Array:
-    """Milliseconds as a TIMESTAMP; refused where Arrow's range ends."""
+    """Milliseconds as a TIMESTAMP; raises SchemaMismatch outside Arrow's range."""
     kind = to_arrow(target)
     per_milli = {"ms": 1, "us": 1_000, "ns": 1_000_000}[kind.unit]
     limit = np.iinfo(np.int64).max // per_milli
@@ -223,7 +223,7 @@ def _moment_to_moment(array: pa.Array, source: DataType, target: DataType) -> pa
     millis, rest = values // per_milli, (values - values // per_milli * per_milli) * (1_000_000 // per_milli)
     p = target.precision
     if p < 3 and source.precision > p:
-        step = 10 ** (3 - p)  # as the original: towards zero below the millisecond's digits
+        step = 10 ** (3 - p)  # as in Java: towards zero below milliseconds
         fine = (values % (per_milli * step) != 0) if per_milli > 1 else millis % step != 0
         millis, rest = np.where(fine, _toward_zero(millis, step) * step, millis), np.where(fine, 0, rest)
     elif source.precision > p:

@@ -1,10 +1,10 @@
-"""What a column is: DataType and DataField, how they print, their Arrow types (FORMAT.md 3.1).
+"""DataType and DataField: the type of a column, its text and its Arrow type (FORMAT.md 3.1).
 
     ARRAY and MULTISET have one child "element", MAP has "key" and "value", ROW its fields with their ids.
-    VARIANT travels as struct<value: binary, metadata: binary>.
+    VARIANT is struct<value: binary, metadata: binary> in Arrow.
 
-Parsing is `type_text`, constructors and the way from Arrow are `types`. BLOB, VECTOR, GEOMETRY and GEOGRAPHY
-can be named, so that a schema that has one is read and shown, but have no Arrow form here.
+`type_text` parses types, `arrow_types` has constructors and the conversion from Arrow. BLOB, VECTOR, GEOMETRY
+and GEOGRAPHY exist, so that a schema with one can be read and shown, but have no Arrow type here.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from tablestore.core.errors import Unsupported
 MAX_LENGTH = 2147483647
 NESTED = ("ARRAY", "MAP", "MULTISET", "ROW")
 LENGTHS = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
-_UNNAMED = -1  # id of an array's element and a map's key and value: they have none in schema files
+_UNNAMED = -1  # id of an array's element and a map's key and value, which have none in schema files
 
 
 @dataclass(frozen=True, slots=True)
 class DataType:
     """One type. `precision` is p of DECIMAL/TIME/TIMESTAMP or n of CHAR/VARCHAR/BINARY/VARBINARY/VECTOR.
 
-    `spelled` keeps the text of a type that is only passed on (GEOMETRY and what it has in parentheses).
+    `spelled` is the text of a type that is only passed on (GEOMETRY with its parentheses).
     """
 
     root: str
@@ -46,7 +46,7 @@ class DataType:
         return replace(self, nullable=True)
 
     def with_children(self, *types: DataType) -> DataType:
-        """The same type around other children."""
+        """The same type with other children."""
         pairs = zip(self.children, types, strict=True)
         return replace(self, children=tuple(replace(f, type=t) for f, t in pairs))
 
@@ -75,7 +75,7 @@ class DataType:
         return self.spelled or root
 
     def to_json(self) -> Any:
-        """The form inside a schema file: text, or an object for nested types."""
+        """The type in a schema file: text, or an object for nested types."""
         if not self.children and self.root not in NESTED:
             return str(self)
         body: dict[str, Any] = {"type": self.root if self.nullable else f"{self.root} NOT NULL"}
@@ -86,7 +86,7 @@ class DataType:
 
     @property
     def element(self) -> DataType:
-        """The type of what an ARRAY or MULTISET holds."""
+        """The type of the elements of an ARRAY or MULTISET."""
         return self.children[0].type
 
     @property
@@ -99,12 +99,12 @@ class DataType:
 
     @property
     def is_nested(self) -> bool:
-        """Whether values of it hold other values: ARRAY, MAP, MULTISET, ROW."""
+        """Whether it is ARRAY, MAP, MULTISET or ROW."""
         return self.root in NESTED
 
     @property
     def is_scalar(self) -> bool:
-        """Whether values of it can be compared: keys, partitions and statistics are of such types."""
+        """Whether its values can be compared, as in keys, partitions and statistics."""
         return self.root not in (*NESTED, "VARIANT", "BLOB", "VECTOR", "GEOMETRY", "GEOGRAPHY")
 
 
@@ -124,7 +124,7 @@ class DataField:
         return pa.field(self.name, to_arrow(self.type), nullable=self.type.nullable)
 
     def to_json(self) -> dict[str, Any]:
-        """The object inside a schema file; what is absent is left out."""
+        """The field in a schema file, without absent values."""
         item: dict[str, Any] = {"id": self.id, "name": self.name, "type": self.type.to_json()}
         if self.description is not None:
             item["description"] = self.description
@@ -173,12 +173,12 @@ _SIMPLE_ARROW = {
 
 
 def time_unit(precision: int) -> str:
-    """Arrow's unit for a TIMESTAMP of that precision: the coarsest of ms, us, ns that holds it."""
+    """Arrow's unit for a TIMESTAMP of that precision: the coarsest sufficient one of ms, us, ns."""
     return "ms" if precision <= 3 else "us" if precision <= 6 else "ns"
 
 
 def to_arrow(t: DataType) -> pa.DataType:
-    """The Arrow type in which columns of `t` travel through the engine; raises Unsupported by name."""
+    """The Arrow type of columns of `t` in the engine; raises Unsupported for a type without one."""
     if t.root in _SIMPLE_ARROW:
         return _SIMPLE_ARROW[t.root]
     if t.root == "DECIMAL":
@@ -199,7 +199,7 @@ def to_arrow(t: DataType) -> pa.DataType:
 
 
 def renumbered(t: DataType, next_id: Callable[[], int]) -> DataType:
-    """The type with fresh ids for the fields of its ROWs, children before the field that holds them."""
+    """The type with new ids for the fields of its ROWs, children before their parent."""
     children = []
     for f in t.children:
         inner = renumbered(f.type, next_id)
@@ -208,5 +208,5 @@ def renumbered(t: DataType, next_id: Callable[[], int]) -> DataType:
 
 
 def highest_id(fields: tuple[DataField, ...]) -> int:
-    """The highest id among the fields and what they hold; -1 without any."""
+    """The highest id among the fields and nested fields; -1 without any."""
     return max((max(f.id, highest_id(f.type.children)) for f in fields), default=-1)

@@ -1,7 +1,7 @@
-"""Taking lists, maps and structs apart and putting them together, whatever slice of a buffer they are.
+"""Lists, maps and structs split into flat children and rebuilt, for arrays with any offset.
 
-Whoever changes what is inside (casts, writes, merges) works on one flat child array at a time. NULLs keep no
-children here. Pure.
+Casts, writes and merges of nested values work on one flat child array at a time. NULLs have no children here.
+Pure.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ class Lists:
 
     @property
     def sizes(self) -> np.ndarray:
-        """How many children each has; 0 for NULL."""
+        """The number of children of each row; 0 for NULL."""
         return np.diff(self.offsets.to_numpy())
 
     def owner(self, child: int) -> int:
-        """The row that holds this child."""
+        """The row of this child."""
         return int(np.searchsorted(self.offsets.to_numpy(), child, side="right")) - 1
 
 
 def lists(array: pa.Array) -> Lists:
-    """A list of any kind, or a map, taken apart."""
+    """The parts of a list of any kind, or of a map."""
     t = array.type
     nulls = array.is_null() if array.null_count else None
     if pa.types.is_map(t):
@@ -72,7 +72,7 @@ def struct_nulls(array: pa.StructArray) -> pa.Array | None:
 def struct_of(
     children: list[pa.Array], t: pa.StructType, nulls: pa.Array | None, rows: int
 ) -> pa.StructArray:
-    """A struct of type `t`; `rows` counts where it has no field."""
+    """A struct of type `t`; `rows` is its length where it has no fields."""
     if not children:
         return pa.array([{}] * rows, t) if nulls is None else pa.nulls(rows, t)
     fields = [t.field(i) for i in range(t.num_fields)]
@@ -80,7 +80,7 @@ def struct_of(
 
 
 def presentable(array: pa.Array) -> pa.Array:
-    """The array with some value in each NOT NULL field of a NULL struct, as writers of files want it."""
+    """The array with some value in each NOT NULL field of a NULL struct, as file writers require."""
     t = array.type
     if not _requires(t):
         return array
@@ -95,7 +95,7 @@ def presentable(array: pa.Array) -> pa.Array:
 
 
 def _requires(t: pa.DataType) -> bool:
-    """Whether there is a NOT NULL field in a struct of the type."""
+    """Whether a struct in the type has a NOT NULL field."""
     if pa.types.is_struct(t):
         return any(not t.field(i).nullable or _requires(t.field(i).type) for i in range(t.num_fields))
     if pa.types.is_map(t):

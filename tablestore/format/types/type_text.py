@@ -1,11 +1,11 @@
-"""Type text and JSON → DataType (FORMAT.md 2.5): what schema files hold and what people type.
+"""Type text and JSON → DataType (FORMAT.md 2.5), as in schema files and from users.
 
     type   = base [NOT NULL | NULL] { (ARRAY | MULTISET) [NOT NULL | NULL] }         old suffix forms
     base   = KEYWORD [ "(" n [ "," n ] ")" ] [ (WITH LOCAL | WITHOUT) TIME ZONE ]
            | ARRAY < type > | MULTISET < type > | MAP < type , type > | VECTOR < type , n >
            | ROW ( "<" | "(" ) name [:] type [ [COMMENT] 'text' ] , … ( ">" | ")" )
 
-Schema files write nested types as JSON objects; the forms with angle brackets are what SQL shows.
+Schema files have nested types as JSON objects; SQL shows the forms with angle brackets.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)*`|'(?:[^']|'')*'|\d+|[^\W\d]\w*)|([<>(
 
 
 def parse_type(text: Any, *, of_spark: bool = False) -> DataType:
-    """The type a schema file's `type` value or a user's text means; raises InvalidRequest for others.
+    """The type of a schema file's `type` value or of a user's text; raises InvalidRequest for others.
 
-    Spark's words for types are known, too. `of_spark`: TIMESTAMP and BINARY alone mean what Spark means by
-    them, an instant and bytes of any number.
+    Spark's names of types are known, too. `of_spark`: a bare TIMESTAMP is an instant and a bare BINARY has
+    any length, as in Spark.
     """
     if isinstance(text, Mapping):
         return _from_object(text, _DEEPEST)
@@ -41,7 +41,7 @@ def parse_type(text: Any, *, of_spark: bool = False) -> DataType:
 
 
 def parse_field(item: Mapping[str, Any], position: int) -> DataField:
-    """A field as a schema file has it; one without an id has that of its position."""
+    """The field of a schema file's object; without an id it gets its position."""
     return _field(item, position, _DEEPEST)
 
 
@@ -92,9 +92,7 @@ def _row(fields: tuple[DataField, ...], nullable: bool) -> DataType:
 def ranged(t: DataType, low: int, high: int) -> DataType:
     """`t` if its precision and scale are within the type's limits."""
     if not low <= t.precision <= high or t.scale > t.precision:
-        raise InvalidRequest(
-            f"{t} is not a type: precision must be {low}..{high}, scale at most the precision"
-        )
+        raise InvalidRequest(f"{t} is not a type: precision must be {low}..{high}, scale up to the precision")
     return t
 
 
@@ -104,7 +102,7 @@ def sized(root: str, n: int) -> DataType:
 
 
 class _Parser:
-    """One pass over the tokens of a type's text. Not thread-safe; made for one call."""
+    """One pass over the tokens of a type's text. Not thread-safe."""
 
     def __init__(self, text: str, alone: Mapping[str, str]) -> None:
         self.alone = alone  # other meanings of words without parameters
@@ -204,7 +202,7 @@ class _Parser:
         return ranged(DataType(root, precision=_TIMES[root] if p is None else p), 0, 9)
 
     def _as_spelled(self, root: str) -> DataType:
-        """GEOMETRY and GEOGRAPHY with whatever their parentheses hold, kept as text."""
+        """GEOMETRY or GEOGRAPHY with the text in their parentheses."""
         start = self.text.upper().index(root)
         end = self.text.find(")", start) + 1 if "(" in self.text[start:] else start + len(root)
         while self.at < len(self.tokens) and not self._skip(")"):
