@@ -5,9 +5,12 @@ from __future__ import annotations
 from tablestore.sql.form import Form
 from tablestore.sql.statements import (
     catalogs,
+    changing,
     create_table,
     databases,
     describe,
+    insert,
+    merge,
     queries,
     settings,
     show,
@@ -16,6 +19,9 @@ from tablestore.sql.statements import (
 
 FORMS: tuple[Form, ...] = (
     *queries.FORMS,
+    *insert.FORMS,
+    *changing.FORMS,
+    *merge.FORMS,
     *catalogs.FORMS,
     *databases.FORMS,
     *create_table.FORMS,

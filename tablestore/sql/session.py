@@ -114,6 +114,13 @@ class Session:
             found = lake.table(full)
         return found.with_options(options) if options else found
 
+    def writable(self, name: Name, options: dict[str, Any] | None = None) -> Table:
+        """The same, of a table that can be written; raises InvalidRequest for a system table."""
+        found = self.table(name, options)
+        if not isinstance(found, Table):
+            raise InvalidRequest(f"{name} is a system table: it is read-only")
+        return found
+
     def __repr__(self) -> str:
         return f"Session(catalog {self.catalog}, database {self.database})"
 

@@ -19,7 +19,7 @@ from tablestore.meta.store import Store
 from tablestore.read.scan.plan import plan
 from tablestore.table import finishing
 from tablestore.table.deleting import again
-from tablestore.table.row_changes import RowChanger, RowInserts
+from tablestore.table.row_changes import RowSteps
 from tablestore.write.commit.committer import CommitRequest, Committed
 from tablestore.write.commit.expired_basis import read_for_commit
 from tablestore.write.commit.request import Basis
@@ -31,11 +31,10 @@ def change_rows(
     where: Predicate | None,
     request: CommitRequest,
     write: Callable[[], TableWrite],
-    change: RowChanger,
-    inserts: RowInserts,
+    steps: RowSteps,
 ) -> Committed:
-    """Change the rows that `where` selects (None: all), and add those of `inserts`, each once."""
-    return again(lambda: _once(store, where, request, write, change, inserts))
+    """Change the rows that `where` selects (None: all), and add those that come in, each once."""
+    return again(lambda: _once(store, where, request, write, steps))
 
 
 def _once(
@@ -43,9 +42,9 @@ def _once(
     where: Predicate | None,
     request: CommitRequest,
     write: Callable[[], TableWrite],
-    change: RowChanger,
-    inserts: RowInserts,
+    steps: RowSteps,
 ) -> Committed:
+    steps.restart()
     count = store.schema.row_count_field
     assert count is not None
     snapshot = store.snapshots.latest()
@@ -54,11 +53,11 @@ def _once(
         splits = (s.read(store, store.schema.names, found.where) for s in found.splits)
         for batch in read_for_commit(store, chain.from_iterable(splits)):
             old = counted.there(batch, count)
-            changes = change(old)
+            changes = steps.change(old)
             target.write_stored(counted.negated(old.take(pa.array(changes.gone)), count))
             if changes.rows is not None:
                 target.write_stored(changes.rows)
-        for batch in inserts():
+        for batch in steps.inserts():
             target.write(batch)
         messages = target.prepare()
     if not messages:

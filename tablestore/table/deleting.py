@@ -29,7 +29,7 @@ from tablestore.read.scan.file_read import read_file
 from tablestore.read.scan.plan import Plan, plan
 from tablestore.read.scan.pruning import TRUE, Filters
 from tablestore.table.bucket_choice import partition_filter
-from tablestore.table.row_changes import RowChanger, RowInserts, deleting_all, no_rows
+from tablestore.table.row_changes import RowChanger, RowSteps, deleting_all
 from tablestore.write.commit.commit_or_discard import commit_or_discard, discarded_on_error
 from tablestore.write.commit.committer import Committed, Committer
 from tablestore.write.commit.expired_basis import conflict_if_expired
@@ -47,7 +47,7 @@ def delete(store: Store, where: Predicate, request: CommitRequest) -> Committed:
     bound = predicate.bind(where, store.schema)
     if selects_partitions(store, bound):
         return drop_partitions(store, bound, request)
-    return change_rows(store, bound, request, deleting_all, None, no_rows)
+    return change_rows(store, bound, request, RowSteps(deleting_all), None)
 
 
 def selects_partitions(store: Store, where: Predicate) -> bool:
@@ -77,23 +77,23 @@ def change_rows(
     store: Store,
     where: Predicate | None,
     request: CommitRequest,
-    change: RowChanger,
+    steps: RowSteps,
     write: Callable[[], TableWrite] | None,
-    inserts: RowInserts,
 ) -> Committed:
-    """Change the rows that `where` selects (None: all) and add those of `inserts`, in one OVERWRITE snapshot:
+    """Change the rows that `where` selects (None: all) and add those that come in, in one OVERWRITE snapshot:
     rows that change are marked as deleted and come back in new files. Without `write` rows can only be
-    deleted, and `change` gets the columns of the condition only."""
+    deleted, and who changes them gets the columns of the condition only."""
     require_deletable(store)
     bound = None if where is None else predicate.bind(where, store.schema)
 
     def once() -> Committed:
+        steps.restart()
         if write is None:
-            return _commit(store, *_marked(store, bound, change, None), request)
+            return _commit(store, *_marked(store, bound, steps.change, None), request)
         with write() as target:
-            marks, rows = _marked(store, bound, change, target)
+            marks, rows = _marked(store, bound, steps.change, target)
             with discarded_on_error(store, marks):
-                for batch in inserts():
+                for batch in steps.inserts():
                     rows += batch.num_rows
                     target.write(batch)
                 written = target.prepare()

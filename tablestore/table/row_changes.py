@@ -63,9 +63,23 @@ def _integers(positions: Positions) -> np.ndarray:
     return np.asarray(positions, dtype=np.int64)
 
 
+def nothing() -> None:
+    """No step is wanted here."""
+
+
 def no_rows() -> Iterator[pa.RecordBatch]:
     """No row to insert."""
     return iter(())
+
+
+@dataclass(frozen=True, slots=True)
+class RowSteps:
+    """One run over a table: `change` of each batch, then `inserts`; `restart` comes first when all is done
+    again on top of another commit."""
+
+    change: RowChanger
+    inserts: RowInserts = no_rows
+    restart: Callable[[], None] = nothing
 
 
 def as_kinds(

@@ -39,7 +39,7 @@ from tablestore.table.lookup_join.join import LookupJoin
 from tablestore.table.lookup_join.source import Columns, On
 from tablestore.table.normalize import follow as followed
 from tablestore.table.refs import Branches, Consumers, Tags
-from tablestore.table.row_changes import RowChanger, RowInserts, no_rows
+from tablestore.table.row_changes import RowChanger, RowInserts, RowSteps, no_rows, nothing
 from tablestore.table.scan import Scan
 from tablestore.table.stored_options import StoredOptions
 from tablestore.table.writer import EngineWriter, Writer
@@ -512,14 +512,15 @@ class Table:
         *,
         where: Predicate | str | None = None,
         columns: Sequence[str] = (),
-        inserts: RowInserts | None = None,
+        inserts: RowInserts = no_rows,
+        restart: Callable[[], None] = nothing,
     ) -> Committed:
         """Delete and update rows by what `change` says of each batch of them, and insert rows, in one commit.
 
         `change` gets batches of the rows that `where` selects (None: all) with every column and gives
         `RowChanges`; `columns` are those that it sets. `inserts` gives batches of new rows and is called
-        behind the last `change`. Both may be called again when another commit comes first. Writes what
-        `update` and `delete` write. Raises InvalidRequest for `columns` of the primary key.
+        behind the last `change`. When another commit comes first, all is done again, `restart` first. Writes
+        what `update` and `delete` write. Raises InvalidRequest for `columns` of the primary key.
 
         >>> def double(batch):
         ...     rows = batch.set_column(2, "amount", pa.compute.multiply(batch["amount"], 2))
@@ -538,7 +539,8 @@ class Table:
         for name in columns:
             if name not in self.store.schema.shown.by_name:
                 raise NotFound.among("column", name, self.store.schema.shown.names)
-        return writes.change_rows(self._handle, change, where=found, columns={}, inserts=inserts or no_rows)
+        steps = RowSteps(change, inserts, restart)
+        return writes.change_rows(self._handle, steps, where=found, columns={})
 
     # engines
 

@@ -27,7 +27,7 @@ from tablestore.table.definition import altered, refreshed
 from tablestore.table.handle import Handle
 from tablestore.table.located_keys import located_keys
 from tablestore.table.reads import rows_of_keys
-from tablestore.table.row_changes import RowChanger, RowInserts, as_kinds, deleting_all, no_rows, setting
+from tablestore.table.row_changes import RowSteps, as_kinds, deleting_all, setting
 from tablestore.table.scan import Scan, snapshot_scan
 from tablestore.table.writer import EngineWriter, Writer, shared_pool
 from tablestore.write.commit.committer import CommitRequest, Committed, Committer
@@ -190,14 +190,14 @@ def delete(table: Handle, what: Predicate | str | Any) -> Committed:
             raise InvalidRequest(f"{table.name} has no primary key: delete by a condition")
         table.require_present()
         if store.schema.row_count_field is not None:
-            return _change_counted(table, what, deleting_all)
+            return _change_counted(table, what, RowSteps(deleting_all))
         return expired_after(table, deleting.delete(store, what, batch_request(store)))
     require_deletable(store.options)
     table.require_present()
     if isinstance(what, Predicate):
         if deleting.needs_no_rows(store, what):
             return expired_after(table, deleting.drop_partitions(store, what, batch_request(store)))
-        return _change_keyed(table, what, deleting_all, no_rows, ())
+        return _change_keyed(table, what, RowSteps(deleting_all), ())
     postpone.require_none_waiting(store)
     earlier = _compact_waiting(table)
     rows = rows_of_keys(table, _rewritable(table), what)
@@ -213,28 +213,23 @@ def update(table: Handle, values: Mapping[str, Any], where: Predicate | str) -> 
     table.require_current()
     where = chosen(where, table.store.schema)
     values = _settable(table.store, values, table.store.schema.shown.primary_keys)
-    return change_rows(table, setting(values), where=where, columns=values, inserts=no_rows)
+    return change_rows(table, RowSteps(setting(values)), where=where, columns=values)
 
 
 def change_rows(
-    table: Handle,
-    change: RowChanger,
-    *,
-    where: Predicate | None,
-    columns: Mapping[str, Any],
-    inserts: RowInserts,
+    table: Handle, steps: RowSteps, *, where: Predicate | None, columns: Mapping[str, Any]
 ) -> Committed:
     """Change rows and add rows in one commit; `columns` are those that updates set, with the constants that
     are known."""
     store = table.store
     if store.schema.shown.primary_keys:
-        return _change_keyed(table, where, change, inserts, update_kinds(_function(store), columns))
+        return _change_keyed(table, where, steps, update_kinds(_function(store), columns))
     table.require_present()
     if store.schema.row_count_field is not None:
-        return _change_counted(table, where, change, inserts)
+        return _change_counted(table, where, steps)
     asked = batch_request(store)
     written = partial(table_write, store, user=asked.user, compact=False)
-    return expired_after(table, deleting.change_rows(store, where, asked, change, written, inserts))
+    return expired_after(table, deleting.change_rows(store, where, asked, steps, written))
 
 
 def _function(store: Store) -> MergeFunction:
@@ -242,7 +237,7 @@ def _function(store: Store) -> MergeFunction:
 
 
 def _change_keyed(
-    table: Handle, where: Predicate | None, change: RowChanger, inserts: RowInserts, kinds: tuple[int, ...]
+    table: Handle, where: Predicate | None, steps: RowSteps, kinds: tuple[int, ...]
 ) -> Committed:
     """`change_rows` in a table with a primary key: writes rows of kinds −D, −U and +U."""
     store, function = table.store, _function(table.store)
@@ -251,9 +246,9 @@ def _change_keyed(
     found = _rewritable(table, where)  # chosen before the writer numbers its rows, which must be newer
     with writer(table, batch_request(store)) as w:
         for batch in read_for_commit(store, found.to_batches()):
-            for rows in as_kinds(batch, change(batch), kinds, function):
+            for rows in as_kinds(batch, steps.change(batch), kinds, function):
                 w.write(rows, row_kind_column="_kind")
-        for batch in inserts():
+        for batch in steps.inserts():
             w.write(batch)
     return _after(earlier, w.committed)
 
@@ -287,12 +282,10 @@ def _after(earlier: tuple[int, ...], committed: Committed | None) -> Committed:
     return replace(committed, snapshots=(*earlier, *committed.snapshots))
 
 
-def _change_counted(
-    table: Handle, where: Predicate | None, change: RowChanger, inserts: RowInserts = no_rows
-) -> Committed:
+def _change_counted(table: Handle, where: Predicate | None, steps: RowSteps) -> Committed:
     """`change_rows` in a table that counts its rows."""
     store = table.store
     postpone.require_none_waiting(store)
     asked = batch_request(store)
     written = partial(table_write, store, user=asked.user)
-    return expired_after(table, counting.change_rows(store, where, asked, written, change, inserts))
+    return expired_after(table, counting.change_rows(store, where, asked, written, steps))

@@ -348,6 +348,19 @@ class Parser(_SparkParser):  # type: ignore[misc]  # likewise
         self.expect("=")
         return column, self.literal()
 
+    def hints(self) -> list[str]:
+        """The texts of `/*+ … */` if such comes next; `dialect/hints.py` reads them."""
+        return list(self._prev_comments) if self._match(TokenType.HINT) else []
+
+    def query_is_next(self) -> bool:
+        """Whether a bracket opens that a query stands in."""
+        index = self._index
+        while self._match(TokenType.L_PAREN):
+            pass
+        found = self.next_text in ("SELECT", "WITH", "VALUES")
+        self._retreat(index)
+        return found
+
     def expr(self) -> Any:
         """An expression or condition, as a tree."""
         start = self.at

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from tablestore.core.errors import InvalidRequest, TablestoreError, Unsupported
+from tablestore.sql.dialect.hints import options_of
 from tablestore.sql.dialect.parser import reader
 from tablestore.sql.dialect.tokenizer import pieces
-from tablestore.sql.form import Form
 from tablestore.sql.names import Name, name_of
 from tablestore.sql.problems import placed
 from tablestore.sql.query.conditions import value_of
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from tablestore.sql.session import Session
 
 _DEEPEST = 20  # views of views
-_hint: Any = lambda p: p.options()  # noqa: E731  # read into a mapping, not into a statement
-_OPTIONS = (Form("OPTIONS", "OPTIONS('key' = 'value', …)", "", "", _hint),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ def occurrences(session: Session, tree: exp.Expression, text: str) -> list[Occur
 
 def _occurrences(session: Session, tree: exp.Expression, text: str, depth: int) -> list[Occurrence]:
     found: list[Occurrence] = []
-    for node in [n for n in tree.find_all(exp.Table) if not _is_cte(n)]:
+    for node in [n for n in tree.find_all(exp.Table) if not (n.meta.get("bound") or _is_cte(n))]:
         name = name_of(node)
         try:
             view = session.view(name)
@@ -117,15 +115,7 @@ def _table(session: Session, node: exp.Table, name: Name) -> Any:
 def hint_options(node: exp.Table) -> dict[str, str]:
     """The options that `/*+ OPTIONS('key' = 'value') */` behind a table's name gives. Raises SqlProblem for
     another hint."""
-    found: dict[str, str] = {}
-    for hint in node.args.get("hints") or ():
-        for said in hint.expressions:
-            piece = pieces(str(said))[0]
-            read = reader(_OPTIONS).read(piece)
-            if not isinstance(read, dict):
-                raise Unsupported(f"the hint {said}", "a table takes /*+ OPTIONS('key' = 'value') */")
-            found |= read
-    return found
+    return options_of([str(text) for hint in node.args.get("hints") or () for text in hint.expressions])
 
 
 def _at(table: Any, version: exp.Version, name: Name) -> Any:

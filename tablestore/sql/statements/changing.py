@@ -1,0 +1,240 @@
+"""UPDATE, DELETE and TRUNCATE TABLE: rows changed or removed in one commit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.format.predicates.predicate import Always, Predicate, all_of
+from tablestore.sql.form import Form
+from tablestore.sql.names import Name, name_of
+from tablestore.sql.problems import SqlProblem, start_of
+from tablestore.sql.query.conditions import predicate_of, value_of
+from tablestore.sql.query.row_query import POSITION, RowQuery
+from tablestore.sql.result import Result
+from tablestore.sql.statements.insert import changed
+from tablestore.sql.stored_values import assigned
+from tablestore.table.row_changes import RowChanges
+
+if TYPE_CHECKING:
+    from tablestore.sql.session import Session
+    from tablestore.table.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The table that a statement changes; `alias` is its name in the statement."""
+
+    name: Name
+    alias: str
+
+    @classmethod
+    def of(cls, node: Any, text: str) -> Target:
+        if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
+            raise SqlProblem("a table's name is expected", text, start_of(node))
+        return cls(name_of(node), node.alias_or_name)
+
+    def table(self, session: Session) -> Table:
+        return session.writable(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """UPDATE t SET column = expression, … [WHERE condition]."""
+
+    target: Target
+    values: tuple[tuple[str, exp.Expression], ...]
+    where: exp.Expression | None
+    text: str
+
+    @staticmethod
+    def of(tree: exp.Update, text: str) -> Update:
+        for part in ("from_", "order", "limit", "returning"):
+            if tree.args.get(part):
+                raise SqlProblem(
+                    f"UPDATE takes no {part.strip('_').upper()}", text, start_of(tree.args[part])
+                )
+        target = Target.of(tree.this, text)
+        values = assignments(tree.expressions, target.alias, text)
+        where = tree.args.get("where")
+        return Update(target, values, where.this if where else None, text)
+
+    def run(self, session: Session) -> Result:
+        table = self.target.table(session)
+        for name, value in self.values:
+            require_column(name, table, self.text, start_of(value))
+        where = conditions(self.where, table)
+        constants = self._constants(table)
+        if constants is not None and where.exact:
+            return changed(table.update(constants, where=where.predicate), f"of {table.name}")
+        names = [name for name, _ in self.values]
+        with RowQuery(session, self.text, self.target.alias, table.schema.names) as query:
+            select = exp.select(exp.column(POSITION)).from_(query.target)
+            for i, (_, value) in enumerate(self.values):
+                select = select.select(exp.alias_(value.copy(), f"__value_{i}"))
+            if self.where is not None:
+                select = select.where(self.where.copy())
+            sql = query.prepared(select)
+
+            def change(batch: pa.RecordBatch) -> RowChanges:
+                found = query.over(sql, batch).sort_by(POSITION)
+                rows = with_columns(batch, found, names, table)
+                return RowChanges(updated=found[POSITION].to_numpy(), rows=rows)
+
+            committed = table.change_rows(change, where=where.predicate, columns=names)
+        return changed(committed, f"of {table.name}")
+
+    def _constants(self, table: Table) -> dict[str, Any] | None:
+        """The values, if all are literals."""
+        try:
+            found = {name: value_of(value) for name, value in self.values}
+        except InvalidRequest:
+            return None
+        fields = table.store.schema.by_name
+        return {name: assigned(pa.array([value]), fields[name])[0].as_py() for name, value in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """DELETE FROM t [WHERE condition]."""
+
+    target: Target
+    where: exp.Expression | None
+    text: str
+
+    @staticmethod
+    def of(tree: exp.Delete, text: str) -> Delete:
+        for part in ("using", "limit", "order", "returning", "tables"):
+            if tree.args.get(part):
+                raise SqlProblem(f"DELETE takes no {part.upper()}", text, start_of(tree))
+        where = tree.args.get("where")
+        return Delete(Target.of(tree.this, text), where.this if where else None, text)
+
+    def run(self, session: Session) -> Result:
+        table = self.target.table(session)
+        where = conditions(self.where, table)
+        if where.exact:
+            return changed(table.delete(where.predicate), f"of {table.name}")
+        assert self.where is not None
+        with RowQuery(session, self.text, self.target.alias, table.schema.names) as query:
+            select = exp.select(exp.column(POSITION)).from_(query.target).where(self.where.copy())
+            sql = query.prepared(select)
+
+            def change(batch: pa.RecordBatch) -> RowChanges:
+                return RowChanges(deleted=np.sort(query.over(sql, batch)[POSITION].to_numpy()))
+
+            return changed(table.change_rows(change, where=where.predicate), f"of {table.name}")
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """TRUNCATE TABLE t [PARTITION (k = v, …)]."""
+
+    name: Name
+    partition: dict[str, Any]
+
+    @staticmethod
+    def of(tree: exp.TruncateTable, text: str) -> Truncate:
+        if len(tree.expressions) != 1 or tree.args.get("is_database"):
+            raise SqlProblem("TRUNCATE TABLE takes one table", text, start_of(tree))
+        partition = {}
+        for term in (tree.args.get("partition") or exp.Partition()).expressions:
+            if not isinstance(term, exp.EQ):
+                raise SqlProblem("a partition is column = value", text, start_of(term))
+            partition[term.this.name] = value_of(term.expression)
+        return Truncate(name_of(tree.expressions[0]), partition)
+
+    def run(self, session: Session) -> Result:
+        table = session.writable(self.name)
+        committed = table.truncate(partition=self.partition or None)
+        what = ", ".join(f"{k} = {v}" for k, v in self.partition.items()) or "all"
+        message = f"{table.name} is empty ({what}): snapshot {committed.snapshot}"
+        return Result(snapshots=committed.snapshots, message=message)
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What of a WHERE the engine decides: `predicate` selects at least its rows, with `exact` just these."""
+
+    predicate: Predicate
+    exact: bool
+
+
+def conditions(where: exp.Expression | None, table: Table) -> Conditions:
+    """The terms of a condition on a table's own columns that the engine decides by files and statistics."""
+    if where is None:
+        return Conditions(Always(True), True)
+    terms: list[exp.Expression] = list(where.flatten()) if isinstance(where, exp.And) else [where]  # type: ignore[arg-type]  # expressions
+    found = [predicate_of(term, table) for term in terms]
+    known = [p for p in found if p is not None]
+    return Conditions(all_of(*known) if known else Always(True), len(known) == len(found))
+
+
+def assignments(terms: list[exp.Expression], alias: str, text: str) -> tuple[tuple[str, exp.Expression], ...]:
+    """`SET column = expression, …`: each column once, of the target."""
+    found: dict[str, exp.Expression] = {}
+    for term in terms:
+        if not isinstance(term, exp.EQ) or not isinstance(term.this, exp.Column):
+            raise SqlProblem("SET takes column = expression", text, start_of(term))
+        if term.this.table not in ("", alias):
+            raise SqlProblem(f"{term.this.table!r} is not what is changed: {alias} is", text, start_of(term))
+        if term.this.name in found:
+            raise SqlProblem(f"column {term.this.name!r} gets two values", text, start_of(term))
+        found[term.this.name] = term.expression
+    return tuple(found.items())
+
+
+def require_column(name: str, table: Table, text: str, at: int) -> None:
+    """Raise NotFound for what is no column of the table."""
+    if name not in table.schema.names:
+        raise NotFound.among("column", name, table.schema.names)
+
+
+def with_columns(batch: pa.RecordBatch, found: pa.Table, names: list[str], table: Table) -> pa.RecordBatch:
+    """The rows of the batch that `found` names by their place, with its columns `__value_<i>` as `names`."""
+    rows = batch.take(found[POSITION].combine_chunks())
+    by_name = table.store.schema.by_name
+    for i, name in enumerate(names):
+        value = assigned(found[f"__value_{i}"].combine_chunks(), by_name[name])
+        at = rows.schema.get_field_index(name)
+        known = rows.schema.field(at)
+        field = known if value.type == known.type and not value.null_count else pa.field(name, value.type)
+        rows = rows.set_column(at, field, value)
+    return rows
+
+
+FORMS = (
+    Form(
+        "UPDATE",
+        "UPDATE table [AS alias] SET column = expression, … [WHERE condition]",
+        "Change rows, in one commit; columns of the primary key cannot be set. Writes -U/+U pairs, so that "
+        "who follows the table can retract.",
+        "writing",
+        node=exp.Update,
+        build=Update.of,
+        example="UPDATE shop.orders SET amount = amount * 2 WHERE order_id = 1",
+    ),
+    Form(
+        "DELETE",
+        "DELETE FROM table [AS alias] [WHERE condition]",
+        "Remove rows, in one commit; whole partitions by metadata alone.",
+        "writing",
+        node=exp.Delete,
+        build=Delete.of,
+        example="DELETE FROM shop.orders WHERE amount > 10",
+    ),
+    Form(
+        "TRUNCATE TABLE",
+        "TRUNCATE TABLE table [PARTITION (column = value, …)]",
+        "Remove all rows, or those of a partition, in one commit that reads no data file.",
+        "writing",
+        node=exp.TruncateTable,
+        build=Truncate.of,
+        example="TRUNCATE TABLE shop.events PARTITION (day = '2026-01-01')",
+    ),
+)

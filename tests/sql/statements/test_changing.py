@@ -1,0 +1,221 @@
+"""UPDATE, DELETE, TRUNCATE and MERGE: each against DuckDB's own, over random rows and statements."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+import tablestore as ts
+from tablestore.sql import Session, SqlProblem
+
+KINDS: dict[str, dict[str, Any]] = {
+    "keyed": {"primary_key": ["k"], "options": {"bucket": 2}},
+    "append": {"options": {"deletion-vectors.enabled": True}},
+    "counted": {"options": {"write-mode": "change-log", "bucket": 1}},
+}
+COLUMNS = {"k": ts.INT, "a": ts.INT, "s": ts.STRING}
+
+numbers = st.integers(-3, 3)
+texts = st.sampled_from(["x", "y", "", "it's"])
+some_rows = st.dictionaries(st.integers(0, 12), st.tuples(numbers, texts), max_size=10)
+expressions = st.sampled_from(
+    [
+        "7",
+        "a + 1",
+        "a * a",
+        "-a",
+        "CASE WHEN a > 0 THEN k ELSE a END",
+        "(SELECT count(a) FROM other)",
+        "length(s)",
+    ]
+)
+conditions = st.recursive(
+    st.one_of(
+        st.tuples(st.sampled_from("ka"), st.sampled_from(["=", "<>", "<", ">="]), numbers).map(
+            lambda t: f"{t[0]} {t[1]} {t[2]}"
+        ),
+        st.sampled_from(
+            [
+                *("s = 'it''s'", "s LIKE 'x%'", "k % 2 = 0", "a IN (1, 2)", "a IN (SELECT a FROM other)"),
+                *("a = k", "EXISTS (SELECT 1 FROM other AS o WHERE o.k = t.k)", "upper(s) = 'Y'"),
+                "NOT a BETWEEN 0 AND 2",
+            ]
+        ),
+    ),
+    lambda inner: st.tuples(inner, st.sampled_from(["AND", "OR"]), inner).map(
+        lambda t: f"({t[0]} {t[1]} {t[2]})"
+    ),
+    max_leaves=4,
+)
+
+
+class Both:
+    """The same tables here and in DuckDB."""
+
+    def __init__(self, path: Path, kind: str, target: dict[int, Any], other: dict[int, Any]) -> None:
+        lake = ts.connect(path)
+        self.ours, self.theirs = ts.sql_session(lake), duckdb.connect()
+        for name, rows in (("t", target), ("other", other)):
+            options = KINDS[kind] if name == "t" else {}
+            table = lake.create_table(f"default.{name}", schema=COLUMNS, **options)
+            data = pa.table(
+                {
+                    "k": pa.array(rows, pa.int32()),
+                    "a": pa.array([a for a, _ in rows.values()], pa.int32()),
+                    "s": pa.array([s for _, s in rows.values()], pa.string()),
+                }
+            )
+            half = len(data) // 2 if name == "t" else 0
+            for part in (data[:half], data[half:]):
+                if len(part):
+                    table.write(part)
+            self.theirs.register("rows", data)
+            self.theirs.execute(f"CREATE TABLE {name} AS SELECT * FROM rows")
+
+    def run(self, statement: str) -> None:
+        self.ours.sql(statement)
+        self.theirs.execute(statement)
+
+    def require_equal(self) -> None:
+        query = "SELECT * FROM t ORDER BY k, a, s"
+        found = [tuple(row.values()) for row in self.ours.sql(query).to_arrow().to_pylist()]
+        assert found == self.theirs.sql(query).fetchall()
+
+
+relaxed = settings(
+    max_examples=6,
+    phases=(Phase.explicit, Phase.generate),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@relaxed
+@given(target=some_rows, other=some_rows, value=expressions, where=conditions, gone=conditions)
+def test_update_and_delete_do_what_duckdb_does(
+    tmp_path_factory: pytest.TempPathFactory,
+    kind: str,
+    target: dict[int, Any],
+    other: dict[int, Any],
+    value: str,
+    where: str,
+    gone: str,
+) -> None:
+    both = Both(tmp_path_factory.mktemp("lake"), kind, target, other)
+    both.run(f"UPDATE t SET a = {value}, s = 'new' WHERE {where}")
+    both.require_equal()
+    both.run(f"DELETE FROM t WHERE {gone}")
+    both.require_equal()
+
+
+conditional = st.sampled_from(
+    [
+        "WHEN MATCHED AND s.a > 0 THEN UPDATE SET a = s.a + t.a",
+        "WHEN MATCHED AND t.a < s.a THEN UPDATE SET a = t.a * 2, s = 'less'",
+        "WHEN MATCHED AND s.s = 'x' THEN DELETE",
+        "WHEN NOT MATCHED AND s.a > 0 THEN INSERT (k, a, s) VALUES (s.k, s.a * 2, 'in')",
+        "WHEN NOT MATCHED BY SOURCE AND t.a > 0 THEN DELETE",
+    ]
+)
+unconditional = st.sampled_from(
+    [
+        "WHEN MATCHED THEN UPDATE SET a = s.a, s = s.s",
+        "WHEN MATCHED THEN DELETE",
+        "WHEN NOT MATCHED THEN INSERT (k, a, s) VALUES (s.k, s.a, s.s)",
+        "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET s = 'alone'",
+    ]
+)
+clauses = st.tuples(
+    st.lists(conditional, max_size=3),
+    st.lists(unconditional, min_size=1, max_size=2, unique_by=lambda when: when.split(" THEN ")[0]),
+).map(lambda lists: [*lists[0], *lists[1]])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@relaxed
+@given(target=some_rows, other=some_rows, whens=clauses)
+def test_merge_does_what_duckdb_does(
+    tmp_path_factory: pytest.TempPathFactory,
+    kind: str,
+    target: dict[int, Any],
+    other: dict[int, Any],
+    whens: list[str],
+) -> None:
+    both = Both(tmp_path_factory.mktemp("lake"), kind, target, other)
+    both.run(f"MERGE INTO t USING other AS s ON t.k = s.k {' '.join(whens)}")
+    both.require_equal()
+
+
+def test_merge_with_stars_and_a_query(session: Session) -> None:
+    session.sql(
+        "MERGE INTO orders AS t "
+        "USING (SELECT order_id + 1 AS order_id, 'm' AS customer, 1.5 AS amount FROM orders) AS s "
+        "ON t.order_id = s.order_id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
+    found = session.sql("SELECT order_id, customer FROM orders ORDER BY 1").to_arrow()
+    assert found["customer"].to_pylist() == ["ann", "m", "m", "m"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "kind", "problem"),
+    [
+        ("UPDATE orders SET nope = 1", ts.NotFound, "no column 'nope'"),
+        ("UPDATE orders SET order_id = 1", ts.InvalidRequest, "part of the primary key"),
+        ("UPDATE orders SET amount = 1, amount = 2", SqlProblem, "'amount' gets two values"),
+        ("UPDATE orders AS o SET x.amount = 1", SqlProblem, "'x' is not what is changed: o is"),
+        (
+            "UPDATE orders SET amount = 1e9",
+            ts.SchemaMismatch,
+            "and a value does not fit",
+        ),
+        ("UPDATE orders SET amount = order_id * 1e9", ts.SchemaMismatch, "and a value does not fit"),
+        ("DELETE FROM orders WHERE order_id = (SELECT 1 / 0 FROM nope)", ts.NotFound, "no table 'shop.nope'"),
+        ("DELETE FROM events WHERE n = 1", ts.InvalidRequest, "deletion"),
+        ("TRUNCATE TABLE events PARTITION (n = 1)", ts.NotFound, "no partition column 'n'"),
+        (
+            "MERGE INTO orders t USING (VALUES (1), (1)) AS s (id) ON t.order_id = s.id "
+            "WHEN MATCHED THEN DELETE",
+            ts.InvalidRequest,
+            "matches more than one row of the source",
+        ),
+        (
+            "MERGE INTO orders USING orders ON 1 = 1 WHEN MATCHED THEN DELETE",
+            SqlProblem,
+            "are both named orders",
+        ),
+        (
+            "MERGE INTO orders t USING events s ON t.order_id = s.n WHEN NOT MATCHED THEN INSERT *",
+            ts.InvalidRequest,
+            "the source lacks 'order_id'",
+        ),
+        (
+            "MERGE INTO orders t USING events s ON t.order_id = s.n "
+            "WHEN MATCHED THEN UPDATE SET order_id = 5",
+            ts.InvalidRequest,
+            "part of the primary key",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_and_nothing_written(
+    session: Session, statement: str, kind: type[Exception], problem: str
+) -> None:
+    with pytest.raises(kind) as e:
+        session.sql(statement)
+    assert problem in str(e.value)
+    assert session.sql("SELECT max(snapshot_id) AS n FROM orders$snapshots").to_arrow()["n"].to_pylist() == [
+        2
+    ]
+
+
+def test_truncate(session: Session) -> None:
+    session.sql("TRUNCATE TABLE events PARTITION (day = '2026-01-01')")
+    assert session.sql("SELECT n FROM events").to_arrow()["n"].to_pylist() == [2]
+    session.sql("TRUNCATE TABLE events")
+    assert len(session.sql("SELECT n FROM events")) == 0
