@@ -41,7 +41,8 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 }
 _CLASSES = ("Store", "Snapshot", "DataSplit", "Predicate", "Workload", "Run", "Simulator", "Schedule")
 _KINDS |= {name: (f"a {name}", functools.partial(_is_a, name=name)) for name in _CLASSES}
-_ALIASES = {"Name": ["str", "Sequence[str]"], "ProgressCallback": ["Callable"]}
+_FUNCTIONS = ("ProgressCallback", "RowChanger", "RowInserts")
+_ALIASES = {"Name": ["str", "Sequence[str]"]} | {name: ["Callable"] for name in _FUNCTIONS}
 _FIRST = {"bool", "int", "float", "Callable", "None"}
 _COMPLAINTS = (TypeError, AttributeError, ValueError, LookupError, OverflowError)
 
