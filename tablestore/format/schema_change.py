@@ -1,6 +1,7 @@
 """Changes of a table's columns, options and comment: TableSchema + changes → the next TableSchema. Pure.
 
     add rename drop retype nullable not_null move comment default set_options reset_options
+    compute mark drop_watermark        (computed columns and the watermark, FORMAT.md 2.6)
 
 A column is named by text; `r.x` is field x of ROW column r, `a.element.x` one within ARRAY<ROW>, `m.value.x`
 within MAP<.., ROW> (or a tuple of these parts). Ids of columns never change and are never reused (I9).
@@ -22,6 +23,13 @@ from tablestore.core.errors import AlreadyExists, InvalidOption, InvalidRequest,
 from tablestore.core.options.names import FIXED_WITH_DATA
 from tablestore.core.options.rules import require_storable
 from tablestore.core.options.table_options import TableOptions, as_text, current_names
+from tablestore.format.computed_columns import (
+    ComputedColumn,
+    Watermark,
+    as_options,
+    computed_columns,
+    watermark,
+)
 from tablestore.format.field_paths import (
     Fields,
     Name,
@@ -40,6 +48,8 @@ from tablestore.format.schema import TableSchema, require_sound
 from tablestore.format.types import casts
 from tablestore.format.types.arrow_types import STRING, as_type
 from tablestore.format.types.data_type import DataField, DataType, renumbered
+
+_COMPUTED = -2  # ids of computed columns go down from here
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +211,31 @@ def reset_options(*keys: str) -> Change:
     return Change("reset options", keys=keys)
 
 
+def compute(
+    name: str,
+    expression: str,
+    type: str,
+    *,
+    after: str | None = None,
+    first: bool = False,
+    comment: str | None = None,
+) -> Change:
+    """The column `name` is computed: SQL text `expression`, of the type of the text `type`. One that is
+    computed already stays in its place."""
+    place = _place(after, None, first, False)
+    return Change("compute", name, text=expression, place=place, options={"type": type, "comment": comment})
+
+
+def mark(column: str, expression: str, type: str) -> Change:
+    """The watermark: SQL text `expression` over the event times in `column`."""
+    return Change("watermark", column, text=expression, options={"type": type})
+
+
+def drop_watermark() -> Change:
+    """No watermark."""
+    return Change("drop watermark")
+
+
 def _place(after: str | None, before: str | None, first: bool, last: bool) -> Place | None:
     said: list[tuple[Where, str]] = [("after", after or ""), ("before", before or "")]
     found = [Place(where, beside) for where, beside in said if beside]
@@ -225,10 +260,10 @@ def apply(
     made = replace(
         schema,
         id=schema.id + 1,
-        fields=altered.fields,
+        fields=altered.stored,
         highest_field_id=altered.highest,
         primary_keys=altered.primary_keys,
-        options=altered.options,
+        options=altered.options_with_computed(),
         comment=altered.comment,
         time_millis=time_millis,
     )
@@ -242,7 +277,10 @@ class _Altered:
 
     def __init__(self, schema: TableSchema, has_snapshots: bool) -> None:
         self.before, self.has_snapshots = schema, has_snapshots
-        self.fields, self.comment = schema.fields, schema.comment
+        self.comment = schema.comment
+        self.mark = watermark(schema.options)
+        self._expressions: dict[int, tuple[str, str]] = {}  # of computed columns: text, text of its type
+        self.fields = self._with_computed(schema)
         self.primary_keys, self.options = schema.primary_keys, dict(schema.options)
         self.allowed = TableOptions.parse(schema.options)
         self._ids = itertools.count(schema.highest_field_id + 1)
@@ -252,6 +290,48 @@ class _Altered:
         self.highest = next(self._ids)
         return self.highest
 
+    # computed columns stand among the others as fields with ids below those of unnamed ones
+
+    def _with_computed(self, schema: TableSchema) -> Fields:
+        fields = list(schema.fields)
+        for c in computed_columns(schema.options, schema.names):
+            f = self._computed(c.name, c.expression, c.type, c.comment)
+            fields.insert(c.position, f)
+        return tuple(fields)
+
+    def _computed(self, name: str, expression: str, type: str, comment: str | None) -> DataField:
+        made = DataField(_COMPUTED - len(self._expressions), name, STRING, comment)
+        self._expressions[made.id] = (expression, type)
+        return made
+
+    @property
+    def stored(self) -> Fields:
+        return tuple(f for f in self.fields if f.id not in self._expressions)
+
+    def options_with_computed(self) -> dict[str, str]:
+        """The options, with each computed column at its position now."""
+        old = as_options(computed_columns(self.options, self.before.names), watermark(self.options))
+        computed = [
+            ComputedColumn(f.name, *self._expressions[f.id], position, f.description)
+            for position, f in enumerate(self.fields)
+            if f.id in self._expressions
+        ]
+        new = as_options(computed, self.mark)
+        return self.options if new == old else {k: v for k, v in self.options.items() if k not in old} | new
+
+    def _compute(self, path: tuple[str, ...], change: Change) -> None:
+        if len(path) > 1:
+            raise InvalidRequest(f"{dotted(path)!r}: fields of a ROW are not computed")
+        said = change.options or {}
+        f = self._computed(path[0], str(change.text), said["type"], said["comment"])
+        there = next((i for i, s in enumerate(self.fields) if s.name == path[0]), None)
+        if there is None:
+            self.fields = inserted(self.fields, f, _placed(change))
+        elif self.fields[there].id not in self._expressions:
+            raise AlreadyExists(f"column {path[0]!r} exists")
+        else:
+            self.fields = (*self.fields[:there], f, *self.fields[there + 1 :])
+
     def apply(self, change: Change) -> None:
         if change.what == "set options":
             self._set(as_text(change.options))
@@ -259,12 +339,18 @@ class _Altered:
             self._reset(change.keys)
         elif change.what == "comment" and not change.name:
             self.comment = change.text
+        elif change.what == "watermark":
+            self.mark = Watermark(str(change.name), str(change.text), (change.options or {})["type"])
+        elif change.what == "drop watermark":
+            self.mark = None
         else:
             path = path_of(change.name, self.fields)
             if change.what == "add":
                 self._add(path, change)
             elif change.what == "drop":
                 self._drop(path)
+            elif change.what == "compute":
+                self._compute(path, change)
             elif change.what == "rename":
                 self._rename(path, str(change.text))
             elif change.what == "move":
@@ -302,7 +388,7 @@ class _Altered:
         def without(siblings: Fields) -> Fields:
             one(siblings, path)
             kept = tuple(f for f in siblings if f.name != path[-1])
-            if not kept:
+            if all(f.id in self._expressions for f in kept):
                 raise InvalidRequest(f"{dotted(path)!r} is the last field and cannot be dropped")
             return kept
 
@@ -325,11 +411,15 @@ class _Altered:
         if len(path) == 1:
             self.primary_keys = tuple(to if k == old else k for k in self.primary_keys)
             self.options = with_renamed_column(self.options, old, to)
+            if self.mark is not None and self.mark.column == old:
+                self.mark = replace(self.mark, column=to)
 
     def _changed(self, path: tuple[str, ...], f: DataField, change: Change) -> DataField:
         """The field after a change of its type, nullability, comment or default."""
         if change.what == "comment":
             return replace(f, description=change.text)
+        if f.id in self._expressions:
+            raise InvalidRequest(f"column {f.name!r} is computed: it has no type or default of its own")
         if change.what == "default":
             value = (change.options or {}).get("default")
             return replace(f, default=None if value is None else default_text(f, value))
@@ -406,6 +496,7 @@ class _Altered:
             old = self.options.get(key)
             if old == value:
                 continue
+            _require_no_column(key)
             if key == "type" and value.lower() == (old or "table").lower():
                 continue
             if key in ("type", "path", "primary-key", "partition"):
@@ -417,11 +508,20 @@ class _Altered:
 
     def _reset(self, keys: Sequence[str]) -> None:
         for key in keys:
+            _require_no_column(key)
             if key in ("type", "path") or (self.has_snapshots and key in (*FIXED_WITH_DATA, "bucket")):
                 raise InvalidOption(
                     f"option {key!r} cannot be reset: it says how the table's files are laid out"
                 )
             self.options.pop(key, None)
+
+
+def _require_no_column(key: str) -> None:
+    head, _, rest = key.partition(".")
+    if head == "schema" and (rest.partition(".")[0].isdecimal() or rest.startswith("watermark.")):
+        raise InvalidOption(
+            f"option {key!r} is of a computed column or the watermark: ALTER TABLE changes those"
+        )
 
 
 def _differ(old: DataType, new: DataType) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tablestore.sql.form import Form
 from tablestore.sql.statements import (
+    alter_table,
     catalogs,
     changing,
     create_table,
@@ -25,6 +26,7 @@ FORMS: tuple[Form, ...] = (
     *catalogs.FORMS,
     *databases.FORMS,
     *create_table.FORMS,
+    *alter_table.FORMS,
     *describe.FORMS,
     *show.FORMS,
     *views.FORMS,

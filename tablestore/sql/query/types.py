@@ -41,6 +41,11 @@ def expression_type(session: Session, text: str, columns: Sequence[DataField]) -
     return from_arrow(_known(found.type))
 
 
+def expression_columns(text: str) -> set[str]:
+    """Names of the columns that an expression is of."""
+    return {column.parts[0].name for column in read_expression(text).find_all(exp.Column)}
+
+
 def _require_column(column: exp.Column, columns: Sequence[DataField]) -> None:
     name = column.parts[0].name  # `r.x` is field x of ROW column r
     if name not in [f.name for f in columns]:

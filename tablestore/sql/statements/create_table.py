@@ -18,6 +18,7 @@ from tablestore.format.computed_columns import (
     other_options,
     watermark,
 )
+from tablestore.format.schema import numbered
 from tablestore.format.types.arrow_types import DataField, from_arrow
 from tablestore.sql.form import Form
 from tablestore.sql.names import Name
@@ -152,7 +153,7 @@ class CreateTable:
         if not made.options.get("connector"):
             raise InvalidRequest("a temporary table needs option 'connector': WITH ('connector' = 'datagen')")
         session.temporary[key] = TemporaryTable(
-            columns=without_nulls(made.columns, made.primary_key),
+            columns=numbered(without_nulls(made.columns, made.primary_key)),
             primary_key=made.primary_key,
             options=dict(made.options),
             watermark=made.watermark,
