@@ -34,8 +34,12 @@ def source(name: str) -> Path:
 
 
 def new_rows(table: ts.Table, rng: random.Random, rows: int) -> pa.Table:
-    """Random rows of the table's own types; keys and partitions are never NULL."""
+    """Random rows of the table's own types; keys and partitions are never NULL, no sum overflows."""
     made = {f.name: values.column(rng, f.type, rows) for f in table.store.schema.fields}
+    for name in made:
+        if table.options.get(f"fields.{name}.aggregate-function") == "sum":
+            few = pa.array([rng.randint(-9, 9) for _ in range(rows)], pa.int8())
+            made[name] = few.cast(table.schema.field(name).type)
     kinds = table.options.get("rowkind.field")
     if kinds:
         made[kinds] = pa.array(["+I"] * rows)
