@@ -206,7 +206,7 @@ def _modes(occasion: BucketCommit) -> tuple[CompactionMode, ...]:
 
 def _tries(occasion: BucketCommit) -> int:
     done = occasion.compaction
-    return 1 + len(done.records) if done is not None else 1
+    return 1 + max(len(done.records), 1) if done is not None else 1
 
 
 def _carry_out(bucket: ReplayBucket, occasion: BucketCommit, *, unchanged: bool) -> None:
@@ -341,6 +341,8 @@ def _learn_between(known: Known, bucket: ReplayBucket, occasion: BucketCommit) -
     event = occasion.compaction
     if event is None:
         return False
+    if not event.records:
+        return _learn_only_merge(known, bucket, event)
     later = event.records
     for done, record in zip(bucket.done, event.records, strict=False):
         later = later[1:]
@@ -362,6 +364,19 @@ def _learn_between(known: Known, bucket: ReplayBucket, occasion: BucketCommit) -
             size = record.rows_out, record.bytes_written, min(deletes, record.rows_out)
             made = bucket.sized(merge.inputs, level, *size, record.files_written) if record.rows_out else ()
             known.learn(merge.content, made)
+            return True
+    return False
+
+
+def _learn_only_merge(known: Known, bucket: ReplayBucket, event: BucketEvent) -> bool:
+    """Without records: a merge of all files that the commit rewrote gave all files that it wrote; True if
+    that was learned. A later compaction of the commit may have moved these because of their real size."""
+    rewritten = {f.file_name for f in event.rewritten}
+    deletes = any(f.delete_count for f in event.written)
+    for merge in (m for done in bucket.done for m in done.merges if not m.known):
+        drops = merge.content[1]
+        if {f.file_name for f in merge.inputs} == rewritten and event.written and not (drops and deletes):
+            known.learn(merge.content, event.written)
             return True
     return False
 
