@@ -21,7 +21,7 @@ from tablestore.format import deletion_vector
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.deletion_vector import DeletionVector
 from tablestore.format.manifests.manifest import DataFileMeta
-from tablestore.format.predicates import predicate
+from tablestore.format.predicates import evaluate, predicate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.meta.store import Store
 from tablestore.read.scan.data_split import DataSplit
@@ -187,7 +187,7 @@ def _selected(
     for batch in read_file(store, split.partition, split.bucket, file, columns, system=False):
         chosen = np.ones(batch.num_rows, dtype=bool)
         if where is not None:
-            chosen = predicate.mask(where, batch).to_numpy(zero_copy_only=False).astype(bool)
+            chosen = evaluate.mask(where, batch).to_numpy(zero_copy_only=False).astype(bool)
         alive = None if old is None else old.alive(start, batch.num_rows)
         chosen = chosen if alive is None else chosen & alive
         if chosen.any():

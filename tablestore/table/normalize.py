@@ -21,7 +21,7 @@ import pyarrow as pa
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.core.options.table_options import ChangelogProducer, MergeEngine
 from tablestore.format import rowkind
-from tablestore.format.predicates import predicate
+from tablestore.format.predicates import evaluate, predicate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.predicates.predicate_text import condition
 from tablestore.format.snapshot import APPEND
@@ -194,7 +194,7 @@ def _entering(read: Read, schema: pa.Schema, where: Predicate) -> Iterator[pa.Re
 def _inside(
     rows: pa.RecordBatch, schema: pa.Schema, where: Predicate, before: str, after: str
 ) -> Iterator[pa.RecordBatch]:
-    inside = predicate.mask(where, rows).to_numpy(zero_copy_only=False).astype(bool)
+    inside = evaluate.mask(where, rows).to_numpy(zero_copy_only=False).astype(bool)
     kinds = np.asarray(rows.column(0).to_numpy(zero_copy_only=False), dtype=object)
     old = np.flatnonzero(kinds == before)
     new = old + 1

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.core.options.secrets import hidden
-from tablestore.format.predicates import predicate
+from tablestore.format.predicates import evaluate, predicate
 from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.predicates.predicate_text import chosen
@@ -73,7 +73,7 @@ class SystemScan(LazyRead):
         names, left = self.schema.names, self.limit
         bound = None if self.where is None else bind(self.where, self.source.schema)
         for batch in self.source.batches(self.store, self._pushed()):  # type: ignore[arg-type]  # None: of the lake
-            rows = batch if bound is None else batch.filter(predicate.mask(bound, batch))
+            rows = batch if bound is None else batch.filter(evaluate.mask(bound, batch))
             if left is not None:
                 rows = rows.slice(0, left)
                 left -= rows.num_rows

@@ -15,7 +15,8 @@ from tablestore.format.evolution import evolve, evolve_predicate, projection
 from tablestore.format.manifests import manifest
 from tablestore.format.parquet.schema import kv_schema
 from tablestore.format.predicates import literal
-from tablestore.format.predicates.predicate import Always, bind, col, may_match
+from tablestore.format.predicates.evaluate import may_match
+from tablestore.format.predicates.predicate import Always, bind, col
 from tablestore.format.schema import TableSchema, from_json
 from tablestore.format.stats import ColumnStats
 from tablestore.format.types import arrow_types as t

@@ -17,7 +17,7 @@ from tablestore.format import datafile
 from tablestore.format.file_index import bitmap, bloom, bsi, container, hashes, range_bitmap, reading
 from tablestore.format.file_index.container import Container
 from tablestore.format.file_index.writing import KINDS, FileIndexes, index_specs
-from tablestore.format.predicates import predicate
+from tablestore.format.predicates import evaluate, predicate
 from tablestore.format.predicates.predicate import col
 from tablestore.format.schema import TableSchema, create_schema, from_json
 from tablestore.format.types.arrow_types import DataField, DataType
@@ -105,7 +105,7 @@ def test_no_row_that_a_filter_selects_is_left_out(seeds: tuple[int, ...]) -> Non
         for name in types:
             for condition in rng.sample(conditions(name, rows.column(name), rng), 5):
                 where = predicate.bind(condition, schema)
-                wanted = predicate.mask(where, rows.combine_chunks()).to_numpy(zero_copy_only=False)
+                wanted = evaluate.mask(where, rows.combine_chunks()).to_numpy(zero_copy_only=False)
                 found = reading.select(data, "x", where, schema, 120)
                 mask = np.full(120, found) if isinstance(found, bool) else found
                 assert not (wanted & ~mask).any(), (condition, seed)

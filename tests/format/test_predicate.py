@@ -19,8 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablestore.core.errors import InvalidRequest, NotFound, SchemaMismatch
-from tablestore.format.predicates import literal
+from tablestore.format.predicates import evaluate, literal
 from tablestore.format.predicates import predicate as pr
+from tablestore.format.predicates.evaluate import mask, may_match
 from tablestore.format.predicates.predicate import (
     Always,
     In,
@@ -29,8 +30,6 @@ from tablestore.format.predicates.predicate import (
     bind,
     col,
     conjuncts,
-    mask,
-    may_match,
 )
 from tablestore.format.schema import TableSchema, create_schema
 from tablestore.format.stats import ColumnStats
@@ -390,7 +389,7 @@ def test_any_predicate_selects_what_sql_selects(p: Predicate, rows: list[dict[st
         bound = bind(q, SCHEMA)
         expected = [a is wanted for a in answers]
         assert mask(bound, batch).to_pylist() == expected
-        assert ds.dataset(batch).scanner(filter=pr.to_arrow(bound)).count_rows() == sum(expected)
+        assert ds.dataset(batch).scanner(filter=evaluate.to_arrow(bound)).count_rows() == sum(expected)
 
 
 @settings(max_examples=500)
@@ -436,7 +435,7 @@ def test_like_is_what_sql_says(pattern: str, values: list[str | None], escape: s
     assert selected(p, s=values) == expected
     assert selected(~p, s=values) == [v is not None and not e for v, e in zip(values, expected, strict=True)]
     dataset = ds.InMemoryDataset(table(s=values))
-    assert dataset.to_table(filter=pr.to_arrow(bind(p, SCHEMA))).num_rows == sum(expected)
+    assert dataset.to_table(filter=evaluate.to_arrow(bind(p, SCHEMA))).num_rows == sum(expected)
     there = [v for v in values if v is not None]
     known = {
         "s": ColumnStats(

@@ -14,7 +14,7 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import NotFound, Unsupported
 from tablestore.format import stats
-from tablestore.format.predicates import predicate
+from tablestore.format.predicates import evaluate, predicate
 from tablestore.format.predicates.predicate import col
 from tablestore.insight.check.check import examine
 from tablestore.insight.inspect.inspect import Inspect
@@ -186,7 +186,7 @@ def test_filters_select_what_java_selects_and_skip_no_file_it_needs(number: int)
     rows = golden.cells(golden.read(store, where=where), golden.types_of(store))
     bound = predicate.bind(where, store.schema)
     everything = golden.read(store)
-    by_hand = golden.cells(everything.filter(predicate.mask(bound, everything)), golden.types_of(store))
+    by_hand = golden.cells(everything.filter(evaluate.mask(bound, everything)), golden.types_of(store))
     assert golden.in_order(rows) == golden.in_order(by_hand)
     assert all(row in wanted["rows"] for row in rows)
     kept = {f.file_name for s in golden.planned(store, where=where).splits for f in s.files}

@@ -34,7 +34,8 @@ from tablestore.format.parquet.footer import sound_metadata
 from tablestore.format.parquet.int96 import as_bytes, has_int96
 from tablestore.format.parquet.pages import Layout
 from tablestore.format.parquet.schema import KEY_PREFIX, arrow_with_ids
-from tablestore.format.predicates.predicate import Predicate, may_match
+from tablestore.format.predicates.evaluate import may_match
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.rebuild import rebuilt
 from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats

@@ -1,40 +1,24 @@
-"""Predicates: what `col("x") > 1` builds, and the questions asked of them (rows, statistics, expressions).
+"""Predicates: conditions on rows, built by `col("x") > 1` and bound to a schema.
 
 A predicate selects the rows for which it is true in SQL's logic: a comparison with NULL is never true,
 negated or not. Negation is pushed into the leaves when it is built, so no node is a NOT and "null means not
 selected" holds at every depth. DOUBLE and FLOAT are ordered as in Paimon and Spark: NaN equals itself and is
-greater than every number. `bind` gives the literals a column's type; `mask`, `to_arrow` and `may_match` want
-bound predicates. Used by read (pruning, filtering) and datafile (row groups).
+greater than every number. `bind` gives the literals their columns' types; `evaluate` needs bound predicates.
+Pure.
 """
 
 from __future__ import annotations
 
-import math
-import operator
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from tablestore.core.errors import InvalidRequest, NotFound, SchemaMismatch
 from tablestore.format.predicates import like, literal
 from tablestore.format.schema import TableSchema
-from tablestore.format.stats import ColumnStats
 from tablestore.format.types.arrow_types import DataType
 
 _NEGATED = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-_ARROW = {
-    "=": pc.equal,
-    "!=": pc.not_equal,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
-}
-_FLOATS = ("FLOAT", "DOUBLE")
 
 
 class Predicate:
@@ -413,149 +397,5 @@ def _bound_compare(leaf: Compare, kind: DataType) -> Predicate:
     return replace(leaf, op="<=" if below else ">", value=found.value, type=kind)
 
 
-def to_arrow(p: Predicate) -> pc.Expression:
-    """The Arrow expression of a bound predicate, for datasets; rows where it is null are not selected."""
-    return _evaluate(p, pc.field, lambda value: pc.scalar(value))
-
-
-def mask(p: Predicate, batch: pa.RecordBatch | pa.Table) -> pa.BooleanArray | pa.ChunkedArray:
-    """Which rows a bound predicate selects; never null."""
-    found = _evaluate(p, batch.column, lambda value: pa.repeat(pa.scalar(value), batch.num_rows))
-    return pc.fill_null(found, False)
-
-
-def _evaluate(p: Predicate, column: Callable[[str], Any], constant: Callable[[bool], Any]) -> Any:
-    """The same calls on arrays or on field expressions; null where unknown."""
-    if isinstance(p, Always):
-        return constant(p.value)
-    if isinstance(p, Compound):
-        join = pc.and_kleene if isinstance(p, And) else pc.or_kleene
-        result = _evaluate(p.terms[0], column, constant)
-        for term in p.terms[1:]:
-            result = join(result, _evaluate(term, column, constant))
-        return result
-    assert isinstance(p, Leaf)
-    values = column(p.column)
-    if isinstance(p, IsNull):
-        return pc.is_valid(values) if p.inverse else pc.is_null(values)
-    assert isinstance(p, Comparison)
-    if isinstance(p, StartsWith):
-        return _starts(p, values)
-    if isinstance(p, Like):
-        found = like.matches(values, p.pattern)
-        return pc.invert(found) if p.inverse else found
-    if p.bound_type.root in _FLOATS:
-        return _floats(p, values, constant)
-    if isinstance(p, Compare):
-        return _ARROW[p.op](values, literal.scalar(p.value, p.bound_type))
-    assert isinstance(p, In)
-    return _in(p, values, p.values)
-
-
-def _in(p: In, values: Any, wanted: tuple[Any, ...]) -> Any:
-    found = pc.is_in(values, value_set=literal.array(wanted, p.bound_type))
-    return pc.and_kleene(pc.invert(found), pc.is_valid(values)) if p.inverse else found
-
-
-def _starts(p: StartsWith, values: Any) -> Any:
-    if p.bound_type.is_string:
-        found = pc.starts_with(values, pattern=p.prefix)
-    else:  # Arrow matches prefixes of text only
-        found = pc.equal(pc.binary_slice(values, 0, len(p.prefix)), pa.scalar(p.prefix))
-    return pc.invert(found) if p.inverse else found
-
-
-def _floats(p: Leaf, values: Any, constant: Callable[[bool], Any]) -> Any:
-    """Comparisons in the order in which NaN equals itself and is above every number; Arrow's follow IEEE."""
-    nan = pc.is_nan(values)
-    if isinstance(p, In):
-        wanted = tuple(v for v in p.values if not math.isnan(v))
-        zeros = (
-            (0.0, -0.0) if 0.0 in wanted else ()
-        )  # Arrow's sets tell the two zeros apart, comparisons do not
-        positive = replace(p, inverse=False)
-        found = _in(positive, values, wanted + zeros)
-        found = pc.or_kleene(found, nan) if len(wanted) < len(p.values) else found
-        return pc.and_kleene(pc.invert(found), pc.is_valid(values)) if p.inverse else found
-    assert isinstance(p, Compare)
-    if math.isnan(p.value):
-        if p.op in ("=", ">="):
-            return nan
-        if p.op in ("!=", "<"):
-            return pc.invert(nan)
-        return pc.is_valid(values) if p.op == "<=" else constant(False)
-    found = _ARROW[p.op](values, literal.scalar(p.value, p.bound_type))
-    return pc.or_kleene(found, nan) if p.op in (">", ">=") else found
-
-
-def may_match(p: Predicate, stats: Mapping[str, ColumnStats]) -> bool:
-    """False only if no row within these statistics can be selected; columns without any may hold anything."""
-    if isinstance(p, Always):
-        return p.value
-    if isinstance(p, And):
-        return all(may_match(t, stats) for t in p.terms)
-    if isinstance(p, Or):
-        return any(may_match(t, stats) for t in p.terms)
-    assert isinstance(p, Leaf)
-    known = stats.get(p.column, _UNKNOWN)
-    if isinstance(p, IsNull):
-        return not known.all_null if p.inverse else known.null_count != 0
-    if known.all_null or (isinstance(p, In) and not p.inverse and not p.values):
-        return False
-    low, high = _bound_or_none(known.min), _bound_or_none(known.max)
-    if isinstance(p, StartsWith):
-        return _may_start(p, low, high)
-    if isinstance(p, Like):
-        return p.inverse or _may_start(p.begins, low, high)
-    assert isinstance(p, (Compare, In))
-    assert p.type is not None, "bind the predicate first"
-    wide = p.type.root in _FLOATS  # NaN may be there though no bound says so
-    if isinstance(p, Compare):
-        return _may_compare(p.op, p.value, low, high, nan_possible=wide)
-    if p.inverse:
-        return wide or low is None or low != high or low not in p.values
-    return _may_hold_one(p.values, low, high)
-
-
-_UNKNOWN = ColumnStats(None, None, None, 0)
-
-
 def _nan_last(value: Any) -> Any:
     return (value != value, value)
-
-
-def _bound_or_none(value: Any) -> Any:
-    return None if isinstance(value, float) and math.isnan(value) else value
-
-
-def _may_hold_one(values: tuple[Any, ...], low: Any, high: Any) -> bool:
-    """Whether one of the sorted values lies within the bounds (or is NaN, which no bound shows)."""
-    at = 0 if low is None else bisect_left(values, low)
-    return at < len(values) and (high is None or values[at] <= high or _bound_or_none(values[-1]) is None)
-
-
-def _may_compare(op: str, value: Any, low: Any, high: Any, *, nan_possible: bool) -> bool:
-    if isinstance(value, float) and math.isnan(value):
-        return op != ">"
-    if op == "!=":
-        return nan_possible or low is None or low != high or low != value
-    if op in ("<", "<="):
-        return low is None or _ORDER[op](low, value)
-    if op in (">", ">="):
-        return nan_possible or high is None or _ORDER[op](high, value)
-    return (low is None or low <= value) and (high is None or high >= value)
-
-
-_ORDER: dict[str, Callable[[Any, Any], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-
-
-def _may_start(p: StartsWith, low: Any, high: Any) -> bool:
-    n = len(p.prefix)
-    if p.inverse:  # every string between two that share a prefix has it too
-        return low is None or high is None or low[:n] != p.prefix or high[:n] != p.prefix
-    return (low is None or low[:n] <= p.prefix) and (high is None or high >= p.prefix)

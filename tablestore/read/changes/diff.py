@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from tablestore.core.errors import InvalidRequest, Unsupported
 from tablestore.format.deletion_vector import DeletionFile
 from tablestore.format.manifests.manifest import ManifestEntry
-from tablestore.format.predicates import predicate
+from tablestore.format.predicates import evaluate, predicate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.levels import interval
@@ -69,7 +69,7 @@ class DiffSplit(DataSplit):
             codes = key_columns.codes(key_columns.concatenated([components for _, components in parts]))
             changed = _differences(joined([batch for batch, _ in parts]), codes)
             if bound is not None:
-                changed = changed.filter(predicate.mask(bound, changed))
+                changed = changed.filter(evaluate.mask(bound, changed))
             if not with_kinds:
                 changed = changed.filter(pc.not_equal(changed.column(ROWKIND), "-D"))
             if changed.num_rows:

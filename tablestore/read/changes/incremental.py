@@ -19,7 +19,7 @@ from tablestore.core.options.table_options import ChangelogProducer
 from tablestore.format import rowkind
 from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
 from tablestore.format.parquet.schema import KIND
-from tablestore.format.predicates import predicate
+from tablestore.format.predicates import evaluate, predicate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import APPEND, OVERWRITE, Snapshot
 from tablestore.lsm.merge import counted
@@ -242,7 +242,7 @@ def _file_changes(
     place = entry.partition, entry.bucket, entry.file
     rows = read_file(store, *place, needed, where=only, system=keyed)
     for batch in tolerated(store, *place, rows):
-        kept = batch if only is None else batch.filter(predicate.mask(only, batch))
+        kept = batch if only is None else batch.filter(evaluate.mask(only, batch))
         if kept.num_rows:
             yield _with_kinds(kept, names, schema)
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.format import rowkind
 from tablestore.format.manifests.manifest import ManifestEntry
-from tablestore.format.predicates import predicate
+from tablestore.format.predicates import evaluate, predicate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.rowkind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from tablestore.format.snapshot import Snapshot
@@ -114,7 +114,7 @@ class _Reading:
     def _rows(self, reader: PointReader | None, place: Place, keys: pa.RecordBatch) -> pa.RecordBatch:
         found = [] if reader is None else list(reader.read(*place, keys, self._names))
         if self._where is not None:
-            found = [batch.filter(predicate.mask(self._where, batch)) for batch in found]
+            found = [batch.filter(evaluate.mask(self._where, batch)) for batch in found]
         if found:
             return joined(found)
         schema = pa.schema([f.arrow for f in self._store.schema.columns(self._names)])

@@ -19,7 +19,7 @@ from tablestore.format import deletion_vector, evolution, rowkind
 from tablestore.format.deletion_vector import DeletionFile
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.parquet.schema import KIND
-from tablestore.format.predicates import predicate
+from tablestore.format.predicates import evaluate, predicate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.lsm.levels import interval
 from tablestore.lsm.levels.sorted_run import SortedRun, old_to_new
@@ -101,7 +101,7 @@ class DataSplit:
         rows = read(store, self, tuple(wanted), filters, kinds, keep_retracts=keep_retracts)
         with expiring(store, self.snapshot_id), in_table(store.paths.root):
             for batch in rows:
-                kept = batch if filters.rows == TRUE else batch.filter(predicate.mask(filters.rows, batch))
+                kept = batch if filters.rows == TRUE else batch.filter(evaluate.mask(filters.rows, batch))
                 if kept.num_rows:
                     yield _shaped(store, kept, names, with_kinds=with_kinds)
 

@@ -22,7 +22,7 @@ from tablestore.core.errors import Corrupt, Unsupported
 from tablestore.core.options.table_options import MergeEngine, TableOptions
 from tablestore.format import evolution, hashing, stats
 from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry, ManifestFileMeta, SimpleStats
-from tablestore.format.predicates import literal, predicate
+from tablestore.format.predicates import evaluate, literal, predicate
 from tablestore.format.predicates.predicate import Always, Compare, In, Predicate
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import DataType
@@ -93,7 +93,7 @@ def selected_partitions(
     arrays = [
         literal.array(values, f.type) for values, f in zip(columns, schema.partition_fields, strict=True)
     ]
-    chosen = predicate.mask(where, pa.RecordBatch.from_arrays(arrays, names=list(schema.partition_keys)))
+    chosen = evaluate.mask(where, pa.RecordBatch.from_arrays(arrays, names=list(schema.partition_keys)))
     return dict(zip(distinct, chosen.to_numpy(zero_copy_only=False).tolist(), strict=True))
 
 
@@ -129,7 +129,7 @@ def _may_match(
         known = stats.decode(about, types, rows)
     except Corrupt:  # written without partition statistics
         return True
-    return predicate.may_match(where, dict(zip(schema.partition_keys, known, strict=True)))
+    return evaluate.may_match(where, dict(zip(schema.partition_keys, known, strict=True)))
 
 
 def buckets_of(

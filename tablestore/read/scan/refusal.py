@@ -1,6 +1,6 @@
 """Why statistics exclude every row of a predicate: the conjunct that is false and the values compared. Pure.
 
-`refusal` calls `predicate.may_match` for each conjunct, as pruning does, so its reason is the true one. Used
+`refusal` calls `evaluate.may_match` for each conjunct, as pruning does, so its reason is the true one. Used
 by `pruning` for files and by `row_group_plan` for row groups.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tablestore.format.predicates import literal, predicate
+from tablestore.format.predicates import evaluate, literal, predicate
 from tablestore.format.predicates.predicate import (
     And,
     Compare,
@@ -51,7 +51,7 @@ class Refusal:
 def refusal(where: Predicate, known: Known) -> Refusal | None:
     """Why no row within these statistics can be selected; None if one may be."""
     for part in predicate.conjuncts(where):
-        if not predicate.may_match(part, known):
+        if not evaluate.may_match(part, known):
             return Refusal(part, tuple((c, known.get(c)) for c in sorted(part.columns)))
     return None
 
@@ -78,7 +78,7 @@ def _compared(part: Predicate, known: Known) -> str:
     if isinstance(part, Or):
         return " and ".join(_compared(t, known) for t in part.terms)
     if isinstance(part, And):
-        return next(_compared(t, known) for t in part.terms if not predicate.may_match(t, known))
+        return next(_compared(t, known) for t in part.terms if not evaluate.may_match(t, known))
     if not isinstance(part, Leaf):
         return "nothing is asked for"
     found = known.get(part.column)

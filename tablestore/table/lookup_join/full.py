@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.format.manifests.manifest import ADD
-from tablestore.format.predicates import predicate
+from tablestore.format.predicates import evaluate
 from tablestore.format.snapshot import APPEND, OVERWRITE, Snapshot
 from tablestore.meta.store import Store
 from tablestore.read.changes.changed_keys import NotByKey, changed_files, changed_keys
@@ -128,7 +128,7 @@ class FullCache:
             gone[_same_keys(self.rows, index, source.identity, keys)] = True
             for batch in reader.read(partition, bucket, keys, source.columns):
                 more.append(
-                    batch if source.where is None else batch.filter(predicate.mask(source.where, batch))
+                    batch if source.where is None else batch.filter(evaluate.mask(source.where, batch))
                 )
         return gone, more, changed
 

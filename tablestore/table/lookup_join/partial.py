@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.core.options.table_options import TableOptions
-from tablestore.format.predicates import predicate
+from tablestore.format.predicates import evaluate
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.merge.merge_function import joined
 from tablestore.read.changes.changed_keys import NotByKey, changed_files, changed_keys
@@ -149,7 +149,7 @@ class PartialCache:
         found = lookups.rows(scan, pa.Table.from_batches([_either_zero(keys)]), source.columns)
         if source.where is None:
             return list(found)
-        return [batch.filter(predicate.mask(source.where, batch)) for batch in found]
+        return [batch.filter(evaluate.mask(source.where, batch)) for batch in found]
 
     def _with(self, new: pa.RecordBatch, rows: Sequence[pa.RecordBatch], now_ms: int) -> PartialCache:
         keys, known = self.keys.plus([new]), self.rows.plus(rows)

@@ -16,7 +16,7 @@ import pytest
 import tablestore as ts
 from tablestore.format import deletion_vector
 from tablestore.format.parquet import data as parquet_data
-from tablestore.format.predicates import predicate
+from tablestore.format.predicates import evaluate, predicate
 from tablestore.io.fileio import LocalFileIO
 
 
@@ -125,7 +125,7 @@ def test_the_record_says_which_files_and_row_groups_are_read(
         assert set(read) <= kept, text
         from_record = set(explanation.row_groups()["file_name"].to_pylist())
         assert from_record == kept, text
-        mask = predicate.mask(predicate.bind(ts.where(text), table.store.schema), whole)
+        mask = evaluate.mask(predicate.bind(ts.where(text), table.store.schema), whole)
         assert rows.num_rows == pc.sum(mask.cast("int64")).as_py(), text
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import tablestore as ts
 from tablestore import col
-from tablestore.format.predicates import predicate
+from tablestore.format.predicates import evaluate, predicate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.types.arrow_types import DataField, parse_type
 from tablestore.insight.explain.explanation import Explanation
@@ -127,7 +127,7 @@ def test_bucket_keys_of_append_tables_name_the_bucket(store: Store, key: str) ->
     assert len({s.bucket for s in golden.planned(store).splits}) > 1
     for value in everything.column(key).unique().to_pylist():
         where = col(key).is_null() if value is None else col(key) == value
-        wanted = everything.filter(predicate.mask(predicate.bind(where, store.schema), everything))
+        wanted = everything.filter(evaluate.mask(predicate.bind(where, store.schema), everything))
         assert golden.read(store, where=where).num_rows == wanted.num_rows > 0
         if value is not None:
             assert len({s.bucket for s in golden.planned(store, where=where).splits}) == 1
@@ -141,7 +141,7 @@ def test_special_partition_values_are_found_by_their_values(store: Store) -> Non
     for name in store.schema.partition_keys:
         for value in everything.column(name).unique().to_pylist():
             where = col(name).is_null() if value is None else col(name) == value
-            wanted = everything.filter(predicate.mask(predicate.bind(where, store.schema), everything))
+            wanted = everything.filter(evaluate.mask(predicate.bind(where, store.schema), everything))
             found = golden.read(store, where=where)
             assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, wanted.to_pylist()))
             assert found.num_rows
@@ -170,7 +170,7 @@ def test_statistics_of_every_type_never_hide_a_row(store: Store) -> None:
         for value in {repr(v): v for v in (min(values), max(values))}.values():  # what statistics are of
             for compare in OPERATORS[:6]:
                 where = compare(col(name), value)
-                wanted = everything.filter(predicate.mask(predicate.bind(where, store.schema), everything))
+                wanted = everything.filter(evaluate.mask(predicate.bind(where, store.schema), everything))
                 found = golden.read(store, where=where, columns=shown)
                 assert _sorted(found) == _sorted(wanted.select(shown)), where
 
@@ -295,7 +295,7 @@ def test_every_filter_selects_what_it_selects_from_the_whole_table(
         for _ in range(40):
             where = random_predicate(rng)
             bound = predicate.bind(where, table.store.schema)
-            wanted = everything.filter(predicate.mask(bound, everything))
+            wanted = everything.filter(evaluate.mask(bound, everything))
             found = table.scan(where=where).to_arrow()
             assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, wanted.to_pylist())), (
                 seed,

@@ -18,7 +18,7 @@ from tablestore.format import binary_row, deletion_vector
 from tablestore.format.deletion_vector import DeletionFile
 from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry
 from tablestore.format.parquet.schema import kv_schema
-from tablestore.format.predicates import predicate
+from tablestore.format.predicates import evaluate, predicate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.predicates.predicate_text import condition
 from tablestore.format.snapshot import Snapshot
@@ -261,7 +261,7 @@ class _Reader:
         )
         for batch in found:
             if where is not None:
-                batch = batch.filter(predicate.mask(where, batch))
+                batch = batch.filter(evaluate.mask(where, batch))
             batch = self._between(batch)
             if batch.num_rows:
                 yield batch
