@@ -139,7 +139,9 @@ def test_no_wrong_argument_is_met_inside(table: ts.Table, seeds: tuple[int, ...]
             except (TablestoreError, ZeroDivisionError):
                 pass  # ours, or what the given function raises
             except Exception as error:
-                if type(error) is not TypeError or "keyword" not in str(error):  # Python's own words
+                if wrong == "type" and name in ("change", "inserts"):
+                    pass  # a class can be called: what it raises is its own
+                elif type(error) is not TypeError or "keyword" not in str(error):  # Python's own words
                     pytest.fail(f"{face}.{verb}({name}={wrong}): {error!r}")
             if not (Path(table.location) / "schema" / "schema-0").exists():
                 table = made(Path(table.location).parents[2] / f"{seed}{face}{verb}{name}{wrong[:4]}")

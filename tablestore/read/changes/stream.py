@@ -10,7 +10,7 @@ the schema at the start.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -66,8 +66,11 @@ class StreamRequest:
     look_up: bool = False
 
     def require_valid(self) -> None:
-        """Raise InvalidRequest for an end that is no snapshot id, waits that are no seconds, and columns that
-        are no list."""
+        """Raise InvalidRequest for a start of another type, an end that is no snapshot id, waits that are no
+        seconds, and columns that are no list."""
+        start = self.start
+        if isinstance(start, bool) or not isinstance(start, str | int | Mapping | None):
+            raise InvalidRequest(f"stream start {start!r} is neither a name, a snapshot id nor a cursor")
         if self.until is not None and (isinstance(self.until, bool) or not isinstance(self.until, int)):
             raise InvalidRequest(f"stream until {self.until!r} must be a snapshot id")
         for name, value in (("timeout", self.timeout), ("poll_seconds", self.poll_seconds)):

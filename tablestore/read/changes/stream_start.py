@@ -40,8 +40,6 @@ def next_of_consumer(store: Store, consumer: str | None) -> int | None:
 
 
 def _asked(store: Store, start: Start, until: int | None) -> StreamStart:
-    if isinstance(start, bool) or not isinstance(start, str | int | Mapping):
-        raise InvalidRequest(f"stream start {start!r} is neither a name, a snapshot id nor a cursor")
     if isinstance(start, Mapping):
         return _of_mapping(store, start)
     if isinstance(start, int):
