@@ -60,10 +60,30 @@ def codec(name: str, allowed: Mapping[str, str], *, form: str) -> str:
     return allowed[name]
 
 
-def unavailable(path: str, error: OSError) -> Unavailable:
-    """The error for a failed write to a store, with the remedy if there is one."""
-    remedy = " (free some space, then retry: nothing was committed)" if error.errno == errno.ENOSPC else ""
-    return Unavailable(error.errno or 0, f"{path}: {error.strerror or error}{remedy}")
+@contextlib.contextmanager
+def storing(path: str) -> Iterator[None]:
+    """A context that turns errors of the store while a file is written into Unavailable, with the remedy."""
+    try:
+        yield
+    except OSError as e:
+        remedy = " (free some space, then retry: nothing was committed)" if e.errno == errno.ENOSPC else ""
+        raise Unavailable(e.errno or 0, f"{path}: {e.strerror or e}{remedy}") from e
+
+
+@contextlib.contextmanager
+def fitting() -> Iterator[None]:
+    """A context that turns Arrow's refusal of rows into SchemaMismatch."""
+    try:
+        yield
+    except pa.ArrowInvalid as e:
+        raise SchemaMismatch(f"rows do not fit the table's columns: {e}") from e
+
+
+def plain_rows(rows: pa.RecordBatch, columns: Sequence[DataField]) -> pa.RecordBatch:
+    """The rows without dictionaries; raises SchemaMismatch for a NULL in a NOT NULL column."""
+    rows = pa.RecordBatch.from_arrays([plain(c) for c in rows.columns], names=rows.schema.names)
+    require_filled(rows, columns)
+    return rows
 
 
 @contextlib.contextmanager

@@ -23,10 +23,9 @@ from tablestore.format.data_checksum import SummedSink
 from tablestore.format.data_format import (
     codec,
     complaints,
-    plain,
-    require_filled,
+    plain_rows,
     require_size,
-    unavailable,
+    storing,
 )
 from tablestore.format.file_spec import FileSpec
 from tablestore.format.file_stats import Collector
@@ -84,17 +83,14 @@ class AvroEncoder:
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Append rows of the physical columns."""
-        rows = pa.RecordBatch.from_arrays([plain(c) for c in rows.columns], names=rows.schema.names)
-        require_filled(rows, self._columns)
+        rows = plain_rows(rows, self._columns)
         self._stats.update(rows)
-        try:
+        with storing(self._path):
             if self._sink is None:
                 self._sink = SummedSink(self._io.open_output(self._path))
                 self._sink.write(_header(self._schema, self._codec, self._sync))
             for start in range(0, rows.num_rows, _BLOCK_ROWS):
                 self._block(rows.slice(start, _BLOCK_ROWS))
-        except OSError as e:
-            raise unavailable(self._path, e) from e
 
     def _block(self, rows: pa.RecordBatch) -> None:
         data = self._compress(avro_encode.records(rows, self._columns))
@@ -108,11 +104,9 @@ class AvroEncoder:
     def close(self) -> int:
         """Finish the file; its size in bytes."""
         assert self._sink is not None, "a data file holds at least one row"
-        try:
+        with storing(self._path):
             size = self._sink.tell()
             self._sink.close()
-        except OSError as e:
-            raise unavailable(self._path, e) from e
         return size
 
     @property

@@ -15,16 +15,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.orc as orc
 
-from tablestore.core.errors import SchemaMismatch, Unsupported
+from tablestore.core.errors import Unsupported
 from tablestore.format.data_checksum import SummedSink
 from tablestore.format.data_format import (
     codec,
     complaints,
-    plain,
+    fitting,
+    plain_rows,
     require_columns,
-    require_filled,
     require_size,
-    unavailable,
+    storing,
 )
 from tablestore.format.file_spec import FileSpec
 from tablestore.format.file_stats import Collector
@@ -106,22 +106,17 @@ class OrcEncoder:
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Append rows of the physical columns."""
-        rows = pa.RecordBatch.from_arrays([plain(c) for c in rows.columns], names=rows.schema.names)
-        require_filled(rows, self._columns)
+        rows = plain_rows(rows, self._columns)
         self._stats.update(rows)
         for f, column in zip(self._columns, rows.columns, strict=True):
             _require_kept(column, f)
         self._arrow_bytes += rows.nbytes
-        try:
+        with storing(self._path), fitting():
             if self._writer is None:
                 self._open()
             assert self._writer is not None
             self._writer.write(rows if self._by_rows else self._stored(rows))
             self._require_written()
-        except pa.ArrowInvalid as e:
-            raise SchemaMismatch(f"rows do not fit the table's columns: {e}") from e
-        except OSError as e:
-            raise unavailable(self._path, e) from e
 
     def _open(self) -> None:
         self._summed = SummedSink(self._io.open_output(self._path))
@@ -146,13 +141,11 @@ class OrcEncoder:
         """Finish the file; its size in bytes."""
         assert self._writer is not None, "a data file holds at least one row"
         assert self._sink is not None
-        try:
+        with storing(self._path):
             self._writer.close()
             self._require_written()
             size = self._size = self._sink.tell()
             self._sink.close()
-        except OSError as e:
-            raise unavailable(self._path, e) from e
         return size
 
     def _require_written(self) -> None:

@@ -16,16 +16,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tablestore.core.errors import Corrupt, SchemaMismatch, Unsupported
+from tablestore.core.errors import Corrupt, Unsupported
 from tablestore.format import file_stats
 from tablestore.format.data_format import (
     chosen,
     codec,
     complaints,
+    fitting,
     plain,
     require_columns,
     require_size,
-    unavailable,
+    storing,
 )
 from tablestore.format.file_spec import FileSpec
 from tablestore.format.parquet import encodings
@@ -132,16 +133,12 @@ class ParquetEncoder:
 
     def _flush(self, *, last: bool = False) -> None:
         """Encode the buffered rows as one row group; `last`: it ends the file."""
-        try:
+        with storing(self._path), fitting():
             rows = self._pending_table()
             if self._writer is None:
                 self._writer = self._open(rows, self._pending_bytes if last else None)
             self._writer.write_table(rows, row_group_size=rows.num_rows)
             self._encoded = self._sink.tell()
-        except pa.ArrowInvalid as e:
-            raise SchemaMismatch(f"rows do not fit the table's columns: {e}") from e
-        except OSError as e:
-            raise unavailable(self._path, e) from e
         self._flushed_bytes += self._pending_bytes
         self._pending, self._pending_bytes, self._pending_rows = [], 0, 0
 
@@ -199,13 +196,11 @@ class ParquetEncoder:
         if self._pending:
             self._flush(last=True)
         assert self._writer is not None, "a data file holds at least one row"
-        try:
+        with storing(self._path):
             self._sink.ends()
             self._writer.close()
             size = self._sink.finish()
             self._sink.close()
-        except OSError as e:
-            raise unavailable(self._path, e) from e
         return size
 
     @property
