@@ -230,7 +230,9 @@ class _Check:
         state = applied(self.found, f"{where} delta", state, changed)
         check_counts(self.store, self.found, where, snapshot, total, changed)
         check_kind(self.store, self.found, where, snapshot, changed)
-        if FOLLOWED in (snapshot.properties or {}):
+        options = self.store.options
+        waits = options.lookup_wait or not options.needs_lookup  # else level 0 is for the next commit
+        if waits and FOLLOWED in (snapshot.properties or {}):
             added = (e for e in changed if e.kind == ADD and e.file.level == 0)
             self.followed |= {e.identity: snapshot.id for e in added}
         with self.found.about([CHANGES + where]):

@@ -444,3 +444,16 @@ def test_a_tag_of_the_newest_is_made_though_that_one_expires_meanwhile(tmp_path:
         ts.connect(root, io=_MeanwhileIO(operation, happens)).table("d.t").tags.create("new")
         assert table.at(tag="new").scan().count() in (1, 2)
         assert table.check() == []
+
+
+def test_rows_whose_lookup_is_left_to_the_next_commit_may_wait_at_level_0(tmp_path: Path) -> None:
+    """With `lookup-wait` = false a commit compacts what earlier ones left, not its own rows."""
+    options = {"bucket": 1, "changelog-producer": "lookup", "lookup-wait": False}
+    table = ts.connect(str(tmp_path)).create_table(
+        "d.t", schema={"k": ts.BIGINT}, primary_key=["k"], options=options
+    )
+    for k in range(3):
+        table.write([{"k": k}])
+    assert [s.commit_kind for s in table.store.snapshots.all()][-1] == "COMPACT"
+    assert 0 in table.inspect.levels()["level"].to_pylist()
+    assert table.check() == []
