@@ -5,6 +5,7 @@ from __future__ import annotations
 from tablestore.sql.form import Form
 from tablestore.sql.statements import (
     alter_table,
+    call,
     catalogs,
     changing,
     create_table,
@@ -23,6 +24,7 @@ FORMS: tuple[Form, ...] = (
     *insert.FORMS,
     *changing.FORMS,
     *merge.FORMS,
+    *call.FORMS,
     *catalogs.FORMS,
     *databases.FORMS,
     *create_table.FORMS,

@@ -4,6 +4,7 @@ tables and running jobs, nothing else."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from typing import Any
 
 from tablestore.core.arguments import checked
@@ -119,6 +120,13 @@ class Session:
         found = self.table(name, options)
         if not isinstance(found, Table):
             raise InvalidRequest(f"{name} is a system table: it is read-only")
+        return found
+
+    def within(self, catalog: str) -> Session:
+        """This session with another current catalog. Raises NotFound."""
+        self.lake(catalog)
+        found = copy(self)
+        found.catalog = catalog
         return found
 
     def __repr__(self) -> str:

@@ -324,6 +324,14 @@ class Parser(_SparkParser):  # type: ignore[misc]  # likewise
         tree = self.query()
         return tree, self._parts(index)
 
+    def argument_name(self) -> str | None:
+        """The name of an argument `name => …`, if such comes next."""
+        if not (self._next and self._next.text == "=>"):
+            return None
+        name = self.part("the name of an argument")
+        self.expect("=>")
+        return name
+
     def literal(self) -> Any:
         """The Python value of a literal: None, bool, int, Decimal, str, bytes, date, datetime, time."""
         at = self.at

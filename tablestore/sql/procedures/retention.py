@@ -1,0 +1,131 @@
+"""expire_snapshots, expire_partitions, drop_partition, remove_orphan_files, repair."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tablestore.core.env import SYSTEM
+from tablestore.core.errors import InvalidRequest, Unsupported
+from tablestore.sql.procedures.procedure import (
+    TABLE,
+    Argument,
+    Procedure,
+    Values,
+    options_of,
+    partitions_of,
+    success,
+    table_of,
+    time_of,
+)
+from tablestore.sql.result import Result
+
+if TYPE_CHECKING:
+    from tablestore.sql.session import Session
+
+
+def _expire_snapshots(session: Session, values: Values) -> Result:
+    options: dict[str, Any] = options_of(values["options"])
+    for name, key in (
+        ("retain_max", "snapshot.num-retained.max"),
+        ("retain_min", "snapshot.num-retained.min"),
+    ):
+        if values[name] is not None:
+            options[key] = values[name]
+    if values["max_deletes"] is not None:
+        options["snapshot.expire.limit"] = values["max_deletes"]
+    if values["older_than"]:
+        age = SYSTEM.now_ms() - int(time_of(values["older_than"]).timestamp() * 1000)
+        options["snapshot.time-retained"] = f"{max(age, 0)} ms"
+    table = table_of(session, values, options)
+    done = table.expire_snapshots()
+    count = len(done.snapshots)
+    return success(f"{count} snapshots of {table.name} expired", str(count))
+
+
+def _expire_partitions(session: Session, values: Values) -> Result:
+    table = table_of(session, values, options_of(values["options"]))
+    names = ("expiration_time", "timestamp_formatter", "timestamp_pattern", "expire_strategy")
+    done = table.expire_partitions(**{n: values[n] for n in names}, max_expires=values["max_expires"])
+    rows = pa.table({"expired_partitions": pa.array(done.partitions, pa.string())})
+    return Result(rows, snapshots=done.snapshots, message=f"{len(done.partitions)} partitions expired")
+
+
+def _drop_partition(session: Session, values: Values) -> Result:
+    table = table_of(session, values)
+    parts = partitions_of(values["partitions"])
+    if not parts:
+        raise InvalidRequest("drop_partition needs partitions: 'dt=2026-01-01;dt=2026-01-02'")
+    made = [s for part in parts for s in table.truncate(partition=part).snapshots]
+    return success(f"{len(parts)} partitions of {table.name} are empty", snapshots=tuple(made))
+
+
+def _remove_orphans(session: Session, values: Values) -> Result:
+    if values["mode"] not in (None, "local"):
+        raise Unsupported(f"remove_orphan_files(mode => {values['mode']!r})", "it runs in this process")
+    age = "1 d"
+    if values["older_than"]:
+        passed = SYSTEM.now_ms() - int(time_of(values["older_than"]).timestamp() * 1000)
+        age = f"{max(passed, 0)} ms"
+    dry_run = bool(values["dry_run"])
+    if values["table"].endswith("*"):
+        raise Unsupported("remove_orphan_files of a whole database", "call it for each table")
+    done = table_of(session, values).remove_orphans(older_than=age, dry_run=dry_run)
+    row = {"deleted_file_count": [len(done.files)], "deleted_file_total_len_in_bytes": [done.bytes]}
+    did = "would be" if dry_run else "were"
+    return Result(pa.table(row), message=f"{len(done.files)} files {did} removed")
+
+
+def _repair(session: Session, values: Values) -> Result:
+    name = values["identifier"]
+    if name is None or "." not in name:
+        raise Unsupported("repair of a catalog or database", "name a table: repair('db.t')")
+    session.lake().repair_table(name)
+    return success(f"the catalog knows {name}")
+
+
+PROCEDURES = (
+    Procedure(
+        "expire_snapshots",
+        (
+            TABLE,
+            Argument("retain_max", int),
+            Argument("retain_min", int),
+            Argument("older_than"),
+            Argument("max_deletes", int),
+            Argument("options"),
+        ),
+        _expire_snapshots,
+        "Remove old snapshots: all but the newest `retain_max`, those older than a time but for the newest "
+        "`retain_min`; without either, as the table's options say.",
+    ),
+    Procedure(
+        "expire_partitions",
+        (
+            TABLE,
+            *map(
+                Argument, ("expiration_time", "timestamp_formatter", "timestamp_pattern", "expire_strategy")
+            ),
+            Argument("max_expires", int),
+            Argument("options"),
+        ),
+        _expire_partitions,
+        "Remove the partitions whose time is over.",
+    ),
+    Procedure(
+        "drop_partition",
+        (TABLE, Argument("partitions", required=True)),
+        _drop_partition,
+        "Empty partitions: 'dt=2026-01-01;dt=2026-01-02'.",
+    ),
+    Procedure(
+        "remove_orphan_files",
+        (TABLE, Argument("older_than"), Argument("dry_run", bool), Argument("mode")),
+        _remove_orphans,
+        "Remove files of a table's directory that nothing names and that are older than a time (a day ago).",
+    ),
+    Procedure(
+        "repair", (Argument("identifier"),), _repair, "Let a catalog know a table whose files are there."
+    ),
+)

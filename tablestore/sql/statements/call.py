@@ -1,0 +1,100 @@
+"""CALL sys.procedure(…), SHOW PROCEDURES."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.sql.form import Form
+from tablestore.sql.names import Name
+from tablestore.sql.procedures.all import PROCEDURES
+from tablestore.sql.result import Result
+
+if TYPE_CHECKING:
+    from tablestore.sql.dialect.parser import Parser
+    from tablestore.sql.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """CALL [catalog.]sys.name(argument, … | name => argument, …)."""
+
+    name: Name
+    positional: tuple[Any, ...]
+    named: Mapping[str, Any]
+
+    @staticmethod
+    def parse(p: Parser) -> Call:
+        name = p.name("a procedure, such as sys.compact,")
+        positional: list[Any] = []
+        named: dict[str, Any] = {}
+
+        def one() -> None:
+            at = p.at
+            key = p.argument_name()
+            if key is None:
+                if named:
+                    p.fail("an argument by place stands behind one by name", at)
+                positional.append(p.literal())
+            elif key in named:
+                p.fail(f"argument {key!r} is given twice", at)
+            else:
+                named[key] = p.literal()
+
+        p.listed(one, empty=True)
+        p.finish()
+        return Call(name, tuple(positional), named)
+
+    def run(self, session: Session) -> Result:
+        *catalog, procedure = self.name.parts
+        if catalog[-1:] != ["sys"] or len(catalog) > 2:
+            raise InvalidRequest(f"procedures are in sys: CALL sys.{procedure}(…)")
+        if procedure not in PROCEDURES:
+            raise NotFound.among("procedure", procedure, PROCEDURES)
+        found = PROCEDURES[procedure]
+        values = found.bound(self.positional, self.named)
+        if len(catalog) == 1 or catalog[0] == session.catalog:
+            return found.run(session, values)
+        return found.run(session.within(catalog[0]), values)
+
+
+@dataclass(frozen=True, slots=True)
+class ShowProcedures:
+    """SHOW PROCEDURES."""
+
+    @staticmethod
+    def parse(p: Parser) -> ShowProcedures:
+        p.finish()
+        return ShowProcedures()
+
+    def run(self, session: Session) -> Result:
+        found = [PROCEDURES[name] for name in sorted(PROCEDURES)]
+        columns = {
+            "procedure name": [f"sys.{one.name}" for one in found],
+            "syntax": [p.syntax for p in found],
+        }
+        return Result(pa.table({**columns, "comment": [one.text for one in found]}))
+
+
+FORMS = (
+    Form(
+        "CALL",
+        "CALL [catalog.]sys.procedure([name =>] value, …)",
+        "Run a procedure on a table; SHOW PROCEDURES lists them.",
+        "maintenance",
+        Call.parse,
+        example="CALL sys.create_tag(`table` => 'shop.orders', tag => 'monday')",
+    ),
+    Form(
+        "SHOW PROCEDURES",
+        "SHOW PROCEDURES",
+        "What CALL can call, with its arguments.",
+        "maintenance",
+        ShowProcedures.parse,
+        example="SHOW PROCEDURES",
+    ),
+)
