@@ -64,7 +64,7 @@ def mask(p: Predicate, batch: pa.RecordBatch | pa.Table) -> pa.BooleanArray | pa
 
 
 def _evaluate(p: Predicate, column: Callable[[str], Any], constant: Callable[[bool], Any]) -> Any:
-    """The same calls on arrays or on field expressions; null where unknown."""
+    """The result of a predicate on arrays or on field expressions; null where unknown."""
     if isinstance(p, Always):
         return constant(p.value)
     if isinstance(p, Compound):
@@ -111,7 +111,7 @@ def _floats(p: Leaf, values: Any, constant: Callable[[bool], Any]) -> Any:
         wanted = tuple(v for v in p.values if not math.isnan(v))
         zeros = (
             (0.0, -0.0) if 0.0 in wanted else ()
-        )  # Arrow's sets tell the two zeros apart, comparisons do not
+        )  # in Arrow's sets the two zeros differ, in comparisons they are equal
         positive = replace(p, inverse=False)
         found = _in(positive, values, wanted + zeros)
         found = pc.or_kleene(found, nan) if len(wanted) < len(p.values) else found

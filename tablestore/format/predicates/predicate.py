@@ -28,11 +28,11 @@ class Predicate:
 
     @property
     def columns(self) -> frozenset[str]:
-        """Names of the columns it looks at."""
+        """Names of its columns."""
         raise NotImplementedError
 
     def negated(self) -> Predicate:
-        """The predicate that is true where this one is false (not where it is unknown)."""
+        """The predicate that is true where this one is false (and not where this one is unknown)."""
         raise NotImplementedError
 
     def __and__(self, other: Predicate) -> Predicate:
@@ -84,13 +84,14 @@ class Leaf(Predicate):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Comparison(Leaf):
-    """A condition on a column and literals. `type` is None until `bind`; then they are raw values of it."""
+    """A condition on a column and literals. `type` is None until `bind`, after which literals are raw
+    values."""
 
     type: DataType | None = field(default=None, kw_only=True)
 
     @property
     def bound_type(self) -> DataType:
-        """`type` of a bound one."""
+        """The column type of a bound comparison."""
         assert self.type is not None, "bind the predicate first"
         return self.type
 
@@ -111,7 +112,7 @@ class Compare(Comparison):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class In(Comparison):
-    """The value is one of `values` (or, `inverse`, one that is none of them). `bind` sorts them."""
+    """The value is one of `values` (or, with `inverse`, none of them). `bind` sorts them."""
 
     values: tuple[Any, ...]
     inverse: bool = False
@@ -127,7 +128,7 @@ class In(Comparison):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class IsNull(Leaf):
-    """The column is NULL (or, `inverse`, is not)."""
+    """The column is NULL (or, with `inverse`, is not)."""
 
     inverse: bool = False
 
@@ -140,7 +141,7 @@ class IsNull(Leaf):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class StartsWith(Comparison):
-    """A string (or bytes) that begins with `prefix` (or, `inverse`, one that does not)."""
+    """The string (or bytes) begins with `prefix` (or, with `inverse`, does not)."""
 
     prefix: Any
     inverse: bool = False
@@ -155,14 +156,14 @@ class StartsWith(Comparison):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Like(Comparison):
-    """A string that matches `pattern`, canonical as `like` has it (or, `inverse`, one that does not)."""
+    """The string matches `pattern`, in the canonical form of `like` (or, with `inverse`, does not)."""
 
     pattern: str
     inverse: bool = False
 
     @property
     def begins(self) -> StartsWith:
-        """What of it bounds can tell: how a match begins."""
+        """The prefix of every match, for tests against bounds."""
         return StartsWith(self.column, like.split(self.pattern)[0], type=self.type)
 
     def negated(self) -> Predicate:
@@ -174,7 +175,7 @@ class Like(Comparison):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Compound(Predicate):
-    """Several terms joined by AND or OR; made by `all_of` and `any_of`, so at least two."""
+    """Two or more terms joined by AND or OR; made by `all_of` and `any_of`."""
 
     terms: tuple[Predicate, ...]
     word: ClassVar[str] = ""
@@ -211,7 +212,7 @@ class Or(Compound):
 class Column:
     """A column to compare with literals: `col("x") >= 3`, `col("s").startswith("a")`.
 
-    As == builds a predicate, a Column is no dictionary key.
+    As == builds a predicate, a Column cannot be a dictionary key.
     """
 
     __slots__ = ("name",)
@@ -219,7 +220,7 @@ class Column:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def __eq__(self, value: Any) -> Predicate:  # type: ignore[override]  # a condition on rows, no bool
+    def __eq__(self, value: Any) -> Predicate:  # type: ignore[override]  # gives a condition, not a bool
         return Compare(self.name, "=", _literal(value))
 
     def __ne__(self, value: Any) -> Predicate:  # type: ignore[override]  # likewise
@@ -238,7 +239,7 @@ class Column:
         return Compare(self.name, ">=", _literal(value))
 
     def is_in(self, values: Iterable[Any]) -> Predicate:
-        """Equal to one of the values. NULL is no value: add `| col(…).is_null()` for it."""
+        """Equal to one of the values. NULL is not a value: add `| col(…).is_null()` for it."""
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
             raise InvalidRequest(f"is_in() takes a list of values, not {values!r}")
         return In(self.name, tuple(_literal(v) for v in values))
@@ -256,8 +257,8 @@ class Column:
         return StartsWith(self.name, _literal(prefix))
 
     def like(self, pattern: str, *, escape: str = like.ESCAPE) -> Predicate:
-        """A string that matches: % is any text, also none, _ one character, `escape` before these (and before
-        itself) makes them stand for themselves."""
+        """A string that matches: % is any text, also empty, _ one character, `escape` makes these and itself
+        literal."""
         if not isinstance(pattern, str) or not isinstance(escape, str):
             raise InvalidRequest(f"like() takes a text such as 'a%', not {pattern!r}")
         try:
@@ -320,7 +321,7 @@ def _predicate(value: Any) -> Predicate:
 
 
 def all_of(*terms: Predicate) -> Predicate:
-    """The conjunction, flat; of nothing it is TRUE."""
+    """The flat conjunction of all terms; TRUE without terms."""
     flat = dict.fromkeys(t for term in terms for t in conjuncts(term) if t != Always(True))
     if Always(False) in flat:
         return Always(False)
@@ -328,7 +329,7 @@ def all_of(*terms: Predicate) -> Predicate:
 
 
 def any_of(*terms: Predicate) -> Predicate:
-    """The disjunction, flat; of nothing it is FALSE."""
+    """The flat disjunction of all terms; FALSE without terms."""
     parts = (t.terms if isinstance(t, Or) else (t,) for t in terms)
     flat = dict.fromkeys(t for part in parts for t in part if t != Always(False))
     if Always(True) in flat:
@@ -337,12 +338,12 @@ def any_of(*terms: Predicate) -> Predicate:
 
 
 def conjuncts(p: Predicate) -> tuple[Predicate, ...]:
-    """The terms of a top-level AND, or the predicate alone."""
+    """The terms of a predicate that is an AND, else the predicate itself."""
     return p.terms if isinstance(p, And) else (p,)
 
 
 def transform(p: Predicate, leaf: Callable[[Leaf], Predicate]) -> Predicate:
-    """The same tree with each leaf replaced; constants that arise are folded away."""
+    """The same tree with each leaf replaced; new constants are simplified."""
     if isinstance(p, Compound):
         join = all_of if isinstance(p, And) else any_of
         return join(*(transform(t, leaf) for t in p.terms))
@@ -352,7 +353,7 @@ def transform(p: Predicate, leaf: Callable[[Leaf], Predicate]) -> Predicate:
 def bind(p: Predicate, schema: TableSchema) -> Predicate:
     """The predicate with literals as raw values of their columns' types. Bound ones pass unchanged.
 
-    Raises NotFound for a name that is no column, SchemaMismatch for a literal that cannot be compared with
+    Raises NotFound for a name that is not a column, SchemaMismatch for a literal that cannot be compared with
     its column. A number between two values of the type becomes the same comparison with the value below it.
     """
     return transform(_predicate(p), lambda leaf: _bound(leaf, schema))
@@ -392,7 +393,7 @@ def _bound_compare(leaf: Compare, kind: DataType) -> Predicate:
     if leaf.op == "!=":
         return IsNull(leaf.column, inverse=True)
     below = leaf.op in ("<", "<=")
-    if found.value is None:  # beyond the type's range, on the side `above` tells
+    if found.value is None:  # beyond the type's range, on the side that `above` says
         return IsNull(leaf.column, inverse=True) if found.above == below else In(leaf.column, (), type=kind)
     return replace(leaf, op="<=" if below else ">", value=found.value, type=kind)
 
