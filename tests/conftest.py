@@ -53,6 +53,7 @@ SLOW += (
 )
 SLOW += ("peers/test_merge_matrix.py", "peers/test_interleaved.py", "peers/test_golden_goes_on.py")
 SLOW += ("peers/test_bucket_modes.py", "peers/test_compactions.py")
+SLOW += ("peers/test_flink_sql.py", "peers/test_sql_scripts.py")
 SLOW += ("model/test_machine.py", "cli/test_environment_setup.py", "campaign/test_campaign.py")
 SLOW += ("test_types.py", "test_wheel.py")
 """Files that `--quick` leaves out; what they prove in full, others of their folder prove in part."""

@@ -4,7 +4,7 @@
 
 DOUBLE and FLOAT are equal when they agree to 12 and 6 digits: the same sum may be added in another order, and
 Java before 19 does not always print the shortest text. Types are compared by kind (`INT`, `DECIMAL(10, 2)`),
-without NOT NULL; CHAR, VARCHAR and STRING are one kind, and so are the kinds of bytes.
+without what Arrow's types do not hold: NOT NULL, lengths of strings and bytes, digits of times, MULTISET.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DIGITS = {"DOUBLE": 1e-12, "FLOAT": 1e-6}
 KINDS = (
     (r"(CHAR|VARCHAR)\(\d+\)", "STRING"),
     (r"(BINARY|VARBINARY)\(\d+\)", "BYTES"),
-    (r"TIME\(\d\)", "TIME"),
+    (r"(TIME|TIMESTAMP|TIMESTAMP_LTZ)\(\d\)", r"\1"),
 )
 
 
@@ -63,22 +63,22 @@ def texts(table: pa.Table, types: Sequence[str]) -> list[tuple[str | None, ...]]
 
 
 def kind(text: str) -> str:
-    """Flink's type without NOT NULL and without lengths of strings and bytes."""
+    """Flink's type as far as an Arrow type can say it."""
     text = text.replace(" NOT NULL", "").replace(" *PROCTIME*", "").replace(" *ROWTIME*", "")
+    text = re.sub(r"\bMULTISET<(.*)>", r"MAP<\1, INT>", text)
     for pattern, wide in KINDS:
         text = re.sub(rf"\b{pattern}", wide, text)
     return text
 
 
 def arrow_kind(t: pa.DataType) -> str:
-    """`kind` of what an Arrow type holds; a timestamp's digits are those of its unit."""
+    """`kind` of what an Arrow type holds."""
     if t in NUMBERS:
         return NUMBERS[t]
     if pa.types.is_decimal(t):
         return f"DECIMAL({t.precision}, {t.scale})"
     if pa.types.is_timestamp(t):
-        digits = {"s": 0, "ms": 3, "us": 6, "ns": 9}[t.unit]
-        return f"TIMESTAMP{'_LTZ' if t.tz else ''}({digits})"
+        return "TIMESTAMP_LTZ" if t.tz else "TIMESTAMP"
     if pa.types.is_map(t):
         return f"MAP<{arrow_kind(t.key_type)}, {arrow_kind(t.item_type)}>"
     if pa.types.is_list(t) or pa.types.is_large_list(t):

@@ -87,6 +87,7 @@ def test_errors_agree_whatever_they_say() -> None:
         (pa.timestamp("us", "UTC"), "TIMESTAMP_LTZ(6)"),
         (pa.list_(pa.string()), "ARRAY<VARCHAR(4) NOT NULL>"),
         (pa.map_(pa.string(), pa.int32()), "MAP<STRING, INT>"),
+        (pa.map_(pa.string(), pa.int32()), "MULTISET<STRING>"),
         (pa.struct({"x": pa.int32(), "y": pa.binary()}), "ROW<`x` INT NOT NULL, `y` VARBINARY(5)>"),
     ],
 )

@@ -1,4 +1,5 @@
-"""Every script of tests/golden/flink-sql in Flink again: the recorded answers are Flink's.
+"""Every script of tests/golden/flink-sql in Flink again: the recorded answers are Flink's, and we read all
+tables that it leaves as Flink does.
 
 `./workbench test tests/peers/test_sql_scripts.py --rewrite` records them anew.
 """
@@ -9,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.peers import sql_scripts
-from tests.peers.flink_sql import FlinkSql
+import tablestore as ts
+from tests.peers import flink_texts, sql_scripts
+from tests.peers.flink_sql import FlinkError, FlinkSql
 
 pytestmark = pytest.mark.peer
 
@@ -27,6 +29,21 @@ def test_flink_gives_the_recorded_answers(name: str, flink: FlinkSql, tmp_path: 
         sql_scripts.write(name, found, engine="Flink 2.0.0, Java Paimon 2.0.0")
     for one, now, before in zip(sql_scripts.statements(name), found, sql_scripts.recorded(name), strict=True):
         assert now == before, f"{name}.sql, line {one.line}: {one.text}"
+    both_read_all_tables(flink, ts.connect(str(tmp_path)))
+
+
+def both_read_all_tables(flink: FlinkSql, lake: ts.Lake) -> None:
+    """The rows that Flink and we find in every table that a script left are the same, or neither reads it."""
+    for name in (f"{base}.{t}" for base in lake.databases() for t in lake.tables(base)):
+        scan = lake.table(name).scan()
+        columns = ", ".join(f"`{column}`" for column in scan.schema.names)
+        try:
+            theirs = flink.run(f"SELECT {columns} FROM `lake`.`{name.replace('.', '`.`')}`")
+            rows = tuple(sorted(map(tuple, theirs.rows), key=sql_scripts.sort_key))
+            answer = sql_scripts.Answer(tuple(map(tuple, theirs.columns)), rows)
+        except FlinkError as e:
+            answer = sql_scripts.Answer(error=str(e))
+        assert flink_texts.difference(answer, scan.to_arrow, ordered=False, types=True) == "", name
 
 
 def test_scripts_are_split_outside_of_quotes_comments_and_blocks() -> None:

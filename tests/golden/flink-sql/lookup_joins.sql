@@ -1,0 +1,22 @@
+-- Lookup joins of a bounded stream with keyed tables: JOIN t FOR SYSTEM_TIME AS OF proc_time.
+CREATE TABLE customer (c INT, name STRING, city STRING, PRIMARY KEY (c) NOT ENFORCED) WITH ('bucket' = '2');
+INSERT INTO customer VALUES (1, 'ann', 'Rome'), (2, 'bob', CAST(NULL AS STRING)), (3, 'cyd', 'Oslo');
+INSERT INTO customer VALUES (3, 'Cyd', 'Bonn');
+DELETE FROM customer WHERE c = 1;
+CREATE TABLE nation (n INT, c INT, label STRING, PRIMARY KEY (n, c) NOT ENFORCED) WITH ('bucket' = '1');
+INSERT INTO nation VALUES (1, 2, 'b'), (1, 3, 'c'), (2, 3, 'c2');
+SET 'execution.runtime-mode' = 'streaming';
+CREATE TEMPORARY TABLE numbers (o INT, p AS PROCTIME()) WITH ('connector' = 'datagen', 'number-of-rows' = '4', 'fields.o.kind' = 'sequence', 'fields.o.start' = '1', 'fields.o.end' = '4');
+SELECT a.o, b.name, b.city FROM numbers AS a JOIN customer FOR SYSTEM_TIME AS OF a.p AS b ON a.o = b.c;
+SELECT a.o, b.name, b.city FROM numbers AS a LEFT JOIN customer FOR SYSTEM_TIME AS OF a.p AS b ON a.o = b.c;
+SELECT a.o, b.name FROM numbers AS a LEFT JOIN customer FOR SYSTEM_TIME AS OF a.p AS b ON a.o = b.c AND b.city = 'Bonn';
+SELECT a.o, b.name FROM numbers AS a JOIN customer FOR SYSTEM_TIME AS OF a.p AS b ON a.o = b.c WHERE b.city IS NULL;
+SELECT a.o, n.n, n.label FROM numbers AS a JOIN nation FOR SYSTEM_TIME AS OF a.p AS n ON a.o = n.c;
+SELECT a.o, b.name, n.label FROM numbers AS a LEFT JOIN customer FOR SYSTEM_TIME AS OF a.p AS b ON a.o = b.c LEFT JOIN nation FOR SYSTEM_TIME AS OF a.p AS n ON b.c = n.c AND n.n = 1;
+SELECT a.o, COALESCE(b.name, 'unknown') AS name FROM numbers AS a LEFT JOIN customer /*+ OPTIONS('lookup.cache-rows' = '2', 'lookup.cache' = 'auto') */ FOR SYSTEM_TIME AS OF a.p AS b ON a.o = b.c;
+SELECT a.o, b.name FROM numbers AS a LEFT JOIN customer FOR SYSTEM_TIME AS OF a.p AS b ON a.o > b.c;
+CREATE TABLE joined (o INT, name STRING, PRIMARY KEY (o) NOT ENFORCED) WITH ('bucket' = '1');
+INSERT INTO joined SELECT a.o, COALESCE(b.name, 'unknown') FROM numbers AS a LEFT JOIN customer FOR SYSTEM_TIME AS OF a.p AS b ON a.o = b.c;
+SET 'execution.runtime-mode' = 'batch';
+SELECT * FROM joined ORDER BY o;
+SELECT o, name FROM joined UNION ALL SELECT c, name FROM customer ORDER BY o, name;
