@@ -99,7 +99,7 @@ def test_computed_columns_and_the_watermark_are_stored_as_flink_stores_them(sess
     options = dict(session.lake().table("shop.made").options)
     assert {k: v for k, v in options.items() if k.startswith("schema.")} == {
         "schema.0.name": "w",
-        "schema.0.expr": "v * 2",
+        "schema.0.expr": "`v` * 2",
         "schema.0.data-type": "DECIMAL(18, 2)",
         "schema.0.comment": "it's",
         "schema.2.name": "p",
@@ -114,7 +114,7 @@ def test_computed_columns_and_the_watermark_are_stored_as_flink_stores_them(sess
 def test_parameters_are_part_of_what_is_stored(session: Session) -> None:
     session.sql("CREATE TABLE made (a INT DEFAULT ?, b AS a - ? || ?) COMMENT 'x'", [7, -5, "it's"])
     schema = session.lake().table("shop.made").store.schema
-    assert (schema.fields[0].default, schema.options["schema.1.expr"]) == ("7", "a - - 5 || 'it''s'")
+    assert (schema.fields[0].default, schema.options["schema.1.expr"]) == ("7", "`a` - -5 || 'it''s'")
 
 
 def test_like_takes_over_all_but_what_is_excluded(session: Session) -> None:
@@ -125,18 +125,18 @@ def test_like_takes_over_all_but_what_is_excluded(session: Session) -> None:
     session.sql("CREATE TABLE whole (n INT, m AS n + k) WITH ('bucket' = '4') LIKE base")
     whole, base = (session.lake().table(f"shop.{name}") for name in ("whole", "base"))
     assert whole.schema.names == ["k", "ts", "n"]
-    assert (whole.primary_key, whole.comment) == (("k",), "base")
+    assert (whole.primary_key, whole.comment) == (("k",), None)
     assert whole.options["tablestore.uuid"] != base.options["tablestore.uuid"]
     shown = {k: v for k, v in whole.options.items() if "uuid" not in k and "data-type" not in k}
     assert shown == {
         "bucket": "4",
         "file.format": "avro",
         "schema.1.name": "s",
-        "schema.1.expr": "k + 1",
+        "schema.1.expr": "`k` + 1",
         "schema.4.name": "m",
-        "schema.4.expr": "n + k",
+        "schema.4.expr": "`n` + `k`",
         "schema.watermark.0.rowtime": "ts",
-        "schema.watermark.0.strategy.expr": "ts",
+        "schema.watermark.0.strategy.expr": "`ts`",
     }
     session.sql("CREATE TABLE bare LIKE base (EXCLUDING ALL)")
     bare = session.lake().table("shop.bare")
@@ -174,9 +174,9 @@ def test_a_temporary_table_lives_in_the_session(session: Session) -> None:
     proctime = "TIMESTAMP(3) WITH LOCAL TIME ZONE NOT NULL"
     assert table.computed == (
         ComputedColumn("p", "PROCTIME()", proctime, 1),
-        ComputedColumn("x", "unheard_of(n)", "", 2),
+        ComputedColumn("x", "UNHEARD_OF(`n`)", "", 2),
     )
-    assert table.watermark == Watermark("ts", "ts", "TIMESTAMP(3)")
+    assert table.watermark == Watermark("ts", "`ts`", "TIMESTAMP(3)")
     assert (table.connector, table.shown_options["password"]) == ("datagen", "***")
     assert "hidden" not in repr(session.temporary)
     assert "shop.src" not in session.lake()
@@ -203,7 +203,7 @@ def test_a_temporary_table_lives_in_the_session(session: Session) -> None:
         ("CREATE TABLE t (a INT) WITH ('connector' = 'kafka')", ts.Unsupported, 1, "connector 'kafka'"),
         ("CREATE TABLE t (a INT) USING parquet", SqlProblem, 30, "USING parquet: tables of a catalog are"),
         ("CREATE TABLE t (a INT) LOCATION 's3://x'", ts.Unsupported, 24, "LOCATION"),
-        ("CREATE TABLE t (a INT PRIMARY KEY ENFORCED)", SqlProblem, 43, "a key is NOT ENFORCED"),
+        ("CREATE TABLE t (a INT PRIMARY KEY ENFORCED)", SqlProblem, 35, "NOT ENFORCED is expected"),
         (
             "CREATE TABLE t (a INT, b INT, WATERMARK FOR b AS b)",
             ts.SchemaMismatch,
@@ -248,3 +248,34 @@ def test_hostile_names_of_columns(session: Session, name: str) -> None:
     assert made.store.schema.fields[0].description == name
     assert made.store.schema.fields[1].type.children[0].name == name
     assert made.options["schema.1.expr"] == f"{quoted} * 2"
+
+
+def test_computed_columns_are_read(session: Session) -> None:
+    session.sql(
+        "CREATE TABLE made (w AS v * 2, k INT, v DECIMAL(10, 2), now_ AS PROCTIME(), "
+        "PRIMARY KEY (k) NOT ENFORCED)"
+    )
+    made = session.lake().table("shop.made")
+    made.write([{"k": 1, "v": Decimal("1.50")}, {"k": 2, "v": None}])
+    read = session.sql("SELECT * FROM made ORDER BY k").to_arrow()
+    assert read.column_names == ["w", "k", "v", "now_"]
+    assert read.drop_columns(["now_"]).to_pylist() == [
+        {"w": Decimal("3.00"), "k": 1, "v": Decimal("1.50")},
+        {"w": None, "k": 2, "v": None},
+    ]
+    text = "SELECT a.k, shop.made.w FROM shop.made JOIN made AS a ON a.w = shop.made.w WHERE made.w > 1"
+    assert session.sql(text).to_arrow().to_pylist() == [{"k": 1, "w": Decimal("3.00")}]
+    text = "WITH c AS (SELECT w, count(*) AS n FROM made GROUP BY w) SELECT n FROM c WHERE w IS NULL"
+    assert session.sql(text).to_arrow().to_pylist() == [{"n": 1}]
+
+
+def test_a_computed_column_that_cannot_be_computed_is_in_nobodys_way(session: Session) -> None:
+    session.sql("CREATE TABLE made (k INT, w AS k + 1)")
+    lake = session.lake()
+    options = {**lake.table("shop.made").options, "schema.1.expr": "only_flink_knows(`k`)"}
+    lake.create_table("shop.other", schema={"k": ts.INT}, options=options).write([{"k": 1}])
+    assert session.sql("SELECT k, count(*) AS n FROM other GROUP BY k").to_arrow().to_pylist() == [
+        {"k": 1, "n": 1}
+    ]
+    with pytest.raises(ts.NotFound, match="no function 'ONLY_FLINK_KNOWS'"):
+        session.sql("SELECT w FROM other")

@@ -101,3 +101,12 @@ def test_a_stream_of_rows_is_given_once(session: Session) -> None:
     assert result.to_reader().read_all().num_rows == 3
     with pytest.raises(ts.InvalidRequest, match="run the statement again"):
         result.to_arrow()
+
+
+def test_a_column_of_a_subquery_that_nobody_needs(session: Session) -> None:
+    inner = "SELECT customer, order_id, amount * 2 AS twice FROM orders"
+    text = f"SELECT twice FROM ({inner}) AS o WHERE order_id = 1"
+    assert session.sql(text).to_arrow().to_pylist() == [{"twice": Decimal("25.00")}]
+    b = "(SELECT order_id, amount FROM orders) AS b"
+    text = f"SELECT a.order_id FROM (SELECT * FROM orders) AS a JOIN {b} USING (order_id)"
+    assert sorted(session.sql(text).to_arrow()["order_id"].to_pylist()) == [1, 2, 3]

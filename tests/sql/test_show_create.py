@@ -31,7 +31,15 @@ def definition(schema: TableSchema) -> TableSchema:
     if schema.primary_keys:
         options.setdefault("bucket", "-1")
     fields = numbered(schema.fields)
-    return replace(schema, id=0, fields=fields, options=options, time_millis=0, highest_field_id=0)
+    return replace(
+        schema,
+        id=0,
+        fields=fields,
+        options=options,
+        comment=schema.comment or None,
+        time_millis=0,
+        highest_field_id=0,
+    )
 
 
 @pytest.mark.parametrize("place", TABLES, ids=lambda p: p.relative_to(GOLDEN).as_posix())

@@ -6,7 +6,7 @@ underscore, so all of what we ask of sqlglot is in this file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar, cast
 
@@ -27,6 +27,7 @@ from tablestore.sql.text import literal_text, name_text
 
 T = TypeVar("T")
 _QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
+_VERBATIM = (*_QUOTED, TokenType.HEX_STRING, TokenType.NUMBER)
 _BEHIND_TYPES = "NOT|NULL|COMMENT|DEFAULT|PRIMARY KEY|CONSTRAINT|UNIQUE|METADATA|FIRST|AFTER".split("|")
 _BaseParser: Any = BaseParser
 _SparkParser: Any = Spark.Parser  # mypy: sqlglot builds these classes by a metaclass
@@ -282,10 +283,20 @@ class Parser(_SparkParser):  # type: ignore[misc]  # likewise
         return self.text(start, end)
 
     def expression_text(self) -> str:
-        """The text of an expression, which is kept as it was written, with names in back-quotes."""
+        """The text of an expression as tables keep it: its words in capitals, names in back-quotes, values of
+        parameters in their places, single spaces."""
         index = self._index
-        self.expr()
-        return self._written(index)
+        tree = self.expr()
+        if tree.find(exp.Lambda) is not None:
+            return self._written(index)
+        names = {node.meta.get("start") for node in tree.find_all(exp.Identifier)}
+        words: list[str] = []
+        for token, part in zip(self._tokens[index : self._index], self._parts(index), strict=True):
+            if token.start in names:
+                words.append(name_text(token.text))
+            else:
+                words.append(part.text if token.token_type in _VERBATIM else part.text.upper())
+        return spaced(words)
 
     def type_text(self) -> str:
         """The text of a column's type, with names in back-quotes: what `parse_type` reads."""
@@ -412,6 +423,26 @@ class Written:
     end: int
     text: str
     is_parameter: bool = False
+
+
+_NO_FUNCTIONS = "AND OR NOT IN WHEN THEN ELSE CASE LIKE BETWEEN IS AS OVER DISTINCT".split()
+
+
+def spaced(words: Sequence[str]) -> str:
+    """Words and signs of an expression as one text: `-a * F(b, 'c')`."""
+    text, before, sign = "", "", False
+    for word in words:
+        joins = word in (",", ")", "]", ".", "[", "::") or before in ("(", "[", ".", "::", "")
+        joins |= (
+            word == "(" and (before[-1:].isalnum() or before[-1:] in "_`") and before not in _NO_FUNCTIONS
+        )
+        joins |= sign and not word.startswith(("-", "+"))
+        text += word if joins else f" {word}"
+        # a sign stands at the beginning, or behind what is no operand
+        operand = before[-1:] in ")]'`" or (before[-1:].isalnum() and before not in _NO_FUNCTIONS)
+        sign = word in ("-", "+") and not operand
+        before = word
+    return text
 
 
 def joined(parts: Iterable[Written]) -> str:

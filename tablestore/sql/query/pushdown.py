@@ -121,12 +121,13 @@ def _optimized(tree: exp.Expression, views: Sequence[str], schemas: Sequence[Tab
     copy: Any = tree.copy()
     _short_exists(copy)
     copy = qualify(copy, schema=known, dialect=LakeSql, validate_qualify_columns=False)
+    names = dict(zip(views, range(len(views)), strict=True))
+    whole = _columns(copy, names)
     copy = pushdown_projections(copy)
     _spell_stars(tree, copy)
-    names = dict(zip(views, range(len(views)), strict=True))
-    columns: list[set[str]] = [set() for _ in views]
-    for scope, name, place in _sources(copy, names):
-        columns[place] |= {c.name for c in scope.columns if c.table == name}
+    written = {part.name for c in tree.find_all(exp.Column) for part in c.parts}
+    # what runs is `tree`, so a column that nobody needs is read all the same where a subquery names it
+    columns = [used | (of_all & written) for used, of_all in zip(_columns(copy, names), whole, strict=True)]
     copy = simplify(pushdown_predicates(copy, dialect=LakeSql), dialect=LakeSql)
     wheres: list[Predicate | None] = [None] * len(views)
     for scope, name, place in _sources(copy, names):
@@ -135,6 +136,14 @@ def _optimized(tree: exp.Expression, views: Sequence[str], schemas: Sequence[Tab
         wheres[place] = found if any(t is not None for t in terms) else None
     ordered = [tuple(n for n in s.shown.names if n in c) for s, c in zip(schemas, columns, strict=True)]
     return [Read(c, w) for c, w in zip(ordered, wheres, strict=True)]
+
+
+def _columns(tree: exp.Expression, names: dict[str, int]) -> list[set[str]]:
+    """The columns of each table that a tree with whole names is of."""
+    columns: list[set[str]] = [set() for _ in names]
+    for scope, name, place in _sources(tree, names):
+        columns[place] |= {c.name for c in scope.columns if c.table == name}
+    return columns
 
 
 def _short_exists(tree: exp.Expression) -> None:

@@ -10,11 +10,13 @@ from sqlglot import exp
 
 from tablestore.core.errors import InvalidRequest, TablestoreError, Unsupported
 from tablestore.sql.dialect.hints import options_of
-from tablestore.sql.dialect.parser import reader
+from tablestore.sql.dialect.parser import read_expression, reader
 from tablestore.sql.dialect.tokenizer import pieces
 from tablestore.sql.names import Name, name_of
 from tablestore.sql.problems import placed
 from tablestore.sql.query.conditions import value_of
+from tablestore.sql.shape import Shape
+from tablestore.table.table import Table
 
 if TYPE_CHECKING:
     from tablestore.sql.session import Session
@@ -44,7 +46,8 @@ def _occurrences(session: Session, tree: exp.Expression, text: str, depth: int) 
         try:
             view = session.view(name)
             if view is None:
-                found.append(Occurrence(node, name, _table(session, node, name)))
+                table = _table(session, node, name)
+                found.append(Occurrence(_with_computed(tree, node, name, table), name, table))
                 continue
             if depth == _DEEPEST:
                 raise InvalidRequest(f"the view {name} is of more than {_DEEPEST} views of views")
@@ -95,6 +98,52 @@ def _of_view(session: Session, query: str, name: Name) -> Any:
         if not table.catalog and catalog:
             table.set("catalog", exp.to_identifier(catalog, quoted=True))
     return tree
+
+
+def _with_computed(tree: exp.Expression, node: exp.Table, name: Name, table: Any) -> exp.Table:
+    """The node of the table itself: where the query may ask for computed columns, a subquery that computes
+    them stands around it."""
+    shape = Shape.of_schema(table.store.schema) if isinstance(table, Table) else None
+    if shape is None or not shape.computed:
+        return node
+    asked = {column.name for column in tree.find_all(exp.Column)}
+    if any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star)):
+        asked.update(shape.names)
+    expressions = {c.name: c.expression for c in shape.computed if c.name in asked}
+    if not expressions:
+        return node
+    stored = {f.name for f in shape.columns}
+    columns = [_column(n, expressions.get(n)) for n in shape.names if n in stored or n in expressions]
+    inner = node.copy()
+    inner.set("alias", None)
+    alias = node.args.get("alias") or exp.TableAlias(this=exp.to_identifier(node.name, quoted=True))
+    for column in tree.find_all(exp.Column) if not node.alias else ():
+        whole = tuple(part.name for part in column.parts[:-1])
+        if len(whole) > 1 and whole == name.parts[-len(whole) :]:
+            column.set("db", None)
+            column.set("catalog", None)
+    node.replace(
+        exp.Subquery(this=exp.Select(expressions=columns).from_(inner, copy=False), alias=alias.copy())
+    )
+    return inner
+
+
+def _column(name: str, expression: str | None) -> Any:
+    """A column of the subquery, stored or computed."""
+    if expression is None:
+        return exp.column(exp.to_identifier(name, quoted=True))
+    tree = read_expression(expression).transform(_now, copy=False)
+    for part in tree.walk():
+        part.meta.clear()  # places in a text that is not the statement's
+    return exp.alias_(exp.paren(tree, copy=False), name, quoted=True, copy=False)
+
+
+def _now(node: Any) -> Any:
+    return (
+        exp.CurrentTimestamp()
+        if isinstance(node, exp.Anonymous) and node.name.upper() == "PROCTIME"
+        else node
+    )
 
 
 def _table(session: Session, node: exp.Table, name: Name) -> Any:

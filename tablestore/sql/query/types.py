@@ -38,7 +38,19 @@ def expression_type(session: Session, text: str, columns: Sequence[DataField]) -
         select = bound(connection, session, exp.Select(expressions=[tree]), text)
         assert isinstance(select, exp.Select)
         found = connection.sql(duck_sql(select.from_(_COLUMNS))).to_arrow_table().schema.field(0)
-    return from_arrow(_known(found.type))
+    t = from_arrow(_known(found.type))
+    return t.not_null() if _never_null(tree, {f.name for f in columns if not f.type.nullable}) else t
+
+
+def _never_null(tree: exp.Expression, not_null: set[str]) -> bool:
+    """Whether an expression has a value in every row: sums of columns that are NOT NULL and literals."""
+    if isinstance(tree, exp.Column):
+        return len(tree.parts) == 1 and tree.name in not_null
+    if isinstance(tree, exp.Literal | exp.Boolean):
+        return True
+    if isinstance(tree, exp.Add | exp.Sub | exp.Mul | exp.Paren | exp.Neg):
+        return all(_never_null(part, not_null) for part in tree.iter_expressions())
+    return False
 
 
 def expression_columns(text: str) -> set[str]:

@@ -50,7 +50,9 @@ class CreateCatalog:
         kind = options.pop("type", _TYPES[0])
         if kind.lower() not in _TYPES:
             raise Unsupported(f"a catalog of type {kind!r}", f"there is {' or '.join(_TYPES)}")
-        session.catalogs[self.name] = connect(options)
+        lake = connect(options)
+        lake.create_database(DEFAULT_DATABASE, if_not_exists=True)
+        session.catalogs[self.name] = lake
         return Result(message=f"catalog {self.name} is made; USE CATALOG {name_text(self.name)} goes there")
 
 
@@ -144,7 +146,7 @@ class ShowCreateCatalog:
 
     def run(self, session: Session) -> Result:
         options = {"type": _TYPES[0], **session.lake(self.name).options}
-        text = f"CREATE CATALOG {name_text(self.name)} WITH {options_text(options)}"
+        text = f"CREATE CATALOG {name_text(self.name)}\nWITH {options_text(options)}\n"
         return listed("result", [text])
 
 
@@ -164,10 +166,10 @@ class DescribeCatalog:
 
     def run(self, session: Session) -> Result:
         options = session.lake(self.name).options
-        rows = {"name": self.name, "type": _TYPES[0]}
+        rows: dict[str, str | None] = {"name": self.name, "type": _TYPES[0], "comment": None}
         if self.extended:
             rows |= {f"option:{key}": value for key, value in sorted(options.items())}
-        return Result(pa.table({"info name": list(rows), "info value": list(rows.values())}))
+        return Result(pa.table({"info name": list(rows), "info value": pa.array(rows.values(), pa.string())}))
 
 
 FORMS = (
@@ -175,7 +177,8 @@ FORMS = (
         "CREATE CATALOG",
         "CREATE CATALOG [IF NOT EXISTS] name [WITH ('type' = 'paimon', 'warehouse' = '…', "
         "['metastore' = 'filesystem' | 'jdbc' | 'hive',] 'key' = 'value', …)]",
-        "Let the session know a catalog: a directory or store of tables, an SQL database, a Hive metastore.",
+        "Let the session know a catalog: a directory or store of tables, an SQL database, a Hive "
+        "metastore. Its database default is made.",
         "catalogs",
         CreateCatalog.parse,
         example="CREATE CATALOG mine WITH ('type' = 'paimon', 'warehouse' = '/tmp/lake')",

@@ -137,9 +137,8 @@ def primary_key(p: Parser) -> tuple[str, ...]:
 
 
 def _not_enforced(p: Parser) -> None:
-    if p.accept("ENFORCED"):
-        p.fail("a key is NOT ENFORCED: rows of one key are merged, none is refused")
-    p.accept("NOT ENFORCED")
+    if not p.accept("NOT ENFORCED"):
+        p.fail("NOT ENFORCED is expected: rows of one key are merged, none is refused")
 
 
 def column_text(p: Parser) -> ColumnText:

@@ -118,7 +118,7 @@ class CreateTable:
             primary_key=made.primary_key,
             partition_by=made.partition_by,
             options=options,
-            comment=made.comment,
+            comment=made.comment or ("" if source is not None else None),  # LIKE takes over no comment
         )
         if rows is None:
             return Result(message=f"table {self.name} is made")
@@ -194,7 +194,7 @@ class CreateTable:
             {**base.options, **{k: v for k, v in self.options.items() if self.temporary or k != "connector"}},
             (*base.computed, *later),
             mark or base.watermark,
-            base.comment if self.comment is None else self.comment,
+            self.comment,
         )
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
@@ -60,28 +59,26 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class CreateDatabase:
-    """CREATE DATABASE."""
+    """CREATE DATABASE; the original keeps no comment and options either where a catalog has no place."""
 
     name: Name
     if_not_exists: bool = False
-    comment: str | None = None
-    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    has_properties: bool = False
 
     @staticmethod
     def parse(p: Parser) -> CreateDatabase:
         if_not_exists = p.accept("IF NOT EXISTS")
         name = p.name("a database")
         comment = p.string("the comment, in single quotes,") if p.accept("COMMENT") else None
-        options = p.options() if p.accept("WITH") or p.accept("WITH DBPROPERTIES") else {}
+        options = p.options() if p.accept("WITH DBPROPERTIES") or p.accept("WITH") else {}
         p.finish()
-        return CreateDatabase(name, if_not_exists, comment, options)
+        return CreateDatabase(name, if_not_exists, bool(options) or comment is not None)
 
     def run(self, session: Session) -> Result:
-        if self.options or self.comment is not None:
-            raise Unsupported("options and comments of databases", _NO_PROPERTIES)
         lake, name = lake_of(session, self.name)
         lake.create_database(name, if_not_exists=self.if_not_exists)
-        return Result(message=f"database {self.name} is made")
+        lost = f", without its comment and options: {_NO_PROPERTIES}" if self.has_properties else ""
+        return Result(message=f"database {self.name} is made{lost}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +170,8 @@ FORMS = (
     ),
     Form(
         "CREATE DATABASE",
-        "CREATE DATABASE [IF NOT EXISTS] [catalog.]database",
-        "Make a database.",
+        "CREATE DATABASE [IF NOT EXISTS] [catalog.]database [COMMENT 'text'] [WITH ('key' = 'value', …)]",
+        "Make a database; catalogs keep its name only.",
         "databases",
         CreateDatabase.parse,
         example="CREATE DATABASE IF NOT EXISTS stock",

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.format.computed_columns import ComputedColumn
-from tablestore.format.types.arrow_types import DataField, from_arrow
+from tablestore.format.types.arrow_types import DataField, DataType, from_arrow
 from tablestore.format.types.type_text import parse_type
 from tablestore.sql.dialect.parser import read_query
 from tablestore.sql.form import Form
@@ -37,7 +37,6 @@ _DESCRIBED = pa.schema(
         "extras": pa.string(),
         "watermark": pa.string(),
         "comment": pa.string(),
-        "default": pa.string(),
     }
 )
 _DETAILS = pa.schema(
@@ -66,9 +65,8 @@ _NO_WATERMARK = -(1 << 63)
 _OWN_OPTIONS = ("tablestore.uuid", "path")
 
 
-def described(session: Session, name: Name, *, extended: bool = False) -> pa.Table:
-    """A row a column, as Flink's DESCRIBE: comments only where there are any, or `extended`, then defaults,
-    too."""
+def described(session: Session, name: Name) -> pa.Table:
+    """A row a column, as Flink's DESCRIBE: comments only where there are any."""
     view = session.view(name)
     if view is not None:
         shape = _of_view(session, view)
@@ -77,10 +75,8 @@ def described(session: Session, name: Name, *, extended: bool = False) -> pa.Tab
     else:
         shape = shape_of(session, name)
     rows = _rows(shape)
-    left_out = [] if extended else ["default"]
-    if not extended and not any(row["comment"] for row in rows):
-        left_out.append("comment")
-    return pa.Table.from_pylist(rows, _DESCRIBED).drop_columns(left_out)
+    found = pa.Table.from_pylist(rows, _DESCRIBED)
+    return found if any(row["comment"] for row in rows) else found.drop_columns(["comment"])
 
 
 def _of_rows(schema: pa.Schema) -> Shape:
@@ -103,21 +99,29 @@ def _rows(shape: Shape) -> list[dict[str, Any]]:
     return [_row(shape, columns[name]) for name in shape.names]
 
 
+def type_text(t: DataType) -> str:
+    """A type as DESCRIBE shows it: without NOT NULL, and TIMESTAMP_LTZ in short."""
+    text = str(t.as_nullable())
+    for p in range(10):
+        text = text.replace(f"TIMESTAMP({p}) WITH LOCAL TIME ZONE", f"TIMESTAMP_LTZ({p})")
+    return text
+
+
 def _row(shape: Shape, column: DataField | ComputedColumn) -> dict[str, Any]:
     row: dict[str, Any] = {"name": column.name}
     if isinstance(column, DataField):
         t = column.type
-        row |= {"type": str(t.as_nullable()), "null": t.nullable, "extras": None}
-        row |= {"comment": column.description, "default": column.default}
+        row |= {"type": type_text(t), "null": t.nullable, "comment": column.description}
+        if column.default is not None:
+            row["extras"] = f"DEFAULT {literal_text(column.default)}"
     else:
         known = parse_type(column.type) if column.type else None
-        row |= {"type": None if known is None else str(known.as_nullable())}
+        of_now = " *PROCTIME*" if column.expression.upper() == "PROCTIME()" else ""
+        row |= {"type": None if known is None else type_text(known) + of_now}
         row |= {"null": None if known is None else known.nullable, "comment": column.comment}
         row |= {"extras": f"AS {column.expression}"}
     if column.name in shape.primary_key:
         row["key"] = f"PRI({', '.join(shape.primary_key)})"
-    if column.name in shape.partition_by:
-        row["extras"] = "PARTITION KEY"
     if shape.watermark is not None and shape.watermark.column == column.name:
         row["watermark"] = shape.watermark.expression
     return row
@@ -128,18 +132,16 @@ class Describe:
     """DESCRIBE table or view."""
 
     name: Name
-    extended: bool = False
 
     @staticmethod
     def parse(p: Parser) -> Describe:
-        extended = p.accept("EXTENDED")
-        p.accept("TABLE")
+        p.accept("EXTENDED")
         name = p.name()
         p.finish()
-        return Describe(name, extended)
+        return Describe(name)
 
     def run(self, session: Session) -> Result:
-        return Result(described(session, self.name, extended=self.extended))
+        return Result(described(session, self.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +247,7 @@ def create_text(full_name: tuple[str, ...], shape: Shape) -> str:
     kind = "TEMPORARY TABLE" if shape.temporary else "TABLE"
     text = f"CREATE {kind} {full_name_text(part for part in full_name if part)} (\n  "
     text += ",\n  ".join(lines) + "\n)"
-    if shape.comment is not None:
+    if shape.comment:
         text += f"\nCOMMENT {literal_text(shape.comment)}"
     if shape.partition_by:
         text += f"\nPARTITIONED BY {names_text(shape.partition_by)}"
@@ -276,7 +278,7 @@ FORMS = (
         Form(
             word,
             f"{word} [EXTENDED] table",
-            "The columns of a table or view; EXTENDED: defaults and comments, too.",
+            "The columns of a table or view.",
             "tables",
             Describe.parse,
             example=f"{word} shop.orders",

@@ -15,7 +15,7 @@ from tablestore.table.table import Table
 
 @dataclass(frozen=True, slots=True)
 class PartitionFiles:
-    """A partition, or a whole table without any, with its live files; `name` is that of `$partitions`."""
+    """A partition, or a whole table without any, with its live files; `name` as directories have it."""
 
     name: str
     directory: str
@@ -60,7 +60,11 @@ def partition_files(table: Table, partition: Mapping[str, Any] | None = None) ->
     found = []
     for key, entries in groups.items():
         directory = store.bucket_dir(key, 0).rpartition("/")[0]
-        found.append(PartitionFiles(store.partition_text(key), directory, tuple(entries)))
+        found.append(
+            PartitionFiles(
+                "/".join(f"{c}={v}" for c, v in store.partition_pairs(key)), directory, tuple(entries)
+            )
+        )
     return sorted(found, key=lambda one: one.name)
 
 
