@@ -158,7 +158,11 @@ class Scan(LazyRead):
         >>> sum(batch.num_rows for batch in orders.scan().to_batches())
         3
         """
-        left, found = self.limit, self.plan()
+        return self.batches_of(self.plan())
+
+    def batches_of(self, found: Plan) -> Iterator[pa.RecordBatch]:
+        """Batches of a plan of this scan, or of some of its splits."""
+        left = self.limit
         tasks = [partial(s.read, self.store, self.names, found.where) for s in found.splits]
         threads = 1 if left is not None else self._threads(found)
         with closing(parallel.in_order(tasks, threads=threads, size_of=attrgetter("nbytes"))) as batches:

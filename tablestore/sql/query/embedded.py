@@ -12,7 +12,7 @@ from sqlglot import exp
 from tablestore.sql.query.connection import Connection, errors, locked, spill_directory
 from tablestore.sql.query.planning import prepared
 from tablestore.sql.query.result_types import sound, sound_schema
-from tablestore.sql.query.sources import Rows
+from tablestore.sql.query.sources import Rows, feeds
 from tablestore.sql.query.translation import duck_sql
 
 if TYPE_CHECKING:
@@ -28,13 +28,17 @@ def run_query(session: Session, tree: exp.Expression, text: str) -> pa.RecordBat
     Raises what the tree may not have, before anything is read, and what scans and DuckDB raise.
     """
     found = prepared(session, tree, text)
-    connection = Connection(memory=session.settings["execution.memory-limit"])
+    if found.direct is not None:
+        return found.direct.rows()
+    fed = feeds(found.sources)
+    files = tuple(f for feed in fed for f in (*feed.files, *feed.flagged))
+    connection = Connection(memory=session.settings["execution.memory-limit"], files=files)
     try:
         sql = duck_sql(found.tree)
 
         def begin() -> tuple[list[Any], pa.RecordBatchReader]:
-            for source in found.sources:
-                connection.duck.register(source.view, Rows(source.scan(), connection))
+            for feed in fed:
+                feed.register(connection, joined=len(found.sources) > 1)
             relation = connection.duck.sql(sql)
             return relation.types, relation.to_arrow_reader(_BATCH_ROWS)
 

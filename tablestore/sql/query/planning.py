@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from sqlglot import exp
 
 from tablestore.format.schema import TableSchema
 from tablestore.sql.names import Name
-from tablestore.sql.query.pushdown import Read, reads, require_columns
+from tablestore.sql.query.pushdown import Read, alone, reads, require_columns
 from tablestore.sql.query.tables import Occurrence, occurrences
 from tablestore.sql.query.translation import require_allowed, with_names
 from tablestore.table.scan import Scan
@@ -33,17 +34,39 @@ class Source:
 
     def scan(self) -> Any:
         """The rows, as a scan; `whole` is the scan of all of them."""
-        scan = self.whole.select(list(self.read.columns)) if self.read.columns else self.whole
+        scan = self.whole.select(list(self.read.columns))
         scan = scan if self.read.where is None else scan.filter(self.read.where)
         return scan if self.read.limit is None else scan.head(self.read.limit)
 
 
 @dataclass(frozen=True, slots=True)
+class Direct:
+    """A query that a scan answers alone: `columns` of it under other `names`, in this order."""
+
+    scan: Any
+    columns: tuple[str, ...]
+    names: tuple[str, ...]
+
+    def rows(self) -> pa.RecordBatchReader:
+        """The rows, as they are read."""
+        fields = [
+            self.scan.schema.field(c).with_name(n) for c, n in zip(self.columns, self.names, strict=True)
+        ]
+        schema = pa.schema(fields)
+        return pa.RecordBatchReader.from_batches(schema, self._batches(schema))
+
+    def _batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        for batch in self.scan.to_batches():
+            yield pa.RecordBatch.from_arrays([batch.column(c) for c in self.columns], schema=schema)
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
-    """A tree whose tables are `sources`."""
+    """A tree whose tables are `sources`; `direct` where no engine is needed."""
 
     tree: exp.Expression
     sources: tuple[Source, ...]
+    direct: Direct | None = None
 
 
 def prepared(session: Session, tree: exp.Expression, text: str) -> Query:
@@ -63,7 +86,30 @@ def prepared(session: Session, tree: exp.Expression, text: str) -> Query:
     tree = with_names(tree)
     asked = reads(tree, views, schemas) if found else []
     parts = zip(views, found, scans, asked, strict=True)
-    return Query(tree, tuple(Source(view, one.name, scan, read) for view, one, scan, read in parts))
+    sources = tuple(Source(view, one.name, scan, read) for view, one, scan, read in parts)
+    return Query(tree, sources, _direct(tree, sources, schemas))
+
+
+def _direct(tree: exp.Expression, sources: Sequence[Source], schemas: Sequence[TableSchema]) -> Direct | None:
+    """The query as a scan, if it only chooses columns, and rows by a condition that the scan can test."""
+    select = alone(tree)
+    if select is None or not sources[0].read.exact:
+        return None
+    source, names = sources[0], schemas[0].shown.names
+    alias = select.args["from_"].this.alias_or_name
+    chosen: list[tuple[str, str]] = []
+    for shown in select.expressions:
+        column = shown.this if isinstance(shown, exp.Alias) else shown
+        if isinstance(shown, exp.Star) and not any(shown.args.values()):
+            chosen += [(name, name) for name in names]
+        elif isinstance(column, exp.Column) and column.name in names and column.table in ("", alias):
+            chosen.append((column.name, shown.alias_or_name))
+        else:
+            return None
+    shown_names = [name for _, name in chosen]
+    if not chosen or len(set(shown_names)) < len(shown_names) or any(not n for n in shown_names):
+        return None
+    return Direct(source.scan(), tuple(c for c, _ in chosen), tuple(shown_names))
 
 
 def _scans(found: Sequence[Occurrence]) -> list[Any]:

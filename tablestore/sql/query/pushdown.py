@@ -7,7 +7,7 @@ needs the exact condition. Pure, but that stars of the tree are spelled out wher
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlglot import exp
@@ -31,19 +31,36 @@ _PLACE, _SELECT = "place", "select"  # keys of the tree's notes
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What a scan of one occurrence is asked for; `why` says what kept something from being pushed down."""
+    """What a scan of one occurrence is asked for; `why` says what kept something from being pushed down,
+    `exact` that these are just the rows of the query."""
 
     columns: tuple[str, ...]
     where: Predicate | None = None
     limit: int | None = None
     why: str = ""
+    exact: bool = False
 
 
 def reads(tree: exp.Expression, views: Sequence[str], schemas: Sequence[TableSchema]) -> list[Read]:
-    """What each table must give, in the order of `views`, the names by which the tree knows them."""
-    alone = _alone(tree)
-    if alone is not None:
-        return [_single(alone, schemas[0])]
+    """What each table must give, in the order of `views`, the names by which the tree knows them. Rows that
+    are only counted are so by one small column."""
+    found = _reads(tree, views, schemas)
+    pairs = zip(found, schemas, strict=True)
+    return [read if read.columns else replace(read, columns=(_smallest(schema),)) for read, schema in pairs]
+
+
+def _smallest(schema: TableSchema) -> str:
+    fields = schema.shown.fields
+    small = [
+        f.name for f in fields if f.type.root in ("TINYINT", "BOOLEAN", "SMALLINT", "INT", "DATE", "BIGINT")
+    ]
+    return next(iter([*(k for k in schema.shown.primary_keys if k in small), *small, fields[0].name]))
+
+
+def _reads(tree: exp.Expression, views: Sequence[str], schemas: Sequence[TableSchema]) -> list[Read]:
+    single = alone(tree)
+    if single is not None:
+        return [_single(single, schemas[0])]
     if sum(1 for _ in tree.walk()) > _MOST_NODES:
         return [Read(s.shown.names, why="the query is too long to plan") for s in schemas]
     try:
@@ -71,7 +88,7 @@ def require_columns(tree: exp.Expression, schemas: Sequence[TableSchema], text: 
         raise error
 
 
-def _alone(tree: exp.Expression) -> exp.Select | None:
+def alone(tree: exp.Expression) -> exp.Select | None:
     """A SELECT of one table and nothing else, for which no optimizer is needed."""
     if type(tree) is not exp.Select or tree.args.get("with_") or tree.args.get("joins"):
         return None
@@ -93,8 +110,12 @@ def _single(select: exp.Select, schema: TableSchema) -> Read:
     columns = tuple(n for n in schema.shown.names if star or n in named)
     where = select.args.get("where")
     implied = None if where is None else _implied(where.this, None, schema)
-    exact = where is None or predicate_over(where.this, schema) is not None
-    return Read(columns, implied, _limit(select) if exact else None)
+    whole = where is None or predicate_over(where.this, schema) is not None
+    limit = _limit(select) if whole else None
+    rest = ("group", "having", "order", "distinct", "qualify", "windows", "offset", "sort", "cluster")
+    exact = whole and not any(select.args.get(part) for part in rest)
+    exact = exact and (select.args.get("limit") is None or limit is not None)
+    return Read(columns, implied, limit, exact=exact)
 
 
 def _limit(select: exp.Select) -> int | None:

@@ -1,24 +1,192 @@
-"""Rows of our scans as DuckDB takes them."""
+"""How DuckDB gets the rows of a scan: files that hold just the table's rows it reads itself, the rest comes
+as Arrow: as a table, with its row count for the order of joins, where that fits in memory, else as a stream.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 
+from tablestore.format.parquet.schema import KIND
+from tablestore.format.predicates.predicate import any_of
+from tablestore.read.scan.data_split import DataSplit
+from tablestore.read.scan.plan import Plan
+from tablestore.read.scan.split_generator import split_raw_and_merged
 from tablestore.sql.query.connection import Connection
+from tablestore.sql.query.planning import Source
+from tablestore.sql.query.pushdown import Read
+from tablestore.table.scan import Scan
+
+_WORTHWHILE_BYTES = 1 << 20  # of files below which DuckDB's own reader gains nothing
+_TABLE_BYTES = 1 << 30  # of rows that are kept in memory for the sake of their count
+_WIDTHS = {"VARCHAR": 32, "CHAR": 32, "VARBINARY": 64, "BINARY": 64, "DECIMAL": 16}
+_NATIVE = frozenset(
+    "BOOLEAN TINYINT SMALLINT INT BIGINT FLOAT DOUBLE DECIMAL CHAR VARCHAR DATE".split()
+)  # types that both readers of Parquet understand alike
 
 
 class Rows:
     """The rows of a scan as an Arrow stream that can be read more than once; reading begins with its first
     batch."""
 
-    def __init__(self, scan: Any, connection: Connection | None = None) -> None:
-        self._scan, self._connection = scan, connection
+    def __init__(self, scan: Any, connection: Connection | None = None, found: Plan | None = None) -> None:
+        self._scan, self._connection, self._found = scan, connection, found
+        self.schema: pa.Schema = scan.schema
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, batch by batch."""
+        batches = self._scan.to_batches() if self._found is None else self._scan.batches_of(self._found)
+        return batches if self._connection is None else self._connection.watched(batches)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        batches = self._scan.to_batches()
-        if self._connection is not None:
-            batches = self._connection.watched(batches)
-        reader = pa.RecordBatchReader.from_batches(self._scan.schema, batches)
+        reader = pa.RecordBatchReader.from_batches(self.schema, self.batches())
         return reader.__arrow_c_stream__(requested_schema)
+
+
+@dataclass
+class Feed:
+    """How one scan reaches DuckDB: under the names of `views`, from `files` and, of what is left, as Arrow.
+
+    `flagged` are files in which rows may be of a kind that takes away. `plan` is None where all is Arrow.
+    """
+
+    views: list[str]
+    scan: Any
+    files: list[str] = field(default_factory=list)
+    flagged: list[str] = field(default_factory=list)
+    plan: Plan | None = None
+    rows: int = 0
+
+    @property
+    def text(self) -> str:
+        """What it is, for people."""
+        own = len(self.files) + len(self.flagged)
+        left = 0 if self.plan is None else len(self.plan.splits)
+        if own and not left:
+            return f"DuckDB reads {own} files"
+        return f"DuckDB reads {own} files, {left} splits come merged" if own else "rows come from the scan"
+
+    def register(self, connection: Connection, *, joined: bool) -> None:
+        """Make the views. `joined`: the query has other tables, so their order matters."""
+        rows: Any = Rows(self.scan, connection, self.plan)
+        if self.plan is not None and not self.plan.splits:
+            rows = None
+        elif (joined and self._fits()) or len(self.views) > 1:
+            rows = pa.Table.from_batches(rows.batches(), rows.schema)
+        for view in self.views:
+            if not self.files and not self.flagged:
+                connection.duck.register(view, self.scan.schema.empty_table() if rows is None else rows)
+                continue
+            parts = [
+                self._select(files, kinds)
+                for files, kinds in ((self.files, False), (self.flagged, True))
+                if files
+            ]
+            if rows is not None:
+                connection.duck.register(f"{view}_merged", rows)
+                parts.append(f"SELECT {self._columns} FROM {_quoted(view + '_merged')}")
+            text = " UNION ALL ".join(parts)
+            connection.duck.execute(f"CREATE TEMP VIEW {_quoted(view)} AS {text}").fetchall()
+
+    def _fits(self) -> bool:
+        if not isinstance(self.scan, Scan):
+            return True  # system tables are small
+        widths = (_WIDTHS.get(f.type.root, 8) for f in self.scan.store.schema.columns(self.scan.names))
+        return self.rows * sum(widths) <= _TABLE_BYTES
+
+    @property
+    def _columns(self) -> str:
+        return ", ".join(_quoted(name) for name in self.scan.schema.names)
+
+    def _select(self, files: Sequence[str], kinds: bool) -> str:
+        listed = ", ".join("'" + f.replace("'", "''") + "'" for f in files)
+        text = f"SELECT {self._columns} FROM read_parquet([{listed}], hive_partitioning = false)"
+        return f"{text} WHERE {_quoted(KIND)} IN (0, 2)" if kinds else text
+
+
+def feeds(sources: Sequence[Source]) -> list[Feed]:
+    """How each table of a query is fed; a table that stands there more than once is read once."""
+    groups: dict[int, list[Source]] = {}
+    for source in sources:
+        groups.setdefault(id(source.whole), []).append(source)
+    found: list[Feed] = []
+    for group in groups.values():
+        planned = [_feed(source) for source in group]
+        if len(group) > 1 and all(not f.files and not f.flagged for f in planned):
+            found.append(replace(_feed(_together(group)), views=[source.view for source in group]))
+        else:
+            found += planned
+    return found
+
+
+def _together(group: Sequence[Source]) -> Source:
+    """What serves all places where the table stands."""
+    columns = dict.fromkeys(name for source in group for name in source.read.columns)
+    wheres = [source.read.where for source in group]
+    where = None if any(w is None for w in wheres) else any_of(*(w for w in wheres if w is not None))
+    return replace(group[0], read=Read(tuple(columns), where))
+
+
+def _feed(source: Source) -> Feed:
+    scan = source.scan()
+    if not isinstance(scan, Scan):
+        return Feed([source.view], scan)
+    found = scan.plan()
+    feed = Feed([source.view], scan, rows=sum(split.rows for split in found.splits))
+    if not _native(scan, found):
+        return replace(feed, plan=None if found.other_branch is not None else found)
+    left = []
+    schema, options = scan.store.schema, scan.store.options
+    for split in [part for s in found.splits for part in split_raw_and_merged(s, schema, options)]:
+        if not _readable(scan, split):
+            left.append(split)
+            continue
+        for file in split.files:
+            path = _local(scan.store.readable_path(split.partition, split.bucket, file))
+            (feed.flagged if scan.store.schema.primary_keys and file.level == 0 else feed.files).append(path)
+    return replace(feed, plan=replace(found, splits=tuple(left)))
+
+
+def _native(scan: Scan, found: Plan) -> bool:
+    """Whether DuckDB's reader may take files of this scan, and it is worth it."""
+    options = scan.store.options
+    if not scan.names or scan.limit is not None or found.other_branch is not None or not scan.whole:
+        return False
+    if options.verify_checksums or options.scan_ignore_corrupt or options.scan_ignore_lost:
+        return False
+    if scan.store.schema.row_count_field is not None or sum(s.size for s in found.splits) < _WORTHWHILE_BYTES:
+        return False
+    return all(f.type.root in _NATIVE for f in scan.store.schema.columns(scan.names))
+
+
+def _readable(scan: Scan, split: DataSplit) -> bool:
+    """Whether the files of a split hold its rows in the columns of the table."""
+    schema = scan.store.schema.id
+    return (
+        split.plain
+        and all(
+            f.schema_id == schema
+            and f.file_name.endswith(".parquet")
+            and f.write_cols is None
+            and f.external_path is None
+            and f.first_row_id is None
+            for f in split.files
+        )
+        and _is_local(scan.store.paths.root)
+    )
+
+
+def _is_local(root: str) -> bool:
+    return root.startswith(("/", "file:"))
+
+
+def _local(path: str) -> str:
+    return urlsplit(path).path if path.startswith("file:") else path
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

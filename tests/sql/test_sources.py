@@ -1,0 +1,123 @@
+"""How rows reach DuckDB: files that need no merge by its own reader, the rest as Arrow."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pytest
+
+import tablestore as ts
+from tablestore.sql import Session
+from tablestore.sql.dialect.parser import reader
+from tablestore.sql.dialect.tokenizer import pieces
+from tablestore.sql.query import sources
+from tablestore.sql.query.planning import Query, prepared
+
+
+@pytest.fixture(autouse=True)
+def _native_for_small_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "_WORTHWHILE_BYTES", 0)
+
+
+@pytest.fixture
+def layered(lake: ts.Lake) -> ts.Table:
+    """Partition 1 compacted, partition 2 with unmerged changes over it."""
+    table = lake.create_table(
+        "shop.layered",
+        schema={"day": ts.DATE, "k": ts.INT, "v": ts.STRING, "gone": ts.BOOLEAN},
+        primary_key=["day", "k"],
+        partition_by=["day"],
+        options={"bucket": 1},
+    )
+    one, two = dt.date(2026, 1, 1), dt.date(2026, 1, 2)
+    table.write([{"day": d, "k": k, "v": f"v{k}", "gone": False} for d in (one, two) for k in range(100)])
+    table.compact(full=True)
+    table.write([{"day": two, "k": k, "v": f"w{k}", "gone": True} for k in range(50, 60)])
+    table.delete("day = DATE '2026-01-02' AND k < 5")
+    return table
+
+
+def planned(session: Session, text: str) -> Query:
+    tree: Any = reader(()).read(pieces(text)[0])
+    return prepared(session, tree, text)
+
+
+def test_files_without_a_merge_are_read_by_duckdb(session: Session, layered: ts.Table) -> None:
+    made = "count(*) AS n, count(DISTINCT v) AS d, max(v) AS m"
+    text = f"SELECT day, {made} FROM layered GROUP BY day ORDER BY day"
+    (feed,) = sources.feeds(planned(session, text).sources)
+    assert len(feed.files) == 1
+    assert feed.plan is not None
+    assert len(feed.plan.splits) == 1
+    assert [tuple(r.values()) for r in session.sql(text).to_arrow().to_pylist()] == [
+        (dt.date(2026, 1, 1), 100, 100, "v99"),
+        (dt.date(2026, 1, 2), 95, 95, "w59"),
+    ]
+
+
+def test_one_partition_needs_its_own_files_only(session: Session, layered: ts.Table) -> None:
+    text = "SELECT sum(k) AS s FROM layered WHERE day = DATE '2026-01-01' AND v <> 'v7'"
+    (feed,) = sources.feeds(planned(session, text).sources)
+    assert (len(feed.files), feed.plan.splits) == (1, ())  # type: ignore[union-attr]
+    assert session.sql(text).to_arrow().to_pylist() == [{"s": 4943}]
+
+
+@pytest.mark.parametrize("change", ["evolved", "vectors", "orc"])
+def test_other_files_come_from_the_scan(session: Session, lake: ts.Lake, change: str) -> None:
+    options: dict[str, Any] = {"bucket": 1}
+    options |= {"deletion-vectors.enabled": True} if change == "vectors" else {}
+    options |= {"file.format": "orc"} if change == "orc" else {}
+    table = lake.create_table(
+        "shop.other", schema={"k": ts.INT, "v": ts.INT}, primary_key=["k"], options=options
+    )
+    table.write([{"k": k, "v": k} for k in range(100)])
+    table.compact(full=True)
+    if change == "evolved":
+        table.alter(ts.retype("v", ts.BIGINT))
+    if change == "vectors":
+        table.write([{"k": 1, "v": 1000}])
+    text = "SELECT sum(v) AS s, count(*) AS n FROM other WHERE k >= 0"
+    (feed,) = sources.feeds(planned(session, text).sources)
+    total = 4950 + (999 if change == "vectors" else 0)
+    assert session.sql(text).to_arrow().to_pylist() == [{"s": total, "n": 100}]
+    if change != "vectors":
+        assert not feed.files
+
+
+def test_deletes_at_level_zero_are_no_rows(session: Session, lake: ts.Lake) -> None:
+    table = lake.create_table(
+        "shop.fresh", schema={"k": ts.INT, "v": ts.INT}, primary_key=["k"], options={"bucket": 1}
+    )
+    table.write([{"k": 1, "v": 1}, {"k": 2, "v": 2}])
+    table.delete("k = 1")
+    assert session.sql("SELECT count(*) AS n, sum(v) AS s FROM fresh").to_arrow().to_pylist() == [
+        {"n": 1, "s": 2}
+    ]
+
+
+def test_a_self_join_of_changes_scans_once(session: Session, layered: ts.Table) -> None:
+    text = (
+        "SELECT count(*) AS n FROM layered a JOIN layered b ON a.k = b.k AND a.day = b.day "
+        "WHERE a.day = DATE '2026-01-02' AND b.day = DATE '2026-01-02' AND a.v LIKE 'w%'"
+    )
+    (feed,) = sources.feeds(planned(session, text).sources)
+    assert feed.views == ["__table_0", "__table_1"]
+    assert session.sql(text).to_arrow().to_pylist() == [{"n": 10}]
+
+
+def test_a_query_that_only_chooses_needs_no_engine(session: Session, layered: ts.Table) -> None:
+    direct = planned(session, "SELECT v AS text, k FROM layered l WHERE l.k = 7 LIMIT 1").direct
+    assert direct is not None
+    assert direct.rows().read_all().to_pylist() == [{"text": "v7", "k": 7}]
+    for text in (
+        "SELECT k + 1 FROM layered",
+        "SELECT k FROM layered ORDER BY k",
+        "SELECT DISTINCT k FROM layered",
+        "SELECT k FROM layered WHERE k = k",
+        "SELECT k FROM layered LIMIT 1 OFFSET 1",
+        "SELECT count(*) FROM layered",
+    ):
+        assert planned(session, text).direct is None
+    assert len(session.sql("SELECT k FROM layered LIMIT 2 OFFSET 1").to_arrow()) == 2
+    assert len(session.sql("SELECT k FROM layered WHERE upper(v) = 'V7' LIMIT 5").to_arrow()) == 2
