@@ -4,13 +4,14 @@ from datasets.tpch.base_tables import base, base_rows, read
 from datasets.tpch.pricing import PricingSummary, q1
 from datasets.tpch.refresh_sets import Refresh, refresh, write_files
 from datasets.tpch.scale import Scale, Sizes
-from datasets.tpch.schema import LINEITEM, ORDERS, PRIMARY_KEYS, SCHEMAS, plain
+from datasets.tpch.schema import LINEITEM, ORDERS, PRIMARY_KEYS, SCHEMAS, TABLES, plain
 
 __all__ = [
     "LINEITEM",
     "ORDERS",
     "PRIMARY_KEYS",
     "SCHEMAS",
+    "TABLES",
     "PricingSummary",
     "Refresh",
     "Scale",
