@@ -11,6 +11,7 @@ from tablestore.sql.statements import (
     create_table,
     databases,
     describe,
+    explain,
     insert,
     merge,
     queries,
@@ -21,6 +22,7 @@ from tablestore.sql.statements import (
 
 FORMS: tuple[Form, ...] = (
     *queries.FORMS,
+    *explain.FORMS,
     *insert.FORMS,
     *changing.FORMS,
     *merge.FORMS,

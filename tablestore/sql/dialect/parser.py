@@ -155,6 +155,10 @@ class Parser(_SparkParser):  # type: ignore[misc]  # likewise
         """The next token as it was written, in capitals, quotes included; empty at the end."""
         return self.text(self._curr.start, self._curr.end + 1).upper() if self._curr else ""
 
+    def upcoming(self, count: int) -> list[str]:
+        """The next tokens as they were written, in capitals."""
+        return [str(token.text).upper() for token in self._tokens[self._index : self._index + count]]
+
     def text(self, start: int, end: int) -> str:
         """The script between two places."""
         return self.piece.text[start:end]

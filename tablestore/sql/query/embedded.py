@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -10,9 +10,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tablestore.sql.query.connection import Connection, errors, locked, spill_directory
-from tablestore.sql.query.planning import prepared
+from tablestore.sql.query.planning import Query, prepared
 from tablestore.sql.query.result_types import sound, sound_schema
-from tablestore.sql.query.sources import Rows, feeds
+from tablestore.sql.query.sources import Feed, Rows, feeds
 from tablestore.sql.query.translation import duck_sql
 
 if TYPE_CHECKING:
@@ -66,6 +66,16 @@ def _batches(
         while (batch := connection.run(following, progress)) is not None:
             if batch.num_rows:
                 yield sound(batch, schema)
+
+
+def duck_plan(session: Session, query: Query, fed: Sequence[Feed]) -> str:
+    """DuckDB's plan of a query; no row is read."""
+    files = tuple(f for feed in fed for f in (*feed.files, *feed.flagged))
+    with Connection(memory=session.settings["execution.memory-limit"], files=files) as connection, errors():
+        for feed in fed:
+            feed.register(connection, joined=False, planning=True)
+        rows = connection.duck.sql(f"EXPLAIN {duck_sql(query.tree)}").fetchall()
+    return "\n".join(str(row[-1]) for row in rows)
 
 
 def connect(session: Session) -> duckdb.DuckDBPyConnection:

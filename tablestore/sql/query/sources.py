@@ -70,12 +70,13 @@ class Feed:
             return f"DuckDB reads {own} files"
         return f"DuckDB reads {own} files, {left} splits come merged" if own else "rows come from the scan"
 
-    def register(self, connection: Connection, *, joined: bool) -> None:
-        """Make the views. `joined`: the query has other tables, so their order matters."""
+    def register(self, connection: Connection, *, joined: bool, planning: bool = False) -> None:
+        """Make the views. `joined`: the query has other tables, so their order matters; `planning`: no row
+        will be read."""
         rows: Any = Rows(self.scan, connection, self.plan)
         if self.plan is not None and not self.plan.splits:
             rows = None
-        elif (joined and self._fits()) or len(self.views) > 1:
+        elif (joined and self._fits()) or (len(self.views) > 1 and not planning):
             rows = pa.Table.from_batches(rows.batches(), rows.schema)
         for view in self.views:
             if not self.files and not self.flagged:

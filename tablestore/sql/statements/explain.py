@@ -1,0 +1,113 @@
+"""EXPLAIN: what a statement would do; of a query what each table is asked for, and how it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from tablestore.sql.form import Form, Ready, Statement
+from tablestore.sql.query.embedded import duck_plan
+from tablestore.sql.query.planning import Query, Source, prepared
+from tablestore.sql.query.sources import Feed, feeds
+from tablestore.sql.result import Result
+from tablestore.table.scan import Scan
+
+if TYPE_CHECKING:
+    from tablestore.sql.dialect.parser import Parser
+    from tablestore.sql.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """EXPLAIN of a query, or of another statement: then `line` says what that does."""
+
+    query: Any
+    line: str
+    text: str
+
+    @staticmethod
+    def parse(p: Parser) -> Explain:
+        p.accept("PLAN FOR")
+        at = p.at
+        form = next((f for f in p.forms if _begins(p, f)), None)
+        found = p.statement()
+        p.finish()
+        if found is None:
+            p.fail("a statement is expected", at)
+        if isinstance(found, exp.Query):
+            return Explain(found, "", p.piece.text)
+        statement = found.this if isinstance(found, Ready) else found
+        written = " ".join(p.text(at, p.behind).split())
+        does = form.text if form is not None else "carried out as it is written"
+        return Explain(_query_of(statement), f"{written[:200]}: {does}", p.piece.text)
+
+    def run(self, session: Session) -> Result:
+        lines = [self.line] if self.line else []
+        if self.query is not None:
+            lines += explained(session, self.query, self.text)
+        return Result(pa.table({"plan": pa.array(lines, pa.string())}))
+
+
+def _begins(p: Parser, form: Form) -> bool:
+    words = form.words.split()
+    return p.upcoming(len(words)) == words
+
+
+def _query_of(statement: Statement | exp.Expression) -> Any:
+    """The query within a statement, as in INSERT INTO … SELECT."""
+    if isinstance(statement, exp.Expression):
+        return statement.find(exp.Query)
+    if not is_dataclass(statement):
+        return None
+    values: Iterator[Any] = (getattr(statement, f.name) for f in fields(statement))
+    return next((v for v in values if isinstance(v, exp.Query) and not isinstance(v, exp.Table)), None)
+
+
+def explained(session: Session, tree: exp.Expression, text: str) -> list[str]:
+    """Lines about a query: its tables one by one, then the plan of DuckDB. No row is read."""
+    query = prepared(session, tree, text)
+    fed = feeds(query.sources)
+    lines: list[str] = []
+    for source in query.sources:
+        lines += _table(source, next(f for f in fed if source.view in f.views))
+    if query.direct is not None:
+        return [*lines, "the scan answers the query alone"]
+    return [*lines, *_engine(session, query, fed)]
+
+
+def _table(source: Source, feed: Feed) -> Iterator[str]:
+    read, scan = source.read, source.scan()
+    of = len(source.whole.schema.names)
+    snapshot = getattr(scan, "snapshot", None)
+    yield f"table {source.name}" + ("" if snapshot is None else f" at snapshot {snapshot.id}")
+    yield f"  columns: {', '.join(read.columns)} ({len(read.columns)} of {of})"
+    yield f"  condition: {'none is pushed down' if read.where is None else read.where!r}"
+    yield f"  limit: {'none is pushed down' if read.limit is None else f'{read.limit:,} rows'}"
+    if read.why:
+        yield f"  {read.why}"
+    if isinstance(scan, Scan):
+        yield from ("  " + line for line in repr(scan.explain()).splitlines())
+    yield f"  {feed.text}" + (", once for all its places in the query" if len(feed.views) > 1 else "")
+
+
+def _engine(session: Session, query: Query, fed: list[Feed]) -> Iterator[str]:
+    yield "DuckDB"
+    for line in duck_plan(session, query, fed).splitlines():
+        yield "  " + line.rstrip()
+
+
+FORMS = (
+    Form(
+        "EXPLAIN",
+        "EXPLAIN [PLAN FOR] statement",
+        "What a statement would do: of a query the columns, conditions and limit that each table is asked "
+        "for, which files are read and why, and how DuckDB goes on.",
+        "queries",
+        Explain.parse,
+        example="EXPLAIN SELECT customer, sum(amount) FROM shop.orders WHERE order_id > 1 GROUP BY customer",
+    ),
+)

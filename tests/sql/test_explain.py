@@ -1,0 +1,54 @@
+"""EXPLAIN says what would be read of each table, and why, without reading a row."""
+
+from __future__ import annotations
+
+import pytest
+
+import tablestore as ts
+from tablestore.core.errors import TablestoreError
+from tablestore.sql import Session
+
+
+def lines(session: Session, text: str) -> list[str]:
+    return session.sql(f"EXPLAIN {text}").to_arrow()["plan"].to_pylist()
+
+
+def test_a_query_of_two_tables(session: Session) -> None:
+    text = (
+        "SELECT o.customer, sum(e.n) FROM orders o JOIN events e ON o.order_id = e.n "
+        "WHERE o.amount > 7 AND e.day = DATE '2026-01-01' GROUP BY o.customer"
+    )
+    found = "\n".join(lines(session, text))
+    assert "table orders at snapshot 2\n  columns: order_id, customer, amount (3 of 3)" in found
+    assert "condition: amount > 7" in found
+    assert "table events at snapshot 1\n  columns: day, n (2 of 2)" in found
+    assert "condition: day = DATE '2026-01-01'" in found or "condition: day = '2026-01-01'" in found
+    assert "skipped 1 of 2 files: 1 by partition" in found
+    assert "DuckDB\n" in found
+    assert "Join" in found or "JOIN" in found
+
+
+def test_a_scan_that_answers_alone(session: Session) -> None:
+    found = lines(session, "PLAN FOR SELECT customer FROM orders WHERE order_id = 1 LIMIT 1")
+    assert "  limit: 1 rows" in found
+    assert found[-1] == "the scan answers the query alone"
+
+
+def test_nothing_is_read(session: Session, lake: ts.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a row was read")
+
+    monkeypatch.setattr("tablestore.table.scan.Scan.batches_of", refuse)
+    assert lines(session, "SELECT a.order_id + 1 FROM orders a JOIN orders b USING (order_id)")
+
+
+def test_other_statements_say_what_they_do(session: Session) -> None:
+    (line,) = lines(session, "SHOW DATABASES")
+    assert line == "SHOW DATABASES: The databases of a catalog."
+
+
+def test_errors_keep_their_place(session: Session) -> None:
+    with pytest.raises(TablestoreError, match="column 16: no column 'custmer'"):
+        session.sql("EXPLAIN SELECT custmer FROM orders")
+    with pytest.raises(TablestoreError, match=r"a statement is expected|begins no"):
+        session.sql("EXPLAIN")
