@@ -40,7 +40,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class ScanAnswer:
+class ScanResult:
     """A query that a scan answers alone: `columns` of it under other `names`, in this order."""
 
     scan: Any
@@ -66,7 +66,7 @@ class Query:
 
     tree: exp.Expression
     sources: tuple[Source, ...]
-    direct: ScanAnswer | None = None
+    direct: ScanResult | None = None
 
 
 def prepared(session: Session, tree: exp.Expression, text: str) -> Query:
@@ -92,7 +92,7 @@ def prepared(session: Session, tree: exp.Expression, text: str) -> Query:
 
 def _direct(
     tree: exp.Expression, sources: Sequence[Source], schemas: Sequence[TableSchema]
-) -> ScanAnswer | None:
+) -> ScanResult | None:
     """The query as a scan, if it only chooses columns, and rows by a condition that the scan can test."""
     select = alone(tree)
     if select is None or not sources[0].read.exact:
@@ -111,7 +111,7 @@ def _direct(
     shown_names = [name for _, name in chosen]
     if not chosen or len(set(shown_names)) < len(shown_names) or any(not n for n in shown_names):
         return None
-    return ScanAnswer(source.scan(), tuple(c for c, _ in chosen), tuple(shown_names))
+    return ScanResult(source.scan(), tuple(c for c, _ in chosen), tuple(shown_names))
 
 
 def _scans(found: Sequence[Occurrence]) -> list[Any]:
