@@ -497,8 +497,9 @@ class Table:
         """Set columns of the rows that `where` selects to `values`, {column: value}.
 
         Writes −U/+U pairs so that a changelog consumer can retract (partial-update without sequence groups:
-        +U rows). Raises InvalidRequest for columns of the primary key and for a NULL that the merge engine
-        would not show, CommitConflict if the table was altered.
+        +U rows). Raises InvalidRequest for columns of the primary key, for a NULL that the merge engine would
+        not show and where a column is aggregated so that rows cannot be replaced (all functions but `sum`,
+        `last_value` and `last_non_null_value`); CommitConflict if the table was altered.
 
         >>> _ = orders.update({"status": "sent"}, where=col("order_id") == 2)
         >>> orders.get({"order_id": 2})["status"]

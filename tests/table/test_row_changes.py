@@ -100,3 +100,40 @@ def test_columns_that_cannot_be_set_are_refused(table: ts.Table) -> None:
     if table.primary_key:
         with pytest.raises(ts.InvalidRequest, match="'k' is part of the primary key"):
             table.change_rows(change, columns=["k"])
+
+
+@pytest.mark.parametrize(
+    ("function", "type", "more", "refused"),
+    [
+        ("sum", ts.INT, {}, False),
+        ("last_value", ts.INT, {}, False),
+        ("last_non_null_value", ts.INT, {}, False),
+        ("product", ts.INT, {}, True),
+        ("sum", ts.INT, {"fields.v.ignore-retract": "true"}, True),
+        ("max", ts.INT, {"fields.v.ignore-retract": "true"}, True),
+        ("collect", ts.ARRAY(ts.INT), {}, True),
+        ("merge_map", ts.MAP(ts.INT, ts.INT), {}, True),
+    ],
+)
+def test_an_update_of_what_is_aggregated_is_right_or_refused(
+    tmp_path, function: str, type: object, more: dict[str, str], refused: bool
+) -> None:
+    """Also where another column is set: −U and +U of one commit fold before they meet the stored row."""
+    options = {"merge-engine": "aggregation", "fields.v.aggregate-function": function, **more}
+    table = ts.connect(tmp_path).create_table(
+        "d.t", schema={"k": ts.INT, "v": type, "w": ts.INT}, primary_key=["k"], options=options
+    )
+    value = {"collect": [1], "merge_map": [(1, 1)]}.get(function, 10)
+    table.write([{"k": 1, "v": value, "w": 1}])
+    if refused:
+        for values in ({"w": 2}, {"v": value}):
+            with pytest.raises(ts.InvalidRequest, match=f"cannot replace what '{function}' of column 'v'"):
+                table.refresh().update(values, where="k = 1")
+        assert table.refresh().scan().count() == 1
+        return
+    table.update({"v": 7}, where="k = 1")
+    assert table.get({"k": 1})["v"] == 7
+    table.refresh().update({"w": 5}, where="k = 1")
+    assert table.get({"k": 1}) == {"k": 1, "v": 7, "w": 5}
+    table.compact(full=True)
+    assert table.refresh().get({"k": 1}) == {"k": 1, "v": 7, "w": 5}

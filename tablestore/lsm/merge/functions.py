@@ -88,6 +88,14 @@ class Aggregator:
         return f"keeps the old value of {self.field.name!r}"
 
     @property
+    def follows_updates(self) -> bool:
+        """Whether −U of the old row and +U of the new one, folded with each other before they meet the stored
+        row as rows of one commit are, leave the new value: of a sum, and where the last value counts."""
+        return self.name in ("last_value", LAST_NON_NULL) or (
+            self.name == "sum" and not self.ignores_retracts
+        )
+
+    @property
     def remedy(self) -> str:
         """The error text for a refused retract."""
         return (

@@ -144,6 +144,13 @@ def update_kinds(function: MergeFunction, values: Mapping[str, pa.Scalar]) -> tu
         for name, text in function.hidden_nulls().items():
             if name in values and not values[name].is_valid:
                 raise InvalidRequest(f"merge-engine {engine.value} {text} where the new one is NULL")
+        functions = function.functions.values() if isinstance(function, PartialUpdate) else function.functions
+        for one in functions:
+            if one.takes_retracts and not one.follows_updates:
+                raise InvalidRequest(
+                    f"an update cannot replace what {one.name!r} of column {one.field.name!r} has added up: "
+                    "delete the rows and write new ones"
+                )
     if isinstance(function, PartialUpdate) and not function.groups:
         return (rowkind.UPDATE_AFTER,)
     return rowkind.UPDATE_BEFORE, rowkind.UPDATE_AFTER
