@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import tempfile
@@ -9,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Generic, TypeVar
+from weakref import WeakSet
 
 import duckdb
 
@@ -16,6 +18,7 @@ from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest
 
 T = TypeVar("T")
+_OPEN: WeakSet[Connection] = WeakSet()  # what results that nobody reads to their end keep open
 Progress = Callable[[float], None]
 _LOOK_SECONDS = 0.1  # between two looks at Ctrl-C and the progress
 
@@ -32,6 +35,7 @@ class Connection:
         self.problem: BaseException | None = None  # what a scan raised while DuckDB read it
         self.stopped = False
         self.duck = locked(self._spill, memory, files)
+        _OPEN.add(self)
 
     def run(self, work: Callable[[], T], progress: Progress | None = None) -> T:
         """What `work` gives, done on a thread of its own, so that Ctrl-C stops it. Errors of DuckDB, and of
@@ -71,8 +75,10 @@ class Connection:
 
     def close(self) -> None:
         """Let go of everything; may be called again."""
-        with suppress(duckdb.Error):
-            self.duck.close()
+        duck = self.__dict__.pop("duck", None)
+        if duck is not None:
+            with suppress(duckdb.Error):
+                duck.close()
         shutil.rmtree(self._spill, ignore_errors=True)
 
     def watched(self, batches: Iterator[Any]) -> Iterator[Any]:
@@ -151,3 +157,10 @@ def _plain(message: str) -> str:
     message = message.split("\n\nLINE ")[0]
     head, _, rest = message.partition(": ")
     return rest if head.endswith("Error") and rest else message
+
+
+@atexit.register
+def _close_all() -> None:
+    """Nothing stays open, or on the disk, when the process ends."""
+    for connection in list(_OPEN):
+        connection.close()

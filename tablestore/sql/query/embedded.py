@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
@@ -36,11 +36,11 @@ def run_query(session: Session, tree: exp.Expression, text: str) -> pa.RecordBat
     try:
         sql = duck_sql(found.tree)
 
-        def begin() -> tuple[list[Any], pa.RecordBatchReader]:
+        def begin() -> tuple[list[str], pa.RecordBatchReader]:
             for feed in fed:
                 feed.register(connection, joined=len(found.sources) > 1)
             relation = connection.duck.sql(sql)
-            return relation.types, relation.to_arrow_reader(_BATCH_ROWS)
+            return [str(kind) for kind in relation.types], relation.to_arrow_reader(_BATCH_ROWS)
 
         types, rows = connection.run(begin, session.on_progress)
     except BaseException:

@@ -12,11 +12,11 @@ from tablestore.core.errors import InvalidRequest
 _HUGE = "HUGEINT"
 
 
-def sound_schema(schema: pa.Schema, types: Sequence[object]) -> pa.Schema:
+def sound_schema(schema: pa.Schema, types: Sequence[str]) -> pa.Schema:
     """The schema of the result; `types` are DuckDB's own. Columns of one name get numbers, as in Flink."""
     fields: list[pa.Field] = []
     for field, kind in zip(schema, types, strict=True):
-        found = pa.int64() if str(kind) == _HUGE else _sound(field.type)
+        found = pa.int64() if kind == _HUGE else _sound(field.type)
         fields.append(pa.field(_free(field.name, [f.name for f in fields]), found))
     return pa.schema(fields)
 

@@ -65,7 +65,8 @@ class CreateView:
         names = tuple(name for name, _ in self.columns)
         if names and len(names) != len(found):
             raise InvalidRequest(f"the query has {len(found)} columns, and {len(names)} are named")
-        twice = next((n for n in names or found if (names or found).count(n) > 1), None)
+        shown = names or tuple(s.alias_or_name for s in self.query.selects if not s.is_star)
+        twice = next((n for n in shown if n and shown.count(n) > 1), None)
         if twice is not None:
             raise InvalidRequest(f"the view has two columns {twice!r}: name them, view (a, b) AS …")
         comments = tuple(comment for _, comment in self.columns)
