@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 
 import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest
+from tablestore.sql.rendering import count, html_line, html_table, seconds, text_table
 from tablestore.table.lazy_read import LazyRead
+
+_TEXT_ROWS, _HTML_ROWS = 20, 50
+_COUNTED_ROWS, _COUNTED_BYTES = 1_000_000, 64 << 20  # that are read, and kept, to say how many there are
 
 
 class Result(LazyRead):
@@ -16,7 +21,7 @@ class Result(LazyRead):
 
     `rows_affected` are rows written or marked as gone, None where a statement writes none; `snapshots` those
     that it made; `message` is what it did, in words; `statement` its text; `seconds` until it was done or its
-    first rows were there.
+    first rows were there. It shows itself as a table of its first rows; the rest can be read afterwards.
     """
 
     def __init__(
@@ -29,7 +34,8 @@ class Result(LazyRead):
     ) -> None:
         rows = pa.schema([]).empty_table() if rows is None else rows
         self._all = rows if isinstance(rows, pa.Table) else None
-        self._coming = None if isinstance(rows, pa.Table) else rows
+        self._read: list[pa.RecordBatch] = []  # of those that are coming, those that were looked at
+        self._coming = None if isinstance(rows, pa.Table) else iter(rows)
         self._schema = rows.schema
         self.rows_affected, self.snapshots, self.message = rows_affected, snapshots, message
         self.statement, self.seconds = "", 0.0
@@ -45,8 +51,9 @@ class Result(LazyRead):
             return iter(self._all.to_batches())
         if self._coming is None:
             raise InvalidRequest("the rows of this result were given as a stream: run the statement again")
-        coming, self._coming = self._coming, None
-        return iter(coming)
+        read, coming = self._read, self._coming
+        self._read, self._coming = [], None
+        return _one_after_another(read, coming)
 
     def to_arrow(self) -> pa.Table:
         """All rows, as an Arrow table."""
@@ -54,10 +61,92 @@ class Result(LazyRead):
             self._all = pa.Table.from_batches(self.to_batches(), self.schema)
         return self._all
 
+    def head(self, rows: int) -> pa.Table:
+        """The first rows, at most so many; all can be asked for afterwards."""
+        if self._all is None and self._coming is None:
+            raise InvalidRequest("the rows of this result were given as a stream: run the statement again")
+        self._look(rows, _COUNTED_BYTES)
+        found = self._all if self._all is not None else pa.Table.from_batches(self._read, self.schema)
+        return found.slice(0, rows)
+
+    def _look(self, rows: int, bytes: int) -> None:
+        """Read until there are so many rows or bytes, or the end, and keep what was read."""
+        read_rows, read_bytes = sum(b.num_rows for b in self._read), sum(b.nbytes for b in self._read)
+        while self._coming is not None and read_rows < rows and read_bytes < bytes:
+            try:
+                batch = next(self._coming, None)
+            except BaseException:  # Ctrl-C too: what was read is not all, and the rest is lost
+                self._read, self._coming = [], None
+                raise
+            if batch is None:
+                self._all = pa.Table.from_batches(self._read, self.schema)
+                self._read, self._coming = [], None
+            else:
+                self._read.append(batch)
+                read_rows, read_bytes = read_rows + batch.num_rows, read_bytes + batch.nbytes
+
+    def summary(self) -> str:
+        """One line: `3 rows · snapshot 7 · 0.12 s`."""
+        parts = [self.message] if self.message else []
+        if self.schema.names and self._all is not None:
+            parts.append(count(len(self._all), "row"))
+        elif self.schema.names:
+            parts.append(f"more than {count(sum(b.num_rows for b in self._read), 'row')}")
+        elif self.rows_affected is not None and not self.message:
+            parts.append(f"{count(self.rows_affected, 'row')} affected")
+        if self.snapshots and "snapshot" not in self.message:
+            ids = ", ".join(map(str, self.snapshots[:5])) + (", …" if len(self.snapshots) > 5 else "")
+            parts.append(f"snapshot{'s' if len(self.snapshots) > 1 else ''} {ids}")
+        return " · ".join([*parts, seconds(self.seconds)])
+
+    def text(self, *, rows: int = _TEXT_ROWS, width: int | None = 120) -> str:
+        """The first rows as a table of at most `width` columns of a terminal, below it the summary."""
+        lines = []
+        if self.schema.names:
+            first = self._counted(rows)
+            lines.append(text_table(first, width=width))
+            if hidden := self._hidden(len(first)):
+                lines.append(hidden)
+        return "\n".join([*lines, self.summary()])
+
+    def _counted(self, rows: int) -> pa.Table:
+        """The first rows, after reading as many as may be counted."""
+        self.head(rows)
+        self._look(_COUNTED_ROWS, _COUNTED_BYTES)
+        return self.head(rows)
+
+    def _hidden(self, displayed: int) -> str:
+        if self._all is None:
+            return "… more rows"
+        more = len(self._all) - displayed
+        return f"… {count(more, 'more row')}" if more else ""
+
+    @property
+    def _given_away(self) -> bool:
+        return self._all is None and self._coming is None
+
     def __len__(self) -> int:
         return int(self.to_arrow().num_rows)
 
     def __repr__(self) -> str:
-        if not self.schema.names:
-            return f"Result({self.message})"
-        return f"Result({len(self):,} rows: {', '.join(self.schema.names)})"
+        if self._given_away:
+            return f"Result({', '.join(self.schema.names)}; its rows were given as a stream)"
+        return self.text(width=shutil.get_terminal_size((120, 24)).columns)
+
+    def _repr_html_(self) -> str:
+        """The first rows for a notebook; what cells hold is escaped."""
+        if self._given_away:
+            return html_line(repr(self))
+        table = ""
+        if self.schema.names:
+            first = self._counted(_HTML_ROWS)
+            hidden = self._hidden(len(first))
+            table = html_table(first) + (html_line(hidden) if hidden else "")
+        return table + html_line(self.summary())
+
+
+def _one_after_another(
+    read: list[pa.RecordBatch], coming: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    yield from read
+    yield from coming

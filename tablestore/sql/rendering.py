@@ -1,0 +1,210 @@
+"""Rows as people read them: a plain table for terminals, HTML for notebooks.
+
+What a cell holds is only ever shown: control characters are written out, and in HTML everything is escaped.
+Pure: Arrow in, text out. Used by `Result` and by the shell.
+"""
+
+from __future__ import annotations
+
+import html
+import unicodedata
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+NULL = "NULL"
+_CELL = 60  # columns of a terminal that one value may take
+_LEAST = 6  # and that it keeps where there is little room
+_GAP = " │ "
+_FORMAT = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # categories of characters that a terminal would act on
+_JOINER = "\u200d"  # of emojis
+
+
+def shown(value: pa.Scalar) -> str:
+    """A value as text: of lists `[1, 2]`, of rows and maps `{a: 1}`, of bytes `x'00ff'`."""
+    if not value.is_valid:
+        return NULL
+    kind = value.type
+    if pa.types.is_dictionary(kind):
+        return shown(value.value)
+    if pa.types.is_boolean(kind):
+        return "TRUE" if value.as_py() else "FALSE"
+    if pa.types.is_floating(kind):
+        return repr(float(value.as_py()))
+    if _is_bytes(kind):
+        return f"x'{value.as_py().hex()}'"
+    if pa.types.is_struct(kind):
+        return _braces((name, _inner(value[i])) for i, name in enumerate(kind.names))
+    if pa.types.is_map(kind):
+        return _braces((_inner(entry[0]), _inner(entry[1])) for entry in value.values)
+    if pa.types.is_nested(kind):
+        return f"[{', '.join(map(_inner, value.values))}]"
+    return str(value.cast(pa.string()).as_py())
+
+
+def _inner(value: pa.Scalar) -> str:
+    text = shown(value)
+    quoted = value.is_valid and (pa.types.is_string(value.type) or pa.types.is_large_string(value.type))
+    return "'" + text.replace("'", "''") + "'" if quoted else text
+
+
+def _braces(pairs: Iterator[tuple[str, str]]) -> str:
+    return "{" + ", ".join(f"{key}: {value}" for key, value in pairs) + "}"
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return any(
+        is_one(kind)
+        for is_one in (
+            pa.types.is_binary,
+            pa.types.is_large_binary,
+            pa.types.is_fixed_size_binary,
+            pa.types.is_binary_view,
+        )
+    )
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether values of the type stand at the right of their column."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def printable(text: str) -> str:
+    """The text on one line, without characters that a terminal acts on: a tab is `\\t`, escape `\\x1b`."""
+    if text.isprintable():
+        return text
+    return "".join(_written_out(c) for c in text)
+
+
+def _written_out(character: str) -> str:
+    if unicodedata.category(character) not in _FORMAT or character == _JOINER:
+        return character
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def columns_of(text: str) -> int:
+    """How many columns of a terminal the text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(_columns(c) for c in text)
+
+
+def _columns(character: str) -> int:
+    if unicodedata.combining(character) or character == _JOINER:
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def cut(text: str, columns: int) -> str:
+    """The text, with … at its end where it takes more columns."""
+    if columns_of(text) <= columns:
+        return text
+    kept, room = [], columns - 1
+    for character in text:
+        room -= _columns(character)
+        if room < 0:
+            break
+        kept.append(character)
+    return "".join(kept) + "…"
+
+
+def text_table(rows: pa.Table, *, width: int | None = 120) -> str:
+    """The rows as lines of at most `width` columns, numbers at the right.
+
+    Long values are cut; columns that have no room are counted below. With `width` None all is there.
+    """
+    names = [printable(name) for name in rows.schema.names]
+    cells = [[printable(shown(value)) for value in column] for column in rows.columns]
+    sizes = [max(map(columns_of, [n, *column])) for n, column in zip(names, cells, strict=True)]
+    omitted = 0
+    if width is not None:
+        sizes = _narrowed([min(size, _CELL) for size in sizes], width)
+        omitted = len(names) - len(sizes)
+    right = [is_number(field.type) for field in rows.schema][: len(sizes)]
+    lines = [_line(names, sizes, right), "─┼─".join("─" * size for size in sizes)]
+    lines += [_line(row, sizes, right) for row in zip(*cells, strict=True)]
+    if omitted:
+        lines.append(
+            f"… {count(omitted, 'more column')}: {cut(', '.join(names[-omitted:]), (width or 0) - 20)}"
+        )
+    return "\n".join(lines)
+
+
+def _narrowed(sizes: list[int], width: int) -> list[int]:
+    """Sizes that fit into the width: the widest give way first; what has no room at the end is left out."""
+    found = list(sizes)
+    while sum(found) + len(_GAP) * (len(found) - 1) > width:
+        widest = max(found)
+        if widest > _LEAST:
+            found[found.index(widest)] -= 1
+        elif len(found) > 1:
+            found.pop()
+        else:
+            break
+    kept = sizes[: len(found)]
+    room = width - len(_GAP) * (len(kept) - 1) - sum(found)
+    for i, size in enumerate(kept):  # what columns that were left out set free
+        more = min(size - found[i], max(room, 0))
+        found[i], room = found[i] + more, room - more
+    return found
+
+
+def _line(cells: Sequence[str], sizes: list[int], right: list[bool]) -> str:
+    padded = []
+    for cell, size, number in zip(cells, sizes, right, strict=False):
+        text = cut(cell, size)
+        blank = " " * (size - columns_of(text))
+        padded.append(blank + text if number else text + blank)
+    return _GAP.join(padded).rstrip()
+
+
+_BOX = "max-height:28em;overflow:auto;display:inline-block;max-width:100%"
+_HTML_CHARACTERS = 300  # of a value
+
+
+def html_table(rows: pa.Table) -> str:
+    """The rows as a table that scrolls; it takes its colours from the page, light or dark."""
+    right = [is_number(field.type) for field in rows.schema]
+    head = "".join(
+        f'<th title="{html.escape(str(field.type))}" style="{_side(r)}">{_escaped(field.name)}</th>'
+        for field, r in zip(rows.schema, right, strict=True)
+    )
+    body = "".join(
+        "<tr>" + "".join(_cell(column[i], r) for column, r in zip(rows.columns, right, strict=True)) + "</tr>"
+        for i in range(rows.num_rows)
+    )
+    return f'<div style="{_BOX}"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _cell(value: pa.Scalar, right: bool) -> str:
+    if not value.is_valid:
+        return f'<td style="{_side(right)}"><i style="opacity:.55">NULL</i></td>'
+    text = shown(value)
+    text = text if len(text) <= _HTML_CHARACTERS else text[: _HTML_CHARACTERS - 1] + "…"
+    return f'<td style="{_side(right)}">{_escaped(text)}</td>'
+
+
+def _side(right: bool) -> str:
+    return f"text-align:{'right' if right else 'left'};white-space:pre"
+
+
+def html_line(text: str) -> str:
+    """A quiet line below or instead of a table."""
+    return f'<div style="opacity:.7;font-size:90%">{_escaped(text)}</div>'
+
+
+def _escaped(text: str) -> str:
+    """For HTML; `$` too, which notebooks take for mathematics."""
+    return html.escape(printable(text)).replace("$", "&#36;")
+
+
+def count(number: int, word: str) -> str:
+    """`1 row`, `1,234 rows`."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def seconds(value: float) -> str:
+    """`0.12 s`, `3 min 5 s`."""
+    if value < 60:
+        return f"{value:.2f} s"
+    return f"{int(value) // 60} min {int(value) % 60} s"
