@@ -23,6 +23,8 @@ ALL_TYPES = {
     "NUMERIC(20, 3)": "DECIMAL(20, 3)",
     "CHAR(3)": "CHAR(3)",
     "VARCHAR(5)": "VARCHAR(5)",
+    "VARCHAR": "STRING",
+    "VARBINARY": "BYTES",
     "STRING": "STRING",
     "BINARY(4)": "BINARY(4)",
     "VARBINARY(4)": "VARBINARY(4)",

@@ -22,14 +22,13 @@ PLAIN = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "
 _ALIASES = {"INTEGER": "INT", "NUMERIC": "DECIMAL", "DEC": "DECIMAL"}
 _ALIASES |= {"STRUCT": "ROW", "LONG": "BIGINT", "SHORT": "SMALLINT", "BYTE": "TINYINT", "REAL": "FLOAT"}
 _ALIASES |= {"TIMESTAMP_NTZ": "TIMESTAMP"}
-_OF_SPARK = {"TIMESTAMP": "TIMESTAMP_LTZ", "BINARY": "BYTES"}  # what a word alone means there
 _TIMES = {"TIME": 0, "TIMESTAMP": 6, "TIMESTAMP_LTZ": 6}
 _SPELLED = ("GEOMETRY", "GEOGRAPHY")
 _DEEPEST = 100
 _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)*`|'(?:[^']|'')*'|\d+|[^\W\d]\w*)|([<>(),:]))")
 
 
-def parse_type(text: Any, *, of_spark: bool = False) -> DataType:
+def parse_type(text: Any, *, alone: Mapping[str, str] | None = None) -> DataType:
     """The type of a schema file's `type` value or of a user's text; raises InvalidRequest for others.
 
     Spark's names of types are known, too. `of_spark`: a bare TIMESTAMP is an instant and a bare BINARY has
@@ -37,7 +36,7 @@ def parse_type(text: Any, *, of_spark: bool = False) -> DataType:
     """
     if isinstance(text, Mapping):
         return _from_object(text, _DEEPEST)
-    return _Parser(str(text), _OF_SPARK if of_spark else {}).whole()
+    return _Parser(str(text), alone or {}).whole()
 
 
 def parse_field(item: Mapping[str, Any], position: int) -> DataField:

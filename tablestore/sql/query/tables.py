@@ -106,14 +106,14 @@ def _with_computed(tree: exp.Expression, node: exp.Table, name: Name, table: Any
     shape = Shape.of_schema(table.store.schema) if isinstance(table, Table) else None
     if shape is None or not shape.computed:
         return node
-    asked = {column.name for column in tree.find_all(exp.Column)}
-    if any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star)):
+    asked = {part.name for part in tree.find_all(exp.Identifier)}
+    natural = any(join.method == "NATURAL" for join in tree.find_all(exp.Join))
+    if natural or any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star)):
         asked.update(shape.names)
     expressions = {c.name: c.expression for c in shape.computed if c.name in asked}
     if not expressions:
         return node
-    stored = {f.name for f in shape.columns}
-    columns = [_column(n, expressions.get(n)) for n in shape.names if n in stored or n in expressions]
+    columns = [_column(n, expressions.get(n)) for n in shape.names if n in asked]
     inner = node.copy()
     inner.set("alias", None)
     alias = node.args.get("alias") or exp.TableAlias(this=exp.to_identifier(node.name, quoted=True))

@@ -22,6 +22,8 @@ TYPE_WORDS = (
     "BOOLEAN TINYINT SMALLINT INT INTEGER BIGINT FLOAT DOUBLE DECIMAL NUMERIC CHAR VARCHAR STRING BINARY "
     "VARBINARY BYTES DATE TIME TIMESTAMP TIMESTAMP_LTZ ARRAY MAP MULTISET ROW STRUCT VARIANT"
 ).split()
+_ALONE = {"VARCHAR": "STRING", "VARBINARY": "BYTES"}  # what a word means without a length
+_ALONE_IN_SPARK = {**_ALONE, "TIMESTAMP": "TIMESTAMP_LTZ", "BINARY": "BYTES"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class ColumnText:
 
 def _type(text: str, *, of_spark: bool) -> DataType:
     try:
-        return parse_type(text, of_spark=of_spark)
+        return parse_type(text, alone=_ALONE_IN_SPARK if of_spark else _ALONE)
     except InvalidRequest:
         word = text.partition("(")[0].partition("<")[0].strip()
         if word.upper() in TYPE_WORDS:
