@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from tablestore.core.errors import NotFound, TablestoreError
 from tablestore.core.options.rules import notes_on
-from tablestore.core.options.table_options import ChangelogProducer
+from tablestore.core.options.table_options import ChangelogProducer, LookupCompact
 from tablestore.format import snapshot as snapshot_format
 from tablestore.format.compaction_record import FOLLOWED
 from tablestore.format.manifests.manifest import ADD, ManifestEntry
@@ -231,7 +231,8 @@ class _Check:
         check_counts(self.store, self.found, where, snapshot, total, changed)
         check_kind(self.store, self.found, where, snapshot, changed)
         options = self.store.options
-        waits = options.lookup_wait or not options.needs_lookup  # else level 0 is for the next commit
+        at_once = options.lookup_wait and options.lookup_compact is LookupCompact.RADICAL
+        waits = at_once or not options.needs_lookup  # else level 0 is for a later commit
         if waits and FOLLOWED in (snapshot.properties or {}):
             added = (e for e in changed if e.kind == ADD and e.file.level == 0)
             self.followed |= {e.identity: snapshot.id for e in added}

@@ -263,11 +263,11 @@ class AlterPartitions:
         for partition in self.partitions:
             require_partition(table, partition, whole=not self.drop)
             found = bool(partition_files(table, partition))
-            told = "/".join(f"{k}={v}" for k, v in partition.items())
+            named = "/".join(f"{k}={v}" for k, v in partition.items())
             if found and not self.drop and not self.lenient:
-                raise AlreadyExists(f"partition {told} of {self.name} exists")
+                raise AlreadyExists(f"partition {named} of {self.name} exists")
             if not found and self.drop and not self.lenient:
-                raise NotFound(f"no partition {told} of {self.name} holds files")
+                raise NotFound(f"no partition {named} of {self.name} holds files")
         if not self.drop:
             return Result(message="a partition is there as soon as a row is in it: nothing to do")
         made: list[int] = []

@@ -457,3 +457,20 @@ def test_rows_whose_lookup_is_left_to_the_next_commit_may_wait_at_level_0(tmp_pa
     assert [s.commit_kind for s in table.store.snapshots.all()][-1] == "COMPACT"
     assert 0 in table.inspect.levels()["level"].to_pylist()
     assert table.check() == []
+
+
+def test_rows_whose_lookup_is_gentle_may_wait_at_level_0(tmp_path: Path) -> None:
+    """With `lookup-compact` = gentle a bucket is compacted when a rule says so, while another one is."""
+    options = {
+        **{"bucket": 2, "changelog-producer": "lookup", "lookup-compact": "gentle"},
+        **{"num-sorted-run.compaction-trigger": 3, "lookup-compact.max-interval": 9},
+    }
+    table = ts.connect(str(tmp_path)).create_table(
+        "d.t", schema={"k": ts.BIGINT}, primary_key=["k"], options=options
+    )
+    for first in range(8):  # both buckets reach the trigger at different commits
+        table.write([{"k": k} for k in range(first, 8 if first == 3 else first + 1)])
+        assert table.check() == []
+    assert [s.commit_kind for s in table.store.snapshots.all()].count("COMPACT") >= 1
+    assert 0 in table.inspect.levels()["level"].to_pylist()
+    assert table.check() == []
