@@ -1,0 +1,78 @@
+"""The scripts of tests/golden/flink-sql in a session of ours: every answer is Flink's, but for those that
+`differences.tsv` there lists.
+
+A line of it is a script, a statement's line, `meant` or `open`, and why or how it differs. What is meant must
+differ; what is open may agree any day: `--rewrite` drops it then, as it adds new differences as open ones.
+A script is followed up to its first streaming statement.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import tablestore as ts
+from tests.peers import flink_texts, sql_scripts
+
+LISTED = sql_scripts.FOLDER / "differences.tsv"
+HEADER = "script\tline\tkind\twhy\n"
+
+
+@pytest.mark.parametrize("name", sql_scripts.names())
+def test_answers_are_flinks_but_for_listed_differences(name: str, tmp_path: Path, rewrite: bool) -> None:
+    found, listed = differences(name, str(tmp_path)), listed_differences()
+    before = {line: entry for (script, line), entry in listed.items() if script == name}
+    if rewrite:
+        others = {key: entry for key, entry in listed.items() if key[0] != name}
+        kept = {(name, line): before.get(line, ("open", brief(text))) for line, text in found.items()}
+        write(others | kept)
+        return
+    unlisted = {line: text for line, text in found.items() if line not in before}
+    assert not unlisted, "\n".join(f"{name}.sql, line {line}: {text}" for line, text in unlisted.items())
+    agreeing = [line for line, (kind, _) in before.items() if kind == "meant" and line not in found]
+    assert not agreeing, f"{name}.sql, lines {agreeing}: listed as meant to differ, and they agree"
+
+
+def test_the_listed_differences_are_of_statements_and_have_a_kind() -> None:
+    lines = {name: {one.line for one in sql_scripts.statements(name)} for name in sql_scripts.names()}
+    for (script, line), (kind, why) in listed_differences().items():
+        assert line in lines[script], f"{script}.sql has no statement at line {line}"
+        assert kind in ("meant", "open")
+        assert why
+
+
+def differences(name: str, warehouse: str) -> dict[int, str]:
+    """How answers of ours differ from Flink's, by the lines of the statements."""
+    session, found = ts.sql_session(), dict[int, str]()
+    session.sql(f"CREATE CATALOG lake WITH ('type' = 'paimon', 'warehouse' = '{warehouse}')")
+    session.sql("USE CATALOG lake")
+    for one, answer in zip(sql_scripts.statements(name), sql_scripts.recorded(name), strict=True):
+        if "'streaming'" in one.text:
+            break
+        text = one.text.replace(sql_scripts.WAREHOUSE, warehouse)
+        ordered = sql_scripts.ordered(one.text)
+        text = flink_texts.difference(answer, lambda text=text: session.sql(text).to_arrow(), ordered=ordered)
+        if text:
+            found[one.line] = f"{one.text}\n{text.replace(warehouse, sql_scripts.WAREHOUSE)}"
+    return found
+
+
+def listed_differences() -> dict[tuple[str, int], tuple[str, str]]:
+    """(kind, why) by (script, line)."""
+    rows = [row.split("\t") for row in LISTED.read_text(encoding="utf-8").splitlines()[1:]]
+    return {(script, int(line)): (kind, why) for script, line, kind, why in rows}
+
+
+def write(entries: dict[tuple[str, int], tuple[str, str]]) -> None:
+    rows = [f"{script}\t{line}\t{kind}\t{why}\n" for (script, line), (kind, why) in sorted(entries.items())]
+    LISTED.write_text(HEADER + "".join(rows), encoding="utf-8")
+
+
+def brief(text: str) -> str:
+    """The difference in one short line, for the list."""
+    said = text.partition("\n")[2] if "\n" in text else text
+    for line in text.splitlines():
+        if line.startswith(("rows of ours", "an error of ours", "no error of ours", "columns ")):
+            return "other rows" if line.startswith("rows") else line[:110].replace("\t", " ")
+    return said[:110]
