@@ -15,6 +15,7 @@ from tablestore.sql.statements import (
     insert,
     merge,
     queries,
+    refused,
     settings,
     show,
     views,
@@ -34,6 +35,7 @@ FORMS: tuple[Form, ...] = (
     *describe.FORMS,
     *show.FORMS,
     *views.FORMS,
+    *refused.FORMS,
     *settings.FORMS,
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
 
 from tablestore.core.errors import TablestoreError
 from tablestore.sql.dialect.parser import read
@@ -21,10 +22,36 @@ def statement_of(piece: Piece) -> Statement:
     if word.upper() not in known and word != "(":
         problem = f"{word[:30]!r} begins no statement{near(word, known) or ': ' + ', '.join(known) + ' do'}"
         raise SqlProblem(problem, piece.text, piece.start)
+    _require_form(piece)
     found = read(piece, FORMS)
     if not isinstance(found, exp.Expression):
         return found
     return built(found, piece)
+
+
+def _require_form(piece: Piece) -> None:
+    """Raise SqlProblem at the first word with which no form goes on, where all forms that begin so read
+    themselves: CREATE TABEL, SHOW TABLE."""
+    said = [(word, t) for t in piece.tokens[:8] for word in _words(t)]
+    forms = [form for form in FORMS if form.words.split()[0] == said[0][0]]
+    if not forms or any(form.parse is None for form in forms):
+        return
+    left, depth = [form.words.split() for form in forms], 0
+    while all(len(words) > depth for words in left):
+        expected = sorted({words[depth] for words in left})
+        word, token = said[depth] if depth < len(said) else ("", None)
+        if word not in expected:
+            at = piece.tokens[-1].end + 1 if token is None else token.start
+            here = "the statement ends" if token is None else f"{token.text[:30]!r} is not expected here"
+            which = near(word, expected) or f"; expected: {', '.join(expected)}"
+            raise SqlProblem(f"{here}{which}", piece.text, at)
+        left, depth = [words for words in left if words[depth] == word], depth + 1
+
+
+def _words(token: Token) -> list[str]:
+    """The words of a token in capitals; quoted ones are none of a form."""
+    quoted = token.token_type in (TokenType.STRING, TokenType.IDENTIFIER)
+    return [""] if quoted else token.text.upper().split()
 
 
 def built(tree: exp.Expression, piece: Piece) -> Statement:

@@ -66,6 +66,10 @@ def test_parameters_that_do_not_fit(session: Session, text: str, parameters: obj
     [
         ("SELEC 1", 1, 1, "'SELEC' begins no statement; did you mean SELECT?"),
         ("SELECT 1;\n  SELECT 'a", 2, 10, "the ' is never closed"),
+        ("CREATE TABEL t (a INT)", 1, 8, "'TABEL' is not expected here; did you mean TABLE"),
+        ("SHOW", 1, 5, "the statement ends; expected: CATALOGS, COLUMNS, "),
+        ("DROP `TABLE` t", 1, 6, "'TABLE' is not expected here; expected: "),
+        ("DROP TABLE", 1, 11, "a table's name is expected; the statement ends"),
         ("SELECT (1", 1, 10, "expected: )"),
         ("SET x", 1, 6, "= is expected; the statement ends"),
         ("/* open", 1, 1, "the /* is never closed"),

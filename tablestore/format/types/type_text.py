@@ -31,8 +31,8 @@ _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)*`|'(?:[^']|'')*'|\d+|[^\W\d]\w*)|([<>(
 def parse_type(text: Any, *, alone: Mapping[str, str] | None = None) -> DataType:
     """The type of a schema file's `type` value or of a user's text; raises InvalidRequest for others.
 
-    Spark's names of types are known, too. `of_spark`: a bare TIMESTAMP is an instant and a bare BINARY has
-    any length, as in Spark.
+    Spark's names of types are known, too. `alone`: what a word without parentheses means instead, as in
+    statements, where a bare VARCHAR has any length.
     """
     if isinstance(text, Mapping):
         return _from_object(text, _DEEPEST)

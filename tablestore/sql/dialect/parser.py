@@ -213,7 +213,7 @@ class Parser(_SparkParser):  # type: ignore[misc]  # likewise
     def part(self, what: str) -> str:
         """One part of a name, quoted or not; `what` is said where there is none."""
         token = self._curr
-        if token is None or not token.text:
+        if not token or not token.text:  # behind the last one stands a token that is false
             self.fail(f"{what} is expected")
         if token.token_type in (TokenType.STRING, TokenType.NUMBER) or not (
             token.token_type is TokenType.IDENTIFIER or token.text[0].isalpha() or token.text[0] == "_"
