@@ -8,8 +8,9 @@ from tablestore.core.extras import required
 required("sqlglot", by="tablestore.sql")
 required("duckdb", by="tablestore.sql")
 
+from tablestore.sql.opening import sql_session
 from tablestore.sql.problems import SqlProblem
 from tablestore.sql.result import Result
-from tablestore.sql.session import Session, sql_session
+from tablestore.sql.session import Session
 
 __all__ = ["Result", "Session", "SqlProblem", "sql_session"]

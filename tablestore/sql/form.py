@@ -42,10 +42,3 @@ class Form:
     node: type[exp.Expression] | None = None
     build: Callable[[Any, str], Statement] | None = None
     example: str = ""
-
-
-class Ready(exp.Expression):
-    """A node that holds a statement which is read already: how values of our own parse functions pass through
-    sqlglot."""
-
-    arg_types = {"this": True}  # noqa: RUF012  # sqlglot's way to declare

@@ -10,10 +10,9 @@ from typing import Any
 from tablestore.core.arguments import checked
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError
-from tablestore.sql.dialect.tokenizer import Parameters, pieces
+from tablestore.sql.dialect.tokenizer import Parameters, Piece, pieces
 from tablestore.sql.names import Name, of_name
 from tablestore.sql.problems import placed
-from tablestore.sql.reading import statement_of
 from tablestore.sql.result import Result
 from tablestore.sql.settings import Settings
 from tablestore.sql.temporary import TemporaryTable, View
@@ -27,15 +26,17 @@ FullName = tuple[str, str, str]  # catalog (empty where there is none yet), data
 
 @checked
 class Session:
-    """Statements over catalogs. `lake` is the catalog to begin with, named `lake`; others come by
-    CREATE CATALOG. Not safe to share between threads.
+    """Statements over catalogs; `ts.sql_session` makes one. `lake` is the catalog to begin with, named
+    `lake`; others come by CREATE CATALOG. `read` makes a statement of each piece of a script. Not safe to
+    share between threads.
 
     >>> session = ts.sql_session(lake)
     >>> session.sql("SELECT customer, amount FROM shop.orders WHERE order_id = ?", [1]).to_arrow().to_pylist()
     [{'customer': 'ann', 'amount': Decimal('12.50')}]
     """
 
-    def __init__(self, lake: Lake | None = None) -> None:
+    def __init__(self, lake: Lake | None, *, read: Callable[[Piece], Any]) -> None:
+        self._read = read
         self.catalogs: dict[str, Lake] = {} if lake is None else {_OWN_CATALOG: lake}
         self.catalog: str | None = None if lake is None else _OWN_CATALOG
         self.database = DEFAULT_DATABASE
@@ -63,7 +64,7 @@ class Session:
         for number, piece in enumerate(parts, 1):
             began = SYSTEM.now_ms()
             try:
-                result = statement_of(piece).run(self)
+                result = self._read(piece).run(self)
             except TablestoreError as e:
                 placed(e, text, getattr(e, "at", piece.start))
                 if number > 1 and e.args and isinstance(e.args[0], str):
@@ -138,12 +139,3 @@ def quoted(part: str) -> str:
     if "`" in part or not part:
         raise InvalidRequest(f"{part!r} is no name of a table or database")
     return f"`{part}`"
-
-
-def sql_session(lake: Lake | None = None) -> Session:
-    """A session for SQL statements over a `lake`, or over catalogs that statements make.
-
-    >>> ts.sql_session(lake).sql("SHOW DATABASES").to_arrow().to_pylist()
-    [{'database name': 'shop'}]
-    """
-    return Session(lake)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, NamedTuple, NoReturn, Protocol, TypeVar, cast
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import NormalizationStrategy
@@ -19,7 +19,6 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from tablestore.core.errors import InvalidRequest, Unsupported
 from tablestore.sql.dialect.tokenizer import Piece, Tokenizer, pieces
-from tablestore.sql.form import Form, Ready, Statement
 from tablestore.sql.names import Name
 from tablestore.sql.problems import SqlProblem, placed
 from tablestore.sql.query.conditions import value_of
@@ -41,6 +40,26 @@ _NODES = (
 _SPELLED = ("CAST", "TRY_CAST", "CEIL", "FLOOR", "EXTRACT", "SUBSTRING", "TRIM", "POSITION", "OVERLAY")
 
 
+class OwnForm(Protocol):
+    """A kind of statement that may read itself: the words it begins with, and what reads what is behind."""
+
+    @property
+    def words(self) -> str: ...
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def parse(self) -> Callable[[Parser], Any] | None: ...
+
+
+class Ready(exp.Expression):
+    """A node that has a statement which is read already: how values of our own parse functions pass through
+    sqlglot."""
+
+    arg_types = {"this": True}  # noqa: RUF012  # sqlglot's way to declare
+
+
 class Parser(_SparkParser):  # type: ignore[misc]  # likewise
     """Reads one statement.
 
@@ -58,7 +77,7 @@ class Parser(_SparkParser):  # type: ignore[misc]  # likewise
         },
     }
 
-    forms: tuple[Form, ...] = ()  # those that read themselves, longest words first
+    forms: tuple[OwnForm, ...] = ()  # those that read themselves, longest words first
     piece: Piece
 
     def read(self, piece: Piece) -> Any:
@@ -458,7 +477,7 @@ def joined(parts: Iterable[Written]) -> str:
     return text.strip()
 
 
-def reader(forms: tuple[Form, ...]) -> Parser:
+def reader(forms: tuple[OwnForm, ...]) -> Parser:
     """A parser that knows these forms."""
     parser = Parser(dialect=LakeSql, error_level=ErrorLevel.IMMEDIATE)
     own = [form for form in forms if form.parse is not None]
@@ -476,9 +495,9 @@ class LakeSql(Spark):
     Parser = Parser
 
 
-def read(piece: Piece, forms: tuple[Form, ...]) -> Statement | exp.Expression:
+def read(piece: Piece, forms: tuple[OwnForm, ...]) -> Any:
     """What a piece of a script says. Raises SqlProblem."""
-    return cast("Statement | exp.Expression", reader(forms).read(piece))
+    return reader(forms).read(piece)
 
 
 def read_expression(text: str) -> exp.Expression:
@@ -504,8 +523,14 @@ def read_query(text: str) -> exp.Expression:
     return _alone(text, "a query", parse)
 
 
+class _Alone(NamedTuple):
+    words: str
+    text: str
+    parse: Callable[[Parser], Any]
+
+
 def _alone(text: str, what: str, parse: Callable[[Parser], Any]) -> exp.Expression:
     whole = pieces(f"ALONE {text}")
     if len(whole) != 1:
         raise SqlProblem(f"{text!r} is not {what}")
-    return cast("exp.Expression", read(whole[0], (Form("ALONE", "", "", "", parse),)))
+    return cast("exp.Expression", read(whole[0], (_Alone("ALONE", "", parse),)))

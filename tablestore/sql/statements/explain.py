@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from sqlglot import exp
 
-from tablestore.sql.form import Form, Ready, Statement
+from tablestore.sql.dialect.parser import OwnForm, Ready
+from tablestore.sql.form import Form, Statement
 from tablestore.sql.query.embedded import duck_plan
 from tablestore.sql.query.planning import Query, Source, prepared
 from tablestore.sql.query.sources import Feed, feeds
@@ -52,7 +53,7 @@ class Explain:
         return Result(pa.table({"plan": pa.array(lines, pa.string())}))
 
 
-def _begins(p: Parser, form: Form) -> bool:
+def _begins(p: Parser, form: OwnForm) -> bool:
     words = form.words.split()
     return p.upcoming(len(words)) == words
 
