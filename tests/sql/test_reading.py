@@ -130,6 +130,15 @@ def test_pushing_down_changes_no_answer(session: Session, text: str) -> None:
     assert sorted(values(session, text)) == [(1,), (2,)]
 
 
+@pytest.mark.parametrize(
+    "false", ["FALSE", "NOT TRUE", "order_id < 0 OR FALSE", "FALSE OR (FALSE)", "NULL", "1 > 2"]
+)
+def test_a_condition_without_columns_is_a_condition(session: Session, false: str) -> None:
+    assert values(session, f"SELECT order_id FROM orders WHERE {false}") == []
+    assert values(session, f"SELECT order_id FROM orders WHERE {false} LIMIT 1") == []
+    assert values(session, f"SELECT count(*) AS n FROM orders WHERE {false}") == [(0,)]
+
+
 def test_a_left_join_keeps_what_has_no_partner(session: Session) -> None:
     text = (
         "SELECT a.order_id FROM orders a LEFT JOIN orders b ON a.order_id = b.order_id AND b.amount > 100 "

@@ -109,8 +109,11 @@ def _single(select: exp.Select, schema: TableSchema) -> Read:
     star = any(isinstance(e.find(exp.Star), exp.Star) and not e.find(exp.Count) for e in select.expressions)
     columns = tuple(n for n in schema.shown.names if star or n in named)
     where = select.args.get("where")
-    implied = None if where is None else _implied(where.this, None, schema)
-    whole = where is None or predicate_over(where.this, schema) is not None
+    exactly = implied = None
+    if where is not None:
+        exactly = predicate_over(where.this, schema)
+        implied = _implied(where.this, None, schema) if exactly is None else exactly
+    whole = where is None or exactly is not None
     limit = _limit(select) if whole else None
     rest = ("group", "having", "order", "distinct", "qualify", "windows", "offset", "sort", "cluster")
     exact = whole and not any(select.args.get(part) for part in rest)
