@@ -39,6 +39,10 @@ def pointed(problem: str, text: str, at: int) -> str:
     cut = max(0, column - _WIDTH // 2)
     shown = whole[cut : cut + _WIDTH]
     below = "".join(c if c.isspace() else " " for c in shown[: column - 1 - cut])
+    if cut:
+        shown, below = f"…{shown}", f" {below}"
+    if cut + _WIDTH < len(whole):
+        shown += "…"
     return f"line {line}, column {column}: {problem}\n  {shown}\n  {below}^"
 
 

@@ -73,6 +73,7 @@ def test_parameters_that_do_not_fit(session: Session, text: str, parameters: obj
         ("SELECT (1", 1, 10, "expected: )"),
         ("SET x", 1, 6, "= is expected; the statement ends"),
         ("/* open", 1, 1, "the /* is never closed"),
+        ("WITH q AS (SELECT 1) INSERT INTO orders SELECT 1, 'a', 1", 1, 1, "WITH stands behind INSERT INTO"),
         (f"SELECT {'(' * 5000}1{')' * 5000}", 1, 1, "nested too deeply"),
     ],
 )
@@ -114,3 +115,13 @@ def test_a_column_of_a_subquery_that_nobody_needs(session: Session) -> None:
     b = "(SELECT order_id, amount FROM orders) AS b"
     text = f"SELECT a.order_id FROM (SELECT * FROM orders) AS a JOIN {b} USING (order_id)"
     assert sorted(session.sql(text).to_arrow()["order_id"].to_pylist()) == [1, 2, 3]
+
+
+def test_a_long_line_is_shown_around_the_place(session: Session) -> None:
+    with pytest.raises(SqlProblem) as e:
+        session.sql(f"SELECT {'1, ' * 60}FROM FROM {', 1' * 60}")
+    _, shown, mark = str(e.value).split("\n")
+    assert len(shown) <= 104
+    assert shown.strip().startswith("…")
+    assert shown.endswith("…")
+    assert shown[mark.index("^")] == ","

@@ -113,6 +113,8 @@ class Parser(_SparkParser):  # type: ignore[misc]  # likewise
             if here and at < self.piece.tokens[-1].end + 1
             else "the statement ends too early"
         )
+        if "does not support CTE" in description:
+            return SqlProblem("WITH stands behind INSERT INTO table", self.piece.text, self.piece.start)
         if unclear or description.startswith(("Invalid expression", "Failed to parse")):
             description = shown
         else:
