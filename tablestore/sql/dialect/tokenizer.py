@@ -90,7 +90,41 @@ def pieces(text: str, parameters: Parameters = None) -> list[Piece]:
     """
     if not isinstance(text, str):
         raise InvalidRequest(f"a statement is text, not {text!r}")
+    values = _Values(parameters, text)
+    bound = [values.placed(part) for part in _statements(_tokens(text)) if part]
+    values.require_all_used()
+    return [Piece(tuple(part), text) for part in bound]
+
+
+def begun(text: str) -> tuple[list[Token], str, int]:
+    """The tokens of the last statement of a text that may break off, what is open at its end (a quote, `/*`,
+    `--` or nothing) and where that stands. A statement that a semicolon ends is not the last."""
+    try:
+        tokens, opened, at = _tokens(text), "", len(text)
+    except SqlProblem:
+        opened, at = _open_quote(text)
+        tokens = _tokens(text[:at])
+    after_last = text[tokens[-1].end + 1 if tokens else 0 : at].rpartition("\n")[2]
+    if not opened and "--" in after_last:  # between tokens are blanks and comments only
+        opened = "--"
+    return _statements(tokens)[-1], opened, at
+
+
+def is_finished(text: str) -> bool:
+    """Whether the text is whole statements, each with its semicolon."""
+    tokens, opened, _ = begun(text)
+    return not tokens and opened in ("", "--")
+
+
+def parameter_names(text: str) -> list[str]:
+    """The names that `:name` asks for, in order. Raises SqlProblem for a quote that is never closed."""
     tokens = _tokens(text)
+    pairs = zip(tokens, [*tokens[1:], None], strict=False)
+    return list(dict.fromkeys(b.text for a, b in pairs if b is not None and _is_name(a, b)))
+
+
+def _statements(tokens: list[Token]) -> list[list[Token]]:
+    """The tokens between semicolons; the last may be empty."""
     found: list[list[Token]] = [[]]
     depth = 0  # within BEGIN … END of a statement set
     for token, after in zip(tokens, [*tokens[1:], None], strict=False):
@@ -103,10 +137,7 @@ def pieces(text: str, parameters: Parameters = None) -> list[Piece]:
             found.append([])
         else:
             found[-1].append(token)
-    values = _Values(parameters, text)
-    bound = [values.placed(part) for part in found if part]
-    values.require_all_used()
-    return [Piece(tuple(part), text) for part in bound]
+    return found
 
 
 def _words(tokens: list[Token]) -> list[str]:
