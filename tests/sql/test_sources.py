@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import random
 from typing import Any
 
 import pytest
@@ -47,9 +48,9 @@ def test_files_without_a_merge_are_read_by_duckdb(session: Session, layered: ts.
     made = "count(*) AS n, count(DISTINCT v) AS d, max(v) AS m"
     text = f"SELECT day, {made} FROM layered GROUP BY day ORDER BY day"
     (feed,) = sources.feeds(planned(session, text).sources)
-    assert len(feed.files) == 1
+    assert (len(feed.files), len(feed.base), len(feed.over.newer)) == (1, 1, 1)
     assert feed.plan is not None
-    assert len(feed.plan.splits) == 1
+    assert not feed.plan.splits
     assert [tuple(r.values()) for r in session.sql(text).to_arrow().to_pylist()] == [
         (dt.date(2026, 1, 1), 100, 100, "v99"),
         (dt.date(2026, 1, 2), 95, 95, "w59"),
@@ -97,7 +98,10 @@ def test_deletes_at_level_zero_are_no_rows(session: Session, lake: ts.Lake) -> N
     ]
 
 
-def test_a_self_join_of_changes_scans_once(session: Session, layered: ts.Table) -> None:
+def test_a_self_join_of_changes_scans_once(
+    session: Session, layered: ts.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "_WORTHWHILE_BYTES", 1 << 40)  # so that all rows come from the scan
     text = (
         "SELECT count(*) AS n FROM layered a JOIN layered b ON a.k = b.k AND a.day = b.day "
         "WHERE a.day = DATE '2026-01-02' AND b.day = DATE '2026-01-02' AND a.v LIKE 'w%'"
@@ -122,3 +126,34 @@ def test_a_query_that_only_chooses_needs_no_engine(session: Session, layered: ts
         assert planned(session, text).direct is None
     assert len(session.sql("SELECT k FROM layered LIMIT 2 OFFSET 1").to_arrow()) == 2
     assert len(session.sql("SELECT k FROM layered WHERE upper(v) = 'V7' LIMIT 5").to_arrow()) == 2
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_changes_over_files_give_what_the_scan_gives(session: Session, lake: ts.Lake, seed: int) -> None:
+    draw = random.Random(seed)
+    table = lake.create_table(
+        "shop.random",
+        schema={"p": ts.INT, "k": ts.STRING, "v": ts.INT, "w": ts.STRING},
+        primary_key=["p", "k"],
+        partition_by=["p"] if seed % 2 else None,
+        options={"bucket": 2, "write-only": True},
+    )
+    table.write([{"p": n % 2, "k": f"k{n}", "v": n, "w": None} for n in range(200)])
+    table.compact(full=True)
+    overlaid = 0
+    for step in range(8):
+        some = draw.sample(range(260), 12)
+        table.write([{"p": n % 2, "k": f"k{n}", "v": 1000 + step, "w": "x"} for n in some])
+        table.delete(f"k IN ({', '.join(repr(f'k{n}') for n in draw.sample(range(260), 5))})")
+        if draw.random() < 0.2:
+            table.compact(full=draw.random() < 0.3)
+        rows = sorted((r["p"], r["k"], r["v"], r["w"]) for r in table.scan().to_arrow().to_pylist())
+        found = session.sql("SELECT p, k, v + 0 AS v, w FROM random ORDER BY p, k").to_arrow().to_pylist()
+        assert [tuple(r.values()) for r in found] == rows
+        low = "SELECT count(*) AS n, sum(v) AS s FROM random WHERE v < 1000 AND p = 1 AND k > 'k15'"
+        chosen = [r[2] for r in rows if r[2] < 1000 and r[0] == 1 and r[1] > "k15"]
+        assert session.sql(low).to_arrow().to_pylist() == [{"n": len(chosen), "s": sum(chosen)}]
+        (feed,) = sources.feeds(planned(session, low).sources)
+        overlaid += bool(feed.base)
+    assert overlaid
+    assert table.check() == []

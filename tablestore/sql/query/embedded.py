@@ -31,7 +31,7 @@ def run_query(session: Session, tree: exp.Expression, text: str) -> pa.RecordBat
     if found.direct is not None:
         return found.direct.rows()
     fed = feeds(found.sources)
-    files = tuple(f for feed in fed for f in (*feed.files, *feed.flagged))
+    files = tuple(f for feed in fed for f in feed.native)
     connection = Connection(memory=session.settings["execution.memory-limit"], files=files)
     try:
         sql = duck_sql(found.tree)
@@ -70,7 +70,7 @@ def _batches(
 
 def duck_plan(session: Session, query: Query, fed: Sequence[Feed]) -> str:
     """DuckDB's plan of a query; no row is read."""
-    files = tuple(f for feed in fed for f in (*feed.files, *feed.flagged))
+    files = tuple(f for feed in fed for f in feed.native)
     with Connection(memory=session.settings["execution.memory-limit"], files=files) as connection, errors():
         for feed in fed:
             feed.register(connection, joined=False, planning=True)

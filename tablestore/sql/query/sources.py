@@ -13,10 +13,11 @@ import pyarrow as pa
 
 from tablestore.format.parquet.schema import KIND
 from tablestore.format.predicates.predicate import any_of
-from tablestore.read.scan.data_split import DataSplit
+from tablestore.read.scan.data_split import ROWKIND, DataSplit
 from tablestore.read.scan.plan import Plan
 from tablestore.read.scan.split_generator import split_raw_and_merged
 from tablestore.sql.query.connection import Connection
+from tablestore.sql.query.overlay import Overlay, change_schema, overlay, possible
 from tablestore.sql.query.planning import Source
 from tablestore.sql.query.pushdown import Read
 from tablestore.table.scan import Scan
@@ -60,15 +61,24 @@ class Feed:
     flagged: list[str] = field(default_factory=list)
     plan: Plan | None = None
     rows: int = 0
+    base: list[str] = field(default_factory=list)
+    over: Overlay = Overlay((), ())
+    found: Plan | None = None
+
+    @property
+    def native(self) -> tuple[str, ...]:
+        """The files that DuckDB reads."""
+        return (*self.files, *self.flagged, *self.base)
 
     @property
     def text(self) -> str:
         """What it is, for people."""
-        own = len(self.files) + len(self.flagged)
         left = 0 if self.plan is None else len(self.plan.splits)
-        if own and not left:
-            return f"DuckDB reads {own} files"
-        return f"DuckDB reads {own} files, {left} splits come merged" if own else "rows come from the scan"
+        if not self.native:
+            return "rows come from the scan"
+        newer = f", {len(self.base)} of them without the keys of newer files" if self.base else ""
+        rest = f"; {left} splits come merged" if left else ""
+        return f"DuckDB reads {len(self.native)} files{newer}{rest}"
 
     def register(self, connection: Connection, *, joined: bool, planning: bool = False) -> None:
         """Make the views. `joined`: the query has other tables, so their order matters; `planning`: no row
@@ -79,7 +89,7 @@ class Feed:
         elif (joined and self._fits()) or (len(self.views) > 1 and not planning):
             rows = pa.Table.from_batches(rows.batches(), rows.schema)
         for view in self.views:
-            if not self.files and not self.flagged:
+            if not self.native:
                 connection.duck.register(view, self.scan.schema.empty_table() if rows is None else rows)
                 continue
             parts = [
@@ -87,11 +97,26 @@ class Feed:
                 for files, kinds in ((self.files, False), (self.flagged, True))
                 if files
             ]
+            if self.base:
+                parts += self._overlaid(connection, view, planning=planning)
             if rows is not None:
                 connection.duck.register(f"{view}_merged", rows)
                 parts.append(f"SELECT {self._columns} FROM {_quoted(view + '_merged')}")
             text = " UNION ALL ".join(parts)
             connection.duck.execute(f"CREATE TEMP VIEW {_quoted(view)} AS {text}").fetchall()
+
+    def _overlaid(self, connection: Connection, view: str, *, planning: bool) -> list[str]:
+        """The oldest run without the keys of newer files, and the rows of these."""
+        assert self.found is not None
+        schema, newer = change_schema(self.scan), f"{view}_newer"
+        batches = () if planning else connection.watched(self.over.changes(self.scan, self.found))
+        connection.duck.register(newer, pa.Table.from_batches(batches, schema))
+        keys = ", ".join(_quoted(name) for name in self.scan.store.schema.primary_keys)
+        kinds = f"{_quoted(ROWKIND)} IN ('+I', '+U')"
+        return [
+            f"{self._select(self.base, False)} ANTI JOIN {_quoted(newer)} USING ({keys})",
+            f"SELECT {self._columns} FROM {_quoted(newer)} WHERE {kinds}",
+        ]
 
     def _fits(self) -> bool:
         if not isinstance(self.scan, Scan):
@@ -117,7 +142,7 @@ def feeds(sources: Sequence[Source]) -> list[Feed]:
     found: list[Feed] = []
     for group in groups.values():
         planned = [_feed(source) for source in group]
-        if len(group) > 1 and all(not f.files and not f.flagged for f in planned):
+        if len(group) > 1 and all(not f.native for f in planned):
             found.append(replace(_feed(_together(group)), views=[source.view for source in group]))
         else:
             found += planned
@@ -140,7 +165,7 @@ def _feed(source: Source) -> Feed:
     feed = Feed([source.view], scan, rows=sum(split.rows for split in found.splits))
     if not _native(scan, found):
         return replace(feed, plan=None if found.other_branch is not None else found)
-    left = []
+    left: list[DataSplit] = []
     schema, options = scan.store.schema, scan.store.options
     for split in [part for s in found.splits for part in split_raw_and_merged(s, schema, options)]:
         if not _readable(scan, split):
@@ -149,7 +174,11 @@ def _feed(source: Source) -> Feed:
         for file in split.files:
             path = _local(scan.store.readable_path(split.partition, split.bucket, file))
             (feed.flagged if scan.store.schema.primary_keys and file.level == 0 else feed.files).append(path)
-    return replace(feed, plan=replace(found, splits=tuple(left)))
+    over, rest = overlay(left) if possible(scan) else (feed.over, left)
+    if all(_readable(scan, replace(split, raw=True, files=(file,))) for split, file in over.base):
+        feed.base += [_local(scan.store.readable_path(s.partition, s.bucket, f)) for s, f in over.base]
+        feed, left = replace(feed, over=over), rest
+    return replace(feed, plan=replace(found, splits=tuple(left)), found=found)
 
 
 def _native(scan: Scan, found: Plan) -> bool:
