@@ -111,14 +111,14 @@ def locked(spill: str, memory: str = "", files: tuple[str, ...] = ()) -> duckdb.
     try:
         duck = duckdb.connect(config=_settings(spill, memory))
         listed = ", ".join("'" + f.replace("'", "''") + "'" for f in files)
-        for statement in (
+        statements = (
             "SET enable_progress_bar = true",
             "SET enable_progress_bar_print = false",
             *([f"SET allowed_paths = [{listed}]"] if files else []),
             "SET enable_external_access = false",
             "SET lock_configuration = true",
-        ):
-            duck.execute(statement).fetchall()
+        )
+        duck.execute("; ".join(statements)).fetchall()
     except duckdb.Error as e:
         raise InvalidRequest(_plain(str(e))) from None
     return duck

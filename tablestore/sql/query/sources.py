@@ -17,7 +17,7 @@ from tablestore.read.scan.data_split import ROWKIND, DataSplit
 from tablestore.read.scan.plan import Plan
 from tablestore.read.scan.split_generator import split_raw_and_merged
 from tablestore.sql.query.connection import Connection
-from tablestore.sql.query.overlay import Overlay, change_schema, overlay, possible
+from tablestore.sql.query.newer_rows import NewerRows, change_schema, over_files, possible
 from tablestore.sql.query.planning import Source
 from tablestore.sql.query.pushdown import Read
 from tablestore.table.scan import Scan
@@ -62,7 +62,7 @@ class Feed:
     plan: Plan | None = None
     rows: int = 0
     base: list[str] = field(default_factory=list)
-    over: Overlay = Overlay((), ())
+    over: NewerRows = NewerRows((), ())
     found: Plan | None = None
 
     @property
@@ -174,7 +174,7 @@ def _feed(source: Source) -> Feed:
         for file in split.files:
             path = _local(scan.store.readable_path(split.partition, split.bucket, file))
             (feed.flagged if scan.store.schema.primary_keys and file.level == 0 else feed.files).append(path)
-    over, rest = overlay(left) if possible(scan) else (feed.over, left)
+    over, rest = over_files(left) if possible(scan) else (feed.over, left)
     if all(_readable(scan, replace(split, raw=True, files=(file,))) for split, file in over.base):
         feed.base += [_local(scan.store.readable_path(s.partition, s.bucket, f)) for s, f in over.base]
         feed, left = replace(feed, over=over), rest

@@ -29,7 +29,7 @@ _MOST_ROWS = 20_000_000  # newer rows, which are kept in memory
 
 
 @dataclass(frozen=True, slots=True)
-class Overlay:
+class NewerRows:
     """`base` are the files of the oldest runs, `newer` what lies over them, a split a bucket."""
 
     base: tuple[tuple[DataSplit, DataFileMeta], ...]
@@ -55,7 +55,7 @@ def columns(scan: Scan) -> tuple[str, ...]:
 
 
 def change_schema(scan: Scan) -> pa.Schema:
-    """Columns of `Overlay.changes`."""
+    """Columns of `NewerRows.changes`."""
     fields = [f.arrow for f in scan.store.schema.columns(columns(scan))]
     return pa.schema([pa.field(ROWKIND, pa.string(), nullable=False), *fields])
 
@@ -76,7 +76,7 @@ def possible(scan: Scan) -> bool:
     )
 
 
-def overlay(splits: Sequence[DataSplit]) -> tuple[Overlay, list[DataSplit]]:
+def over_files(splits: Sequence[DataSplit]) -> tuple[NewerRows, list[DataSplit]]:
     """What of the splits is large enough below its changes, and the others."""
     base: list[tuple[DataSplit, DataFileMeta]] = []
     newer: list[DataSplit] = []
@@ -93,5 +93,5 @@ def overlay(splits: Sequence[DataSplit]) -> tuple[Overlay, list[DataSplit]]:
         base += [(split, f) for f in below]
         newer.append(replace(split, files=tuple(above), deletion_files=()))
     if sum(s.rows for s in newer) > _MOST_ROWS:
-        return Overlay((), ()), list(splits)
-    return Overlay(tuple(base), tuple(newer)), others
+        return NewerRows((), ()), list(splits)
+    return NewerRows(tuple(base), tuple(newer)), others
