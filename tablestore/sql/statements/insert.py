@@ -52,7 +52,8 @@ class Insert:
             committed = table.write(batches)
             return changed(committed, f"into {table.name}")
         static = {name: value for name, value in self.partition.items() if value is not None}
-        committed = table.overwrite(batches, partition=static or None)
+        dynamic = table.store.options.dynamic_partition_overwrite  # as in Flink, of a named partition too
+        committed = table.overwrite(batches, partition=static or None, dynamic=dynamic)
         return changed(committed, f"into {table.name}, {committed.replaced_partitions} partitions replaced")
 
     def _fields(self, table: Table) -> list[DataField]:
