@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from tablestore.core.errors import InvalidOption, NotFound
+from tablestore.core.options.rules import require_taken
+from tablestore.core.options.table_options import TableOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,18 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 ("embedded", "spark"),
             ),
             Setting(
+                "sql-client.execution.result-mode",
+                "tableau",
+                "taken from scripts of Flink's client; rows are shown in one way here",
+                ("table", "changelog", "tableau"),
+            ),
+            Setting(
+                "table.exec.sink.upsert-materialize",
+                "auto",
+                "taken from scripts of Flink; a table merges rows of one key by itself",
+                ("none", "auto", "force"),
+            ),
+            Setting(
                 "execution.memory-limit",
                 "60%",
                 "what a query may hold in memory, '2GB' or a share of all; what is more goes to disk",
@@ -45,17 +59,26 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
 )
 
 
+TABLE_STORAGE = "table-storage."  # with an option of tables behind it: what new tables start from
+
+
 class Settings:
-    """The values that are set; what is not set has its default."""
+    """The values that are set; what is not set has its default. `table-storage.<option>` is the default of an
+    option of the tables that CREATE TABLE makes."""
 
     def __init__(self) -> None:
         self._set: dict[str, str] = {}
 
     def __getitem__(self, name: str) -> str:
-        return self._set.get(name, SETTINGS[name].default)
+        return self._set[name] if name in self._set else SETTINGS[name].default
 
     def set(self, name: str, value: str) -> None:
         """Raises NotFound for a setting that there is not, InvalidOption for a value it does not take."""
+        if name.startswith(TABLE_STORAGE):
+            require_taken({name.removeprefix(TABLE_STORAGE): value})
+            TableOptions.parse({name.removeprefix(TABLE_STORAGE): value})
+            self._set[name] = value
+            return
         if name not in SETTINGS:
             raise NotFound.among("setting", name, SETTINGS)
         if SETTINGS[name].values and value.lower() not in SETTINGS[name].values:
@@ -66,11 +89,16 @@ class Settings:
         """Back to the default: one, or all."""
         if name is None:
             self._set.clear()
-        elif name not in SETTINGS:
+        elif name not in SETTINGS and not name.startswith(TABLE_STORAGE):
             raise NotFound.among("setting", name, SETTINGS)
         else:
             self._set.pop(name, None)
 
     def rows(self) -> list[tuple[str, str]]:
         """Every setting with its value, sorted."""
-        return [(name, self[name]) for name in sorted(SETTINGS)]
+        return [(name, self[name]) for name in sorted({*SETTINGS, *self._set})]
+
+    def table_defaults(self) -> dict[str, str]:
+        """The options that new tables start from."""
+        start = TABLE_STORAGE
+        return {k.removeprefix(start): v for k, v in self._set.items() if k.startswith(start)}

@@ -281,3 +281,18 @@ def test_a_computed_column_that_cannot_be_computed_is_in_nobodys_way(session: Se
     ]
     with pytest.raises(ts.NotFound, match="no function 'ONLY_FLINK_KNOWS'"):
         session.sql("SELECT w FROM other")
+
+
+def test_settings_say_what_new_tables_start_from(session: Session) -> None:
+    session.sql("SET 'table-storage.file.format' = 'avro'; SET 'table-storage.bucket' = '3'")
+    assert {"key": "table-storage.bucket", "value": "3"} in session.sql("SET").to_arrow().to_pylist()
+    session.sql("CREATE TABLE made (a INT PRIMARY KEY NOT ENFORCED) WITH ('bucket' = '2')")
+    session.sql("CREATE TABLE other LIKE made")
+    for name in ("made", "other"):
+        options = session.lake().table(f"shop.{name}").options
+        assert (options["file.format"], options["bucket"]) == ("avro", "2")
+    with pytest.raises(ts.InvalidOption, match="did you mean 'bucket'"):
+        session.sql("SET 'table-storage.buckets' = '3'")
+    session.sql("RESET 'table-storage.file.format'; CREATE TABLE third (a INT PRIMARY KEY NOT ENFORCED)")
+    options = session.lake().table("shop.third").options
+    assert ("file.format" in options, options["bucket"]) == (False, "3")

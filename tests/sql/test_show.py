@@ -222,3 +222,14 @@ def test_what_is_refused(session: Session, text: str, error: type[TablestoreErro
         session.sql(text)
     assert problem in str(e.value)
     assert session.views == {}
+
+
+def test_values_of_partitions_may_be_texts(session: Session) -> None:
+    session.sql("CREATE TABLE p (v INT, d DATE, b BOOLEAN, n INT) PARTITIONED BY (d, b, n)")
+    session.sql("INSERT INTO p PARTITION (d = '2026-01-01', b = 'true', n = '7') VALUES (1)")
+    session.sql("INSERT INTO p PARTITION (d = '2026-01-01', b = FALSE, n = 8) VALUES (2)")
+    assert column(session, "SHOW PARTITIONS p PARTITION (b = 'true')") == ["d=20454/b=true/n=7"]
+    session.sql("ALTER TABLE p DROP PARTITION (n = '8'); TRUNCATE TABLE p PARTITION (b = 'true', n = '9')")
+    assert column(session, "SELECT v FROM p") == [1]
+    with pytest.raises(ts.SchemaMismatch):
+        session.sql("SHOW PARTITIONS p PARTITION (n = 'x')")

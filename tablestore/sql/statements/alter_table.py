@@ -24,7 +24,7 @@ from tablestore.sql.statements.columns import (
     watermark_text,
 )
 from tablestore.sql.statements.create_table import refuse_other_connectors
-from tablestore.sql.statements.partitions import partition_files, require_partition
+from tablestore.sql.statements.partitions import partition_files, require_partition, typed_partition
 
 if TYPE_CHECKING:
     from tablestore.sql.dialect.parser import Parser
@@ -273,7 +273,7 @@ class AlterPartitions:
         made: list[int] = []
         for partition in self.partitions:
             if partition_files(table, partition):
-                made += table.truncate(partition=partition).snapshots
+                made += table.truncate(partition=typed_partition(table, partition)).snapshots
         return Result(snapshots=tuple(made), message=f"{len(made)} partitions of {self.name} are dropped")
 
 

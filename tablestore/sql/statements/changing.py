@@ -18,6 +18,7 @@ from tablestore.sql.query.conditions import predicate_of, value_of
 from tablestore.sql.query.row_query import POSITION, RowQuery
 from tablestore.sql.result import Result
 from tablestore.sql.statements.insert import changed
+from tablestore.sql.statements.partitions import typed_partition
 from tablestore.sql.stored_values import assigned
 from tablestore.table.row_changes import RowChanges
 
@@ -151,7 +152,7 @@ class Truncate:
 
     def run(self, session: Session) -> Result:
         table = session.writable(self.name)
-        committed = table.truncate(partition=self.partition or None)
+        committed = table.truncate(partition=typed_partition(table, self.partition) or None)
         what = ", ".join(f"{k} = {v}" for k, v in self.partition.items()) or "all"
         message = f"{table.name} is empty ({what}): snapshot {committed.snapshot}"
         return Result(snapshots=committed.snapshots, message=message)

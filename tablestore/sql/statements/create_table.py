@@ -111,6 +111,8 @@ class CreateTable:
         if source is not None:  # an option given as None is not taken over
             positions = {k: None for k in source.options if k.startswith("schema.")}
             options = {**positions, **options}
+        known = {*options, *(source.options if source is not None else ())}
+        options |= {k: v for k, v in session.settings.table_defaults().items() if k not in known}
         table = lake.create_table(
             name,
             schema=made.columns,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from tablestore.sql.problems import SqlProblem
 from tablestore.sql.query.conditions import value_of
 from tablestore.sql.query.embedded import run_query
 from tablestore.sql.result import Result
+from tablestore.sql.statements.partitions import typed_partition
 from tablestore.sql.stored_values import assigned
 from tablestore.write.commit.committer import Committed
 
@@ -45,6 +46,9 @@ class Insert:
 
     def run(self, session: Session) -> Result:
         table = session.writable(self.target, dict(self.options))
+        return replace(self, partition=typed_partition(table, self.partition))._run(session, table)
+
+    def _run(self, session: Session, table: Table) -> Result:
         fields = self._fields(table)
         rows = run_query(session, self.query, self.text)
         batches = self._shaped(rows, fields, table)
@@ -59,9 +63,6 @@ class Insert:
     def _fields(self, table: Table) -> list[DataField]:
         """The columns that the query gives, in its order. Raises NotFound, SqlProblem."""
         schema = table.store.schema.shown
-        for name in self.partition:
-            if name not in schema.partition_keys:
-                raise NotFound.among("partition column", name, schema.partition_keys)
         given = [name for name, value in self.partition.items() if value is not None]
         dynamic = [name for name in self.partition if name not in given]  # they come last
         rest = [name for name in schema.names if name not in self.partition]

@@ -6,9 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.format.manifests.manifest import ManifestEntry
 from tablestore.format.predicates.predicate import all_of, col
+from tablestore.format.types import casts
+from tablestore.format.types.arrow_types import STRING
+from tablestore.format.types.data_type import DataType
 from tablestore.table.bucket_choice import partition_filter
 from tablestore.table.table import Table
 
@@ -48,11 +53,25 @@ def require_partition(table: Table, partition: Mapping[str, Any], *, whole: bool
         raise InvalidRequest(f"a partition has a value for each column; {left_out[0]!r} is missing")
 
 
+def typed_partition(table: Table, partition: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a partition, those written as text cast to the types of their columns: `b = 'true'`.
+
+    Raises NotFound for a name that is no partition column, SchemaMismatch for text that is no value.
+    """
+    require_partition(table, partition)
+    kinds = {f.name: f.type for f in table.store.schema.partition_fields}
+    return {k: _cast(v, kinds[k]) if isinstance(v, str) else v for k, v in partition.items()}
+
+
+def _cast(text: str, t: DataType) -> Any:
+    return text if t.is_string else casts.cast(pa.array([text]), STRING, t)[0].as_py()
+
+
 def partition_files(table: Table, partition: Mapping[str, Any] | None = None) -> list[PartitionFiles]:
     """The partitions that hold files, those of the values of (some) columns, by name."""
-    require_partition(table, partition or {})
     store = table.store
-    tests = [col(k).is_null() if v is None else col(k) == v for k, v in (partition or {}).items()]
+    named = typed_partition(table, partition or {})
+    tests = [col(k).is_null() if v is None else col(k) == v for k, v in named.items()]
     chosen = partition_filter(store, all_of(*tests) if tests else None)
     groups: dict[bytes, list[ManifestEntry]] = {}
     for entry in store.manifests.live_entries(store.snapshots.latest(), partition=chosen):
@@ -60,11 +79,8 @@ def partition_files(table: Table, partition: Mapping[str, Any] | None = None) ->
     found = []
     for key, entries in groups.items():
         directory = store.bucket_dir(key, 0).rpartition("/")[0]
-        found.append(
-            PartitionFiles(
-                "/".join(f"{c}={v}" for c, v in store.partition_pairs(key)), directory, tuple(entries)
-            )
-        )
+        name = "/".join(f"{column}={value}" for column, value in store.partition_pairs(key))
+        found.append(PartitionFiles(name, directory, tuple(entries)))
     return sorted(found, key=lambda one: one.name)
 
 
