@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from tablestore.core.options.secrets import hidden
+from tablestore.core.options.secrets import HIDDEN, hidden
 from tablestore.format.computed_columns import ComputedColumn, Watermark, in_order
 from tablestore.format.types.data_type import DataField
+
+ENVIRONMENT = "${env:"  # begins, in the value of an option, the name of an environment variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +37,13 @@ class TemporaryTable:
 
     @property
     def shown_options(self) -> dict[str, str]:
-        """The options with secrets as `***`."""
-        return hidden(self.options)
+        """The options with secrets, and what comes from the environment, as `***`."""
+        shown = hidden(self.options)
+        return {k: HIDDEN if ENVIRONMENT in self.options[k] else v for k, v in shown.items()}
+
+    def with_options(self, options: Mapping[str, str]) -> TemporaryTable:
+        """The same table with these options, too."""
+        return replace(self, options={**self.options, **options}) if options else self
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from tablestore.sql.query.newer_rows import NewerRows, change_schema, over_files
 from tablestore.sql.query.planning import Source
 from tablestore.sql.query.pushdown import Read
 from tablestore.table.scan import Scan
+from tablestore.table.system import SystemScan
 
 _WORTHWHILE_BYTES = 1 << 20  # of files below which DuckDB's own reader gains nothing
 _TABLE_BYTES = 1 << 30  # of rows that are kept in memory for the sake of their count
@@ -120,7 +121,7 @@ class Feed:
 
     def _fits(self) -> bool:
         if not isinstance(self.scan, Scan):
-            return True  # system tables are small
+            return isinstance(self.scan, SystemScan)  # those are small
         widths = (_WIDTHS.get(f.type.root, 8) for f in self.scan.store.schema.columns(self.scan.names))
         return self.rows * sum(widths) <= _TABLE_BYTES
 

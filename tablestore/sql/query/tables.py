@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from tablestore.core.errors import InvalidRequest, TablestoreError, Unsupported
+from tablestore.sql.connectors.table import ConnectorTable
 from tablestore.sql.dialect.hints import options_of
 from tablestore.sql.dialect.parser import read_expression, reader
 from tablestore.sql.dialect.tokenizer import pieces
@@ -104,6 +105,8 @@ def _with_computed(tree: exp.Expression, node: exp.Table, name: Name, table: Any
     """The node of the table itself: where the query may ask for computed columns, a subquery that computes
     them stands around it."""
     shape = Shape.of_schema(table.store.schema) if isinstance(table, Table) else None
+    if isinstance(table, ConnectorTable):
+        shape = Shape.of_temporary(table.definition)
     if shape is None or not shape.computed:
         return node
     asked = {part.name for part in tree.find_all(exp.Identifier)}
@@ -149,9 +152,12 @@ def _now(node: Any) -> Any:
 def _table(session: Session, node: exp.Table, name: Name) -> Any:
     if node.args.get("sample") or node.args.get("pivots"):
         raise Unsupported("TABLESAMPLE and PIVOT")
-    if session.temporary_table(name) is not None:
-        raise Unsupported(f"SELECT of {name}", "a table of a connector is read by streaming statements")
     options = hint_options(node)
+    temporary = session.temporary_table(name)
+    if temporary is not None:
+        if node.args.get("version") is not None:
+            raise InvalidRequest(f"{name} is a temporary table: it has no versions")
+        return ConnectorTable(str(name), temporary.with_options(options))
     found: Any = session.table(name)
     if options:
         if not hasattr(found, "with_options"):

@@ -20,6 +20,7 @@ from tablestore.format.computed_columns import (
 )
 from tablestore.format.schema import numbered
 from tablestore.format.types.arrow_types import DataField, from_arrow
+from tablestore.sql.connectors.registry import connector_of
 from tablestore.sql.form import Form
 from tablestore.sql.names import Name
 from tablestore.sql.query.embedded import run_query
@@ -154,6 +155,7 @@ class CreateTable:
         made = self._definition(session, None)
         if not made.options.get("connector"):
             raise InvalidRequest("a temporary table needs option 'connector': WITH ('connector' = 'datagen')")
+        connector_of(made.options["connector"])
         session.temporary[key] = TemporaryTable(
             columns=numbered(without_nulls(made.columns, made.primary_key)),
             primary_key=made.primary_key,

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from sqlglot import exp
 
-from tablestore.core.errors import NotFound
+from tablestore.core.errors import NotFound, Unsupported
+from tablestore.core.quantities import many
 from tablestore.format.predicates import literal
 from tablestore.format.predicates.predicate import Compare, bind, col
+from tablestore.format.schema import TableSchema
 from tablestore.format.types.data_type import DataField
+from tablestore.sql.connectors.table import ConnectorTable
 from tablestore.sql.dialect.hints import options_of
 from tablestore.sql.form import Form
 from tablestore.sql.names import Name
@@ -23,6 +26,7 @@ from tablestore.sql.result import Result
 from tablestore.sql.statements.partitions import typed_partition
 from tablestore.sql.stored_values import assigned
 from tablestore.write.commit.committer import Committed
+from tablestore.write.conform import conform
 
 if TYPE_CHECKING:
     from tablestore.sql.dialect.parser import Parser
@@ -45,13 +49,18 @@ class Insert:
     by_name: bool = False
 
     def run(self, session: Session) -> Result:
+        temporary = session.temporary_table(self.target)
+        if temporary is not None:
+            return self._into_sink(
+                session, ConnectorTable(str(self.target), temporary.with_options(self.options))
+            )
         table = session.writable(self.target, dict(self.options))
         return replace(self, partition=typed_partition(table, self.partition))._run(session, table)
 
     def _run(self, session: Session, table: Table) -> Result:
-        fields = self._fields(table)
+        fields = self._fields(table.store.schema.shown)
         rows = run_query(session, self.query, self.text)
-        batches = self._shaped(rows, fields, table)
+        batches = self._shaped(rows, fields, table.store.schema)
         if not self.overwrite:
             committed = table.write(batches)
             return changed(committed, f"into {table.name}")
@@ -60,9 +69,28 @@ class Insert:
         committed = table.overwrite(batches, partition=static or None, dynamic=dynamic)
         return changed(committed, f"into {table.name}, {committed.replaced_partitions} partitions replaced")
 
-    def _fields(self, table: Table) -> list[DataField]:
+    def _into_sink(self, session: Session, table: ConnectorTable) -> Result:
+        """Into a temporary table: rows go as they come, and are there together where that can be had."""
+        if self.overwrite:
+            raise Unsupported(f"INSERT OVERWRITE {self.target}", "a temporary table only takes more rows")
+        if self.partition:
+            raise Unsupported(f"INSERT INTO {self.target} PARTITION", "a temporary table has no partitions")
+        schema = TableSchema(0, table.definition.columns, len(table.definition.columns))
+        fields = self._fields(schema)
+        rows = run_query(session, self.query, self.text)
+        sink, count = table.sink(), 0
+        try:
+            for batch in self._shaped(rows, fields, schema):
+                sink.write(conform(batch, schema))
+                count += batch.num_rows
+            where = sink.finish()
+        except BaseException:
+            sink.abandon()
+            raise
+        return Result(rows_affected=count, message=f"{many(count, 'row')} into {table.name}: {where}")
+
+    def _fields(self, schema: TableSchema) -> list[DataField]:
         """The columns that the query gives, in its order. Raises NotFound, SqlProblem."""
-        schema = table.store.schema.shown
         given = [name for name, value in self.partition.items() if value is not None]
         dynamic = [name for name in self.partition if name not in given]  # they come last
         rest = [name for name in schema.names if name not in self.partition]
@@ -75,7 +103,7 @@ class Insert:
         return [schema.by_name[name] for name in names]
 
     def _shaped(
-        self, rows: pa.RecordBatchReader, fields: list[DataField], table: Any
+        self, rows: pa.RecordBatchReader, fields: list[DataField], schema: TableSchema
     ) -> Iterator[pa.RecordBatch]:
         """The rows with the names and types of the columns."""
         names = rows.schema.names
@@ -90,7 +118,7 @@ class Insert:
             problem = f"the query gives {len(names)} columns, and {len(fields)} are to be filled: {wanted}"
             raise SqlProblem(problem, self.text, self.target.at)
         static = [(n, v) for n, v in self.partition.items() if v is not None]
-        constants = [(table.store.schema.by_name[n], fitted_value(n, v, table)) for n, v in static]
+        constants = [(schema.by_name[n], fitted_value(n, v, schema)) for n, v in static]
         for batch in rows:
             arrays = [assigned(a, f) for a, f in zip(batch.columns, fields, strict=True)]
             arrays += [assigned(pa.repeat(v, batch.num_rows), f) for f, v in constants]
@@ -98,20 +126,19 @@ class Insert:
             yield pa.RecordBatch.from_arrays(arrays, names=[f.name for f in filled])
 
 
-def fitted_value(name: str, value: Any, table: Table) -> pa.Scalar:
+def fitted_value(name: str, value: Any, schema: TableSchema) -> pa.Scalar:
     """A literal as a column has it; text of a date is one. Raises SchemaMismatch."""
     column = col(name)
-    test = bind(column == value, table.store.schema)
+    test = bind(column == value, schema)
     assert isinstance(test, Compare)
-    return literal.array([test.value], table.store.schema.by_name[name].type)[0]
+    return literal.array([test.value], schema.by_name[name].type)[0]
 
 
 def changed(committed: Committed, where: str) -> Result:
     """What a commit did, as the result of a statement."""
     snapshots = ", ".join(map(str, committed.snapshots))
     made = f"snapshot {snapshots}" if committed.snapshots else "no snapshot"
-    rows = f"{committed.rows:,} row{'' if committed.rows == 1 else 's'}"
-    message = f"{rows} {where}: {made}"
+    message = f"{many(committed.rows, 'row')} {where}: {made}"
     return Result(rows_affected=committed.rows, snapshots=committed.snapshots, message=message)
 
 

@@ -1,0 +1,163 @@
+"""Connector: a kind of temporary table: which options it takes, how it is read, how it is written.
+
+Options are checked when a table is used: an unknown one is refused with the nearest names, one that is not
+implemented with the reason. `${env:NAME}` in a value stands for an environment variable, looked up then.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from tablestore.core.errors import InvalidOption, NotFound, Unsupported
+from tablestore.core.options.secrets import HIDDEN, is_secret
+from tablestore.format.types.data_type import DataField
+from tablestore.sql.temporary import ENVIRONMENT, TemporaryTable
+
+_COLUMN = "#"  # in a key: the name of a column
+_OF_ALL = ("connector", "property-version")
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option. `#` in the key stands for a column. `refused` says why it is not implemented."""
+
+    key: str
+    text: str = ""
+    parse: Callable[[str], Any] = str
+    default: Any = None
+    required: bool = False
+    refused: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorOptions:
+    """A temporary table with its options parsed: `values` by key, `of_columns` those of each column by what
+    stands behind its name."""
+
+    columns: tuple[DataField, ...]
+    values: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    of_columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The stored columns."""
+        return pa.schema([f.arrow for f in self.columns])
+
+
+class BoundedSource(Protocol):
+    """Rows that end. Each `batches` gives the same rows anew."""
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The rows of these columns, in this order."""
+
+
+class Sink(Protocol):
+    """Where rows go. After `finish` they are there; after `abandon` nothing is, where that can be had."""
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Take rows with exactly the table's columns."""
+
+    def finish(self) -> str:
+        """Make the rows visible; gives where they are, in words."""
+
+    def abandon(self) -> None:
+        """Remove what was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """One connector. Without `source` it cannot be read, without `sink` it cannot be written."""
+
+    name: str
+    text: str
+    options: tuple[Option, ...]
+    source: Callable[[ConnectorOptions], BoundedSource] | None = None
+    sink: Callable[[ConnectorOptions], Sink] | None = None
+
+    def parsed(self, table: TemporaryTable) -> ConnectorOptions:
+        """The table's options, parsed. Raises NotFound, InvalidOption, Unsupported, naming the option."""
+        values: dict[str, Any] = {o.key: o.default for o in self.options if _COLUMN not in o.key}
+        of_columns: dict[str, dict[str, Any]] = {}
+        for key, written in table.options.items():
+            if key in _OF_ALL:
+                continue
+            option, column = self._option(key)
+            if option.refused:
+                raise Unsupported(f"option {key!r} of connector {self.name!r}", option.refused)
+            value = _parsed(key, written, option)
+            if column is None:
+                values[key] = value
+            else:
+                of_columns.setdefault(column, {})[option.key.rpartition(".")[2]] = value
+        for option in self.options:
+            if option.required and values[option.key] is None:
+                raise InvalidOption(f"connector {self.name!r} needs option {option.key!r}: {option.text}")
+        stored = {f.name for f in table.columns}
+        for column in of_columns:
+            if column.partition(".")[0] not in stored and column not in stored:
+                raise NotFound.among("column", column, stored)
+        return ConnectorOptions(table.columns, values, of_columns)
+
+    def _option(self, key: str) -> tuple[Option, str | None]:
+        for option in self.options:
+            if option.key == key:
+                return option, None
+            before, mark, behind = option.key.partition(_COLUMN)
+            if mark and key.startswith(before) and key.endswith(behind) and len(key) > len(option.key) - 1:
+                return option, key[len(before) : len(key) - len(behind)]
+        raise NotFound.among(f"option of connector {self.name!r}", key, [o.key for o in self.options])
+
+
+def _parsed(key: str, written: str, option: Option) -> Any:
+    value = resolved(key, written)
+    try:
+        return option.parse(value)
+    except ValueError as e:
+        shown = repr(value) if value == written and not is_secret(key) else HIDDEN
+        raise InvalidOption(f"option {key!r} is {e}, not {shown}") from None
+
+
+def resolved(key: str, written: str) -> str:
+    """The value of an option with environment variables in place of `${env:NAME}`; raises InvalidOption for
+    one that is not set."""
+    before, mark, rest = written.partition(ENVIRONMENT)
+    if not mark:
+        return written
+    name, end, behind = rest.partition("}")
+    if not end:
+        raise InvalidOption(f"option {key!r}: {ENVIRONMENT} without its }}")
+    if name not in os.environ:
+        raise InvalidOption(f"option {key!r}: the environment variable {name} is not set")
+    return before + os.environ[name] + resolved(key, behind)
+
+
+def whole(text: str) -> int:
+    """A whole number."""
+    try:
+        return int(text.strip())
+    except ValueError:
+        raise ValueError("a whole number") from None
+
+
+def count(text: str) -> int:
+    """A whole number from 1."""
+    found = whole(text)
+    if found < 1:
+        raise ValueError("a whole number from 1")
+    return found
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    """A parser of one of these words, in any case."""
+
+    def parse(text: str) -> str:
+        if text.strip().lower() not in words:
+            raise ValueError(" or ".join(words))
+        return text.strip().lower()
+
+    return parse

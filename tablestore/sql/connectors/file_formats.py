@@ -1,0 +1,281 @@
+"""Rows of files in CSV, JSON and Parquet, read and written batch by batch: what `filesystem` is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.json
+import pyarrow.parquet
+
+from tablestore.core.errors import NotFound, SchemaMismatch, Unsupported
+from tablestore.format.types import cast_text
+from tablestore.format.types.data_type import DataField, DataType
+from tablestore.sql.connectors.connector import ConnectorOptions
+
+_BLOCK_BYTES = 1 << 20
+_AS_TEXT = frozenset("DATE TIME TIMESTAMP TIMESTAMP_LTZ".split())  # what JSON has as texts
+_CONTROLS = "[\x00-\x1f]"
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+class RowWriter(Protocol):
+    """Writes rows to a file that is open."""
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add rows."""
+
+    def close(self) -> None:
+        """Write what is still to be written and close the file."""
+
+    def abandon(self) -> None:
+        """Close the file as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileFormat:
+    """How files of a format are read and written."""
+
+    read: Callable[[Any, str, ConnectorOptions, Sequence[str]], Iterator[pa.RecordBatch]]
+    writer: Callable[[Any, ConnectorOptions], RowWriter]
+
+
+# Parquet
+
+
+def _read_parquet(
+    file: Any, path: str, options: ConnectorOptions, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    try:
+        found = pa.parquet.ParquetFile(file)
+        stored = [name for name in columns if name in found.schema_arrow.names]
+        for batch in found.iter_batches(columns=stored):
+            yield _as_columns(batch, options, columns, path)
+    except pa.ArrowInvalid as e:
+        raise SchemaMismatch(f"{path}: {e}") from None
+
+
+class _ParquetRows:
+    def __init__(self, file: Any, options: ConnectorOptions) -> None:
+        self._file = file
+        self._writer = pa.parquet.ParquetWriter(file, options.schema)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._writer.write_batch(batch)
+
+    def close(self) -> None:
+        self._writer.close()
+        self._file.close()
+
+    def abandon(self) -> None:
+        self.close()
+
+
+# CSV
+
+
+def _read_csv(
+    file: Any, path: str, options: ConnectorOptions, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """Values as texts, then as what the columns are; without a header they come in the order of columns."""
+    names = [f.name for f in options.columns]
+    header = options.values["tablestore.csv.header"]
+    literal = options.values["csv.null-literal"]
+    read = pa.csv.ReadOptions(block_size=_BLOCK_BYTES, column_names=None if header else names)
+    convert = pa.csv.ConvertOptions(
+        column_types={name: pa.string() for name in names},
+        include_columns=list(columns) or None,
+        include_missing_columns=header,
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+        null_values=["", *([] if literal is None else [literal])],
+    )
+    try:
+        for batch in pa.csv.open_csv(file, read, _csv_parse(options), convert):
+            yield _as_columns(batch, options, columns, path)
+    except pa.ArrowInvalid as e:
+        if "Empty CSV" not in str(e):
+            raise SchemaMismatch(f"{path}: {e}") from None
+
+
+def _csv_parse(options: ConnectorOptions) -> pa.csv.ParseOptions:
+    quote = False if options.values["csv.disable-quote-character"] else options.values["csv.quote-character"]
+    return pa.csv.ParseOptions(
+        delimiter=options.values["csv.field-delimiter"],
+        quote_char=quote,
+        newlines_in_values=quote is not False,
+    )
+
+
+class _CsvRows:
+    """Lines of texts: numbers as they are, texts in quotes where they need them."""
+
+    def __init__(self, file: Any, options: ConnectorOptions) -> None:
+        for f in options.columns:
+            _require_plain(f, "CSV")
+        self._file, self._options = file, options
+        if options.values["tablestore.csv.header"]:
+            names = [pa.array([f.name]) for f in options.columns]
+            self._lines([self._quoted(name) for name in names])
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        columns = []
+        literal = self._options.values["csv.null-literal"] or ""
+        for array, f in zip(batch.columns, self._options.columns, strict=True):
+            text = cast_text.of(array, f.type)
+            columns.append((self._quoted(text) if f.type.is_string else text).fill_null(literal))
+        self._lines(columns)
+
+    def _quoted(self, text: pa.Array) -> pa.Array:
+        values = self._options.values
+        if values["csv.disable-quote-character"]:
+            return text
+        quote, literal = values["csv.quote-character"], values["csv.null-literal"]
+        special = [quote, values["csv.field-delimiter"], "\n", "\r"]
+        needed = pc.equal(text, literal or "")
+        for one in special:
+            needed = pc.or_(needed, pc.match_substring(text, one))
+        doubled = pc.replace_substring(text, quote, quote * 2)
+        return pc.if_else(needed, pc.binary_join_element_wise(quote, doubled, quote, ""), text)
+
+    def _lines(self, columns: list[pa.Array]) -> None:
+        joined = pc.binary_join_element_wise(*columns, self._options.values["csv.field-delimiter"])
+        _write_lines(self._file, joined)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def abandon(self) -> None:
+        self._file.close()
+
+
+# JSON
+
+
+def _read_json(
+    file: Any, path: str, options: ConnectorOptions, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    wanted = [f for f in options.columns if f.name in columns]
+    if file.size() == 0:
+        return
+    schema = pa.schema([pa.field(f.name, _json_type(f.type)) for f in wanted])
+    parse = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    try:
+        read = pa.json.ReadOptions(block_size=_BLOCK_BYTES)
+        for batch in pa.json.open_json(file, read_options=read, parse_options=parse):
+            yield _as_columns(batch, options, columns, path)
+    except pa.ArrowInvalid as e:
+        raise SchemaMismatch(f"{path}: {e}") from None
+
+
+def _json_type(t: DataType) -> pa.DataType:
+    if t.is_binary:
+        raise Unsupported(f"{t} columns in JSON files", "JSON has texts and numbers")
+    return pa.string() if t.root in _AS_TEXT else DataField(0, "", t).arrow.type
+
+
+class _JsonRows:
+    """One object a line, all columns in it."""
+
+    def __init__(self, file: Any, options: ConnectorOptions) -> None:
+        for f in options.columns:
+            _require_plain(f, "JSON")
+        self._file, self._options = file, options
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        parts: list[Any] = []
+        for i, (array, f) in enumerate(zip(batch.columns, self._options.columns, strict=True)):
+            name = _in_quotes(pa.array([f.name]))[0].as_py()
+            parts += [f"{',' if i else '{'}{name}:", _json_value(array, f)]
+        _write_lines(self._file, pc.binary_join_element_wise(*parts, "}", ""))
+
+    def close(self) -> None:
+        self._file.close()
+
+    def abandon(self) -> None:
+        self._file.close()
+
+
+def _json_value(array: pa.Array, f: DataField) -> pa.Array:
+    text = cast_text.of(array, f.type)
+    if f.type.root == "BOOLEAN":
+        text = pc.utf8_lower(text)
+    elif f.type.root in ("FLOAT", "DOUBLE"):
+        if not pc.all(pc.is_finite(array)).as_py() and array.null_count < len(array):
+            raise SchemaMismatch(f"column {f.name!r}: JSON has no NaN and no infinity")
+    elif f.type.is_string or f.type.root in _AS_TEXT:
+        text = _in_quotes(text)
+    return text.fill_null("null")
+
+
+def _in_quotes(text: pa.Array) -> pa.Array:
+    for character, written in _ESCAPES.items():
+        text = pc.replace_substring(text, character, written)
+    if pc.any(pc.match_substring_regex(text, _CONTROLS)).as_py():
+        for code in range(32):
+            text = pc.replace_substring(text, chr(code), f"\\u{code:04x}")
+    return pc.binary_join_element_wise('"', text, '"', "")
+
+
+# both
+
+
+def _write_lines(file: Any, lines: pa.Array) -> None:
+    """Each text and a line end."""
+    whole = pc.binary_join_element_wise(lines, "\n", "").cast(pa.binary())
+    _, offsets, data = whole.buffers()
+    first, *_, last = pa.Array.from_buffers(pa.int32(), len(whole) + 1, [None, offsets], offset=whole.offset)
+    file.write(data.slice(first.as_py(), last.as_py() - first.as_py()))
+
+
+def _require_plain(f: DataField, format: str) -> None:
+    if f.type.is_nested or f.type.is_binary or f.type.root == "VARIANT":
+        raise Unsupported(f"column {f.name!r} of type {f.type} in {format} files", "parquet has all types")
+
+
+def _as_columns(
+    batch: pa.RecordBatch, options: ConnectorOptions, columns: Sequence[str], path: str
+) -> pa.RecordBatch:
+    """What a file has, as the columns: texts are parsed, a column that is missing is NULL. Raises
+    SchemaMismatch naming file and column."""
+    known = {f.name: f for f in options.columns}
+    arrays = []
+    for name in columns:
+        if name not in known:
+            raise NotFound.among("column", name, known)
+        f = known[name]
+        if name not in batch.schema.names:
+            arrays.append(pa.nulls(batch.num_rows, f.arrow.type))
+            continue
+        array = batch.column(name)
+        try:
+            arrays.append(_typed(array, f))
+        except (SchemaMismatch, pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
+            raise SchemaMismatch(f"{path}, column {name!r}: {e}") from None
+        if not f.type.nullable and arrays[-1].null_count:
+            raise SchemaMismatch(f"{path}, column {name!r} is NOT NULL and has a row without a value")
+    if not arrays:
+        return batch.select([])
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([known[name].arrow for name in columns]))
+
+
+def _typed(array: pa.Array, f: DataField) -> pa.Array:
+    if array.type == f.arrow.type:
+        return array
+    if pa.types.is_string(array.type) and not (f.type.is_string or f.type.is_nested or f.type.is_binary):
+        return cast_text.parsed(array, f.type)
+    return array.cast(f.arrow.type)
+
+
+FORMATS: Mapping[str, FileFormat] = MappingProxyType(
+    {
+        "csv": FileFormat(_read_csv, _CsvRows),
+        "json": FileFormat(_read_json, _JsonRows),
+        "parquet": FileFormat(_read_parquet, _ParquetRows),
+    }
+)

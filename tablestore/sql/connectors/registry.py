@@ -1,0 +1,33 @@
+"""The connectors there are, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from tablestore.core.errors import NotFound, Unsupported
+from tablestore.sql.connectors import blackhole, datagen, filesystem, printing
+from tablestore.sql.connectors.connector import Connector
+
+CONNECTORS: Mapping[str, Connector] = MappingProxyType(
+    {
+        one.name: one
+        for one in (datagen.CONNECTOR, filesystem.CONNECTOR, printing.CONNECTOR, blackhole.CONNECTOR)
+    }
+)
+_ABSENT = {
+    "mysql-cdc": "tablestore.cdc follows a MySQL server",
+    "kafka": "no client of it is here",
+    "tpch-cdc": "datasets.tpch makes its stream, and the engine knows no data sets",
+}
+
+
+def connector_of(name: str) -> Connector:
+    """The connector of a name. Raises Unsupported for one of other engines, NotFound naming the nearest."""
+    if name in _ABSENT:
+        raise Unsupported(
+            f"connector {name!r}", f"{_ABSENT[name]}; there are {', '.join(sorted(CONNECTORS))}"
+        )
+    if name not in CONNECTORS:
+        raise NotFound.among("connector", name, CONNECTORS)
+    return CONNECTORS[name]

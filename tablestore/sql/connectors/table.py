@@ -1,0 +1,94 @@
+"""Temporary tables as queries read them: what a table of a catalog is to a query, made of a connector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import pyarrow as pa
+
+from tablestore.core.errors import NotFound, Unsupported
+from tablestore.format.predicates import evaluate
+from tablestore.format.predicates.predicate import Predicate
+from tablestore.format.predicates.predicate_text import chosen
+from tablestore.sql.connectors.connector import BoundedSource, ConnectorOptions, Sink
+from tablestore.sql.connectors.registry import connector_of
+from tablestore.sql.temporary import TemporaryTable
+from tablestore.table.lazy_read import LazyRead
+from tablestore.table.scan import selected
+from tablestore.table.system import bind, table_schema
+
+
+class ConnectorTable:
+    """A temporary table that is read or written; `definition` is what CREATE TEMPORARY TABLE said."""
+
+    def __init__(self, name: str, definition: TemporaryTable) -> None:
+        self.name, self.definition = name, definition
+        self._connector = connector_of(definition.connector)
+        self.options: ConnectorOptions = self._connector.parsed(definition)
+
+    def scan(self) -> ConnectorScan:
+        """All its rows, the same at each reading. Raises Unsupported where there are none to read, and what
+        the connector refuses."""
+        if self._connector.source is None:
+            raise Unsupported(f"SELECT of {self.name}", f"connector {self._connector.name!r} only takes rows")
+        return ConnectorScan(self._connector.source(self.options), self.options.schema)
+
+    def sink(self) -> Sink:
+        """Where rows that are inserted go. Raises Unsupported where a connector takes none."""
+        if self._connector.sink is None:
+            why = f"connector {self._connector.name!r} only gives rows"
+            raise Unsupported(f"INSERT INTO {self.name}", why)
+        return self._connector.sink(self.options)
+
+
+@dataclass(frozen=True)
+class ConnectorScan(LazyRead):
+    """A lazy read of a source; each step gives a new one."""
+
+    source: BoundedSource
+    full: pa.Schema
+    columns: tuple[str, ...] | None = None
+    where: Predicate | None = None
+    limit: int | None = None
+
+    def select(self, *columns: str) -> ConnectorScan:
+        """The scan with only these columns, in this order, as arguments or one list."""
+        return replace(self, columns=selected(columns))
+
+    def filter(self, where: Predicate | str) -> ConnectorScan:
+        """The scan with one more condition."""
+        also = chosen(where, table_schema(self.full))
+        return replace(self, where=also if self.where is None else self.where & also)
+
+    def head(self, rows: int) -> ConnectorScan:
+        """The scan with at most so many rows."""
+        return replace(self, limit=rows)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the result; raises NotFound naming the nearest for an unknown column."""
+        for name in self.columns or ():
+            if name not in self.full.names:
+                raise NotFound.among("column", name, self.full.names)
+        return self.full if self.columns is None else pa.schema([self.full.field(n) for n in self.columns])
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, batch by batch; only columns that are asked for are made or read."""
+        names, left = self.schema.names, self.limit
+        bound = None if self.where is None else bind(self.where, self.full)
+        tested = (
+            [] if bound is None else [n for n in self.full.names if n in bound.columns and n not in names]
+        )
+        if left == 0:
+            return
+        for batch in self.source.batches([*names, *tested]):
+            rows = batch if bound is None else batch.filter(evaluate.mask(bound, batch))
+            if left is not None:
+                rows = rows.slice(0, left)
+                left -= rows.num_rows
+            if rows.num_rows:
+                yield rows.select(names)
+            if left == 0:
+                return
