@@ -157,3 +157,19 @@ def test_changes_over_files_give_what_the_scan_gives(session: Session, lake: ts.
         overlaid += bool(feed.base)
     assert overlaid
     assert table.check() == []
+
+
+def test_a_row_by_its_key_is_looked_up(session: Session, layered: ts.Table) -> None:
+    text = "SELECT v, k FROM layered WHERE k = {} AND day = DATE '2026-01-02'"
+    direct = planned(session, text.format(55)).direct
+    assert direct is not None
+    assert direct.table is not None
+    assert session.sql(text.format(55)).to_arrow().to_pylist() == [{"v": "w55", "k": 55}]
+    assert session.sql(text.format(3)).to_arrow().to_pylist() == []
+    assert session.sql(text.format(99999999999)).to_arrow().to_pylist() == []
+    old = "SELECT v FROM layered VERSION AS OF 2 WHERE k = 3 AND day = DATE '2026-01-02'"
+    assert session.sql(old).to_arrow().to_pylist() == [{"v": "v3"}]
+    for other in (f"{text.format(3)} AND v = 'v3'", "SELECT v FROM layered WHERE k = 3"):
+        found = planned(session, other).direct
+        assert found is not None
+        assert found.table is None

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from sqlglot import exp
 
+from tablestore.format.predicates.predicate import Compare, conjuncts
 from tablestore.format.schema import TableSchema
 from tablestore.sql.names import Name
 from tablestore.sql.query.pushdown import Read, alone, reads, require_columns
 from tablestore.sql.query.tables import Occurrence, occurrences
 from tablestore.sql.query.translation import require_allowed, with_names
+from tablestore.table.lookup import one_key
 from tablestore.table.scan import Scan
 from tablestore.table.system import table_schema
 
@@ -41,11 +43,13 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ScanResult:
-    """A query that a scan answers alone: `columns` of it under other `names`, in this order."""
+    """A query that a scan answers alone: `columns` of it under other `names`, in this order. With a `table` a
+    lookup by the key that the condition names does."""
 
     scan: Any
     columns: tuple[str, ...]
     names: tuple[str, ...]
+    table: Any = None
 
     def rows(self) -> pa.RecordBatchReader:
         """The rows, as they are read."""
@@ -56,8 +60,13 @@ class ScanResult:
         return pa.RecordBatchReader.from_batches(schema, self._batches(schema))
 
     def _batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        for batch in self.scan.to_batches():
+        for batch in self.scan.to_batches() if self.table is None else self._looked_up():
             yield pa.RecordBatch.from_arrays([batch.column(c) for c in self.columns], schema=schema)
+
+    def _looked_up(self) -> Iterator[pa.RecordBatch]:
+        key = one_key(self.scan, self.scan.where)
+        rows = () if key is None else self.table.get_many(key, list(dict.fromkeys(self.columns))).to_batches()
+        yield from rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +89,7 @@ def prepared(session: Session, tree: exp.Expression, text: str) -> Query:
     schemas = [schema_of(scan) for scan in scans]
     if found:
         require_columns(tree, schemas, text)
+    hinted = any(one.node.args.get("hints") for one in found)
     views = [_VIEW.format(number) for number in range(len(found))]
     for view, one in zip(views, found, strict=True):
         _rename(tree, one, view)
@@ -87,7 +97,29 @@ def prepared(session: Session, tree: exp.Expression, text: str) -> Query:
     asked = reads(tree, views, schemas) if found else []
     parts = zip(views, found, scans, asked, strict=True)
     sources = tuple(Source(view, one.name, scan, read) for view, one, scan, read in parts)
-    return Query(tree, sources, _direct(tree, sources, schemas))
+    direct = _direct(tree, sources, schemas)
+    if direct is not None and not hinted and _names_a_key(direct.scan):
+        direct = replace(direct, table=found[0].table)
+    return Query(tree, sources, direct)
+
+
+def _names_a_key(scan: Any) -> bool:
+    """Whether the condition of a scan of a whole snapshot is one value for each column of the primary key."""
+    if not isinstance(scan, Scan) or scan.where is None or not scan.whole or scan.other is not None:
+        return False
+    schema, parts = scan.store.schema, conjuncts(scan.where)
+    exact = all(isinstance(p, Compare) and p.op == "=" for p in parts)
+    kinds = {f.type.root for f in schema.columns(schema.primary_keys)}
+    named = sorted(name for p in parts for name in p.columns)
+    stored = any(name.startswith(("scan.", "incremental-")) for name in schema.options)
+    return (
+        bool(named)
+        and exact
+        and not stored
+        and named == sorted(schema.primary_keys)
+        and scan.limit is None
+        and not kinds & {"FLOAT", "DOUBLE"}  # 0.0 and −0.0 are two keys, and equal
+    )
 
 
 def _direct(

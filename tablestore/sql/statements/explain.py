@@ -76,7 +76,8 @@ def explained(session: Session, tree: exp.Expression, text: str) -> list[str]:
     for source in query.sources:
         lines += _table(source, next(f for f in fed if source.view in f.views))
     if query.direct is not None:
-        return [*lines, "the scan answers the query alone"]
+        how = "the scan" if query.direct.table is None else "a lookup by key"
+        return [*lines, f"{how} answers the query alone"]
     return [*lines, *_engine(session, query, fed)]
 
 
