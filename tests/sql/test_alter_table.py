@@ -225,3 +225,18 @@ def test_hostile_names_of_columns(session: Session, name: str) -> None:
     assert layout(session) == ["a", name, "b"]
     session.sql(f"ALTER TABLE t DROP {quoted}")
     assert layout(session) == ["a", "b"]
+
+
+def test_compact(session: Session) -> None:
+    done = session.sql("ALTER TABLE orders COMPACT")
+    assert done.snapshots == (3,)
+    orders = session.lake().table("shop.orders")
+    assert set(orders.inspect.files()["level"].to_pylist()) == {5}
+    assert session.sql("ALTER TABLE orders COMPACT").snapshots == ()
+    events = session.lake().table("shop.events")
+    events.write([{"day": dt.date(2026, 1, day), "n": n} for day in (1, 2) for n in range(3)])
+    session.sql("ALTER TABLE events PARTITION (day = '2026-01-01') COMPACT")
+    files = [
+        len(session.sql(f"SELECT * FROM events$files WHERE `partition` = '{{2026-01-0{d}}}'")) for d in (1, 2)
+    ]
+    assert files == [1, 2]

@@ -277,6 +277,22 @@ class AlterPartitions:
         return Result(snapshots=tuple(made), message=f"{len(made)} partitions of {self.name} are dropped")
 
 
+@dataclass(frozen=True, slots=True)
+class Compact:
+    """ALTER TABLE … [PARTITION (…)] COMPACT: everything of each bucket is merged."""
+
+    name: Name
+    partition: Mapping[str, Any] | None
+
+    def run(self, session: Session) -> Result:
+        table = stored_table(session, self.name)
+        partition = None if self.partition is None else typed_partition(table, self.partition)
+        done = table.compact(full=True, partition=partition).committed
+        snapshots = () if done is None else done.snapshots
+        what = f"snapshot {snapshots[-1]}" if snapshots else "nothing was left to merge"
+        return Result(snapshots=snapshots, message=f"table {self.name} is compacted: {what}")
+
+
 def exists(session: Session, name: Name) -> bool:
     """Whether a catalog has a table of this name."""
     lake, full = session.resolved(name)
@@ -291,6 +307,11 @@ def parse_alter(p: Parser) -> Any:
         to = p.name()
         p.finish()
         return RenameTable(name, to, if_exists)
+    if p.comes("COMPACT") or p.comes("PARTITION"):
+        partition = p.partition() if p.accept("PARTITION") else None
+        p.expect("COMPACT")
+        p.finish()
+        return Compact(name, partition)
     partitions = _partitions(p, name)
     if partitions is not None:
         return partitions
@@ -497,7 +518,8 @@ FORMS = (
         "MODIFY {column type … [FIRST | AFTER column] | (…)} | DROP {column | (column, …) | WATERMARK} | "
         "{ADD | MODIFY} WATERMARK FOR column AS expression | "
         "ALTER COLUMN column {TYPE type | COMMENT 'text' | {SET | DROP} NOT NULL | SET DEFAULT value | …} | "
-        "{ADD | DROP} [IF [NOT] EXISTS] PARTITION (column = value, …)}",
+        "{ADD | DROP} [IF [NOT] EXISTS] PARTITION (column = value, …) | "
+        "[PARTITION (column = value, …)] COMPACT}",
         "Change a table; rows that exist are seen through the new columns at once.",
         "tables",
         parse_alter,
