@@ -139,6 +139,20 @@ def test_a_condition_without_columns_is_a_condition(session: Session, false: str
     assert values(session, f"SELECT count(*) AS n FROM orders WHERE {false}") == [(0,)]
 
 
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("SELECT * FROM (SELECT order_id FROM orders WHERE order_id > 1) WHERE order_id = 2", 1),
+        ("SELECT * FROM (SELECT * FROM (SELECT * FROM orders))", 3),
+        ("SELECT * FROM (SELECT * FROM orders), (SELECT customer AS c FROM orders)", 9),
+        ("SELECT * FROM orders JOIN (SELECT order_id AS o FROM orders) ON order_id = o", 3),
+        ("SELECT *, order_id + 1 AS n FROM (SELECT * FROM orders UNION ALL SELECT * FROM orders)", 6),
+    ],
+)
+def test_a_subquery_needs_no_name(session: Session, text: str, rows: int) -> None:
+    assert len(values(session, text)) == rows
+
+
 def test_a_left_join_keeps_what_has_no_partner(session: Session) -> None:
     text = (
         "SELECT a.order_id FROM orders a LEFT JOIN orders b ON a.order_id = b.order_id AND b.amount > 100 "

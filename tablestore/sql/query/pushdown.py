@@ -139,6 +139,7 @@ def _limit(select: exp.Select) -> int | None:
 def _optimized(tree: exp.Expression, views: Sequence[str], schemas: Sequence[TableSchema]) -> list[Read]:
     for place, select in enumerate(tree.find_all(exp.Select)):
         select.meta[_SELECT] = place
+    _name_subqueries(tree)
     known: dict[str, object] = {
         v: {f.name: "UNKNOWN" for f in s.shown.fields} for v, s in zip(views, schemas, strict=True)
     }
@@ -168,6 +169,13 @@ def _columns(tree: exp.Expression, names: dict[str, int]) -> list[set[str]]:
     for scope, name, place in _sources(tree, names):
         columns[place] |= {c.name for c in scope.columns if c.table == name}
     return columns
+
+
+def _name_subqueries(tree: exp.Expression) -> None:
+    """A subquery in FROM that has no name gets one: columns that stars become are called by it."""
+    for number, query in enumerate(tree.find_all(exp.Subquery)):
+        if isinstance(query.parent, exp.From | exp.Join) and not query.alias:
+            query.set("alias", exp.TableAlias(this=exp.to_identifier(f"_query_{number}", quoted=True)))
 
 
 def _short_exists(tree: exp.Expression) -> None:
