@@ -216,7 +216,8 @@ class _Place:
             yield from self._statement_words()
         elif self._wants_table():
             yield from self._tables(fragment)
-            yield from self._statement_words()
+            if last not in ("FROM", "JOIN", "USING", ","):  # where only a name can follow
+                yield from self._statement_words()
         elif self._qualifier:
             yield from self._columns(self._qualifier)
         else:

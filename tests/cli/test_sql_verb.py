@@ -1,0 +1,217 @@
+"""`sql`: scripts with their output and exit codes, and the shell, typed at through a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from notebooks.cli import sql_output
+from notebooks.cli.places import ROOT
+from notebooks.cli.sql_shell import help_text
+from tablestore.sql import Result
+from tablestore.sql.forms import FORMS
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    lake = ts.connect(tmp_path / "lake")
+    orders = lake.create_table(
+        "shop.orders",
+        schema={"id": ts.INT, "name": ts.STRING, "amount": ts.DECIMAL(8, 2)},
+        primary_key=["id"],
+    )
+    orders.write(pa.table({"id": [1, 2], "name": ["ann", 'b,"x'], "amount": [Decimal("1.50"), None]}))
+    return tmp_path / "lake"
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-P", "-m", "notebooks.cli", "sql", *arguments]
+
+
+def sql(*arguments: str | Path, stdin: str = "", home: Path) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "TABLESTORE_CACHE": str(home)}
+    return subprocess.run(
+        command(*map(str, arguments)),
+        input=stdin,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_script_prints_plain_results(lake: Path, tmp_path: Path) -> None:
+    (tmp_path / "init.sql").write_text("USE shop;")
+    (tmp_path / "more.sql").write_text("\ufeffINSERT INTO orders VALUES (3, NULL, 7);\n", encoding="utf-8")
+    query = "SELECT * FROM orders ORDER BY id"
+    done = sql(lake, "-i", tmp_path / "init.sql", "-f", tmp_path / "more.sql", "-e", query, home=tmp_path)
+    assert done.returncode == 0, done.stderr
+    first, *table = done.stdout.splitlines()
+    assert first.startswith("1 row into ")
+    assert table == [
+        "id │ name │ amount",
+        "───┼──────┼───────",
+        " 1 │ ann  │   1.50",
+        ' 2 │ b,"x │   NULL',
+        " 3 │ NULL │   7.00",
+        "(3 rows)",
+    ]
+
+
+def test_the_first_error_ends_a_script_and_points_at_its_place(lake: Path, tmp_path: Path) -> None:
+    script = "SELECT 1 AS one;\nSELECT nme FROM shop.orders;\nDROP TABLE shop.orders"
+    done = sql(lake, "--csv", stdin=script, home=tmp_path)
+    assert done.returncode == 1
+    assert done.stdout == "one\n1\n"
+    assert "line 2, column 8: no column 'nme'; did you mean name?\n  SELECT nme FROM" in done.stderr
+    assert "(statement 2 of 3; those before it were carried out)" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert ts.connect(lake).tables() == ["shop.orders"]
+
+
+def test_output_for_programs(lake: Path, tmp_path: Path) -> None:
+    query = "SELECT * FROM shop.orders ORDER BY id"
+    rows = [json.loads(line) for line in sql(lake, "--json", "-e", query, home=tmp_path).stdout.splitlines()]
+    assert rows == [
+        {"id": 1, "name": "ann", "amount": "1.50"},
+        {"id": 2, "name": 'b,"x', "amount": None},
+    ]
+    done = sql(lake, "--csv", "-e", "USE shop; " + query, home=tmp_path)
+    assert done.stdout == 'id,name,amount\n1,ann,1.50\n2,"b,""x",\n'
+    assert "the current database is lake.shop" in done.stderr
+
+
+def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+    done = sql("-f", tmp_path / "nope.sql", home=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "nope.sql" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert sql("--option", "x", home=tmp_path).returncode == 2
+
+
+def test_long_results_are_printed_as_they_come(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = pa.table({"n": range(2500)})
+    sql_output.as_text(Result(rows.to_reader(max_chunksize=700)))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2 + 2500 + 1
+    assert lines[-1] == "(2,500 rows)"
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "csv", "as_json"),
+    [
+        (None, pa.string(), "", None),
+        ("", pa.string(), '""', ""),
+        ("a\nb", pa.string(), '"a\nb"', "a\nb"),
+        (1.5, pa.float64(), "1.5", 1.5),
+        (float("nan"), pa.float64(), "nan", "nan"),
+        (Decimal("1.50"), pa.decimal128(5, 2), "1.50", "1.50"),
+        ({"a": [1], "b": b"\x00"}, pa.struct({"a": pa.list_(pa.int8()), "b": pa.binary()}),
+         "\"{a: [1], b: x'00'}\"", {"a": [1], "b": "00"}),
+        ([("k", 1)], pa.map_(pa.string(), pa.int8()), "{'k': 1}", [["k", 1]]),
+    ],
+)  # fmt: skip
+def test_values_for_programs(value: object, kind: pa.DataType, csv: str, as_json: object) -> None:
+    scalar = pa.scalar(value, kind)
+    number = pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    assert sql_output.csv_cell(scalar, number=number) == csv
+    assert sql_output.json_value(scalar) == as_json
+
+
+def test_help_names_every_statement() -> None:
+    text = help_text()
+    assert all(form.words in text for form in FORMS)
+    assert help_text("alter table").startswith("ALTER TABLE [IF EXISTS] table {SET")
+    assert "no statement begins with nope" in help_text("nope")
+
+
+class Terminal:
+    """A program that thinks somebody types at it."""
+
+    def __init__(self, arguments: list[str], home: Path) -> None:
+        self._mine, theirs = pty.openpty()
+        environment = os.environ | {
+            "PYTHONPATH": str(ROOT),
+            "TABLESTORE_CACHE": str(home),
+            "TERM": "xterm",
+            "PROMPT_TOOLKIT_NO_CPR": "1",
+        }
+        self.process = subprocess.Popen(
+            arguments,
+            env=environment,
+            preexec_fn=lambda: os.login_tty(theirs),  # Ctrl-C reaches who has the terminal
+        )
+        os.close(theirs)
+        self._new = ""
+
+    def type(self, text: str) -> None:
+        os.write(self._mine, text.encode())
+
+    def wait_for(self, text: str, seconds: float = 60) -> str:
+        """What appears until this text does; what comes after it is for the next."""
+        end = time.monotonic() + seconds
+        while text not in self._new:
+            ready, _, _ = select.select([self._mine], [], [], max(0, end - time.monotonic()))
+            assert ready, f"no {text!r} in {self._new!r}"
+            try:
+                self._new += os.read(self._mine, 65536).decode(errors="replace")
+            except OSError:
+                raise AssertionError(f"it ended, without {text!r}: {self._new!r}") from None
+        before, _, self._new = self._new.partition(text)
+        return before + text
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        os.close(self._mine)
+
+
+@pytest.fixture
+def shell(lake: Path, tmp_path: Path) -> Iterator[Terminal]:
+    terminal = Terminal(command(str(lake)), tmp_path)
+    yield terminal
+    terminal.close()
+
+
+def test_the_shell_completes_runs_stops_and_ends(shell: Terminal, tmp_path: Path) -> None:
+    shell.wait_for("Ctrl-C stops a statement.")
+    shell.wait_for("lake.default>")
+    shell.type("USE shop;\r")
+    shell.wait_for("the current database is lake.shop")
+    shell.wait_for("lake.shop>")
+    shell.type("SELECT count(*) AS how_many\r")  # goes on in the next line
+    shell.wait_for("·")
+    shell.type("FROM ord")
+    shell.wait_for("orders")  # in the menu
+    shell.type("\t")
+    shell.type(" WHERE id < 9;\r")
+    shell.wait_for("how_many\r\n")
+    shell.wait_for("2\r\n1 row · ")
+    shell.type("SELECT nope FROM orders;\r")
+    shell.wait_for("no column 'nope'")
+    shell.wait_for("lake.shop>")
+    shell.type("SELECT count(*) FROM " + ", ".join(f"orders AS o{i}" for i in range(40)) + ";\r")
+    shell.wait_for(" s, Ctrl-C stops")  # the bar, after a second
+    shell.type("\x03")
+    shell.wait_for("stopped")
+    shell.wait_for("lake.shop>")
+    shell.type("\\? show tables\r")
+    shell.wait_for("SHOW TABLES [{FROM | IN}")
+    shell.wait_for("lake.shop>")
+    shell.type("\x04")
+    assert shell.process.wait(30) == 0
+    assert "USE shop;" in (tmp_path / "sql-history").read_text()
+    assert (tmp_path / "sql-history").stat().st_mode & 0o077 == 0
