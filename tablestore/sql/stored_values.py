@@ -1,7 +1,8 @@
 """Columns that a statement computed → what a table's columns take: SQL's assignment of values.
 
-A number becomes another kind of number where nothing but digits behind the point is lost; everything else is
-what `Table.write` takes. A value that does not fit is refused by name, and a cast is the remedy.
+A number becomes another kind of number where nothing but digits behind the point is lost, a time loses digits
+that its column does not have, a row's fields are those of its column in their order; everything else is what
+`Table.write` takes. A value that does not fit is refused by name, and a cast is the remedy.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from tablestore.core.errors import SchemaMismatch
 from tablestore.format.types.arrow_types import to_arrow
 from tablestore.format.types.data_type import DataField
 
+_UNITS = {"second": 0, "millisecond": 3, "microsecond": 6, "nanosecond": 9}
+
 
 def assigned(array: pa.Array, field: DataField) -> pa.Array:
     """The array as the column takes it. Raises SchemaMismatch for numbers that do not fit, and for kinds of
@@ -20,6 +23,10 @@ def assigned(array: pa.Array, field: DataField) -> pa.Array:
     target = to_arrow(field.type)
     if array.type == target or pa.types.is_null(array.type):
         return array.cast(target)
+    if pa.types.is_struct(target) and pa.types.is_struct(array.type):
+        return _row(array, field, target)
+    if pa.types.is_timestamp(target) and pa.types.is_timestamp(array.type):
+        return _time(array, field.type.precision, target)
     if not (_is_number(array.type) and _is_number(target)):
         return array
     try:
@@ -29,6 +36,26 @@ def assigned(array: pa.Array, field: DataField) -> pa.Array:
         raise SchemaMismatch(
             f"column {field.name!r} is {field.type}, and a value does not fit: {e}; {remedy}"
         ) from None
+
+
+def _row(array: pa.StructArray, field: DataField, target: pa.StructType) -> pa.Array:
+    """A row whose fields are those of the column, in their order."""
+    children = field.type.children
+    if array.type.num_fields != len(children):
+        given = f"{array.type.num_fields} of {len(children)} fields"
+        raise SchemaMismatch(f"column {field.name!r} is {field.type}, and a value has {given}")
+    parts = [assigned(array.field(i), child) for i, child in enumerate(children)]
+    if any(part.type != t.type for part, t in zip(parts, target, strict=True)):
+        return array
+    return pa.StructArray.from_arrays(parts, fields=list(target), mask=array.is_null())
+
+
+def _time(array: pa.Array, digits: int, target: pa.DataType) -> pa.Array:
+    """A time with no more digits than the column has, the rest cut off."""
+    if (array.type.tz is None) != (target.tz is None):
+        return array
+    unit, of_unit = next((u, d) for u, d in _UNITS.items() if d >= digits)
+    return pc.floor_temporal(array, 10 ** (of_unit - digits), unit=unit).cast(target)
 
 
 def _is_number(t: pa.DataType) -> bool:
