@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -95,6 +97,8 @@ def test_names_keep_their_case(session: Session, lake: ts.Lake) -> None:
         ("SELECT uper(customer) FROM orders", "column 8: no function 'UPER'.*UPPER"),
         ("SELECT UPPER() FROM orders", r"UPPER\(text\) is called with 0 arguments"),
         ("SELECT x.customer FROM orders o", "x"),
+        ("SELECT customer FROM orders o WHERE x.order_id = 1", "x"),
+        ("SELECT 1 / 0", r"Division by zero in expression \(1 // 0\)\n"),
         ("SELECT sum(amount) FROM orders GROUP BY nosuch", "no column 'nosuch'"),
     ],
 )
@@ -195,3 +199,17 @@ def test_progress_is_told(session: Session) -> None:
     session.on_progress = seen.append
     assert values(session, "SELECT count(*) AS n FROM orders") == [(3,)]
     assert all(-1 <= percent <= 100 for percent in seen)
+
+
+def test_what_an_expression_means_goes_by_the_types_of_columns(session: Session, lake: ts.Lake) -> None:
+    table = lake.create_table("shop.typed", schema={"d": ts.DECIMAL(8, 2), "f": ts.DOUBLE, "day": ts.DATE})
+    table.write([{"d": Decimal("2.70"), "f": -2.7, "day": dt.date(2026, 1, 31)}])
+    cast = "SELECT CAST(d AS INT), CAST(t.f AS BIGINT), CAST(d * 2 AS INT) FROM typed t"
+    assert values(session, cast) == [(2, -2, 5)]
+    moved = "SELECT day + INTERVAL '1' DAY, day - INTERVAL '1' MONTH, day + INTERVAL '1' HOUR FROM typed"
+    assert values(session, moved) == [
+        (dt.date(2026, 2, 1), dt.date(2025, 12, 31), dt.datetime(2026, 1, 31, 1)),
+    ]
+    assert values(session, "SELECT DATE '1998-12-01' - INTERVAL '90' DAY") == [(dt.date(1998, 9, 2),)]
+    hidden = "SELECT CAST(d AS INT) AS x FROM (SELECT '7' AS d FROM typed) s"
+    assert values(session, hidden) == [(7,)]

@@ -154,7 +154,7 @@ def _settings(spill: str, memory: str) -> dict[str, Any]:
 
 def _plain(message: str) -> str:
     """DuckDB's message without its class, and without its picture of a text that nobody wrote."""
-    message = message.split("\n\nLINE ")[0]
+    message = message.split("\n\nLINE ")[0].split(". Use TRY(")[0]
     head, _, rest = message.partition(": ")
     return rest if head.endswith("Error") and rest else message
 

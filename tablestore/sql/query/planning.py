@@ -14,7 +14,7 @@ from tablestore.format.schema import TableSchema
 from tablestore.sql.names import Name
 from tablestore.sql.query.pushdown import Read, alone, reads, require_columns
 from tablestore.sql.query.tables import Occurrence, occurrences
-from tablestore.sql.query.translation import require_allowed, with_names
+from tablestore.sql.query.translation import note_types, require_allowed, with_names
 from tablestore.table.lookup import one_key
 from tablestore.table.scan import Scan
 from tablestore.table.system import table_schema
@@ -93,6 +93,7 @@ def prepared(session: Session, tree: exp.Expression, text: str) -> Query:
     views = [_VIEW.format(number) for number in range(len(found))]
     for view, one in zip(views, found, strict=True):
         _rename(tree, one, view)
+    note_types(tree, dict(zip(views, schemas, strict=True)))
     tree = with_names(tree)
     asked = reads(tree, views, schemas) if found else []
     parts = zip(views, found, scans, asked, strict=True)

@@ -108,9 +108,9 @@ def _single(select: exp.Select, schema: TableSchema) -> Read:
         named |= {part.name for part in column.parts}
     star = any(isinstance(e.find(exp.Star), exp.Star) and not e.find(exp.Count) for e in select.expressions)
     columns = tuple(n for n in schema.shown.names if star or n in named)
-    where = select.args.get("where")
+    where, alias = select.args.get("where"), select.args["from_"].this.alias_or_name
     exactly = implied = None
-    if where is not None:
+    if where is not None and all(c.table in ("", alias) for c in where.find_all(exp.Column)):
         exactly = predicate_over(where.this, schema)
         implied = _implied(where.this, None, schema) if exactly is None else exactly
     whole = where is None or exactly is not None

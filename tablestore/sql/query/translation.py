@@ -6,13 +6,14 @@ a table is always a name that stands for rows of ours.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unsupported
+from tablestore.format.schema import TableSchema
 from tablestore.sql.problems import placed, start_of
 from tablestore.sql.query.functions import FUNCTIONS
 
@@ -35,6 +36,7 @@ _PLAIN = (
     *(exp.Ntile, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue, exp.AnonymousAggFunc),
 )
 _NODES = frozenset(_PLAIN)
+_ROOT = "root"  # key of the tree's notes: the type of a column
 _BARE = ("LOCALTIMESTAMP", "LOCALTIME", "CURRENT_TIME")  # functions that are written without brackets
 _EXTRACTED = frozenset(
     "YEAR QUARTER MONTH WEEK DAY HOUR MINUTE SECOND MILLISECOND MICROSECOND DOW DAYOFWEEK ISODOW DOY "
@@ -69,6 +71,23 @@ def _require(node: exp.Expr) -> None:
         raise Unsupported(f"{shown} as a table", "FROM takes tables, views and queries")
     elif isinstance(node, exp.Extract) and node.name.upper() not in _EXTRACTED:
         raise InvalidRequest(f"{node.name} is no unit of time: {', '.join(sorted(_EXTRACTED))}")
+
+
+def note_types(tree: exp.Expression, views: Mapping[str, TableSchema]) -> None:
+    """Note at columns of tables of which type they are, where it is plain which table they are of: what a
+    CAST and a difference of times mean depends on it."""
+    for select in tree.find_all(exp.Select):
+        start = select.args.get("from_")
+        nodes = [n.this for n in ([] if start is None else [start]) + (select.args.get("joins") or [])]
+        known = {n.alias_or_name: views.get(n.name) if isinstance(n, exp.Table) else None for n in nodes}
+        for column in select.find_all(exp.Column):
+            if column.find_ancestor(exp.Select) is not select:
+                continue
+            among = [known.get(column.table)] if column.table else list(known.values())
+            fields = [None if s is None else s.shown.by_name.get(column.name) for s in among]
+            found = [f for f in fields if f is not None]
+            if len(found) == 1 and None not in among:
+                column.meta[_ROOT] = found[0].type.root
 
 
 def with_names(tree: exp.Expression) -> exp.Expression:
@@ -106,11 +125,18 @@ class _Generator(_DuckGenerator):  # type: ignore[misc]  # likewise
 
     TRANSFORMS = {  # noqa: RUF012  # sqlglot's way to declare
         **_DuckGenerator.TRANSFORMS,
+        exp.Add: lambda self, e: self._moved(e, "+"),
+        exp.Sub: lambda self, e: self._moved(e, "-"),
         exp.Ceil: lambda self, e: self.ceil_sql(e),
         exp.Div: lambda self, e: self.binary(e, "/"),  # the connection divides whole numbers as Flink does
         exp.Floor: lambda self, e: self.floor_sql(e),
         exp.StrPosition: lambda self, e: self.func("strpos", e.this, e.args.get("substr")),
     }
+
+    def _moved(self, expression: Any, sign: str) -> str:
+        """A sum or difference; a date and days give a date."""
+        found = self.binary(expression, sign)
+        return f"CAST({found} AS DATE)" if _date(expression) else str(found)
 
     def anonymous_sql(self, expression: exp.Anonymous) -> str:
         found = FUNCTIONS.get(expression.name.upper())
@@ -215,4 +241,22 @@ def _fraction(value: exp.Expression) -> bool:
         return _fraction(value.this) or _fraction(value.expression)
     if isinstance(value, exp.Avg):
         return True
-    return isinstance(value, exp.Column) and bool(value.meta.get("fraction"))
+    return isinstance(value, exp.Column) and value.meta.get(_ROOT) in ("DECIMAL", "DOUBLE", "FLOAT")
+
+
+def _date(value: exp.Expression) -> bool:
+    """Whether an expression is known to be a DATE."""
+    if isinstance(value, exp.Paren):
+        return _date(value.this)
+    if isinstance(value, exp.Cast):
+        return value.to.this is exp.DType.DATE
+    if isinstance(value, exp.Add | exp.Sub):
+        return _date(value.this) and _days(value.expression)
+    return isinstance(value, exp.Column) and value.meta.get(_ROOT) == "DATE"
+
+
+def _days(value: exp.Expression) -> bool:
+    """Whether an expression is an interval of whole days."""
+    units = ("YEAR", "YEARS", "QUARTER", "MONTH", "MONTHS", "WEEK", "WEEKS", "DAY", "DAYS")
+    unit = value.args.get("unit") if isinstance(value, exp.Interval) else None
+    return unit is not None and unit.name.upper() in units
