@@ -16,6 +16,7 @@ from datasets import tpch
 from datasets.tpch.queries import QUERIES
 from datasets.tpch.tables import changed, loaded
 from tablestore.sql import Session
+from tablestore.sql.query import sources
 
 SCALE = "0.01"
 
@@ -24,6 +25,8 @@ SCALE = "0.01"
 def lake(tmp_path_factory: pytest.TempPathFactory) -> ts.Lake:
     lake = ts.connect(tmp_path_factory.mktemp("tpch") / "lake")
     loaded(lake, SCALE)
+    for name in tpch.TABLES:
+        lake.table(f"tpch.{name}").compact(full=True)
     for number in range(1, 11):
         changed(lake, SCALE, number)
     return lake
@@ -49,7 +52,15 @@ def test_the_changes_are_unmerged(lake: ts.Lake) -> None:
 
 
 @pytest.mark.parametrize("number", QUERIES)
-def test_a_query(session: Session, peer: duckdb.DuckDBPyConnection, number: int) -> None:
+@pytest.mark.parametrize("worthwhile", [0, 1 << 40], ids=["files", "scans"])
+def test_a_query(
+    session: Session,
+    peer: duckdb.DuckDBPyConnection,
+    number: int,
+    worthwhile: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sources, "_WORTHWHILE_BYTES", worthwhile)
     ours = session.sql(QUERIES[number]).to_arrow()
     theirs = peer.sql(QUERIES[number]).to_arrow_table()
     assert ours.num_rows == theirs.num_rows
