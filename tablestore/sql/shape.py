@@ -89,11 +89,7 @@ def stored_table(session: Session, name: Name) -> Table:
     return table
 
 
-def computed(table: Table) -> dict[str, str]:
-    """The text of the expression of each computed column of a table, by name, in the order of columns."""
-    return {c.name: c.expression for c in Shape.of_schema(table.store.schema).computed}
-
-
-def all_columns(table: Table) -> list[str]:
-    """Names of all columns of a table in order, computed ones at their positions."""
-    return Shape.of_schema(table.store.schema).names
+def exists(session: Session, name: Name) -> bool:
+    """Whether a catalog has a table of this name."""
+    lake, full = session.resolved(name)
+    return full in lake

@@ -6,8 +6,7 @@ underscore, so all of what we ask of sqlglot is in this file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn, Protocol, TypeVar, cast
 
 from sqlglot import exp
@@ -19,6 +18,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from tablestore.core.errors import InvalidRequest, Unsupported
 from tablestore.sql.dialect.tokenizer import Piece, Tokenizer, pieces
+from tablestore.sql.dialect.written import Written, joined, spaced
 from tablestore.sql.names import Name
 from tablestore.sql.problems import SqlProblem, placed
 from tablestore.sql.query.conditions import value_of
@@ -438,45 +438,6 @@ class Parser(_SparkParser):  # type: ignore[misc]  # likewise
             end = self._curr.end + 1
             self._advance()
         return start, end
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A word or sign of a statement: where it stands in the script, and its text."""
-
-    start: int
-    end: int
-    text: str
-    is_parameter: bool = False
-
-
-_NO_FUNCTIONS = "AND OR NOT IN WHEN THEN ELSE CASE LIKE BETWEEN IS AS OVER DISTINCT".split()
-
-
-def spaced(words: Sequence[str]) -> str:
-    """Words and signs of an expression as one text: `-a * F(b, 'c')`."""
-    text, before, sign = "", "", False
-    for word in words:
-        joins = word in (",", ")", "]", ".", "[", "::") or before in ("(", "[", ".", "::", "")
-        joins |= (
-            word == "(" and (before[-1:].isalnum() or before[-1:] in "_`") and before not in _NO_FUNCTIONS
-        )
-        joins |= sign and not word.startswith(("-", "+"))
-        text += word if joins else f" {word}"
-        # a sign stands at the beginning, or behind what is no operand
-        operand = before[-1:] in ")]'`" or (before[-1:].isalnum() and before not in _NO_FUNCTIONS)
-        sign = word in ("-", "+") and not operand
-        before = word
-    return text
-
-
-def joined(parts: Iterable[Written]) -> str:
-    """Words as a text again, with one space where there was any, or a parameter stood."""
-    text, end = "", 0
-    for part in parts:
-        text += (" " if part.start != end or part.is_parameter else "") + part.text
-        end = part.end
-    return text.strip()
 
 
 def reader(forms: tuple[OwnForm, ...]) -> Parser:

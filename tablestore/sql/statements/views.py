@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import traverse_scope
 
 from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, Unsupported
-from tablestore.sql.dialect.parser import Written, joined
+from tablestore.sql.dialect.written import Written, joined
 from tablestore.sql.form import Form
 from tablestore.sql.names import Name, name_of
 from tablestore.sql.query.embedded import run_query
