@@ -30,6 +30,7 @@ provide(
         "tablestore.merging_events": "tablestore.insight.explain.merge_steps.arrow_runs:merging_events",
         "tablestore.sql_session": "tablestore.sql:sql_session",
         "Lake.sql": "tablestore.sql:sql_session",
+        "%load_ext tablestore": "tablestore.sql.magics:load",
         "tablestore.what_if": "tablestore.insight.simulator:compare",
         "Lake.table of system tables": "tablestore.table.system:global_table",
         "Table.inspect": "tablestore.insight.inspect.inspect:Inspect",
@@ -59,6 +60,11 @@ def __getattr__(name: str) -> Any:
     else:
         found = getattr(api, name)
     return globals().setdefault(name, found)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext tablestore` in a notebook: `%sql` and `%%sql`."""
+    feature("%load_ext tablestore")(shell)
 
 
 def __dir__() -> list[str]:

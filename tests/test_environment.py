@@ -151,6 +151,7 @@ def test_every_import_of_the_project_is_declared():
         "tqdm",
         "pygments",
         "jupyter_client",
+        "IPython",
     } | BROWSER_ONLY  # of declared packages
     strangers = {}
     for package in ("tablestore", "widgets", "datasets", "notebooks", "tests"):

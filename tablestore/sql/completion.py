@@ -329,6 +329,8 @@ def _first_words(words: tuple[str, ...]) -> Iterator[Candidate]:
     """The word that comes next in the words with which a statement begins."""
     for form in FORMS:
         parts = tuple(form.words.split())
+        if form.family == "refused":
+            continue
         if parts[: len(words)] == words and len(parts) > len(words):
             yield Candidate(parts[len(words)], "word", form.text if len(parts) == len(words) + 1 else "")
 

@@ -86,12 +86,14 @@ class Result(LazyRead):
                 read_rows, read_bytes = read_rows + batch.num_rows, read_bytes + batch.nbytes
 
     def summary(self) -> str:
-        """One line: `3 rows · snapshot 7 · 0.12 s`."""
+        """One line: `3 rows · snapshot 7 · 0.12 s`. Rows are read, and kept, to count them."""
+        if not self._given_away:
+            self._look(_COUNTED_ROWS, _COUNTED_BYTES)
         parts = [self.message] if self.message else []
         if self.schema.names and self._all is not None:
             parts.append(count(len(self._all), "row"))
         elif self.schema.names:
-            parts.append(f"more than {count(sum(b.num_rows for b in self._read), 'row')}")
+            parts.append(f"at least {count(sum(b.num_rows for b in self._read), 'row')}")
         elif self.rows_affected is not None and not self.message:
             parts.append(f"{count(self.rows_affected, 'row')} affected")
         if self.snapshots and "snapshot" not in self.message:
@@ -103,17 +105,12 @@ class Result(LazyRead):
         """The first rows as a table of at most `width` columns of a terminal, below it the summary."""
         lines = []
         if self.schema.names:
-            first = self._counted(rows)
+            self._look(_COUNTED_ROWS, _COUNTED_BYTES)
+            first = self.head(rows)
             lines.append(text_table(first, width=width))
             if hidden := self._hidden(len(first)):
                 lines.append(hidden)
         return "\n".join([*lines, self.summary()])
-
-    def _counted(self, rows: int) -> pa.Table:
-        """The first rows, after reading as many as may be counted."""
-        self.head(rows)
-        self._look(_COUNTED_ROWS, _COUNTED_BYTES)
-        return self.head(rows)
 
     def _hidden(self, displayed: int) -> str:
         if self._all is None:
@@ -139,7 +136,8 @@ class Result(LazyRead):
             return html_line(repr(self))
         table = ""
         if self.schema.names:
-            first = self._counted(_HTML_ROWS)
+            self._look(_COUNTED_ROWS, _COUNTED_BYTES)
+            first = self.head(_HTML_ROWS)
             hidden = self._hidden(len(first))
             table = html_table(first) + (html_line(hidden) if hidden else "")
         return table + html_line(self.summary())

@@ -58,7 +58,7 @@ def test_more_rows_are_counted_and_can_be_read_afterwards() -> None:
 def test_showing_reads_no_more_than_it_may_keep() -> None:
     found, asked = stream(5_000)
     text = repr(found)
-    assert "… more rows\nmore than 1,000,000 rows" in text
+    assert "… more rows\nat least 1,000,000 rows" in text
     assert asked[0] == 1000
     assert sum(batch.num_rows for batch in found.to_batches()) == 5_000_000
     assert "given as a stream" in repr(found)

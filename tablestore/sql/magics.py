@@ -1,0 +1,179 @@
+"""`%load_ext tablestore`: SQL in the cells of a notebook, by `%sql` and `%%sql`, with completion.
+
+IPython is not imported: the shell that loads the extension is given, and only its public methods are used.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from tablestore.core.errors import InvalidRequest, TablestoreError
+from tablestore.sql.completion import complete
+from tablestore.sql.dialect.tokenizer import parameter_names
+from tablestore.sql.known_names import KnownNames
+from tablestore.sql.opening import sql_session
+from tablestore.sql.result import Result
+from tablestore.sql.session import Session
+from tablestore.table.lake import Lake, connect
+
+_CELL, _LINE = "%%sql", "%sql "
+
+
+def load(shell: Any) -> None:
+    """Give an IPython shell the magics and their completion; again, nothing changes.
+
+    `%sql SELECT …` is one line, `%%sql` a cell. Both take `--lake PATH` (or the name of a variable that holds
+    a lake or a session) for themselves and those after them, and `name <<` to keep the result instead of
+    showing it. `:name` in a statement is the value of that variable. `%lake PATH` only chooses the lake.
+    """
+    if "sql" in shell.magics_manager.magics["cell"]:
+        return
+    cells = Cells(shell)
+
+    def sql(line: str, cell: str | None = None) -> Result | None:
+        return cells.sql(line, cell)
+
+    def lake(line: str) -> Session:
+        return cells.lake(line)
+
+    def complete_sql(context: Any) -> dict[str, Any]:
+        return cells.completions(context)
+
+    sql.__doc__ = lake.__doc__ = load.__doc__
+    sql._ipython_magic_no_var_expand = True  # type: ignore[attr-defined]  # t$files is a name, {…} is text
+    lake._ipython_magic_no_var_expand = True  # type: ignore[attr-defined]
+    complete_sql.matcher_api_version = 2  # type: ignore[attr-defined]  # what IPython's decorator sets
+    complete_sql.matcher_identifier = "tablestore.sql"  # type: ignore[attr-defined]
+    complete_sql.matcher_priority = 100  # type: ignore[attr-defined]
+    shell.register_magic_function(sql, "line_cell", "sql")
+    shell.register_magic_function(lake, "line", "lake")
+    shell.Completer.custom_matchers.append(complete_sql)
+
+
+class Cells:
+    """The SQL of one notebook: its session, and where results go."""
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        self._use(sql_session())
+
+    def _use(self, session: Session) -> None:
+        self._session, self._names = session, KnownNames(session)
+
+    def sql(self, line: str, cell: str | None = None) -> Result | None:
+        """Run a line or a cell. Results are shown, the last is given; with `name <<` it is kept instead."""
+        with _ShortErrors():
+            place, name, rest = _header(line)
+            if cell is not None and rest:
+                raise InvalidRequest(
+                    f"%%sql [--lake PATH] [name <<] is followed by a new line, not by {rest!r}"
+                )
+            if place:
+                self._open(place)
+            text = rest if cell is None else cell
+            last: Result | None = None
+            for result in self._session.script(text, self._parameters(text)):
+                if last is not None:
+                    self._show(last)
+                last = result
+            self._names.forget()
+            if last is None and not place:
+                raise InvalidRequest("there is no statement in the text")
+            if name and last is not None:
+                self._shell.user_ns[name] = last
+                print(f"{name}: {last.summary()}")
+                return None
+            return last
+        return None
+
+    def lake(self, line: str) -> Session:
+        """Choose the lake; the session as it is now."""
+        with _ShortErrors():
+            if line.strip():
+                self._open(_word(line.strip())[0])
+        return self._session
+
+    def completions(self, context: Any) -> dict[str, Any]:
+        """What IPython asks for while somebody types in a cell."""
+        lines = context.full_text.split("\n")
+        at = sum(len(one) + 1 for one in lines[: context.cursor_line]) + context.cursor_position
+        if context.full_text.startswith(_CELL):
+            start = len(lines[0]) + 1
+        else:
+            begins = context.line_with_cursor.find(_LINE)
+            start = at - context.cursor_position + begins + len(_LINE) if begins >= 0 else at + 1
+        if at < start:
+            return {"completions": []}
+        text = context.full_text[start:]
+        if not context.full_text.startswith(_CELL):
+            text = text.partition("\n")[0]
+        found = complete(text, at - start, self._names)
+        made = [SimpleNamespace(text=one.text, type=one.kind) for one in found.candidates]
+        return {
+            "completions": made,
+            "matched_fragment": text[found.start : at - start],
+            "suppress": True,
+            "ordered": True,
+        }
+
+    def _open(self, place: str) -> None:
+        """A path, or a variable that holds a lake or a session."""
+        found = self._shell.user_ns.get(place)
+        if isinstance(found, Session):
+            self._use(found)
+        else:
+            self._use(sql_session(found if isinstance(found, Lake) else connect(place)))
+
+    def _parameters(self, text: str) -> dict[str, Any] | None:
+        """Values of the notebook's variables that the text asks for by `:name`."""
+        variables = self._shell.user_ns
+        names = parameter_names(text)
+        found = {name: _plain(variables[name]) for name in names if name in variables}
+        return found if names else None
+
+    def _show(self, result: Result) -> None:
+        data, metadata = self._shell.display_formatter.format(result)
+        self._shell.display_pub.publish(data, metadata)
+
+
+class _ShortErrors:
+    """An error of ours is shown as what it says: where in the text it is matters, not where in our code."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        if isinstance(error, TablestoreError):
+            lines = f"{type(error).__name__}: {error}".splitlines()
+            error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]  # IPython asks for it
+
+
+def _header(line: str) -> tuple[str, str, str]:
+    """The lake, the name of the result, and the rest of a line."""
+    place, name, rest = "", "", line.strip()
+    while True:
+        word, after = _word(rest)
+        second, behind = _word(after)
+        if word == "--lake":
+            if not second:
+                raise InvalidRequest("--lake is followed by a path, or by the name of a variable")
+            place, rest = second, behind
+        elif second == "<<" and word.isidentifier():
+            name, rest = word, behind
+        else:
+            return place, name, rest
+
+
+def _word(text: str) -> tuple[str, str]:
+    """The first word, which may stand in quotes, and what is behind it."""
+    if text[:1] in ("'", '"') and text.find(text[0], 1) > 0:
+        end = text.index(text[0], 1)
+        return text[1:end], text[end + 1 :].lstrip()
+    word, _, rest = text.partition(" ")
+    return word, rest.lstrip()
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy as Python's."""
+    return value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value

@@ -1,0 +1,75 @@
+"""The reference of SQL as text: statements, procedures, functions and settings, from the tables that the code
+goes by. `python -m tablestore.sql.reference` writes `REFERENCE.md`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from tablestore.sql.forms import FORMS
+from tablestore.sql.procedures.all import PROCEDURES
+from tablestore.sql.query.functions import FUNCTIONS
+from tablestore.sql.settings import SETTINGS
+
+PAGE = Path(__file__).with_name("REFERENCE.md")
+_KINDS = {"scalar": "Of one row", "aggregate": "Aggregates", "window": "Over windows"}
+
+
+def page() -> str:
+    """The whole page, in Markdown."""
+    return "\n".join([*_opening(), *_statements(), *_procedures(), *_functions(), *_settings()]) + "\n"
+
+
+def _opening() -> Iterator[str]:
+    yield "# SQL: statements, procedures, functions, settings"
+    yield ""
+    yield "Made by `python -m tablestore.sql.reference` from the tables that the code goes by."
+    yield ""
+    yield "In a syntax, [ ] may be left out, { | } is a choice, … goes on so. Names stand bare, in back-quotes"
+    yield 'or in "double" ones, texts in single quotes; `?` and `:name` are parameters; `;` ends a statement.'
+    yield ""
+    families = dict.fromkeys(form.family for form in FORMS)
+    yield "Statements: " + ", ".join(f"[{family}](#{family})" for family in families) + ". Then"
+    yield "[procedures](#procedures), [functions](#functions), [settings](#settings)."
+
+
+def _statements() -> Iterator[str]:
+    for family in dict.fromkeys(form.family for form in FORMS):
+        yield from ("", f"## {family.capitalize()}")
+        for form in FORMS:
+            if form.family == family:
+                yield from ("", f"### {form.words}", "", "```text", form.syntax, "```", "", form.text)
+                if form.example:
+                    yield from ("", "```sql", form.example, "```")
+
+
+def _procedures() -> Iterator[str]:
+    yield from ("", "## Procedures", "", "| call | |", "|---|---|")
+    for one in PROCEDURES.values():
+        yield f"| `{_cell(one.syntax)}` | {_cell(one.text)} |"
+
+
+def _functions() -> Iterator[str]:
+    yield from ("", "## Functions")
+    for kind, title in _KINDS.items():
+        yield from ("", f"### {title}", "", "| function | |", "|---|---|")
+        for one in FUNCTIONS.values():
+            if one.kind == kind:
+                yield f"| `{_cell(one.syntax)}` | {_cell(one.text)} |"
+
+
+def _settings() -> Iterator[str]:
+    yield from ("", "## Settings", "", "`SET 'key' = 'value'`.", "", "| key | default | |", "|---|---|---|")
+    for one in SETTINGS.values():
+        values = f" ({', '.join(one.values)})" if one.values else ""
+        yield f"| `{one.name}` | {_cell(one.default)} | {_cell(one.text + values)} |"
+
+
+def _cell(text: str) -> str:
+    """A text in a cell of a table."""
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
+    print(PAGE)

@@ -1,0 +1,119 @@
+"""`%sql` and `%%sql`: in a shell of IPython, without a browser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+from traitlets.config import Config
+
+import tablestore as ts
+from tablestore.sql import Result
+
+pytestmark = pytest.mark.filterwarnings("ignore::IPython.core.completer.ProvisionalCompleterWarning")
+
+
+@pytest.fixture
+def shell(lake: ts.Lake) -> Any:
+    """A shell with the extension, the lake in the variable `lake` and chosen."""
+    shell = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
+    shell.run_line_magic("load_ext", "tablestore")
+    shell.user_ns["lake"] = lake
+    shell.run_line_magic("lake", "lake")
+    return shell
+
+
+def run(shell: Any, cell: str) -> Any:
+    """What a cell gives; what it raises."""
+    done = shell.run_cell(cell)
+    done.raise_error()
+    return done.result
+
+
+def test_a_line_and_a_cell_give_a_result(shell: Any) -> None:
+    with capture_output():
+        assert run(shell, "%sql SELECT count(*) AS n FROM shop.orders").to_arrow().to_pylist() == [{"n": 3}]
+        assert len(run(shell, "%%sql\nUSE shop;\nSELECT *\nFROM orders")) == 3
+        assert len(run(shell, "rows = %sql SELECT * FROM orders$snapshots\nrows")) == 2
+
+
+def test_results_before_the_last_are_shown_too(shell: Any) -> None:
+    with capture_output() as shown:
+        run(shell, "%%sql\nSELECT 11 AS first; SELECT 22 AS second;")
+    assert shown.stdout.index("first\n") < shown.stdout.index("second\n")
+    assert "11\n1 row · " in shown.stdout
+
+
+def test_a_result_is_kept_under_a_name(shell: Any) -> None:
+    with capture_output() as shown:
+        assert run(shell, "%%sql found <<\nSELECT * FROM shop.orders") is None
+    assert shown.stdout.startswith("found: 3 rows · ")
+    assert isinstance(shell.user_ns["found"], Result)
+    assert len(shell.user_ns["found"].to_arrow()) == 3
+
+
+def test_variables_are_parameters_where_a_colon_asks_for_them(shell: Any) -> None:
+    shell.user_ns |= {"wanted": np.int64(2), "name": "x' OR 'a' = 'a", "table": "no parameter"}
+    query = "%sql SELECT customer, ':wanted {name}' AS t FROM shop.orders WHERE order_id = :wanted OR customer = :name"  # noqa: E501
+    with capture_output():
+        assert run(shell, query).to_arrow().to_pylist() == [{"customer": "bob", "t": ":wanted {name}"}]
+    with capture_output(), pytest.raises(ts.InvalidRequest, match="parameter :nope has no value"):
+        run(shell, "%sql SELECT :nope")
+
+
+def test_a_lake_is_a_path_or_a_variable(shell: Any, tmp_path: Any) -> None:
+    with capture_output():
+        run(shell, f"%%sql --lake '{tmp_path}/other lake'\nCREATE DATABASE stock")
+        names = run(shell, "%sql SHOW DATABASES").to_arrow()[0].to_pylist()
+        assert names == ["stock"]
+        assert run(shell, "%sql --lake lake SHOW DATABASES").to_arrow()[0].to_pylist() == ["shop"]
+        assert "catalog lake" in repr(run(shell, "%lake"))
+        shell.user_ns["mine"] = ts.sql_session(shell.user_ns["lake"])
+        run(shell, "%lake mine\n%sql USE shop")
+    assert shell.user_ns["mine"].database == "shop"
+
+
+def test_an_error_says_where_in_the_text_and_shows_none_of_our_code(shell: Any) -> None:
+    with capture_output() as shown, pytest.raises(ts.NotFound):
+        run(shell, "%%sql\nSELECT *\nFROM shop.ordres")
+    text = shown.stdout + shown.stderr
+    assert "NotFound: line 2, column 6: no table 'shop.ordres'; did you mean shop.orders" in text
+    assert "magics.py" not in text
+    with capture_output(), pytest.raises(ts.InvalidRequest, match="is followed by a new line, not by 'x'"):
+        run(shell, "%%sql x\nSELECT 1")
+    with capture_output(), pytest.raises(ts.InvalidRequest, match="there is no statement"):
+        run(shell, "%sql")
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ("%%sql\nSELECT *\nFROM shop.or|", ["orders"]),
+        ("%%sql\nSELECT o.cus| FROM shop.orders AS o", ["customer"]),
+        ("%%sql found <<\nSELECT 'a;b' FROM sh|", ["shop"]),
+        ("%sql SELECT * FROM shop.ev|", ["events"]),
+        ("rows = %sql SELECT am| FROM shop.orders\nrows.to_pandas()", ["amount"]),
+        ("%%sql\nALTER TABLE shop.orders SET ('merge-en|", ["merge-engine"]),
+    ],
+)
+def test_names_are_completed_as_somebody_types(shell: Any, cell: str, expected: list[str]) -> None:
+    at = cell.index("|")
+    found = list(shell.Completer.completions(cell.replace("|", ""), at))
+    assert [one.text.rpartition(".")[2].rpartition("'")[2] for one in found][: len(expected)] == expected
+    text = cell.replace("|", "")
+    whole = text[: found[0].start] + found[0].text + text[found[0].end :]
+    assert whole == cell[:at].rstrip("abcdefghijklmnopqrstuvwxyz-") + expected[0] + cell[at + 1 :]
+
+
+def test_python_is_completed_as_ever(shell: Any) -> None:
+    shell.user_ns["wanted_value"] = 1
+    assert "wanted_value" in [one.text for one in shell.Completer.completions("wanted_v", 8)]
+
+
+def test_loading_twice_changes_nothing(shell: Any) -> None:
+    before = len(shell.Completer.custom_matchers)
+    ts.load_ipython_extension(shell)
+    assert len(shell.Completer.custom_matchers) == before
