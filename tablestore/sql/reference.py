@@ -25,8 +25,8 @@ def _opening() -> Iterator[str]:
     yield ""
     yield "Made by `python -m tablestore.sql.reference` from the tables that the code goes by."
     yield ""
-    yield "In a syntax, [ ] may be left out, { | } is a choice, … goes on so. Names stand bare, in back-quotes"
-    yield 'or in "double" ones, texts in single quotes; `?` and `:name` are parameters; `;` ends a statement.'
+    yield "In a syntax, [ ] may be left out, { | } is a choice, … goes on so. Names stand bare, in back-"
+    yield 'or "double" quotes, texts in single quotes; `?` and `:name` are parameters; `;` ends a statement.'
     yield ""
     families = dict.fromkeys(form.family for form in FORMS)
     yield "Statements: " + ", ".join(f"[{family}](#{family})" for family in families) + ". Then"
