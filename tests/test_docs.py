@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import tablestore as ts
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -16,7 +18,7 @@ def snippets(readme: Path, language: str) -> list[str]:
 
 def test_the_quick_start_runs_when_pasted(tmp_path: Path) -> None:
     found = snippets(ROOT / "README.md", "python")
-    assert len(found) == 4
+    assert len(found) == 5
     done = subprocess.run(
         [sys.executable, "-c", "\n".join(found)],  # each goes on where the one before ended
         cwd=tmp_path,
@@ -40,6 +42,14 @@ def test_the_quick_start_runs_when_pasted(tmp_path: Path) -> None:
     assert "read  ▃" in done.stdout
     assert "K key range" in done.stdout
     assert (tmp_path / "trips.html").stat().st_size > 50_000
+
+
+def test_the_script_in_sql_runs_when_pasted(tmp_path: Path) -> None:
+    (script,) = snippets(ROOT / "README.md", "sql")
+    results = list(ts.sql_session(ts.connect(tmp_path)).script(script))
+    means = [row["mean"] for row in results[4].to_arrow().to_pylist()]
+    assert means == [3, 7]
+    assert "stock" in repr(results[-2])
 
 
 def test_every_file_that_a_readme_names_exists() -> None:

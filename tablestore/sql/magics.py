@@ -41,11 +41,11 @@ def load(shell: Any) -> None:
         return cells.completions(context)
 
     sql.__doc__ = lake.__doc__ = load.__doc__
-    sql._ipython_magic_no_var_expand = True  # type: ignore[attr-defined]  # t$files is a name, {…} is text
-    lake._ipython_magic_no_var_expand = True  # type: ignore[attr-defined]
-    complete_sql.matcher_api_version = 2  # type: ignore[attr-defined]  # what IPython's decorator sets
-    complete_sql.matcher_identifier = "tablestore.sql"  # type: ignore[attr-defined]
-    complete_sql.matcher_priority = 100  # type: ignore[attr-defined]
+    for magic in (sql, lake):  # t$files is a name, {…} is text
+        vars(magic)["_ipython_magic_no_var_expand"] = True
+    vars(complete_sql).update(  # what IPython's decorator `context_matcher` sets
+        matcher_api_version=2, matcher_identifier="tablestore.sql", matcher_priority=100
+    )
     shell.register_magic_function(sql, "line_cell", "sql")
     shell.register_magic_function(lake, "line", "lake")
     shell.Completer.custom_matchers.append(complete_sql)
