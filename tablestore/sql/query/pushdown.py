@@ -70,7 +70,8 @@ def _reads(tree: exp.Expression, views: Sequence[str], schemas: Sequence[TableSc
 
 
 def require_columns(tree: exp.Expression, schemas: Sequence[TableSchema], text: str) -> None:
-    """Raise NotFound, at its place, for a column that neither a table nor the query itself has."""
+    """Raise NotFound, at its place, for a column that neither a table nor the query itself has, and for one
+    of a table that the query does not name."""
     stored = list(dict.fromkeys(name for s in schemas for name in s.shown.names))
     made = {node.name for node in tree.find_all(exp.Identifier) if not isinstance(node.parent, exp.Column)}
     made |= {star.name for star in tree.find_all(exp.TableAlias)}
@@ -78,6 +79,11 @@ def require_columns(tree: exp.Expression, schemas: Sequence[TableSchema], text: 
         return  # these name columns themselves
     for column in tree.find_all(exp.Column):
         names = [part.name for part in column.parts]
+        if len(names) > 1 and names[0] not in made and names[0] not in stored:
+            known = {t.alias_or_name for t in tree.find_all(exp.Table, exp.Subquery)} - {""}
+            unknown = NotFound.among("table", names[0], sorted(known))
+            placed(unknown, text, start_of(column))
+            raise unknown
         wanted = names[-1:] + [n for n in names[:-1] if n in stored]  # the latter: a part of a ROW
         if isinstance(column.this, exp.Star) or any(n in made or n in stored for n in wanted):
             continue
