@@ -25,9 +25,10 @@ from pygments.lexers.sql import SqlLexer
 
 import tablestore as ts
 from notebooks.cli.places import dataset_cache
+from tablestore.core.options.secrets import is_secret, scrubbed
 from tablestore.sql import Session
 from tablestore.sql.completion import complete
-from tablestore.sql.dialect.tokenizer import is_finished
+from tablestore.sql.dialect.tokenizer import is_finished, pieces
 from tablestore.sql.forms import FORMS
 from tablestore.sql.known_names import KnownNames
 
@@ -186,11 +187,29 @@ def own_history() -> History:
         os.close(os.open(path, os.O_CREAT | os.O_APPEND, 0o600))
     except OSError:
         return InMemoryHistory()
-    return FileHistory(str(path))
+    return OwnHistory(str(path))
+
+
+class OwnHistory(FileHistory):
+    """A file of what was typed, without statements that hold a secret: these are forgotten with the shell."""
+
+    def store_string(self, string: str) -> None:
+        """Keep it in the file."""
+        if not holds_secret(string):
+            super().store_string(string)
+
+
+def holds_secret(text: str) -> bool:
+    """Whether the text gives a value to a key such as 's3.secret-key', or has an address with a password."""
+    try:
+        tokens = [token for piece in pieces(text) for token in piece.tokens]
+    except ts.TablestoreError:
+        return True  # not read, so not known
+    return scrubbed(text) != text or any(is_secret(token.text) for token in tokens)
 
 
 def history_file() -> Path:
-    """Where it is kept; for its user alone, as statements may hold secrets."""
+    """Where it is kept, for its user alone."""
     return dataset_cache() / "sql-history"
 
 

@@ -19,7 +19,7 @@ import pytest
 import tablestore as ts
 from notebooks.cli import sql_output
 from notebooks.cli.places import ROOT
-from notebooks.cli.sql_shell import help_text
+from notebooks.cli.sql_shell import OwnHistory, help_text
 from tablestore.sql import Result
 from tablestore.sql.forms import FORMS
 
@@ -135,6 +135,21 @@ def test_help_names_every_statement() -> None:
     assert all(form.words in text for form in FORMS)
     assert help_text("alter table").startswith("ALTER TABLE [IF EXISTS] table {SET")
     assert "no statement begins with nope" in help_text("nope")
+
+
+def test_secrets_stay_out_of_the_history(tmp_path: Path) -> None:
+    history = OwnHistory(str(tmp_path / "history"))
+    for text in (
+        "SELECT 1;",
+        "CREATE CATALOG c WITH ('warehouse' = 's3://b', 's3.secret-key' = 'hidden-1');",
+        "CREATE CATALOG c WITH ('uri' = 'postgresql://ann:hidden-2@host/db');",
+        "CREATE CATALOG c WITH ('s3.secret-key' = 'hidden-3",
+    ):
+        history.append_string(text)
+    kept = (tmp_path / "history").read_text()
+    assert "SELECT 1;" in kept
+    assert "hidden" not in kept
+    assert "hidden-1" in history.get_strings()[1]  # as long as the shell runs
 
 
 class Terminal:
