@@ -18,7 +18,7 @@ from tablestore.sql.shape import Shape
 from tablestore.sql.statements.describe import create_text
 from tablestore.sql.text import literal_text, name_text
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+GOLDEN = Path(__file__).parents[2] / "golden"
 NOT_MADE = ("append_row_tracking_dv",)  # of what this version does not make, but reads
 TABLES = sorted({p.parents[1] for p in GOLDEN.rglob("schema/schema-0")})
 OF_ONE_TABLE = ("tablestore.uuid", "path")
