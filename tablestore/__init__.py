@@ -32,6 +32,7 @@ provide(
         "Lake.sql": "tablestore.sql:sql_session",
         "%load_ext tablestore": "tablestore.sql.magics:load",
         "tablestore.what_if": "tablestore.insight.simulator:compare",
+        "Lake.register": "tablestore.spark.lake_views:register_views",
         "Lake.table of system tables": "tablestore.table.system:global_table",
         "Table.inspect": "tablestore.insight.inspect.inspect:Inspect",
         "Table.check": "tablestore.insight.check.check:check",
@@ -41,6 +42,8 @@ provide(
         "Table.compact(dry_run=True)": "tablestore.table.dry_run:dry_run",
         "Scan.explain": "tablestore.insight.explain.explanation:Explanation",
         "compactions of other engines": "tablestore.insight.explain.foreign_compactions:explained",
+        "Spark session": "tablestore.spark:session",
+        "data sources of a Spark session": "tablestore.spark:register",
         "Table.to_spark": "tablestore.spark:to_spark",
         "columns of a Spark frame": "tablestore.spark:arrow_schema",
     }

@@ -1,6 +1,7 @@
 """`format("tablestore")`: tables as Spark sources and sinks, batch and streaming.
 
-Options: path (or the argument of `load`), snapshot-id, timestamp (batch), columns (comma-separated), start
+Options: path (or the argument of `load`), snapshot-id, timestamp (batch), pushdown (batch: false leaves all
+conditions to Spark, for a frame that stands in a query twice), columns (comma-separated), start
 (streaming: latest-full, latest or a snapshot id), rowkind (name of a column that holds "+I" "-U" "+U" "-D":
 filled when reading a stream, obeyed when writing), normalize (streaming: true looks up what was before a
 change, false gives rows as they were written; by default true where the table has upserts only and rowkind is
@@ -69,7 +70,8 @@ class TablestoreSource(DataSource):
         return StructType([*found.fields]).add(kinds, StringType(), False) if kinds else found
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return TableReader(dict(self.options), schema)
+        plain = self.options.get("pushdown", "true").lower() == "false"
+        return (_Unfiltered if plain else TableReader)(dict(self.options), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return TableStreamReader(dict(self.options), schema)
@@ -125,6 +127,14 @@ class TableReader(DataSourceReader):
         store = _at(self._options).scan().store
         for batch in partition.split.read(store, wanted.names, self._where):
             yield for_spark(batch, wanted)
+
+
+class _Unfiltered(TableReader):
+    """The same read, without conditions. Where a plan has one relation twice, as in a join of a frame with a
+    part of itself, Spark applies the conditions of one place to both: rows are missing. This one takes none.
+    """
+
+    pushFilters = DataSourceReader.pushFilters
 
 
 _SWITCH = {"": None, "true": True, "false": False}

@@ -48,9 +48,11 @@ def to_spark(
     *,
     columns: Sequence[str] | None = None,
     where: Predicate | str | None = None,
+    pushdown: bool = True,
 ) -> DataFrame:
     """The rows of the table's snapshot (the newest, or the one of `table.at(…)`) as a DataFrame. Planned
-    now, read when Spark runs it.
+    now, read when Spark runs it. Without `pushdown`, a query may have the frame twice, each with conditions
+    of its own: the data source then gives all rows and leaves conditions to Spark.
     """
     scan = table.scan(columns, where)
     names = list(scan.names)
@@ -74,7 +76,7 @@ def to_spark(
         reader = reader.options(**kept)
         if plan.snapshot is not None and (plan.other_branch is None or table.past):
             reader = reader.option("snapshot-id", plan.snapshot.id)
-        parts.append(reader.option("splits", "merged" if raw else "all").load())
+        parts.append(reader.options(splits="merged" if raw else "all", pushdown=pushdown).load())
     found = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
     if scan.where is not None:
         found = found.where(spark_condition(bind(scan.where, table.store.schema)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tablestore.core.arguments import checked
 from tablestore.core.env import SYSTEM
@@ -19,6 +19,9 @@ from tablestore.sql.temporary import TemporaryTable, View
 from tablestore.table.identifier import DEFAULT_DATABASE
 from tablestore.table.lake import Lake
 from tablestore.table.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _OWN_CATALOG = "lake"
 FullName = tuple[str, str, str]  # catalog (empty where there is none yet), database, table
@@ -35,12 +38,17 @@ class Session:
     [{'customer': 'ann', 'amount': Decimal('12.50')}]
     """
 
-    def __init__(self, lake: Lake | None, *, read: Callable[[Piece], Any]) -> None:
+    def __init__(
+        self, lake: Lake | None, *, read: Callable[[Piece], Any], spark: SparkSession | None = None
+    ) -> None:
         self._read = read
+        self.spark = spark  # who computes when the engine is Spark
         self.catalogs: dict[str, Lake] = {} if lake is None else {_OWN_CATALOG: lake}
         self.catalog: str | None = None if lake is None else _OWN_CATALOG
         self.database = DEFAULT_DATABASE
         self.settings = Settings()
+        if spark is not None:
+            self.settings.set("execution.engine", "spark")
         self.on_progress: Callable[[float], None] | None = None  # gets percent of a query, -1 if unknown
         self.temporary: dict[FullName, TemporaryTable] = {}
         self.views: dict[FullName, View] = {}  # the temporary ones

@@ -46,6 +46,8 @@ from tablestore.write.retention.expire_partitions import PartitionPolicy
 from tablestore.write.supported import require_writable, warning_of
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from tablestore.insight.doctor.repair_plan import Repair
 
 log = logging.getLogger(__name__)
@@ -334,6 +336,21 @@ class Lake:
         [{'n': 2}]
         """
         return feature("Lake.sql")(self).sql(statement, parameters)
+
+    def register(self, spark: SparkSession) -> list[str]:
+        """Make every table of the lake a temporary view of a Spark session; gives the names of the views.
+
+        A temporary view has no database, so table `db.t` becomes `db_t`, and one of database `default` just
+        `t`. A view shows the snapshot that was the newest now: register again to see later ones. A table
+        that Spark cannot read is left out. Raises InvalidRequest where two tables would get one name,
+        Unsupported where pyspark is not installed.
+
+        >>> lake.register(spark)                                            # doctest: +SKIP
+        ['shop_orders']
+        >>> spark.sql("SELECT count(*) FROM shop_orders").show()            # doctest: +SKIP
+        """
+        names: list[str] = feature("Lake.register")(self, spark)
+        return names
 
     def __contains__(self, name: str) -> bool:
         identifier = _plain(name)

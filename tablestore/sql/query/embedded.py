@@ -78,6 +78,19 @@ def duck_plan(session: Session, query: Query, fed: Sequence[Feed]) -> str:
     return "\n".join(str(row[-1]) for row in rows)
 
 
+def result_schema(session: Session, query: Query) -> pa.Schema:
+    """The columns of a query's rows; no row is read."""
+    fed = feeds(query.sources)
+    files = tuple(f for feed in fed for f in feed.native)
+    with Connection(memory=session.settings["execution.memory-limit"], files=files) as connection, errors():
+        for feed in fed:
+            feed.register(connection, joined=False, planning=True)
+        relation = connection.duck.sql(duck_sql(query.tree))
+        empty = relation.limit(0).to_arrow_table().schema
+        fields = [f.with_name(name) for f, name in zip(empty, relation.columns, strict=True)]
+        return sound_schema(pa.schema(fields), [str(kind) for kind in relation.types])
+
+
 def connect(session: Session) -> duckdb.DuckDBPyConnection:
     """A connection of its own that reaches nothing but what is registered on it."""
     return locked(spill_directory(), session.settings["execution.memory-limit"])

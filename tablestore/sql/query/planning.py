@@ -33,6 +33,7 @@ class Source:
     name: Name
     whole: Any
     read: Read
+    table: Any
 
     def scan(self) -> Any:
         """The rows, as a scan; `whole` is the scan of all of them."""
@@ -97,7 +98,7 @@ def prepared(session: Session, tree: exp.Expression, text: str) -> Query:
     tree = with_names(tree)
     asked = reads(tree, views, schemas) if found else []
     parts = zip(views, found, scans, asked, strict=True)
-    sources = tuple(Source(view, one.name, scan, read) for view, one, scan, read in parts)
+    sources = tuple(Source(view, one.name, scan, read, one.table) for view, one, scan, read in parts)
     direct = _direct(tree, sources, schemas)
     if direct is not None and not hinted and _names_a_key(direct.scan):
         direct = replace(direct, table=found[0].table)

@@ -23,7 +23,7 @@ from tablestore.format.types.arrow_types import DataField, from_arrow
 from tablestore.sql.connectors.registry import connector_of
 from tablestore.sql.form import Form
 from tablestore.sql.names import Name
-from tablestore.sql.query.embedded import run_query
+from tablestore.sql.query.engine import rows_of
 from tablestore.sql.result import Result
 from tablestore.sql.statements.columns import (
     ColumnText,
@@ -104,7 +104,7 @@ class CreateTable:
         database = session.full_name(self.name)[1]
         if database not in lake.databases() and database != "default":
             raise NotFound.among("database", database, lake.databases())
-        rows = None if self.query is None else run_query(session, self.query, self.table.text)
+        rows = None if self.query is None else rows_of(session, self.query, self.table.text)
         made = self._definition(session, None if rows is None else rows.schema)
         options: dict[str, str | None] = dict(made.options)
         options |= as_options(made.computed, made.watermark)

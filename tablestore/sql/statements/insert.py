@@ -21,7 +21,7 @@ from tablestore.sql.form import Form
 from tablestore.sql.names import Name
 from tablestore.sql.problems import SqlProblem
 from tablestore.sql.query.conditions import value_of
-from tablestore.sql.query.embedded import run_query
+from tablestore.sql.query.engine import rows_of
 from tablestore.sql.result import Result
 from tablestore.sql.statements.partitions import typed_partition
 from tablestore.sql.stored_values import assigned
@@ -59,7 +59,7 @@ class Insert:
 
     def _run(self, session: Session, table: Table) -> Result:
         fields = self._fields(table.store.schema.shown)
-        rows = run_query(session, self.query, self.text)
+        rows = rows_of(session, self.query, self.text)
         batches = self._shaped(rows, fields, table.store.schema)
         if not self.overwrite:
             committed = table.write(batches)
@@ -77,7 +77,7 @@ class Insert:
             raise Unsupported(f"INSERT INTO {self.target} PARTITION", "a temporary table has no partitions")
         schema = TableSchema(0, table.definition.columns, len(table.definition.columns))
         fields = self._fields(schema)
-        rows = run_query(session, self.query, self.text)
+        rows = rows_of(session, self.query, self.text)
         sink, count = table.sink(), 0
         try:
             for batch in self._shaped(rows, fields, schema):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from tablestore.sql.form import Form
-from tablestore.sql.query.embedded import run_query
+from tablestore.sql.query.engine import rows_of
 from tablestore.sql.result import Result
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Select:
     text: str
 
     def run(self, session: Session) -> Result:
-        return Result(run_query(session, self.tree, self.text))
+        return Result(rows_of(session, self.tree, self.text))
 
 
 def _select(words: str, syntax: str, text: str, example: str, *, node: Any = None) -> Form:

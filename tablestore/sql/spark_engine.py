@@ -1,0 +1,161 @@
+"""The Spark engine: a query computed by Spark over frames of our tables, its rows back as Arrow.
+
+The query is checked, planned and named as for the embedded engine, and its rows get the types that the
+embedded engine gives, so both answer alike. A function passes where Spark means by it what we do; others are
+refused by name. A division of decimals, and their average, is one of DOUBLEs on both sides. Spark is loaded
+with the first query that it computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+
+from tablestore.core.env import SYSTEM
+from tablestore.core.errors import InvalidRequest, Unsupported
+from tablestore.core.extras import required
+from tablestore.sql.problems import placed, start_of
+from tablestore.sql.query.embedded import result_schema
+from tablestore.sql.query.planning import Source, prepared
+from tablestore.table.features import feature
+from tablestore.table.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tablestore.sql.session import Session
+
+_SAME = frozenset(
+    "CONCAT CONCAT_WS UPPER UCASE LOWER LCASE CHAR_LENGTH CHARACTER_LENGTH OCTET_LENGTH SUBSTRING "
+    "SUBSTR LPAD RPAD LTRIM RTRIM BTRIM REPLACE REVERSE REPEAT TRANSLATE LOCATE INSTR ASCII CHR "
+    "STARTSWITH ENDSWITH CONTAINS DATE_FORMAT YEAR QUARTER MONTH DAY DAYOFMONTH DAYOFYEAR DAYOFWEEK "
+    "HOUR MINUTE LAST_DAY DATE_ADD DATE_SUB ABS CEIL CEILING FLOOR ROUND SIGN SQRT POWER EXP LN MOD PI "
+    "COALESCE IFNULL NVL NULLIF IF ARRAY_CONTAINS ARRAY_DISTINCT MAP_KEYS MAP_VALUES COUNT SUM AVG MIN "
+    "MAX STDDEV STDDEV_SAMP STDDEV_POP VARIANCE VAR_SAMP VAR_POP CORR COVAR_POP COVAR_SAMP ROW_NUMBER "
+    "RANK DENSE_RANK PERCENT_RANK CUME_DIST NTILE LAG LEAD FIRST_VALUE LAST_VALUE BOOL_AND BOOL_OR "
+    "EVERY MAX_BY MIN_BY".split()
+)
+"""Functions that mean the same in Spark."""
+_WHOLE = "('tinyint', 'smallint', 'int', 'bigint')"
+
+
+def run_query(session: Session, tree: exp.Expression, text: str) -> pa.RecordBatchReader:
+    """The rows of a query. `tree` is not changed; `text` is the script it is of. Spark computes them all
+    before the first is given. Raises what the tree may not have, and what scans and Spark raise."""
+    found = prepared(session, tree, text)
+    _require_same(found.tree, text)
+    spark = session_of(session)
+    schema = result_schema(session, found)
+    once = found.tree.find(exp.With) is None  # Spark puts what WITH names wherever it is used
+    with _views(spark, found.sources, pushdown=once) as names, _errors():
+        rows = spark.sql(_spark_sql(found.tree, names)).toArrow()
+        batches = [_typed(batch, schema) for batch in rows.to_batches()]
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def session_of(session: Session) -> SparkSession:
+    """The Spark session of a session: the one that it was given, else the one that runs or a new one."""
+    if session.spark is None:
+        session.spark = feature("Spark session")()
+    found: SparkSession = feature("data sources of a Spark session")(session.spark)
+    return found
+
+
+@contextmanager
+def _views(spark: SparkSession, sources: Sequence[Source], *, pushdown: bool) -> Iterator[dict[str, str]]:
+    """Frames of the tables as temporary views; gives the view of each name in the tree. A table that stands
+    there more than once is read at one snapshot."""
+    prefix = f"tablestore_{SYSTEM.uuid().replace('-', '_')}"
+    names: dict[str, str] = {}
+    try:
+        for number, source in enumerate(sources):
+            several = sum(one.whole is source.whole for one in sources) > 1
+            names[source.view] = f"{prefix}_{number}"
+            frame = _frame(spark, source, several=several, pushdown=pushdown)
+            frame.createOrReplaceTempView(names[source.view])
+        yield names
+    finally:
+        for name in names.values():
+            spark.catalog.dropTempView(name)
+
+
+def _frame(spark: SparkSession, source: Source, *, several: bool, pushdown: bool) -> DataFrame:
+    """What the query needs of a table. `several`: it stands in the query more than once."""
+    table, read = source.table, source.read
+    if not isinstance(table, Table):
+        return spark.createDataFrame(source.scan().to_arrow())
+    to_spark = feature("Table.to_spark")
+    snapshot = source.whole.snapshot if several and source.whole.whole and not table.past else None
+    table = table if snapshot is None else table.at(snapshot=snapshot.id)
+    found: DataFrame = to_spark(table, spark, columns=list(read.columns), where=read.where, pushdown=pushdown)
+    return found
+
+
+def _spark_sql(tree: exp.Expression, names: dict[str, str]) -> str:
+    """The tree as text for Spark, over these views."""
+    tree = tree.copy()
+    for node in list(tree.find_all(exp.Table)):
+        if node.name in names and not node.args.get("db"):
+            node.set("this", exp.to_identifier(names[node.name], quoted=True))
+    return str(tree.sql(_Ours, identify=True))
+
+
+_SparkGenerator: Any = Spark.Generator  # sqlglot builds these classes by a metaclass
+
+
+class _Generator(_SparkGenerator):  # type: ignore[misc]  # likewise
+    """Spark's SQL with our meaning of numbers."""
+
+    TRANSFORMS = {  # noqa: RUF012  # sqlglot's way to declare
+        **_SparkGenerator.TRANSFORMS,
+        exp.Avg: lambda self, e: self._average(e),
+        exp.Div: lambda self, e: self._quotient(e),
+    }
+
+    def _average(self, expression: exp.Avg) -> str:
+        inner = expression.this
+        if isinstance(inner, exp.Distinct):
+            return f"avg(DISTINCT CAST({self.sql(inner.expressions[0])} AS DOUBLE))"
+        return f"avg(CAST({self.sql(inner)} AS DOUBLE))"
+
+    def _quotient(self, expression: exp.Div) -> str:
+        left, right = self.sql(expression, "this"), self.sql(expression, "expression")
+        whole = f"typeof({left}) IN {_WHOLE} AND typeof({right}) IN {_WHOLE}"
+        count = f"CAST({left} AS BIGINT) DIV CAST({right} AS BIGINT)"
+        return f"IF({whole}, {count}, CAST({left} AS DOUBLE) / CAST({right} AS DOUBLE))"
+
+
+class _Ours(Spark):
+    """The dialect that Spark gets."""
+
+    Generator = _Generator
+
+
+def _require_same(tree: exp.Expression, text: str) -> None:
+    """Raise Unsupported, at its place, for a function that Spark lacks or means otherwise."""
+    for call in tree.find_all(exp.Anonymous):
+        if call.name.upper() not in _SAME:
+            error = Unsupported(f"{call.name.upper()}() by Spark", "the embedded engine has it")
+            placed(error, text, start_of(call))
+            raise error
+
+
+def _typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch in the types of the schema; digits that these have no room for go."""
+    columns = [a.cast(f.type, safe=False) for a, f in zip(batch.columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """Spark's errors as ours, in one line."""
+    spark_error = required("pyspark.errors", by="SELECT by Spark").PySparkException
+    try:
+        yield
+    except spark_error as e:
+        raise InvalidRequest(f"Spark: {str(e).partition(chr(10))[0]}") from e

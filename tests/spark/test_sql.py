@@ -1,0 +1,115 @@
+"""SELECT by Spark gives what the embedded engine gives; a lake's tables are views of a plain `spark.sql`."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import tablestore as ts
+from datasets.tpch.queries import QUERIES
+from datasets.tpch.tables import changed, loaded
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> ts.Lake:
+    """Tables of TPC-H with changes unmerged, and a small one in the database `default`."""
+    lake = ts.connect(tmp_path_factory.mktemp("spark-sql") / "lake")
+    loaded(lake, "0.01")
+    changed(lake, "0.01", 1)
+    small = lake.create_table(
+        "small",
+        schema={"k": ts.INT, "s": ts.STRING, "d": ts.DECIMAL(8, 2), "at": ts.TIMESTAMP(3)},
+        primary_key=["k"],
+    )
+    small.write(pa.table({"k": [1, 2], "s": ["a", "b'\\"], "d": [Decimal("1.50"), None]}))
+    small.write(pa.table({"k": [2, 3], "s": ["c", None], "d": [Decimal(7), Decimal("-2.25")]}))
+    return lake
+
+
+def alike(a: object, b: object) -> bool:
+    return math.isclose(a, b, rel_tol=1e-12) if isinstance(a, float) and isinstance(b, float) else a == b
+
+
+def require_same(lake: ts.Lake, spark: SparkSession, *statements: str) -> None:
+    tables = []
+    for session in (ts.sql_session(lake), ts.sql_session(lake, spark=spark)):
+        for statement in statements:
+            found = session.sql(statement)
+        tables.append(found.to_arrow())
+    ours, theirs = tables
+    assert ours.schema == theirs.schema
+    assert ours.num_rows == theirs.num_rows
+    for left, right in zip(ours.columns, theirs.columns, strict=True):
+        assert all(alike(a, b) for a, b in zip(left.to_pylist(), right.to_pylist(), strict=True))
+
+
+@pytest.mark.parametrize("number", [1, 3, 6, 21])
+def test_queries_of_tpch(shop: ts.Lake, spark: SparkSession, number: int):
+    require_same(shop, spark, "USE tpch", QUERIES[number])
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM small ORDER BY k",
+        "SELECT k / 2 AS h, d / 2 AS q, count(*) OVER () FROM small ORDER BY k",
+        "SELECT a.k, b.s FROM small a LEFT JOIN small b ON a.k = b.k + 1 ORDER BY s, k",
+        "SELECT sum(k) AS n, avg(d) AS m, max(s), min(at) FROM small WHERE k > 1",
+        "WITH x AS (SELECT k, s || '!' AS t FROM small) SELECT upper(t) FROM x WHERE t = 'c!'",
+        "SELECT s, 'it''s \\ n' AS t FROM small /*+ OPTIONS('scan.snapshot-id' = '1') */ ORDER BY k",
+        "SELECT snapshot_id, commit_kind FROM small$snapshots ORDER BY 1",
+        "WITH x AS (SELECT * FROM small) SELECT a.k, b.k FROM x a LEFT JOIN (SELECT k FROM x WHERE d > 2) b "
+        "ON a.k = b.k ORDER BY 1",
+        "VALUES (1, 'a'), (2, 'b')",
+        "SELECT CASE WHEN k IN (SELECT k FROM small WHERE d > 2) THEN 'big' END AS c FROM small ORDER BY k",
+    ],
+)
+def test_other_queries(shop: ts.Lake, spark: SparkSession, query: str):
+    require_same(shop, spark, query)
+
+
+def test_the_engine_is_a_setting(shop: ts.Lake, spark: SparkSession):
+    session = ts.sql_session(shop)
+    session.sql("SET 'execution.engine' = 'spark'")
+    assert session.sql("SELECT count(*) AS n FROM small").to_arrow().to_pydict() == {"n": [3]}
+    assert not [t.name for t in spark.catalog.listTables() if t.name.startswith("tablestore_")]
+
+
+def test_what_spark_means_otherwise_is_refused_by_name(shop: ts.Lake, spark: SparkSession):
+    session = ts.sql_session(shop, spark=spark)
+    with pytest.raises(ts.Unsupported, match=r"SPLIT_INDEX\(\) by Spark"):
+        session.sql("SELECT split_index(s, ',', 0) FROM small")
+    with pytest.raises(ts.Unsupported, match="as a table"):
+        session.sql("SELECT * FROM read_files('/etc')")
+
+
+def test_insert_of_what_spark_computed(shop: ts.Lake, spark: SparkSession):
+    session = ts.sql_session(shop, spark=spark)
+    session.sql("CREATE TABLE IF NOT EXISTS kinds (s STRING, n BIGINT)")
+    assert session.sql("INSERT INTO kinds SELECT s, count(*) FROM small GROUP BY s").rows_affected == 3
+
+
+def test_tables_of_a_lake_are_views(shop: ts.Lake, spark: SparkSession):
+    names = shop.register(spark)
+    assert {"small", "tpch_orders", "tpch_lineitem"} <= set(names)
+    found = spark.sql("SELECT s FROM small WHERE k = 2").toArrow()
+    assert found.to_pydict() == {"s": ["c"]}
+    twice = spark.sql(
+        "SELECT a.k FROM small a LEFT JOIN (SELECT k FROM small WHERE d > 2) b ON a.k = b.k ORDER BY 1"
+    )
+    assert twice.toArrow().to_pydict() == {"k": [1, 2, 3]}
+    count = spark.sql("SELECT count(*) AS n FROM tpch_orders").toArrow()["n"][0].as_py()
+    assert count == shop.table("tpch.orders").scan().count()
+
+
+def test_two_tables_of_one_view_are_refused(lake: ts.Lake, spark: SparkSession):
+    for name in ("a.b_c", "a_b.c"):
+        lake.create_table(name, schema={"k": ts.INT})
+    with pytest.raises(ts.InvalidRequest, match="both be the view a_b_c"):
+        lake.register(spark)
