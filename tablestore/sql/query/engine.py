@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from sqlglot import exp
 
+from tablestore.core.errors import Unsupported
 from tablestore.sql import spark_engine
 from tablestore.sql.query import embedded
 
@@ -20,6 +21,8 @@ def rows_of(session: Session, tree: exp.Expression, text: str) -> pa.RecordBatch
     Raises what the tree may not have, before anything is read, and what scans and the engine raise;
     MissingPackage where Spark is wanted and not installed.
     """
+    if session.settings["execution.runtime-mode"] == "streaming":
+        raise Unsupported("a query in streaming mode", "SET 'execution.runtime-mode' = 'batch'")
     if session.settings["execution.engine"] == "spark":
         return spark_engine.run_query(session, tree, text)
     return embedded.run_query(session, tree, text)
