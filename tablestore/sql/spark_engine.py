@@ -87,10 +87,10 @@ def _views(spark: SparkSession, sources: Sequence[Source], *, pushdown: bool) ->
 def _frame(spark: SparkSession, source: Source, *, several: bool, pushdown: bool) -> DataFrame:
     """What the query needs of a table. `several`: it stands in the query more than once."""
     table, read = source.table, source.read
-    if not isinstance(table, Table):
+    if not isinstance(table, Table) or not source.whole.whole:  # changes and differences are ours to read
         return spark.createDataFrame(source.scan().to_arrow())
     to_spark = feature("Table.to_spark")
-    snapshot = source.whole.snapshot if several and source.whole.whole and not table.past else None
+    snapshot = source.whole.snapshot if several and not table.past else None
     table = table if snapshot is None else table.at(snapshot=snapshot.id)
     found: DataFrame = to_spark(table, spark, columns=list(read.columns), where=read.where, pushdown=pushdown)
     return found

@@ -338,7 +338,7 @@ class Lake:
         return feature("Lake.sql")(self).sql(statement, parameters)
 
     def register(self, spark: SparkSession) -> list[str]:
-        """Make every table of the lake a temporary view of a Spark session; gives the names of the views.
+        """Make every table of the lake a temporary view of the session `spark`; gives the names of the views.
 
         A temporary view has no database, so table `db.t` becomes `db_t`, and one of database `default` just
         `t`. A view shows the snapshot that was the newest now: register again to see later ones. A table
