@@ -1,17 +1,20 @@
 """`format("tablestore")`: tables as Spark sources and sinks, batch and streaming.
 
-Options: path (or the argument of `load`), snapshot-id, timestamp (batch), pushdown (batch: false leaves all
-conditions to Spark, for a frame that stands in a query twice), columns (comma-separated), start
-(streaming: latest-full, latest or a snapshot id), rowkind (name of a column that holds "+I" "-U" "+U" "-D":
-filled when reading a stream, obeyed when writing), normalize (streaming: true looks up what was before a
-change, false gives rows as they were written; by default true where the table has upserts only and rowkind is
-asked for), consumer-id (streaming: snapshots that are still to be read do not expire), user (streaming sink),
-roots (comma-separated: directories outside the table's own that its data files may lie in), s3.endpoint and
-others of the store (streams that read from S3 take them from the environment); and those of a table that may
-be set for one use: for a batch read also `scan.*` and `incremental-*`, for a stream where it starts. Any
-other is refused (`source_options.py`). Planning happens in Spark's helper process, reading and writing in
-Python workers; each opens the table itself, so nothing but paths is pickled. For reads that need no merge
-`frames.to_spark` gives Spark's own Parquet scan instead, which prunes columns.
+Options: path (or the argument of `load`), snapshot-id, timestamp (batch), where (batch: a condition as text,
+by which files are skipped and rows chosen), pushdown (batch: true does so by Spark's conditions, for a frame
+that a query has once: where a plan has a relation twice, as in a join of a frame with a part of itself, Spark
+4.3 gives the conditions of one place to both, and rows would be missing; by default Spark applies them),
+columns (comma-separated), start (streaming: latest-full, latest or a snapshot id), rowkind (name of a column
+that holds "+I" "-U" "+U" "-D": filled when reading a stream, obeyed when writing), normalize (streaming: true
+looks up what was before a change, false gives rows as they were written; by default true where the table has
+upserts only and rowkind is asked for), consumer-id (streaming: snapshots that are still to be read do not
+expire), user (streaming sink), roots (comma-separated: directories outside the table's own that its data
+files may lie in), s3.endpoint and others of the store (streams that read from S3 take them from the
+environment); and those of a table that may be set for one use: for a batch read also `scan.*` and
+`incremental-*`, for a stream where it starts. Any other is refused (`source_options.py`). Planning happens in
+Spark's helper process, reading and writing in Python workers; each opens the table itself, so nothing but
+paths is pickled. For reads that need no merge `frames.to_spark` gives Spark's own Parquet scan instead, which
+prunes columns.
 """
 
 from __future__ import annotations
@@ -70,8 +73,8 @@ class TablestoreSource(DataSource):
         return StructType([*found.fields]).add(kinds, StringType(), False) if kinds else found
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        plain = self.options.get("pushdown", "true").lower() == "false"
-        return (_Unfiltered if plain else TableReader)(dict(self.options), schema)
+        pushes = self.options.get("pushdown", "false").lower() == "true"
+        return (FilteredReader if pushes else TableReader)(dict(self.options), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return TableStreamReader(dict(self.options), schema)
@@ -105,12 +108,9 @@ class TableReader(DataSourceReader):
         self._options, self._schema = options, schema
         self._where: Predicate | None = None
 
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        self._where, left = predicate_of(filters, _at(self._options).scan().store.schema)
-        return left
-
     def partitions(self) -> Sequence[InputPartition]:
-        scan = _at(self._options).scan(self._schema.names, self._where)
+        scan = _at(self._options).scan(self._schema.names, self._options.get("where"))
+        scan = scan if self._where is None else scan.filter(self._where)
         plan = scan.plan()
         self._where = plan.where
         if self._options.get("splits") != "merged":
@@ -129,12 +129,12 @@ class TableReader(DataSourceReader):
             yield for_spark(batch, wanted)
 
 
-class _Unfiltered(TableReader):
-    """The same read, without conditions. Where a plan has one relation twice, as in a join of a frame with a
-    part of itself, Spark applies the conditions of one place to both: rows are missing. This one takes none.
-    """
+class FilteredReader(TableReader):
+    """The same with Spark's conditions (option `pushdown`)."""
 
-    pushFilters = DataSourceReader.pushFilters
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        self._where, left = predicate_of(filters, _at(self._options).scan().store.schema)
+        return left
 
 
 _SWITCH = {"": None, "true": True, "false": False}

@@ -17,10 +17,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from tablestore.core.errors import NotFound
+from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.format import rowkind
 from tablestore.format.parquet.schema import KIND
 from tablestore.format.predicates.predicate import Predicate, bind
+from tablestore.format.predicates.predicate_text import parse
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import is_object_location
 from tablestore.io.routed import reach_of
@@ -48,11 +49,11 @@ def to_spark(
     *,
     columns: Sequence[str] | None = None,
     where: Predicate | str | None = None,
-    pushdown: bool = True,
+    pushdown: bool = False,
 ) -> DataFrame:
     """The rows of the table's snapshot (the newest, or the one of `table.at(…)`) as a DataFrame. Planned
-    now, read when Spark runs it. Without `pushdown`, a query may have the frame twice, each with conditions
-    of its own: the data source then gives all rows and leaves conditions to Spark.
+    now, read when Spark runs it. With `pushdown` the data source applies Spark's conditions itself, to skip
+    files; a query must not have such a frame twice (`datasource.py` says why).
     """
     scan = table.scan(columns, where)
     names = list(scan.names)
@@ -74,6 +75,8 @@ def to_spark(
         if plan.other_branch is not None:  # what is read of two branches has no id
             kept = {k: v for k, v in table.options.items() if k.startswith("scan.")}
         reader = reader.options(**kept)
+        if (text := _text_of(scan.where, table)) is not None:
+            reader = reader.option("where", text)
         if plan.snapshot is not None and (plan.other_branch is None or table.past):
             reader = reader.option("snapshot-id", plan.snapshot.id)
         parts.append(reader.options(splits="merged" if raw else "all", pushdown=pushdown).load())
@@ -81,6 +84,18 @@ def to_spark(
     if scan.where is not None:
         found = found.where(spark_condition(bind(scan.where, table.store.schema)))
     return found.select(*(F.col(f"`{n}`") for n in names))
+
+
+def _text_of(where: Predicate | None, table: Table) -> str | None:
+    """A condition as text for the data source; None where text cannot say it."""
+    if where is None:
+        return None
+    schema = table.store.schema
+    try:
+        same = bind(parse(repr(where)), schema) == bind(where, schema)
+    except InvalidRequest:
+        return None
+    return repr(where) if same else None
 
 
 def _native(table: Table, split: DataSplit) -> bool:

@@ -33,7 +33,7 @@ def register_views(lake: Lake, spark: SparkSession) -> list[str]:
     found = []
     for name, full in sorted(tables.items()):
         try:
-            frame = to_spark(lake.table(full), spark, pushdown=False)  # queries may name a view twice
+            frame = to_spark(lake.table(full), spark)
         except Unsupported as e:
             log.warning("%s is no view: %s", full, e)
             continue

@@ -28,7 +28,7 @@ _SPARKS_OWN = ("checkpointlocation",)
 class Use(Enum):
     """The use of a table, with the options of the source for it."""
 
-    READ = ("path", "roots", "columns", "snapshot-id", "timestamp", "splits", "pushdown")
+    READ = ("path", "roots", "columns", "snapshot-id", "timestamp", "splits", "pushdown", "where")
     STREAM = ("path", "roots", "columns", "start", "rowkind", "normalize", "consumer-id")
     WRITE = ("path", "roots", "rowkind")
     STREAM_WRITE = ("path", "roots", "rowkind", "user")

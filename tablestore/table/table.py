@@ -563,18 +563,24 @@ class Table:
         return history.max_sequence(self.store)
 
     def to_spark(
-        self, spark: Any, *, columns: Sequence[str] | None = None, where: Predicate | str | None = None
+        self,
+        spark: Any,
+        *,
+        columns: Sequence[str] | None = None,
+        where: Predicate | str | None = None,
+        pushdown: bool = False,
     ) -> Any:
         """The table as a Spark DataFrame: files that need no merge are read by Spark's own Parquet scan.
 
-        `spark` is a session (`ts.spark.session()`); `columns` and `where` choose as in `scan`. Raises
-        Unsupported for changes and differences, MissingPackage without PySpark.
+        `spark` is a session (`ts.spark.session()`); `columns` and `where` choose as in `scan`. With
+        `pushdown` rows that must be merged are chosen by Spark's conditions, too; a query may then have the
+        frame once only. Raises Unsupported for changes and differences, MissingPackage without PySpark.
 
         >>> orders.to_spark(ts.spark.session(), where="amount > 10").count()  # doctest: +SKIP
         1
         """
         reads.require_plannable(self._handle, spark)
-        return feature("Table.to_spark")(self, spark, columns=columns, where=where)
+        return feature("Table.to_spark")(self, spark, columns=columns, where=where, pushdown=pushdown)
 
     # upkeep
 

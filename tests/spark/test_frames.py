@@ -110,7 +110,7 @@ def test_filters_reach_the_format_and_say_the_same(spark, lake: ts.Lake):
     table = goods(lake)
     write_df(frame(spark, 0, 200), table)
     write_df(frame(spark, 0, 200).withColumn("ratio", F.lit(float("nan"))).where("id < 3"), table)
-    reader = spark.read.format("tablestore").load(table.location)
+    reader = spark.read.format("tablestore").option("pushdown", True).load(table.location)
     df = reader.where(
         "id >= 5 and day < date'2020-01-10' and name like 'n%' and name like '%n%' and price in (6, 7, 8)"
     )
@@ -124,6 +124,19 @@ def test_filters_reach_the_format_and_say_the_same(spark, lake: ts.Lake):
         .load(table.location)
     )
     assert some.where("id = 2").collect() == [("n2", 2)]
+
+
+def test_a_frame_may_be_joined_with_a_part_of_itself(spark, lake: ts.Lake):
+    """Spark gives the conditions of one place of a relation to all, so by default it applies them itself."""
+    table = goods(lake)
+    write_df(frame(spark, 0, 20), table)
+    write_df(frame(spark, 0, 20), table)  # rows that must be merged
+    loaded = spark.read.format("tablestore").load(table.location)
+    for all_rows in (loaded, table.to_spark(spark), table.to_spark(spark, where="id < 18")):
+        some = all_rows.where("id > 5").select(F.col("id").alias("other"))
+        found = all_rows.join(some, F.col("id") == F.col("other"), "left").select("id", "other").collect()
+        ids = [r.id for r in all_rows.select("id").collect()]
+        assert sorted(map(tuple, found)) == [(i, i if i > 5 else None) for i in sorted(ids)]
 
 
 def test_of_rows_with_one_key_the_greatest_wins_when_asked(spark, lake: ts.Lake):
