@@ -74,7 +74,7 @@ class TablestoreSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         pushes = self.options.get("pushdown", "false").lower() == "true"
-        return (FilteredReader if pushes else TableReader)(dict(self.options), schema)
+        return (PredicateReader if pushes else TableReader)(dict(self.options), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return TableStreamReader(dict(self.options), schema)
@@ -129,7 +129,7 @@ class TableReader(DataSourceReader):
             yield for_spark(batch, wanted)
 
 
-class FilteredReader(TableReader):
+class PredicateReader(TableReader):
     """The same with Spark's conditions (option `pushdown`)."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
