@@ -155,7 +155,10 @@ def test_update_to_null_is_refused_where_a_function_would_not_show_it(
         rows = batch.set_column(2, batch.schema.field("a"), pa.nulls(batch.num_rows, pa.int32()))
         return ts.RowChanges(updated=range(batch.num_rows), rows=rows)
 
-    with pytest.raises(InvalidRequest, match=f"{text}.* where the new one is NULL"):
+    refused = (
+        f"{text}.* where the new one is NULL|an update cannot replace what .* of column 'a' has added up"
+    )
+    with pytest.raises(InvalidRequest, match=refused):
         table.change_rows(nothing, columns=["a"])
     assert table.scan().to_arrow().to_pylist() == [{"k": 1, "s": 5, "a": 3}]
 
