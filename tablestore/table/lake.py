@@ -40,6 +40,7 @@ from tablestore.meta.store import Store
 from tablestore.table.columns import Columns, declared
 from tablestore.table.features import feature
 from tablestore.table.identifier import DEFAULT_DATABASE, SYSTEM_DATABASE, Identifier
+from tablestore.table.reads import require_session
 from tablestore.table.refs import require_branch
 from tablestore.table.table import Table
 from tablestore.write.retention.expire_partitions import PartitionPolicy
@@ -349,6 +350,7 @@ class Lake:
         ['shop_orders']
         >>> spark.sql("SELECT count(*) FROM shop_orders").show()            # doctest: +SKIP
         """
+        require_session(spark)
         names: list[str] = feature("Lake.register")(self, spark)
         return names
 

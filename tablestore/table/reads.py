@@ -78,10 +78,15 @@ def read_split(
     return split.read(table.store, names, where)
 
 
+def require_session(spark: Any) -> None:
+    """Raise InvalidRequest unless `spark` is a session of Spark."""
+    if isinstance(spark, type) or not hasattr(spark, "createDataFrame"):
+        raise InvalidRequest(f"spark {spark!r} must be a session: ts.spark.session()")
+
+
 def require_plannable(table: Handle, spark: Any) -> None:
     """Raise InvalidRequest unless `spark` is a session, Unsupported for a read that Spark cannot plan for
     itself."""
-    if not hasattr(spark, "createDataFrame"):
-        raise InvalidRequest(f"spark {spark!r} must be a session: ts.spark.session()")
+    require_session(spark)
     if not scan(table, None, None).whole:
         raise Unsupported("changes and differences in Spark", "use Table.scan, Table.changes or a stream")

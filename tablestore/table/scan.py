@@ -161,12 +161,15 @@ class Scan(LazyRead):
         return self.batches_of(self.plan())
 
     def batches_of(self, found: Plan) -> Iterator[pa.RecordBatch]:
-        """Batches of the plan `found` of this scan, or of some of its splits.
+        """Batches of the plan `found` of this scan, or of some of its splits. Raises InvalidRequest for
+        what is not a plan.
 
         >>> scan = orders.scan()
         >>> sum(batch.num_rows for batch in scan.batches_of(scan.plan()))
         3
         """
+        if not isinstance(found, Plan):
+            raise InvalidRequest(f"{found!r} is not a plan: scan.plan() gives one")
         left = self.limit
         tasks = [partial(s.read, self.store, self.names, found.where) for s in found.splits]
         threads = 1 if left is not None else self._threads(found)
