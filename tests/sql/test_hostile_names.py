@@ -93,7 +93,7 @@ def test_names_that_no_table_can_have(session: Session, name: str) -> None:
     assert session.lake().databases() == ["shop"]
 
 
-def test_a_name_that_is_not_there_is_told_with_the_nearest(session: Session) -> None:
+def test_a_name_that_is_not_there_is_refused_with_the_nearest(session: Session) -> None:
     for text in ("DESCRIBE ordes", "SHOW CREATE TABLE ordes", "ALTER TABLE ordes DROP a", "DROP TABLE ordes"):
         with pytest.raises(
             ts.NotFound, match=r"line 1, column \d+: no table 'shop.ordes'; did you mean shop.orders"

@@ -1,8 +1,8 @@
 """Evaluation of bound predicates: which rows they select, and whether statistics admit any.
 
 `mask` and `to_arrow` give exact answers over rows; `may_match` is False only if no row within the bounds of
-statistics can be selected. NULL is never selected, NaN equals itself and is
-greater than every number. Pure. Used by scans (pruning, filtering) and by Parquet files (row groups).
+statistics can be selected. NULL is never selected, NaN equals itself and is greater than every number. Pure.
+Used by scans (pruning, filtering) and by Parquet files (row groups).
 """
 
 from __future__ import annotations

@@ -379,18 +379,23 @@ class Parser(_SparkParser):  # type: ignore[misc]  # likewise
         except InvalidRequest as e:
             self.fail(str(e), at)
 
-    def partition(self) -> dict[str, Any]:
-        """`(column = value, …)` behind PARTITION: literals by column."""
-        at = self.at
-        pairs = self.listed(self._partition_value)
-        if len(dict(pairs)) < len(pairs):
-            self.fail("a column is named twice", at)
-        return dict(pairs)
+    def partition(self, *, partly: bool = False) -> dict[str, Any]:
+        """`(column = value, …)` behind PARTITION: literals by column. With `partly` a column may go without
+        its value, which is then None."""
+        found: dict[str, Any] = {}
 
-    def _partition_value(self) -> tuple[str, Any]:
-        column = self.part("a partition column")
-        self.expect("=")
-        return column, self.literal()
+        def one() -> None:
+            at = self.at
+            column = self.part("a partition column")
+            if column in found:
+                self.fail(f"partition column {column!r} is named twice", at)
+            named = self.accept("=")
+            if not named and not partly:
+                self.expect("=")
+            found[column] = self.literal() if named else None
+
+        self.listed(one)
+        return found
 
     def hints(self) -> list[str]:
         """The texts of `/*+ … */` if such comes next; `dialect/hints.py` reads them."""

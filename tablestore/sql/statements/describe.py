@@ -251,11 +251,11 @@ def create_text(full_name: tuple[str, ...], shape: Shape) -> str:
         text += f"\nCOMMENT {literal_text(shape.comment)}"
     if shape.partition_by:
         text += f"\nPARTITIONED BY {names_text(shape.partition_by)}"
-    options = _told_options(shape)
+    options = _shown_options(shape)
     return text + (f"\nWITH {options_text(options)}" if options else "")
 
 
-def _told_options(shape: Shape) -> dict[str, str]:
+def _shown_options(shape: Shape) -> dict[str, str]:
     """The options that make the same table: a keyed one without `bucket` has -1, a new one would have 1."""
     options = {k: v for k, v in shape.options.items() if k not in _OWN_OPTIONS or shape.temporary}
     if shape.primary_key and not shape.temporary:

@@ -20,7 +20,6 @@ from tablestore.sql.dialect.hints import options_of
 from tablestore.sql.form import Form
 from tablestore.sql.names import Name
 from tablestore.sql.problems import SqlProblem
-from tablestore.sql.query.conditions import value_of
 from tablestore.sql.query.engine import rows_of
 from tablestore.sql.result import Result
 from tablestore.sql.statements.partitions import typed_partition
@@ -142,21 +141,6 @@ def changed(committed: Committed, where: str) -> Result:
     return Result(rows_affected=committed.rows, snapshots=committed.snapshots, message=message)
 
 
-def partition_spec(p: Parser) -> dict[str, Any]:
-    """`PARTITION (k = value, k2)`, behind the word."""
-    found: dict[str, Any] = {}
-
-    def one() -> None:
-        at = p.at
-        name = p.part("a partition column")
-        if name in found:
-            p.fail(f"partition column {name!r} is named twice", at)
-        found[name] = value_of(p.expr()) if p.accept("=") else None
-
-    p.listed(one)
-    return found
-
-
 def _parse(p: Parser, *, overwrite: bool) -> Insert:
     p.accept("TABLE")
     target, options = p.name(), options_of(p.hints())
@@ -165,7 +149,7 @@ def _parse(p: Parser, *, overwrite: bool) -> Insert:
     by_name = False
     for _ in range(3):
         if not partition and p.accept("PARTITION"):
-            partition = partition_spec(p)
+            partition = p.partition(partly=True)
         elif columns is None and p.next_text == "(" and not p.query_is_next():
             columns = tuple(p.listed(lambda: p.part("a column")))
         elif p.accept("BY NAME"):

@@ -235,11 +235,9 @@ class _Steps:
         if new:
             pairs = exp.select(exp.alias_(row.copy(), "__row")).distinct().from_(query.target.copy())
             self._matching = query.prepared(pairs.join(source.copy(), on=on.copy()))
-        left = f"SELECT __row FROM {_MATCHED_ROWS}"
         self._inserts = [
             (c, query.prepared(_first_of(new, c, c.select(row.copy()).from_(source.copy())))) for c in new
         ]
-        self._left = left
         self.restart()
 
     def restart(self) -> None:
@@ -277,7 +275,7 @@ class _Steps:
         by_name = self._table.store.schema.by_name
         for clause, sql in self._inserts:
             names = [name for name, _ in clause.values or ()]
-            only = f"SELECT * FROM ({sql}) AS __new WHERE __row NOT IN ({self._left})"
+            only = f"SELECT * FROM ({sql}) AS __new WHERE __row NOT IN (SELECT __row FROM {_MATCHED_ROWS})"
             for batch in self._query.rows(only):
                 arrays = [assigned(batch[f"__value_{i}"], by_name[n]) for i, n in enumerate(names)]
                 yield pa.RecordBatch.from_arrays(arrays, names=names)

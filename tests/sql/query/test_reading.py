@@ -194,7 +194,7 @@ def test_a_sum_beyond_bigint_is_an_error(session: Session) -> None:
         session.sql(text).to_arrow()
 
 
-def test_progress_is_told(session: Session) -> None:
+def test_progress_is_reported(session: Session) -> None:
     seen: list[float] = []
     session.on_progress = seen.append
     assert values(session, "SELECT count(*) AS n FROM orders") == [(3,)]
