@@ -38,6 +38,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StringType, StructType
 
+from tablestore.cdc.change_feed import ChangeFeed, Piece
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.format import rowkind
 from tablestore.format.predicates.predicate import Predicate
@@ -47,7 +48,6 @@ from tablestore.read.scan.split_generator import split_raw_and_merged
 from tablestore.spark.exchange import arrow_schema, for_spark, predicate_of, spark_schema
 from tablestore.spark.frames import written
 from tablestore.spark.ingest import SEQUENCE_SPAN
-from tablestore.spark.offsets import ChangeFeed, Piece
 from tablestore.spark.source_options import Use, path_of, start_of, used
 from tablestore.table.table import Table
 

@@ -17,9 +17,9 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from tablestore.cdc.change_feed import ChangeFeed, Piece
 from tablestore.core.errors import InvalidRequest
 from tablestore.io.confined import roots_in
-from tablestore.spark.offsets import ChangeFeed, Piece
 from tablestore.spark.source_options import require_only
 
 SCHEMA = "ordinal int, piece binary, position string"

@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tablestore.cdc import sink
+from tablestore.cdc.phase import CHANGES_PHASE, FULL_PHASE, PHASE, PHASE_OPTION
 from tablestore.cdc.sink import Load
 from tablestore.cdc.source import Chunk, Position, Work
 from tablestore.core.errors import CommitConflict, SchemaMismatch
@@ -34,9 +35,7 @@ from tablestore.write.supported import require_parallel_writers
 
 log = logging.getLogger(__name__)
 SEQUENCE_SPAN = 1 << 32
-PHASE_OPTION = "tablestore.full-phase-changelog"
-FULL_PHASE, CHANGES_PHASE = "full", "increment"
-PHASE, ROWS, STARTED = "tablestore.phase", "tablestore.rows", "tablestore.started"  # in snapshot properties
+ROWS, STARTED = "tablestore.rows", "tablestore.started"  # in snapshot properties
 _RESULT = (
     "ordinal int, phase string, position string, rows long, started double, ended double, "
     "messages array<binary>"

@@ -10,9 +10,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 import tablestore as ts
+from tablestore.cdc.change_feed import ChangeFeed
 from tablestore.core.errors import NotFound, Unsupported
 from tablestore.spark import to_spark, write_df
-from tablestore.spark.offsets import ChangeFeed
 
 pytestmark = pytest.mark.spark
 

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 import pytest
 
 import tablestore as ts
+from tablestore.cdc.change_feed import ChangeFeed
 from tablestore.core.errors import InvalidRequest
 from tablestore.spark import Summary, maintain
-from tablestore.spark.offsets import ChangeFeed
 
 pytestmark = pytest.mark.spark
 SPEC = Summary(

@@ -10,11 +10,11 @@ import pytest
 
 import tablestore as ts
 from tablestore import col
+from tablestore.cdc.change_feed import ChangeFeed, Piece
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.format import rowkind
 from tablestore.meta import consumers
 from tablestore.read.changes.looked_up import looked_up_changes, touched
-from tablestore.spark.offsets import ChangeFeed, Piece
 from tablestore.table.table import Table
 from tests.table.test_normalize import KINDS, at, made, replay, some
 

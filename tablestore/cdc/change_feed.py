@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from tablestore.cdc.phase import FULL_PHASE, PHASE
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.format import rowkind
 from tablestore.format.predicates.predicate import Predicate
@@ -31,7 +32,6 @@ from tablestore.read.changes.incremental import changed_entries, snapshot_change
 from tablestore.read.changes.looked_up import looked_up_changes, moves, require_looked_up, touched
 from tablestore.read.changes.streamable import is_upsert_stream, last_streamable, require_streamable
 from tablestore.read.scan.data_split import DataSplit
-from tablestore.spark.ingest import FULL_PHASE, PHASE
 from tablestore.table.lake import open_table
 from tablestore.table.table import Table
 
