@@ -27,13 +27,15 @@ _VIEW = "__table_{}"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One occurrence of a table: `view` is its name in the tree, `read` what it must give."""
+    """One occurrence of a table: `view` is its name in the tree, `read` what it must give; `lookup`: it is
+    joined FOR SYSTEM_TIME AS OF a column of the other side."""
 
     view: str
     name: Name
     whole: Any
     read: Read
     table: Any
+    lookup: bool = False
 
     def scan(self) -> Any:
         """The rows, as a scan; `whole` is the scan of all of them."""
@@ -91,18 +93,24 @@ def prepared(session: Session, tree: exp.Expression, text: str) -> Query:
     if found:
         require_columns(tree, schemas, text)
     hinted = any(one.node.args.get("hints") for one in found)
+    lookups = [_is_lookup(one.node) for one in found]
     views = [_VIEW.format(number) for number in range(len(found))]
     for view, one in zip(views, found, strict=True):
         _rename(tree, one, view)
     note_types(tree, dict(zip(views, schemas, strict=True)))
     tree = with_names(tree)
     asked = reads(tree, views, schemas) if found else []
-    parts = zip(views, found, scans, asked, strict=True)
-    sources = tuple(Source(view, one.name, scan, read, one.table) for view, one, scan, read in parts)
+    parts = zip(views, found, scans, asked, lookups, strict=True)
+    sources = tuple(Source(view, one.name, scan, read, one.table, by) for view, one, scan, read, by in parts)
     direct = _direct(tree, sources, schemas)
     if direct is not None and not hinted and _names_a_key(direct.scan):
         direct = replace(direct, table=found[0].table)
     return Query(tree, sources, direct)
+
+
+def _is_lookup(node: exp.Table) -> bool:
+    version = node.args.get("version")
+    return version is not None and isinstance(version.expression, exp.Column)
 
 
 def _names_a_key(scan: Any) -> bool:

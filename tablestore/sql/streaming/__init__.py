@@ -1,0 +1,1 @@
+"""Statements in streaming mode: queries that follow their tables, and jobs that keep tables in step."""

@@ -1,0 +1,242 @@
+"""The one SELECT of a stream that groups, cut in two: what is computed of each row, and of each group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp
+
+from tablestore.core.errors import InvalidRequest, Unsupported
+from tablestore.sql.problems import placed, start_of
+from tablestore.sql.query.functions import FUNCTIONS
+from tablestore.sql.streaming.grouping import ARGUMENT, GROUPS, KEY, VALUE
+
+_FUNCTIONS: dict[Any, str] = {
+    exp.Count: "COUNT",
+    exp.Sum: "SUM",
+    exp.Avg: "AVG",
+    exp.Min: "MIN",
+    exp.Max: "MAX",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """An aggregate of a query: `node` is the whole of it; `argument` is computed as `column`, None where rows
+    are counted."""
+
+    name: str
+    function: str
+    column: str | None
+    argument: exp.Expression | None
+    distinct: bool
+    node: exp.Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """`below` gives keys and arguments of each row, `above` the result of each group; `described` has keys
+    and values of the aggregates, as a query over all rows would give them."""
+
+    below: exp.Expression
+    keys: tuple[str, ...]
+    aggregates: tuple[Computed, ...]
+    above: exp.Expression
+    described: exp.Expression
+
+
+def grouped_select(tree: exp.Expression, text: str) -> exp.Select | None:
+    """The SELECT that groups, None where none does. Raises Unsupported for more than one, and for one that is
+    a side of UNION ALL."""
+    found = [select for select in tree.find_all(exp.Select) if _groups(select)]
+    if not found:
+        return None
+    if len(found) > 1:
+        raise _at(
+            Unsupported(
+                "a GROUP BY over a GROUP BY in a stream", "INSERT the inner one into a table, and follow that"
+            ),
+            found[0],
+            text,
+        )
+    if found[0].find_ancestor(exp.Union) is not None:
+        raise _at(Unsupported("GROUP BY as a side of UNION ALL in a stream"), found[0], text)
+    return found[0]
+
+
+def _groups(select: exp.Select) -> bool:
+    if select.args.get("group") or select.args.get("distinct") or select.args.get("having"):
+        return True
+    return any(_aggregates(node) and _of(select, node) for node in select.walk())
+
+
+def _aggregates(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Anonymous):
+        found = FUNCTIONS.get(node.name.upper())
+        return found is not None and found.kind == "aggregate"
+    return isinstance(node, exp.AggFunc)
+
+
+def _of(select: exp.Select, node: exp.Expr) -> bool:
+    return node.find_ancestor(exp.Select) is select and node.find_ancestor(exp.Window) is None
+
+
+def grouped_parts(tree: exp.Expression, select: exp.Select, text: str) -> Parts:
+    """The two halves. Raises Unsupported for an aggregate that does not follow retractions, InvalidRequest
+    for a column that is neither grouped nor aggregated."""
+    keys = _keys(select, text)
+    computed: dict[str, Computed] = {}
+    for part in [*select.expressions, *([select.args["having"]] if select.args.get("having") else [])]:
+        for node in list(part.walk()):
+            if (isinstance(node, exp.Filter) or (_aggregates(node) and not _filtered(node))) and _of(
+                select, node
+            ):
+                _note(node, computed, text)
+    aggregates = tuple(computed.values())
+    names = tuple(KEY.format(i) for i in range(len(keys)))
+    shown = [_named(key.copy(), name) for key, name in zip(keys, names, strict=True)]
+    arguments = [
+        _named(one.argument.copy(), one.column)
+        for one in aggregates
+        if one.argument is not None and one.column is not None
+    ]
+    below, described = _bare(select), _bare(select)
+    below.set("expressions", [*shown, *arguments] or [_named(exp.Literal.number(1), ARGUMENT.format(0))])
+    described.set(
+        "expressions", [*(s.copy() for s in shown), *(_named(a.node.copy(), a.name) for a in aggregates)]
+    )
+    if keys:
+        described.set("group", exp.Group(expressions=[key.copy() for key in keys]))
+    return Parts(below, names, aggregates, _above(tree, select, keys, aggregates, text), described)
+
+
+def _filtered(node: exp.Expr) -> bool:
+    return isinstance(node.parent, exp.Filter)
+
+
+def _bare(select: exp.Select) -> exp.Select:
+    """FROM, joins and WHERE of a SELECT."""
+    made = exp.Select()
+    for part in ("from_", "joins", "laterals", "where"):
+        value = select.args.get(part)
+        if value is not None:
+            made.set(part, [v.copy() for v in value] if isinstance(value, list) else value.copy())
+    return made
+
+
+def _keys(select: exp.Select, text: str) -> list[exp.Expression]:
+    group = select.args.get("group")
+    if group is None:
+        return [_plain(e).copy() for e in select.expressions] if select.args.get("distinct") else []
+    for name in ("grouping_sets", "cube", "rollup", "totals", "all"):
+        if group.args.get(name):
+            raise _at(Unsupported(f"GROUP BY {name.replace('_', ' ').upper()} in a stream"), select, text)
+    aliases = {e.alias: _plain(e) for e in select.expressions if isinstance(e, exp.Alias)}
+    stored = {c.name for c in select.find_all(exp.Column) if c.find_ancestor(exp.Group) is None}
+    found: list[exp.Expression] = []
+    for key in group.expressions:
+        if isinstance(key, exp.Literal) and not key.is_string:
+            place = int(key.name)
+            if not 1 <= place <= len(select.expressions):
+                raise _at(InvalidRequest(f"GROUP BY {place}: there is no such column"), key, text)
+            found.append(_plain(select.expressions[place - 1]).copy())
+        elif isinstance(key, exp.Column) and not key.table and key.name in aliases and key.name not in stored:
+            found.append(aliases[key.name].copy())
+        else:
+            found.append(key.copy())
+    return found
+
+
+def _plain(shown: exp.Expression) -> Any:
+    return shown.this if isinstance(shown, exp.Alias) else shown
+
+
+def _note(node: Any, computed: dict[str, Computed], text: str) -> None:
+    """Add an aggregate, unless the same is there already."""
+    whole, condition = node, None
+    if isinstance(node, exp.Filter):
+        node, condition = node.this, node.expression.this
+    function = _FUNCTIONS.get(type(node))
+    if function is None:
+        raise _at(
+            Unsupported(f"{_name(node)} in a stream", "COUNT, SUM, AVG, MIN and MAX follow retractions"),
+            node,
+            text,
+        )
+    argument, distinct = node.this, False
+    if isinstance(argument, exp.Distinct):
+        if len(argument.expressions) != 1:
+            raise _at(Unsupported(f"{function}(DISTINCT) of several columns in a stream"), node, text)
+        argument, distinct = argument.expressions[0], True
+    if isinstance(argument, exp.Star):
+        argument = None
+    if condition is not None:
+        then = exp.Literal.number(1) if argument is None else argument.copy()
+        argument = exp.Case(ifs=[exp.If(this=condition.copy(), true=then)])
+    key = whole.sql("duckdb")
+    if key not in computed:
+        place = len(computed)
+        column = None if argument is None else ARGUMENT.format(place)
+        computed[key] = Computed(VALUE.format(place), function, column, argument, distinct, whole.copy())
+
+
+def _name(node: Any) -> str:
+    return str(node.name if isinstance(node, exp.Anonymous) else node.key).upper()
+
+
+def _above(
+    tree: exp.Expression,
+    select: exp.Select,
+    keys: list[exp.Expression],
+    aggregates: tuple[Computed, ...],
+    text: str,
+) -> exp.Expression:
+    """The whole query with the SELECT replaced by one over the groups."""
+    by_text = {key.sql("duckdb"): KEY.format(i) for i, key in enumerate(keys)}
+    by_text |= {one.node.sql("duckdb"): one.name for one in aggregates}
+
+    def known(node: Any) -> Any:
+        name = by_text.get(node.sql("duckdb")) if not isinstance(node, exp.Identifier) else None
+        return node if name is None else exp.column(exp.to_identifier(name, quoted=True))
+
+    expressions = []
+    for shown in select.expressions:
+        made = _plain(shown).copy().transform(known, copy=False)
+        _require_known(made, by_text, text)
+        expressions.append(_named(made, shown.alias_or_name))
+    made = exp.Select(expressions=expressions).from_(
+        exp.Table(this=exp.to_identifier(GROUPS, quoted=True)), copy=False
+    )
+    having = select.args.get("having")
+    if having is not None:
+        condition = having.this.copy().transform(known, copy=False)
+        _require_known(condition, by_text, text)
+        made.set("where", exp.Where(this=condition))
+    if select is tree:
+        return made
+    place = select.copy()  # find it again in a copy of the tree
+    whole = tree.copy()
+    for other in whole.find_all(exp.Select):
+        if other == place:
+            other.replace(made)
+            return whole
+    raise AssertionError("the SELECT is part of the tree")
+
+
+def _require_known(tree: Any, by_text: dict[str, str], text: str) -> None:
+    names = set(by_text.values())
+    for column in tree.find_all(exp.Column):
+        if column.name not in names:
+            raise _at(
+                InvalidRequest(f"column {column.name!r} is neither grouped nor aggregated"), column, text
+            )
+
+
+def _named(node: exp.Expression, name: str) -> Any:
+    return exp.alias_(node, name, quoted=True, copy=False)
+
+
+def _at(error: Any, node: exp.Expression, text: str) -> Any:
+    placed(error, text, start_of(node))
+    return error

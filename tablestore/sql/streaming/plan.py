@@ -1,0 +1,198 @@
+"""A query as a stream: its sources, the row-wise step over their changes, and what is grouped.
+
+The whole query is checked when it is planned; what a stream cannot compute is refused by name and place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from tablestore.cdc.change_feed import ChangeFeed
+from tablestore.cdc.stream_source import RowsStream, StreamSource, TableStream
+from tablestore.core.errors import Unsupported
+from tablestore.format.predicates.predicate import Predicate
+from tablestore.io.confined import roots_of
+from tablestore.sql.problems import placed, start_of
+from tablestore.sql.query.connection import Connection, errors
+from tablestore.sql.query.planning import Source, prepared
+from tablestore.sql.query.result_types import sound, sound_schema
+from tablestore.sql.query.translation import duck_sql
+from tablestore.sql.streaming.changes import carrying, inlined
+from tablestore.sql.streaming.grouped import grouped_parts, grouped_select
+from tablestore.sql.streaming.grouping import GROUPS, Aggregate, Grouping
+from tablestore.sql.streaming.row_step import RowStep
+from tablestore.table.table import Table
+
+if TYPE_CHECKING:
+    from tablestore.sql.session import Session
+
+_VALUES = "__values_{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A source of a stream: its rows of these columns that meet `where` are the changes of the view `view`;
+    `name` is what the query calls it."""
+
+    view: str
+    source: StreamSource
+    columns: tuple[str, ...]
+    where: Predicate | None = None
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPlan:
+    """`step` is computed over the changes of each of `inputs`. Without `grouping` it gives the result, whose
+    columns are `schema`; else what is grouped. Picklable."""
+
+    inputs: tuple[Input, ...]
+    step: RowStep
+    schema: pa.Schema
+    grouping: Grouping | None = None
+
+
+def planned(session: Session, tree: exp.Expression, text: str) -> StreamPlan:
+    """The stream of a query; `tree` is not changed, `text` is the script it is of.
+
+    Raises Unsupported for what a stream cannot compute, and what a query may not have, with their places.
+    """
+    tree = inlined(tree.copy())
+    _require_row_wise(tree, text)
+    query = prepared(session, tree, text)
+    tree = query.tree
+    lookups = [source for source in query.sources if source.lookup]
+    if lookups:
+        raise Unsupported(f"a lookup join with {lookups[0].name} in a stream")
+    inputs = [*map(_input, query.sources), *_values_inputs(tree)]
+    tables = {i.view: pa.schema([i.source.schema.field(n) for n in i.columns]) for i in inputs}
+    schema = described(tables, tree)
+    select = grouped_select(tree, text)
+    if select is None:
+        carrying(tree, tables)
+        return StreamPlan(tuple(inputs), RowStep(duck_sql(tree), tables, schema), schema)
+    parts = grouped_parts(tree, select, text)
+    types = described(tables, parts.described)
+    rows = described(tables, parts.below)
+    carrying(parts.below, tables)
+    carrying(parts.above, {GROUPS})
+    aggregates = tuple(
+        Aggregate(
+            a.name,
+            a.function,
+            a.column,
+            a.distinct,
+            types.field(a.name).type,
+        )
+        for a in parts.aggregates
+    )
+    after = RowStep(duck_sql(parts.above), {GROUPS: types}, schema)
+    step = RowStep(duck_sql(parts.below), tables, rows)
+    return StreamPlan(tuple(inputs), step, schema, Grouping(parts.keys, aggregates, after))
+
+
+def described(views: Mapping[str, pa.Schema], tree: exp.Expression) -> pa.Schema:
+    """The columns of a query over these views; no row is read."""
+    with Connection() as connection, errors():
+        for view, schema in views.items():
+            connection.duck.register(view, schema.empty_table())
+        relation = connection.duck.sql(duck_sql(tree))
+        empty = relation.limit(0).to_arrow_table().schema
+        fields = [f.with_name(name) for f, name in zip(empty, relation.columns, strict=True)]
+        return sound_schema(pa.schema(fields), [str(kind) for kind in relation.types])
+
+
+def _input(source: Source) -> Input:
+    """The changes of a table. Raises Unsupported for one that cannot be followed."""
+    table = source.table
+    if not isinstance(table, Table):
+        raise Unsupported(f"following {source.name}", "tables of a catalog can be followed")
+    feed = ChangeFeed(table.location, roots=roots_of(table.store.io))
+    return Input(source.view, TableStream(feed), source.read.columns, source.read.where, str(source.name))
+
+
+def _values_inputs(tree: exp.Expression) -> list[Input]:
+    """VALUES, and SELECTs without FROM, as views of rows that are read once; they leave the tree."""
+    found: list[Input] = []
+    without = [s for s in tree.find_all(exp.Select) if s.args.get("from_") is None]
+    for node in [*tree.find_all(exp.Values), *without]:
+        view = _VALUES.format(len(found))
+        query = (
+            exp.Select(expressions=[exp.Star()]).from_(node.copy()) if isinstance(node, exp.Values) else node
+        )
+        rows = _computed(query)
+        found.append(Input(view, RowsStream(rows), tuple(rows.schema.names), name="VALUES"))
+        table = exp.Table(this=exp.to_identifier(view, quoted=True))
+        if isinstance(node, exp.Values):
+            alias = node.alias or view
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+            node.replace(table)
+        else:
+            node.set("expressions", [exp.Star()])
+            node.set("from_", exp.From(this=table))
+    return found
+
+
+def _computed(tree: exp.Expression) -> pa.Table:
+    """The rows of a query without tables."""
+    with Connection() as connection, errors():
+        relation = connection.duck.sql(duck_sql(tree))
+        types = [str(kind) for kind in relation.types]
+        found = relation.to_arrow_table()
+    schema = sound_schema(found.schema, types)
+    return pa.Table.from_batches([sound(batch, schema) for batch in found.to_batches()], schema)
+
+
+_REFUSED = {
+    "order": "ORDER BY",
+    "sort": "SORT BY",
+    "limit": "LIMIT",
+    "offset": "OFFSET",
+    "qualify": "QUALIFY",
+    "windows": "WINDOW",
+}
+
+
+def _require_row_wise(tree: exp.Expression, text: str) -> None:
+    """Raise Unsupported, at its place, for what needs more than one row, but GROUP BY."""
+    nodes: Any = tree.walk()
+    for node in nodes:
+        problem = _problem(node)
+        if problem is not None:
+            error = Unsupported(f"{problem[0]} in a stream", problem[1])
+            placed(error, text, start_of(node, start_of(node.parent)))
+            raise error
+
+
+def _problem(node: Any) -> tuple[str, str] | None:
+    if isinstance(node, exp.With):
+        return "WITH RECURSIVE", "a stream has no end to wait for"
+    if isinstance(node, exp.Window):
+        return "a window function", "it would have to wait for rows that are still to come"
+    if isinstance(node, exp.Intersect | exp.Except) or (
+        isinstance(node, exp.Union) and node.args.get("distinct")
+    ):
+        return node.key.upper(), "UNION ALL is there"
+    if isinstance(node, exp.Query):
+        for part, name in _REFUSED.items():
+            if node.args.get(part):
+                return name, "a stream has no last row; the table that a job fills can be sorted"
+    if isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query")):
+        return "a subquery as a condition", "lookup joins are there: JOIN t FOR SYSTEM_TIME AS OF s.proc_time"
+    if isinstance(node, exp.Subquery) and not isinstance(node.parent, exp.From | exp.Join | exp.Union | None):
+        return "a subquery as a value", "lookup joins are there: JOIN t FOR SYSTEM_TIME AS OF s.proc_time"
+    if isinstance(node, exp.Join) and not _is_lookup(node):
+        return "a join of two streams", "lookup joins are there: JOIN t FOR SYSTEM_TIME AS OF s.proc_time"
+    return None
+
+
+def _is_lookup(join: exp.Join) -> bool:
+    if isinstance(join.this, exp.Unnest | exp.Lateral):
+        return True  # of values of the same row
+    version = join.this.args.get("version") if isinstance(join.this, exp.Table) else None
+    return version is not None and isinstance(version.expression, exp.Column)

@@ -1,0 +1,70 @@
+"""A row-wise query as a step of a stream: batches of changes in, batches of changes out, each with its kind.
+
+Projections, conditions, functions, UNION ALL and lookup joins look at one change at a time, so DuckDB
+computes them batch by batch; row kind and position travel with each row as columns. A step is picklable: a
+worker computes it as the session's process does. Memory: one batch, and what lookup joins keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.sql.query.connection import Connection
+from tablestore.sql.query.result_types import sound
+
+KIND, POSITION = "__kind", "__position"
+
+
+def with_change(schema: pa.Schema) -> pa.Schema:
+    """The schema of a view of changes: rows, their kind and their position."""
+    return schema.append(pa.field(KIND, pa.int8())).append(pa.field(POSITION, pa.int64()))
+
+
+@dataclass(frozen=True, slots=True)
+class RowStep:
+    """`sql` (DuckDB's) over views of changes; `views` are their columns by name, `schema` the columns of the
+    result. The result has kind and position as its last columns."""
+
+    sql: str
+    views: Mapping[str, pa.Schema]
+    schema: pa.Schema
+
+
+class RowSteps:
+    """A step at work, on one connection to DuckDB. Not thread-safe."""
+
+    def __init__(self, step: RowStep, *, memory: str = "") -> None:
+        self._step = step
+        self._connection = Connection(memory=memory)
+        for view, schema in step.views.items():
+            self._connection.duck.register(view, with_change(schema).empty_table())
+
+    def __enter__(self) -> RowSteps:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def rows(self, view: str, batch: pa.RecordBatch, kinds: pa.Array) -> tuple[pa.RecordBatch, pa.Array]:
+        """The changes that a batch of changes of one view gives, in their order, with their kinds."""
+        wanted = self._step.views[view]
+        positions = pa.array(np.arange(batch.num_rows, dtype=np.int64))
+        columns = [*batch.select(wanted.names).columns, kinds.cast(pa.int8()), positions]
+        given = pa.Table.from_batches([pa.RecordBatch.from_arrays(columns, schema=with_change(wanted))])
+        duck = self._connection.duck
+        duck.register(view, given)
+        try:
+            found = self._connection.run(lambda: duck.sql(self._step.sql).to_arrow_table())
+        finally:
+            duck.register(view, with_change(wanted).empty_table())
+        rows = found.combine_chunks()
+        order = rows.column(rows.num_columns - 1).to_numpy()
+        if len(order) > 1 and (np.diff(order) < 0).any():
+            rows = rows.take(pa.array(np.argsort(order, kind="stable")))
+        arrays = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in rows.columns]
+        plain = pa.RecordBatch.from_arrays(arrays[:-2], names=self._step.schema.names)
+        return sound(plain, self._step.schema), arrays[-2]
