@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from tablestore.cdc.stream_source import StreamSource
 from tablestore.core.errors import InvalidOption, NotFound, Unsupported
 from tablestore.core.options.secrets import HIDDEN, is_secret
 from tablestore.format.types.data_type import DataField
@@ -71,13 +72,15 @@ class Sink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """One connector. Without `source` it cannot be read, without `sink` it cannot be written."""
+    """One connector. Without `source` it cannot be read in batch mode, without `stream` not in streaming
+    mode, without `sink` it cannot be written."""
 
     name: str
     text: str
     options: tuple[Option, ...]
     source: Callable[[ConnectorOptions], BoundedSource] | None = None
     sink: Callable[[ConnectorOptions], Sink] | None = None
+    stream: Callable[[ConnectorOptions], StreamSource] | None = None
 
     def parsed(self, table: TemporaryTable) -> ConnectorOptions:
         """The table's options, parsed. Raises NotFound, InvalidOption, Unsupported, naming the option."""

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from tablestore.cdc.stream_source import StreamSource
 from tablestore.core.errors import NotFound, Unsupported
 from tablestore.format.predicates import evaluate
 from tablestore.format.predicates.predicate import Predicate
@@ -34,6 +35,12 @@ class ConnectorTable:
         if self._connector.source is None:
             raise Unsupported(f"SELECT of {self.name}", f"connector {self._connector.name!r} only takes rows")
         return ConnectorScan(self._connector.source(self.options), self.options.schema)
+
+    def stream(self) -> StreamSource:
+        """Its rows as a stream. Raises Unsupported where a connector gives none, and what it refuses."""
+        if self._connector.stream is None:
+            raise Unsupported(f"following {self.name}", f"connector {self._connector.name!r} has no stream")
+        return self._connector.stream(self.options)
 
     def sink(self) -> Sink:
         """Where rows that are inserted go. Raises Unsupported where a connector takes none."""

@@ -17,6 +17,7 @@ from tablestore.cdc.stream_source import RowsStream, StreamSource, TableStream
 from tablestore.core.errors import Unsupported
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.io.confined import roots_of
+from tablestore.sql.connectors.table import ConnectorTable
 from tablestore.sql.problems import placed, start_of
 from tablestore.sql.query.connection import Connection, errors
 from tablestore.sql.query.planning import Source, prepared
@@ -110,6 +111,8 @@ def described(views: Mapping[str, pa.Schema], tree: exp.Expression) -> pa.Schema
 def _input(source: Source) -> Input:
     """The changes of a table. Raises Unsupported for one that cannot be followed."""
     table = source.table
+    if isinstance(table, ConnectorTable):
+        return Input(source.view, table.stream(), source.read.columns, source.read.where, str(source.name))
     if not isinstance(table, Table):
         raise Unsupported(f"following {source.name}", "tables of a catalog can be followed")
     feed = ChangeFeed(table.location, roots=roots_of(table.store.io))
