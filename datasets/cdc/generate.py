@@ -72,6 +72,37 @@ def pump(directory: Path | str, *, stop: threading.Event | None = None) -> None:
         _finish(source)
 
 
+def advance(directory: Path | str, pairs: int = 1) -> int:
+    """Append the next `pairs` refresh pairs to the log of a paced source, each at once; gives how many it
+    then has. The log is complete with the last one.
+    """
+    source = open_source(directory)
+    with _alone(source.directory):
+        first = _whole_pairs(source) + 1
+        last = min(first + pairs - 1, source.pairs)
+        for pair in range(first, last + 1):
+            _grow(source, pair, source.directory / "log" / _log_name(pair), _Hurry())
+        if last == source.pairs:
+            _finish(source)
+    return last
+
+
+def _whole_pairs(source: Source) -> int:
+    """How many pairs are in the log; one that was cut short is not."""
+    files = source.log_files()
+    if not files:
+        return 0
+    newest, size = len(files), files[-1].stat().st_size
+    return newest if size == sum(len(piece.log.text) for piece in _pieces(source, newest)) else newest - 1
+
+
+class _Hurry(threading.Event):
+    """Somebody who never waits and never stops."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        return False
+
+
 def _settings(
     scale: tpch.Scale, pairs: int, seed: int, pace: Pace, tables: Sequence[str], sizes: str
 ) -> dict[str, object]:

@@ -13,6 +13,7 @@ from pathlib import Path
 import tablestore as ts
 from notebooks.cli.sql_output import WRITERS, Writer, as_text
 from notebooks.cli.sql_shell import Shell
+from notebooks.demo import sql_connectors
 from tablestore.sql import Session
 from tablestore.sql.settings import SETTINGS
 
@@ -20,6 +21,7 @@ from tablestore.sql.settings import SETTINGS
 def main(arguments: list[str]) -> int:
     """Run the shell or the script; 0, or 1 at the first error."""
     asked = parser().parse_args(arguments)
+    sql_connectors.provide()
     try:
         session = session_of(asked)
         for path in asked.init:

@@ -20,6 +20,9 @@ from notebooks.course.places import lake, orders_table, warehouse
 from notebooks.course.tasks import Task, begin, progress, task
 from notebooks.course.trees import tree
 from notebooks.course.two_writers import Race
+from notebooks.demo import sql_connectors
+
+sql_connectors.provide()
 
 __all__ = [
     "ORDERS",

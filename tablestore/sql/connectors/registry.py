@@ -8,6 +8,7 @@ from types import MappingProxyType
 from tablestore.core.errors import NotFound, Unsupported
 from tablestore.sql.connectors import blackhole, datagen, filesystem, printing
 from tablestore.sql.connectors.connector import Connector
+from tablestore.table.features import feature_or_none
 
 CONNECTORS: Mapping[str, Connector] = MappingProxyType(
     {
@@ -18,12 +19,15 @@ CONNECTORS: Mapping[str, Connector] = MappingProxyType(
 _ABSENT = {
     "mysql-cdc": "tablestore.cdc follows a MySQL server",
     "kafka": "no client of it is here",
-    "tpch-cdc": "datasets.tpch makes its stream, and the engine knows no data sets",
+    "tpch-cdc": "it comes with `from notebooks import course` in a checkout of the workbench",
 }
 
 
 def connector_of(name: str) -> Connector:
     """The connector of a name. Raises Unsupported for one of other engines, NotFound naming the nearest."""
+    elsewhere: Connector | None = feature_or_none(f"connector {name}")
+    if elsewhere is not None:
+        return elsewhere
     if name in _ABSENT:
         raise Unsupported(
             f"connector {name!r}", f"{_ABSENT[name]}; there are {', '.join(sorted(CONNECTORS))}"

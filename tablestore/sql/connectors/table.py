@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -32,6 +32,8 @@ class ConnectorTable:
     def scan(self) -> ConnectorScan:
         """All its rows, the same at each reading. Raises Unsupported where there are none to read, and what
         the connector refuses."""
+        if self._connector.source is None and self._connector.stream is not None:
+            return ConnectorScan(_Followed(self.name), self.options.schema)
         if self._connector.source is None:
             raise Unsupported(f"SELECT of {self.name}", f"connector {self._connector.name!r} only takes rows")
         return ConnectorScan(self._connector.source(self.options), self.options.schema)
@@ -48,6 +50,17 @@ class ConnectorTable:
             why = f"connector {self._connector.name!r} only gives rows"
             raise Unsupported(f"INSERT INTO {self.name}", why)
         return self._connector.sink(self.options)
+
+
+@dataclass(frozen=True)
+class _Followed:
+    """The source of a table that can be followed only."""
+
+    name: str
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        remedy = "its changes have no end: SET 'execution.runtime-mode' = 'streaming'"
+        raise Unsupported(f"SELECT of {self.name} in batch mode", remedy)
 
 
 @dataclass(frozen=True)

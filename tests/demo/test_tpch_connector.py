@@ -1,0 +1,84 @@
+"""`tpch-cdc`: the change stream of TPC-H as a table that SQL follows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import tablestore as ts
+from datasets import cdc, tpch
+from notebooks.demo import sql_connectors
+from tablestore.format import rowkind
+from tablestore.sql.dialect.parser import reader
+from tablestore.sql.dialect.tokenizer import pieces
+from tablestore.sql.streaming.follow import follow
+from tablestore.sql.streaming.plan import planned
+
+SOURCE = """CREATE TEMPORARY TABLE lineitem_source
+(l_orderkey BIGINT, l_linenumber INT, l_quantity DECIMAL(15, 2))
+WITH ('connector' = 'tpch-cdc', 'table' = 'lineitem', 'scale-factor' = '0.001', 'pairs' = '4', {})"""
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> ts.sql.Session:
+    sql_connectors.provide()
+    return ts.sql_session(ts.connect(tmp_path / "lake"))
+
+
+def snapshot() -> pa.Table:
+    """The line items that the stream begins with."""
+    return pa.Table.from_batches(b for path in tpch.base("0.001", "lineitem") for b in tpch.read(path))
+
+
+def changes(session: Any, sql: str, *, until: int | None = None) -> pa.Table:
+    """Columns of the query and `kind`, to the end of the stream or so many rows."""
+    found: list[pa.Table] = []
+    for rows, kinds in follow(planned(session, reader(()).read(pieces(sql)[0]), sql)):
+        found.append(pa.Table.from_batches([rows]).append_column("kind", rowkind.texts(kinds)))
+        if until is not None and sum(map(len, found)) >= until:
+            break
+    return pa.concat_tables(found)
+
+
+def test_it_gives_the_snapshot_and_then_the_log_to_its_end(session: Any, tmp_path: Path) -> None:
+    session.sql(SOURCE.format(f"'path' = '{tmp_path / 'source'}'"))
+    found = changes(session, "SELECT l_orderkey AS k FROM lineitem_source WHERE l_quantity > 10")
+    many = pc.field("l_quantity") > 10
+    base = len(snapshot().filter(many))
+    log = cdc.read_log(
+        source := cdc.open_source(tmp_path / "source"), cdc.LOG_START, source.log_end(), table="lineitem"
+    )
+    assert base + len(log.filter(many)) == len(found)
+    assert set(found["kind"].to_pylist()) == {"+I", "-D"}
+
+
+def test_a_stream_by_hand_grows_pair_by_pair(session: Any, tmp_path: Path) -> None:
+    session.sql(SOURCE.format(f"'path' = '{tmp_path / 'source'}', 'pace' = 'manual'"))
+    sql = "SELECT l_orderkey FROM lineitem_source"
+    rows = len(snapshot())
+    assert len(changes(session, sql, until=rows)) == rows, "the snapshot, and nothing of the log"
+    assert cdc.advance(tmp_path / "source") == 1
+    assert cdc.advance(tmp_path / "source", 2) == 3
+    with_three = len(cdc.read_log(s := cdc.open_source(tmp_path / "source"), cdc.LOG_START, s.log_end()))
+    assert len(changes(session, sql, until=rows + with_three)) == rows + with_three
+    assert not cdc.open_source(tmp_path / "source").finished()
+    assert cdc.advance(tmp_path / "source", 9) == 4
+    assert cdc.open_source(tmp_path / "source").finished()
+    at_once = cdc.generate(
+        tmp_path / "at once", "0.001", pairs=4, tables=("orders", "lineitem"), progress=False
+    )
+    for file in at_once.log_files():
+        assert (tmp_path / "source" / "log" / file.name).read_bytes() == file.read_bytes()
+
+
+def test_what_it_refuses(session: Any, tmp_path: Path) -> None:
+    session.sql(SOURCE.format("'pace' = '1'"))
+    sql = "SELECT l_orderkey FROM lineitem_source"
+    with pytest.raises(ts.InvalidOption, match="needs option 'path'"):
+        changes(session, sql)
+    with pytest.raises(ts.Unsupported, match="in batch mode"):
+        session.sql(sql).to_arrow()
