@@ -31,6 +31,7 @@ from tablestore.read.changes.first_state import first_state, first_store
 from tablestore.read.changes.incremental import changed_entries, snapshot_changes, snapshots_between
 from tablestore.read.changes.looked_up import looked_up_changes, moves, require_looked_up, touched
 from tablestore.read.changes.streamable import is_upsert_stream, last_streamable, require_streamable
+from tablestore.read.changes.tracked import require_tracked
 from tablestore.read.scan.data_split import DataSplit
 from tablestore.table.lake import open_table
 from tablestore.table.table import Table
@@ -112,6 +113,8 @@ class ChangeFeed:
         store = open_table(self.path, roots=self.roots).store
         if not self._normalizes(store):
             require_streamable(store)
+        if not self.normalize:
+            require_tracked(store)
         return last_streamable(store)
 
     def newest(self) -> dict[str, Any]:

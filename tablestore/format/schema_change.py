@@ -20,9 +20,10 @@ import pyarrow as pa
 
 from tablestore.core.arguments import eagerly_checked
 from tablestore.core.errors import AlreadyExists, InvalidOption, InvalidRequest, SchemaMismatch, Unsupported
-from tablestore.core.options.names import FIXED_WITH_DATA
+from tablestore.core.options.names import ALIASES, CHANGE_TRACKING, FIXED_WITH_DATA
 from tablestore.core.options.rules import require_storable
 from tablestore.core.options.table_options import TableOptions, as_text, current_names
+from tablestore.format.change_tracking import option_of, path_of_values, require_partitions_exist
 from tablestore.format.computed_columns import (
     ComputedColumn,
     Watermark,
@@ -63,6 +64,7 @@ class Change:
     place: Place | None = None
     options: Mapping[str, Any] | None = None
     keys: tuple[str, ...] = ()
+    partition: Mapping[str, Any] | None = None
 
     def __repr__(self) -> str:
         return f"{self.what}({self.name!r})" if self.name else self.what
@@ -191,24 +193,26 @@ def default(name: Name, value: Any) -> Change:
 
 
 @eagerly_checked
-def set_options(options: Mapping[str, Any]) -> Change:
-    """Store these `options` of the table, by name.
+def set_options(options: Mapping[str, Any], *, partition: Mapping[str, Any] | None = None) -> Change:
+    """Store these `options` of the table, by name; of one `partition`, {column: value}, which may have
+    'change-tracking' only: with false its commits write no changelog files from then on.
 
     >>> orders.alter(ts.set_options({"snapshot.num-retained.min": 3})).options["snapshot.num-retained.min"]
     '3'
     """
-    return Change("set options", options=dict(options))
+    return Change("set options", options=dict(options), partition=partition)
 
 
 @eagerly_checked
-def reset_options(*keys: str) -> Change:
-    """Reset the options `keys` to their defaults.
+def reset_options(*keys: str, partition: Mapping[str, Any] | None = None) -> Change:
+    """Reset the options `keys` to their defaults; those of one `partition`, {column: value}, to those of the
+    table.
 
     >>> changed = orders.alter(ts.set_options({"snapshot.num-retained.min": 3}))
     >>> "snapshot.num-retained.min" in changed.alter(ts.reset_options("snapshot.num-retained.min")).options
     False
     """
-    return Change("reset options", keys=keys)
+    return Change("reset options", keys=keys, partition=partition)
 
 
 def compute(
@@ -269,6 +273,7 @@ def apply(
     )
     require_sound(made)
     require_columns_exist(made)
+    require_partitions_exist(made)
     return made
 
 
@@ -334,9 +339,10 @@ class _Altered:
 
     def apply(self, change: Change) -> None:
         if change.what == "set options":
-            self._set(as_text(change.options))
+            given = as_text(change.options)
+            self._set({self._option(k, change): v for k, v in given.items()})
         elif change.what == "reset options":
-            self._reset(change.keys)
+            self._reset([self._option(k, change) for k in change.keys])
         elif change.what == "comment" and not change.name:
             self.comment = change.text
         elif change.what == "watermark":
@@ -488,6 +494,15 @@ class _Altered:
 
     # options
 
+    def _option(self, key: str, change: Change) -> str:
+        """The name under which an option of the table, or of the partition of the change, is stored."""
+        if change.partition is None:
+            return key
+        name = ALIASES.get(key, (key,))[0]
+        if name != CHANGE_TRACKING:
+            raise InvalidOption(f"option {key!r} is of whole tables; a partition has 'change-tracking' only")
+        return option_of(path_of_values(self.before, change.partition))
+
     def _set(self, given: dict[str, str]) -> None:
         given = current_names(given, keyed=bool(self.primary_keys), stored=self.options)
         new = {k: v for k, v in given.items() if self.options.get(k) != v}
@@ -509,6 +524,7 @@ class _Altered:
     def _reset(self, keys: Sequence[str]) -> None:
         for key in keys:
             _require_no_column(key)
+            key = ALIASES.get(key, (key,))[0]
             if key in ("type", "path") or (self.has_snapshots and key in (*FIXED_WITH_DATA, "bucket")):
                 raise InvalidOption(
                     f"option {key!r} cannot be reset: it says how the table's files are laid out"

@@ -118,6 +118,11 @@ def escape(text: str) -> str:
     return "".join(f"%{ord(c):02X}" if c in _ESCAPED else c for c in text)
 
 
+def unescaped(text: str) -> str:
+    """The name or value that `escape` made one component of a path."""
+    return unquote(text)
+
+
 @dataclass(frozen=True, slots=True)
 class TablePaths:
     """Locations inside one table (of one branch)."""

@@ -10,8 +10,9 @@ from typing import Any
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import Corrupt, NotFound
 from tablestore.core.options.table_options import Durability, TableOptions
-from tablestore.format import binary_row
+from tablestore.format import binary_row, change_tracking
 from tablestore.format.binary_row import Raw
+from tablestore.format.change_tracking import ChangeTracking
 from tablestore.format.manifests.index_manifest import IndexFileMeta
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema
@@ -149,6 +150,19 @@ class Store:
         if schema_id not in self._options_then:
             self._options_then[schema_id] = TableOptions.parse(self.schema_of(schema_id).options)
         return self._options_then[schema_id]
+
+    @cached_property
+    def change_tracking(self) -> ChangeTracking:
+        """Which partitions' commits write changelog files, by the schema."""
+        return ChangeTracking.of(self.schema.options)
+
+    def tracks_changes(self, partition: bytes, tracking: ChangeTracking | None = None) -> bool:
+        """Whether commits of a partition write changelog files, by `tracking` (None: that of the schema)."""
+        found = self.change_tracking if tracking is None else tracking
+        if not found.of_partitions:
+            return found.of_table
+        values = self.partition_values(partition)
+        return found.tracks(change_tracking.path_of(self.schema, self.options, values))
 
     def key_order(self, key: bytes) -> tuple[Any, ...]:
         """A comparable form of a serialized key of this table."""

@@ -15,6 +15,7 @@ from tablestore.io.external_paths import ExternalPaths
 from tablestore.lsm.merge import validate
 from tablestore.meta.store import Store
 from tablestore.read.changes.streamable import require_streamable
+from tablestore.read.changes.tracked import require_tracked
 from tablestore.read.supported import require_readable
 from tablestore.write import delete
 from tablestore.write.supported import require_writable
@@ -50,6 +51,7 @@ def _read(store: Store) -> None:
 def _stream(store: Store) -> None:
     _read(store)
     require_streamable(store)
+    require_tracked(store)
 
 
 def _write(store: Store) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tablestore.core.errors import InvalidOption
+from tablestore.core.options.names import CHANGE_TRACKING
 from tablestore.core.options.rules import require_usable
 from tablestore.core.options.table_options import as_text, current_names
 from tablestore.format.schema import ROW_COUNT_OPTION
@@ -44,6 +45,8 @@ def with_options(table: Handle, options: Mapping[str, Any]) -> Handle:
     schema = table.store.schema
     given = current_names(as_text(options), keyed=bool(schema.shown.primary_keys), stored=schema.options)
     require_usable(given)
+    for key in (k for k in given if k.startswith(CHANGE_TRACKING)):
+        raise InvalidOption(f"option {key!r} is stored, so that streams know of it: alter(ts.set_options(…))")
     for key in sorted(_LAYOUT & set(given)):
         raise InvalidOption(f"option {key!r} is part of the table's layout and cannot be set for one use")
     name = given.pop("branch", table.store.paths.branch)

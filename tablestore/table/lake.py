@@ -27,6 +27,7 @@ from tablestore.core.errors import (
 from tablestore.core.options.rules import require_storable
 from tablestore.core.options.secrets import hidden
 from tablestore.core.options.table_options import TableOptions, as_text, current_names, keys_of, with_levels
+from tablestore.format.change_tracking import require_partitions_exist
 from tablestore.format.option_columns import require_columns_exist
 from tablestore.format.schema import TableSchema, create_schema
 from tablestore.io.confined import named_roots
@@ -207,6 +208,7 @@ class Lake:
             time_millis=self._env.now_ms(),
         )
         require_columns_exist(made)
+        require_partitions_exist(made)
         for key in (FALLBACK, PRIMARY):
             if given.get(key):
                 raise InvalidOption(f"option {key!r} names a branch, and a table that is made has none yet")

@@ -289,7 +289,8 @@ class Table:
         local disk: `step.state`. `normalize="lookup"` keeps nothing and looks up what was before, in the
         snapshot before, of any merge engine; `normalize=False` gives the rows as they were written.
 
-        Raises NotFound when the next snapshot has expired.
+        Raises NotFound when the next snapshot has expired, Unsupported for a table or partition whose
+        'change-tracking' is off (unless `where` leaves it out, or changes are looked up).
 
         >>> steps = orders.stream(start="earliest", follow=False, normalize=False)
         >>> [(step.snapshot, sum(batch.num_rows for batch in step.batches)) for step in steps]

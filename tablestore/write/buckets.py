@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 
 from tablestore.core.options.table_options import TableOptions
@@ -22,7 +23,12 @@ def bucket_of(
     files: Iterable[DataFileMeta] = (),
     index_files: Iterable[IndexFileMeta] = (),
 ) -> Bucket:
-    """A `Bucket` of the table with these live files. `total_buckets` and `options` default to the table's."""
+    """A `Bucket` of the table with these live files. `total_buckets` and `options` default to the table's; in
+    its options `change_tracking` is that of the partition."""
+    chosen = store.options if options is None else options
+    tracks = store.tracks_changes(partition)
+    if chosen.change_tracking != tracks:
+        chosen = replace(chosen, change_tracking=tracks)
     return Bucket(
         store.env,
         store.io,
@@ -31,7 +37,7 @@ def bucket_of(
         store.options.bucket if total_buckets is None else total_buckets,
         store.bucket_dir(partition, number),
         store.schema,
-        store.options if options is None else options,
+        chosen,
         store.schema_of,
         partial(store.index_path, partition, number),
         tuple(files),

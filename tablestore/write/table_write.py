@@ -223,16 +223,17 @@ class TableWrite:
                 self._writers[place] = self._appending(partition, bucket)
         return self._writers[place]
 
-    def _merging(self, partition: bytes, bucket: int) -> MergeTreeWriter:
-        place = partition, bucket
+    def _merging(self, partition: bytes, number: int) -> MergeTreeWriter:
+        place = partition, number
         marks = self._compact and self._store.options.deletion_vectors
         index_files = self._indexes[place] if marks else ()
+        bucket = bucket_of(self._store, *place, files=self._files_of(place), index_files=index_files)
         return MergeTreeWriter(
-            bucket_of(self._store, *place, files=self._files_of(place), index_files=index_files),
+            bucket,
             pool=self._pool,
             next_sequence=self._next_sequence(place),
             compact=self._compact,
-            changelog=self._changelog,
+            changelog=self._changelog and bucket.options.change_tracking,
             produce=not self._ignore_live,
             workers=self._workers,
         )

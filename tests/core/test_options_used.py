@@ -232,7 +232,7 @@ def test_a_table_describes_its_options_in_units_people_write(lake: ts.Lake) -> N
     }
     assert shown == {"write-buffer-size": ("256 mb",) * 2, "commit.max-retry-wait": ("10 s",) * 2}
     assert (rows["snapshot.num-retained.max"]["value"], rows["write-only"]["value"]) == ("infinite", "false")
-    assert rows["change-tracking"]["status"] == "refused"
+    assert rows["tablestore.change-tracking"]["status"] == "implemented"
     assert set(ENGINE_NAMES) <= set(rows)
     lake.drop_table("d.told")
 

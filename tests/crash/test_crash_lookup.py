@@ -62,6 +62,12 @@ def append(root: Path) -> None:
     assert t.check() == []
 
 
+def not_tracked(root: Path) -> None:
+    """The same, of a table whose changes are no longer tracked."""
+    keyed(root)
+    ts.connect(str(root)).table("d.t").alter(ts.set_options({"change-tracking": False}))
+
+
 def write_and_look_up(t: ts.Table) -> None:
     t.write(rows(range(0, 60, 2), "c"), user="loader", identifier=7)
 
@@ -72,6 +78,7 @@ def delete_by_key(t: ts.Table) -> None:
 
 CASES: dict[str, tuple[Callable[[Path], None], Act]] = {
     "merge on write with a changelog": (keyed, write_and_look_up),
+    "merge on write without change tracking": (not_tracked, write_and_look_up),
     "delete by key, seen after a lookup": (keyed, delete_by_key),
     "delete by vectors": (append, lambda t: t.delete(ts.col("id") < 25)),
     "update by vectors": (append, lambda t: t.update({"v": "new"}, where=(ts.col("v") == "v2"))),

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import tablestore as ts
+from tablestore.cdc.change_feed import ChangeFeed
+from tablestore.core.errors import Unsupported
 from tablestore.spark import start_ingest
 from tests.spark.items import content, ingest_of, item_table, shop
 
@@ -28,3 +31,22 @@ def test_rows_and_changes_end_at_the_sources_state(spark, lake, tmp_path: Path) 
     assert left == {i: row["name"] for i, row in expected.items()}
     table.compact(full=True)
     assert content(table) == expected
+
+
+def test_a_partition_whose_changes_are_not_tracked(spark, lake, tmp_path: Path) -> None:
+    source, expected = shop(tmp_path / "s", transactions=2)
+    table = item_table(lake, **{"changelog-producer": "lookup"})
+    year = min(row["day"].year for row in expected.values())
+    table = table.alter(ts.set_options({"change-tracking": False}, partition={"year": year}))
+    for n in (1, 2):  # the second is a replay: it adds nothing
+        ingest = ingest_of(source, table, tmp_path / f"ck{n}", log_bytes_per_batch=1)
+        start_ingest(spark, ingest).awaitTermination()
+        assert content(table) == expected
+    assert table.check() == []
+    tracked = table.with_options({"incremental-between": f"0,{table.store.snapshots.latest_id()}"})
+    with pytest.raises(Unsupported, match=f"partition year={year}"):
+        tracked.scan().to_arrow()
+    assert year not in tracked.scan(where=ts.col("year") != year).to_arrow()["year"].to_pylist()
+    with pytest.raises(Unsupported, match=f"partition year={year}"):
+        ChangeFeed(table.location).latest()
+    assert ChangeFeed(table.location, normalize=True).latest() == table.store.snapshots.latest_id()

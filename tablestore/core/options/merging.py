@@ -39,6 +39,9 @@ class MergingOptions:
         ChangelogProducer.NONE,
         "where changelog files come from",
     )
+    change_tracking: bool = opt(
+        "tablestore.change-tracking", boolean, True, "commits write the changelog files of the producer"
+    )
     ignore_delete: bool = opt(
         "ignore-delete",
         boolean,

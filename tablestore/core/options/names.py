@@ -15,6 +15,7 @@ ALIASES: dict[str, tuple[str, dict[str, str]]] = {
     "log.scan.remove-normalize": ("scan.remove-normalize", {}),
     "log.scan.timestamp-millis": ("scan.timestamp-millis", {}),
     "write.compaction-skip": ("write-only", {}),
+    "change-tracking": ("tablestore.change-tracking", {}),
     "compaction.max-sorted-run-num": ("sort-spill-threshold", {}),
     "level0_file_num_compaction_trigger": (_COMPACTION, {}),
     "max_bytes_for_level_base": (_LEVELED + "max-bytes-for-level-base", {}),
@@ -24,6 +25,8 @@ ALIASES: dict[str, tuple[str, dict[str, str]]] = {
     "universal_size_ratio": ("compaction.size-ratio", {}),
 }
 LEVELED = {"level0_file_num_compaction_trigger": _LEVELED + "level0-file-num-trigger"}
+# Before the path of a partition: the option of that partition (`format/change_tracking.py`).
+CHANGE_TRACKING = "tablestore.change-tracking"
 # Names of ours that are no typed options.
 ENGINE_NAMES = {
     "tablestore.full-phase-changelog": "of the Spark ingest: false writes no changelog files while it loads",

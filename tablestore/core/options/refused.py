@@ -109,7 +109,6 @@ REFUSED: dict[str, Refused] = {
     "upsert-key": Refused("a table with a primary key takes upserts"),
     "write.sequence-number-init-mode": Refused("sequence numbers follow those of the files", ("scan",)),
     # names of the Flink Table Store without a meaning today
-    "change-tracking": Refused("changelog-producer says whether changes are kept"),
     "compaction.early-max.file-num": Refused(_PICKS),
     "compaction.max.file-num": Refused(_PICKS),
     "log.system": Refused(_LOG, ("none",)),

@@ -17,7 +17,7 @@ from typing import Any
 
 from tablestore.core.errors import InvalidOption, Unsupported
 from tablestore.core.options.ignored import IGNORED, IGNORED_FAMILIES, Ignored
-from tablestore.core.options.names import ALIASES, OF_COLUMNS, READ_AS_TEXT
+from tablestore.core.options.names import ALIASES, CHANGE_TRACKING, OF_COLUMNS, READ_AS_TEXT
 from tablestore.core.options.refused import REFUSED, REFUSED_FAMILIES, Refused, Stored
 from tablestore.core.options.secrets import require_no_secrets
 from tablestore.core.options.table_options import TableOptions, parsed
@@ -71,6 +71,8 @@ def fate(key: str) -> Field[Any] | Ignored | Refused | str | None:
         return f"becomes {ALIASES[key][0]!r}"
     if key.startswith(_INDEXES):
         return "a file index of columns"
+    if key.startswith(CHANGE_TRACKING + "."):
+        return "whether commits of this partition write changelog files"
     if key.startswith(_COLUMNS):
         return OF_COLUMNS.get(key.rsplit(".", 1)[1])
     if key.startswith(_SCHEMA) and (

@@ -118,6 +118,13 @@ class TableOptions(ReadingOptions, WritingOptions, MergingOptions, StorageOption
         return wanted or self.deletion_vectors or self.force_lookup
 
     @property
+    def looks_up_for_rows(self) -> bool:
+        """Whether those lookups serve rows, not a changelog alone: they mark older rows as deleted, or merge
+        them into newer ones, which readers rely on."""
+        others = self.deletion_vectors or self.force_lookup
+        return self.needs_lookup and (others or self.merge_engine is not MergeEngine.DEDUPLICATE)
+
+    @property
     def lookup_max_interval(self) -> int:
         """Compaction triggers after which a table with gentle lookups compacts level 0."""
         given = 2 * self.compaction_trigger if self.lookup_interval is None else self.lookup_interval

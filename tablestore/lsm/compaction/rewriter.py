@@ -65,16 +65,18 @@ class Mode(Enum):
 
     @classmethod
     def of(cls, options: TableOptions) -> Mode:
-        """The mode of a table."""
+        """The mode of a bucket: older rows that only a changelog needs are not looked for where changes are
+        not tracked."""
         if options.changelog_producer is ChangelogProducer.FULL_COMPACTION:
-            return cls.FULL
-        if not options.needs_lookup:
+            return cls.FULL if options.change_tracking else cls.MERGE
+        if not (options.needs_lookup if options.change_tracking else options.looks_up_for_rows):
             return cls.MERGE
         return cls.FIRST_ROW if options.merge_engine is MergeEngine.FIRST_ROW else cls.LOOKUP
 
     def writes_changelog(self, options: TableOptions) -> bool:
         """Whether it writes a changelog."""
-        return self is Mode.FULL or options.changelog_producer is ChangelogProducer.LOOKUP
+        looked_up = options.changelog_producer is ChangelogProducer.LOOKUP and options.change_tracking
+        return self is Mode.FULL or looked_up
 
     def needs_old_rows(self, files: Sequence[DataFileMeta], work: _Work) -> bool:
         """Whether compacting these files needs the rows in older levels."""

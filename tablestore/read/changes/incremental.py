@@ -26,6 +26,7 @@ from tablestore.lsm.merge import counted
 from tablestore.meta import changelogs
 from tablestore.meta.entries import EMPTY, Entries
 from tablestore.meta.store import Store
+from tablestore.read.changes.tracked import require_changes_tracked
 from tablestore.read.scan.data_split import ROWKIND, DataSplit
 from tablestore.read.scan.file_read import read_file, tolerated
 from tablestore.read.scan.plan import Plan
@@ -105,7 +106,7 @@ class ChangeRange:
         last: Snapshot | None = None
         for last in snapshots_between(store, self.since, self.until):
             with expiring(store, last.id):
-                entries = changed_entries(store, last, mode=self.mode)
+                entries = changed_entries(store, last, mode=self.mode, within=filters.partition)
             looked_at += entries
             for e in _checked(store, _kept(store, entries, filters)):
                 made.append(ChangeSplit(e.partition, e.bucket, e.total_buckets, last.id, (e.file,), False))
@@ -157,13 +158,20 @@ def snapshots_between(store: Store, since: int, until: int | None = None) -> Ite
         yield changelogs.snapshot_or_changelog(store, snapshot_id)
 
 
-def changed_entries(store: Store, snapshot: Snapshot, *, mode: str = AUTO) -> Entries:
-    """The files that hold the changes of one snapshot, in the order of their manifests."""
+def changed_entries(
+    store: Store, snapshot: Snapshot, *, mode: str = AUTO, within: Predicate = TRUE
+) -> Entries:
+    """The files that hold the changes of one snapshot, in the order of their manifests.
+
+    Raises Unsupported where its changelog lacks changes of a partition in `within`, a condition over
+    partition columns.
+    """
     keyed = bool(store.schema.primary_keys)
     if mode == AUTO:
         has = keyed and store.options.changelog_producer is not ChangelogProducer.NONE
         mode = CHANGELOG if has else DELTA
     if mode == CHANGELOG:
+        require_changes_tracked(store, snapshot, within)
         entries = EMPTY if snapshot.commit_kind == OVERWRITE else store.manifests.changelog_entries(snapshot)
     else:
         entries = store.manifests.delta_entries(snapshot) if snapshot.commit_kind == APPEND else EMPTY
@@ -186,7 +194,8 @@ def snapshot_changes(
         if streams_overwrite(store, snapshot):
             yield from _overwritten(store, snapshot, names, bound)
             return
-        entries = _checked(store, _kept(store, changed_entries(store, snapshot, mode=mode), filters))
+        changed = changed_entries(store, snapshot, mode=mode, within=filters.partition)
+        entries = _checked(store, _kept(store, changed, filters))
         written = bool(store.schema.primary_keys) and not in_compaction_changelog(store)
         for e in sorted(entries, key=lambda e: e.file.min_sequence if written else 0):
             yield from _file_changes(store, e, names, filters)

@@ -35,7 +35,9 @@ from tablestore.read.changes.looked_up import looked_up_changes, require_looked_
 from tablestore.read.changes.snapshot_wait import SnapshotWait, missing
 from tablestore.read.changes.stream_start import Start, stream_start
 from tablestore.read.changes.streamable import passes_bound, require_single_changelog
+from tablestore.read.changes.tracked import require_tracked
 from tablestore.read.scan import time_travel
+from tablestore.read.scan.pruning import Filters
 from tablestore.read.supported import readable_condition
 
 SnapshotId = int
@@ -97,6 +99,8 @@ def stream(store: Store, request: StreamRequest) -> Generator[Change]:
         if name not in shown.by_name:
             raise NotFound.among("column", name, shown.names)
     where = readable_condition(store, condition(request.where, store.schema), names)
+    if not request.look_up:
+        require_tracked(store, Filters.of(where, store.schema).partition)
     consumer = store.options.consumer_id if request.consumer is None else request.consumer
     return _Follower(store, request, names, where, consumer).steps()
 
@@ -176,7 +180,10 @@ class _Follower:
         """Whether a snapshot may have changed something."""
         if self.request.look_up:
             return bool(touched(self.store, snapshot))
-        return streams_overwrite(self.store, snapshot) or bool(changed_entries(self.store, snapshot))
+        within = Filters.of(self.where, self.store.schema).partition
+        return streams_overwrite(self.store, snapshot) or bool(
+            changed_entries(self.store, snapshot, within=within)
+        )
 
     def _record_progress(self, next_snapshot: int) -> None:
         if self.consumer is not None:

@@ -23,6 +23,7 @@ from tablestore.sql.statements.columns import (
     watermark_text,
 )
 from tablestore.sql.statements.create_table import refuse_other_connectors
+from tablestore.sql.statements.partitions import typed_partition
 
 if TYPE_CHECKING:
     from tablestore.sql.dialect.parser import Parser
@@ -46,6 +47,7 @@ class Alteration:
     watermark: WatermarkText | None = None
     options: Mapping[str, str] | None = None
     keys: tuple[str, ...] = ()
+    partition: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ class _Planned:
     """The changes of a statement, one by one, against the table as they leave it. Lives for one statement."""
 
     def __init__(self, session: Session, table: Table, text: str) -> None:
-        self.session, self.text = session, text
+        self.session, self.table, self.text = session, table, text
         self.schema = table.store.schema
         self.changes: list[Change] = []
 
@@ -90,6 +92,8 @@ class _Planned:
 
     def _changes(self, one: Alteration) -> Sequence[Change]:
         what = one.what
+        if one.partition is not None:
+            return [self._of_partition(one, one.partition)]
         if what == "set":
             options = dict(one.options or {})
             refuse_other_connectors(options)
@@ -117,6 +121,12 @@ class _Planned:
         if what in ("add watermark", "modify watermark"):
             return self._marked(one)
         return [self._of_column(one)]
+
+    def _of_partition(self, one: Alteration, partition: Mapping[str, Any]) -> Change:
+        named = typed_partition(self.table, partition)
+        if one.what == "set":
+            return schema_change.set_options(one.options or {}, partition=named)
+        return schema_change.reset_options(*one.keys, partition=named)
 
     @property
     def _shape(self) -> Shape:
@@ -216,14 +226,10 @@ class _Planned:
 
 def alterations(p: Parser) -> list[Alteration]:
     """What stands behind the name of the table."""
+    found = of_options(p)
+    if found is not None:
+        return [found]
     at = p.at
-    if p.accept("SET TBLPROPERTIES") or p.accept("SET"):
-        return [Alteration("set", at, options=p.options())]
-    if p.accept("RESET"):
-        return [Alteration("reset", at, keys=tuple(p.listed(p.option_key)))]
-    if p.accept("UNSET TBLPROPERTIES"):
-        p.accept("IF EXISTS")
-        return [Alteration("reset", at, keys=tuple(p.listed(p.option_key)))]
     if p.accept("RENAME"):
         p.accept("COLUMN")
         name = column_name(p)
@@ -239,6 +245,19 @@ def alterations(p: Parser) -> list[Alteration]:
         p.accept("COLUMN")
         return _alter_column(p)
     p.fail("SET, RESET, RENAME, ADD, MODIFY, DROP or ALTER COLUMN is expected")
+
+
+def of_options(p: Parser, partition: Mapping[str, Any] | None = None) -> Alteration | None:
+    """SET or RESET of options, of the table or of a partition; None if neither comes."""
+    at = p.at
+    if p.accept("SET TBLPROPERTIES") or p.accept("SET"):
+        return Alteration("set", at, options=p.options(), partition=partition)
+    if p.accept("RESET"):
+        return Alteration("reset", at, keys=tuple(p.listed(p.option_key)), partition=partition)
+    if p.accept("UNSET TBLPROPERTIES"):
+        p.accept("IF EXISTS")
+        return Alteration("reset", at, keys=tuple(p.listed(p.option_key)), partition=partition)
+    return None
 
 
 def _each(p: Parser, words: tuple[str, ...], one: Callable[[Parser], Alteration]) -> list[Alteration]:

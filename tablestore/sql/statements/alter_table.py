@@ -11,7 +11,7 @@ from tablestore.sql.form import Form
 from tablestore.sql.names import Name, of_name
 from tablestore.sql.result import Result
 from tablestore.sql.shape import exists, stored_table
-from tablestore.sql.statements.alter_columns import AlterTable, alterations
+from tablestore.sql.statements.alter_columns import AlterTable, alterations, of_options
 from tablestore.sql.statements.partitions import partition_files, require_partition, typed_partition
 
 if TYPE_CHECKING:
@@ -106,8 +106,12 @@ def parse_alter(p: Parser) -> Any:
         return RenameTable(name, to, if_exists)
     if p.comes("COMPACT") or p.comes("PARTITION"):
         partition = p.partition() if p.accept("PARTITION") else None
-        p.expect("COMPACT")
+        of_partition = None if partition is None else of_options(p, partition)
+        if of_partition is None:
+            p.expect("COMPACT")
         p.finish()
+        if of_partition is not None:
+            return AlterTable(name, (of_partition,), p.piece.text, if_exists)
         return Compact(name, partition)
     partitions = _partitions(p, name)
     if partitions is not None:
@@ -210,7 +214,8 @@ FORMS = (
         "{ADD | MODIFY} WATERMARK FOR column AS expression | "
         "ALTER COLUMN column {TYPE type | COMMENT 'text' | {SET | DROP} NOT NULL | SET DEFAULT value | …} | "
         "{ADD | DROP} [IF [NOT] EXISTS] PARTITION (column = value, …) | "
-        "[PARTITION (column = value, …)] COMPACT}",
+        "[PARTITION (column = value, …)] COMPACT | "
+        "PARTITION (column = value, …) {SET ('change-tracking' = 'false') | RESET ('change-tracking')}}",
         "Change a table; rows that exist are seen through the new columns at once.",
         "tables",
         parse_alter,

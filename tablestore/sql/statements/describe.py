@@ -178,7 +178,8 @@ class DescribeDetail:
 
 
 def _whole(table: Table) -> list[PartitionFiles]:
-    return partition_files(table) or [PartitionFiles("", table.location, ())]
+    none = PartitionFiles("", table.location, (), table.store.change_tracking.of_table)
+    return partition_files(table) or [none]
 
 
 def _spec(partition: Mapping[str, Any]) -> str:
@@ -198,19 +199,15 @@ def _details(table: Table) -> dict[str, Any]:
 
 
 def _files(table: Table, found: list[PartitionFiles]) -> pa.Table:
-    options = table.options
     rows = []
     for one in found:
-        tracked = options.get("tablestore.change-tracking", "true")
-        if one.name:
-            tracked = options.get(f"tablestore.change-tracking.{one.name}", tracked)
         rows.append(
             {
                 "partition": one.name,
                 "file.path": one.directory,
                 "last-modified": one.modified_ms,
                 "compacted": one.compacted,
-                "change-tracking": tracked.lower() != "false",
+                "change-tracking": one.tracks_changes,
                 "num-files": len(one.entries),
             }
         )

@@ -25,6 +25,7 @@ class PartitionFiles:
     name: str
     directory: str
     entries: tuple[ManifestEntry, ...]
+    tracks_changes: bool
 
     @property
     def modified_ms(self) -> int | None:
@@ -80,7 +81,7 @@ def partition_files(table: Table, partition: Mapping[str, Any] | None = None) ->
     for key, entries in groups.items():
         directory = store.bucket_dir(key, 0).rpartition("/")[0]
         name = "/".join(f"{column}={value}" for column, value in store.partition_pairs(key))
-        found.append(PartitionFiles(name, directory, tuple(entries)))
+        found.append(PartitionFiles(name, directory, tuple(entries), store.tracks_changes(key)))
     return sorted(found, key=lambda one: one.name)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import tablestore as ts
-from tablestore.core.errors import TablestoreError
+from tablestore.core.errors import InvalidOption, TablestoreError
 from tablestore.sql import Session, SqlProblem
 
 
@@ -142,6 +142,33 @@ def test_describe_detail(session: Session) -> None:
     assert (detail["num-files"], detail["compacted"], detail["change-tracking"]) == (files, False, True)
     orders.compact(full=True)
     assert rows(session, "DESCRIBE DETAIL TABLE orders")[0]["compacted"]
+
+
+def test_change_tracking_of_a_partition(session: Session) -> None:
+    session.sql(
+        "CREATE TABLE days (dt DATE, region STRING, k INT, v INT, PRIMARY KEY (dt, region, k) NOT ENFORCED) "
+        "PARTITIONED BY (dt, region) WITH ('bucket' = '1', 'changelog-producer' = 'input')"
+    )
+    both = "INSERT INTO days VALUES (DATE '2026-01-01', 'eu', 1, 1), (DATE '2026-01-02', 'eu', 1, 1)"
+    session.sql(both)
+    of_first = "ALTER TABLE days PARTITION (dt = '2026-01-01', region = 'eu')"
+    session.sql(f"{of_first} SET ('change-tracking' = 'false')")
+    detail = "DESCRIBE DETAIL TABLE days PARTITION (region = 'eu')"
+    assert [row["change-tracking"] for row in rows(session, detail)] == [False, True]
+    session.sql(both)
+    t = session.lake().table("shop.days")
+    assert t.options["tablestore.change-tracking.dt=2026-01-01/region=eu"] == "false"
+    assert t.changes(since=1, mode="delta").num_rows == 2
+    assert sum(f.file.row_count for f in t.store.manifests.changelog_entries(t.store.snapshots.get(2))) == 1
+    created = rows(session, "SHOW CREATE TABLE days")[0]["result"]
+    session.sql(created.replace("`days`", "`again`"))
+    assert session.lake().table("shop.again").options.keys() == t.options.keys()
+    session.sql(f"{of_first} RESET ('change-tracking')")
+    assert [row["change-tracking"] for row in rows(session, detail)] == [True, True]
+    session.sql("ALTER TABLE days SET ('change-tracking' = 'false')")
+    assert [row["change-tracking"] for row in rows(session, detail)] == [False, False]
+    with pytest.raises(InvalidOption, match="of whole tables"):
+        session.sql(f"{of_first} SET ('bucket' = '2')")
 
 
 def test_describe_detail_of_partitions(session: Session) -> None:
