@@ -44,6 +44,8 @@ provide(
         "compactions of other engines": "tablestore.insight.explain.foreign_compactions:explained",
         "Spark session": "tablestore.spark:session",
         "data sources of a Spark session": "tablestore.spark:register",
+        "streams by Spark": "tablestore.spark:start_stream",
+        "compaction by Spark": "tablestore.spark:compact",
         "Table.to_spark": "tablestore.spark:to_spark",
         "columns of a Spark frame": "tablestore.spark:arrow_schema",
     }

@@ -12,6 +12,7 @@ from tablestore.spark.frames import arrow_schema, to_spark, write_df
 from tablestore.spark.ingest import BatchStarted, FinishedBatch, Ingest
 from tablestore.spark.ingest import start as start_ingest
 from tablestore.spark.sessions import register, session
+from tablestore.spark.stream_jobs import StreamJob, start_stream
 from tablestore.spark.summary import FinishedSummary, Summary, maintain
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "FinishedBatch",
     "FinishedSummary",
     "Ingest",
+    "StreamJob",
     "Summary",
     "arrow_schema",
     "compact",
@@ -27,6 +29,7 @@ __all__ = [
     "register",
     "session",
     "start_ingest",
+    "start_stream",
     "to_spark",
     "write_df",
 ]

@@ -1,0 +1,121 @@
+"""Several stream sources as one, and a batch of what they give: a function of two offsets.
+
+The offset of all holds that of each source, and the snapshot at which each looked-up table is read, so that a
+batch that is done again has the same rows. Picklable. Spark plans with `Streams` (`spark/work_source.py`) and
+hands out a `Batch` (`spark/stream_jobs.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from tablestore.cdc.stream_source import Offset, StreamPiece, StreamSource
+from tablestore.core.errors import InvalidRequest
+from tablestore.table.lake import open_table
+
+VERSION = 1
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class LookupTable:
+    """A table that a stream looks rows up in; `roots` as in `open`."""
+
+    path: str
+    roots: tuple[str, ...] = ()
+
+    def newest(self) -> int:
+        """The id of its newest snapshot, 0 for a table without one."""
+        found = open_table(self.path, roots=self.roots).store.snapshots.latest()
+        return 0 if found is None else found.id
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A piece of a batch: of the source of this number. Of pieces with rows of one key, the later `ordinal`
+    has the later changes."""
+
+    source: int
+    ordinal: int
+    piece: StreamPiece
+
+
+class Batch(Protocol):
+    """A batch: what its sources give between `start` and `end`."""
+
+    @property
+    def number(self) -> int:
+        """From 0 for the first of a checkpoint; the same again for a batch that is done again."""
+
+    @property
+    def end(self) -> Offset: ...
+
+    def works(self) -> list[Work]:
+        """Its pieces in order, for who reads them in this process."""
+
+    def over_works(self, task: Callable[[Work], R]) -> list[R]:
+        """What a task gives for each piece, in order, done by workers; task and results are picklable."""
+
+    def over(self, task: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """What a task gives for each of other items, in order, done by workers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """The sources of a stream, and the tables that it looks rows up in."""
+
+    sources: tuple[StreamSource, ...]
+    lookups: tuple[LookupTable, ...] = ()
+
+    def initial(self) -> Offset:
+        """The offset before the first batch."""
+        return self._offset([s.initial() for s in self.sources], {t.path: 0 for t in self.lookups})
+
+    def latest(self) -> Offset | None:
+        """The offset at which all that there is now has been read; None where a source has no end."""
+        found = [s.latest() for s in self.sources]
+        return None if any(o is None for o in found) else self._offset(found, self._pinned())
+
+    def next(self, start: Offset, target: Offset | None = None) -> Offset:
+        """Where a batch from `start` may end; `start` itself where nothing is new."""
+        starts = self.of_sources(start)
+        targets = [None] * len(starts) if target is None else self.of_sources(target)
+        parts = zip(self.sources, starts, targets, strict=True)
+        ends = [source.next(begin, until) for source, begin, until in parts]
+        return start if ends == starts else self._offset(ends, self._pinned())
+
+    def ended(self, offset: Offset) -> bool:
+        """Whether nothing can come after this offset, ever."""
+        parts = zip(self.sources, self.of_sources(offset), strict=True)
+        return all(source.ended(one) for source, one in parts)
+
+    def works(self, start: Offset, end: Offset) -> list[Work]:
+        """The pieces between two offsets, in order."""
+        found: list[Work] = []
+        parts = zip(self.sources, self.of_sources(start), self.of_sources(end), strict=True)
+        for number, (source, begin, stop) in enumerate(parts):
+            for piece in source.pieces(begin, stop) if begin != stop else ():
+                found.append(Work(number, len(found), piece))
+        return found
+
+    def done(self, end: Offset) -> None:
+        """What lies before `end` is read and committed."""
+        for source, one in zip(self.sources, self.of_sources(end), strict=True):
+            source.done(one)
+
+    def of_sources(self, offset: Offset) -> list[Offset]:
+        """The offset of each source. Raises InvalidRequest for an offset of another stream."""
+        found = offset.get("sources", [])
+        if offset.get("v") != VERSION or len(found) != len(self.sources):
+            raise InvalidRequest(f"{offset} is no offset of this stream of {len(self.sources)} sources")
+        return list(found)
+
+    def _pinned(self) -> dict[str, int]:
+        return {table.path: table.newest() for table in self.lookups}
+
+    @staticmethod
+    def _offset(sources: Sequence[Offset | None], lookups: dict[str, int]) -> Offset:
+        return {"v": VERSION, "sources": list(sources), "lookups": lookups}

@@ -1,0 +1,230 @@
+"""A stream by Spark: one Structured Streaming query whose batches a function of the driver carries out.
+
+Spark plans batches, records their offsets before they begin, and runs tasks; what a batch computes and where
+it is committed is its caller's. A batch may come again after a crash, with the same number and offsets. The
+query ends by itself once all sources have ended.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import pickle
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tablestore.cdc.stream_batch import Batch, Streams, Work
+from tablestore.cdc.stream_source import Offset
+from tablestore.core.errors import TablestoreError, Unavailable
+from tablestore.io.paths import join, location
+from tablestore.io.routed import file_io_for
+from tablestore.spark.work_source import encoded
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+R = TypeVar("R")
+_RESULT = "ordinal int, result binary"
+_RESULT_ARROW = pa.schema([("ordinal", pa.int32()), ("result", pa.binary())])
+_LOOK_SECONDS = 0.05  # between two looks whether Spark has recorded a batch
+
+
+class StreamJob:
+    """A running query. `error` is what ended it, None while it runs and where it was stopped or has ended."""
+
+    def __init__(
+        self, spark: SparkSession, streams: Streams, on_batch: Callable[[Batch], None], checkpoint: str
+    ) -> None:
+        self._spark, self._streams, self._on_batch = spark, streams, on_batch
+        self._checkpoint = location(checkpoint)
+        self._query: StreamingQuery | None = None
+        self._turn = threading.Lock()  # who holds it carries out a batch, or ends the query between two
+        self._over = threading.Event()  # sources have ended, or somebody stops the query
+        self.error: BaseException | None = None
+
+    def start(self, *, start: Offset | None, interval_seconds: float) -> None:
+        """Start the query. `start` is where the first batch of a new checkpoint begins, None: at the
+        beginning."""
+        reader = self._spark.readStream.format("tablestore-work").option("streams", encoded(self._streams))
+        works = reader.option("start", json.dumps(start)).load()
+        writer = works.writeStream.foreachBatch(self._batch).option("checkpointLocation", self._checkpoint)
+        self._query = writer.trigger(processingTime=f"{int(interval_seconds * 1000)} milliseconds").start()
+        begun = self._planned_end()
+        idle = begun is None or self._recorded()
+        if idle and self._streams.ended(begun or start or self._streams.initial()):
+            self._over.set()
+        threading.Thread(target=self._end_when_over, name="tablestore-job", daemon=True).start()
+
+    @property
+    def running(self) -> bool:
+        """Whether the query is still at work."""
+        return self._query is not None and bool(self._query.isActive)
+
+    def stop(self) -> None:
+        """End the query between two batches; the one that is being carried out is finished first."""
+        self._over.set()
+        with self._turn:
+            if self._query is not None:
+                self._query.stop()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until the query has ended; whether it has."""
+        assert self._query is not None, "it was started"
+        try:
+            if seconds is None:
+                self._query.awaitTermination()
+            else:
+                self._query.awaitTermination(max(1, int(seconds)))
+        except Exception as e:  # what ended the query
+            self._failed(e)
+        return not self.running
+
+    def failure(self) -> BaseException | None:
+        """What ended the query, in our words where it was ours."""
+        if self.error is None and self._query is not None and not self.running and not self._over.is_set():
+            found = self._query.exception()
+            if found is not None:
+                self._failed(found)
+        return self.error
+
+    def _failed(self, error: BaseException) -> None:
+        if self.error is None and not self._over.is_set():
+            self.error = error
+
+    def _batch(self, rows: DataFrame, number: int) -> None:
+        """What Spark calls with each batch."""
+        with self._turn:
+            if self._over.is_set():  # to return would tell Spark that the batch is done
+                raise RuntimeError("the query is being stopped")
+            end = self._planned_end(number)
+            assert end is not None, "Spark records the end of a batch before it begins"
+            try:
+                self._on_batch(WorkBatch(self._spark, rows, number, end))
+                self._streams.done(end)
+            except BaseException as e:
+                self.error = e
+                raise
+        if self._streams.ended(end):
+            self._over.set()
+
+    def _end_when_over(self) -> None:
+        """Stop the query when its sources have ended, once Spark has recorded the last batch."""
+        while not self._over.wait(_LOOK_SECONDS * 4):
+            if not self.running:
+                return
+        waiter = threading.Event()
+        for _ in range(100):
+            if not self.running or self._newest("offsets") is None or self._recorded():
+                break
+            waiter.wait(_LOOK_SECONDS)
+        with self._turn:
+            if self._query is not None:
+                self._query.stop()
+
+    def _planned_end(self, number: int | None = None) -> Offset | None:
+        """Where a batch ends (None: the newest), as Spark recorded it; None without a record."""
+        number = self._newest("offsets") if number is None else number
+        if number is None:
+            return None
+        text = file_io_for(self._checkpoint).read(join(self._checkpoint, "offsets", str(number))).decode()
+        found: Offset = json.loads(text.splitlines()[2])  # version, metadata, the offset of the one source
+        return found
+
+    def _recorded(self) -> bool:
+        """Whether Spark has recorded that the newest batch is done."""
+        planned = self._newest("offsets")
+        return planned is not None and planned == self._newest("commits")
+
+    def _newest(self, which: str) -> int | None:
+        found = file_io_for(self._checkpoint).list(join(self._checkpoint, which))
+        return max((int(f.name) for f in found if f.name.isdigit()), default=None)
+
+
+def start_stream(
+    spark: SparkSession,
+    streams: Streams,
+    on_batch: Callable[[Batch], None],
+    *,
+    checkpoint: str,
+    start: Offset | None = None,
+    interval_seconds: float = 1.0,
+) -> StreamJob:
+    """Start a query over these sources; `on_batch` carries out each batch, in a thread of the driver.
+
+    `start` is where the first batch of a new checkpoint begins. An error of `on_batch` ends the query.
+    """
+    job = StreamJob(spark, streams, on_batch, checkpoint)
+    job.start(start=start, interval_seconds=interval_seconds)
+    return job
+
+
+class WorkBatch:
+    """A batch whose tasks are Spark's."""
+
+    def __init__(self, spark: SparkSession, rows: DataFrame, number: int, end: Offset) -> None:
+        self._spark, self._rows, self.number, self.end = spark, rows, number, end
+
+    def works(self) -> list[Work]:
+        """The pieces in order."""
+        found = [pickle.loads(row.work) for row in self._rows.collect()]
+        return sorted(found, key=lambda w: w.ordinal)
+
+    def over_works(self, task: Callable[[Work], R]) -> list[R]:
+        """What a task gives for each piece, in order."""
+        done = self._rows.mapInArrow(_OverWorks(task), _RESULT).collect()
+        return [_result(row.result) for row in sorted(done, key=lambda row: row.ordinal)]
+
+    def over(self, task: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """What a task gives for each item, in order."""
+        if not items:
+            return []
+        spread = self._spark.sparkContext.parallelize([pickle.dumps(i) for i in items], len(items))
+        return [_result(found) for found in spread.map(_OverItems(task)).collect()]
+
+
+class _OverWorks:
+    """The function of a Python worker over rows of work."""
+
+    def __init__(self, task: Callable[[Work], Any]) -> None:
+        self._task = task
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        pa.set_cpu_count(1)  # Spark runs as many tasks at once as there are cores
+        for batch in batches:
+            for ordinal, work in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+                found = _attempt(self._task, pickle.loads(work))
+                yield pa.RecordBatch.from_arrays(
+                    [pa.array([ordinal], pa.int32()), pa.array([found], pa.binary())], schema=_RESULT_ARROW
+                )
+
+
+class _OverItems:
+    """The same over other items."""
+
+    def __init__(self, task: Callable[[Any], Any]) -> None:
+        self._task = task
+
+    def __call__(self, item: bytes) -> bytes:
+        pa.set_cpu_count(1)
+        return _attempt(self._task, pickle.loads(item))
+
+
+def _attempt(task: Callable[[Any], Any], item: Any) -> bytes:
+    """What a task gives, or the error that no second attempt mends: so the driver gets it as it is."""
+    try:
+        return pickle.dumps((True, task(item)))
+    except Unavailable:
+        raise
+    except TablestoreError as e:
+        return pickle.dumps((False, e))
+
+
+def _result(found: bytes) -> Any:
+    good, value = pickle.loads(found)
+    if not good:
+        raise value
+    return value

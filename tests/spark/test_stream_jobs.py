@@ -1,0 +1,88 @@
+"""Streams by Spark: batches of sources, tasks over their pieces, the end of what ends."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.cdc.change_feed import ChangeFeed
+from tablestore.cdc.stream_batch import Batch, Streams, Work
+from tablestore.cdc.stream_source import RowsStream, TableStream
+from tablestore.spark import start_stream
+
+pytestmark = pytest.mark.spark
+
+
+@dataclass(frozen=True)
+class Summed:
+    """A task: the sum of a column of a piece."""
+
+    column: str
+
+    def __call__(self, work: Work) -> int:
+        return sum(sum(batch.column(0).to_pylist()) for batch, _ in work.piece.read([self.column]))
+
+
+@dataclass(frozen=True)
+class Refusing:
+    """A task that raises an error of ours."""
+
+    def __call__(self, work: Work) -> int:
+        raise ts.SchemaMismatch(f"piece {work.ordinal} does not fit")
+
+
+def doubled(n: int) -> int:
+    return 2 * n
+
+
+def test_sources_that_end_end_the_query_and_are_read_once(spark, tmp_path: Path):
+    streams = Streams((RowsStream(pa.table({"n": [1, 2]})), RowsStream(pa.table({"n": [5]}))))
+    found: list[list[int]] = []
+
+    def on_batch(batch: Batch) -> None:
+        found.append(batch.over_works(Summed("n")))
+        found.append(batch.over(doubled, [3, 4]))
+        assert [w.source for w in batch.works()] == [0, 1]
+
+    for _ in range(2):  # the second time all has been read
+        job = start_stream(spark, streams, on_batch, checkpoint=str(tmp_path / "c"), interval_seconds=0.1)
+        assert job.wait(60)
+        assert job.failure() is None
+    assert found == [[3, 5], [6, 8]]
+
+
+def test_an_error_of_a_task_ends_the_query_and_is_what_it_was(spark, tmp_path: Path):
+    streams = Streams((RowsStream(pa.table({"n": [1, 2]})),))
+    job = start_stream(
+        spark, streams, lambda batch: batch.over_works(Refusing()), checkpoint=str(tmp_path / "c")
+    )
+    assert job.wait(60)
+    assert isinstance(job.failure(), ts.SchemaMismatch)
+    assert str(job.failure()) == "piece 0 does not fit"
+
+
+def test_a_table_is_followed_until_somebody_stops(spark, lake: ts.Lake, tmp_path: Path):
+    table = lake.create_table("shop.t", schema={"n": ts.INT})
+    table.write(pa.table({"n": [1]}))
+    found: list[int] = []
+
+    def on_batch(batch: Batch) -> None:
+        found.extend(batch.over_works(Summed("n")))
+        if len(found) == 1:
+            lake.table("shop.t").write(pa.table({"n": [7]}))
+        else:
+            stop.set()
+
+    stop = threading.Event()
+    streams = Streams((TableStream(ChangeFeed(table.location)),))
+    job = start_stream(spark, streams, on_batch, checkpoint=str(tmp_path / "c"), interval_seconds=0.1)
+    assert stop.wait(60)
+    job.stop()
+    assert not job.running
+    assert job.failure() is None
+    assert found == [1, 7]
