@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from tablestore.core.errors import InvalidRequest
+
 
 def name_text(name: str) -> str:
     """A name in back-quotes."""
@@ -20,6 +22,26 @@ def literal_text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def unicode_text(text: str, escape: str) -> str:
+    """The text of `U&'\\00e4'`: behind the escape stand four hexadecimal digits, or + and six. Raises
+    InvalidRequest for others."""
+    found, at = "", 0
+    while (start := text.find(escape, at)) >= 0:
+        digits = (
+            text[start + 2 : start + 8] if text[start + 1 : start + 2] == "+" else text[start + 1 : start + 5]
+        )
+        found += text[at:start]
+        if text[start + 1 : start + 2] == escape:
+            found, at = found + escape, start + 2
+            continue
+        if len(digits) not in (4, 6) or not set(digits) <= set("0123456789abcdefABCDEF"):
+            raise InvalidRequest(
+                f"{text[start : start + 6]!r} is no character: write {escape}00e4 or {escape}+01f600"
+            )
+        found, at = found + chr(int(digits, 16)), start + (5 if len(digits) == 4 else 8)
+    return found + text[at:]
+
+
 def names_text(names: Iterable[str]) -> str:
     """`(a, b)`."""
     return f"({', '.join(name_text(name) for name in names)})"
@@ -29,3 +51,9 @@ def options_text(options: Mapping[str, str]) -> str:
     """`('key' = 'value', …)`, one a line, sorted."""
     pairs = [f"  {literal_text(k)} = {literal_text(v)}" for k, v in sorted(options.items())]
     return "(\n" + ",\n".join(pairs) + "\n)"
+
+
+def like_pattern(text: str) -> str:
+    """The pattern of a LIKE without ESCAPE as one with the escape `\\`: before % and _ it is one, else a
+    character."""
+    return text.replace("\\", "\\\\").replace("\\\\%", "\\%").replace("\\\\_", "\\_")

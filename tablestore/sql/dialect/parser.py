@@ -17,6 +17,7 @@ from sqlglot.parser import Parser as BaseParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tablestore.core.errors import InvalidRequest, Unsupported
+from tablestore.sql.dialect.json_calls import CALLS
 from tablestore.sql.dialect.tokenizer import Piece, Tokenizer, pieces
 from tablestore.sql.dialect.written import Written, joined, spaced
 from tablestore.sql.names import Name
@@ -75,6 +76,7 @@ class Parser(_SparkParser):  # type: ignore[misc]  # likewise
             name: lambda self, name=name: self._parse_with_unit(name)
             for name in ("TIMESTAMPDIFF", "TIMESTAMPADD")
         },
+        **CALLS,
     }
 
     forms: tuple[OwnForm, ...] = ()  # those that read themselves, longest words first
@@ -416,6 +418,22 @@ class Parser(_SparkParser):  # type: ignore[misc]  # likewise
         tree = self._parse_assignment()
         if tree is None:
             self.fail("an expression is expected", start)
+        return tree
+
+    def unary(self) -> Any:
+        """An expression without an operator between two others, as a tree."""
+        start = self.at
+        tree = self._parse_unary()
+        if tree is None:
+            self.fail("an expression is expected", start)
+        return tree
+
+    def type(self) -> Any:
+        """A type, as a tree."""
+        start = self.at
+        tree = self._parse_types()
+        if tree is None:
+            self.fail("a type is expected", start)
         return tree
 
     def query(self) -> Any:

@@ -41,6 +41,7 @@ class Tokenizer(_SparkTokenizer):  # type: ignore[misc]  # likewise
     IDENTIFIERS = ["`", '"']  # noqa: RUF012
     STRING_ESCAPES = ["'"]  # noqa: RUF012
     RAW_STRINGS: list[Any] = []  # noqa: RUF012
+    UNICODE_STRINGS = [(f"{letter}&'", "'") for letter in "Uu"]  # noqa: RUF012
     SINGLE_TOKENS = {k: v for k, v in _SparkTokenizer.SINGLE_TOKENS.items() if k != "$"}  # noqa: RUF012
     VAR_SINGLE_TOKENS = {"$"}  # noqa: RUF012  # t$files is one name
     KEYWORDS = {  # noqa: RUF012

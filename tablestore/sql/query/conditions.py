@@ -18,6 +18,7 @@ from tablestore.core.errors import InvalidRequest, TablestoreError
 from tablestore.format.predicates.predicate import Always, Column, Predicate, all_of, any_of, bind, col
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.data_type import DataType
+from tablestore.sql.text import like_pattern
 from tablestore.table.system import table_schema
 
 _COMPARISONS: dict[type[exp.Expression], str] = {
@@ -176,13 +177,14 @@ def _compare(tree: exp.Expression, operator: str, schema: TableSchema) -> Predic
 
 
 def _like(tree: exp.Expression, schema: TableSchema) -> Predicate:
-    escape = "\\"
-    if isinstance(tree, exp.Escape):
+    escape, escaped = "\\", isinstance(tree, exp.Escape)
+    if escaped:
         escape, tree = value_of(tree.expression), tree.this
     if type(tree) is not exp.Like:
         raise _NotExact
     column, kind = _column(tree.this, schema)
-    return column.like(_fitting(value_of(tree.expression), kind), escape=escape)
+    pattern = _fitting(value_of(tree.expression), kind)
+    return column.like(pattern if escaped else like_pattern(pattern), escape=escape)
 
 
 def _column(tree: exp.Expression, schema: TableSchema) -> tuple[Column, DataType]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tablestore.sql.query.connection import Connection, errors, locked, spill_directory
+from tablestore.sql.query.own_functions import register
 from tablestore.sql.query.planning import Query, prepared
 from tablestore.sql.query.result_types import sound, sound_schema
 from tablestore.sql.query.sources import Feed, Rows, feeds
@@ -39,6 +40,7 @@ def run_query(session: Session, tree: exp.Expression, text: str) -> pa.RecordBat
         def begin() -> tuple[list[str], pa.RecordBatchReader]:
             for feed in fed:
                 feed.register(connection, joined=len(found.sources) > 1)
+            register(connection.duck, sql)
             relation = connection.duck.sql(sql)
             return [str(kind) for kind in relation.types], relation.to_arrow_reader(_BATCH_ROWS)
 
@@ -74,7 +76,9 @@ def duck_plan(session: Session, query: Query, fed: Sequence[Feed]) -> str:
     with Connection(memory=session.settings["execution.memory-limit"], files=files) as connection, errors():
         for feed in fed:
             feed.register(connection, joined=False, planning=True)
-        rows = connection.duck.sql(f"EXPLAIN {duck_sql(query.tree)}").fetchall()
+        sql = duck_sql(query.tree)
+        register(connection.duck, sql)
+        rows = connection.duck.sql(f"EXPLAIN {sql}").fetchall()
     return "\n".join(str(row[-1]) for row in rows)
 
 
@@ -85,7 +89,9 @@ def result_schema(session: Session, query: Query) -> pa.Schema:
     with Connection(memory=session.settings["execution.memory-limit"], files=files) as connection, errors():
         for feed in fed:
             feed.register(connection, joined=False, planning=True)
-        relation = connection.duck.sql(duck_sql(query.tree))
+        sql = duck_sql(query.tree)
+        register(connection.duck, sql)
+        relation = connection.duck.sql(sql)
         empty = relation.limit(0).to_arrow_table().schema
         fields = [f.with_name(name) for f, name in zip(empty, relation.columns, strict=True)]
         return sound_schema(pa.schema(fields), [str(kind) for kind in relation.types])

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from tablestore.sql.query.function import Function, Rows
+from tablestore.sql.query.json_functions import JSON, JSON_AGGREGATES
 from tablestore.sql.query.nested_functions import NESTED
 from tablestore.sql.query.text_functions import TEXT
 from tablestore.sql.query.time_functions import NOW, TIMES
@@ -121,9 +122,9 @@ def _family(rows: Rows, kind: str = "scalar", *, steady: bool = True) -> list[Fu
 
 
 _ALL = (
-    *(one for rows in (TEXT, TIMES, _NUMBERS, _ANGLES, _CHOICES, NESTED) for one in _family(rows)),
+    *(one for rows in (TEXT, JSON, TIMES, _NUMBERS, _ANGLES, _CHOICES, NESTED) for one in _family(rows)),
     *_family(NOW, steady=False),
-    *_family(_AGGREGATES, "aggregate"),
+    *_family((*_AGGREGATES, *JSON_AGGREGATES), "aggregate"),
     *_family(_WINDOWS, "window"),
 )
 FUNCTIONS: Mapping[str, Function] = MappingProxyType({one.name: one for one in _ALL})

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from tablestore.core.errors import InvalidRequest
 from tablestore.sql.query.function import Rows, text_of
-from tablestore.sql.query.patterns import strftime_pattern
+from tablestore.sql.query.patterns import strftime_pattern, strptime_pattern
+from tablestore.sql.query.time_patterns import compiled
+from tablestore.sql.text import literal_text
 
+_MOMENT = r"^\s*\d{4}-\d{1,2}-\d{1,2} \d{1,2}:\d{1,2}:\d{1,2}"  # what is behind does not count
 _UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
 
 
 def _pattern(arguments: list[str], place: int) -> str:
     java = text_of(arguments[place], "a time pattern") if len(arguments) > place else "yyyy-MM-dd HH:mm:ss"
-    return "'" + strftime_pattern(java).replace("'", "''") + "'"
+    return "'" + strptime_pattern(java).replace("'", "''") + "'"
 
 
 def _unit(arguments: list[str]) -> str:
@@ -21,8 +24,34 @@ def _unit(arguments: list[str]) -> str:
     return unit
 
 
+def micros(value: str) -> str:
+    """A time as a TIMESTAMP; digits behind the microseconds are cut, not rounded."""
+    nanos = f"epoch_ns(CAST({value} AS TIMESTAMP_NS))"
+    floor = f"({nanos} - ({nanos} % 1000 + 1000) % 1000) // 1000"
+    cut = f"make_timestamp({floor})"
+    return f"(CASE typeof({value}) WHEN 'TIMESTAMP_NS' THEN {cut} ELSE CAST({value} AS TIMESTAMP) END)"
+
+
+def _moment(value: str) -> str:
+    """A time, or a text `yyyy-MM-dd HH:mm:ss` without its fraction, as a TIMESTAMP; NULL for another text."""
+    text = f"regexp_extract(CAST({value} AS VARCHAR), '{_MOMENT}')"
+    parsed = f"try_strptime({text}, '%Y-%m-%d %H:%M:%S')"
+    return f"(CASE WHEN typeof({value}) = 'VARCHAR' THEN {parsed} ELSE {micros(value)} END)"
+
+
 def _date_format(arguments: list[str]) -> str:
-    return f"strftime(CAST({arguments[0]} AS TIMESTAMP), {_pattern(arguments, 1)})"
+    """By DuckDB's strftime where it has the letters, else by ours."""
+    value, pattern = arguments
+    moment = _moment(value)
+    if pattern.startswith("'"):
+        java = text_of(pattern, "a time pattern")
+        found = strftime_pattern(java)
+        if found:
+            return f"strftime({moment}, {literal_text(found)})"
+        compiled(java)
+    fraction = f"strftime(TRY_CAST({value} AS TIMESTAMP_NS), '%n')"
+    fraction = f"CASE typeof({value}) WHEN 'TIMESTAMP_NS' THEN {fraction} ELSE strftime({moment}, '%n') END"
+    return f"own_date_format({moment}, {pattern}, {fraction})"
 
 
 def _to_timestamp(arguments: list[str]) -> str:
@@ -59,7 +88,7 @@ def _rand_integer(arguments: list[str]) -> str:
 
 
 TIMES: Rows = (
-    ("DATE_FORMAT(time, 'pattern')", "As text by Java's pattern, 'yyyy-MM-dd'.", _date_format),
+    ("DATE_FORMAT(time, pattern)", "As text by Java's pattern, 'yyyy-MM-dd'.", _date_format),
     ("TO_DATE(text[, 'pattern'])", "The date of a text, by Java's pattern; else NULL.", _to_date),
     ("TO_TIMESTAMP(text[, 'pattern'])", "The time of a text, by Java's pattern; else NULL.", _to_timestamp),
     (

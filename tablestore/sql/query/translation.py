@@ -16,6 +16,7 @@ from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Un
 from tablestore.format.schema import TableSchema
 from tablestore.sql.problems import placed, start_of
 from tablestore.sql.query.functions import FUNCTIONS
+from tablestore.sql.text import like_pattern, literal_text, unicode_text
 
 _PLAIN = (
     *(exp.Select, exp.Subquery, exp.Union, exp.Intersect, exp.Except, exp.With, exp.CTE, exp.TableAlias),
@@ -24,7 +25,18 @@ _PLAIN = (
     *(exp.LimitOptions, exp.Distinct, exp.Cube, exp.Rollup, exp.GroupingSets, exp.Version, exp.Hint),
     *(exp.Column, exp.Identifier, exp.Star, exp.Alias, exp.Aliases, exp.Literal, exp.Boolean, exp.Null),
     *(exp.HexString, exp.Paren, exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE),
-    *(exp.NullSafeEQ, exp.NullSafeNEQ, exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.Escape),
+    *(
+        exp.NullSafeEQ,
+        exp.NullSafeNEQ,
+        exp.Is,
+        exp.JSON,
+        exp.In,
+        exp.Between,
+        exp.Like,
+        exp.ILike,
+        exp.Escape,
+    ),
+    *(exp.SimilarTo, exp.UnicodeString),
     *(exp.Exists, exp.Any, exp.All, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg),
     *(exp.DPipe, exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseNot, exp.Case, exp.If, exp.Cast),
     *(exp.TryCast, exp.DataType, exp.DataTypeParam, exp.ColumnDef, exp.Interval, exp.IntervalSpan, exp.Var),
@@ -43,6 +55,7 @@ _EXTRACTED = frozenset(
     "DAYOFYEAR EPOCH DECADE CENTURY MILLENNIUM".split()
 )
 _WHOLE = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
+_TIMESTAMPS = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ)
 _FRACTIONS = (exp.DType.DECIMAL, exp.DType.DOUBLE, exp.DType.FLOAT)
 
 
@@ -130,7 +143,9 @@ class _Generator(_DuckGenerator):  # type: ignore[misc]  # likewise
         exp.Ceil: lambda self, e: self.ceil_sql(e),
         exp.Div: lambda self, e: self.binary(e, "/"),  # the connection divides whole numbers as Flink does
         exp.Floor: lambda self, e: self.floor_sql(e),
-        exp.StrPosition: lambda self, e: self.func("strpos", e.this, e.args.get("substr")),
+        exp.StrPosition: lambda self, e: (
+            f"CAST({self.func('strpos', e.this, e.args.get('substr'))} AS INTEGER)"
+        ),
     }
 
     def _moved(self, expression: Any, sign: str) -> str:
@@ -182,6 +197,8 @@ class _Generator(_DuckGenerator):  # type: ignore[misc]  # likewise
         kind, value = expression.to, expression.this
         if kind.this in _WHOLE and _fraction(value):
             return f"{safe_prefix or ''}CAST(trunc({self.sql(value)}) AS {self.sql(kind)})"
+        if kind.this in _TIMESTAMPS and not kind.expressions and _nanos(value):
+            return f"{safe_prefix or ''}CAST({self.sql(value)} AS TIMESTAMP_NS)"
         if kind.this in (exp.DType.CHAR, exp.DType.VARCHAR) and kind.expressions:
             text = f"{safe_prefix or ''}CAST({self.sql(value)} AS VARCHAR)"
             return f"left({text}, {self.sql(kind.expressions[0])})"
@@ -193,9 +210,49 @@ class _Generator(_DuckGenerator):  # type: ignore[misc]  # likewise
         return str(super().datatype_sql(expression))
 
     def like_sql(self, expression: exp.Like) -> str:
-        shown = str(super().like_sql(expression))
-        escaped = isinstance(expression.parent, exp.Escape)
-        return shown if escaped or not _may_escape(expression.expression) else f"{shown} ESCAPE '\\'"
+        pattern = expression.expression
+        if isinstance(expression.parent, exp.Escape) or not _may_escape(pattern):
+            return str(super().like_sql(expression))
+        if isinstance(pattern, exp.Literal):
+            escaped = literal_text(like_pattern(pattern.name))
+        else:
+            doubled = f"replace({self.sql(pattern)}, '\\', '\\\\')"
+            escaped = f"replace(replace({doubled}, '\\\\%', '\\%'), '\\\\_', '\\_')"
+        negated = "NOT " if expression.args.get("negate") else ""
+        return f"{self.sql(expression.this)} {negated}LIKE {escaped} ESCAPE '\\'"
+
+    def escape_sql(self, expression: exp.Escape) -> str:
+        if isinstance(expression.this, exp.SimilarTo):
+            return self._similar(expression.this, self.sql(expression.expression))
+        return str(super().escape_sql(expression))
+
+    def similarto_sql(self, expression: exp.SimilarTo) -> str:
+        return self._similar(expression, "''")
+
+    def _similar(self, expression: exp.SimilarTo, escape: str) -> str:
+        pattern = f"own_similar({self.sql(expression.expression)}, {escape})"
+        return f"regexp_full_match({self.sql(expression.this)}, {pattern})"
+
+    def is_sql(self, expression: exp.Is) -> str:
+        json = expression.expression
+        if not isinstance(json, exp.JSON):
+            return str(super().is_sql(expression))
+        kind = f"own_json_kind({self.sql(expression.this)})"
+        return f"({kind} <> '')" if json.this in (None, False, "VALUE") else f"({kind} = '{json.this}')"
+
+    def overlay_sql(self, expression: exp.Overlay) -> str:
+        parts = ("this", "expression", "from_", "for_")
+        text, by, start, length = (self.sql(expression, part) for part in parts)
+        rest = f"({start}) + " + (f"({length})" if length else f"length({by})")
+        behind = f"substring({text}, {rest})"
+        behind = f"CASE WHEN ({length}) > 0 THEN {behind} ELSE '' END" if length else behind
+        outside = f"({start}) <= 0 OR ({start}) > length({text})"
+        found = f"left({text}, ({start}) - 1) || {by} || {behind}"
+        return f"(CASE WHEN ({by}) IS NULL THEN NULL WHEN {outside} THEN {text} ELSE {found} END)"
+
+    def unicodestring_sql(self, expression: exp.UnicodeString) -> str:
+        escape = expression.args.get("escape")
+        return literal_text(unicode_text(expression.name, escape.name if escape else "\\"))
 
     def bracket_sql(self, expression: exp.Bracket) -> str:
         this = expression.this
@@ -223,6 +280,13 @@ def _arguments(call: exp.Anonymous) -> Iterator[exp.Expression]:
             yield from rest
         else:
             yield argument
+
+
+def _nanos(value: exp.Expression) -> bool:
+    """Whether a literal time has digits behind the microseconds."""
+    return (
+        isinstance(value, exp.Literal) and value.is_string and len(value.name.partition(".")[2]) in (7, 8, 9)
+    )
 
 
 def _may_escape(pattern: Any) -> bool:

@@ -1,0 +1,223 @@
+"""Functions that DuckDB lacks, worked out here value by value: their names in its SQL begin with `own_`.
+
+A connection knows those that a query names (`register`). A function gets the values of one row, None for
+NULL, and gives its value; what is slow in Python stays out of here where DuckDB's own functions can do it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, TypeVar, cast
+from urllib.parse import quote_plus, unquote_to_bytes, urlsplit
+
+import duckdb
+import pyarrow as pa
+
+from tablestore.core.errors import InvalidRequest
+from tablestore.sql.query import json_paths, printing, time_patterns
+from tablestore.sql.query.zones import converted
+
+T = TypeVar("T")
+_TEXT, _NUMBER = "VARCHAR", "BIGINT"
+_SPECIAL = "[]()|^-+*_%?{}"  # characters that an escape may stand before in SIMILAR TO
+_REGEX_SPECIAL = "[]()|^-+*?{}$\\."
+_SHA = {224: "sha224", 256: "sha256", 384: "sha384", 512: "sha512"}
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFunction:
+    """Types of the arguments and the result as DuckDB names them; `strict`: NULL where an argument is."""
+
+    arguments: tuple[str, ...]
+    result: str
+    value: Callable[..., Any]
+    strict: bool = True
+
+
+def register(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
+    """Make the functions known that this SQL names."""
+    for name, function in OWN.items() if "own_" in sql else ():
+        if f"{name}(" in sql:
+            _create(connection, name, function)
+
+
+def _create(connection: duckdb.DuckDBPyConnection, name: str, function: OwnFunction) -> None:
+    def column(*arguments: pa.ChunkedArray) -> pa.Array:
+        rows = zip(*(argument.to_pylist() for argument in arguments), strict=True)
+        strict, value = function.strict, function.value
+        return pa.array(
+            [None if strict and None in row else value(*row) for row in rows], _ARROW[function.result]
+        )
+
+    place = inspect.Parameter.POSITIONAL_ONLY
+    names = [inspect.Parameter(f"a{i}", place) for i in range(len(function.arguments))]
+    column.__signature__ = inspect.Signature(names)  # type: ignore[attr-defined]  # DuckDB counts them
+    try:
+        cast("Any", connection).create_function(  # its stub names kinds by classes that it does not export
+            name,
+            column,
+            list(function.arguments),
+            function.result,
+            type="arrow",
+            null_handling="special",
+        )
+    except duckdb.CatalogException:  # the connection has it already
+        return
+
+
+_ARROW = {
+    "VARCHAR": pa.string(),
+    "BIGINT": pa.int64(),
+    "BOOLEAN": pa.bool_(),
+    "BLOB": pa.binary(),
+    "VARCHAR[]": pa.list_(pa.string()),
+    "MAP(VARCHAR, VARCHAR)": pa.map_(pa.string(), pa.string()),
+}
+
+
+def _initcap(text: str) -> str:
+    return re.sub("[0-9A-Za-z]+", lambda word: word[0][0].upper() + word[0][1:].lower(), text)
+
+
+def _instr(text: str, part: str, start: int, nth: int) -> int:
+    """Where the part stands for the nth time from a place on, backwards from a negative one; 0 if nowhere."""
+    if nth < 1 or start == 0:
+        raise InvalidRequest("INSTR counts places and occurrences from 1")
+    at = start - 2 if start > 0 else len(text) + start + 1
+    for _ in range(nth):
+        at = text.find(part, at + 1) if start > 0 else text.rfind(part, 0, at + len(part) - 1)
+        if at < 0:
+            return 0
+    return at + 1
+
+
+def _sha2(text: str, bits: int) -> str:
+    if bits not in _SHA:
+        raise InvalidRequest(f"SHA2 has {', '.join(map(str, _SHA))} bits, not {bits}")
+    return hashlib.new(_SHA[bits], text.encode()).hexdigest()
+
+
+def _encode(text: str, charset: str) -> bytes:
+    if charset.upper() == "UTF-16":
+        return b"\xfe\xff" + text.encode("utf-16-be")
+    return _of_charset(charset, lambda: text.encode(charset, "replace"))
+
+
+def _decode(data: bytes, charset: str) -> str:
+    if charset.upper() == "UTF-16" and data[:2] not in (b"\xfe\xff", b"\xff\xfe"):
+        charset = "utf-16-be"
+    return _of_charset(charset, lambda: data.decode(charset, "replace"))
+
+
+def _of_charset(charset: str, work: Callable[[], T]) -> T:
+    try:
+        return work()
+    except LookupError:
+        raise InvalidRequest(f"{charset!r} is no character set") from None
+
+
+def _from_base64(text: str) -> str:
+    try:
+        return base64.b64decode(text, validate=True).decode("utf-8", "replace")
+    except ValueError:
+        raise InvalidRequest(f"{text[:60]!r} is not in base 64") from None
+
+
+def _url_encode(text: str) -> str:
+    return quote_plus(text, safe="*").replace("~", "%7E")
+
+
+def _url_decode(text: str) -> str | None:
+    if re.search("%(?![0-9A-Fa-f]{2})", text):
+        return None
+    return unquote_to_bytes(text.replace("+", " ")).decode("utf-8", "replace")
+
+
+def _parse_url(url: str, part: str, key: str | None) -> str | None:
+    if url is None or part is None:
+        return None
+    try:
+        found = urlsplit(url)
+    except ValueError:
+        return None
+    if not found.scheme:
+        return None
+    query = url.partition("#")[0].partition("?")[2] if "?" in url else None
+    if key is not None:
+        match = re.search(f"(?:^|&){re.escape(key)}=([^&]*)", query or "")
+        return match[1] if part == "QUERY" and match else None
+    user = found.netloc.rpartition("@")[0]
+    return {
+        "HOST": found.netloc.rpartition("@")[2].partition(":")[0] or None,
+        "PATH": found.path,
+        "QUERY": query,
+        "REF": url.partition("#")[2] if "#" in url else None,
+        "PROTOCOL": found.scheme,
+        "FILE": found.path + (f"?{query}" if query is not None else ""),
+        "AUTHORITY": found.netloc or None,
+        "USERINFO": user or None,
+    }.get(part)
+
+
+def _str_to_map(text: str, pairs: str, values: str) -> list[tuple[str, str | None]]:
+    """`a=1,b=2` as pairs; the separators are regular expressions."""
+    found: dict[str, str | None] = {}
+    for pair in re.split(pairs, text) if text else ():
+        parts = re.split(values, pair, maxsplit=1)
+        found[parts[0]] = parts[1] if len(parts) == 2 else None
+    return list(found.items())
+
+
+def similar(pattern: str, escape: str = "") -> str:
+    """The pattern of SIMILAR TO as a regular expression. Raises InvalidRequest for a bad escape."""
+    found, i = "", 0
+    while i < len(pattern):
+        c, i = pattern[i], i + 1
+        if c == escape:
+            if i == len(pattern) or (pattern[i] not in _SPECIAL and pattern[i] != escape):
+                raise InvalidRequest(f"{pattern!r} has an escape before no special character")
+            found, i = found + ("\\" if pattern[i] in _REGEX_SPECIAL else "") + pattern[i], i + 1
+        elif c == "%":
+            found += "(?s:.*)"
+        elif pattern.startswith("[:", i - 1) and ":]" in pattern[i:]:
+            end = pattern.index(":]", i)
+            kind = pattern[i + 1 : end].lower()
+            found, i = found + ("\\s" if kind == "whitespace" else f"[:{kind}:]"), end + 2
+        else:
+            found += "." if c == "_" else c
+    return found
+
+
+OWN: Mapping[str, OwnFunction] = MappingProxyType(
+    {
+        "own_initcap": OwnFunction((_TEXT,), _TEXT, _initcap),
+        "own_instr": OwnFunction((_TEXT, _TEXT, _NUMBER, _NUMBER), _NUMBER, _instr),
+        "own_replace": OwnFunction((_TEXT, _TEXT, _TEXT), _TEXT, str.replace),
+        "own_sha2": OwnFunction((_TEXT, _NUMBER), _TEXT, _sha2),
+        "own_encode": OwnFunction((_TEXT, _TEXT), "BLOB", _encode),
+        "own_decode": OwnFunction(("BLOB", _TEXT), _TEXT, _decode),
+        "own_from_base64": OwnFunction((_TEXT,), _TEXT, _from_base64),
+        "own_url_encode": OwnFunction((_TEXT,), _TEXT, _url_encode),
+        "own_url_decode": OwnFunction((_TEXT,), _TEXT, _url_decode),
+        "own_parse_url": OwnFunction((_TEXT, _TEXT, _TEXT), _TEXT, _parse_url, strict=False),
+        "own_str_to_map": OwnFunction((_TEXT, _TEXT, _TEXT), "MAP(VARCHAR, VARCHAR)", _str_to_map),
+        "own_similar": OwnFunction((_TEXT, _TEXT), _TEXT, similar),
+        "own_printf": OwnFunction((_TEXT, "VARCHAR[]", "VARCHAR[]"), _TEXT, printing.printf),
+        "own_json_value": OwnFunction((_TEXT, _TEXT, _TEXT, _TEXT), _TEXT, json_paths.value, strict=False),
+        "own_json_query": OwnFunction(
+            (_TEXT, _TEXT, _TEXT, _TEXT, _TEXT), _TEXT, json_paths.query, strict=False
+        ),
+        "own_json_exists": OwnFunction((_TEXT, _TEXT, _TEXT), "BOOLEAN", json_paths.exists),
+        "own_json_kind": OwnFunction((_TEXT,), _TEXT, json_paths.kind),
+        "own_json_quote": OwnFunction((_TEXT,), _TEXT, json_paths.quoted),
+        "own_json_unquote": OwnFunction((_TEXT,), _TEXT, json_paths.unquoted),
+        "own_date_format": OwnFunction(("TIMESTAMP", _TEXT, _TEXT), _TEXT, time_patterns.formatted),
+        "own_convert_tz": OwnFunction((_TEXT, _TEXT, _TEXT), _TEXT, converted),
+    }
+)

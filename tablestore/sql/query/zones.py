@@ -1,0 +1,35 @@
+"""Zones of time by their names, and texts of times moved from one to another."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+from tablestore.core.errors import InvalidRequest
+
+_OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?")
+
+
+@lru_cache(maxsize=64)
+def zone(name: str) -> dt.tzinfo:
+    """The zone of a name, `Europe/Berlin`, `UTC`, `+08:00`, `GMT+8`. Raises InvalidRequest."""
+    offset = _OFFSET.fullmatch(name)
+    if offset:
+        minutes = int(offset[2]) * 60 + int(offset[3] or 0)
+        if minutes <= 18 * 60:
+            return dt.timezone(dt.timedelta(minutes=minutes if offset[1] == "+" else -minutes))
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise InvalidRequest(f"{name!r} is no zone of time") from None
+
+
+def converted(text: str, start: str, end: str) -> str | None:
+    """The text of a time of zone `start` as one of zone `end`; None for a text that is no time."""
+    try:
+        found = dt.datetime.strptime(text, "%Y-%m-%d %H:%M:%S")
+        return found.replace(tzinfo=zone(start)).astimezone(zone(end)).strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError):
+        return None
