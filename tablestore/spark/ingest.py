@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tablestore.cdc import sink
+from tablestore.cdc.compactions import compactions
 from tablestore.cdc.phase import CHANGES_PHASE, FULL_PHASE, PHASE, PHASE_OPTION
 from tablestore.cdc.sink import Load
 from tablestore.cdc.source import Chunk, Position, Work
@@ -30,7 +31,6 @@ from tablestore.spark.checkpoint import origin_of, planned_end
 from tablestore.spark.compaction import compact
 from tablestore.spark.directory_source import decode_work
 from tablestore.table.table import Table
-from tablestore.write import full_compaction
 from tablestore.write.supported import require_parallel_writers
 
 log = logging.getLogger(__name__)
@@ -241,18 +241,6 @@ class _PiecesRead(AccumulatorParam[Read]):
 def stream_tasks(table: Table, wanted: int) -> int:
     """How many parts a range of the log is cut into: one where a table has one bucket."""
     return wanted if len(table.partition_by) or table.store.options.bucket > 1 else 1
-
-
-def compactions(table: Table, number: int, *, every: int) -> tuple[bool, bool]:
-    """(whether to compact after batch `number`, whether fully): after every so many batches (0: never), and
-    as often as the table's changelog or deletion vectors need it."""
-    options = table.store.options
-    due = bool(every) and (number + 1) % every == 0
-    if options.write_only or not table.primary_key:
-        return due, False
-    often = full_compaction.interval(options)
-    full = often is not None and (number + 1) % often == 0
-    return due or full or (options.needs_lookup and options.lookup_wait), full
 
 
 @dataclass(frozen=True)

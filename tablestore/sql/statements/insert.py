@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from sqlglot import exp
 
-from tablestore.core.errors import NotFound, Unsupported
+from tablestore.core.errors import InvalidRequest, SchemaMismatch, Unsupported
 from tablestore.core.quantities import many
-from tablestore.format.predicates import literal
-from tablestore.format.predicates.predicate import Compare, bind, col
 from tablestore.format.schema import TableSchema
-from tablestore.format.types.data_type import DataField
 from tablestore.sql.connectors.table import ConnectorTable
 from tablestore.sql.dialect.hints import options_of
+from tablestore.sql.filling import Filling
 from tablestore.sql.form import Form
 from tablestore.sql.names import Name
 from tablestore.sql.problems import SqlProblem
 from tablestore.sql.query.engine import rows_of
 from tablestore.sql.result import Result
 from tablestore.sql.statements.partitions import typed_partition
-from tablestore.sql.stored_values import assigned
 from tablestore.write.commit.committer import Committed
 from tablestore.write.conform import conform
 
@@ -57,9 +53,8 @@ class Insert:
         return replace(self, partition=typed_partition(table, self.partition))._run(session, table)
 
     def _run(self, session: Session, table: Table) -> Result:
-        fields = self._fields(table.store.schema.shown)
         rows = rows_of(session, self.query, self.text)
-        batches = self._shaped(rows, fields, table.store.schema)
+        batches = map(self._filling(rows.schema.names, table.store.schema.shown).filled, rows)
         if not self.overwrite:
             committed = table.write(batches)
             return changed(committed, f"into {table.name}")
@@ -75,11 +70,11 @@ class Insert:
         if self.partition:
             raise Unsupported(f"INSERT INTO {self.target} PARTITION", "a temporary table has no partitions")
         schema = TableSchema(0, table.definition.columns, len(table.definition.columns))
-        fields = self._fields(schema)
         rows = rows_of(session, self.query, self.text)
+        filling = self._filling(rows.schema.names, schema)
         sink, count = table.sink(), 0
         try:
-            for batch in self._shaped(rows, fields, schema):
+            for batch in map(filling.filled, rows):
                 sink.write(conform(batch, schema))
                 count += batch.num_rows
             where = sink.finish()
@@ -88,49 +83,16 @@ class Insert:
             raise
         return Result(rows_affected=count, message=f"{many(count, 'row')} into {table.name}: {where}")
 
-    def _fields(self, schema: TableSchema) -> list[DataField]:
-        """The columns that the query gives, in its order. Raises NotFound, SqlProblem."""
-        given = [name for name, value in self.partition.items() if value is not None]
-        dynamic = [name for name in self.partition if name not in given]  # they come last
-        rest = [name for name in schema.names if name not in self.partition]
-        names = list(self.columns) if self.columns is not None else [*rest, *dynamic]
-        for name in names:
-            if name not in schema.by_name:
-                raise NotFound.among("column", name, schema.names)
-            if name in given or names.count(name) > 1:
-                raise SqlProblem(f"column {name!r} gets two values", self.text, self.target.at)
-        return [schema.by_name[name] for name in names]
-
-    def _shaped(
-        self, rows: pa.RecordBatchReader, fields: list[DataField], schema: TableSchema
-    ) -> Iterator[pa.RecordBatch]:
-        """The rows with the names and types of the columns."""
-        names = rows.schema.names
-        if self.by_name:
-            known = {f.name: f for f in fields}
-            for name in names:
-                if name not in known:
-                    raise NotFound.among("column", name, known)
-            fields = [known[name] for name in names]
-        elif len(names) != len(fields):
-            wanted = ", ".join(f.name for f in fields)
-            problem = f"the query gives {len(names)} columns, and {len(fields)} are to be filled: {wanted}"
-            raise SqlProblem(problem, self.text, self.target.at)
-        static = [(n, v) for n, v in self.partition.items() if v is not None]
-        constants = [(schema.by_name[n], fitted_value(n, v, schema)) for n, v in static]
-        for batch in rows:
-            arrays = [assigned(a, f) for a, f in zip(batch.columns, fields, strict=True)]
-            arrays += [assigned(pa.repeat(v, batch.num_rows), f) for f, v in constants]
-            filled = [*fields, *(f for f, _ in constants)]
-            yield pa.RecordBatch.from_arrays(arrays, names=[f.name for f in filled])
-
-
-def fitted_value(name: str, value: Any, schema: TableSchema) -> pa.Scalar:
-    """A literal as a column has it; text of a date is one. Raises SchemaMismatch."""
-    column = col(name)
-    test = bind(column == value, schema)
-    assert isinstance(test, Compare)
-    return literal.array([test.value], schema.by_name[name].type)[0]
+    def _filling(self, names: Sequence[str], schema: TableSchema) -> Filling:
+        """How a query with columns of these names fills the table. Raises NotFound, SqlProblem."""
+        try:
+            return Filling.of(
+                names, schema, partition=self.partition, columns=self.columns, by_name=self.by_name
+            )
+        except SchemaMismatch:
+            raise
+        except InvalidRequest as e:
+            raise SqlProblem(str(e), self.text, self.target.at) from None
 
 
 def changed(committed: Committed, where: str) -> Result:
