@@ -13,24 +13,20 @@ from typing import Protocol, TypeVar
 
 from tablestore.cdc.stream_source import Offset, StreamPiece, StreamSource
 from tablestore.core.errors import InvalidRequest
-from tablestore.table.lake import open_table
 
 VERSION = 1
 T = TypeVar("T")
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
-class LookupTable:
-    """A table that a stream looks rows up in; `roots` as in `open`."""
+class LookupTable(Protocol):
+    """A table that a stream looks rows up in. `place` is what its snapshots go by in an offset."""
 
-    path: str
-    roots: tuple[str, ...] = ()
+    @property
+    def place(self) -> str: ...
 
     def newest(self) -> int:
         """The id of its newest snapshot, 0 for a table without one."""
-        found = open_table(self.path, roots=self.roots).store.snapshots.latest()
-        return 0 if found is None else found.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +68,7 @@ class Streams:
 
     def initial(self) -> Offset:
         """The offset before the first batch."""
-        return self._offset([s.initial() for s in self.sources], {t.path: 0 for t in self.lookups})
+        return self._offset([s.initial() for s in self.sources], {t.place: 0 for t in self.lookups})
 
     def latest(self) -> Offset | None:
         """The offset at which all that there is now has been read; None where a source has no end."""
@@ -114,7 +110,7 @@ class Streams:
         return list(found)
 
     def _pinned(self) -> dict[str, int]:
-        return {table.path: table.newest() for table in self.lookups}
+        return {table.place: table.newest() for table in self.lookups}
 
     @staticmethod
     def _offset(sources: Sequence[Offset | None], lookups: dict[str, int]) -> Offset:

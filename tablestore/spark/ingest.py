@@ -22,12 +22,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tablestore.cdc import sink
+from tablestore.cdc.checkpoint import origin_of, planned_end
 from tablestore.cdc.compactions import compactions
 from tablestore.cdc.phase import CHANGES_PHASE, FULL_PHASE, PHASE, PHASE_OPTION
 from tablestore.cdc.sink import Load
 from tablestore.cdc.source import Chunk, Position, Work
 from tablestore.core.errors import CommitConflict, SchemaMismatch
-from tablestore.spark.checkpoint import origin_of, planned_end
 from tablestore.spark.compaction import compact
 from tablestore.spark.directory_source import decode_work
 from tablestore.table.table import Table

@@ -23,10 +23,10 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tablestore.cdc.checkpoint import origin_of
 from tablestore.core.errors import InvalidRequest
 from tablestore.format import rowkind
 from tablestore.format.predicates.predicate import Predicate
-from tablestore.spark.checkpoint import origin_of
 from tablestore.spark.feed_source import decode_piece
 from tablestore.table.lake import open_table
 from tablestore.table.table import Table
