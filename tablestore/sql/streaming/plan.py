@@ -24,6 +24,7 @@ from tablestore.sql.query.planning import Source, prepared
 from tablestore.sql.query.result_types import sound, sound_schema
 from tablestore.sql.query.translation import duck_sql
 from tablestore.sql.streaming.changes import carrying, inlined
+from tablestore.sql.streaming.group_columns import GroupColumns
 from tablestore.sql.streaming.grouped import grouped_parts, grouped_select
 from tablestore.sql.streaming.grouping import GROUPS, Aggregate, Grouping
 from tablestore.sql.streaming.row_step import RowStep
@@ -56,6 +57,11 @@ class StreamPlan:
     step: RowStep
     schema: pa.Schema
     grouping: Grouping | None = None
+
+    @property
+    def retracts(self) -> bool:
+        """Whether a source may take rows back."""
+        return not all(i.source.appends for i in self.inputs)
 
 
 def planned(session: Session, tree: exp.Expression, text: str) -> StreamPlan:
@@ -94,7 +100,10 @@ def planned(session: Session, tree: exp.Expression, text: str) -> StreamPlan:
     )
     after = RowStep(duck_sql(parts.above), {GROUPS: types}, schema)
     step = RowStep(duck_sql(parts.below), tables, rows)
-    return StreamPlan(tuple(inputs), step, schema, Grouping(parts.keys, aggregates, after))
+    grouping = Grouping(parts.keys, aggregates, after)
+    plan = StreamPlan(tuple(inputs), step, schema, grouping)
+    GroupColumns.of(rows, grouping, retracts=plan.retracts)  # refuses what cannot be kept
+    return plan
 
 
 def described(views: Mapping[str, pa.Schema], tree: exp.Expression) -> pa.Schema:

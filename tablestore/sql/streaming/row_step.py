@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from tablestore.format import rowkind
 from tablestore.sql.query.connection import Connection
 from tablestore.sql.query.result_types import sound
 
@@ -50,7 +51,9 @@ class RowSteps:
         self._connection.close()
 
     def rows(self, view: str, batch: pa.RecordBatch, kinds: pa.Array) -> tuple[pa.RecordBatch, pa.Array]:
-        """The changes that a batch of changes of one view gives, in their order, with their kinds."""
+        """The changes that a batch of changes of one view gives, in their order, with their kinds.
+
+        An update of whose rows only one is selected is a delete of the old row, or an insert of the new."""
         wanted = self._step.views[view]
         positions = pa.array(np.arange(batch.num_rows, dtype=np.int64))
         columns = [*batch.select(wanted.names).columns, kinds.cast(pa.int8()), positions]
@@ -65,6 +68,24 @@ class RowSteps:
         order = rows.column(rows.num_columns - 1).to_numpy()
         if len(order) > 1 and (np.diff(order) < 0).any():
             rows = rows.take(pa.array(np.argsort(order, kind="stable")))
+            order = np.sort(order)
         arrays = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in rows.columns]
         plain = pa.RecordBatch.from_arrays(arrays[:-2], names=self._step.schema.names)
-        return sound(plain, self._step.schema), arrays[-2]
+        return sound(plain, self._step.schema), whole_updates(arrays[-2], kinds, order)
+
+
+def whole_updates(found: pa.Array, kinds: pa.Array, positions: np.ndarray) -> pa.Array:
+    """The kinds of results of changes: −D for −U, +I for +U where the update's other row has no result.
+
+    `found` are the kinds of the results, which come from these `positions` of changes of these `kinds`.
+    """
+    given = kinds.to_numpy(zero_copy_only=False)
+    before = np.flatnonzero((given[:-1] == rowkind.UPDATE_BEFORE) & (given[1:] == rowkind.UPDATE_AFTER))
+    if not len(before) or not len(positions):
+        return found
+    there = np.zeros(len(given), bool)
+    there[positions] = True
+    new = given.copy()
+    new[before[~there[before + 1]]] = rowkind.DELETE
+    new[before[~there[before]] + 1] = rowkind.INSERT
+    return pa.array(new[positions], pa.int8())
