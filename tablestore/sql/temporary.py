@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from tablestore.core.options.environment import ENVIRONMENT
 from tablestore.core.options.secrets import HIDDEN, hidden
 from tablestore.format.computed_columns import ComputedColumn, Watermark, in_order
 from tablestore.format.types.data_type import DataField
-
-ENVIRONMENT = "${env:"  # begins, in the value of an option, the name of an environment variable
 
 
 @dataclass(frozen=True, slots=True)

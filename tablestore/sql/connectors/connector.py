@@ -6,7 +6,6 @@ implemented with the reason. `${env:NAME}` in a value stands for an environment 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -15,17 +14,20 @@ import pyarrow as pa
 
 from tablestore.cdc.stream_source import StreamSource
 from tablestore.core.errors import InvalidOption, NotFound, Unsupported
+from tablestore.core.options.environment import resolved
 from tablestore.core.options.secrets import HIDDEN, is_secret
 from tablestore.format.types.data_type import DataField
-from tablestore.sql.temporary import ENVIRONMENT, TemporaryTable
+from tablestore.sql.temporary import TemporaryTable
 
 _COLUMN = "#"  # in a key: the name of a column
+_ANY = "*"  # at the end of a key: any name
 _OF_ALL = ("connector", "property-version")
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option. `#` in the key stands for a column. `refused` says why it is not implemented."""
+    """One option. `#` in the key stands for a column, `*` at its end for any name. `refused` says why it is
+    not implemented. `late`: `${env:NAME}` stays as it is typed; what uses the value looks it up."""
 
     key: str
     text: str = ""
@@ -33,6 +35,7 @@ class Option:
     default: Any = None
     required: bool = False
     refused: str = ""
+    late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class ConnectorOptions:
     columns: tuple[DataField, ...]
     values: Mapping[str, Any] = field(default_factory=dict, repr=False)
     of_columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    primary_key: tuple[str, ...] = ()
 
     @property
     def schema(self) -> pa.Schema:
@@ -84,7 +88,7 @@ class Connector:
 
     def parsed(self, table: TemporaryTable) -> ConnectorOptions:
         """The table's options, parsed. Raises NotFound, InvalidOption, Unsupported, naming the option."""
-        values: dict[str, Any] = {o.key: o.default for o in self.options if _COLUMN not in o.key}
+        values: dict[str, Any] = {o.key: o.default for o in self.options if not {_COLUMN, _ANY} & {*o.key}}
         of_columns: dict[str, dict[str, Any]] = {}
         for key, written in table.options.items():
             if key in _OF_ALL:
@@ -104,11 +108,13 @@ class Connector:
         for column in of_columns:
             if column.partition(".")[0] not in stored and column not in stored:
                 raise NotFound.among("column", column, stored)
-        return ConnectorOptions(table.columns, values, of_columns)
+        return ConnectorOptions(table.columns, values, of_columns, table.primary_key)
 
     def _option(self, key: str) -> tuple[Option, str | None]:
         for option in self.options:
             if option.key == key:
+                return option, None
+            if option.key.endswith(_ANY) and key.startswith(option.key[:-1]):
                 return option, None
             before, mark, behind = option.key.partition(_COLUMN)
             if mark and key.startswith(before) and key.endswith(behind) and len(key) > len(option.key) - 1:
@@ -117,26 +123,12 @@ class Connector:
 
 
 def _parsed(key: str, written: str, option: Option) -> Any:
-    value = resolved(key, written)
+    value = written if option.late else resolved(key, written)
     try:
         return option.parse(value)
     except ValueError as e:
         shown = repr(value) if value == written and not is_secret(key) else HIDDEN
         raise InvalidOption(f"option {key!r} is {e}, not {shown}") from None
-
-
-def resolved(key: str, written: str) -> str:
-    """The value of an option with environment variables in place of `${env:NAME}`; raises InvalidOption for
-    one that is not set."""
-    before, mark, rest = written.partition(ENVIRONMENT)
-    if not mark:
-        return written
-    name, end, behind = rest.partition("}")
-    if not end:
-        raise InvalidOption(f"option {key!r}: {ENVIRONMENT} without its }}")
-    if name not in os.environ:
-        raise InvalidOption(f"option {key!r}: the environment variable {name} is not set")
-    return before + os.environ[name] + resolved(key, behind)
 
 
 def whole(text: str) -> int:
