@@ -8,6 +8,7 @@ if importlib.util.find_spec("anywidget") is None:
     )
 
 from widgets.amplification.widget import AmplificationChart
+from widgets.bars.widget import BarChart
 from widgets.buckets.widget import BucketAdvisor
 from widgets.changelog.widget import ChangelogView
 from widgets.controls.widget import CompactionControls
@@ -25,6 +26,7 @@ from widgets.workbench.widget import Workbench
 
 __all__ = [
     "AmplificationChart",
+    "BarChart",
     "BucketAdvisor",
     "ChangelogView",
     "CompactionControls",

@@ -11,6 +11,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 import tablestore as ts
 import widgets
 from widgets.kit.view import View
@@ -68,6 +70,13 @@ def views_of(table: ts.Table) -> dict[str, View]:
     return {
         "timeline": widgets.SnapshotTimeline(table),
         "buckets": widgets.BucketAdvisor(table),
+        "bars": widgets.BarChart(
+            pa.table({IMG: [1, 2], SCRIPT: [IMG, SCRIPT], "g": [SCRIPT, IMG]}),
+            label=SCRIPT,
+            value=IMG,
+            group="g",
+            title=IMG,
+        ),
         "levels": widgets.LsmLevels(table),
         "controls": widgets.CompactionControls(table),
         "amplification": widgets.AmplificationChart(table),

@@ -1,0 +1,1 @@
+"""Bars of a query's rows, one a label, that move as the rows change."""
