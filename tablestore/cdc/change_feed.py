@@ -64,7 +64,12 @@ class Piece:
         roots: Sequence[str] = (),
     ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
         """Batches of `columns` with their row kinds (int8)."""
-        table = open_table(path, roots=roots)
+        yield from self.changes(open_table(path, roots=roots), columns, where)
+
+    def changes(
+        self, table: Table, columns: Sequence[str], where: Predicate | None = None
+    ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+        """The same, of a table that is open."""
         if self.splits:
             store = first_store(table.store) if self.places is None else with_level_0(table.store)
             for split in self.splits:
@@ -88,7 +93,8 @@ class ChangeFeed:
 
     `normalize` (None: where the table has upserts only, unless `scan.remove-normalize`): changes with what
     was before; for any merge engine. A `consumer` (by default that of `consumer-id`) keeps the snapshots that
-    are still to be read.
+    are still to be read. `full`: the snapshot whose rows latest-full begins with (None: the newest). With a
+    `store` the table is read through it, under its schema and options; else `path` is opened each time.
     """
 
     path: str
@@ -96,11 +102,21 @@ class ChangeFeed:
     normalize: bool | None = None
     consumer: str | None = None
     roots: tuple[str, ...] = ()
+    full: int | None = None
+    store: Store | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", location(self.path))
         if self.start not in _STARTS and not self.start.isdigit():
             raise InvalidRequest(f"start {self.start!r} must be latest-full, latest or a snapshot id")
+
+    @property
+    def table(self) -> Table:
+        """The table. Raises NotFound where it is gone."""
+        if self.store is None:
+            return open_table(self.path, roots=self.roots)
+        self.store.require_same()
+        return Table(self.store, self.path)
 
     def initial(self) -> dict[str, Any]:
         """The offset before the first batch."""
@@ -110,7 +126,7 @@ class ChangeFeed:
         """The newest snapshot that streams may deliver, 0 if there is none: as old as
         `streaming.read.snapshot.delay`, and before the first that passes `scan.bounded.watermark`. Raises
         Unsupported for a table without streams."""
-        store = open_table(self.path, roots=self.roots).store
+        store = self.table.store
         if not self._normalizes(store):
             require_streamable(store)
         if not self.normalize:
@@ -133,14 +149,14 @@ class ChangeFeed:
         self._keep(self.snapshot(end))
 
     def _keep(self, snapshot: int) -> None:
-        """Let the consumer keep a snapshot and later ones from expiring: where changes are looked up, it has
-        the rows before the next one."""
+        """Let the consumer go on after a snapshot, and keep it and later ones from expiring where changes
+        are looked up: it has the rows before the next one, whose changes then come once more."""
         if snapshot <= 0:
             return
-        store = open_table(self.path, roots=self.roots).store
+        store = self.table.store
         consumer = self.consumer or store.options.consumer_id
         if consumer is not None:
-            consumers.record(store, consumer, snapshot)
+            consumers.record(store, consumer, snapshot if self._normalizes(store) else snapshot + 1)
 
     def next(self, start: dict[str, Any], *, limit: int | None, target: int | None = None) -> dict[str, Any]:
         """The offset at which a batch from `start` may end: the newest snapshot (not past `target`), at most
@@ -151,6 +167,8 @@ class ChangeFeed:
             newest = min(newest, target)
         if here == LATEST:
             return self._offset(newest)
+        if here == FULL and self.full is not None:
+            newest = min(newest, self.full)
         if newest <= max(here, 0):
             return start
         if limit is not None and here >= 0:
@@ -163,7 +181,7 @@ class ChangeFeed:
         self._keep(here if here >= 0 else there)  # Spark plans from where the batch before is done
         if here == LATEST or there <= here:
             return []
-        table = open_table(self.path, roots=self.roots)
+        table = self.table
         store = table.store
         if here == FULL:
             look_up = self._normalizes(store)

@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.cdc.change_feed import ChangeFeed, Piece
-from tablestore.format.predicates.predicate import Predicate
-from tablestore.table.lake import open_table
+from tablestore.format.predicates.predicate import Predicate, all_of, conjuncts
 
 Offset = dict[str, Any]
 Changes = Iterator[tuple[pa.RecordBatch, pa.Array]]  # rows, and their row kinds (int8)
@@ -25,7 +24,7 @@ class StreamPiece(Protocol):
     """What one task reads."""
 
     def read(self, columns: Sequence[str], where: Predicate | None = None) -> Changes:
-        """Rows of these columns, in this order, that meet the condition."""
+        """Rows of these columns, in this order: those that meet the condition, and maybe others."""
 
 
 class StreamSource(Protocol):
@@ -64,7 +63,13 @@ class TablePiece:
     piece: Piece
 
     def read(self, columns: Sequence[str], where: Predicate | None = None) -> Changes:
-        return self.piece.read(self.feed.path, columns, where, roots=self.feed.roots)
+        """Of changes all that have the keys that the condition names: the two rows of an update stay
+        together, even where only one of them meets the rest of it."""
+        table = self.feed.table
+        keys = table.store.schema.shown.primary_keys
+        if where is not None and keys and not self.piece.splits:
+            where = all_of(*(part for part in conjuncts(where) if {*part.columns} <= {*keys}))
+        return self.piece.changes(table, columns, where)
 
 
 @dataclass(frozen=True)
@@ -75,11 +80,11 @@ class TableStream:
 
     @property
     def schema(self) -> pa.Schema:
-        return open_table(self.feed.path, roots=self.feed.roots).schema
+        return self.feed.table.schema
 
     @property
     def appends(self) -> bool:
-        store = open_table(self.feed.path, roots=self.feed.roots).store
+        store = self.feed.table.store
         return not store.schema.primary_keys and store.schema.row_count_field is None
 
     def initial(self) -> Offset:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -12,7 +13,23 @@ from tablestore.sql.rendering import count, html_line, html_table, seconds, text
 from tablestore.table.lazy_read import LazyRead
 
 _TEXT_ROWS, _HTML_ROWS = 20, 50
+_ENDLESS = "this stream has no end: take to_batches(), to_reader() or head(n), or stop() it first"
 _COUNTED_ROWS, _COUNTED_BYTES = 1_000_000, 64 << 20  # that are read, and kept, to say how many there are
+
+
+class Rows(Protocol):
+    """Batches of one schema, read once."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]: ...
+
+
+class RowStream(Rows, Protocol):
+    """Batches without an end, until `stop`, which any thread may call."""
+
+    def stop(self) -> None: ...
 
 
 class Result(LazyRead):
@@ -22,23 +39,40 @@ class Result(LazyRead):
     `rows_affected` are rows written or marked as gone, None where a statement writes none; `snapshots` those
     that it made; `message` is what it did, in words; `statement` its text; `seconds` until it was done or its
     first rows were there. It shows itself as a table of its first rows; the rest can be read afterwards.
+
+    Rows of an `endless` stream come until `stop`: `to_batches`, `to_reader` and `head` give them, in the
+    thread that asks; what needs all of them, and what would count them, does not wait for an end.
     """
 
     def __init__(
         self,
-        rows: pa.RecordBatchReader | pa.Table | None = None,
+        rows: Rows | pa.Table | None = None,
         *,
+        endless: RowStream | None = None,
         rows_affected: int | None = None,
         snapshots: tuple[int, ...] = (),
         message: str = "",
     ) -> None:
+        rows = endless if rows is None else rows
         rows = pa.schema([]).empty_table() if rows is None else rows
+        self._endless = endless
         self._all = rows if isinstance(rows, pa.Table) else None
         self._read: list[pa.RecordBatch] = []  # of those that are coming, those that were looked at
         self._coming = None if isinstance(rows, pa.Table) else iter(rows)
         self._schema = rows.schema
         self.rows_affected, self.snapshots, self.message = rows_affected, snapshots, message
         self.statement, self.seconds = "", 0.0
+
+    @property
+    def endless(self) -> bool:
+        """Whether rows come until `stop`."""
+        return self._endless is not None
+
+    def stop(self) -> None:
+        """End an endless stream at its next look; what came can be read. Any thread may call it."""
+        if self._endless is not None:
+            self._endless.stop()
+            self._endless = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -56,7 +90,9 @@ class Result(LazyRead):
         return _one_after_another(read, coming)
 
     def to_arrow(self) -> pa.Table:
-        """All rows, as an Arrow table."""
+        """All rows, as an Arrow table. Raises InvalidRequest for a stream without an end."""
+        if self._all is None and self.endless:
+            raise InvalidRequest(_ENDLESS)
         if self._all is None:
             self._all = pa.Table.from_batches(self.to_batches(), self.schema)
         return self._all
@@ -87,6 +123,8 @@ class Result(LazyRead):
 
     def summary(self) -> str:
         """One line: `3 rows · snapshot 7 · 0.12 s`. Rows are read, and kept, to count them."""
+        if self.endless:
+            return f"a stream of {', '.join(self.schema.names)} without an end: to_batches() gives what comes"
         if not self._given_away:
             self._look(_COUNTED_ROWS, _COUNTED_BYTES)
         parts = [self.message] if self.message else []
@@ -104,7 +142,7 @@ class Result(LazyRead):
     def text(self, *, rows: int = _TEXT_ROWS, width: int | None = 120) -> str:
         """The first rows as a table of at most `width` columns of a terminal, below it the summary."""
         lines = []
-        if self.schema.names:
+        if self.schema.names and not self.endless:
             self._look(_COUNTED_ROWS, _COUNTED_BYTES)
             first = self.head(rows)
             lines.append(text_table(first, width=width))
@@ -135,7 +173,7 @@ class Result(LazyRead):
         if self._given_away:
             return html_line(repr(self))
         table = ""
-        if self.schema.names:
+        if self.schema.names and not self.endless:
             self._look(_COUNTED_ROWS, _COUNTED_BYTES)
             first = self.head(_HTML_ROWS)
             hidden = self._hidden(len(first))

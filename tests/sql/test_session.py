@@ -125,9 +125,3 @@ def test_a_long_line_is_shown_around_the_place(session: Session) -> None:
     assert shown.strip().startswith("…")
     assert shown.endswith("…")
     assert shown[mark.index("^")] == ","
-
-
-def test_streaming_mode_is_refused_by_name(session: Session):
-    session.sql("SET 'execution.runtime-mode' = 'streaming'")
-    with pytest.raises(ts.Unsupported, match="a query in streaming mode"):
-        session.sql("SELECT * FROM orders")

@@ -38,6 +38,10 @@ class ConnectorTable:
             raise Unsupported(f"SELECT of {self.name}", f"connector {self._connector.name!r} only takes rows")
         return ConnectorScan(self._connector.source(self.options), self.options.schema)
 
+    def without_rows(self) -> ConnectorScan:
+        """A scan that has its columns only: nothing is asked of the connector."""
+        return ConnectorScan(_NoRows(), self.options.schema)
+
     def stream(self) -> StreamSource:
         """Its rows as a stream. Raises Unsupported where a connector gives none, and what it refuses."""
         if self._connector.stream is None:
@@ -61,6 +65,14 @@ class _Followed:
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         remedy = "its changes have no end: SET 'execution.runtime-mode' = 'streaming'"
         raise Unsupported(f"SELECT of {self.name} in batch mode", remedy)
+
+
+class _NoRows:
+    """A source without rows."""
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """None."""
+        return iter(())
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,15 @@ from sqlglot import exp
 
 from tablestore.format.predicates.predicate import Compare, conjuncts
 from tablestore.format.schema import TableSchema
+from tablestore.sql.connectors.table import ConnectorTable
 from tablestore.sql.names import Name
 from tablestore.sql.query.pushdown import Read, alone, reads, require_columns
 from tablestore.sql.query.tables import Occurrence, occurrences
 from tablestore.sql.query.translation import note_types, require_allowed, with_names
 from tablestore.table.lookup import one_key
-from tablestore.table.scan import Scan
+from tablestore.table.scan import Scan, snapshot_scan
 from tablestore.table.system import table_schema
+from tablestore.table.table import Table
 
 if TYPE_CHECKING:
     from tablestore.sql.session import Session
@@ -81,14 +83,15 @@ class Query:
     direct: ScanResult | None = None
 
 
-def prepared(session: Session, tree: exp.Expression, text: str) -> Query:
-    """The query, ready to run; `tree` is not changed. Raises what a query may not have, and NotFound, with
-    their places in the text."""
+def prepared(session: Session, tree: exp.Expression, text: str, *, stream: bool = False) -> Query:
+    """The query, ready to run; `tree` is not changed. For a `stream` the scans say which columns there are,
+    and no snapshot is chosen. Raises what a query may not have, and NotFound, with their places in the text.
+    """
     require_allowed(tree, text)
     tree = tree.copy()
     found = occurrences(session, tree, text)
     require_allowed(tree, text)  # views as well
-    scans = _scans(found)
+    scans = [_columns_of(one.table) for one in found] if stream else _scans(found)
     schemas = [schema_of(scan) for scan in scans]
     if found:
         require_columns(tree, schemas, text)
@@ -102,7 +105,7 @@ def prepared(session: Session, tree: exp.Expression, text: str) -> Query:
     asked = reads(tree, views, schemas) if found else []
     parts = zip(views, found, scans, asked, lookups, strict=True)
     sources = tuple(Source(view, one.name, scan, read, one.table, by) for view, one, scan, read, by in parts)
-    direct = _direct(tree, sources, schemas)
+    direct = None if stream else _direct(tree, sources, schemas)
     if direct is not None and not hinted and _names_a_key(direct.scan):
         direct = replace(direct, table=found[0].table)
     return Query(tree, sources, direct)
@@ -168,6 +171,13 @@ def _scans(found: Sequence[Occurrence]) -> list[Any]:
             known[one.name.parts] = scan
         scans.append(scan)
     return scans
+
+
+def _columns_of(table: Any) -> Any:
+    """A scan that knows the columns of a table, and has no rows."""
+    if isinstance(table, Table):
+        return snapshot_scan(table.store, None)
+    return table.without_rows() if isinstance(table, ConnectorTable) else table.scan()
 
 
 def schema_of(scan: Any) -> TableSchema:

@@ -10,6 +10,7 @@ from sqlglot import exp
 from tablestore.sql.form import Form
 from tablestore.sql.query.engine import rows_of
 from tablestore.sql.result import Result
+from tablestore.sql.streaming.live import LiveRows
 
 if TYPE_CHECKING:
     from tablestore.sql.session import Session
@@ -23,6 +24,9 @@ class Select:
     text: str
 
     def run(self, session: Session) -> Result:
+        if session.settings["execution.runtime-mode"] == "streaming":
+            live = LiveRows(session, self.tree, self.text)
+            return Result(endless=live) if live.endless else Result(live)
         return Result(rows_of(session, self.tree, self.text))
 
 

@@ -19,12 +19,12 @@ _USER = "follow"
 
 
 class GroupsInProcess:
-    """The groups of a plan, batch by batch. Not thread-safe; the state goes with `close`, or with the
-    process."""
+    """The groups of a plan, batch by batch; `steps` are those of its rows. Not thread-safe; the state goes
+    with `close`, or with the process."""
 
-    def __init__(self, plan: StreamPlan, *, memory: str = "") -> None:
+    def __init__(self, plan: StreamPlan, steps: RowSteps, *, memory: str = "") -> None:
         assert plan.grouping is not None, "a plan that groups"
-        self._memory, self._number = memory, 0
+        self._memory, self._number, self._steps = memory, 0, steps
         self._folder = scratch_folder(self)
         self._state = GroupState.create(self._folder, plan, user=_USER)
         self._stream = self._state.changes()
@@ -33,10 +33,8 @@ class GroupsInProcess:
         self._connection = Connection(memory=memory)
         self._after = RowSteps(plan.grouping.after, memory=memory)
 
-    def __enter__(self) -> GroupsInProcess:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Remove the state."""
         self._after.__exit__()
         self._connection.close()
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -47,7 +45,9 @@ class GroupsInProcess:
         basis = state.begin(self._number)
         assert basis is not None, "batches are numbered by this object alone"
         parts = [
-            part for view, some in changes for _, part in self._partials.on(self._connection, view, some)
+            part
+            for view, some in changes
+            for _, part in self._partials.on(self._connection, view, some, self._steps)
         ]
         if parts:
             messages = state.apply(0, parts, basis, memory=self._memory)

@@ -8,7 +8,7 @@ state and of one of its tables, so that they may go to where the state of that b
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -27,12 +27,13 @@ from tablestore.sql.streaming.group_columns import (
     GroupColumns,
     quoted,
 )
-from tablestore.sql.streaming.row_step import KIND, RowStep, with_change
+from tablestore.sql.streaming.lookups import Snapshots
+from tablestore.sql.streaming.row_step import KIND, RowStep, RowSteps, with_change
 
 GROUPS_TABLE = "groups"
 _TABLE = b"table"  # of a part's schema: the table that it changes
 _PART_ROWS = 65_536
-_ROWS = "__rows_of_piece"
+_ROWS, _STEPPED = "__rows_of_piece", "__stepped"
 Part = tuple[int, bytes]
 
 
@@ -44,13 +45,26 @@ class Partials:
     columns: GroupColumns
     buckets: int
 
-    def of(self, view: str, changes: Changes, *, memory: str = "") -> Iterator[Part]:
-        """(bucket, part) of the changes of one view; without changes there are none."""
-        with Connection(memory=memory) as connection:
-            yield from self.on(connection, view, changes)
+    def of(
+        self, view: str, changes: Changes, *, memory: str = "", at: Snapshots | None = None
+    ) -> Iterator[Part]:
+        """(bucket, part) of the changes of one view; without changes there are none. `at` are the snapshots
+        of tables that are looked up."""
+        with Connection(memory=memory) as connection, RowSteps(self.step, memory=memory, at=at) as steps:
+            yield from self.on(connection, view, changes, steps)
 
-    def on(self, connection: Connection, view: str, changes: Changes) -> Iterator[Part]:
-        """The same on a connection that serves for several pieces."""
+    def on(self, connection: Connection, view: str, changes: Changes, steps: RowSteps) -> Iterator[Part]:
+        """The same on a connection, and with steps at work, that serve for several pieces."""
+        if self.step.lookups:  # batch by batch: what is looked up depends on it
+            step = RowStep(
+                f"SELECT * FROM {quoted(_STEPPED)}", {_STEPPED: self.step.schema}, self.step.schema
+            )
+            stepped = (steps.rows(view, batch, kinds) for batch, kinds in changes)
+            yield from replace(self, step=step)._on(connection, _STEPPED, stepped)
+        else:
+            yield from self._on(connection, view, changes)
+
+    def _on(self, connection: Connection, view: str, changes: Changes) -> Iterator[Part]:
         duck, columns = connection.duck, self.columns
         for name, schema in self.step.views.items():
             if name != view:

@@ -5,8 +5,8 @@ The whole query is checked when it is planned; what a stream cannot compute is r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,9 +14,11 @@ from sqlglot import exp
 
 from tablestore.cdc.change_feed import ChangeFeed
 from tablestore.cdc.stream_source import RowsStream, StreamSource, TableStream
-from tablestore.core.errors import Unsupported
+from tablestore.core.errors import TablestoreError, Unsupported
+from tablestore.core.options.table_options import ChangelogProducer, MergeEngine
 from tablestore.format.predicates.predicate import Predicate
-from tablestore.io.confined import roots_of
+from tablestore.read.changes.stream_start import next_of_consumer
+from tablestore.read.scan import scan_mode
 from tablestore.sql.connectors.table import ConnectorTable
 from tablestore.sql.problems import placed, start_of
 from tablestore.sql.query.connection import Connection, errors
@@ -27,6 +29,7 @@ from tablestore.sql.streaming.changes import carrying, inlined
 from tablestore.sql.streaming.group_columns import GroupColumns
 from tablestore.sql.streaming.grouped import grouped_parts, grouped_select
 from tablestore.sql.streaming.grouping import GROUPS, Aggregate, Grouping
+from tablestore.sql.streaming.lookups import Lookup, lookups_of, require_types
 from tablestore.sql.streaming.row_step import RowStep
 from tablestore.table.table import Table
 
@@ -71,21 +74,24 @@ def planned(session: Session, tree: exp.Expression, text: str) -> StreamPlan:
     """
     tree = inlined(tree.copy())
     _require_row_wise(tree, text)
-    query = prepared(session, tree, text)
+    query = prepared(session, tree, text, stream=True)
     tree = query.tree
-    lookups = [source for source in query.sources if source.lookup]
-    if lookups:
-        raise Unsupported(f"a lookup join with {lookups[0].name} in a stream")
-    inputs = [*map(_input, query.sources), *_values_inputs(tree)]
+    followed = [source for source in query.sources if not source.lookup]
+    inputs = [*(_input(source, text) for source in followed), *_values_inputs(tree)]
     tables = {i.view: pa.schema([i.source.schema.field(n) for n in i.columns]) for i in inputs}
-    schema = described(tables, tree)
+    lookups = lookups_of(tree, query.sources, text)
+    views = dict(tables)
+    for one in lookups:
+        _require_types(one, views, query.sources, text)
+        views[one.view] = one.schema
+    schema = described(views, duck_sql(tree))
     select = grouped_select(tree, text)
     if select is None:
         carrying(tree, tables)
-        return StreamPlan(tuple(inputs), RowStep(duck_sql(tree), tables, schema), schema)
+        return StreamPlan(tuple(inputs), RowStep(duck_sql(tree), tables, schema, lookups), schema)
     parts = grouped_parts(tree, select, text)
-    types = described(tables, parts.described)
-    rows = described(tables, parts.below)
+    types = described(views, duck_sql(parts.described))
+    rows = described(views, duck_sql(parts.below))
     carrying(parts.below, tables)
     carrying(parts.above, {GROUPS})
     aggregates = tuple(
@@ -99,33 +105,75 @@ def planned(session: Session, tree: exp.Expression, text: str) -> StreamPlan:
         for a in parts.aggregates
     )
     after = RowStep(duck_sql(parts.above), {GROUPS: types}, schema)
-    step = RowStep(duck_sql(parts.below), tables, rows)
+    step = RowStep(duck_sql(parts.below), tables, rows, lookups)
     grouping = Grouping(parts.keys, aggregates, after)
     plan = StreamPlan(tuple(inputs), step, schema, grouping)
     GroupColumns.of(rows, grouping, retracts=plan.retracts)  # refuses what cannot be kept
     return plan
 
 
-def described(views: Mapping[str, pa.Schema], tree: exp.Expression) -> pa.Schema:
-    """The columns of a query over these views; no row is read."""
+def described(views: Mapping[str, pa.Schema], sql: str) -> pa.Schema:
+    """The columns of DuckDB's SQL over these views; no row is read."""
     with Connection() as connection, errors():
         for view, schema in views.items():
             connection.duck.register(view, schema.empty_table())
-        relation = connection.duck.sql(duck_sql(tree))
+        relation = connection.duck.sql(sql)
         empty = relation.limit(0).to_arrow_table().schema
         fields = [f.with_name(name) for f, name in zip(empty, relation.columns, strict=True)]
         return sound_schema(pa.schema(fields), [str(kind) for kind in relation.types])
 
 
-def _input(source: Source) -> Input:
+def _input(source: Source, text: str) -> Input:
     """The changes of a table. Raises Unsupported for one that cannot be followed."""
-    table = source.table
-    if isinstance(table, ConnectorTable):
-        return Input(source.view, table.stream(), source.read.columns, source.read.where, str(source.name))
-    if not isinstance(table, Table):
-        raise Unsupported(f"following {source.name}", "tables of a catalog can be followed")
-    feed = ChangeFeed(table.location, roots=roots_of(table.store.io))
-    return Input(source.view, TableStream(feed), source.read.columns, source.read.where, str(source.name))
+    name, table, read = str(source.name), source.table, source.read
+    try:
+        if isinstance(table, ConnectorTable):
+            return Input(source.view, table.stream(), read.columns, read.where, name)
+        if not isinstance(table, Table):
+            raise Unsupported(
+                f"following {name}", "it is a system table; SET 'execution.runtime-mode' = 'batch'"
+            )
+        return Input(source.view, TableStream(feed_of(table)), read.columns, read.where, name)
+    except TablestoreError as e:
+        placed(e, text, source.name.at)
+        raise
+
+
+def feed_of(table: Table) -> ChangeFeed:
+    """The changes of a table from where its consumer or its `scan.*` options say, by default its rows first.
+
+    What was before a change is looked up where commits do not hold it: of all merge engines. Raises
+    Unsupported for a table of the past, and what the options of a stream may not be.
+    """
+    store = table.store
+    if table.past:
+        raise Unsupported(f"following {table.name} as it was", "scan.snapshot-id says where a stream begins")
+    keyed = bool(store.schema.shown.primary_keys)
+    unknown = keyed and store.options.changelog_producer is ChangelogProducer.NONE
+    merged = store.options.merge_engine is not MergeEngine.DEDUPLICATE
+    feed = ChangeFeed(table.location, normalize=True if unknown and merged else None, store=store)
+    known = next_of_consumer(store, store.options.consumer_id)
+    if known is not None:
+        return replace(feed, start=str(known))
+    mode = scan_mode.mode_of(store)
+    if mode in ("latest-full", "latest"):
+        return replace(feed, start=mode)
+    start = scan_mode.following(store)
+    if start.made_since_ms is not None:
+        raise Unsupported(f"scan.mode {mode!r} in a stream", "from-timestamp is there")
+    if start.next_snapshot is not None:
+        return replace(feed, start=str(start.next_snapshot))
+    return replace(feed, full=None if start.full is None else start.full.id)
+
+
+def _require_types(
+    lookup: Lookup, views: Mapping[str, pa.Schema], sources: Sequence[Source], text: str
+) -> None:
+    try:
+        require_types(lookup, described(views, lookup.keys))
+    except TablestoreError as e:
+        placed(e, text, next(s.name.at for s in sources if s.view == lookup.view))
+        raise
 
 
 def _values_inputs(tree: exp.Expression) -> list[Input]:

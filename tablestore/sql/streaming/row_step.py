@@ -16,6 +16,7 @@ import pyarrow as pa
 from tablestore.format import rowkind
 from tablestore.sql.query.connection import Connection
 from tablestore.sql.query.result_types import sound
+from tablestore.sql.streaming.lookups import Lookup, LookupRows, Snapshots
 
 KIND, POSITION = "__kind", "__position"
 
@@ -28,27 +29,40 @@ def with_change(schema: pa.Schema) -> pa.Schema:
 @dataclass(frozen=True, slots=True)
 class RowStep:
     """`sql` (DuckDB's) over views of changes; `views` are their columns by name, `schema` the columns of the
-    result. The result has kind and position as its last columns."""
+    result. The result has kind and position as its last columns. `lookups` are views of tables that changes
+    are joined with."""
 
     sql: str
     views: Mapping[str, pa.Schema]
     schema: pa.Schema
+    lookups: tuple[Lookup, ...] = ()
 
 
 class RowSteps:
-    """A step at work, on one connection to DuckDB. Not thread-safe."""
+    """A step at work, on one connection to DuckDB. `at` are the snapshots of the tables that it looks up.
+    Not thread-safe."""
 
-    def __init__(self, step: RowStep, *, memory: str = "") -> None:
+    def __init__(self, step: RowStep, *, memory: str = "", at: Snapshots | None = None) -> None:
         self._step = step
+        self._lookups = [LookupRows(one) for one in step.lookups]
         self._connection = Connection(memory=memory)
         for view, schema in step.views.items():
             self._connection.duck.register(view, with_change(schema).empty_table())
+        if at is not None:
+            self.look_up_at(at)
+
+    def look_up_at(self, at: Snapshots) -> None:
+        """Join the changes that follow with these snapshots."""
+        for one, rows in zip(self._step.lookups, self._lookups, strict=True):
+            rows.at(at[one.place])
 
     def __enter__(self) -> RowSteps:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._connection.close()
+        for one in self._lookups:
+            one.close()
 
     def rows(self, view: str, batch: pa.RecordBatch, kinds: pa.Array) -> tuple[pa.RecordBatch, pa.Array]:
         """The changes that a batch of changes of one view gives, in their order, with their kinds.
@@ -61,7 +75,7 @@ class RowSteps:
         duck = self._connection.duck
         duck.register(view, given)
         try:
-            found = self._connection.run(lambda: duck.sql(self._step.sql).to_arrow_table())
+            found = self._connection.run(self._computed)
         finally:
             duck.register(view, with_change(wanted).empty_table())
         rows = found.combine_chunks()
@@ -72,6 +86,13 @@ class RowSteps:
         arrays = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in rows.columns]
         plain = pa.RecordBatch.from_arrays(arrays[:-2], names=self._step.schema.names)
         return sound(plain, self._step.schema), whole_updates(arrays[-2], kinds, order)
+
+    def _computed(self) -> pa.Table:
+        """The result of the views as they are now."""
+        duck = self._connection.duck
+        for one in self._lookups:
+            one.register(duck)
+        return duck.sql(self._step.sql).to_arrow_table()
 
 
 def whole_updates(found: pa.Array, kinds: pa.Array, positions: np.ndarray) -> pa.Array:

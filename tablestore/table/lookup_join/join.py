@@ -151,9 +151,9 @@ class LookupJoin:
 
     # keeping up
 
-    def refresh(self) -> Refreshed:
+    def refresh(self, snapshot: int | None = None) -> Refreshed:
         """Bring the cache to the newest snapshot of the table, by what changed since the last one; what that
-        was.
+        was. With `snapshot` to that one, where it stays until another is named.
 
         >>> join = orders.lookup({"order_id": "id"}, columns=["status"], follow=False)
         >>> _ = orders.update({"status": "sent"}, where="order_id = 2")
@@ -163,6 +163,9 @@ class LookupJoin:
         ['sent']
         """
         with self._refresh_lock:
+            if snapshot is not None:
+                self._at, self._follow = self._source.store.snapshots.get(snapshot), False
+                self._given |= {"at": self._at}
             newest, cache = self._newest(), self._cache
             if newest is None or newest == cache.snapshot:
                 return Refreshed(newest.id if newest else None, 0, cache.count)
