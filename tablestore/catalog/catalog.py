@@ -8,11 +8,12 @@ where.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from tablestore.catalog.views import CatalogView
 from tablestore.core.errors import AlreadyExists, Corrupt, InvalidRequest, NotFound
 from tablestore.format import schema as schema_format
 from tablestore.format.schema import TableSchema
@@ -37,11 +38,18 @@ class Catalog(Protocol):
     def databases(self) -> list[str]:
         """Names, sorted."""
 
-    def create_database(self, name: str) -> None:
-        """Raises AlreadyExists."""
+    def create_database(self, name: str, properties: Mapping[str, str]) -> None:
+        """Raises AlreadyExists, Unsupported for properties where the catalog has no place for them."""
 
     def drop_database(self, name: str) -> None:
-        """Remove a database that holds no tables, with its directory."""
+        """Remove a database that holds no tables and views, with its directory."""
+
+    def database_properties(self, name: str) -> dict[str, str]:
+        """Its properties, `comment` and `location` among them where the catalog keeps these; raises
+        NotFound."""
+
+    def alter_database(self, name: str, properties: Mapping[str, str | None]) -> None:
+        """Set properties of a database, or (None) remove them; raises NotFound, Unsupported."""
 
     def tables(self, database: str) -> list[str]:
         """Names of one database, sorted; raises NotFound for an unknown database."""
@@ -74,6 +82,28 @@ class Catalog(Protocol):
 
     def repair_table(self, database: str, table: str) -> None:
         """Register a table whose files exist but which is not in the registry."""
+
+    @property
+    def keeps_views(self) -> bool:
+        """Whether the catalog has a place for views, and for properties of databases."""
+
+    def views(self, database: str) -> list[str]:
+        """Names of the views of one database, sorted; raises NotFound for an unknown database."""
+
+    def view(self, database: str, name: str) -> CatalogView | None:
+        """A view, None if there is none of this name."""
+
+    def put_view(self, database: str, name: str, view: CatalogView, *, replace: bool) -> None:
+        """Keep a view; with `replace` also in place of one of this name.
+
+        Raises AlreadyExists where there is a table or, unless `replace`, a view; Unsupported.
+        """
+
+    def drop_view(self, database: str, name: str) -> None:
+        """Forget a view; raises NotFound."""
+
+    def rename_view(self, database: str, name: str, onto: tuple[str, str]) -> None:
+        """Give a view another name; raises NotFound, AlreadyExists."""
 
 
 class Registry(Protocol):

@@ -7,6 +7,7 @@ locks, so the store itself must offer put-if-absent (a local file system and S3 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tablestore.catalog import dropping
@@ -17,6 +18,7 @@ from tablestore.catalog.catalog import (
     make_first_schema,
     table_dir,
 )
+from tablestore.catalog.views import CatalogView, no_place
 from tablestore.core.errors import AlreadyExists, NotFound, Unsupported
 from tablestore.format.schema import TableSchema
 from tablestore.io.fileio import FileIO
@@ -34,7 +36,9 @@ class FileSystemCatalog:
         """Directories named `….db`."""
         return [s.name[:-3] for s in self.io.list(self.warehouse) if s.is_dir and s.name.endswith(".db")]
 
-    def create_database(self, name: str) -> None:
+    def create_database(self, name: str, properties: Mapping[str, str]) -> None:
+        if properties:
+            raise no_place("properties of a database")
         path = database_dir(self.warehouse, name)
         dropping.tidy(self.io, self.warehouse)
         if self.io.is_dir(path):
@@ -44,10 +48,21 @@ class FileSystemCatalog:
     def drop_database(self, name: str) -> None:
         dropping.drop_directory(self.io, database_dir(self.warehouse, name))
 
+    def database_properties(self, name: str) -> dict[str, str]:
+        self._require_database(name)
+        return {"location": database_dir(self.warehouse, name)}
+
+    def alter_database(self, name: str, properties: Mapping[str, str | None]) -> None:
+        self._require_database(name)
+        raise no_place("properties of a database")
+
+    def _require_database(self, name: str) -> None:
+        if not self.io.is_dir(database_dir(self.warehouse, name)):
+            raise NotFound.among("database", name, self.databases())
+
     def tables(self, database: str) -> list[str]:
+        self._require_database(database)
         path = database_dir(self.warehouse, database)
-        if not self.io.is_dir(path):
-            raise NotFound.among("database", database, self.databases())
         names = [s.name for s in self.io.list(path) if s.is_dir]
         return [n for n in names if is_table(self.io, join(path, n))]
 
@@ -83,6 +98,26 @@ class FileSystemCatalog:
 
     def repair_table(self, database: str, table: str) -> None:
         """Nothing to do: a table whose files exist is known."""
+
+    @property
+    def keeps_views(self) -> bool:
+        return False
+
+    def views(self, database: str) -> list[str]:
+        self._require_database(database)
+        return []
+
+    def view(self, database: str, name: str) -> CatalogView | None:
+        return None
+
+    def put_view(self, database: str, name: str, view: CatalogView, *, replace: bool) -> None:
+        raise no_place("a view")
+
+    def drop_view(self, database: str, name: str) -> None:
+        raise NotFound(f"no view {database}.{name}: a catalog of files keeps none")
+
+    def rename_view(self, database: str, name: str, onto: tuple[str, str]) -> None:
+        self.drop_view(database, name)
 
 
 def refuse_own_path(schema: TableSchema, metastore: str) -> None:

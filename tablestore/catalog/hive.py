@@ -14,7 +14,7 @@ import contextlib
 import getpass
 import logging
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -31,14 +31,24 @@ from tablestore.catalog.catalog import (
 )
 from tablestore.catalog.metastore import Metastore, types
 from tablestore.catalog.options import CatalogOptions
+from tablestore.catalog.views import CatalogView
 from tablestore.core.env import SYSTEM, Env
-from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, TablestoreError, Unavailable
+from tablestore.core.errors import (
+    AlreadyExists,
+    InvalidRequest,
+    NotFound,
+    TablestoreError,
+    Unavailable,
+    Unsupported,
+)
 from tablestore.format.schema import TableSchema
+from tablestore.format.types.data_type import DataField
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import location
 
 log = logging.getLogger(__name__)
 _BATCH = 300
+_VIEW = "VIRTUAL_VIEW"
 _MAX_SECONDS = 2**31 - 1
 
 
@@ -62,11 +72,31 @@ class HiveCatalog:
         with self.server.session() as client:
             return sorted(client.get_all_databases())
 
-    def create_database(self, name: str) -> None:
+    def create_database(self, name: str, properties: Mapping[str, str]) -> None:
         self._require_folded(name)
-        place = _uri(database_dir(self.warehouse, name))
+        made = types().Database(
+            name=name, locationUri=_uri(database_dir(self.warehouse, name)), parameters={}
+        )
+        _set_properties(made, properties)
         with self.server.session() as client:
-            client.create_database(types().Database(name=name, locationUri=place, parameters={}))
+            client.create_database(made)
+
+    def database_properties(self, name: str) -> dict[str, str]:
+        with self.server.session() as client:
+            found = client.get_database(name)
+        own = {"comment": found.description, "owner": found.ownerName, "location": found.locationUri}
+        return {**(found.parameters or {}), **{k: v for k, v in own.items() if v}}
+
+    def alter_database(self, name: str, properties: Mapping[str, str | None]) -> None:
+        fields = {k: v for k, v in properties.items() if k == "comment"}  # first: old metastores ignore it
+        others = {k: v for k, v in properties.items() if k not in fields}
+        with self.server.session() as client:
+            for some in filter(None, (fields, others)):
+                found = client.get_database(name)
+                _set_properties(found, some)
+                client.alter_database(name, found)
+                if (client.get_database(name).description or None) != found.description:
+                    raise Unsupported("changing the comment of a database", "this metastore keeps the first")
 
     def drop_database(self, name: str) -> None:
         with self.server.session() as client:
@@ -84,16 +114,18 @@ class HiveCatalog:
     # tables
 
     def tables(self, database: str) -> list[str]:
+        return sorted(t.tableName for t in self._entries(database) if _is_ours(t))
+
+    def _entries(self, database: str) -> list[Any]:
+        """Everything that the metastore has in a database; raises NotFound for an unknown one."""
         with self.server.session() as client:
             client.get_database(database)
             names = client.get_all_tables(database)
-            found = [
-                t.tableName
+            return [
+                t
                 for at in range(0, len(names), _BATCH)
                 for t in client.get_table_objects_by_name(database, names[at : at + _BATCH])
-                if _is_ours(t)
             ]
-        return sorted(found)
 
     def holds(self, database: str, table: str) -> bool:
         try:
@@ -145,7 +177,10 @@ class HiveCatalog:
 
     def _require_free(self, database: str, table: str) -> None:
         with contextlib.suppress(NotFound):
-            kind = "" if _is_ours(self._entry(database, table)) else ", but not of Paimon's format"
+            found = self._entry(database, table)
+            if found.tableType == _VIEW:
+                raise AlreadyExists(f"{database}.{table} is a view")
+            kind = "" if _is_ours(found) else ", but not of Paimon's format"
             raise AlreadyExists(f"table {database}.{table} exists{kind}")
 
     def _require_same(self, root: str, schema: TableSchema) -> None:
@@ -251,6 +286,86 @@ class HiveCatalog:
         if name != name.lower():
             raise InvalidRequest(f"{name!r}: a Hive metastore keeps lower-case names only")
 
+    # views
+
+    @property
+    def keeps_views(self) -> bool:
+        return True
+
+    def views(self, database: str) -> list[str]:
+        return sorted(t.tableName for t in self._entries(database) if t.tableType == _VIEW)
+
+    def view(self, database: str, name: str) -> CatalogView | None:
+        try:
+            entry = self._entry(database, name)
+        except NotFound:
+            return None
+        if entry.tableType != _VIEW:
+            return None
+        options = dict(entry.parameters or {})
+        comment = options.pop("comment", None)
+        columns = tuple(
+            DataField(i, c.name, hive_table.paimon_type(c.type), c.comment)
+            for i, c in enumerate(entry.sd.cols)
+        )
+        return CatalogView(columns, entry.viewExpandedText or entry.viewOriginalText, comment, options)
+
+    def put_view(self, database: str, name: str, view: CatalogView, *, replace: bool) -> None:
+        for one in (name, *(f.name for f in view.columns if self.options.case_sensitive is not True)):
+            self._require_folded(one)
+        there = None if not replace else self.view(database, name)
+        entry = self._view_entry(database, name, view)
+        if there is not None:
+            self._alter(database, name, entry)
+            return
+        self._require_free(database, name)
+        with self.server.session() as client:
+            client.create_table(entry)
+
+    def _view_entry(self, database: str, name: str, view: CatalogView) -> Any:
+        t, seconds = types(), self.env.now_ms() // 1000
+        parameters = dict(view.options)
+        if view.comment is not None:
+            parameters["comment"] = view.comment
+        columns = [hive_table.column(f) for f in view.columns]
+        return t.Table(
+            tableName=name,
+            dbName=database,
+            owner=_user(),
+            createTime=seconds,
+            lastAccessTime=seconds,
+            retention=0,
+            sd=t.StorageDescriptor(
+                cols=[t.FieldSchema(name=c.name, type=c.type, comment=c.comment) for c in columns],
+                inputFormat=hive_table.VIEW_INPUT_FORMAT,
+                outputFormat=hive_table.VIEW_OUTPUT_FORMAT,
+                serdeInfo=t.SerDeInfo(parameters={"serialization.format": "1"}),
+            ),
+            partitionKeys=[],
+            parameters=parameters,
+            viewOriginalText=view.query,
+            viewExpandedText=view.query,
+            tableType=_VIEW,
+        )
+
+    def drop_view(self, database: str, name: str) -> None:
+        self._require_view(database, name)
+        with self.server.session() as client:
+            client.drop_table(database, name, False)
+
+    def rename_view(self, database: str, name: str, onto: tuple[str, str]) -> None:
+        for one in onto:
+            self._require_folded(one)
+        self._require_view(database, name)
+        self._require_free(*onto)
+        entry = self._entry(database, name)
+        entry.dbName, entry.tableName = onto
+        self._alter(database, name, entry)
+
+    def _require_view(self, database: str, name: str) -> None:
+        if self.view(database, name) is None:
+            raise NotFound(f"no view {database}.{name}")
+
     # locks
 
     def hold(self, database: str, table: str) -> AbstractContextManager[None]:
@@ -295,6 +410,23 @@ class HiveCatalog:
             locks = client.show_locks(t.ShowLocksRequest(dbname=database, tablename=table)).locks or []
         holders = [f"{one.user}@{one.hostname}" for one in locks if one.state == t.LockState.ACQUIRED]
         return f"{database}.{table} is held by {', '.join(holders) or 'nobody by now'}"
+
+
+def _set_properties(database: Any, properties: Mapping[str, str | None]) -> None:
+    """Set properties of a metastore's database, or (None) remove them."""
+    parameters = dict(database.parameters or {})
+    for key, value in properties.items():
+        if key == "comment":
+            database.description = value
+        elif key == "owner":
+            database.ownerName = value
+        elif key == "location":
+            raise InvalidRequest("property 'location' of a database is the catalog's own")
+        elif value is None:
+            parameters.pop(key, None)
+        else:
+            parameters[key] = value
+    database.parameters = parameters
 
 
 def _fields(shape: hive_table.HiveShape) -> list[Any]:

@@ -10,14 +10,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tablestore.catalog.catalog import table_properties
-from tablestore.core.errors import Unsupported
+from tablestore.core.errors import SchemaMismatch, Unsupported
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import DataField, DataType
+from tablestore.format.types.type_text import parse_type
 
 INPUT_FORMAT = "org.apache.paimon.hive.mapred.PaimonInputFormat"
 OUTPUT_FORMAT = "org.apache.paimon.hive.mapred.PaimonOutputFormat"
 SERDE = "org.apache.paimon.hive.PaimonSerDe"
 STORAGE_HANDLER = "org.apache.paimon.hive.PaimonStorageHandler"
+# of views, as Hive makes them
+VIEW_INPUT_FORMAT = "org.apache.hadoop.mapred.SequenceFileInputFormat"
+VIEW_OUTPUT_FORMAT = "org.apache.hadoop.hive.ql.io.HiveSequenceFileOutputFormat"
 _LONGEST_CHAR, _LONGEST_VARCHAR = 255, 65535
 _LONGEST_COMMENT = 4000
 _CUT = "..."
@@ -81,10 +85,11 @@ def _properties(schema: TableSchema, everything: bool) -> dict[str, str]:
 
 def columns(schema: TableSchema) -> tuple[HiveColumn, ...]:
     """All columns, partition columns among them: Paimon's partitions are no Hive partitions by default."""
-    return tuple(_column(f) for f in schema.fields)
+    return tuple(column(f) for f in schema.fields)
 
 
-def _column(f: DataField) -> HiveColumn:
+def column(f: DataField) -> HiveColumn:
+    """A column as the metastore has it, its comment cut to what that takes."""
     comment = f.description
     if comment is not None:
         comment = comment.replace("\n", " ").replace("\r", " ")
@@ -113,3 +118,36 @@ def hive_type(t: DataType) -> str:
     if t.root == "ROW":
         return f"struct<{','.join(f'{f.name}:{i}' for f, i in zip(t.children, inner, strict=True))}>"
     raise Unsupported(f"type {t.root} in a Hive metastore")
+
+
+def paimon_type(text: str) -> DataType:
+    """The type that a Hive type's name stands for, the other way round; raises Unsupported for one that no
+    type of ours has."""
+    head, _, rest = text.partition("<")
+    inner = rest.removesuffix(">")
+    if head == "array":
+        return parse_type(f"ARRAY<{paimon_type(inner)}>")
+    if head in ("map", "struct"):
+        parts = _parts(inner)
+        if head == "map":
+            return parse_type(f"MAP<{paimon_type(parts[0])}, {paimon_type(parts[1])}>")
+        fields = (part.partition(":") for part in parts)
+        return parse_type(f"ROW<{', '.join(f'`{name}` {paimon_type(t)}' for name, _, t in fields)}>")
+    if head == "timestamp":
+        return parse_type("TIMESTAMP(6)")
+    try:
+        return parse_type({"binary": "BYTES"}.get(head, head.upper()))
+    except SchemaMismatch:
+        raise Unsupported(f"type {text} of a Hive metastore") from None
+
+
+def _parts(text: str) -> list[str]:
+    """The parts between the commas that are within no brackets."""
+    parts, depth = [""], 0
+    for c in text:
+        depth += (c in "<(") - (c in ">)")
+        if c == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += c
+    return parts

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -34,8 +34,9 @@ from tablestore.catalog.catalog import (
 from tablestore.catalog.filesystem import refuse_own_path
 from tablestore.catalog.options import CatalogOptions
 from tablestore.catalog.sql import DuplicateKey, Session, SqlServer
+from tablestore.catalog.views import CatalogView
 from tablestore.core.env import SYSTEM, Env
-from tablestore.core.errors import AlreadyExists, InvalidOption, NotFound, Unavailable
+from tablestore.core.errors import AlreadyExists, InvalidOption, InvalidRequest, NotFound, Unavailable
 from tablestore.format.schema import TableSchema
 from tablestore.io.fileio import FileIO
 
@@ -59,6 +60,7 @@ _LOCKS = (
 )
 _OF_DATABASE = "catalog_key = ? AND database_name = ?"
 _OF_TABLE = f"{_OF_DATABASE} AND table_name = ?"
+_OF_VIEW = f"{_OF_DATABASE} AND view_name = ?"
 _VALUE_LENGTH = 1000
 
 
@@ -100,7 +102,8 @@ class JdbcCatalog:
             }
         return sorted(found)
 
-    def create_database(self, name: str) -> None:
+    def create_database(self, name: str, properties: Mapping[str, str]) -> None:
+        _require_fitting(properties)
         location = database_dir(self.warehouse, name)
         dropping.tidy(self.io, self.warehouse)
         if name in self.databases():
@@ -108,8 +111,8 @@ class JdbcCatalog:
         insert = "INSERT INTO paimon_database_properties VALUES (?, ?, ?, ?)"
         try:
             with self.server.session() as session:
-                session.run(insert, self._key, name, "exists", "true")
-                session.run(insert, self._key, name, "location", location)
+                for key, value in {"exists": "true", "location": location, **properties}.items():
+                    session.run(insert, self._key, name, key, value)
         except DuplicateKey:
             raise AlreadyExists(f"database {name!r} exists") from None
 
@@ -121,14 +124,39 @@ class JdbcCatalog:
 
         dropping.drop_directory(self.io, database_dir(self.warehouse, name), forget)
 
+    def database_properties(self, name: str) -> dict[str, str]:
+        select = f"SELECT property_key, property_value FROM paimon_database_properties WHERE {_OF_DATABASE}"
+        with self.server.session() as session:
+            found = {str(key): str(value) for key, value in session.rows(select, self._key, name)}
+        if not found:
+            self._require_database(name)
+        found.pop("exists", None)
+        return {"location": database_dir(self.warehouse, name), **found}
+
+    def alter_database(self, name: str, properties: Mapping[str, str | None]) -> None:
+        self._require_database(name)
+        _require_fitting({k: v for k, v in properties.items() if v is not None})
+        delete = f"DELETE FROM paimon_database_properties WHERE {_OF_DATABASE} AND property_key = ?"
+        insert = "INSERT INTO paimon_database_properties VALUES (?, ?, ?, ?)"
+        with self.server.session() as session:
+            for key, value in properties.items():
+                session.run(delete, self._key, name, key)
+                if value is not None:
+                    session.run(insert, self._key, name, key, value)
+
+    def _require_database(self, name: str) -> None:
+        there = self.databases()
+        if name not in there:
+            raise NotFound.among("database", name, there)
+
     # tables
 
     def tables(self, database: str) -> list[str]:
         select = f"SELECT table_name FROM paimon_tables WHERE {_OF_DATABASE}"
         with self.server.session() as session:
             found = sorted(name for (name,) in session.rows(select, self._key, database))
-        if not found and database not in (there := self.databases()):
-            raise NotFound.among("database", database, there)
+        if not found:
+            self._require_database(database)
         return found
 
     def holds(self, database: str, table: str) -> bool:
@@ -148,6 +176,8 @@ class JdbcCatalog:
         with self.hold(database, table):
             if self.holds(database, table):
                 raise AlreadyExists(f"table {name} exists")
+            if self.view(database, table) is not None:
+                raise AlreadyExists(f"{name} is a view")
             if is_table(self.io, root):
                 raise AlreadyExists(
                     f"{root} holds a table that the catalog does not know: repair_table adds it"
@@ -188,6 +218,8 @@ class JdbcCatalog:
             moved = not is_table(self.io, source) and is_table(
                 self.io, target
             )  # a killed call moved the files, not the rows
+            if self.view(*onto) is not None:
+                raise AlreadyExists(f"{'.'.join(onto)} is a view")
             if self.holds(*onto) or (self.io.is_dir(target) and not moved):
                 raise AlreadyExists(f"table {'.'.join(onto)} exists")
             if not moved:
@@ -234,6 +266,59 @@ class JdbcCatalog:
                     session.run(insert, self._key, database, table, key, value[:_VALUE_LENGTH])
         except (DuplicateKey, Unavailable) as e:
             log.warning("properties of %s.%s were not copied to the catalog: %s", database, table, e)
+
+    # views
+
+    @property
+    def keeps_views(self) -> bool:
+        return True
+
+    def views(self, database: str) -> list[str]:
+        select = f"SELECT view_name FROM paimon_views WHERE {_OF_DATABASE}"
+        with self.server.session() as session:
+            found = sorted(str(name) for (name,) in session.rows(select, self._key, database))
+        if not found:
+            self._require_database(database)
+        return found
+
+    def view(self, database: str, name: str) -> CatalogView | None:
+        select = f"SELECT view_schema FROM paimon_views WHERE {_OF_VIEW}"
+        with self.server.session() as session:
+            for (text,) in session.rows(select, self._key, database, name):
+                return CatalogView.from_json(str(text), f"{database}.{name}")
+        return None
+
+    def put_view(self, database: str, name: str, view: CatalogView, *, replace: bool) -> None:
+        text = view.to_json()
+        with self.hold(database, name):
+            if self.holds(database, name):
+                raise AlreadyExists(f"{database}.{name} is a table")
+            update = f"UPDATE paimon_views SET view_schema = ? WHERE {_OF_VIEW}"
+            with self.server.session() as session:
+                if replace and session.run(update, text, self._key, database, name):
+                    return
+                try:
+                    insert = "INSERT INTO paimon_views VALUES (?, ?, ?, ?)"
+                    session.run(insert, self._key, database, name, text)
+                except DuplicateKey:
+                    raise AlreadyExists(f"view {database}.{name} exists") from None
+
+    def drop_view(self, database: str, name: str) -> None:
+        with self.server.session() as session:
+            if not session.run(f"DELETE FROM paimon_views WHERE {_OF_VIEW}", self._key, database, name):
+                raise NotFound(f"no view {database}.{name}")
+
+    def rename_view(self, database: str, name: str, onto: tuple[str, str]) -> None:
+        update = f"UPDATE paimon_views SET database_name = ?, view_name = ? WHERE {_OF_VIEW}"
+        with self.hold(*onto):
+            if self.holds(*onto):
+                raise AlreadyExists(f"{'.'.join(onto)} is a table")
+            with self.server.session() as session:
+                try:
+                    if not session.run(update, *onto, self._key, database, name):
+                        raise NotFound(f"no view {database}.{name}")
+                except DuplicateKey:
+                    raise AlreadyExists(f"view {'.'.join(onto)} exists") from None
 
     # locks
 
@@ -289,6 +374,18 @@ class JdbcCatalog:
     @property
     def _key(self) -> str:
         return self.options.catalog_key
+
+
+def _require_fitting(properties: Mapping[str, str]) -> None:
+    """Raise InvalidRequest for properties of a database that the registry has no room for, or that are its
+    own."""
+    for key, value in properties.items():
+        if key in ("exists", "location"):
+            raise InvalidRequest(f"property {key!r} of a database is the catalog's own")
+        if len(value) > _VALUE_LENGTH:
+            raise InvalidRequest(
+                f"property {key!r} has {len(value)} characters; the catalog takes {_VALUE_LENGTH}"
+            )
 
 
 def _reopened(

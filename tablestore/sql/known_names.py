@@ -34,7 +34,10 @@ class KnownNames:
         """Tables and views of a database, of the current one if None."""
         session = self._session
         place = (catalog or session.catalog or "", database or session.database)
-        stored = self._once(("tables", *place), lambda: session.lake(catalog).tables(place[1]))
+        lake = session.catalogs.get(place[0])
+        stored = self._once(
+            ("tables", *place), lambda: [*lake.tables(place[1]), *lake.views(place[1])] if lake else ()
+        )
         temporary = [key[2] for key in (*session.temporary, *session.views) if key[:2] == place]
         return sorted({*stored, *temporary})
 

@@ -108,8 +108,13 @@ class Session:
         return self.temporary.get(self.full_name(name))
 
     def view(self, name: Name) -> View | None:
-        """The view of a name, None if it is none."""
-        return self.views.get(self.full_name(name))
+        """The view of a name, of the session or else of a catalog; None if it is none."""
+        key = self.full_name(name)
+        if key in self.views or key in self.temporary:
+            return self.views.get(key)
+        lake = self.catalogs.get(key[0])
+        found = lake.view(self.resolved(name)[1]) if lake is not None and lake.keeps_views else None
+        return None if found is None else View.of_catalog(found)
 
     def resolved(self, name: Name) -> tuple[Lake, str]:
         """The lake of a table, and its name there: `db.table`, odd names in back-quotes. Does not ask whether

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from tablestore.catalog.views import CatalogView
 from tablestore.core.options.environment import ENVIRONMENT
 from tablestore.core.options.secrets import HIDDEN, hidden
 from tablestore.format.computed_columns import ComputedColumn, Watermark, in_order
@@ -47,9 +48,18 @@ class TemporaryTable:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A named query: its text, and the names of its columns where the statement gives them."""
+    """A named query: its text, and the names of its columns where the statement gives them. `temporary`: it
+    lives in the session, not in a catalog."""
 
     query: str
     columns: tuple[str, ...] = ()
     comment: str | None = None
     column_comments: tuple[str | None, ...] = ()
+    temporary: bool = True
+
+    @staticmethod
+    def of_catalog(view: CatalogView) -> View:
+        """A view that a catalog keeps."""
+        names = tuple(f.name for f in view.columns)
+        comments = tuple(f.description for f in view.columns)
+        return View(view.query, names, view.comment, comments, temporary=False)

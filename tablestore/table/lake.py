@@ -15,6 +15,7 @@ from tablestore.catalog import dropping
 from tablestore.catalog.catalog import database_dir
 from tablestore.catalog.opening import open_catalog
 from tablestore.catalog.options import CatalogOptions
+from tablestore.catalog.views import CatalogView
 from tablestore.core.arguments import checked
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import (
@@ -99,23 +100,56 @@ class Lake:
         """
         return self._catalog.databases()
 
-    def create_database(self, name: str, *, if_not_exists: bool = False) -> None:
+    def create_database(
+        self,
+        name: str,
+        *,
+        if_not_exists: bool = False,
+        comment: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
         """Make the database `name`. Raises AlreadyExists unless `if_not_exists`.
+
+        A `comment` and `properties`, {name: text}, are kept by catalogs with `metastore` = jdbc or hive;
+        elsewhere they raise Unsupported.
 
         >>> lake.create_database("stock")
         >>> lake.databases()
         ['shop', 'stock']
         """
+        given = dict(properties or {}) | ({} if comment is None else {"comment": comment})
         try:
-            self._catalog.create_database(checked_name(name, "database"))
+            self._catalog.create_database(checked_name(name, "database"), given)
         except AlreadyExists:
             if not if_not_exists:
                 raise
 
-    def drop_database(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> None:
-        """Remove the database `name`; with `cascade` the tables in it, too.
+    def database_properties(self, name: str) -> dict[str, str]:
+        """The properties of the database `name`: its `location`, and what else the catalog keeps, `comment`
+        among it. Raises NotFound.
 
-        Raises InvalidRequest if it holds tables and `cascade` is not set, NotFound unless `if_exists`.
+        >>> list(lake.database_properties("shop"))
+        ['location']
+        """
+        return self._catalog.database_properties(checked_name(name, "database"))
+
+    def alter_database(self, name: str, properties: Mapping[str, str | None]) -> None:
+        """Set `properties` of the database `name`, {property: text}, or (None) remove them.
+
+        Raises NotFound, Unsupported for a catalog of files, which has no place for them.
+
+        >>> registry = ts.connect("lake", metastore="jdbc", uri="sqlite:///catalog.db")
+        >>> registry.create_database("stock", comment="what is there")
+        >>> registry.alter_database("stock", {"owner": "ann", "comment": None})
+        >>> registry.database_properties("stock")["owner"]
+        'ann'
+        """
+        self._catalog.alter_database(checked_name(name, "database"), properties)
+
+    def drop_database(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> None:
+        """Remove the database `name`; with `cascade` the tables and views in it, too.
+
+        Raises InvalidRequest if it holds any and `cascade` is not set, NotFound unless `if_exists`.
 
         >>> lake.drop_database("shop", cascade=True)
         >>> lake.databases()
@@ -126,13 +160,14 @@ class Lake:
             if dropping.finish(self._catalog.io, place) or if_exists:
                 return
             raise NotFound.among("database", name, self.databases())
-        tables = self.tables(name)
-        if tables and not cascade:
-            raise InvalidRequest(
-                f"database {name!r} holds {len(tables)} tables; drop them, or pass cascade=True"
-            )
+        tables, views = self.tables(name), self._catalog.views(name)
+        if (tables or views) and not cascade:
+            held = f"{len(tables)} tables" + (f" and {len(views)} views" if views else "")
+            raise InvalidRequest(f"database {name!r} holds {held}; drop them, or pass cascade=True")
         for table in tables:
             self._catalog.drop_table(name, table)
+        for view in views:
+            self._catalog.drop_view(name, view)
         self._catalog.drop_database(name)
 
     def tables(self, database: str | None = None) -> list[str]:
@@ -326,6 +361,80 @@ class Lake:
         """
         identifier = _plain(name)
         self._catalog.repair_table(identifier.database, identifier.table)
+
+    @property
+    def keeps_views(self) -> bool:
+        """Whether the catalog has a place for views, and for comments and properties of databases.
+
+        >>> lake.keeps_views
+        False
+        """
+        return self._catalog.keeps_views
+
+    def views(self, database: str | None = None) -> list[str]:
+        """Names of the views that the catalog keeps of one `database`, or `db.view` of all (None). Raises
+        NotFound.
+
+        >>> lake.views("shop")
+        []
+        """
+        if database is None:
+            return [f"{db}.{v}" for db in self.databases() for v in self.views(db)]
+        return self._catalog.views(checked_name(database, "database"))
+
+    def view(self, name: str) -> CatalogView | None:
+        """The view `name`, as `db.view`, None if the catalog keeps none of that name.
+
+        >>> lake.view("shop.large") is None
+        True
+        """
+        identifier = Identifier.parse(name)
+        if identifier.system or identifier.branch != MAIN or not self.keeps_views:
+            return None
+        return self._catalog.view(identifier.database, identifier.table)
+
+    def create_view(self, name: str, view: CatalogView, *, replace: bool = False) -> None:
+        """Keep a `view` under the `name` `db.view`; with `replace` also in place of one that is there.
+
+        `ts.sql_session(lake).sql("CREATE VIEW …")` works out the columns of the query. Raises AlreadyExists
+        for the name of a table or view, NotFound for an unknown database, Unsupported for a catalog of files.
+
+        >>> registry = ts.connect("lake", metastore="jdbc", uri="sqlite:///catalog.db")
+        >>> registry.create_database("stock")
+        >>> result = registry.sql("CREATE VIEW stock.answer AS SELECT 42 AS n")
+        >>> registry.views(), registry.view("stock.answer").query
+        (['stock.answer'], 'SELECT 42 AS n')
+        """
+        identifier = _plain(name)
+        checked_name(identifier.table, "view")
+        if self.keeps_views and identifier.database not in self.databases():
+            raise NotFound.among("database", identifier.database, self.databases())
+        self._catalog.put_view(identifier.database, identifier.table, view, replace=replace)
+
+    def drop_view(self, name: str) -> None:
+        """Forget the view `name`. Raises NotFound.
+
+        >>> registry = ts.connect("lake", metastore="jdbc", uri="sqlite:///catalog.db")
+        >>> result = registry.sql("CREATE DATABASE stock; CREATE VIEW stock.answer AS SELECT 42 AS n")
+        >>> registry.drop_view("stock.answer")
+        """
+        identifier = _plain(name)
+        self._catalog.drop_view(identifier.database, identifier.table)
+
+    def rename_view(self, name: str, new_name: str) -> None:
+        """Give the view `name` the name `new_name`. Raises NotFound, AlreadyExists.
+
+        >>> registry = ts.connect("lake", metastore="jdbc", uri="sqlite:///catalog.db")
+        >>> result = registry.sql("CREATE DATABASE stock; CREATE VIEW stock.answer AS SELECT 42 AS n")
+        >>> registry.rename_view("stock.answer", "stock.number")
+        >>> registry.views("stock")
+        ['number']
+        """
+        old, new = _plain(name), _plain(new_name)
+        checked_name(new.table, "view")
+        if new.database not in self.databases():
+            raise NotFound.among("database", new.database, self.databases())
+        self._catalog.rename_view(old.database, old.table, (new.database, new.table))
 
     def sql(self, statement: str, parameters: Any = None) -> Any:
         """Run a SQL `statement`, or a script of several: `?` and `:name` in it take their values from

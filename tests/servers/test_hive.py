@@ -15,8 +15,9 @@ import pytest
 import tablestore as ts
 from tablestore.catalog import hive_table
 from tablestore.catalog.metastore import types
-from tablestore.core.errors import AlreadyExists, InvalidRequest, Unavailable
+from tablestore.core.errors import AlreadyExists, InvalidRequest, Unavailable, Unsupported
 from tablestore.format.types.arrow_types import DataField
+from tablestore.format.types.type_text import parse_type
 from tests.peers import require
 from tests.servers.hive import JARS
 from tests.servers.java_catalog import JavaCatalog
@@ -81,6 +82,42 @@ def plain(found: Any) -> dict[str, Any]:
         "kind": (found.tableType, found.owner, found.retention, found.partitionKeys),
         "parameters": parameters,
     }
+
+
+def test_views_and_properties_of_databases_are_the_same_to_both(
+    lake: ts.Lake, options: dict[str, Any]
+) -> None:
+    with JavaCatalog(hive=True, **options) as java:
+        java.ask("createdbwith", "shop", "comment=of Java,team=a")
+        found = lake.database_properties("shop")
+        assert (found["comment"], found["team"]) == ("of Java", "a")
+        lake.alter_database("shop", {"team": "b"})
+        assert {"comment": "of Java", "team": "b"}.items() <= dict(java.ask("dbproperties", "shop")).items()
+        with pytest.raises(Unsupported, match="this metastore keeps the first"):
+            lake.alter_database("shop", {"team": "c", "comment": "ours"})
+        assert lake.database_properties("shop")["team"] == "b"
+        lake.create_table("shop.t", schema=COLUMNS, primary_key=["k"]).write([{"k": 1, "v": "x"}])
+        lake.sql("CREATE VIEW shop.ours (n COMMENT 'the key') COMMENT 'made here' AS SELECT k FROM shop.t")
+        java.ask("createview", "shop", "theirs", "n=INT", "SELECT k + 1 FROM `shop`.`t`", "made there")
+        assert java.names("views", "shop") == lake.views("shop") == ["ours", "theirs"]
+        assert (java.names("tables", "shop"), lake.tables("shop")) == (["t"], ["t"])
+        assert java.ask("view", "shop", "ours") == [
+            ["n", "INT", "the key"],
+            ["query", "SELECT k FROM `shop`.`t`"],
+            ["comment", "made here"],
+        ]
+        assert lake.view("shop.theirs").comment == "made there"
+        assert lake.sql("SELECT n FROM shop.theirs").to_arrow().to_pylist() == [{"n": 2}]
+        lake.sql("ALTER VIEW shop.ours AS SELECT v FROM shop.t")
+        assert java.ask("view", "shop", "ours")[0] == ["v", "STRING", ""]
+        java.ask("renameview", "shop", "ours", "shop", "renamed")
+        lake.rename_view("shop.theirs", "shop.other")
+        assert java.names("views", "shop") == lake.views("shop") == ["other", "renamed"]
+        java.ask("dropview", "shop", "other")
+        with pytest.raises(AlreadyExists, match="is a view"):
+            lake.create_table("shop.renamed", schema=COLUMNS)
+        lake.drop_view("shop.renamed")
+        assert java.names("views", "shop") == lake.views("shop") == []
 
 
 def test_each_goes_on_with_the_tables_of_the_other(lake: ts.Lake, options: dict[str, Any]) -> None:
@@ -275,3 +312,10 @@ def test_a_metastore_that_is_not_there_is_named(tmp_path: Path) -> None:
     lake = ts.connect(metastore="hive", uri="thrift://127.0.0.1:1", warehouse=tmp_path)
     with pytest.raises(Unavailable, match=r"thrift://127\.0\.0\.1:1"):
         lake.databases()
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_types_of_views_come_back_from_their_names_in_hive(name: str) -> None:
+    kind = parse_type(TYPES[name])
+    back = hive_table.paimon_type(hive_table.hive_type(kind))
+    assert hive_table.hive_type(back) == hive_table.hive_type(kind)

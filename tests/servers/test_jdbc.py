@@ -107,3 +107,31 @@ def test_a_lock_of_ours_stops_java_until_it_is_given_back(options: dict[str, Any
             java.ask("write", "shop", "a", 1, "1:a")
         java.ask("write", "shop", "a", 2, "2:b")
     assert rows(lake.table("shop.a")) == [["2", "b"]]
+
+
+def test_views_and_properties_of_databases_are_the_same_to_both(options: dict[str, Any]) -> None:
+    lake = ts.connect(**options)
+    with JavaCatalog(**options) as java:
+        java.ask("createdbwith", "shop", "comment=of Java,team=a")
+        assert {k: v for k, v in lake.database_properties("shop").items() if k != "location"} == {
+            "comment": "of Java",
+            "team": "a",
+        }
+        lake.alter_database("shop", {"team": "b", "comment": None})
+        assert [pair for pair in java.ask("dbproperties", "shop") if pair[0] != "location"] == [["team", "b"]]
+        lake.create_table("shop.t", schema=COLUMNS, primary_key=["k"]).write([{"k": 1, "v": "x"}])
+        lake.sql("CREATE VIEW shop.ours (n COMMENT 'the key') COMMENT 'made here' AS SELECT k FROM shop.t")
+        java.ask("createview", "shop", "theirs", "n=INT", "SELECT k + 1 FROM `shop`.`t`", "made there")
+        assert java.names("views", "shop") == lake.views("shop") == ["ours", "theirs"]
+        assert java.ask("view", "shop", "ours") == [
+            ["n", "INT NOT NULL", "the key"],
+            ["query", "SELECT k FROM `shop`.`t`"],
+            ["comment", "made here"],
+        ]
+        assert lake.sql("SELECT n FROM shop.theirs").to_arrow().to_pylist() == [{"n": 2}]
+        java.ask("renameview", "shop", "ours", "shop", "renamed")
+        lake.rename_view("shop.theirs", "shop.other")
+        assert java.names("views", "shop") == lake.views("shop") == ["other", "renamed"]
+        java.ask("dropview", "shop", "other")
+        lake.drop_view("shop.renamed")
+        assert java.names("views", "shop") == lake.views("shop") == []

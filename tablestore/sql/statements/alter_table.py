@@ -41,6 +41,10 @@ class RenameTable:
             else:
                 session.views[to] = session.views.pop(key)
             return Result(message=f"{self.name} is now {self.to}")
+        if session.view(self.name) is not None:
+            lake, old = session.resolved(self.name)
+            lake.rename_view(old, session.resolved(Name(to))[1])
+            return Result(message=f"view {self.name} is now {'.'.join(to[1:])}")
         if self.if_exists and not exists(session, self.name):
             return Result(message=f"there is no table {self.name}")
         with of_name(self.name):
@@ -163,7 +167,7 @@ class DropTable:
             return Result(message=f"temporary table {self.name} is dropped")
         if key in session.temporary:
             raise InvalidRequest(f"{self.name} is a temporary table: write DROP TEMPORARY TABLE")
-        if key in session.views:
+        if session.view(self.name) is not None:
             raise InvalidRequest(f"{self.name} is a view: write DROP VIEW")
         with of_name(self.name):
             lake, full = session.resolved(self.name)

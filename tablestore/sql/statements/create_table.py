@@ -95,7 +95,7 @@ class CreateTable:
             return self._make_temporary(session)
         refuse_other_connectors(self.options)
         if session.view(self.name) is not None:
-            raise AlreadyExists(f"{self.name} is a view of this session")
+            raise AlreadyExists(f"{self.name} is a view")
         lake, name = session.resolved(self.name)
         if name in lake:
             if self.if_not_exists:

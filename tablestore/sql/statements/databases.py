@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.sql.form import Form
@@ -16,7 +19,9 @@ if TYPE_CHECKING:
     from tablestore.sql.session import Session
     from tablestore.table.lake import Lake
 
-_NO_PROPERTIES = "the catalogs here keep the name of a database only"
+_NO_PROPERTIES = (
+    "a catalog of files keeps the name of a database only; with 'metastore' = 'jdbc' or 'hive' it keeps both"
+)
 
 
 def lake_of(session: Session, database: Name) -> tuple[Lake, str]:
@@ -59,11 +64,12 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class CreateDatabase:
-    """CREATE DATABASE; the original keeps no comment and options either where a catalog has no place."""
+    """CREATE DATABASE; as in the original, a catalog of files makes it without its comment and properties."""
 
     name: Name
     if_not_exists: bool = False
-    has_properties: bool = False
+    comment: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
 
     @staticmethod
     def parse(p: Parser) -> CreateDatabase:
@@ -72,33 +78,69 @@ class CreateDatabase:
         comment = p.string("the comment, in single quotes,") if p.accept("COMMENT") else None
         options = p.options() if p.accept("WITH DBPROPERTIES") or p.accept("WITH") else {}
         p.finish()
-        return CreateDatabase(name, if_not_exists, bool(options) or comment is not None)
+        return CreateDatabase(name, if_not_exists, comment, options)
 
     def run(self, session: Session) -> Result:
         lake, name = lake_of(session, self.name)
+        if lake.keeps_views:
+            given: dict[str, Any] = {"comment": self.comment, "properties": self.properties}
+            lake.create_database(name, if_not_exists=self.if_not_exists, **given)
+            return Result(message=f"database {self.name} is made")
         lake.create_database(name, if_not_exists=self.if_not_exists)
-        lost = f", without its comment and options: {_NO_PROPERTIES}" if self.has_properties else ""
-        return Result(message=f"database {self.name} is made{lost}")
+        lost = bool(self.properties) or self.comment is not None
+        text = f", without its comment and properties: {_NO_PROPERTIES}" if lost else ""
+        return Result(message=f"database {self.name} is made{text}")
 
 
 @dataclass(frozen=True, slots=True)
 class AlterDatabase:
-    """ALTER DATABASE … SET: refused by name."""
+    """ALTER DATABASE … SET or RESET: refused by name where the catalog has no place for properties."""
 
     name: Name
+    properties: Mapping[str, str | None]
 
     @staticmethod
     def parse(p: Parser) -> AlterDatabase:
         name = p.name("a database")
-        p.expect("SET")
-        p.accept("DBPROPERTIES")
-        p.options()
+        if p.accept("RESET"):
+            found: dict[str, str | None] = dict.fromkeys(p.listed(p.option_key))
+        else:
+            p.expect("SET")
+            p.accept("DBPROPERTIES")
+            found = dict(p.options())
         p.finish()
-        return AlterDatabase(name)
+        return AlterDatabase(name, found)
 
     def run(self, session: Session) -> Result:
-        known_database(session, self.name)
-        raise Unsupported("ALTER DATABASE", _NO_PROPERTIES)
+        lake, name = known_database(session, self.name)
+        if not lake.keeps_views:
+            raise Unsupported("ALTER DATABASE", _NO_PROPERTIES)
+        lake.alter_database(name, self.properties)
+        return Result(message=f"database {self.name} is altered")
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeDatabase:
+    """DESCRIBE DATABASE: its name, comment and location; EXTENDED: its other properties, too."""
+
+    name: Name
+    extended: bool = False
+
+    @staticmethod
+    def parse(p: Parser) -> DescribeDatabase:
+        extended = p.accept("EXTENDED")
+        name = p.name("a database")
+        p.finish()
+        return DescribeDatabase(name, extended)
+
+    def run(self, session: Session) -> Result:
+        lake, name = known_database(session, self.name)
+        properties = lake.database_properties(name)
+        rows = {"name": name, "comment": properties.pop("comment", None)}
+        rows["location"] = properties.pop("location", None)
+        if self.extended:
+            rows |= {f"property:{key}": value for key, value in sorted(properties.items())}
+        return Result(pa.table({"info name": list(rows), "info value": pa.array(rows.values(), pa.string())}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +163,8 @@ class DropDatabase:
 
     def run(self, session: Session) -> Result:
         lake, name = lake_of(session, self.name)
-        if not self.cascade and name in lake.databases() and lake.tables(name):
-            tables = len(lake.tables(name))
+        if not self.cascade and name in lake.databases() and (lake.tables(name) or lake.views(name)):
+            tables = len(lake.tables(name)) + len(lake.views(name))
             raise InvalidRequest(f"database {name} holds {tables} tables: drop them, or write CASCADE")
         lake.drop_database(name, cascade=self.cascade, if_exists=self.if_exists)
         return Result(message=f"database {self.name} is dropped")
@@ -171,17 +213,28 @@ FORMS = (
     Form(
         "CREATE DATABASE",
         "CREATE DATABASE [IF NOT EXISTS] [catalog.]database [COMMENT 'text'] [WITH ('key' = 'value', …)]",
-        "Make a database; catalogs keep its name only.",
+        "Make a database; a catalog of files keeps its name only.",
         "databases",
         CreateDatabase.parse,
         example="CREATE DATABASE IF NOT EXISTS stock",
     ),
     Form(
         "ALTER DATABASE",
-        "ALTER DATABASE [catalog.]database SET ('key' = 'value', …)",
-        "Not supported: catalogs keep the names of databases only.",
+        "ALTER DATABASE [catalog.]database {SET ('key' = 'value', …) | RESET ('key', …)}",
+        "Change properties of a database, where the catalog has metastore = jdbc or hive; 'comment' is one.",
         "databases",
         AlterDatabase.parse,
+    ),
+    *(
+        Form(
+            f"{word} DATABASE",
+            f"{word} DATABASE [EXTENDED] [catalog.]database",
+            "What the catalog keeps of a database.",
+            "databases",
+            DescribeDatabase.parse,
+            example=f"{word} DATABASE EXTENDED shop",
+        )
+        for word in ("DESCRIBE", "DESC")
     ),
     Form(
         "DROP DATABASE",

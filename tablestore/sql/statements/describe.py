@@ -69,7 +69,7 @@ def described(session: Session, name: Name) -> pa.Table:
     """A row a column, as Flink's DESCRIBE: comments only where there are any."""
     view = session.view(name)
     if view is not None:
-        shape = _of_view(session, view)
+        shape = _of_view(session, name, view)
     elif session.temporary_table(name) is None and not isinstance(session.table(name), Table):
         shape = _of_rows(session.table(name).schema)
     else:
@@ -83,13 +83,13 @@ def _of_rows(schema: pa.Schema) -> Shape:
     return Shape(tuple(DataField(0, f.name, from_arrow(f.type, nullable=f.nullable)) for f in schema))
 
 
-def _of_view(session: Session, view: View) -> Shape:
-    """What the query of a view gives, under the names and with the comments of the view."""
-    schema = run_query(session, read_query(view.query), view.query).schema
-    found = _of_rows(schema).columns
+def _of_view(session: Session, name: Name, view: View) -> Shape:
+    """What a view gives, with its comments."""
+    text = f"SELECT * FROM {full_name_text(part for part in session.full_name(name) if part)}"
+    found = _of_rows(run_query(session, read_query(text), text).schema).columns
     if view.columns:
-        named = zip(found, view.columns, view.column_comments, strict=True)
-        found = tuple(replace(f, name=name, description=comment) for f, name, comment in named)
+        commented = zip(found, view.column_comments, strict=True)
+        found = tuple(replace(f, description=comment) for f, comment in commented)
     return Shape(found)
 
 

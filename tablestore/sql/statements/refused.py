@@ -22,7 +22,6 @@ _OUT = {
     "ALTER FUNCTION": _FUNCTIONS,
     "DROP FUNCTION": _FUNCTIONS,
     "DROP TEMPORARY FUNCTION": _FUNCTIONS,
-    "ALTER VIEW": "CREATE OR REPLACE TEMPORARY VIEW gives it another query",
     "ALTER CATALOG": "the session forgets it by DROP CATALOG; then CREATE CATALOG",
     "CREATE INDEX": "option file-index.bloom-filter.columns asks for indexes of files",
 }

@@ -54,7 +54,8 @@ class ShowTables:
         names = {key[2] for key in (*session.temporary, *session.views) if key[:2] == (catalog, database)}
         if catalog:
             lake = session.lake(catalog)
-            names.update(lake.tables(database) if database in lake.databases() else ())
+            if database in lake.databases():
+                names.update(lake.tables(database), lake.views(database))
         return listed("table name", self.like.chosen(sorted(names)))
 
 
@@ -72,9 +73,11 @@ class ShowViews:
         return ShowViews(database, like)
 
     def run(self, session: Session) -> Result:
-        place = _whose(session, self.database)
-        names = sorted(key[2] for key in session.views if key[:2] == place)
-        return listed("view name", self.like.chosen(names))
+        catalog, database = _whose(session, self.database)
+        names = {key[2] for key in session.views if key[:2] == (catalog, database)}
+        if catalog and database in session.lake(catalog).databases():
+            names.update(session.lake(catalog).views(database))
+        return listed("view name", self.like.chosen(sorted(names)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,33 +1,47 @@
-"""Views: CREATE, DROP, SHOW CREATE. They live in the session: the catalogs here keep tables only."""
+"""Views: CREATE, ALTER, DROP, SHOW CREATE. Temporary ones live in the session, others in catalogs that have a
+place for them (`metastore` = jdbc or hive).
+
+The stored query names tables with their databases, and their catalog only where that is another one than the
+view's: a catalog has no name of its own. Stars are written out, so later columns of a table change no view.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from sqlglot import exp
 from sqlglot.optimizer.scope import traverse_scope
 
+from tablestore.catalog.views import CatalogView
 from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, Unsupported
+from tablestore.format.types.arrow_types import DataField, from_arrow
+from tablestore.sql.dialect.parser import read_query
 from tablestore.sql.dialect.written import Written, joined
 from tablestore.sql.form import Form
-from tablestore.sql.names import Name, name_of
+from tablestore.sql.names import Name, name_of, of_name
 from tablestore.sql.query.embedded import run_query
 from tablestore.sql.result import Result
+from tablestore.sql.statements.alter_table import RenameTable
 from tablestore.sql.statements.like import listed
 from tablestore.sql.temporary import View
 from tablestore.sql.text import full_name_text, literal_text, name_text
 
 if TYPE_CHECKING:
     from tablestore.sql.dialect.parser import Parser
-    from tablestore.sql.session import Session
+    from tablestore.sql.session import FullName, Session
 
-_NOT_KEPT = "the catalogs here keep tables only; CREATE TEMPORARY VIEW keeps it for the session"
+_NOT_KEPT = (
+    "a catalog of files keeps tables only, catalogs with 'metastore' = 'jdbc' or 'hive' keep views, too; "
+    "CREATE TEMPORARY VIEW keeps it for the session"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class CreateView:
-    """CREATE TEMPORARY VIEW; a permanent one is refused by name."""
+    """CREATE [TEMPORARY] VIEW, and ALTER VIEW … AS, which replaces one that is there (`alters`)."""
 
     name: Name
     query: Any
@@ -38,6 +52,7 @@ class CreateView:
     if_not_exists: bool = False
     or_replace: bool = False
     temporary: bool = True
+    alters: bool = False
 
     @staticmethod
     def parse(p: Parser) -> CreateView:
@@ -51,17 +66,74 @@ class CreateView:
     def parse_permanent(p: Parser) -> CreateView:
         return replace(_parse(p), temporary=False)
 
+    @staticmethod
+    def parse_permanent_or_replace(p: Parser) -> CreateView:
+        return replace(_parse(p), temporary=False, or_replace=True)
+
     def run(self, session: Session) -> Result:
-        if not self.temporary:
-            raise Unsupported("a permanent view", _NOT_KEPT)
         key = session.full_name(self.name)
+        if self.temporary:
+            return self._keep_in_session(session, key)
+        with of_name(self.name):
+            lake, full = session.resolved(self.name)
+            if not lake.keeps_views:
+                raise Unsupported("a permanent view", _NOT_KEPT)
+            there = lake.view(full)
+            if there is not None and not self.or_replace:
+                if self.if_not_exists:
+                    return Result(message=f"view {self.name} exists")
+                raise AlreadyExists(f"view {self.name} exists")
+            made = self._definition(session, key)
+            if self.alters and there is not None:
+                made = there.with_query(made)
+            lake.create_view(full, made, replace=self.or_replace)
+        return Result(message=f"view {self.name} is {'altered' if self.alters else 'made'}")
+
+    def _keep_in_session(self, session: Session, key: FullName) -> Result:
         if key in session.temporary:
             raise AlreadyExists(f"{self.name} is a temporary table of this session")
         if key in session.views and not self.or_replace:
             if self.if_not_exists:
                 return Result(message=f"view {self.name} exists")
             raise AlreadyExists(f"view {self.name} exists")
-        found = run_query(session, self.query, self.text).schema.names
+        names = tuple(name for name, _ in self.columns)
+        self._require_names(self._schema(session).names)
+        comments = tuple(comment for _, comment in self.columns)
+        session.views[key] = View(self._expanded(session), names, self.comment, comments)
+        return Result(message=f"view {self.name} is {'altered' if self.alters else 'made'}")
+
+    def _definition(self, session: Session, key: FullName) -> CatalogView:
+        """The view as a catalog keeps it; raises InvalidRequest for a query of what only this session has."""
+        for name in map(name_of, self._tables()):
+            named = session.full_name(name)
+            if named in session.temporary or named in session.views:
+                raise InvalidRequest(
+                    f"{name} is temporary, and the view would outlive it: CREATE TEMPORARY VIEW"
+                )
+            if named == key:
+                raise InvalidRequest(f"the view {self.name} cannot be of itself")
+        schema = self._schema(session)
+        self._require_names(schema.names)
+        given = self.columns or tuple((name, None) for name in schema.names)
+        columns = tuple(
+            DataField(i, name, from_arrow(f.type, nullable=f.nullable), comment)
+            for i, ((name, comment), f) in enumerate(zip(given, schema, strict=True))
+        )
+        query = self._expanded(session, catalog=key[0])
+        if any(s.is_star for s in self.query.selects):
+            query = f"SELECT {', '.join(map(name_text, schema.names))} FROM ({query}) AS {name_text(key[2])}"
+            try:
+                run_query(session, read_query(query), query)
+            except (InvalidRequest, NotFound) as e:
+                text = "two columns behind * have one name: name the columns, SELECT a.id, b.id AS other …"
+                raise InvalidRequest(text) from e
+        return CatalogView(columns, query, self.comment)
+
+    def _schema(self, session: Session) -> pa.Schema:
+        return run_query(session, self.query, self.text).schema
+
+    def _require_names(self, found: Sequence[str]) -> None:
+        """Raise InvalidRequest unless each column of the query has a name of its own."""
         names = tuple(name for name, _ in self.columns)
         if names and len(names) != len(found):
             raise InvalidRequest(f"the query has {len(found)} columns, and {len(names)} are named")
@@ -69,21 +141,25 @@ class CreateView:
         twice = next((n for n in shown if n and shown.count(n) > 1), None)
         if twice is not None:
             raise InvalidRequest(f"the view has two columns {twice!r}: name them, view (a, b) AS …")
-        comments = tuple(comment for _, comment in self.columns)
-        session.views[key] = View(self._expanded(session), names, self.comment, comments)
-        return Result(message=f"view {self.name} is made")
 
-    def _expanded(self, session: Session) -> str:
-        """The query with whole names of its tables: it means the same whatever database is current."""
-        whole: dict[int, tuple[int, str]] = {}
+    def _tables(self) -> list[exp.Table]:
+        """The places where the query names a table or view, not what its own WITH defines."""
+        found = []
         for scope in traverse_scope(self.query):
             for node in scope.tables:
                 source: Any = scope.sources.get(node.alias_or_name)
                 if isinstance(source, exp.Table) and isinstance(node.this, exp.Identifier):
-                    name = name_of(node)
-                    end = max(part.meta["end"] + 1 for part in node.parts)
-                    parts = [part for part in session.full_name(name) if part]
-                    whole[name.at] = (end, full_name_text(parts))
+                    found.append(node)
+        return found
+
+    def _expanded(self, session: Session, *, catalog: str | None = None) -> str:
+        """The query with whole names of its tables, without that of this `catalog`: it means the same
+        whatever database is current."""
+        whole: dict[int, tuple[int, str]] = {}
+        for node in self._tables():
+            name, end = name_of(node), max(part.meta["end"] + 1 for part in node.parts)
+            parts = [part for part in session.full_name(name) if part]
+            whole[name.at] = (end, full_name_text(parts[1:] if parts[0] == catalog else parts))
         kept: list[Written] = []
         behind = 0
         for part in self.parts:
@@ -112,11 +188,67 @@ def _column(p: Parser) -> tuple[str, str | None]:
 
 
 @dataclass(frozen=True, slots=True)
+class RenameView:
+    """ALTER VIEW … RENAME TO …: a name without a database stays in that of the view."""
+
+    name: Name
+    to: Name
+    if_exists: bool = False
+
+    def run(self, session: Session) -> Result:
+        if _found(session, self.name, missing_ok=self.if_exists) is None:
+            return Result(message=f"there is no view {self.name}")
+        return RenameTable(self.name, self.to).run(session)
+
+
+@dataclass(frozen=True, slots=True)
+class AlterView:
+    """ALTER VIEW … AS query: where it lives, its comment and options stay."""
+
+    made: CreateView
+
+    def run(self, session: Session) -> Result:
+        view = _found(session, self.made.name)
+        assert view is not None
+        comment = view.comment if view.temporary else None
+        return replace(self.made, temporary=view.temporary, comment=comment).run(session)
+
+
+def parse_alter(p: Parser) -> RenameView | AlterView:
+    """What stands behind ALTER VIEW."""
+    if_exists = p.accept("IF EXISTS")
+    name = p.name("a view")
+    if p.accept("RENAME TO"):
+        to = p.name("a view")
+        p.finish()
+        return RenameView(name, to, if_exists)
+    p.expect("AS")
+    query, parts = p.query_parts()
+    p.finish()
+    return AlterView(CreateView(name, query, p.piece.text, parts, or_replace=True, alters=True))
+
+
+def _found(session: Session, name: Name, *, missing_ok: bool = False) -> View | None:
+    """The view of a name; raises NotFound naming the nearest, unless `missing_ok`."""
+    with of_name(name):
+        view = session.view(name)
+        if view is None and not missing_ok:
+            catalog, database, view_name = session.full_name(name)
+            names = {key[2] for key in session.views if key[:2] == (catalog, database)}
+            lake = session.catalogs.get(catalog)
+            if lake is not None and database in lake.databases():
+                names.update(lake.views(database))
+            raise NotFound.among("view", view_name, names)
+    return view
+
+
+@dataclass(frozen=True, slots=True)
 class DropView:
     """DROP [TEMPORARY] VIEW."""
 
     name: Name
     if_exists: bool = False
+    temporary: bool = False
 
     @staticmethod
     def parse(p: Parser) -> DropView:
@@ -125,13 +257,23 @@ class DropView:
         p.finish()
         return DropView(name, if_exists)
 
+    @staticmethod
+    def parse_temporary(p: Parser) -> DropView:
+        return replace(DropView.parse(p), temporary=True)
+
     def run(self, session: Session) -> Result:
-        key = session.full_name(self.name)
-        if key not in session.views:
-            if self.if_exists:
-                return Result(message=f"there is no view {self.name}")
-            raise NotFound.among("view", key[2], {name for *_, name in session.views})
-        del session.views[key]
+        view = _found(session, self.name, missing_ok=self.if_exists)
+        if view is not None and self.temporary and not view.temporary:
+            view = None
+            if not self.if_exists:
+                raise NotFound(f"{self.name} is no temporary view: write DROP VIEW")
+        if view is None:
+            return Result(message=f"there is no view {self.name}")
+        if view.temporary:
+            del session.views[session.full_name(self.name)]
+        else:
+            lake, full = session.resolved(self.name)
+            lake.drop_view(full)
         return Result(message=f"view {self.name} is dropped")
 
 
@@ -148,11 +290,10 @@ class ShowCreateView:
         return ShowCreateView(name)
 
     def run(self, session: Session) -> Result:
-        key = session.full_name(self.name)
-        view = session.views.get(key)
-        if view is None:
-            raise NotFound.among("view", key[2], {name for *_, name in session.views})
-        text = f"CREATE TEMPORARY VIEW {full_name_text(part for part in key if part)}"
+        view = _found(session, self.name)
+        assert view is not None
+        kind = "TEMPORARY VIEW" if view.temporary else "VIEW"
+        text = f"CREATE {kind} {full_name_text(part for part in session.full_name(self.name) if part)}"
         if view.columns:
             named = zip(view.columns, view.column_comments, strict=True)
             text += " (\n  " + ",\n  ".join(_column_text(*one) for one in named) + "\n)"
@@ -184,26 +325,44 @@ FORMS = (
         CreateView.parse_or_replace,
         example="CREATE OR REPLACE TEMPORARY VIEW large AS SELECT * FROM shop.orders WHERE amount > 10",
     ),
-    *(
-        Form(
-            words,
-            f"{words} …",
-            "Not supported: the catalogs keep tables only.",
-            "views",
-            CreateView.parse_permanent,
-        )
-        for words in ("CREATE VIEW", "CREATE OR REPLACE VIEW")
+    Form(
+        "CREATE VIEW",
+        f"CREATE {_SYNTAX.replace('VIEW', 'VIEW [IF NOT EXISTS]')}",
+        "Keep a query in the catalog, where that has metastore = jdbc or hive.",
+        "views",
+        CreateView.parse_permanent,
     ),
-    *(
-        Form(
-            words,
-            f"{words} [IF EXISTS] view",
-            "Forget a view.",
-            "views",
-            DropView.parse,
-            example=f"{words} IF EXISTS large",
-        )
-        for words in ("DROP VIEW", "DROP TEMPORARY VIEW")
+    Form(
+        "CREATE OR REPLACE VIEW",
+        f"CREATE OR REPLACE {_SYNTAX}",
+        "The same, in place of a view of that name.",
+        "views",
+        CreateView.parse_permanent_or_replace,
+    ),
+    Form(
+        "ALTER VIEW",
+        "ALTER VIEW [IF EXISTS] view {RENAME TO view | AS query}",
+        "Give a view another name or another query.",
+        "views",
+        parse_alter,
+        example="CREATE TEMPORARY VIEW large AS SELECT * FROM shop.orders WHERE amount > 10;\n"
+        "ALTER VIEW large AS SELECT * FROM shop.orders WHERE amount > 11",
+    ),
+    Form(
+        "DROP VIEW",
+        "DROP VIEW [IF EXISTS] view",
+        "Remove a view, a temporary one first.",
+        "views",
+        DropView.parse,
+        example="DROP VIEW IF EXISTS large",
+    ),
+    Form(
+        "DROP TEMPORARY VIEW",
+        "DROP TEMPORARY VIEW [IF EXISTS] view",
+        "Forget a temporary view.",
+        "views",
+        DropView.parse_temporary,
+        example="DROP TEMPORARY VIEW IF EXISTS large",
     ),
     Form(
         "SHOW CREATE VIEW",

@@ -20,8 +20,11 @@ import org.apache.paimon.table.source.ReadBuilder;
 import org.apache.paimon.table.source.Split;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.paimon.types.DataField;
 import org.apache.paimon.types.DataTypeJsonParser;
 import org.apache.paimon.types.DataTypes;
+import org.apache.paimon.view.View;
+import org.apache.paimon.view.ViewImpl;
 
 /**
  * A catalog of Java Paimon, made from the options in the arguments (key=value), in the line protocol of PaimonPeer.
@@ -29,6 +32,8 @@ import org.apache.paimon.types.DataTypes;
  *
  * databases | createdb NAME | dropdb NAME | tables DB | create DB T [key=value,…] | drop DB T | rename DB T DB2 T2
  * createtypes DB T {"column": "TYPE", …} | rows DB T | write DB T IDENTIFIER k:v,… | options DB T | add DB T column | set DB T key value | unset DB T key
+ * views DB | view DB V | createview DB V column=TYPE,… query comment | dropview DB V | renameview DB V DB2 V2
+ * createdbwith NAME key=value,… | dbproperties NAME
  */
 public class PaimonCatalog {
     static Catalog catalog;
@@ -79,9 +84,51 @@ public class PaimonCatalog {
                 return alter(id, SchemaChange.setOption(f[3], f[4]));
             case "unset":
                 return alter(id, SchemaChange.removeOption(f[3]));
+            case "views":
+                return sorted(catalog.listViews(f[1]));
+            case "view":
+                return view(catalog.getView(id));
+            case "createview":
+                return createView(id, f[3], f[4], f[5]);
+            case "dropview":
+                catalog.dropView(id, false);
+                return Collections.emptyList();
+            case "renameview":
+                catalog.renameView(id, Identifier.create(f[3], f[4]), false);
+                return Collections.emptyList();
+            case "createdbwith":
+                catalog.createDatabase(f[1], false, map(f[2]));
+                return Collections.emptyList();
+            case "dbproperties":
+                return pairs(catalog.getDatabase(f[1]).options());
             default:
                 throw new IllegalArgumentException("unknown request " + f[0]);
         }
+    }
+
+    static Map<String, String> map(String pairs) {
+        Map<String, String> found = new TreeMap<>();
+        for (String pair : pairs.split(",")) {
+            found.put(pair.substring(0, pair.indexOf('=')), pair.substring(pair.indexOf('=') + 1));
+        }
+        return found;
+    }
+
+    static List<String> view(View view) {
+        List<String> found = new ArrayList<>();
+        view.rowType().getFields().forEach(
+                f -> found.add(f.name() + "\t" + f.type() + "\t" + (f.description() == null ? "" : f.description())));
+        found.add("query\t" + view.query().replace("\n", " "));
+        found.add("comment\t" + view.comment().orElse(""));
+        return found;
+    }
+
+    static List<String> createView(Identifier id, String columns, String query, String comment) throws Exception {
+        List<DataField> fields = new ArrayList<>();
+        map(columns).forEach((name, type) -> fields.add(new DataField(
+                fields.size(), name, DataTypeJsonParser.parseAtomicTypeSQLString(type))));
+        catalog.createView(id, new ViewImpl(id, fields, query, Collections.emptyMap(), comment, Collections.emptyMap()), false);
+        return Collections.emptyList();
     }
 
     static FileStoreTable table(Identifier id) throws Exception {

@@ -120,6 +120,12 @@ def test_describe_has_the_columns_of_flink(session: Session) -> None:
     assert rows(session, "DESCRIBE orders$snapshots")[0]["name"] == "snapshot_id"
 
 
+def test_describe_database(session: Session) -> None:
+    (name, comment, location) = rows(session, "DESCRIBE DATABASE shop")
+    assert (name["info value"], comment["info value"]) == ("shop", None)
+    assert location["info value"].endswith("/shop.db")
+
+
 def test_describe_detail(session: Session) -> None:
     (detail,) = rows(session, "DESCRIBE DETAIL TABLE orders")
     assert list(detail) == [
