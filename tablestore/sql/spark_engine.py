@@ -2,8 +2,8 @@
 
 The query is checked, planned and named as for the embedded engine, and its rows get the types that the
 embedded engine gives, so both answer alike. A function passes where Spark means by it what we do; others are
-refused by name. A division of decimals, and their average, is one of DOUBLEs on both sides. Spark is loaded
-with the first query that it computes.
+refused by name. Numbers are computed in the same types on both sides. Spark is loaded with the first query
+that it computes.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from tablestore.core.extras import required
 from tablestore.sql.problems import placed, start_of
 from tablestore.sql.query.embedded import result_schema
 from tablestore.sql.query.planning import Source, prepared
+from tablestore.sql.query.spark_arithmetic import SparkArithmetic
+from tablestore.sql.query.typed_sql import TypedSql, typed_transforms
 from tablestore.table.features import feature
 from tablestore.table.table import Table
 
@@ -108,22 +110,19 @@ def _spark_sql(tree: exp.Expression, names: dict[str, str]) -> str:
 _SparkGenerator: Any = Spark.Generator  # sqlglot builds these classes by a metaclass
 
 
-class _Generator(_SparkGenerator):  # type: ignore[misc]  # likewise
+class _Generator(TypedSql, _SparkGenerator):  # type: ignore[misc]  # likewise
     """Spark's SQL with our meaning of numbers."""
 
-    TRANSFORMS = {  # noqa: RUF012  # sqlglot's way to declare
-        **_SparkGenerator.TRANSFORMS,
-        exp.Avg: lambda self, e: self._average(e),
-        exp.Div: lambda self, e: self._quotient(e),
-    }
+    TRANSFORMS = typed_transforms(_SparkGenerator.TRANSFORMS)
 
-    def _average(self, expression: exp.Avg) -> str:
-        inner = expression.this
-        if isinstance(inner, exp.Distinct):
-            return f"avg(DISTINCT CAST({self.sql(inner.expressions[0])} AS DOUBLE))"
-        return f"avg(CAST({self.sql(inner)} AS DOUBLE))"
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.numbers = SparkArithmetic()
 
-    def _quotient(self, expression: exp.Div) -> str:
+    def untyped(self, expression: Any) -> str:
+        """Whole numbers divided are whole, others are divided as DOUBLEs."""
+        if not isinstance(expression, exp.Div):
+            return super().untyped(expression)
         left, right = self.sql(expression, "this"), self.sql(expression, "expression")
         whole = f"typeof({left}) IN {_WHOLE} AND typeof({right}) IN {_WHOLE}"
         count = f"CAST({left} AS BIGINT) DIV CAST({right} AS BIGINT)"

@@ -67,6 +67,11 @@ def test_queries_of_tpch(shop: ts.Lake, spark: SparkSession, number: int):
         "WITH x AS (SELECT * FROM small) SELECT a.k, b.k FROM x a LEFT JOIN (SELECT k FROM x WHERE d > 2) b "
         "ON a.k = b.k ORDER BY 1",
         "VALUES (1, 'a'), (2, 'b')",
+        "SELECT k + 2147483647 AS w, CAST(k AS BIGINT) * 9223372036854775807 AS b, -k % 2 AS m, "
+        "k / 2e0 AS h, d / k AS q, d * d AS s, "
+        " d / CAST(0 AS DOUBLE) AS i, 1 - d AS r, 7 % d AS x FROM small ORDER BY k",
+        "SELECT avg(k) AS a, avg(CAST(k AS DOUBLE)) AS f, sum(DISTINCT CAST(k AS BIGINT)) AS s, "
+        "sum(d) / count(*) AS m, var_samp(k) AS v, stddev_pop(d) AS p FROM small GROUP BY k",
         "SELECT CASE WHEN k IN (SELECT k FROM small WHERE d > 2) THEN 'big' END AS c FROM small ORDER BY k",
     ],
 )

@@ -71,7 +71,8 @@ class Connection:
         if self.problem is not None:
             problem, self.problem = self.problem, None
             return problem
-        return InvalidRequest(_plain(str(error))) if isinstance(error, duckdb.Error) else error
+        streamed = isinstance(error, OSError) and _plain(str(error)) != str(error)  # Arrow's, of a stream
+        return InvalidRequest(_plain(str(error))) if streamed or isinstance(error, duckdb.Error) else error
 
     def close(self) -> None:
         """Let go of everything; may be called again."""
@@ -154,7 +155,7 @@ def _settings(spill: str, memory: str) -> dict[str, Any]:
 
 def _plain(message: str) -> str:
     """DuckDB's message without its class, and without its picture of a text that nobody wrote."""
-    message = message.split("\n\nLINE ")[0].split(". Use TRY(")[0]
+    message = message.split("\n\nLINE ")[0].split(". Use TRY(")[0].split(" in expression (")[0]
     head, _, rest = message.partition(": ")
     return rest if head.endswith("Error") and rest else message
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tablestore.sql.query.connection import Connection, errors, locked, spill_directory
-from tablestore.sql.query.own_functions import register
+from tablestore.sql.query.own_functions import register, relation_of
 from tablestore.sql.query.planning import Query, prepared
 from tablestore.sql.query.result_types import sound, sound_schema
 from tablestore.sql.query.sources import Feed, Rows, feeds
@@ -40,15 +40,14 @@ def run_query(session: Session, tree: exp.Expression, text: str) -> pa.RecordBat
         def begin() -> tuple[list[str], pa.RecordBatchReader]:
             for feed in fed:
                 feed.register(connection, joined=len(found.sources) > 1)
-            register(connection.duck, sql)
-            relation = connection.duck.sql(sql)
+            relation = relation_of(connection.duck, sql)
             return [str(kind) for kind in relation.types], relation.to_arrow_reader(_BATCH_ROWS)
 
         types, rows = connection.run(begin, session.on_progress)
     except BaseException:
         connection.close()
         raise
-    schema = sound_schema(rows.schema, types)
+    schema = sound_schema(rows.schema, types, found.columns)
     return pa.RecordBatchReader.from_batches(schema, _batches(connection, rows, schema, session.on_progress))
 
 
@@ -89,12 +88,10 @@ def result_schema(session: Session, query: Query) -> pa.Schema:
     with Connection(memory=session.settings["execution.memory-limit"], files=files) as connection, errors():
         for feed in fed:
             feed.register(connection, joined=False, planning=True)
-        sql = duck_sql(query.tree)
-        register(connection.duck, sql)
-        relation = connection.duck.sql(sql)
+        relation = relation_of(connection.duck, duck_sql(query.tree))
         empty = relation.limit(0).to_arrow_table().schema
         fields = [f.with_name(name) for f, name in zip(empty, relation.columns, strict=True)]
-        return sound_schema(pa.schema(fields), [str(kind) for kind in relation.types])
+        return sound_schema(pa.schema(fields), [str(kind) for kind in relation.types], query.columns)
 
 
 def connect(session: Session) -> duckdb.DuckDBPyConnection:

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest
 from tablestore.sql.query import json_paths, printing, time_patterns
+from tablestore.sql.query.user_functions import add_functions
 from tablestore.sql.query.zones import converted
 
 T = TypeVar("T")
@@ -40,8 +41,15 @@ class OwnFunction:
     strict: bool = True
 
 
+def relation_of(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBPyRelation:
+    """The query as a relation of the connection, which gets to know the functions of it."""
+    register(connection, sql)
+    return connection.sql(str(sql))
+
+
 def register(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
     """Make the functions known that this SQL names."""
+    add_functions(connection, sql)
     for name, function in OWN.items() if "own_" in sql else ():
         if f"{name}(" in sql:
             _create(connection, name, function)

@@ -15,7 +15,8 @@ from tablestore.sql.connectors.table import ConnectorTable
 from tablestore.sql.names import Name
 from tablestore.sql.query.pushdown import Read, alone, reads, require_columns
 from tablestore.sql.query.tables import Occurrence, occurrences
-from tablestore.sql.query.translation import note_types, require_allowed, with_names
+from tablestore.sql.query.translation import require_allowed, with_names
+from tablestore.sql.query.type_inference import Columns, columns_of, note_types
 from tablestore.table.lookup import one_key
 from tablestore.table.scan import Scan, snapshot_scan
 from tablestore.table.system import table_schema
@@ -76,11 +77,13 @@ class ScanResult:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A tree whose tables are `sources`; `direct` where no engine is needed."""
+    """A tree whose tables are `sources`; `direct` where no engine is needed. `columns` are those of its rows,
+    with their types where these are known."""
 
     tree: exp.Expression
     sources: tuple[Source, ...]
     direct: ScanResult | None = None
+    columns: Columns = ()
 
 
 def prepared(session: Session, tree: exp.Expression, text: str, *, stream: bool = False) -> Query:
@@ -100,7 +103,8 @@ def prepared(session: Session, tree: exp.Expression, text: str, *, stream: bool 
     views = [_VIEW.format(number) for number in range(len(found))]
     for view, one in zip(views, found, strict=True):
         _rename(tree, one, view)
-    note_types(tree, dict(zip(views, schemas, strict=True)))
+    fields = [columns_of(schema.shown.fields) for schema in schemas]
+    columns = note_types(tree, dict(zip(views, fields, strict=True)))
     tree = with_names(tree)
     asked = reads(tree, views, schemas) if found else []
     parts = zip(views, found, scans, asked, lookups, strict=True)
@@ -108,7 +112,7 @@ def prepared(session: Session, tree: exp.Expression, text: str, *, stream: bool 
     direct = None if stream else _direct(tree, sources, schemas)
     if direct is not None and not hinted and _names_a_key(direct.scan):
         direct = replace(direct, table=found[0].table)
-    return Query(tree, sources, direct)
+    return Query(tree, sources, direct, columns)
 
 
 def _is_lookup(node: exp.Table) -> bool:

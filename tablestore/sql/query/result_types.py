@@ -8,15 +8,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.core.errors import InvalidRequest
+from tablestore.format.types.data_type import DataType, to_arrow
+from tablestore.sql.query.numeric_types import FLOATS, WHOLE
+from tablestore.sql.query.type_inference import Columns
 
 _HUGE = "HUGEINT"
 
 
-def sound_schema(schema: pa.Schema, types: Sequence[str]) -> pa.Schema:
-    """The schema of the result; `types` are DuckDB's own. Columns of one name get numbers, as in Flink."""
+def sound_schema(schema: pa.Schema, types: Sequence[str], columns: Columns = ()) -> pa.Schema:
+    """The schema of the result; `types` are DuckDB's own, `columns` those that the query was found to have.
+    Columns of one name get numbers, as in Flink."""
     fields: list[pa.Field] = []
-    for field, kind in zip(schema, types, strict=True):
+    known = [t for _, t in columns] if len(columns) == len(types) else [None] * len(types)
+    for field, kind, wanted in zip(schema, types, known, strict=True):
         found = pa.int64() if kind == _HUGE else _sound(field.type)
+        found = found if wanted is None else _wanted(found, wanted)
         fields.append(pa.field(_free(field.name, [f.name for f in fields]), found))
     return pa.schema(fields)
 
@@ -25,6 +31,17 @@ def _free(name: str, taken: Sequence[str]) -> str:
     if name not in taken:
         return name
     return next(f"{name}{i}" for i in range(len(taken) + 1) if f"{name}{i}" not in taken)
+
+
+def _wanted(found: pa.DataType, wanted: DataType) -> pa.DataType:
+    """The type that a column was found to have, where DuckDB only counts in more or fewer digits."""
+    if wanted.root in FLOATS and pa.types.is_floating(found):
+        return to_arrow(wanted)
+    if wanted.root in WHOLE and pa.types.is_integer(found):
+        return to_arrow(wanted)
+    if wanted.root == "DECIMAL" and (pa.types.is_decimal(found) or pa.types.is_integer(found)):
+        return to_arrow(wanted)
+    return found
 
 
 def _sound(t: pa.DataType) -> pa.DataType:

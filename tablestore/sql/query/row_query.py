@@ -16,7 +16,7 @@ from sqlglot import exp
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.sql.query.connection import Connection, errors
 from tablestore.sql.query.embedded import run_query
-from tablestore.sql.query.own_functions import register
+from tablestore.sql.query.own_functions import relation_of
 from tablestore.sql.query.tables import occurrences
 from tablestore.sql.query.translation import duck_sql, require_allowed
 
@@ -81,14 +81,12 @@ class RowQuery:
         positions = pa.array(np.arange(batch.num_rows, dtype=np.int64))
         target = batch.select(self._columns).append_column(POSITION, positions)
         self._duck.register("__target", pa.Table.from_batches([target]))
-        register(self._duck, sql)
-        return self._connection.run(lambda: self._duck.sql(sql).to_arrow_table())
+        return self._connection.run(lambda: relation_of(self._duck, sql).to_arrow_table())
 
     def rows(self, sql: str) -> pa.RecordBatchReader:
         """The rows of a SELECT over copies."""
-        register(self._duck, sql)
         with errors():
-            return self._duck.sql(sql).to_arrow_reader(65_536)
+            return relation_of(self._duck, sql).to_arrow_reader(65_536)
 
     def add(self, rows: pa.Table, name: str) -> None:
         """Add rows to a copy."""
@@ -98,7 +96,6 @@ class RowQuery:
 
     def execute(self, sql: str) -> None:
         """Run a statement of our own."""
-        register(self._duck, sql)
         with errors():
             self._duck.execute(sql).fetchall()
 

@@ -6,16 +6,20 @@ a table is always a name that stands for rows of ours.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unsupported
-from tablestore.format.schema import TableSchema
 from tablestore.sql.problems import placed, start_of
+from tablestore.sql.query.duck_arithmetic import DuckArithmetic
 from tablestore.sql.query.functions import FUNCTIONS
+from tablestore.sql.query.numeric_types import WHOLE
+from tablestore.sql.query.type_inference import type_of
+from tablestore.sql.query.typed_sql import TypedSql, typed_transforms
+from tablestore.sql.query.user_functions import Calls, DuckSql
 from tablestore.sql.text import like_pattern, literal_text, unicode_text
 
 _PLAIN = (
@@ -48,15 +52,13 @@ _PLAIN = (
     *(exp.Ntile, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue, exp.AnonymousAggFunc),
 )
 _NODES = frozenset(_PLAIN)
-_ROOT = "root"  # key of the tree's notes: the type of a column
 _BARE = ("LOCALTIMESTAMP", "LOCALTIME", "CURRENT_TIME")  # functions that are written without brackets
 _EXTRACTED = frozenset(
     "YEAR QUARTER MONTH WEEK DAY HOUR MINUTE SECOND MILLISECOND MICROSECOND DOW DAYOFWEEK ISODOW DOY "
     "DAYOFYEAR EPOCH DECADE CENTURY MILLENNIUM".split()
 )
-_WHOLE = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
+_WHOLE_TYPES = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
 _TIMESTAMPS = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ)
-_FRACTIONS = (exp.DType.DECIMAL, exp.DType.DOUBLE, exp.DType.FLOAT)
 
 
 def require_allowed(tree: exp.Expression, text: str) -> None:
@@ -86,23 +88,6 @@ def _require(node: exp.Expr) -> None:
         raise InvalidRequest(f"{node.name} is no unit of time: {', '.join(sorted(_EXTRACTED))}")
 
 
-def note_types(tree: exp.Expression, views: Mapping[str, TableSchema]) -> None:
-    """Note at columns of tables of which type they are, where it is plain which table they are of: what a
-    CAST and a difference of times mean depends on it."""
-    for select in tree.find_all(exp.Select):
-        start = select.args.get("from_")
-        nodes = [n.this for n in ([] if start is None else [start]) + (select.args.get("joins") or [])]
-        known = {n.alias_or_name: views.get(n.name) if isinstance(n, exp.Table) else None for n in nodes}
-        for column in select.find_all(exp.Column):
-            if column.find_ancestor(exp.Select) is not select:
-                continue
-            among = [known.get(column.table)] if column.table else list(known.values())
-            fields = [None if s is None else s.shown.by_name.get(column.name) for s in among]
-            found = [f for f in fields if f is not None]
-            if len(found) == 1 and None not in among:
-                column.meta[_ROOT] = found[0].type.root
-
-
 def with_names(tree: exp.Expression) -> exp.Expression:
     """The query with names for the columns that have none, as Flink gives them: EXPR$0, by their place."""
     if isinstance(tree, exp.Values) and isinstance(tree.parent, exp.From | exp.Join | None):
@@ -125,33 +110,57 @@ def _named_values(values: exp.Values) -> exp.Expression:
     return exp.Select(expressions=[exp.Star()]).from_(values)
 
 
-def duck_sql(tree: exp.Expression) -> str:
-    """The tree as text for DuckDB. Raises InvalidRequest, Unsupported for arguments that do not fit."""
-    return str(tree.sql(_Embedded, identify=True))
+def duck_sql(tree: exp.Expression) -> DuckSql:
+    """The tree as text for DuckDB, in the types that `note_types` has found. Raises InvalidRequest,
+    Unsupported for arguments that do not fit."""
+    generator: Any = _Embedded().generator(identify=True)
+    found = DuckSql(generator.generate(tree))
+    found.functions = tuple(generator.calls.found.values())
+    return found
 
 
 _DuckGenerator: Any = DuckDB.Generator  # sqlglot builds these classes by a metaclass
 
 
-class _Generator(_DuckGenerator):  # type: ignore[misc]  # likewise
+class _Generator(TypedSql, _DuckGenerator):  # type: ignore[misc]  # likewise
     """DuckDB's SQL with our functions' meanings."""
 
     TRANSFORMS = {  # noqa: RUF012  # sqlglot's way to declare
-        **_DuckGenerator.TRANSFORMS,
-        exp.Add: lambda self, e: self._moved(e, "+"),
-        exp.Sub: lambda self, e: self._moved(e, "-"),
+        **typed_transforms(_DuckGenerator.TRANSFORMS),
         exp.Ceil: lambda self, e: self.ceil_sql(e),
-        exp.Div: lambda self, e: self.binary(e, "/"),  # the connection divides whole numbers as Flink does
+        exp.FirstValue: lambda self, e: self.end_value(e, "any_value"),
         exp.Floor: lambda self, e: self.floor_sql(e),
+        exp.LastValue: lambda self, e: self.end_value(e, "last"),
         exp.StrPosition: lambda self, e: (
             f"CAST({self.func('strpos', e.this, e.args.get('substr'))} AS INTEGER)"
         ),
     }
 
-    def _moved(self, expression: Any, sign: str) -> str:
-        """A sum or difference; a date and days give a date."""
-        found = self.binary(expression, sign)
-        return f"CAST({found} AS DATE)" if _date(expression) else str(found)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.calls = Calls({})
+        self.numbers = DuckArithmetic(self.calls)
+
+    def untyped(self, expression: Any) -> str:
+        """A date and days give a date."""
+        found = super().untyped(expression)
+        return f"CAST({found} AS DATE)" if _date(expression) else found
+
+    def end_value(self, expression: Any, name: str) -> str:
+        """FIRST_VALUE and LAST_VALUE; as aggregates, of the values that are not NULL."""
+        around: Any = expression.parent
+        around = around.parent if isinstance(around, exp.IgnoreNulls | exp.RespectNulls) else around
+        if isinstance(around, exp.Window):
+            return str(self.function_fallback_sql(expression))
+        value = self.sql(expression.this)
+        if name == "any_value":  # the first that is not NULL
+            return f"any_value({value})"
+        more = f" AND {self.sql(around.expression.this)}" if isinstance(around, exp.Filter) else ""
+        return f"last({value}) FILTER (WHERE ({value}) IS NOT NULL{more})"
+
+    def filter_sql(self, expression: exp.Filter) -> str:
+        whole = isinstance(expression.this, exp.LastValue)
+        return self.sql(expression.this) if whole else str(super().filter_sql(expression))
 
     def anonymous_sql(self, expression: exp.Anonymous) -> str:
         found = FUNCTIONS.get(expression.name.upper())
@@ -179,8 +188,9 @@ class _Generator(_DuckGenerator):  # type: ignore[misc]  # likewise
 
     def _rounded(self, function: str, expression: exp.Expression) -> str:
         unit, value = expression.args.get("to"), self.sql(expression.this)
+        t = type_of(expression.this)
         if unit is None:
-            return f"{function}({value})"
+            return value if t is not None and t.root in WHOLE else f"{function}({value})"
         floor = f"date_trunc('{unit.name}', CAST({value} AS TIMESTAMP))"
         if function == "floor":
             return floor
@@ -195,7 +205,7 @@ class _Generator(_DuckGenerator):  # type: ignore[misc]  # likewise
 
     def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
         kind, value = expression.to, expression.this
-        if kind.this in _WHOLE and _fraction(value):
+        if kind.this in _WHOLE_TYPES and _fraction(value):
             return f"{safe_prefix or ''}CAST(trunc({self.sql(value)}) AS {self.sql(kind)})"
         if kind.this in _TIMESTAMPS and not kind.expressions and _nanos(value):
             return f"{safe_prefix or ''}CAST({self.sql(value)} AS TIMESTAMP_NS)"
@@ -295,28 +305,16 @@ def _may_escape(pattern: Any) -> bool:
 
 def _fraction(value: exp.Expression) -> bool:
     """Whether an expression is known to be a number with a fraction."""
-    if isinstance(value, exp.Literal):
-        return not value.is_string and not value.name.isdecimal()
-    if isinstance(value, exp.Paren | exp.Neg):
-        return _fraction(value.this)
-    if isinstance(value, exp.Cast):
-        return value.to.this in _FRACTIONS
-    if isinstance(value, exp.Add | exp.Sub | exp.Mul | exp.Div):
-        return _fraction(value.this) or _fraction(value.expression)
-    if isinstance(value, exp.Avg):
-        return True
-    return isinstance(value, exp.Column) and value.meta.get(_ROOT) in ("DECIMAL", "DOUBLE", "FLOAT")
+    t = type_of(value)
+    return t is not None and t.root in ("DECIMAL", "DOUBLE", "FLOAT")
 
 
 def _date(value: exp.Expression) -> bool:
     """Whether an expression is known to be a DATE."""
-    if isinstance(value, exp.Paren):
-        return _date(value.this)
-    if isinstance(value, exp.Cast):
-        return value.to.this is exp.DType.DATE
-    if isinstance(value, exp.Add | exp.Sub):
-        return _date(value.this) and _days(value.expression)
-    return isinstance(value, exp.Column) and value.meta.get(_ROOT) == "DATE"
+    t = type_of(value)
+    return (t is not None and t.root == "DATE" and not isinstance(value, exp.Sub | exp.Add)) or (
+        isinstance(value, exp.Add | exp.Sub) and _date(value.this) and _days(value.expression)
+    )
 
 
 def _days(value: exp.Expression) -> bool:

@@ -13,7 +13,7 @@ from tablestore.format.types.arrow_types import arrow_schema, from_arrow
 from tablestore.format.types.data_type import DataField, DataType
 from tablestore.sql.dialect.parser import read_expression
 from tablestore.sql.query.embedded import bound, connect, errors
-from tablestore.sql.query.own_functions import register
+from tablestore.sql.query.own_functions import relation_of
 from tablestore.sql.query.translation import duck_sql
 
 if TYPE_CHECKING:
@@ -38,9 +38,7 @@ def expression_type(session: Session, text: str, columns: Sequence[DataField]) -
         connection.register(_COLUMNS, empty)
         select = bound(connection, session, exp.Select(expressions=[tree]), text)
         assert isinstance(select, exp.Select)
-        sql = duck_sql(select.from_(_COLUMNS))
-        register(connection, sql)
-        found = connection.sql(sql).to_arrow_table().schema.field(0)
+        found = relation_of(connection, duck_sql(select.from_(_COLUMNS))).to_arrow_table().schema.field(0)
     t = from_arrow(_known(found.type))
     return t.not_null() if _never_null(tree, {f.name for f in columns if not f.type.nullable}) else t
 

@@ -19,6 +19,7 @@ from tablestore.core.errors import InvalidRequest, Unsupported
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.meta.store import Store
 from tablestore.sql.problems import placed, start_of
+from tablestore.sql.query.own_functions import relation_of
 from tablestore.sql.query.planning import Source
 from tablestore.sql.query.translation import duck_sql
 from tablestore.table.lookup_join.join import LookupJoin
@@ -99,7 +100,7 @@ class LookupRows:
         one, schema = self._lookup, self._lookup.schema
         rows = schema.empty_table()
         if self._join is not None:
-            keys = duck.sql(one.keys).to_arrow_table()
+            keys = relation_of(duck, one.keys).to_arrow_table()
             if keys.num_rows:
                 rows = self._join.join(self._fitted(keys), how="inner").select(schema.names)
         duck.register(one.view, rows)

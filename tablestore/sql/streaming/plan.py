@@ -22,6 +22,7 @@ from tablestore.read.scan import scan_mode
 from tablestore.sql.connectors.table import ConnectorTable
 from tablestore.sql.problems import placed, start_of
 from tablestore.sql.query.connection import Connection, errors
+from tablestore.sql.query.own_functions import relation_of
 from tablestore.sql.query.planning import Source, prepared
 from tablestore.sql.query.result_types import sound, sound_schema
 from tablestore.sql.query.translation import duck_sql
@@ -117,7 +118,7 @@ def described(views: Mapping[str, pa.Schema], sql: str) -> pa.Schema:
     with Connection() as connection, errors():
         for view, schema in views.items():
             connection.duck.register(view, schema.empty_table())
-        relation = connection.duck.sql(sql)
+        relation = relation_of(connection.duck, sql)
         empty = relation.limit(0).to_arrow_table().schema
         fields = [f.with_name(name) for f, name in zip(empty, relation.columns, strict=True)]
         return sound_schema(pa.schema(fields), [str(kind) for kind in relation.types])
@@ -201,7 +202,7 @@ def _values_inputs(tree: exp.Expression) -> list[Input]:
 def _computed(tree: exp.Expression) -> pa.Table:
     """The rows of a query without tables."""
     with Connection() as connection, errors():
-        relation = connection.duck.sql(duck_sql(tree))
+        relation = relation_of(connection.duck, duck_sql(tree))
         types = [str(kind) for kind in relation.types]
         found = relation.to_arrow_table()
     schema = sound_schema(found.schema, types)

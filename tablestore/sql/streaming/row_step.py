@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from tablestore.format import rowkind
 from tablestore.sql.query.connection import Connection
+from tablestore.sql.query.own_functions import relation_of
 from tablestore.sql.query.result_types import sound
 from tablestore.sql.streaming.lookups import Lookup, LookupRows, Snapshots
 
@@ -92,7 +93,7 @@ class RowSteps:
         duck = self._connection.duck
         for one in self._lookups:
             one.register(duck)
-        return duck.sql(self._step.sql).to_arrow_table()
+        return relation_of(duck, self._step.sql).to_arrow_table()
 
 
 def whole_updates(found: pa.Array, kinds: pa.Array, positions: np.ndarray) -> pa.Array:

@@ -1,0 +1,96 @@
+"""DuckArithmetic: arithmetic as SQL of DuckDB."""
+
+from __future__ import annotations
+
+from tablestore.format.types.data_type import DataType
+from tablestore.sql.query.arithmetic import Arithmetic, Operand
+from tablestore.sql.query.exact_decimals import ExactDecimals
+from tablestore.sql.query.numeric_types import BITS, MOST_DIGITS, WHOLE, digits
+from tablestore.sql.query.user_functions import Calls, duck_type
+
+_SHORT_DIGITS = 18  # of decimals that DuckDB computes with 64 bits
+
+
+class DuckArithmetic(Arithmetic):
+    """How DuckDB says arithmetic; what needs more than 128 bits is a function of `calls`."""
+
+    sums_in_128_bits = True
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    def type_name(self, t: DataType) -> str:
+        return duck_type(t)
+
+    def wrapped(self, text: str, t: DataType) -> str:
+        half, mask = 1 << (BITS[t.root] - 1), (1 << BITS[t.root]) - 1
+        if t.root == "BIGINT":
+            return f"CAST((({text} + {half}::HUGEINT) & {mask}::HUGEINT) - {half}::HUGEINT AS BIGINT)"
+        return f"CAST((({text} + {half}) & {mask}) - {half} AS {duck_type(t)})"
+
+    def mean(self, total: Operand, count: Operand, result: DataType, *, short: bool) -> str:
+        if result.root in WHOLE:
+            return f"CAST({total.text} // {count.text} AS {duck_type(result)})"
+        if short:
+            return _by_128_bits(total, count, result.scale - total.type.scale, result)
+        return self._exact("/", total, count, result)
+
+    def _wide(self, t: DataType) -> str:
+        return "HUGEINT" if t.root == "BIGINT" else "BIGINT"
+
+    def _whole_quotient(self, left: str, right: str) -> str:
+        return f"({left} // {right})"
+
+    def _decimal(self, operator: str, a: Operand, b: Operand, result: DataType) -> str:
+        (p1, s1), (p2, s2) = digits(a.type), digits(b.type)
+        if operator == "/":
+            return self._quotient(a, b, result)
+        if operator == "%":
+            if max(p1 - s1, p2 - s2) + max(s1, s2) <= MOST_DIGITS:
+                return f"CAST(({_as_decimal(a)} % {_as_decimal(b)}) AS {duck_type(result)})"
+            return self._exact(operator, a, b, result)
+        if operator == "*":
+            fits, scale = p1 + p2 + 1 <= MOST_DIGITS, s1 + s2
+            precision = 0 if p1 + p2 <= _SHORT_DIGITS else _SHORT_DIGITS + 1
+            found = f"({_as_decimal(a, precision=precision)} * {_as_decimal(b)})"
+        else:
+            scale = max(s1, s2)
+            fits = max(p1 - s1, p2 - s2) + scale + 1 <= MOST_DIGITS
+            left = f"CAST({a.text} AS {duck_type(result)})" if fits else _as_decimal(a)
+            found = f"({left} {operator} {_as_decimal(b)})"
+        if fits:
+            return found
+        if operator == "*" and scale == result.scale and a.steady and b.steady:
+            return f"TRY({found})"
+        return self._exact(operator, a, b, result)
+
+    def _exact(self, operator: str, a: Operand, b: Operand, result: DataType) -> str:
+        return self._calls(ExactDecimals(operator, a.type, b.type, result), a.text, b.text)
+
+    def _quotient(self, a: Operand, b: Operand, result: DataType) -> str:
+        """A division rounded half up, by 128 bits where these are enough."""
+        (p1, s1), (p2, s2) = digits(a.type), digits(b.type)
+        shift = result.scale + s2 - s1
+        if max(p1 + shift, p1 + s1, p2 + s2) > MOST_DIGITS:
+            return self._exact("/", a, b, result)
+        return _by_128_bits(a, b, shift, result)
+
+
+def _by_128_bits(a: Operand, b: Operand, shift: int, result: DataType) -> str:
+    n, d = f"({_unscaled(a)} * {10**shift}::HUGEINT)", _unscaled(b)
+    found = f"(({n} + sign({n}) * (abs({d}) // 2)) // {d})"
+    places = result.scale
+    moved = f"CAST('1e-{places}' AS DECIMAL({places + 1}, {places}))" if places else "1"
+    return f"CAST(CAST({found} AS DECIMAL(38, 0)) * {moved} AS {duck_type(result)})"
+
+
+def _as_decimal(o: Operand, *, precision: int = 0) -> str:
+    """An exact number as a DECIMAL of its digits, or of more."""
+    p, s = digits(o.type)
+    return f"CAST({o.text} AS DECIMAL({max(p, precision)}, {s}))"
+
+
+def _unscaled(o: Operand) -> str:
+    p, s = digits(o.type)
+    whole = f"CAST({o.text} AS DECIMAL({p}, {s}))"
+    return f"CAST({whole} * {10**s}::DECIMAL({s + 1}, 0) AS HUGEINT)" if s else f"CAST({whole} AS HUGEINT)"

@@ -1,0 +1,150 @@
+"""The types of functions' results, by the types of their arguments, as Flink SQL has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sqlglot import exp
+
+from tablestore.format.types.data_type import MAX_LENGTH, DataField, DataType, nested
+from tablestore.sql.query.numeric_types import NUMBERS, arithmetic, common, rounded_type
+
+Types = Sequence[DataType]
+
+_FIXED = {
+    "VARCHAR": "CONCAT CONCAT_WS UPPER UCASE LOWER LCASE SUBSTRING SUBSTR LEFT RIGHT LPAD RPAD LTRIM RTRIM "
+    "BTRIM TRIM REPLACE REVERSE REPEAT TRANSLATE CHR SPLIT_INDEX REGEXP_EXTRACT REGEXP_REPLACE MD5 SHA1 "
+    "SHA224 SHA256 SHA384 SHA512 SHA2 HEX BIN TO_BASE64 FROM_BASE64 JSON_VALUE GET_JSON_OBJECT JSON_QUERY "
+    "DATE_FORMAT FROM_UNIXTIME UUID TYPEOF INITCAP ELT LISTAGG STRING_AGG ARRAY_JOIN URL_ENCODE URL_DECODE "
+    "OVERLAY",
+    "INT": "CHAR_LENGTH CHARACTER_LENGTH LENGTH OCTET_LENGTH LOCATE INSTR ASCII CARDINALITY SIZE "
+    "ARRAY_POSITION LEVENSHTEIN TIMESTAMPDIFF RAND_INTEGER REGEXP_COUNT REGEXP_INSTR POSITION",
+    "BIGINT": "YEAR QUARTER MONTH WEEK WEEKOFYEAR DAY DAYOFMONTH DAYOFYEAR DAYOFWEEK HOUR MINUTE SECOND "
+    "UNIX_TIMESTAMP GROUPING GROUPING_ID APPROX_COUNT_DISTINCT",
+    "DOUBLE": "SQRT POWER POW EXP LN LOG LOG10 LOG2 PI E ATAN2 SIN COS TAN COT ASIN ACOS ATAN SINH COSH TANH "
+    "DEGREES RADIANS RAND PERCENTILE",
+    "BOOLEAN": "STARTSWITH ENDSWITH CONTAINS REGEXP REGEXP_LIKE JSON_EXISTS IS_JSON ARRAY_CONTAINS BOOL_AND "
+    "BOOL_OR EVERY",
+    "DATE": "TO_DATE LAST_DAY DATE_ADD DATE_SUB CURRENT_DATE",
+}
+_ROOT_OF = {name: root for root, names in _FIXED.items() for name in names.split()}
+_NEVER_NULL = frozenset("PI E UUID RAND CURRENT_DATE CURRENT_TIMESTAMP LOCALTIMESTAMP LOCALTIME NOW".split())
+_MAYBE_NULL = frozenset(
+    "SPLIT_INDEX REGEXP_EXTRACT JSON_VALUE GET_JSON_OBJECT JSON_QUERY TO_DATE ELT LISTAGG PERCENTILE".split()
+)
+
+
+def function_type(name: str, types: Sequence[DataType | None], arguments: Sequence[Any]) -> DataType | None:
+    """The type of a call; None where it, or an argument that it depends on, is not known."""
+    nullable = any(t is None or t.nullable for t in types) or name in _MAYBE_NULL
+    nullable = nullable and name not in _NEVER_NULL
+    root = _ROOT_OF.get(name)
+    if root is not None:
+        return DataType(root, nullable, MAX_LENGTH if root == "VARCHAR" else 0)
+    known = [t for t in types if t is not None]
+    rule = _RULES.get(name)
+    if rule is None or len(known) < len(types):
+        return None
+    return rule(known, arguments) if known or name in _NEVER_NULL else None
+
+
+def _number(types: Types, _: Any) -> DataType | None:
+    return types[0] if types[0].root in NUMBERS else None
+
+
+def _rounded(types: Types, arguments: Sequence[Any]) -> DataType | None:
+    places: int | None = 0
+    if len(arguments) > 1:
+        written, sign = arguments[1], 1
+        if isinstance(written, exp.Neg):
+            written, sign = written.this, -1
+        literal = isinstance(written, exp.Literal) and written.name.isdecimal()
+        places = sign * int(written.name) if literal else None
+    return rounded_type(types[0], places)
+
+
+def _modulo(types: Types, _: Any) -> DataType | None:
+    return arithmetic("%", *types) if len(types) == 2 else None
+
+
+def _any_of(types: Types, _: Any) -> DataType | None:
+    return common(types)
+
+
+def _first_not_null(types: Types, _: Any) -> DataType | None:
+    found = common(types)
+    sure = any(not t.nullable for t in types)
+    return found.not_null() if found is not None and sure else found
+
+
+def _chosen(types: Types, _: Any) -> DataType | None:
+    return common(types[1:])
+
+
+def _maybe(types: Types, _: Any) -> DataType | None:
+    return types[0].as_nullable()
+
+
+def _array(types: Types, _: Any) -> DataType | None:
+    return nested("ARRAY", types[0])
+
+
+def _element(types: Types, _: Any) -> DataType | None:
+    return types[0].children[0].type.as_nullable() if types[0].root == "ARRAY" else None
+
+
+def _keys(types: Types, _: Any) -> DataType | None:
+    t = types[0]
+    return nested("ARRAY", t.children[0].type, nullable=t.nullable) if t.root == "MAP" else None
+
+
+def _map_values(types: Types, _: Any) -> DataType | None:
+    t = types[0]
+    return nested("ARRAY", t.children[1].type, nullable=t.nullable) if t.root == "MAP" else None
+
+
+def _row(types: Types, _: Any) -> DataType | None:
+    fields = tuple(DataField(i, f"EXPR${i}", t) for i, t in enumerate(types))
+    return DataType("ROW", False, children=fields)
+
+
+def _counted(types: Types, _: Any) -> DataType | None:
+    return nested("MULTISET", types[0])
+
+
+def _of_day(_: Types, __: Any) -> DataType | None:
+    return DataType("TIME", False)
+
+
+def _moment(_: Types, __: Any) -> DataType | None:
+    return DataType("TIMESTAMP_LTZ", False, 3)
+
+
+def _local_moment(_: Types, __: Any) -> DataType | None:
+    return DataType("TIMESTAMP", False, 3)
+
+
+_RULES: dict[str, Callable[[Types, Any], DataType | None]] = {
+    **dict.fromkeys(("ABS", "SIGN"), _number),
+    **dict.fromkeys(("ROUND", "TRUNCATE"), _rounded),
+    "MOD": _modulo,
+    **dict.fromkeys(("GREATEST", "LEAST"), _any_of),
+    **dict.fromkeys(("IFNULL", "NVL"), _first_not_null),
+    **dict.fromkeys(("IF", "NVL2"), _chosen),
+    "NULLIF": _maybe,
+    **dict.fromkeys(("MODE", "ANY_VALUE", "MAX_BY", "MIN_BY"), _maybe),
+    **dict.fromkeys(("COLLECT_LIST", "ARRAY_AGG"), _array),
+    "COLLECT": _counted,
+    **dict.fromkeys(("ELEMENT", "ARRAY_MAX", "ARRAY_MIN"), _element),
+    **dict.fromkeys(
+        ("ARRAY_DISTINCT", "ARRAY_SORT", "ARRAY_REVERSE", "ARRAY_SLICE"), lambda types, _: types[0]
+    ),
+    "ARRAY_CONCAT": _any_of,
+    "MAP_KEYS": _keys,
+    "MAP_VALUES": _map_values,
+    "ROW": _row,
+    **dict.fromkeys(("LOCALTIME", "CURRENT_TIME"), _of_day),
+    **dict.fromkeys(("CURRENT_TIMESTAMP", "NOW"), _moment),
+    "LOCALTIMESTAMP": _local_moment,
+}

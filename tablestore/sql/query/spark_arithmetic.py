@@ -1,0 +1,55 @@
+"""SparkArithmetic: arithmetic as SQL of Spark."""
+
+from __future__ import annotations
+
+from tablestore.format.types.data_type import DataType
+from tablestore.sql.query.arithmetic import Arithmetic, Operand
+from tablestore.sql.query.numeric_types import BITS, MOST_DIGITS, WHOLE, digits
+
+_NAMES = {"VARCHAR": "STRING", "CHAR": "STRING", "VARBINARY": "BINARY", "TIMESTAMP": "TIMESTAMP_NTZ"}
+_NAMES |= {"TIMESTAMP_LTZ": "TIMESTAMP"}
+_TRIED = {"+": "try_add", "-": "try_subtract", "*": "try_multiply", "/": "try_divide", "%": "try_mod"}
+_ZERO = "raise_error('Division by zero')"
+
+
+class SparkArithmetic(Arithmetic):
+    """How Spark says arithmetic: its decimals have the digits of Flink's, its overflow is an error."""
+
+    sums_in_128_bits = False
+
+    def type_name(self, t: DataType) -> str:
+        return f"DECIMAL({t.precision}, {t.scale})" if t.root == "DECIMAL" else _NAMES.get(t.root, t.root)
+
+    def wrapped(self, text: str, t: DataType) -> str:
+        half, mask = 1 << (BITS[t.root] - 1), (1 << BITS[t.root]) - 1
+        if t.root == "BIGINT":
+            shifted = f"CAST({text} AS DECIMAL(38, 0)) + {half}"
+            return f"CAST(pmod({shifted}, {mask + 1}) - {half} AS BIGINT)"
+        return f"CAST(((CAST({text} AS BIGINT) + {half}L) & {mask}L) - {half}L AS {t.root})"
+
+    def mean(self, total: Operand, count: Operand, result: DataType, *, short: bool) -> str:
+        if result.root in WHOLE:
+            return f"CAST({total.text} DIV {count.text} AS {result.root})"
+        left = f"CAST({total.text} AS {self.type_name(total.type)})"
+        return f"CAST({left} / CAST({count.text} AS DECIMAL(19, 0)) AS {self.type_name(result)})"
+
+    def _wide(self, t: DataType) -> str:
+        return "DECIMAL(38, 0)" if t.root == "BIGINT" else "BIGINT"
+
+    def _whole_quotient(self, left: str, right: str) -> str:
+        return f"({left} DIV {right})"
+
+    def _decimal(self, operator: str, a: Operand, b: Operand, result: DataType) -> str:
+        left, right = _as_decimal(a), _as_decimal(b)
+        if result.precision < MOST_DIGITS:
+            found = f"({left} {operator} {right})"
+        else:  # it may not fit: NULL
+            found = f"{_TRIED[operator]}({left}, {right})"
+            if operator in "/%" and not b.constant:
+                found = f"IF({left} IS NOT NULL AND {right} = 0, {_ZERO}, {found})"
+        return f"CAST({found} AS {self.type_name(result)})"
+
+
+def _as_decimal(o: Operand) -> str:
+    p, s = digits(o.type)
+    return f"CAST({o.text} AS DECIMAL({p}, {s}))"

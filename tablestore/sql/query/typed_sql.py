@@ -1,0 +1,95 @@
+"""TypedSql: what the SQL generators of both engines share: arithmetic and aggregates in Flink's types.
+
+Where the type of an operand is not known the engine's own meaning stays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+
+from tablestore.sql.query.aggregates import rendered
+from tablestore.sql.query.arithmetic import Arithmetic, Operand
+from tablestore.sql.query.numeric_types import NUMBERS
+from tablestore.sql.query.type_inference import type_of
+
+OPERATORS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+_AGGREGATES = (exp.Sum, exp.Avg, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop)
+
+
+def typed_transforms(usual: dict[Any, Any]) -> dict[Any, Any]:
+    """An engine's transforms of nodes, with those of `TypedSql` instead where there are such."""
+    found = dict(usual)
+    found |= {kind: lambda self, e: self.computed(e) for kind in OPERATORS}
+    for kind in _AGGREGATES:
+        found[kind] = lambda self, e, kind=kind: self.aggregate(e, usual.get(kind))
+    return found
+
+
+class TypedSql:
+    """A part of a generator of sqlglot's."""
+
+    numbers: Arithmetic
+    sql: Any
+    binary: Any
+    function_fallback_sql: Any
+
+    def computed(self, expression: Any) -> str:
+        """Arithmetic, from the innermost operand on the left out, so that a long sum needs no recursion."""
+        spine, node = [], expression
+        while type(node) in OPERATORS and are_numbers(node.this, node.expression):
+            spine.append(node)
+            node = node.this
+        if not spine:
+            return self.untyped(expression)
+        left = self.operand(node)
+        for outer in reversed(spine):
+            left = self.numbers.computed(OPERATORS[type(outer)], left, self.operand(outer.expression))
+        return left.text
+
+    def untyped(self, expression: Any) -> str:
+        """Arithmetic of what is no number, or not known to be one."""
+        return str(self.binary(expression, OPERATORS[type(expression)]))
+
+    def operand(self, node: Any) -> Operand:
+        t = type_of(node)
+        assert t is not None
+        steady = node.find(exp.AggFunc, exp.Query, exp.Window, exp.Anonymous) is None
+        return Operand(self.sql(node), t, steady, constant=_constant(node))
+
+    def neg_sql(self, expression: exp.Neg) -> str:
+        inner = expression.this
+        if are_numbers(inner) and not isinstance(inner, exp.Literal):
+            return self.numbers.negated(self.operand(inner))
+        return str(super().neg_sql(expression))  # type: ignore[misc]  # the generator's
+
+    def aggregate(self, expression: Any, usual: Any) -> str:
+        """An aggregate; `usual` is how the engine says it by itself."""
+        found = rendered(expression, self.sql, self.numbers)
+        if found is not None:
+            return found
+        return str(self.function_fallback_sql(expression) if usual is None else usual(self, expression))
+
+    def filter_sql(self, expression: exp.Filter) -> str:
+        found = rendered(expression, self.sql, self.numbers)
+        return str(super().filter_sql(expression)) if found is None else found  # type: ignore[misc]  # likewise
+
+    def window_sql(self, expression: exp.Window) -> str:
+        found = rendered(expression, self.sql, self.numbers)
+        return str(super().window_sql(expression)) if found is None else found  # type: ignore[misc]  # likewise
+
+
+def are_numbers(*nodes: Any) -> bool:
+    """Whether all these are known to be numbers."""
+    return all((t := type_of(node)) is not None and t.root in NUMBERS for node in nodes)
+
+
+def _constant(node: Any) -> float | None:
+    """The number that a literal is."""
+    if isinstance(node, exp.Paren):
+        return _constant(node.this)
+    if isinstance(node, exp.Neg):
+        inner = _constant(node.this)
+        return None if inner is None else -inner
+    return float(node.name) if isinstance(node, exp.Literal) and not node.is_string else None
