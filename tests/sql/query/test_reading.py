@@ -98,7 +98,7 @@ def test_names_keep_their_case(session: Session, lake: ts.Lake) -> None:
         ("SELECT UPPER() FROM orders", r"UPPER\(text\) is called with 0 arguments"),
         ("SELECT x.customer FROM orders o", "x"),
         ("SELECT customer FROM orders o WHERE x.order_id = 1", "column 37: no table 'x'"),
-        ("SELECT 1 / 0", r"Division by zero in expression \(1 // 0\)\n"),
+        ("SELECT 1 / 0", r"Division by zero\n"),
         ("SELECT sum(amount) FROM orders GROUP BY nosuch", "no column 'nosuch'"),
     ],
 )
