@@ -17,7 +17,7 @@ ability access account advice after agg already alter alternative always async a
 block book bound bounded buffer cache candidate cast cell choice choose chunk clean code commit
 committed committer compression compute confine contain container content context continuous corrupt
 cost count create creation cross damaged default delay dense diagnosis difference dir disable discard
-discovery distinct draw duplicate duration dv empty enable encode env error estimate exist expect
+discovery distinct draw duck duplicate duration dv empty enable encode env error estimate exist expect
 explicit extent fact fail failure feed flat flow fold footer force format formatter found frame fs group
 guard handle header high hit hive hour identity ignore include ingest initial input inspect
 interval invalid io jdbc latest layout leaf legacy like limit load local loop lost map mark max mend
