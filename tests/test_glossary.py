@@ -25,7 +25,7 @@ meta millis min mismatch miss missing mode model modifiable multiplier n nested 
 off offpeak only optimization origin outcome output package parameter pattern pending per
 percent period piece plan point policy pool postgres prefix priority problem process product progress
 question random ranking refresh refuse registry request result retain retries retry rewrite safe
-schedule scratch segment server session set setting shape sim simple sink size skip small spec specific
+schedule scratch segment server session set setting shape sim simple sink size skip small spark spec specific
 sql sqlite state stateless status step storage strategy strict success suffix sum summary sync syntax
 task thin thread threshold timeout timestamp token total trace trial ttl type unavailable union unknown
 unsupported use walk weights window work
