@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,11 +97,8 @@ def grouped_parts(tree: exp.Expression, select: exp.Select, text: str) -> Parts:
     aggregates = tuple(computed.values())
     names = tuple(KEY.format(i) for i in range(len(keys)))
     shown = [_named(key.copy(), name) for key, name in zip(keys, names, strict=True)]
-    arguments = [
-        _named(one.argument.copy(), one.column)
-        for one in aggregates
-        if one.argument is not None and one.column is not None
-    ]
+    by_column = {one.column: one.argument for one in aggregates if one.argument is not None}
+    arguments = [_named(argument.copy(), str(column)) for column, argument in by_column.items()]
     below, described = _bare(select), _bare(select)
     below.set("expressions", [*shown, *arguments] or [_named(exp.Literal.number(1), ARGUMENT.format(0))])
     described.set(
@@ -177,8 +175,17 @@ def _note(node: Any, computed: dict[str, Computed], text: str) -> None:
     key = whole.sql("duckdb")
     if key not in computed:
         place = len(computed)
-        column = None if argument is None else ARGUMENT.format(place)
+        column = None if argument is None else _column(argument, computed.values(), place)
         computed[key] = Computed(VALUE.format(place), function, column, argument, distinct, whole.copy())
+
+
+def _column(argument: exp.Expression, computed: Iterable[Computed], place: int) -> str:
+    """The column of an argument: the same for every aggregate of it."""
+    text = argument.sql("duckdb")
+    for one in computed:
+        if one.argument is not None and one.column is not None and one.argument.sql("duckdb") == text:
+            return one.column
+    return ARGUMENT.format(place)
 
 
 def _name(node: Any) -> str:
