@@ -43,7 +43,7 @@ def without(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 def test_the_extras_are_those_that_the_project_declares() -> None:
     declared = PROJECT["optional-dependencies"]
     for package, extra in extras.EXTRA_OF.items():
-        assert package in {Requirement(line).name for line in declared[extra]}, package
+        assert package in {Requirement(line).name.replace("-", "_") for line in declared[extra]}, package
     assert PROJECT["name"] == extras.DISTRIBUTION
 
 

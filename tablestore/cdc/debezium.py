@@ -10,31 +10,15 @@ in, Arrow out. Used by `cdc.source`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
+from tablestore.cdc.formats.images import Changes, merged
 from tablestore.core.errors import SchemaMismatch, Unsupported
-from tablestore.format.rowkind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 
 _LONGEST_LINE = 64 << 20
 _BLOCK = 8 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """Rows of one table in the order they happened, and the kind (int8) of each."""
-
-    rows: pa.RecordBatch
-    kinds: pa.Array
-
-    @property
-    def num_rows(self) -> int:
-        """How many rows there are, before images included."""
-        return self.rows.num_rows
 
 
 def decode(lines: bytes | pa.Buffer, *, table: str, schema: pa.Schema) -> Changes:
@@ -55,7 +39,7 @@ def decode(lines: bytes | pa.Buffer, *, table: str, schema: pa.Schema) -> Change
     value = value.filter(value.is_valid())  # a tombstone follows its delete and says nothing new
     ops = value.field("op")
     before, after = (_typed(value.field(side), schema) for side in ("before", "after"))
-    return _ordered(ops, before, after)
+    return merged(ops, before, after)
 
 
 def _parse(lines: bytes | pa.Buffer, schema: pa.Schema) -> pa.Table:
@@ -92,7 +76,7 @@ def _of_table(topics: pa.ChunkedArray, table: str) -> pa.ChunkedArray:
 
 
 def _typed(images: pa.StructArray, schema: pa.Schema) -> pa.RecordBatch:
-    """Images as the table's types. A missing image gives a row of NULLs, which `_ordered` never chooses."""
+    """Images as the table's types. A missing image gives a row of NULLs, which `merged` never chooses."""
     columns = [_column(pc.struct_field(images, [i]), f) for i, f in enumerate(schema)]
     fields = [f.with_nullable(True) for f in schema]
     return pa.record_batch(columns, schema=pa.schema(fields))
@@ -103,25 +87,3 @@ def _column(values: pa.Array, field: pa.Field) -> pa.Array:
         return values.cast(field.type)
     except pa.ArrowInvalid as e:
         raise SchemaMismatch(f"column {field.name!r} of a change event does not fit {field.type}: {e}") from e
-
-
-def _ordered(ops: pa.Array, before: pa.RecordBatch, after: pa.RecordBatch) -> Changes:
-    """Before and after images merged in the order of events."""
-    codes = (
-        pc.index_in(ops, value_set=pa.array(["c", "r", "d", "u"])).fill_null(9).to_numpy(zero_copy_only=False)
-    )
-    if (codes == 9).any():
-        strange = ops[int(np.argmax(codes == 9))]
-        raise Unsupported(f"change event with op {strange.as_py()!r}", why="c, r, u and d have rows")
-    if (codes <= 1).all():
-        return Changes(after, pa.array(np.zeros(len(codes), np.int8)))
-    if (codes == 2).all():
-        return Changes(before, pa.array(np.full(len(codes), DELETE, np.int8)))
-    old, new = np.flatnonzero(codes >= 2), np.flatnonzero(codes != 2)
-    order = np.argsort(np.concatenate([old * 2, new * 2 + 1]), kind="stable")
-    kinds = np.concatenate(
-        [np.where(codes[old] == 2, DELETE, UPDATE_BEFORE), np.where(codes[new] == 3, UPDATE_AFTER, INSERT)]
-    )
-    both = pa.Table.from_batches([before.take(pa.array(old)), after.take(pa.array(new))])
-    rows = both.take(pa.array(order)).combine_chunks().to_batches()[0]
-    return Changes(rows, pa.array(kinds[order].astype(np.int8)))

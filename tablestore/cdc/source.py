@@ -20,7 +20,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tablestore.cdc.debezium import Changes, decode
+from tablestore.cdc.debezium import decode
+from tablestore.cdc.formats.images import Changes
 from tablestore.core.errors import Corrupt, InvalidRequest, NotFound
 from tablestore.format.rowkind import INSERT
 from tablestore.io.fileio import FileIO

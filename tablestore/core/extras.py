@@ -14,6 +14,7 @@ from tablestore.core.errors import MissingPackage
 
 DISTRIBUTION = "tablestore-workbench"
 EXTRA_OF = {
+    "confluent_kafka": "kafka",
     "datasketches": "sketches",
     "duckdb": "sql",
     "hmsclient": "hive",

@@ -9,7 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tablestore.cdc.debezium import Changes, decode
+from tablestore.cdc.debezium import decode
+from tablestore.cdc.formats.images import Changes
 from tablestore.core.errors import SchemaMismatch, Unsupported
 from tests.cdc.changes import SCHEMA, envelope, row, transaction
 

@@ -1,0 +1,193 @@
+"""`debezium-avro`: change events of Debezium in Avro, as Confluent's converter frames them.
+
+    byte 0: 0 · bytes 1 to 4: id of the schema in the registry, big-endian · the event in Avro
+
+The types of the schema say how values are written. Messages of one schema become one container, which Polars
+decodes as columns; fastavro decodes what Polars does not know, and says which message is bad.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.cdc.formats.debezium_json import Handling, joined, merged_events, of_type, runs
+from tablestore.cdc.formats.encodings import Encoding
+from tablestore.cdc.formats.images import Changes
+from tablestore.cdc.formats.messages import Messages
+from tablestore.cdc.formats.registry_client import Registry, schema_text
+from tablestore.cdc.formats.rows import typed_rows
+from tablestore.core.errors import Corrupt, SchemaMismatch
+from tablestore.core.extras import available
+from tablestore.format.avro import blocks as avro_blocks
+from tablestore.format.avro import guard
+from tablestore.format.avro.blocks import Block
+from tablestore.format.types.data_type import DataField
+
+_FRAME = 5
+_SIDES = ("before", "after", "op")
+_MARK_NAME = "mark of the end"
+_MARK = b"\x10\xfe\x93\x0d\xa7\xff\x81\x02\xc5"  # 8 bytes, and their length before them, as Avro writes it
+_LOGICAL = ("logicalType", "precision", "scale", "default", "aliases", "doc")
+
+
+@dataclass(frozen=True)
+class DebeziumAvro:
+    """Debezium's events of one table, whose schemas `registry` has."""
+
+    columns: tuple[DataField, ...]
+    registry: Registry
+    handling: Handling = Handling()
+    appends: bool = False
+
+    def of(self, columns: tuple[DataField, ...]) -> DebeziumAvro:
+        return replace(self, columns=columns)
+
+    def decode(self, messages: Messages) -> Changes:
+        values = messages.values.drop_null().to_pylist()
+        heads = pa.array([v[:_FRAME] for v in values], pa.binary()).dictionary_encode()
+        parts = []
+        for start, stop in runs(heads.indices):
+            event = _schema(self.registry, values[start][:_FRAME])
+            parts.append(self._changes(event, [v[_FRAME:] for v in values[start:stop]]))
+        return joined(parts, self.columns)
+
+    def _changes(self, event: dict[str, Any], bodies: Sequence[bytes]) -> Changes:
+        described = _columns(event)
+        encodings = [_encoding(described.get(f.name), f, self.handling) for f in self.columns]
+        before, after, ops = _events(event, bodies)
+        sides = [(side, self._image(side)) for side in (before, after)]
+        return typed_rows(merged_events(ops, *sides), self.columns, encodings)
+
+    def _image(self, side: pa.Array) -> pa.RecordBatch:
+        """The columns of one side, NULL where the schema has none."""
+        there = {side.type.field(i).name for i in range(side.type.num_fields)}
+        arrays = [
+            _plain(pc.struct_field(side, f.name)) if f.name in there else pa.nulls(len(side))
+            for f in self.columns
+        ]
+        return pa.RecordBatch.from_arrays(arrays, names=[f.name for f in self.columns])
+
+
+def _schema(registry: Registry, head: bytes) -> dict[str, Any]:
+    if len(head) < _FRAME or head[0] != 0:
+        raise SchemaMismatch("the message is not framed: a byte 0 and the id of a schema come first")
+    text = schema_text(registry, int.from_bytes(head[1:], "big"))
+    try:
+        guard.require_sound(text.encode(), "the schema")
+    except Corrupt as e:
+        raise SchemaMismatch(str(e)) from None
+    event = _inlined(json.loads(text), {})
+    fields = {f["name"] for f in event["fields"]} if isinstance(event, dict) and "fields" in event else set()
+    if not fields.issuperset(_SIDES):
+        raise SchemaMismatch("the schema is not that of change events: before, after and op")
+    return event
+
+
+def _inlined(schema: Any, named: dict[str, Any]) -> Any:
+    """The schema with each named type where it is used, each use under a name of its own, for Polars knows no
+    references; without logical types, which would hide the numbers."""
+    if isinstance(schema, str):
+        return _inlined(named[schema], dict(named)) if schema in named else schema
+    if isinstance(schema, list):
+        return [_inlined(branch, named) for branch in schema]
+    kept = {k: v for k, v in schema.items() if k not in _LOGICAL}
+    if "name" in schema and schema["type"] in ("record", "enum", "fixed"):
+        full = f"{schema['namespace']}.{schema['name']}" if schema.get("namespace") else schema["name"]
+        named[schema["name"]] = named[full] = schema
+        named["#"] = number = named.get("#", 0) + 1
+        kept = {k: v for k, v in kept.items() if k != "namespace"} | {"name": f"t{number}_{id(kept)}"}
+    for key in ("items", "values"):
+        if key in kept:
+            kept[key] = _inlined(kept[key], named)
+    if "fields" in kept:
+        kept["fields"] = [{"name": f["name"], "type": _inlined(f["type"], named)} for f in kept["fields"]]
+    elif not isinstance(kept["type"], str):
+        return _inlined(kept["type"], named)
+    return kept
+
+
+def _columns(event: dict[str, Any]) -> dict[str, Any]:
+    """The type of each column, without its NULL."""
+    after = next(f["type"] for f in event["fields"] if f["name"] == "after")
+    row = _not_null(after)
+    if not isinstance(row, dict) or "fields" not in row:
+        raise SchemaMismatch("the schema has no row in 'after'")
+    return {f["name"]: _not_null(f["type"]) for f in row["fields"]}
+
+
+def _not_null(t: Any) -> Any:
+    return next((branch for branch in t if branch != "null"), "null") if isinstance(t, list) else t
+
+
+def _encoding(t: Any, f: DataField, handling: Handling) -> Encoding:
+    if not isinstance(t, dict):
+        return of_type("", {}, f, handling)
+    return of_type(t.get("connect.name", ""), t.get("connect.parameters", {}), f, handling)
+
+
+def _events(event: dict[str, Any], bodies: Sequence[bytes]) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """(before, after, op) of each event."""
+    polars = available("polars")
+    found = None if polars is None else _by_polars(polars, event, bodies)
+    if found is None:
+        found = _by_fastavro(event, bodies)
+    before, after = (_struct(side) for side in found[:2])
+    return before, after, _plain(found[2])
+
+
+def _by_polars(polars: Any, event: dict[str, Any], bodies: Sequence[bytes]) -> list[pa.Array] | None:
+    """The sides; None where Polars fails, so that fastavro decodes them or says what is wrong.
+
+    The messages are one block, with a mark behind each: where every mark is read as it was written, none was
+    longer or shorter than its schema says."""
+    fields = [*event["fields"], {"name": _MARK_NAME, "type": "bytes"}]
+    data = _MARK.join([*bodies, b""])
+    schema = json.dumps(event | {"fields": fields}).encode()
+    try:
+        container = io.BytesIO(avro_blocks.joined(schema, [Block(len(bodies), data)]))
+        found = polars.read_avro(container, columns=[*_SIDES, _MARK_NAME]).to_arrow()
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # it may also raise a panic, which is not an Exception
+        return None
+    if found.num_rows != len(bodies) or not pc.all(pc.equal(found.column(_MARK_NAME), _MARK[1:])).as_py():
+        return None
+    return [found.column(name).combine_chunks() for name in _SIDES]
+
+
+def _by_fastavro(event: dict[str, Any], bodies: Sequence[bytes]) -> list[pa.Array]:
+    schema = fastavro.parse_schema(event)
+    rows: list[Any] = []
+    for body in bodies:
+        source = io.BytesIO(body)
+        try:
+            rows.append(fastavro.schemaless_reader(source, schema, None))
+        except (ValueError, EOFError, IndexError, KeyError, TypeError, OverflowError) as e:
+            raise SchemaMismatch(f"the message does not fit its schema: {type(e).__name__}: {e}") from None
+        if source.tell() != len(body):
+            raise SchemaMismatch(
+                f"the message has {len(body) - source.tell()} bytes more than its schema says"
+            )
+    return [pa.array([row[name] for row in rows]) for name in _SIDES]
+
+
+def _struct(side: pa.Array) -> pa.Array:
+    return pa.nulls(len(side), pa.struct([])) if pa.types.is_null(side.type) else side
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    """Texts and bytes with 32-bit offsets."""
+    t = values.type
+    if pa.types.is_large_binary(t) or pa.types.is_binary_view(t) or pa.types.is_fixed_size_binary(t):
+        return values.cast(pa.binary())
+    if pa.types.is_large_string(t) or pa.types.is_string_view(t) or pa.types.is_dictionary(t):
+        return values.cast(pa.string())
+    return values

@@ -1,0 +1,55 @@
+"""Rows before and after a change → rows with their kinds, in the order of the changes. Pure. Used by all
+formats and by `cdc.debezium`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.core.errors import Unsupported
+from tablestore.format.rowkind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
+
+_OPS = pa.array(["c", "r", "d", "u"])
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Rows of one table in the order they happened, and the kind (int8) of each."""
+
+    rows: pa.RecordBatch
+    kinds: pa.Array
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows there are, before images included."""
+        return self.rows.num_rows
+
+
+def inserted(rows: pa.RecordBatch) -> Changes:
+    """Rows that are all new."""
+    return Changes(rows, pa.array(np.full(rows.num_rows, INSERT, np.int8)))
+
+
+def merged(ops: pa.Array, before: pa.RecordBatch, after: pa.RecordBatch) -> Changes:
+    """The images that Debezium's ops mean: `c` and `r` give +I of `after`, `d` gives −D of `before`, `u` −U
+    of
+    `before` and +U of `after`. Raises Unsupported for an op without rows."""
+    codes = pc.index_in(ops, value_set=_OPS).fill_null(9).to_numpy(zero_copy_only=False)
+    if (codes == 9).any():
+        strange = ops[int(np.argmax(codes == 9))]
+        raise Unsupported(f"change event with op {strange.as_py()!r}", why="c, r, u and d have rows")
+    if (codes <= 1).all():
+        return inserted(after)
+    if (codes == 2).all():
+        return Changes(before, pa.array(np.full(len(codes), DELETE, np.int8)))
+    old, new = np.flatnonzero(codes >= 2), np.flatnonzero(codes != 2)
+    order = np.argsort(np.concatenate([old * 2, new * 2 + 1]), kind="stable")
+    kinds = np.concatenate(
+        [np.where(codes[old] == 2, DELETE, UPDATE_BEFORE), np.where(codes[new] == 3, UPDATE_AFTER, INSERT)]
+    )
+    both = pa.Table.from_batches([before.take(pa.array(old)), after.take(pa.array(new))])
+    rows = both.take(pa.array(order)).combine_chunks().to_batches()[0]
+    return Changes(rows, pa.array(kinds[order].astype(np.int8)))

@@ -1,0 +1,93 @@
+"""Messages of one partition, and their decoding: where one does not decode, which one and why.
+
+Whole batches are decoded at once. Only if that fails is the batch halved until the messages at fault stand
+alone: then the first is an error, or each is left out, counted and logged, as the option
+`ignore-parse-errors` says.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.cdc.formats.images import Changes
+from tablestore.core.errors import InvalidRequest, MissingPackage
+from tablestore.format.types.data_type import DataField
+
+log = logging.getLogger(__name__)
+
+
+class BadMessage(InvalidRequest):
+    """A message that its format cannot read; `topic`, `partition`, `offset` and `reason` say which and
+    why."""
+
+    def __init__(self, topic: str, partition: int, offset: int, reason: str) -> None:
+        self.topic, self.partition, self.offset, self.reason = topic, partition, offset, reason
+        super().__init__(f"topic {topic!r}, partition {partition}, offset {offset}: {reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """Messages of one partition in their order. A value (or key) of NULL is a tombstone."""
+
+    topic: str
+    partition: int
+    offsets: np.ndarray
+    keys: pa.BinaryArray
+    values: pa.BinaryArray
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def slice(self, start: int, length: int) -> Messages:
+        """Some of them."""
+        offsets = self.offsets[start : start + length]
+        keys, values = self.keys.slice(start, length), self.values.slice(start, length)
+        return Messages(self.topic, self.partition, offsets, keys, values)
+
+
+class MessageFormat(Protocol):
+    """How messages become changes of rows. Frozen and picklable."""
+
+    @property
+    def columns(self) -> tuple[DataField, ...]:
+        """What a row has."""
+
+    @property
+    def appends(self) -> bool:
+        """Whether all changes are +I."""
+
+    def of(self, columns: tuple[DataField, ...]) -> MessageFormat:
+        """The same format with rows of fewer columns."""
+
+    def decode(self, messages: Messages) -> Changes:
+        """The changes, in the order of the messages. Raises InvalidRequest where any cannot be read."""
+
+
+def decoded(messages: Messages, format: MessageFormat, *, skip_bad: bool = False) -> Iterator[Changes]:
+    """The changes that messages mean. Raises BadMessage for the first that cannot be read; with `skip_bad`
+    it is logged and left out instead."""
+    if not len(messages):
+        return
+    try:
+        found = format.decode(messages)
+    except MissingPackage:
+        raise
+    except InvalidRequest as e:
+        if len(messages) > 1:
+            half = len(messages) // 2
+            yield from decoded(messages.slice(0, half), format, skip_bad=skip_bad)
+            yield from decoded(messages.slice(half, len(messages) - half), format, skip_bad=skip_bad)
+            return
+        bad = BadMessage(messages.topic, messages.partition, int(messages.offsets[0]), str(e))
+        if not skip_bad:
+            raise bad from None
+        log.warning("message left out: %s", bad)
+        return
+    if found.num_rows:
+        yield found

@@ -1,0 +1,178 @@
+"""The formats of messages by name, made from their options, whose names are Flink's or, for how Debezium
+writes values, Debezium's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from tablestore.cdc.formats import json_text
+from tablestore.cdc.formats.canal_maxwell import ChangedRows
+from tablestore.cdc.formats.debezium_avro import DebeziumAvro
+from tablestore.cdc.formats.debezium_json import DebeziumJson, Handling
+from tablestore.cdc.formats.messages import MessageFormat
+from tablestore.cdc.formats.plain_json import PlainJson
+from tablestore.core.errors import InvalidOption, NotFound, Unsupported
+from tablestore.core.options.environment import ENVIRONMENT, resolved
+from tablestore.core.options.secrets import is_secret
+from tablestore.core.options.values import boolean
+from tablestore.format.types.data_type import DataField
+
+Options = Mapping[str, Any]
+SKIP_BAD = "ignore-parse-errors"
+_DECIMAL, _TIME = "decimal.handling.mode", "time.precision.mode"
+_BINARY, _UNSIGNED = "binary.handling.mode", "bigint.unsigned.handling.mode"
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.strip().lower() not in words:
+            raise ValueError(" or ".join(words))
+        return text.strip().lower()
+
+    return parse
+
+
+def _timestamps(text: str) -> str:
+    return _one_of("sql", "iso-8601")(text)
+
+
+@dataclass(frozen=True, slots=True)
+class FormatKind:
+    """A format: its options with what parses each, those that are refused with the reason, and how it is
+    made."""
+
+    text: str
+    options: Mapping[str, Callable[[str], Any]]
+    make: Callable[[tuple[DataField, ...], Options], MessageFormat]
+    refused: Mapping[str, str] = field(default_factory=dict)
+    required: tuple[str, ...] = ()
+
+
+_ANY = {SKIP_BAD: boolean}
+_TIMES = {"timestamp-format.standard": _timestamps}
+_HANDLING: dict[str, Callable[[str], Any]] = {
+    _DECIMAL: _one_of("precise", "double", "string"),
+    _TIME: _one_of(
+        "adaptive_time_microseconds", "adaptive", "connect", "isostring", "microseconds", "nanoseconds"
+    ),
+    _BINARY: _one_of("bytes", "base64", "base64-url-safe", "hex"),
+    _UNSIGNED: _one_of("long", "precise"),
+}
+_NO_MISSING = {
+    "fail-on-missing-field": "a field that is missing is NULL",
+    "map-null-key.mode": "maps are not read",
+    "map-null-key.literal": "maps are not read",
+}
+
+
+def _handling(options: Options) -> Handling:
+    plain = Handling()
+    binary = options.get(_BINARY, plain.binary)
+    return Handling(
+        options.get(_DECIMAL),
+        options.get(_TIME, plain.time),
+        "base64" if binary == "bytes" else binary,
+        options.get(_UNSIGNED, plain.unsigned),
+    )
+
+
+def _debezium_json(columns: tuple[DataField, ...], options: Options) -> MessageFormat:
+    return DebeziumJson(columns, options.get("schema-include", False), _handling(options))
+
+
+def _debezium_avro(columns: tuple[DataField, ...], options: Options) -> MessageFormat:
+    names = ("url", "basic-auth.user-info")
+    registry = tuple((name, options[name]) for name in names if name in options)
+    return DebeziumAvro(columns, registry, _handling(options))
+
+
+def _changed_rows(listed: bool) -> Callable[[tuple[DataField, ...], Options], MessageFormat]:
+    def make(columns: tuple[DataField, ...], options: Options) -> MessageFormat:
+        return ChangedRows(columns, listed, options.get("database.include"), options.get("table.include"))
+
+    return make
+
+
+_AVRO = FormatKind(
+    "Debezium's change events in Avro, with a schema registry",
+    {**_ANY, "url": str, "basic-auth.user-info": str, _BINARY: _HANDLING[_BINARY]},
+    _debezium_avro,
+    {"subject": "the id in a message names its schema", "schema": "the id in a message names its schema"},
+    ("url",),
+)
+FORMATS: Mapping[str, FormatKind] = MappingProxyType(
+    {
+        "json": FormatKind(
+            "each message a row, one JSON object",
+            {**_ANY, **_TIMES},
+            lambda columns, _: PlainJson(columns),
+            _NO_MISSING,
+        ),
+        "debezium-json": FormatKind(
+            "Debezium's change events in JSON",
+            {**_ANY, **_TIMES, **_HANDLING, "schema-include": boolean},
+            _debezium_json,
+            _NO_MISSING,
+        ),
+        "debezium-avro": _AVRO,
+        "debezium-avro-confluent": _AVRO,
+        "canal-json": FormatKind(
+            "changes as Canal writes them, in JSON",
+            {**_ANY, **_TIMES, "database.include": str, "table.include": str},
+            _changed_rows(True),
+            _NO_MISSING,
+        ),
+        "maxwell-json": FormatKind(
+            "changes as Maxwell writes them, in JSON",
+            {**_ANY, **_TIMES, "database.include": str, "table.include": str},
+            _changed_rows(False),
+            _NO_MISSING,
+        ),
+    }
+)
+"""Every format; `timestamp-format.standard` is taken and does nothing, for both forms are read."""
+
+
+def format_of(
+    name: str, columns: tuple[DataField, ...], options: Mapping[str, str]
+) -> tuple[MessageFormat, bool]:
+    """(the format, whether messages that it cannot read are left out) of a name and its options without the
+    name before them. Raises NotFound, InvalidOption and Unsupported, naming the option."""
+    if name not in FORMATS:
+        raise NotFound.among("format", name, FORMATS)
+    kind, parsed = FORMATS[name], {}
+    for key, written in options.items():
+        if key in kind.refused:
+            raise Unsupported(f"option '{name}.{key}'", kind.refused[key])
+        if key not in kind.options:
+            raise NotFound.among("option", f"{name}.{key}", [f"{name}.{k}" for k in kind.options])
+        parsed[key] = _parsed(f"{name}.{key}", written, kind.options[key])
+    for key in kind.required:
+        if key not in parsed:
+            raise InvalidOption(f"format {name!r} needs option '{name}.{key}'")
+    if kind is not _AVRO:
+        json_text.shape(columns)
+    made = kind.make(columns, parsed)
+    return made, bool(parsed.get(SKIP_BAD, False))
+
+
+def _parsed(key: str, written: str, parse: Callable[[str], Any]) -> Any:
+    require_from_environment(key, written)
+    if parse is str:
+        return written  # with `${env:NAME}` in it, which is looked up where the value is used
+    try:
+        return parse(resolved(key, written))
+    except ValueError as e:
+        raise InvalidOption(f"option {key!r} is {e}, not {written!r}") from None
+
+
+def require_from_environment(key: str, written: str) -> None:
+    """Raise InvalidOption for a secret that is typed: it would be in offsets, job files and logs."""
+    secret = is_secret(key) or key.endswith((".basic-auth.user-info", "basic.auth.user.info"))
+    if secret and not (written.startswith(ENVIRONMENT) and written.endswith("}")):
+        raise InvalidOption(
+            f"option {key!r} is a secret: give it as {ENVIRONMENT}NAME}}, from the environment"
+        )

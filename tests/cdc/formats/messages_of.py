@@ -1,0 +1,40 @@
+"""Messages and columns for tests of formats."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.cdc.formats.messages import MessageFormat, Messages, decoded
+from tablestore.format.types.data_type import DataField
+from tablestore.format.types.type_text import parse_type
+
+KINDS = ("+I", "-U", "+U", "-D")
+
+
+def columns(**types: str) -> tuple[DataField, ...]:
+    """Columns of these types."""
+    return tuple(DataField(i, name, parse_type(t)) for i, (name, t) in enumerate(types.items()))
+
+
+def messages(*values: Any) -> Messages:
+    """Messages of one partition: bytes and None as they are, anything else as JSON."""
+    made = [
+        v if v is None or isinstance(v, bytes) else json.dumps(v, ensure_ascii=False).encode() for v in values
+    ]
+    keys = pa.nulls(len(made), pa.binary())
+    return Messages("t", 3, np.arange(10, 10 + len(made)), keys, pa.array(made, pa.binary()))
+
+
+def changes(format: MessageFormat, values: Sequence[Any], *, skip_bad: bool = False) -> list[tuple[str, Any]]:
+    """(kind, row) of each change that the messages mean."""
+    found = decoded(messages(*values), format, skip_bad=skip_bad)
+    return [
+        (KINDS[kind], row)
+        for part in found
+        for kind, row in zip(part.kinds.to_pylist(), part.rows.to_pylist(), strict=True)
+    ]
