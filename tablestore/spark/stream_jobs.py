@@ -25,7 +25,8 @@ from tablestore.io.paths import join, location
 from tablestore.io.routed import file_io_for
 from tablestore.spark.work_source import encoded
 
-log = logging.getLogger(__name__)
+logging.getLogger("py4j.clientserver").addFilter(lambda record: "Python Proxy" not in record.msg)
+"""The error of a batch is raised by who waits for the query; py4j would print its traceback, too."""
 T = TypeVar("T")
 R = TypeVar("R")
 _RESULT = "ordinal int, result binary"

@@ -15,6 +15,7 @@ from tablestore.sql.names import Name, of_name
 from tablestore.sql.problems import placed
 from tablestore.sql.result import Result
 from tablestore.sql.settings import Settings
+from tablestore.sql.streaming.jobs import Jobs
 from tablestore.sql.temporary import TemporaryTable, View
 from tablestore.table.identifier import DEFAULT_DATABASE
 from tablestore.table.lake import Lake
@@ -52,6 +53,7 @@ class Session:
         self.on_progress: Callable[[float], None] | None = None  # gets percent of a query, -1 if unknown
         self.temporary: dict[FullName, TemporaryTable] = {}
         self.views: dict[FullName, View] = {}  # the temporary ones
+        self.jobs = Jobs()
 
     def sql(self, text: str, parameters: Parameters = None) -> Result:
         """Run a statement, or a script of several separated by semicolons; gives the result of the last.

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from tablestore.core.errors import InvalidOption, NotFound
 from tablestore.core.options.rules import require_taken
 from tablestore.core.options.table_options import TableOptions
+from tablestore.core.options.values import duration_ms
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting: `values` are the words that may be set, any where empty."""
+    """One setting: `values` are the words that may be set, any where empty; `parse` raises ValueError, which
+    says what is expected, for a value that cannot be read."""
 
     name: str
     default: str
     text: str
     values: tuple[str, ...] = ()
+    parse: Callable[[str], object] = str
 
 
 SETTINGS: Mapping[str, Setting] = MappingProxyType(
@@ -28,7 +31,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
             Setting(
                 "execution.runtime-mode",
                 "batch",
-                "whether a SELECT ends, or follows its tables",
+                "whether a SELECT ends, or follows its tables; streaming makes an INSERT a job",
                 ("batch", "streaming"),
             ),
             Setting(
@@ -53,6 +56,30 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 "execution.memory-limit",
                 "60%",
                 "what a query may hold in memory, '2GB' or a share of all; what is more goes to disk",
+            ),
+            Setting(
+                "pipeline.name",
+                "",
+                "what the next job is called; a job of that name goes on where it was. Without it a name is "
+                "made of the target's",
+            ),
+            Setting(
+                "execution.checkpointing.interval",
+                "1 s",
+                "a job carries out one batch in that time, at most",
+                parse=duration_ms,
+            ),
+            Setting(
+                "execution.checkpointing.dir",
+                "",
+                "where jobs keep their checkpoints and state; without it below the warehouse, in "
+                ".tablestore/jobs",
+            ),
+            Setting(
+                "table.dml-sync",
+                "false",
+                "whether an INSERT in streaming mode waits for the end of its job",
+                ("true", "false"),
             ),
         )
     }
@@ -83,6 +110,10 @@ class Settings:
             raise NotFound.among("setting", name, SETTINGS)
         if SETTINGS[name].values and value.lower() not in SETTINGS[name].values:
             raise InvalidOption(f"{name} is {' or '.join(SETTINGS[name].values)}, not {value!r}")
+        try:
+            SETTINGS[name].parse(value)
+        except ValueError as e:
+            raise InvalidOption(f"{name} is {e}, not {value!r}") from None
         self._set[name] = value.lower() if SETTINGS[name].values else value
 
     def reset(self, name: str | None = None) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from tablestore.cdc.stream_sink import StreamSink
 from tablestore.cdc.stream_source import StreamSource
 from tablestore.core.errors import InvalidOption, NotFound, Unsupported
 from tablestore.core.options.environment import resolved
@@ -77,7 +78,8 @@ class Sink(Protocol):
 @dataclass(frozen=True, slots=True)
 class Connector:
     """One connector. Without `source` it cannot be read in batch mode, without `stream` not in streaming
-    mode, without `sink` it cannot be written."""
+    mode; without `sink` and `stream_sink` it cannot be written there. `takes_retracts`: a stream may give it
+    rows that are taken back."""
 
     name: str
     text: str
@@ -85,6 +87,8 @@ class Connector:
     source: Callable[[ConnectorOptions], BoundedSource] | None = None
     sink: Callable[[ConnectorOptions], Sink] | None = None
     stream: Callable[[ConnectorOptions], StreamSource] | None = None
+    stream_sink: Callable[[ConnectorOptions], StreamSink] | None = None
+    takes_retracts: bool = False
 
     def parsed(self, table: TemporaryTable) -> ConnectorOptions:
         """The table's options, parsed. Raises NotFound, InvalidOption, Unsupported, naming the option."""

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from tablestore.cdc.stream_sink import StreamSink
 from tablestore.cdc.stream_source import StreamSource
 from tablestore.core.errors import NotFound, Unsupported
 from tablestore.format.predicates import evaluate
@@ -55,6 +56,27 @@ class ConnectorTable:
             raise Unsupported(f"INSERT INTO {self.name}", why)
         return self._connector.sink(self.options)
 
+    def stream_sink(self, *, retracts: bool) -> StreamSink:
+        """Where the changes of a stream go; `retracts`: it may take rows back. Raises Unsupported where a
+        connector takes none."""
+        found = self._connector
+        if found.stream_sink is None:
+            raise Unsupported(
+                f"INSERT INTO {self.name} in streaming mode", f"connector {found.name!r} has none"
+            )
+        if retracts and not found.takes_retracts:
+            why = f"connector {found.name!r} only takes new rows, and rows of the query change"
+            raise Unsupported(f"a stream of changes into {self.name}", why)
+        return found.stream_sink(self.options)
+
+
+class _NoRows:
+    """A source without rows."""
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """None."""
+        return iter(())
+
 
 @dataclass(frozen=True)
 class _Followed:
@@ -65,14 +87,6 @@ class _Followed:
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         remedy = "its changes have no end: SET 'execution.runtime-mode' = 'streaming'"
         raise Unsupported(f"SELECT of {self.name} in batch mode", remedy)
-
-
-class _NoRows:
-    """A source without rows."""
-
-    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """None."""
-        return iter(())
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,15 @@ _NODES = (
 _SPELLED = ("CAST", "TRY_CAST", "CEIL", "FLOOR", "EXTRACT", "SUBSTRING", "TRIM", "POSITION", "OVERLAY")
 
 
+_SEMICOLON = TokenType.BREAK  # of a statement within another: at SEMICOLON sqlglot begins anew
+
+
+def _within(token: Token) -> Token:
+    if token.token_type is not TokenType.SEMICOLON:
+        return token
+    return Token(_SEMICOLON, token.text, token.line, token.col, token.start, token.end)
+
+
 class OwnForm(Protocol):
     """A kind of statement that may read itself: the words it begins with, and what reads what is behind."""
 
@@ -86,7 +95,7 @@ class Parser(_SparkParser):  # type: ignore[misc]  # likewise
         """The tree of a statement, or the statement itself, if its form reads tokens. Raises SqlProblem."""
         self.piece = piece
         try:
-            trees = self.parse(list(piece.tokens), piece.text)
+            trees = self.parse([_within(token) for token in piece.tokens], piece.text)
         except ParseError as e:
             raise self._problem_of(e) from None
         except RecursionError:
@@ -229,8 +238,8 @@ class Parser(_SparkParser):  # type: ignore[misc]  # likewise
         raise refusal
 
     def finish(self) -> None:
-        """Require the end of the statement."""
-        if self._curr:
+        """Require the end of the statement; one within another ends with a semicolon."""
+        if self._curr and self._curr.token_type is not _SEMICOLON:
             self.fail("the end of the statement is expected")
 
     def part(self, what: str) -> str:

@@ -127,11 +127,13 @@ def parameter_names(text: str) -> list[str]:
 def _statements(tokens: list[Token]) -> list[list[Token]]:
     """The tokens between semicolons; the last may be empty."""
     found: list[list[Token]] = [[]]
-    depth = 0  # within BEGIN … END of a statement set
+    depth = cases = 0  # within BEGIN … END of a statement set, and of CASE there
     for token, after in zip(tokens, [*tokens[1:], None], strict=False):
         word = token.text.upper()
         if word == "BEGIN" and _words(found[-1]) in (["EXECUTE", "STATEMENT", "SET"], ["STATEMENT", "SET"]):
             depth = 1
+        elif depth and word in ("CASE", "END") and (cases or word == "CASE"):
+            cases += 1 if word == "CASE" else -1
         elif depth and word == "END" and (after is None or after.token_type is TokenType.SEMICOLON):
             depth = 0
         if token.token_type is TokenType.SEMICOLON and not depth:

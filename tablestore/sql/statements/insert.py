@@ -6,20 +6,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from sqlglot import exp
 
+from tablestore.cdc.stream_sink import TableSink
 from tablestore.core.errors import InvalidRequest, SchemaMismatch, Unsupported
+from tablestore.core.options.secrets import scrubbed
+from tablestore.core.options.table_options import MergeEngine
 from tablestore.core.quantities import many
+from tablestore.format import rowkind
 from tablestore.format.schema import TableSchema
+from tablestore.io.confined import roots_of
+from tablestore.lsm.merge.merge_function import merge_function
+from tablestore.lsm.merge.validate import update_kinds
 from tablestore.sql.connectors.table import ConnectorTable
 from tablestore.sql.dialect.hints import options_of
 from tablestore.sql.filling import Filling
 from tablestore.sql.form import Form
-from tablestore.sql.names import Name
-from tablestore.sql.problems import SqlProblem
+from tablestore.sql.names import Name, of_name
+from tablestore.sql.problems import SqlProblem, placed
+from tablestore.sql.query.embedded import run_query
 from tablestore.sql.query.engine import rows_of
 from tablestore.sql.result import Result
 from tablestore.sql.statements.partitions import typed_partition
+from tablestore.sql.streaming.job import JobPart
+from tablestore.sql.streaming.plan import StreamPlan, planned
+from tablestore.sql.streaming.targets import require_takes, retracts
 from tablestore.write.commit.committer import Committed
 from tablestore.write.conform import conform
 
@@ -42,8 +54,11 @@ class Insert:
     partition: Mapping[str, Any] = field(default_factory=dict)
     columns: tuple[str, ...] | None = None
     by_name: bool = False
+    statement: str = ""
 
     def run(self, session: Session) -> Result:
+        if session.settings["execution.runtime-mode"] == "streaming" and reads_tables(self.query):
+            return started(session, [self])
         temporary = session.temporary_table(self.target)
         if temporary is not None:
             return self._into_sink(
@@ -52,8 +67,45 @@ class Insert:
         table = session.writable(self.target, dict(self.options))
         return replace(self, partition=typed_partition(table, self.partition))._run(session, table)
 
+    def part(self, session: Session) -> JobPart:
+        """What it is in a job. Raises Unsupported for what a stream cannot do."""
+        if self.overwrite:
+            error = Unsupported(
+                "INSERT OVERWRITE in streaming mode", "a stream has no end to replace rows by"
+            )
+            placed(error, self.text, self.target.at)
+            raise error
+        plan = planned(session, self.query, self.text)
+        temporary = session.temporary_table(self.target)
+        if temporary is not None:
+            return self._part_of_sink(
+                ConnectorTable(str(self.target), temporary.with_options(self.options)), plan
+            )
+        table = session.writable(self.target, dict(self.options))
+        insert = replace(self, partition=typed_partition(table, self.partition))
+        filling = insert._filling(plan.schema.names, table.store.schema.shown)
+        with of_name(self.target):
+            require_takes(table, str(self.target), plan, filling)
+            options = tuple(sorted(self.options.items()))
+            kinds = written_kinds(table)
+            sink = TableSink(
+                table.location, roots_of(table.store.io), options, before=rowkind.UPDATE_BEFORE in kinds
+            )
+        _, database, name = session.full_name(self.target)
+        return JobPart(f"{database}.{name}", plan, filling, sink)
+
+    def _part_of_sink(self, table: ConnectorTable, plan: StreamPlan) -> JobPart:
+        if self.partition:
+            raise Unsupported(f"INSERT INTO {self.target} PARTITION", "a temporary table has no partitions")
+        columns = table.definition.columns
+        schema = TableSchema(0, columns, len(columns))
+        filling = self._filling(plan.schema.names, schema)
+        with of_name(self.target):
+            sink = table.stream_sink(retracts=retracts(plan))
+        return JobPart(str(self.target), plan, filling, sink, schema)
+
     def _run(self, session: Session, table: Table) -> Result:
-        rows = rows_of(session, self.query, self.text)
+        rows = self._rows(session)
         batches = map(self._filling(rows.schema.names, table.store.schema.shown).filled, rows)
         if not self.overwrite:
             committed = table.write(batches)
@@ -70,7 +122,7 @@ class Insert:
         if self.partition:
             raise Unsupported(f"INSERT INTO {self.target} PARTITION", "a temporary table has no partitions")
         schema = TableSchema(0, table.definition.columns, len(table.definition.columns))
-        rows = rows_of(session, self.query, self.text)
+        rows = self._rows(session)
         filling = self._filling(rows.schema.names, schema)
         sink, count = table.sink(), 0
         try:
@@ -83,6 +135,12 @@ class Insert:
             raise
         return Result(rows_affected=count, message=f"{many(count, 'row')} into {table.name}: {where}")
 
+    def _rows(self, session: Session) -> pa.RecordBatchReader:
+        """The rows of the query; those that are written out are there at once, in streaming mode too."""
+        if not reads_tables(self.query):
+            return run_query(session, self.query, self.text)
+        return rows_of(session, self.query, self.text)
+
     def _filling(self, names: Sequence[str], schema: TableSchema) -> Filling:
         """How a query with columns of these names fills the table. Raises NotFound, SqlProblem."""
         try:
@@ -93,6 +151,34 @@ class Insert:
             raise
         except InvalidRequest as e:
             raise SqlProblem(str(e), self.text, self.target.at) from None
+
+
+def reads_tables(query: exp.Expression) -> bool:
+    """Whether a query reads a table, and not only rows that are written out."""
+    return query.find(exp.Table) is not None
+
+
+def started(session: Session, inserts: Sequence[Insert]) -> Result:
+    """A job of these INSERTs, started; with `table.dml-sync` it has ended."""
+    statements = tuple(scrubbed(one.statement) for one in inserts)
+    job = session.jobs.start(session, tuple(one.part(session) for one in inserts), statements)
+    targets = ", ".join(part.target for part in job.parts)
+    if session.settings["table.dml-sync"] == "false":
+        ways = f"SHOW JOBS shows how it gets on, STOP JOB '{job.name}' stops it"
+        return Result(message=f"job {job.name!r} is running, into {targets}: {ways}")
+    session.jobs.wait_for(job)
+    rows = sum(part.rows for part in job.status.parts)
+    return Result(
+        rows_affected=rows, message=f"job {job.name!r} has ended: {many(rows, 'row')} into {targets}"
+    )
+
+
+def written_kinds(table: Table) -> tuple[int, ...]:
+    """The row kinds in which an update is written to a table: before and after, or after only."""
+    schema, options = table.store.schema, table.store.options
+    if not schema.primary_keys or options.merge_engine is MergeEngine.FIRST_ROW:
+        return rowkind.UPDATE_BEFORE, rowkind.UPDATE_AFTER
+    return update_kinds(merge_function(schema, options), {})
 
 
 def changed(committed: Committed, where: str) -> Result:
@@ -120,7 +206,8 @@ def _parse(p: Parser, *, overwrite: bool) -> Insert:
         p.fail("a list of columns and BY NAME do not go together")
     query = p.query()
     p.finish()
-    return Insert(target, query, p.piece.text, overwrite, options, partition, columns, by_name)
+    statement = f"INSERT {'OVERWRITE' if overwrite else 'INTO'} {p.text(target.at, p.behind)}"
+    return Insert(target, query, p.piece.text, overwrite, options, partition, columns, by_name, statement)
 
 
 _SYNTAX = (
@@ -132,7 +219,8 @@ FORMS = (
         "INSERT INTO",
         _SYNTAX.format("INTO"),
         "Add rows, or replace those of the same primary key, in one commit. Columns that are left out get "
-        "their default or NULL. `BY NAME` matches columns by name.",
+        "their default or NULL. `BY NAME` matches columns by name. In streaming mode a query over tables is "
+        "a job, which follows them: see SHOW JOBS.",
         "writing",
         lambda p: _parse(p, overwrite=False),
         example="INSERT INTO shop.orders VALUES (4, 'dan', 1.5)",

@@ -1,0 +1,217 @@
+"""The jobs of a session: those that it started, and those that their directories remember."""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+import pyarrow as pa
+
+from tablestore.cdc.stream_sink import TableSink
+from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError
+from tablestore.core.options.values import duration_ms
+from tablestore.sql.spark_engine import session_of
+from tablestore.sql.streaming.job import RUNNING, STOPPED, Job, JobPart
+from tablestore.sql.streaming.job_directory import JobDirectories, JobRecord, JobStatus, PartStatus
+
+if TYPE_CHECKING:
+    from tablestore.sql.session import Session
+
+_ALL: WeakSet[Jobs] = WeakSet()  # for the end of the process
+_SCHEMA = pa.schema(
+    [
+        ("job name", pa.string()),
+        ("status", pa.string()),
+        ("target", pa.string()),
+        ("start time", pa.timestamp("ms", "UTC")),
+        ("batches", pa.int64()),
+        ("rows", pa.int64()),
+        ("position", pa.string()),
+        ("error", pa.string()),
+    ]
+)
+
+
+class Jobs:
+    """What one session has started."""
+
+    def __init__(self) -> None:
+        self._started: dict[str, Job] = {}  # by directory
+        self._reported: set[int] = set()
+        _ALL.add(self)
+
+    def start(self, session: Session, parts: tuple[JobPart, ...], statements: tuple[str, ...]) -> Job:
+        """Start a job of these INSERTs under `pipeline.name`, or a name made of the target's; one that was
+        there before goes on. Raises InvalidRequest for a job that runs, and for the name of another one.
+        """
+        places = directories(session)
+        name = session.settings["pipeline.name"] or self._fresh_name(parts[0], places)
+        job = Job(name, parts, statements, places)
+        place = places.place(name)
+        if place in self._started and not self._started[place].over:
+            raise InvalidRequest(f"job {name!r} is running: STOP JOB '{name}' stops it")
+        known = places.record(name)
+        if known is not None:
+            _require_same(known, job.record)
+        interval = duration_ms(session.settings["execution.checkpointing.interval"]) / 1000
+        job.start(session_of(session), interval_seconds=interval)
+        self._started[place] = job
+        return job
+
+    def _fresh_name(self, part: JobPart, places: JobDirectories) -> str:
+        """A name that neither a directory nor the commits of the table know."""
+        base = part.target
+        for number in itertools.count(1):
+            name = base if number == 1 else f"{base}-{number}"
+            if places.record(name) is None and not (
+                isinstance(part.sink, TableSink) and part.sink.opened().position(name)
+            ):
+                return name
+        raise AssertionError("numbers do not end")
+
+    def stop(self, session: Session, name: str) -> Job:
+        """Stop a job of this session. Raises NotFound, InvalidRequest for one that does not run here."""
+        places = directories(session)
+        job = self._started.get(places.place(name))
+        if job is None or job.over:
+            status = places.status(name)
+            if status is None:
+                raise NotFound.among("job", name, places.names())
+            raise InvalidRequest(f"job {name!r} does not run in this session")
+        job.stop()
+        return job
+
+    def drop(self, session: Session, name: str) -> None:
+        """Forget a job, with its checkpoint and state. Raises NotFound, InvalidRequest for one that runs."""
+        places = directories(session)
+        job = self._started.get(places.place(name))
+        if job is not None and not job.over:
+            raise InvalidRequest(f"job {name!r} is running: STOP JOB '{name}' stops it")
+        places.forget(name)
+        self._started.pop(places.place(name), None)
+
+    def rows(self, session: Session) -> pa.Table:
+        """Every job, one row an INSERT, by name."""
+        places = directories(session)
+        found = []
+        for name in places.names():
+            record = places.record(name)
+            job = self._started.get(places.place(name))
+            status = places.status(name) if job is None else job.status
+            if record is None:
+                continue  # forgotten meanwhile
+            if status is None:
+                status = JobStatus(STOPPED, record.created_ms, ())
+            if job is None and status.state == RUNNING:  # of a process that has ended, or of another one
+                status = JobStatus(
+                    STOPPED, status.started_ms, status.parts, "its process has not said how it ended"
+                )
+            found += _rows(record, status, job)
+        return pa.Table.from_pylist(found, _SCHEMA)
+
+    def failures(self) -> list[str]:
+        """What jobs failed with since this was asked last."""
+        failed = [j for j in self._started.values() if j.error is not None and id(j) not in self._reported]
+        self._reported.update(id(j) for j in failed)
+        return [str(j.error) for j in failed]
+
+    def wait(self) -> None:
+        """Wait until all have ended; Ctrl-C stops them. Raises what one failed with."""
+        for job in list(self._started.values()):
+            if not job.over or id(job) not in self._reported:
+                self._reported.add(id(job))
+                self.wait_for(job)
+
+    def wait_for(self, job: Job) -> None:
+        """Wait until a job has ended; Ctrl-C stops it. Raises what it failed with."""
+        try:
+            job.wait()
+        except KeyboardInterrupt:
+            job.stop()
+            raise
+        finally:
+            self._reported.add(id(job))
+
+    def stop_all(self) -> None:
+        """Stop all that run."""
+        for job in self._started.values():
+            if not job.over:
+                job.stop()
+
+
+@dataclass(frozen=True, slots=True)
+class _Reached:
+    """How far an INSERT came, in words."""
+
+    status: PartStatus
+
+    def text(self, job: Job | None, number: int) -> str:
+        if self.status.offset is None:
+            return ""
+        texts = []
+        sources = self.status.offset.get("sources", [])
+        inputs = job.parts[number].plan.inputs if job is not None and not job.over else ()
+        for place, offset in enumerate(sources):
+            if "tables" not in offset:
+                texts.append(json.dumps({k: v for k, v in offset.items() if k != "v"}))
+                continue
+            (snapshot,) = offset["tables"].values()
+            newest = inputs[place].source.latest() if inputs else None
+            of = f" of {next(iter(newest['tables'].values()))}" if newest and "tables" in newest else ""
+            texts.append(f"snapshot {snapshot}{of}")
+        return ", ".join(texts)
+
+
+def _rows(record: JobRecord, status: JobStatus, job: Job | None) -> list[dict[str, object]]:
+    found = []
+    for number, facts in enumerate(record.parts):
+        part = status.parts[number] if number < len(status.parts) else PartStatus()
+        found.append(
+            {
+                "job name": record.name,
+                "status": status.state,
+                "target": facts["target"],
+                "start time": status.started_ms,
+                "batches": part.batches,
+                "rows": part.rows,
+                "position": _Reached(part).text(job, number),
+                "error": status.error.partition("\n")[0],
+            }
+        )
+    return found
+
+
+def _require_same(known: JobRecord, wanted: JobRecord) -> None:
+    """Raise InvalidRequest for a job of the same name that is another one, naming what differs."""
+    if known.parts == wanted.parts:
+        return
+    if len(known.parts) != len(wanted.parts):
+        differs = f"it has {len(known.parts)} INSERTs, this one {len(wanted.parts)}"
+    else:
+        pairs = zip(known.parts, wanted.parts, strict=True)
+        names = {k for a, b in pairs for k in {*a, *b} if a.get(k) != b.get(k)}
+        differs = f"another {' and another '.join(sorted(names))}; it is: {'; '.join(known.statements)[:300]}"
+    raise InvalidRequest(
+        f"there is a job {known.name!r} with {differs}\n  another name: SET 'pipeline.name' = '…'; "
+        f"DROP JOB '{known.name}' forgets the other one"
+    )
+
+
+def directories(session: Session) -> JobDirectories:
+    """Where the jobs of a session are kept."""
+    warehouse = None if session.catalog is None else session.lake().warehouse
+    return JobDirectories.of(session.settings["execution.checkpointing.dir"], warehouse)
+
+
+@atexit.register
+def _stop_all() -> None:
+    """No batch is cut off when the process ends."""
+    for jobs in list(_ALL):
+        try:
+            jobs.stop_all()
+        except (TablestoreError, OSError):
+            continue

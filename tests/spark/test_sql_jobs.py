@@ -1,0 +1,180 @@
+"""Jobs: INSERTs in streaming mode. At each moment a target is what the query gives over its sources."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import tablestore as ts
+from tablestore.sql import Session
+
+pytestmark = pytest.mark.spark
+PATIENCE_SECONDS = 120
+
+
+@pytest.fixture
+def session(spark, lake: ts.Lake) -> Iterator[Session]:
+    """A session in streaming mode over a keyed table of orders."""
+    made = session_over(spark, lake)
+    made.sql("CREATE DATABASE shop")
+    made.sql("USE shop")
+    made.sql(
+        "CREATE TABLE orders (id INT, customer STRING, amount INT, PRIMARY KEY (id) NOT ENFORCED) "
+        "WITH ('bucket' = '2')"
+    )
+    made.sql("INSERT INTO orders VALUES (1, 'ann', 10), (2, 'bob', 20), (3, 'cem', 30)")
+    made.sql("CREATE TABLE large (id INT, who STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ('bucket' = '2')")
+    yield made
+    made.jobs.stop_all()
+
+
+def session_over(spark, lake: ts.Lake) -> Session:
+    made = ts.sql_session(lake)
+    made.spark = spark
+    for key, value in (
+        ("execution.runtime-mode", "streaming"),
+        ("execution.checkpointing.interval", "50 ms"),
+    ):
+        made.settings.set(key, value)
+    if "shop" in lake.databases():
+        made.sql("USE shop")
+    return made
+
+
+def rows(session: Session, query: str) -> list[dict[str, object]]:
+    """The rows of a query now, in an order of their own."""
+    session.settings.set("execution.runtime-mode", "batch")
+    try:
+        return sorted(session.sql(query).to_arrow().to_pylist(), key=str)
+    finally:
+        session.settings.set("execution.runtime-mode", "streaming")
+
+
+def change(session: Session, *statements: str) -> None:
+    session.settings.set("execution.runtime-mode", "batch")
+    for statement in statements:
+        session.sql(statement)
+    session.settings.set("execution.runtime-mode", "streaming")
+
+
+def await_(condition: Callable[[], bool], session: Session) -> None:
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < until, session.sql("SHOW JOBS").text(width=None)
+        assert not session.jobs.failures()
+        time.sleep(0.05)
+
+
+def await_same(session: Session, target: str, query: str) -> None:
+    """Until a table holds what a query gives now."""
+    wanted = rows(session, query)
+    await_(lambda: rows(session, f"SELECT * FROM {target}") == wanted, session)
+
+
+LARGE = "SELECT id, upper(customer) AS who FROM orders WHERE amount > 15"
+CHANGES = (
+    "UPDATE orders SET amount = 5 WHERE id = 2",
+    "UPDATE orders SET amount = 50, customer = 'eve' WHERE id = 1",
+    "DELETE FROM orders WHERE id = 3",
+    "INSERT INTO orders VALUES (4, 'dan', 40), (5, 'fay', 1)",
+)
+
+
+def test_a_job_keeps_a_table_in_step_is_stopped_and_goes_on_by_name(session: Session, lake: ts.Lake, spark):
+    session.sql("SET 'pipeline.name' = 'large ones'")
+    said = session.sql(f"INSERT INTO large {LARGE}").message
+    assert said.startswith("job 'large ones' is running, into shop.large")
+    await_same(session, "large", LARGE)
+    with pytest.raises(ts.InvalidRequest, match="'large ones' is running"):
+        session.sql(f"INSERT INTO large {LARGE}")
+    session.sql("STOP JOB 'large ones' WITH SAVEPOINT")
+    (shown,) = session.sql("SHOW JOBS").to_arrow().to_pylist()
+    assert (shown["job name"], shown["status"], shown["target"]) == ("large ones", "STOPPED", "shop.large")
+    assert (shown["batches"], shown["rows"], shown["position"], shown["error"]) == (1, 2, "snapshot 1", "")
+    change(session, *CHANGES)
+    again = session_over(spark, lake)
+    again.sql("SET 'pipeline.name' = 'large ones'")
+    with pytest.raises(ts.InvalidRequest, match="a job 'large ones' with another query"):
+        again.sql("INSERT INTO large SELECT id, customer FROM orders")
+    again.sql(f"INSERT INTO large {LARGE}")
+    await_same(again, "large", LARGE)
+    again.jobs.stop_all()
+    commits = lake.table("shop.large").inspect.commits().to_pylist()
+    mine = [c["commit_identifier"] for c in commits if c["commit_user"] == "large ones"]
+    assert mine == sorted(set(mine))
+    assert lake.table("shop.large").check() == []
+    again.sql("DROP JOB 'large ones'")
+    assert again.sql("SHOW JOBS").to_arrow().num_rows == 0
+
+
+def test_a_lost_checkpoint_goes_on_from_the_position_in_the_table(session: Session, lake: ts.Lake):
+    session.sql("CREATE TABLE log (id INT, who STRING)")
+    session.sql("CREATE TABLE events (id INT, who STRING)")
+    change(session, "INSERT INTO events VALUES (1, 'a'), (2, 'b')")
+    session.sql("SET 'pipeline.name' = 'l'")
+    for added in ("(3, 'c')", "(4, 'd')"):
+        session.sql("INSERT INTO log SELECT * FROM events")
+        await_same(session, "log", "SELECT * FROM events")
+        session.sql("STOP JOB 'l'")
+        session.sql("DROP JOB 'l'")
+        change(session, f"INSERT INTO events VALUES {added}")
+    session.sql("INSERT INTO log SELECT * FROM events")
+    await_same(session, "log", "SELECT * FROM events")
+    session.sql("STOP JOB 'l'")
+    session.sql("DROP JOB 'l'")
+    with pytest.raises(ts.InvalidRequest, match="has commits of a job 'l' with another query"):
+        session.sql("INSERT INTO log SELECT id, upper(who) FROM events")
+    assert session.sql("SHOW JOBS").to_arrow().num_rows == 0
+
+
+def test_what_a_table_cannot_take_is_refused_when_the_job_is_planned(session: Session):
+    session.sql("CREATE TABLE log (id INT, who STRING)")
+    session.sql("CREATE TABLE by_who (who STRING, id INT, PRIMARY KEY (who) NOT ENFORCED)")
+    for statement, problem in (
+        (f"INSERT INTO log {LARGE}", "only takes new rows"),
+        ("INSERT INTO by_who SELECT customer, id FROM orders", "select id as they are"),
+        (f"INSERT OVERWRITE large {LARGE}", "INSERT OVERWRITE in streaming mode"),
+        ("INSERT INTO large SELECT id, customer FROM orders ORDER BY id", "ORDER BY in a stream"),
+    ):
+        with pytest.raises(ts.Unsupported, match=problem) as e:
+            session.sql(statement)
+        assert e.value.line == 1
+    assert session.sql("SHOW JOBS").to_arrow().num_rows == 0
+
+
+def test_a_value_that_does_not_fit_fails_the_job_with_one_clear_error(session: Session, lake: ts.Lake):
+    change(session, "INSERT INTO orders VALUES (7, 'gus', 70000)")
+    session.sql("CREATE TABLE small (id INT, amount SMALLINT, PRIMARY KEY (id) NOT ENFORCED)")
+    session.sql("INSERT INTO small SELECT id, amount FROM orders")
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not (found := session.jobs.failures()):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    assert found[0].startswith("job 'shop.small': column 'amount' is SMALLINT, and a value does not fit")
+    assert session.jobs.failures() == []
+    (shown,) = session.sql("SHOW JOBS").to_arrow().to_pylist()
+    assert (shown["status"], shown["error"]) == ("FAILED", found[0])
+    assert lake.table("shop.small").inspect.snapshots().num_rows == 0
+
+
+def test_a_statement_set_is_one_job(session: Session, lake: ts.Lake):
+    session.sql("CREATE TABLE copied (id INT, who STRING, amount INT, PRIMARY KEY (id) NOT ENFORCED)")
+    sets = (
+        f"EXECUTE STATEMENT SET BEGIN INSERT INTO large {LARGE}; "
+        "INSERT INTO copied SELECT id, CASE WHEN amount > 0 THEN customer END, amount FROM orders; END"
+    )
+    session.sql("SET 'pipeline.name' = 'both'")
+    session.sql(sets)
+    change(session, *CHANGES)
+    await_same(session, "large", LARGE)
+    await_same(session, "copied", "SELECT id, customer AS who, amount FROM orders")
+    shown = session.sql("SHOW JOBS").to_arrow().to_pylist()
+    assert [(r["job name"], r["status"], r["target"]) for r in shown] == [
+        ("both", "RUNNING", "shop.large"),
+        ("both", "RUNNING", "shop.copied"),
+    ]
+    session.sql("STOP JOB 'both'")
+    assert {r["status"] for r in session.sql("SHOW JOBS").to_arrow().to_pylist()} == {"STOPPED"}
+    assert lake.table("shop.copied").check() == []
