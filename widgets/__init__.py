@@ -20,6 +20,7 @@ from widgets.levels.widget import LsmLevels
 from widgets.merge.widget import MergeView
 from widgets.pruning.widget import PruningExplainer
 from widgets.steps.widget import StepLanes
+from widgets.stream.widget import StreamTable
 from widgets.timeline.widget import SnapshotTimeline
 from widgets.what_if.widget import WhatIf
 from widgets.workbench.widget import Workbench
@@ -38,6 +39,7 @@ __all__ = [
     "PruningExplainer",
     "SnapshotTimeline",
     "StepLanes",
+    "StreamTable",
     "WhatIf",
     "Workbench",
     "page",

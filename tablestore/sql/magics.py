@@ -15,8 +15,11 @@ from tablestore.sql.known_names import KnownNames
 from tablestore.sql.opening import sql_session
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
+from tablestore.table.features import feature_or_none
 from tablestore.table.lake import Lake, connect
 
+_TITLE = 80  # characters of a statement above its live table
+_FIRST_ROWS_SECONDS = 1.0  # that a cell waits for the first rows of a stream
 _CELL, _LINE = "%%sql", "%sql "
 
 
@@ -25,13 +28,14 @@ def load(shell: Any) -> None:
 
     `%sql SELECT …` is one line, `%%sql` a cell. Both take `--lake PATH` (or the name of a variable that holds
     a lake or a session) for themselves and those after them, and `name <<` to keep the result instead of
-    showing it. `:name` in a statement is the value of that variable. `%lake PATH` only chooses the lake.
+    showing it. A SELECT in streaming mode shows a table that moves, with a Stop button. `:name` in a
+    statement is the value of that variable. `%lake PATH` only chooses the lake.
     """
     if "sql" in shell.magics_manager.magics["cell"]:
         return
     cells = Cells(shell)
 
-    def sql(line: str, cell: str | None = None) -> Result | None:
+    def sql(line: str, cell: str | None = None) -> Any:
         return cells.sql(line, cell)
 
     def lake(line: str) -> Session:
@@ -56,12 +60,13 @@ class Cells:
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
+        self._streams: dict[str, Any] = {}  # what follows a stream, by its statement
         self._use(sql_session())
 
     def _use(self, session: Session) -> None:
         self._session, self._names = session, KnownNames(session)
 
-    def sql(self, line: str, cell: str | None = None) -> Result | None:
+    def sql(self, line: str, cell: str | None = None) -> Any:
         """Run a line or a cell. Results are shown, the last is given; with `name <<` it is kept instead."""
         with _ShortErrors():
             place, name, rest = _header(line)
@@ -80,6 +85,8 @@ class Cells:
             self._names.forget()
             if last is None and not place:
                 raise InvalidRequest("there is no statement in the text")
+            if last is not None and last.streaming and not name:
+                return self._live(last)
             if name and last is not None:
                 self._shell.user_ns[name] = last
                 print(f"{name}: {last.summary()}")
@@ -132,8 +139,22 @@ class Cells:
         found = {name: _plain(variables[name]) for name in names if name in variables}
         return found if names else None
 
+    def _live(self, result: Result) -> Any:
+        """A table of a stream that moves, where its package is installed. The same statement again stops the
+        one before it, whose cell shows the new one."""
+        made = feature_or_none("live table of a stream")
+        if made is None:
+            return result
+        before = self._streams.pop(result.statement, None)
+        if before is not None:
+            before.stop()
+        view = made(result, title=" ".join(result.statement.split())[:_TITLE])
+        self._streams[result.statement] = view
+        return view.wait_for_rows(_FIRST_ROWS_SECONDS)
+
     def _show(self, result: Result) -> None:
-        data, metadata = self._shell.display_formatter.format(result)
+        shown: Any = self._live(result) if result.streaming else result
+        data, metadata = self._shell.display_formatter.format(shown)
         self._shell.display_pub.publish(data, metadata)
 
 

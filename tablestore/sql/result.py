@@ -27,7 +27,11 @@ class Rows(Protocol):
 
 
 class RowStream(Rows, Protocol):
-    """Batches without an end, until `stop`, which any thread may call."""
+    """Batches that come as they happen, until their end, if they have one, or `stop`, which any thread may
+    call."""
+
+    @property
+    def endless(self) -> bool: ...
 
     def stop(self) -> None: ...
 
@@ -40,22 +44,23 @@ class Result(LazyRead):
     that it made; `message` is what it did, in words; `statement` its text; `seconds` until it was done or its
     first rows were there. It shows itself as a table of its first rows; the rest can be read afterwards.
 
-    Rows of an `endless` stream come until `stop`: `to_batches`, `to_reader` and `head` give them, in the
-    thread that asks; what needs all of them, and what would count them, does not wait for an end.
+    Rows of a `stream` come as they happen, those of an endless one until `stop`: `to_batches`, `to_reader`
+    and `head` give them, in the thread that asks; what needs all of them, and what would count them, does
+    not wait for an end.
     """
 
     def __init__(
         self,
         rows: Rows | pa.Table | None = None,
         *,
-        endless: RowStream | None = None,
+        stream: RowStream | None = None,
         rows_affected: int | None = None,
         snapshots: tuple[int, ...] = (),
         message: str = "",
     ) -> None:
-        rows = endless if rows is None else rows
+        rows = stream if rows is None else rows
         rows = pa.schema([]).empty_table() if rows is None else rows
-        self._endless = endless
+        self._stream, self._stopped = stream, False
         self._all = rows if isinstance(rows, pa.Table) else None
         self._read: list[pa.RecordBatch] = []  # of those that are coming, those that were looked at
         self._coming = None if isinstance(rows, pa.Table) else iter(rows)
@@ -66,13 +71,18 @@ class Result(LazyRead):
     @property
     def endless(self) -> bool:
         """Whether rows come until `stop`."""
-        return self._endless is not None
+        return self._stream is not None and self._stream.endless and not self._stopped
+
+    @property
+    def streaming(self) -> bool:
+        """Whether rows come as they happen, with the kind of change as column `op`."""
+        return self._stream is not None
 
     def stop(self) -> None:
-        """End an endless stream at its next look; what came can be read. Any thread may call it."""
-        if self._endless is not None:
-            self._endless.stop()
-            self._endless = None
+        """End a stream at its next look; what came can be read. Any thread may call it."""
+        self._stopped = True
+        if self._stream is not None:
+            self._stream.stop()
 
     @property
     def schema(self) -> pa.Schema:

@@ -117,3 +117,22 @@ def test_loading_twice_changes_nothing(shell: Any) -> None:
     before = len(shell.Completer.custom_matchers)
     ts.load_ipython_extension(shell)
     assert len(shell.Completer.custom_matchers) == before
+
+
+def test_a_stream_is_a_table_that_moves_until_the_statement_comes_again(shell: Any) -> None:
+    sql = "%%sql\nSET 'execution.runtime-mode' = 'streaming';\nSELECT order_id FROM shop.orders"
+    with capture_output() as shown:
+        first = run(shell, sql)
+        assert first.running
+        assert first.model.counts == {"+I": 3}
+        again = run(shell, sql)
+    assert "3 changes · +I 3" in shown.stdout
+    first.wait(60)
+    assert first.model.state == "stopped"
+    again.stop().wait(60)
+    with capture_output():
+        ended = run(shell, "%sql SELECT x FROM (VALUES (1), (2)) AS t (x)")
+        kept = run(shell, "%%sql rows <<\nSELECT * FROM shop.orders")
+    assert ended.wait(60).data()["x"].to_pylist() == [1, 2]
+    assert kept is None
+    assert shell.user_ns["rows"].endless

@@ -7,6 +7,7 @@ verbs refuse such names of tables, tags and branches.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,21 @@ def table_at(folder: Path) -> ts.Table:
     return ts.open(str(moved))
 
 
+class HostileStream:
+    """One batch of changes; names, values and kinds are markup."""
+
+    schema = pa.schema({"op": pa.string(), IMG: pa.string(), SCRIPT: pa.string()})
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The batch, then an error of markup."""
+        rows = {"op": ["+I", IMG], IMG: [SCRIPT, MIXED], SCRIPT: [LONG, IMG]}
+        yield pa.RecordBatch.from_pydict(rows, schema=self.schema)
+        raise OSError(IMG)
+
+    def stop(self) -> None:
+        """It has ended."""
+
+
 def views_of(table: ts.Table) -> dict[str, View]:
     """Every view there is, of the table."""
     files = widgets.FileExplorer(table, against=2)
@@ -87,6 +103,7 @@ def views_of(table: ts.Table) -> dict[str, View]:
         "what_if": widgets.WhatIf(table, {"num-sorted-run.compaction-trigger": 3}),
         "findings": widgets.Findings(table),
         "ingest": ingest,
+        "stream": widgets.StreamTable(HostileStream(), title=IMG).wait(60),
         "broken": broken,
     }
 

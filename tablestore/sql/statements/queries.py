@@ -25,8 +25,7 @@ class Select:
 
     def run(self, session: Session) -> Result:
         if session.settings["execution.runtime-mode"] == "streaming":
-            live = LiveRows(session, self.tree, self.text)
-            return Result(endless=live) if live.endless else Result(live)
+            return Result(stream=LiveRows(session, self.tree, self.text))
         return Result(rows_of(session, self.tree, self.text))
 
 

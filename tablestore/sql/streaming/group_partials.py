@@ -18,6 +18,7 @@ from tablestore.cdc.stream_source import Changes
 from tablestore.format import hashing
 from tablestore.format.types.arrow_types import from_arrow
 from tablestore.sql.query.connection import Connection
+from tablestore.sql.query.own_functions import register
 from tablestore.sql.streaming.group_columns import (
     MINUS,
     NULLS,
@@ -72,6 +73,7 @@ class Partials:
         wanted = with_change(self.step.views[view])
         batches = connection.watched(_with_change(changes, wanted))
         duck.register(view, pa.RecordBatchReader.from_batches(wanted, batches))
+        register(duck, self.step.sql)
         minus = f', "{KIND}" IN (1, 3) AS {MINUS}' if columns.retracts else ""
         rows = f"SELECT *{minus} FROM ({self.step.sql})"
         try:

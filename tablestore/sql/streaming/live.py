@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from tablestore.cdc.stream_source import StreamSource
 from tablestore.format import rowkind
+from tablestore.sql.query.result_types import free_names
 from tablestore.sql.streaming.follow import follow
 from tablestore.sql.streaming.plan import planned
 
@@ -30,7 +31,9 @@ class LiveRows:
         memory = session.settings["execution.memory-limit"]
         self._changes = follow(plan, memory=memory, stopped=self._stopped.is_set)
         self.endless = not all(_ends(i.source) for i in plan.inputs)
-        self.schema: pa.Schema = pa.schema([pa.field(OP, pa.string()), *plan.schema])
+        names = free_names([OP, *plan.schema.names])
+        fields = [pa.field(OP, pa.string()), *plan.schema]
+        self.schema = pa.schema([f.with_name(name) for f, name in zip(fields, names, strict=True)])
 
     def stop(self) -> None:
         """End it at its next look."""

@@ -26,6 +26,7 @@ from tablestore.sql.query.own_functions import relation_of
 from tablestore.sql.query.planning import Source, prepared
 from tablestore.sql.query.result_types import sound, sound_schema
 from tablestore.sql.query.translation import duck_sql
+from tablestore.sql.query.type_inference import Columns
 from tablestore.sql.streaming.changes import carrying, inlined
 from tablestore.sql.streaming.group_columns import GroupColumns
 from tablestore.sql.streaming.grouped import grouped_parts, grouped_select
@@ -85,7 +86,7 @@ def planned(session: Session, tree: exp.Expression, text: str) -> StreamPlan:
     for one in lookups:
         _require_types(one, views, query.sources, text)
         views[one.view] = one.schema
-    schema = described(views, duck_sql(tree))
+    schema = described(views, duck_sql(tree), query.columns)
     select = grouped_select(tree, text)
     if select is None:
         carrying(tree, tables)
@@ -113,15 +114,16 @@ def planned(session: Session, tree: exp.Expression, text: str) -> StreamPlan:
     return plan
 
 
-def described(views: Mapping[str, pa.Schema], sql: str) -> pa.Schema:
-    """The columns of DuckDB's SQL over these views; no row is read."""
+def described(views: Mapping[str, pa.Schema], sql: str, columns: Columns = ()) -> pa.Schema:
+    """The columns of DuckDB's SQL over these views, in the types of `columns`, where these are known; no row
+    is read."""
     with Connection() as connection, errors():
         for view, schema in views.items():
             connection.duck.register(view, schema.empty_table())
         relation = relation_of(connection.duck, sql)
         empty = relation.limit(0).to_arrow_table().schema
         fields = [f.with_name(name) for f, name in zip(empty, relation.columns, strict=True)]
-        return sound_schema(pa.schema(fields), [str(kind) for kind in relation.types])
+        return sound_schema(pa.schema(fields), [str(kind) for kind in relation.types], columns)
 
 
 def _input(source: Source, text: str) -> Input:

@@ -1,0 +1,1 @@
+"""The changes of a query as they come."""
