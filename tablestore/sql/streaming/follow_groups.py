@@ -24,7 +24,7 @@ class GroupsInProcess:
 
     def __init__(self, plan: StreamPlan, steps: RowSteps, *, memory: str = "") -> None:
         assert plan.grouping is not None, "a plan that groups"
-        self._memory, self._number, self._steps = memory, 0, steps
+        self._number, self._steps = 0, steps
         self._folder = scratch_folder(self)
         self._state = GroupState.create(self._folder, plan, user=_USER)
         self._stream = self._state.changes()
@@ -50,7 +50,7 @@ class GroupsInProcess:
             for _, part in self._partials.on(self._connection, view, some, self._steps)
         ]
         if parts:
-            messages = state.apply(0, parts, basis, memory=self._memory)
+            messages = state.apply_on(self._connection, 0, parts, basis)
             state.commit(messages, self._number, str(self._number))
         self._number += 1
         end = self._stream.next(self._offset)

@@ -8,6 +8,7 @@ state and of one of its tables, so that they may go to where the state of that b
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -51,12 +52,20 @@ class Partials:
     ) -> Iterator[Part]:
         """(bucket, part) of the changes of one view; without changes there are none. `at` are the snapshots
         of tables that are looked up."""
-        with Connection(memory=memory) as connection, RowSteps(self.step, memory=memory, at=at) as steps:
+        with ExitStack() as opened:
+            connection = opened.enter_context(Connection(memory=memory))
+            steps = RowSteps(self.step, memory=memory, at=at) if self.step.lookups else None
+            if steps is not None:
+                opened.enter_context(steps)
             yield from self.on(connection, view, changes, steps)
 
-    def on(self, connection: Connection, view: str, changes: Changes, steps: RowSteps) -> Iterator[Part]:
-        """The same on a connection, and with steps at work, that serve for several pieces."""
+    def on(
+        self, connection: Connection, view: str, changes: Changes, steps: RowSteps | None
+    ) -> Iterator[Part]:
+        """The same on a connection, and with steps at work, that serve for several pieces; only a step that
+        looks rows up needs `steps`."""
         if self.step.lookups:  # batch by batch: what is looked up depends on it
+            assert steps is not None, "a step with lookups"
             step = RowStep(
                 f"SELECT * FROM {quoted(_STEPPED)}", {_STEPPED: self.step.schema}, self.step.schema
             )

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.sql.query.connection import Connection
 from tablestore.sql.streaming.group_columns import VALUE, GroupColumns
 from tablestore.sql.streaming.group_partials import GROUPS_TABLE, Partials
 from tablestore.sql.streaming.group_stream import GroupStream
@@ -89,9 +90,18 @@ class GroupState:
 
     def apply(self, bucket: int, parts: Iterable[bytes], basis: Basis, *, memory: str = "") -> list[bytes]:
         """Messages for `commit`: the new rows of the groups of one bucket that the parts change, written."""
+        with Connection(memory=memory) as connection:
+            return self.apply_on(connection, bucket, parts, basis)
+
+    def apply_on(
+        self, connection: Connection, bucket: int, parts: Iterable[bytes], basis: Basis
+    ) -> list[bytes]:
+        """The same on a connection that serves for several calls."""
         tables = {name: self._table(name) for name in self._schemas}
-        with GroupUpdate(self.columns, tables, basis, user=self.user, bucket=bucket, memory=memory) as update:
-            return [pickle.dumps(message) for message in update.messages(parts)]
+        update = GroupUpdate(
+            self.columns, tables, basis, user=self.user, bucket=bucket, connection=connection
+        )
+        return [pickle.dumps(message) for message in update.messages(parts)]
 
     def commit(self, messages: Iterable[bytes], identifier: int, position: str) -> Committed:
         """Commit a batch; the same identifier again adds nothing."""

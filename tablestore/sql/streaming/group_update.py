@@ -45,51 +45,46 @@ class GroupUpdate:
         *,
         user: str,
         bucket: int,
-        memory: str = "",
+        connection: Connection,
     ) -> None:
         self._columns, self._tables, self._basis = columns, tables, basis
-        self._user, self._bucket = user, bucket
-        self._connection = Connection(memory=memory)
+        self._user, self._bucket, self._connection = user, bucket, connection
         self._keys = columns.key_names
-
-    def __enter__(self) -> GroupUpdate:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._connection.close()
+        self._kept: list[str] = []  # tables of the connection
 
     def messages(self, parts: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
         """(table, commit message) of what is written; nothing is committed."""
-        there = self._keep(parts)
-        for counted in self._columns.counted:
-            self._run(
-                f"CREATE TEMP TABLE {_CHANGED.format(counted.table)} AS SELECT *, 0::BIGINT AS before "
-                f"FROM found_schema_{counted.table}"
-            )
-            if counted.table in there:
-                yield from self._written(counted.table, self._counted(counted))
-            self._run(f"CREATE TEMP TABLE {_EXTREMES.format(counted.table)} AS {self._changes(counted)}")
-        if GROUPS_TABLE in there:
-            yield from self._written(GROUPS_TABLE, self._groups())
+        try:
+            there = self._keep_parts(parts)
+            for counted in self._columns.counted:
+                self._connection.duck.register(_FOUND, self._columns.counted_schema(counted).empty_table())
+                self._keep(_CHANGED.format(counted.table), f"SELECT *, 0::BIGINT AS before FROM {_FOUND}")
+                if counted.table in there:
+                    yield from self._written(counted.table, self._counted(counted))
+                self._keep(_EXTREMES.format(counted.table), self._changes(counted))
+            if GROUPS_TABLE in there:
+                yield from self._written(GROUPS_TABLE, self._groups())
+        finally:
+            self._run("; ".join(f"DROP TABLE IF EXISTS {name}" for name in self._kept) or "SELECT 1")
 
-    def _keep(self, parts: Iterable[bytes]) -> set[str]:
+    def _keep_parts(self, parts: Iterable[bytes]) -> set[str]:
         """Copy the parts into DuckDB; gives the tables that they change."""
-        duck, there = self._connection.duck, set()
-        for counted in self._columns.counted:
-            duck.register(
-                f"found_schema_{counted.table}", self._columns.counted_schema(counted).empty_table()
-            )
+        there = set()
         for part in parts:
             table, rows = decoded(part)
-            duck.register(_FOUND, rows)
+            self._connection.duck.register(_FOUND, rows)
             name = _PARTS.format(table)
-            self._run(
-                f"INSERT INTO {name} SELECT * FROM {_FOUND}"
-                if table in there
-                else f"CREATE TEMP TABLE {name} AS SELECT * FROM {_FOUND}"
-            )
+            if table in there:
+                self._run(f"INSERT INTO {name} SELECT * FROM {_FOUND}")
+            else:
+                self._keep(name, f"SELECT * FROM {_FOUND}")
             there.add(table)
         return there
+
+    def _keep(self, name: str, sql: str) -> None:
+        """A table of the connection with these rows, until the update is done."""
+        self._kept.append(name)
+        self._run(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}")
 
     def _run(self, sql: str) -> None:
         self._connection.run(lambda: self._connection.duck.execute(sql).fetchall())
@@ -121,7 +116,7 @@ class GroupUpdate:
         OLD beside it."""
         duck = self._connection.duck
         sql = f"SELECT {listed(keys)}, {merged} FROM {_PARTS.format(table)} GROUP BY {listed(keys)}"
-        self._run(f"CREATE TEMP TABLE merged_{table} AS {sql} ORDER BY {listed(keys)}")
+        self._keep(f"merged_{table}", f"{sql} ORDER BY {listed(keys)}")
         self._run(f"DROP TABLE {_PARTS.format(table)}")
         (total,) = duck.execute(f"SELECT count(*) FROM merged_{table}").fetchall()[0]
         for start in range(0, total, _CHUNK_ROWS):
@@ -130,7 +125,6 @@ class GroupUpdate:
             duck.register(_DELTA, delta)
             duck.register(_OLD, self._old(table, delta.select(keys)))
             yield delta
-        self._run(f"DROP TABLE merged_{table}")
 
     def _counted(self, counted: Counted) -> Iterator[tuple[pa.Table, np.ndarray]]:
         """New rows of the values of an argument; keeps what changed in CHANGED."""
@@ -245,12 +239,13 @@ class GroupUpdate:
         duck.register("stored", self._stored(counted, wanted))
         times, changed = quoted(TIMES), _CHANGED.format(counted.table)
         value = [*keys, VALUE]
-        self._run(
-            f"CREATE OR REPLACE TEMP TABLE {again} AS SELECT {listed(keys)}, {', '.join(shown)} FROM ("
+        self._keep(
+            again,
+            f"SELECT {listed(keys)}, {', '.join(shown)} FROM ("
             f"SELECT {listed(value, 's.')} FROM stored s SEMI JOIN wanted w ON {_equal('s', 'w', keys)} "
             f"ANTI JOIN {changed} c ON {_equal('s', 'c', value)} WHERE s.{times} > 0 UNION ALL "
             f"SELECT {listed(value, 'c.')} FROM {changed} c SEMI JOIN wanted w ON {_equal('c', 'w', keys)} "
-            f"WHERE c.{times} > 0) GROUP BY {listed(keys)}"
+            f"WHERE c.{times} > 0) GROUP BY {listed(keys)}",
         )
 
     def _stored(self, counted: Counted, wanted: pa.Table) -> pa.RecordBatchReader:
