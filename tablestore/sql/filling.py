@@ -19,10 +19,11 @@ from tablestore.sql.stored_values import assigned
 @dataclass(frozen=True, slots=True)
 class Filling:
     """Each column of the query fills the column of the same place in `fields`; `constants` are the values of
-    further columns. Picklable."""
+    further columns. `zone` is that of times without one that become instants. Picklable."""
 
     fields: tuple[DataField, ...]
     constants: tuple[tuple[DataField, pa.Scalar], ...] = ()
+    zone: str = "UTC"
 
     @staticmethod
     def of(
@@ -32,6 +33,7 @@ class Filling:
         partition: Mapping[str, Any],
         columns: Sequence[str] | None = None,
         by_name: bool = False,
+        zone: str = "UTC",
     ) -> Filling:
         """That of a query with columns of these names. `partition` has a value for each column of
         PARTITION (…), None where the query gives it, behind its other columns; `columns` None means all.
@@ -59,12 +61,12 @@ class Filling:
                 f"the query gives {len(names)} columns, and {len(wanted)} are to be filled: {listed}"
             )
         constants = tuple((schema.by_name[n], fitted_value(n, partition[n], schema)) for n in given)
-        return Filling(tuple(schema.by_name[name] for name in wanted), constants)
+        return Filling(tuple(schema.by_name[name] for name in wanted), constants, zone)
 
     def filled(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows with the names and types of the columns. Raises SchemaMismatch for values that do not
         fit."""
-        arrays = [assigned(a, f) for a, f in zip(batch.columns, self.fields, strict=True)]
+        arrays = [assigned(a, f, self.zone) for a, f in zip(batch.columns, self.fields, strict=True)]
         arrays += [assigned(pa.repeat(v, batch.num_rows), f) for f, v in self.constants]
         names = [f.name for f in self.fields] + [f.name for f, _ in self.constants]
         return pa.RecordBatch.from_arrays(arrays, names=names)

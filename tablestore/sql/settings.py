@@ -10,6 +10,7 @@ from tablestore.core.errors import InvalidOption, NotFound
 from tablestore.core.options.rules import require_taken
 from tablestore.core.options.table_options import TableOptions
 from tablestore.core.options.values import duration_ms
+from tablestore.sql.query.zones import known_zone
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class Setting:
     parse: Callable[[str], object] = str
 
 
+LOCAL_TIME_ZONE = "table.local-time-zone"
 SETTINGS: Mapping[str, Setting] = MappingProxyType(
     {
         one.name: one
@@ -51,6 +53,11 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 "auto",
                 "taken from scripts of Flink; a table merges rows of one key by itself",
                 ("none", "auto", "force"),
+            ),
+            Setting(
+                LOCAL_TIME_ZONE,
+                "UTC",
+                "the zone of instants (TIMESTAMP_LTZ) where they are shown or become times: 'Europe/Berlin'",
             ),
             Setting(
                 "execution.memory-limit",
@@ -114,6 +121,8 @@ class Settings:
             SETTINGS[name].parse(value)
         except ValueError as e:
             raise InvalidOption(f"{name} is {e}, not {value!r}") from None
+        if name == LOCAL_TIME_ZONE:
+            value = known_zone(value)
         self._set[name] = value.lower() if SETTINGS[name].values else value
 
     def reset(self, name: str | None = None) -> None:

@@ -24,6 +24,7 @@ from tablestore.sql.query.embedded import result_schema
 from tablestore.sql.query.planning import Source, prepared
 from tablestore.sql.query.spark_arithmetic import SparkArithmetic
 from tablestore.sql.query.typed_sql import TypedSql, typed_transforms
+from tablestore.sql.settings import LOCAL_TIME_ZONE
 from tablestore.table.features import feature
 from tablestore.table.table import Table
 
@@ -43,6 +44,7 @@ _SAME = frozenset(
     "EVERY MAX_BY MIN_BY".split()
 )
 """Functions that mean the same in Spark."""
+_ZONE = "spark.sql.session.timeZone"
 _WHOLE = "('tinyint', 'smallint', 'int', 'bigint')"
 
 
@@ -54,7 +56,8 @@ def run_query(session: Session, tree: exp.Expression, text: str) -> pa.RecordBat
     spark = session_of(session)
     schema = result_schema(session, found)
     once = found.tree.find(exp.With) is None  # Spark puts what WITH names wherever it is used
-    with _views(spark, found.sources, pushdown=once) as names, _errors():
+    zone = session.settings[LOCAL_TIME_ZONE]
+    with _views(spark, found.sources, pushdown=once) as names, _in_zone(spark, zone), _errors():
         rows = spark.sql(_spark_sql(found.tree, names)).toArrow()
         batches = [_typed(batch, schema) for batch in rows.to_batches()]
     return pa.RecordBatchReader.from_batches(schema, batches)
@@ -66,6 +69,17 @@ def session_of(session: Session) -> SparkSession:
         session.spark = feature("Spark session")()
     found: SparkSession = feature("data sources of a Spark session")(session.spark)
     return found
+
+
+@contextmanager
+def _in_zone(spark: SparkSession, zone: str) -> Iterator[None]:
+    """Spark with this zone for times without one."""
+    before = spark.conf.get(_ZONE)
+    spark.conf.set(_ZONE, zone)
+    try:
+        yield
+    finally:
+        spark.conf.set(_ZONE, str(before))
 
 
 @contextmanager

@@ -17,16 +17,17 @@ from tablestore.format.types.data_type import DataField
 _UNITS = {"second": 0, "millisecond": 3, "microsecond": 6, "nanosecond": 9}
 
 
-def assigned(array: pa.Array, field: DataField) -> pa.Array:
-    """The array as the column takes it. Raises SchemaMismatch for numbers that do not fit, and for kinds of
+def assigned(array: pa.Array, field: DataField, zone: str | None = None) -> pa.Array:
+    """The array as the column takes it; `zone` is that of times without one where instants are stored, and of
+    instants where times are. Raises SchemaMismatch for numbers that do not fit, and for kinds of
     values that only a CAST makes its own."""
     target = to_arrow(field.type)
     if array.type == target or pa.types.is_null(array.type):
         return array.cast(target)
     if pa.types.is_struct(target) and pa.types.is_struct(array.type):
-        return _row(array, field, target)
+        return _row(array, field, target, zone)
     if pa.types.is_timestamp(target) and pa.types.is_timestamp(array.type):
-        return _time(array, field.type.precision, target)
+        return _time(array, field.type.precision, target, zone)
     if not (_is_number(array.type) and _is_number(target)):
         return array
     try:
@@ -38,22 +39,27 @@ def assigned(array: pa.Array, field: DataField) -> pa.Array:
         ) from None
 
 
-def _row(array: pa.StructArray, field: DataField, target: pa.StructType) -> pa.Array:
+def _row(array: pa.StructArray, field: DataField, target: pa.StructType, zone: str | None) -> pa.Array:
     """A row whose fields are those of the column, in their order."""
     children = field.type.children
     if array.type.num_fields != len(children):
         given = f"{array.type.num_fields} of {len(children)} fields"
         raise SchemaMismatch(f"column {field.name!r} is {field.type}, and a value has {given}")
-    parts = [assigned(array.field(i), child) for i, child in enumerate(children)]
+    parts = [assigned(array.field(i), child, zone) for i, child in enumerate(children)]
     if any(part.type != t.type for part, t in zip(parts, target, strict=True)):
         return array
     return pa.StructArray.from_arrays(parts, fields=list(target), mask=array.is_null())
 
 
-def _time(array: pa.Array, digits: int, target: pa.DataType) -> pa.Array:
+def _time(array: pa.Array, digits: int, target: pa.DataType, zone: str | None) -> pa.Array:
     """A time with no more digits than the column has, the rest cut off."""
     if (array.type.tz is None) != (target.tz is None):
-        return array
+        if zone is None:
+            return array
+        if target.tz is None:
+            array = pc.local_timestamp(array.cast(pa.timestamp(array.type.unit, zone)))
+        else:
+            array = pc.assume_timezone(array, zone, ambiguous="earliest", nonexistent="earliest")
     unit, of_unit = next((u, d) for u, d in _UNITS.items() if d >= digits)
     return pc.floor_temporal(array, 10 ** (of_unit - digits), unit=unit).cast(target)
 

@@ -16,6 +16,7 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tests.peers.cells import cells
 from tests.peers.sql_scripts import Answer, sort_key
@@ -91,6 +92,8 @@ def arrow_kind(t: pa.DataType) -> str:
 
 
 def _column(table: pa.Table, flink_type: str) -> list[str | None]:
+    if pa.types.is_timestamp(table.schema.types[0]) and table.schema.types[0].tz:  # shown in their zone
+        table = pa.table({table.column_names[0]: pc.local_timestamp(table.column(0))})
     values = [row[0] for row in cells(table)]
     digits = re.match(r"TIMESTAMP(?:_LTZ)?\((\d)\)", flink_type)
     found = [None if v is None else _shown(v, table.schema.types[0]) for v in values]

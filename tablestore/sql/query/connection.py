@@ -16,6 +16,7 @@ import duckdb
 
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest
+from tablestore.sql.text import literal_text
 
 T = TypeVar("T")
 _OPEN: WeakSet[Connection] = WeakSet()  # what results that nobody reads to their end keep open
@@ -26,15 +27,15 @@ _LOOK_SECONDS = 0.1  # between two looks at Ctrl-C and the progress
 class Connection:
     """DuckDB that reaches nothing but what is registered, and its own spill directory, which `close` removes.
 
-    `files` are the only files that it may read. `memory` is a limit as DuckDB writes it, '2GB', empty for its
-    own choice. Not thread-safe.
+    `files` are the only files that it may read, `zone` is that of times without one. `memory` is a limit as
+    DuckDB writes it, '2GB', empty for its own choice. Not thread-safe.
     """
 
-    def __init__(self, *, memory: str = "", files: tuple[str, ...] = ()) -> None:
+    def __init__(self, *, memory: str = "", files: tuple[str, ...] = (), zone: str = "UTC") -> None:
         self._spill = spill_directory()
         self.problem: BaseException | None = None  # what a scan raised while DuckDB read it
         self.stopped = False
-        self.duck = locked(self._spill, memory, files)
+        self.duck = locked(self._spill, memory, files, zone)
         _OPEN.add(self)
 
     def run(self, work: Callable[[], T], progress: Progress | None = None) -> T:
@@ -107,14 +108,18 @@ class _Found(Generic[T]):
     error: BaseException | None = None
 
 
-def locked(spill: str, memory: str = "", files: tuple[str, ...] = ()) -> duckdb.DuckDBPyConnection:
-    """DuckDB with its settings locked, that may read these `files` and nothing else."""
+def locked(
+    spill: str, memory: str = "", files: tuple[str, ...] = (), zone: str = "UTC"
+) -> duckdb.DuckDBPyConnection:
+    """DuckDB with its settings locked, that may read these `files` and nothing else; `zone` is that of times
+    without one."""
     try:
         duck = duckdb.connect(config=_settings(spill, memory))
         listed = ", ".join("'" + f.replace("'", "''") + "'" for f in files)
         statements = (
             "SET enable_progress_bar = true",
             "SET enable_progress_bar_print = false",
+            f"SET TimeZone = {literal_text(zone)}",
             *([f"SET allowed_paths = [{listed}]"] if files else []),
             "SET enable_external_access = false",
             "SET lock_configuration = true",

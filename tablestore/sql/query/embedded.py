@@ -15,6 +15,7 @@ from tablestore.sql.query.planning import Query, prepared
 from tablestore.sql.query.result_types import sound, sound_schema
 from tablestore.sql.query.sources import Feed, Rows, feeds
 from tablestore.sql.query.translation import duck_sql
+from tablestore.sql.settings import LOCAL_TIME_ZONE
 
 if TYPE_CHECKING:
     from tablestore.sql.session import Session
@@ -33,7 +34,7 @@ def run_query(session: Session, tree: exp.Expression, text: str) -> pa.RecordBat
         return found.direct.rows()
     fed = feeds(found.sources)
     files = tuple(f for feed in fed for f in feed.native)
-    connection = Connection(memory=session.settings["execution.memory-limit"], files=files)
+    connection = connection_of(session, files)
     try:
         sql = duck_sql(found.tree)
 
@@ -72,7 +73,7 @@ def _batches(
 def duck_plan(session: Session, query: Query, fed: Sequence[Feed]) -> str:
     """DuckDB's plan of a query; no row is read."""
     files = tuple(f for feed in fed for f in feed.native)
-    with Connection(memory=session.settings["execution.memory-limit"], files=files) as connection, errors():
+    with connection_of(session, files) as connection, errors():
         for feed in fed:
             feed.register(connection, joined=False, planning=True)
         sql = duck_sql(query.tree)
@@ -85,7 +86,7 @@ def result_schema(session: Session, query: Query) -> pa.Schema:
     """The columns of a query's rows; no row is read."""
     fed = feeds(query.sources)
     files = tuple(f for feed in fed for f in feed.native)
-    with Connection(memory=session.settings["execution.memory-limit"], files=files) as connection, errors():
+    with connection_of(session, files) as connection, errors():
         for feed in fed:
             feed.register(connection, joined=False, planning=True)
         relation = relation_of(connection.duck, duck_sql(query.tree))
@@ -94,9 +95,17 @@ def result_schema(session: Session, query: Query) -> pa.Schema:
         return sound_schema(pa.schema(fields), [str(kind) for kind in relation.types], query.columns)
 
 
+def connection_of(session: Session, files: tuple[str, ...] = ()) -> Connection:
+    """A connection with the memory and the zone that the session has set."""
+    settings = session.settings
+    memory, zone = settings["execution.memory-limit"], settings[LOCAL_TIME_ZONE]
+    return Connection(memory=memory, files=files, zone=zone)
+
+
 def connect(session: Session) -> duckdb.DuckDBPyConnection:
     """A connection of its own that reaches nothing but what is registered on it."""
-    return locked(spill_directory(), session.settings["execution.memory-limit"])
+    settings = session.settings
+    return locked(spill_directory(), settings["execution.memory-limit"], zone=settings[LOCAL_TIME_ZONE])
 
 
 def bound(

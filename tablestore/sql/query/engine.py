@@ -10,6 +10,7 @@ from sqlglot import exp
 from tablestore.core.errors import Unsupported
 from tablestore.sql import spark_engine
 from tablestore.sql.query import embedded
+from tablestore.sql.settings import LOCAL_TIME_ZONE
 
 if TYPE_CHECKING:
     from tablestore.sql.session import Session
@@ -24,5 +25,18 @@ def rows_of(session: Session, tree: exp.Expression, text: str) -> pa.RecordBatch
     if session.settings["execution.runtime-mode"] == "streaming":
         raise Unsupported("a query in streaming mode", "SET 'execution.runtime-mode' = 'batch'")
     if session.settings["execution.engine"] == "spark":
-        return spark_engine.run_query(session, tree, text)
-    return embedded.run_query(session, tree, text)
+        rows = spark_engine.run_query(session, tree, text)
+    else:
+        rows = embedded.run_query(session, tree, text)
+    return _in_zone(rows, session.settings[LOCAL_TIME_ZONE])
+
+
+def _in_zone(rows: pa.RecordBatchReader, zone: str) -> pa.RecordBatchReader:
+    """The same rows; instants are those of the zone."""
+    kinds = [
+        pa.timestamp(t.unit, zone) if pa.types.is_timestamp(t) and t.tz else t for t in rows.schema.types
+    ]
+    if kinds == rows.schema.types:
+        return rows
+    schema = pa.schema([f.with_type(t) for f, t in zip(rows.schema, kinds, strict=True)])
+    return pa.RecordBatchReader.from_batches(schema, (batch.cast(schema) for batch in rows))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from tablestore.core.errors import Unsupported
-
 _TOKEN = re.compile(r"([A-Za-z])\1*|'((?:[^']|'')*)'|[^A-Za-z'{}#\[\]]")
 _WRITTEN = {
     **{"yyyy": "%Y", "uuuu": "%Y", "yy": "%y", "uu": "%y", "MM": "%m", "M": "%-m", "LL": "%m", "L": "%-m"},
@@ -23,12 +21,9 @@ def strftime_pattern(java: str) -> str | None:
     return _spelled(java, _WRITTEN)
 
 
-def strptime_pattern(java: str) -> str:
-    """The pattern for a text as time. Raises Unsupported naming the pattern."""
-    found = _spelled(java, _READ)
-    if found is None:
-        raise Unsupported(f"the time pattern {java!r} of a text")
-    return found
+def strptime_pattern(java: str) -> str | None:
+    """The pattern for a text as time; None if DuckDB cannot say it."""
+    return _spelled(java, _READ)
 
 
 def _spelled(java: str, letters: Mapping[str, str]) -> str | None:

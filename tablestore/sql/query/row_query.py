@@ -14,8 +14,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tablestore.core.errors import InvalidRequest, NotFound
-from tablestore.sql.query.connection import Connection, errors
-from tablestore.sql.query.embedded import run_query
+from tablestore.sql.query.connection import errors
+from tablestore.sql.query.embedded import connection_of, run_query
 from tablestore.sql.query.own_functions import relation_of
 from tablestore.sql.query.tables import occurrences
 from tablestore.sql.query.translation import duck_sql, require_allowed
@@ -32,7 +32,7 @@ class RowQuery:
     def __init__(self, session: Session, text: str, alias: str, columns: Iterable[str]) -> None:
         self._session, self._text = session, text
         self._columns, self._copies = list(columns), 0
-        self._connection = Connection(memory=session.settings["execution.memory-limit"])
+        self._connection = connection_of(session)
         self._duck = self._connection.duck
         self.target = view("__target", alias)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tablestore.core.errors import InvalidRequest
+from tablestore.sql.query import time_texts
 from tablestore.sql.query.function import Rows, text_of
 from tablestore.sql.query.patterns import strftime_pattern, strptime_pattern
 from tablestore.sql.query.time_patterns import compiled
@@ -12,11 +13,6 @@ _MOMENT = r"^\s*\d{4}-\d{1,2}-\d{1,2} \d{1,2}:\d{1,2}:\d{1,2}"  # what is behind
 _UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
 
 
-def _pattern(arguments: list[str], place: int) -> str:
-    java = text_of(arguments[place], "a time pattern") if len(arguments) > place else "yyyy-MM-dd HH:mm:ss"
-    return "'" + strptime_pattern(java).replace("'", "''") + "'"
-
-
 def _unit(arguments: list[str]) -> str:
     unit = arguments[0].upper().removeprefix("SQL_TSI_")
     if unit not in _UNITS:
@@ -24,12 +20,13 @@ def _unit(arguments: list[str]) -> str:
     return unit
 
 
-def micros(value: str) -> str:
-    """A time as a TIMESTAMP; digits behind the microseconds are cut, not rounded."""
-    nanos = f"epoch_ns(CAST({value} AS TIMESTAMP_NS))"
-    floor = f"({nanos} - ({nanos} % 1000 + 1000) % 1000) // 1000"
-    cut = f"make_timestamp({floor})"
-    return f"(CASE typeof({value}) WHEN 'TIMESTAMP_NS' THEN {cut} ELSE CAST({value} AS TIMESTAMP) END)"
+def micros(value: str, *, safe: bool = False) -> str:
+    """A time as a TIMESTAMP; digits behind the microseconds are cut, not rounded. `safe`: NULL for what is no
+    time."""
+    nanos = f"epoch_ns(TRY_CAST({value} AS TIMESTAMP_NS))"
+    cut = f"make_timestamp(({nanos} - ({nanos} % 1000 + 1000) % 1000) // 1000)"
+    cast = f"{'TRY_' if safe else ''}CAST({value} AS TIMESTAMP)"
+    return f"(CASE typeof({value}) WHEN 'TIMESTAMP_NS' THEN {cut} ELSE {cast} END)"
 
 
 def _moment(value: str) -> str:
@@ -55,27 +52,71 @@ def _date_format(arguments: list[str]) -> str:
 
 
 def _to_timestamp(arguments: list[str]) -> str:
-    if len(arguments) == 1:
-        return f"TRY_CAST({arguments[0]} AS TIMESTAMP)"
-    return f"try_strptime({arguments[0]}, {_pattern(arguments, 1)})"
+    found = _cut_time(f"own_parse_time({arguments[0]}, '', FALSE)")
+    if len(arguments) == 2:
+        found = _cut_time(_parsed(*arguments, prefix=False))
+    return found
+
+
+def _cut_time(value: str) -> str:
+    return f"CAST(date_trunc('milliseconds', {value}) AS TIMESTAMP_MS)"
+
+
+def _parsed(text: str, pattern: str, *, prefix: bool) -> str:
+    """A text by a pattern as a TIMESTAMP: by DuckDB's strptime where that has the letters, and what this does
+    not read by ours. `prefix`: what stands behind does not count."""
+    own = f"own_parse_time({text}, {pattern}, {str(prefix).upper()})"
+    java = text_of(pattern, "a time pattern") if pattern.startswith("'") else ""
+    found = strptime_pattern(java) if "y" in java or "u" in java else None
+    time_texts.compiled(java)
+    return own if found is None else f"coalesce(try_strptime({text}, {literal_text(found)}), {own})"
 
 
 def _to_date(arguments: list[str]) -> str:
-    if len(arguments) == 1:
-        return f"TRY_CAST({arguments[0]} AS DATE)"
-    return f"CAST(try_strptime({arguments[0]}, {_pattern(arguments, 1)}) AS DATE)"
+    if len(arguments) == 2:
+        return f"CAST({_parsed(*arguments, prefix=True)} AS DATE)"
+    text = f"trim({arguments[0]})"
+    day = f"regexp_extract({text}, '^(\\d{{1,4}}-\\d{{1,2}}-\\d{{1,2}})( .*)?$', 1)"
+    cases = f"WHEN regexp_full_match({text}, '\\d{{4}}') THEN {text} || '-01-01'"
+    cases += f" WHEN regexp_full_match({text}, '\\d{{4}}-\\d{{1,2}}') THEN {text} || '-01'"
+    return f"TRY_CAST(CASE {cases} ELSE {day} END AS DATE)"
 
 
 def _unix_timestamp(arguments: list[str]) -> str:
     if not arguments:
         return "CAST(floor(epoch(now())) AS BIGINT)"
-    if len(arguments) == 1:
-        return f"CAST(floor(epoch(TRY_CAST({arguments[0]} AS TIMESTAMP))) AS BIGINT)"
-    return f"CAST(floor(epoch({_to_timestamp(arguments)})) AS BIGINT)"
+    at = _moment(arguments[0]) if len(arguments) == 1 else _parsed(*arguments, prefix=True)
+    return f"CAST(floor(epoch(CAST({at} AS TIMESTAMPTZ))) AS BIGINT)"
 
 
 def _from_unixtime(arguments: list[str]) -> str:
-    return f"strftime(make_timestamp(CAST({arguments[0]} AS BIGINT) * 1000000), {_pattern(arguments, 1)})"
+    pattern = arguments[1] if len(arguments) == 2 else "'yyyy-MM-dd HH:mm:ss'"
+    return _date_format([f"CAST(to_timestamp(CAST({arguments[0]} AS BIGINT)) AS TIMESTAMP)", pattern])
+
+
+def _instant(arguments: list[str]) -> str:
+    """TO_TIMESTAMP_LTZ of a number and its digits of a second, or of a text, its pattern and its zone."""
+    value, *more = arguments
+    pattern = more[0] if more and not more[0].isdecimal() else "''"
+    text = f"own_parse_time(CAST({value} AS VARCHAR), {pattern}, FALSE)"
+    zone = more[1] if len(more) == 2 else "'UTC'"
+    of_text = f"timezone({zone}, {text})"
+    digits = more[0] if more and more[0].isdecimal() else "3"
+    if digits not in ("0", "3"):
+        raise InvalidRequest(f"TO_TIMESTAMP_LTZ takes seconds (0) or milliseconds (3), not {digits}")
+    of_number = f"to_timestamp(TRY_CAST({value} AS DOUBLE) / {10 ** int(digits)})"
+    return f"(CASE WHEN typeof({value}) = 'VARCHAR' THEN {of_text} ELSE {of_number} END)"
+
+
+def _clock(part: str, value: str) -> str:
+    """Hour, minute or second; digits behind the microseconds do not round it."""
+    exact = f"{part}({micros(value)})"
+    return f"(CASE typeof({value}) WHEN 'TIMESTAMP_NS' THEN {exact} ELSE extract({part} FROM {value}) END)"
+
+
+def _timestampdiff(arguments: list[str]) -> str:
+    a, b = micros(arguments[1]), micros(arguments[2])
+    return f"CAST(date_sub('{_unit(arguments)}', {a}, {b}) AS INTEGER)"
 
 
 def _timestampadd(arguments: list[str]) -> str:
@@ -92,27 +133,32 @@ TIMES: Rows = (
     ("TO_DATE(text[, 'pattern'])", "The date of a text, by Java's pattern; else NULL.", _to_date),
     ("TO_TIMESTAMP(text[, 'pattern'])", "The time of a text, by Java's pattern; else NULL.", _to_timestamp),
     (
-        "TO_TIMESTAMP_LTZ(n, precision)",
-        "The instant of a number of seconds (0) or milliseconds (3) since 1970.",
-        "to_timestamp(CAST({0} AS DOUBLE) / power(10, {1}))",
+        "TO_TIMESTAMP_LTZ(value[, precision, zone])",
+        "The instant of a number of milliseconds since 1970, or seconds with precision 0, or of a text by a "
+        "pattern and a zone.",
+        _instant,
     ),
-    ("FROM_UNIXTIME(seconds[, 'pattern'])", "Seconds since 1970 as text, in UTC.", _from_unixtime),
-    ("YEAR(time)", "Its year.", "year(CAST({0} AS TIMESTAMP))"),
-    ("QUARTER(time)", "Its quarter, 1 to 4.", "quarter(CAST({0} AS TIMESTAMP))"),
-    ("MONTH(time)", "Its month, 1 to 12.", "month(CAST({0} AS TIMESTAMP))"),
-    ("WEEK(time)", "Its week by ISO 8601.", "week(CAST({0} AS TIMESTAMP))"),
-    ("WEEKOFYEAR(time)", "Its week by ISO 8601.", "week(CAST({0} AS TIMESTAMP))"),
-    ("DAY(time)", "Its day of the month.", "day(CAST({0} AS TIMESTAMP))"),
-    ("DAYOFMONTH(time)", "Its day of the month.", "day(CAST({0} AS TIMESTAMP))"),
-    ("DAYOFYEAR(time)", "Its day of the year.", "dayofyear(CAST({0} AS TIMESTAMP))"),
-    ("DAYOFWEEK(time)", "Its day of the week; 1 is Sunday.", "(dayofweek(CAST({0} AS TIMESTAMP)) + 1)"),
-    ("HOUR(time)", "Its hour.", "hour(CAST({0} AS TIMESTAMP))"),
-    ("MINUTE(time)", "Its minute.", "minute(CAST({0} AS TIMESTAMP))"),
-    ("SECOND(time)", "Its second.", "second(CAST({0} AS TIMESTAMP))"),
+    (
+        "FROM_UNIXTIME(seconds[, 'pattern'])",
+        "Seconds since 1970 as text, in the session's zone.",
+        _from_unixtime,
+    ),
+    ("YEAR(time)", "Its year.", lambda a: f"year({micros(a[0])})"),
+    ("QUARTER(time)", "Its quarter, 1 to 4.", lambda a: f"quarter({micros(a[0])})"),
+    ("MONTH(time)", "Its month, 1 to 12.", lambda a: f"month({micros(a[0])})"),
+    ("WEEK(time)", "Its week by ISO 8601.", lambda a: f"week({micros(a[0])})"),
+    ("WEEKOFYEAR(time)", "Its week by ISO 8601.", lambda a: f"week({micros(a[0])})"),
+    ("DAY(time)", "Its day of the month.", lambda a: f"day({micros(a[0])})"),
+    ("DAYOFMONTH(time)", "Its day of the month.", lambda a: f"day({micros(a[0])})"),
+    ("DAYOFYEAR(time)", "Its day of the year.", lambda a: f"dayofyear({micros(a[0])})"),
+    ("DAYOFWEEK(time)", "Its day of the week; 1 is Sunday.", lambda a: f"(dayofweek({micros(a[0])}) + 1)"),
+    ("HOUR(time)", "Its hour.", lambda a: _clock("hour", a[0])),
+    ("MINUTE(time)", "Its minute.", lambda a: _clock("minute", a[0])),
+    ("SECOND(time)", "Its second.", lambda a: _clock("second", a[0])),
     (
         "TIMESTAMPDIFF(unit, a, b)",
         "How many whole units from a to b.",
-        lambda a: f"date_sub('{_unit(a)}', CAST({a[1]} AS TIMESTAMP), CAST({a[2]} AS TIMESTAMP))",
+        _timestampdiff,
     ),
     ("TIMESTAMPADD(unit, n, time)", "The time n units later.", _timestampadd),
     (
@@ -127,6 +173,11 @@ TIMES: Rows = (
         "The date n months later.",
         "CAST(CAST({0} AS DATE) + (CAST({1} AS INTEGER) * INTERVAL 1 MONTH) AS DATE)",
     ),
+    (
+        "CONVERT_TZ(text, from, to)",
+        "A text `yyyy-MM-dd HH:mm:ss` of one zone as one of another; NULL for another text.",
+        "own_convert_tz({*})",
+    ),
     ("LAST_DAY(date)", "The last day of its month.", "last_day(CAST({0} AS DATE))"),
     (
         "DATE_TRUNC('unit', time)",
@@ -138,9 +189,11 @@ NOW: Rows = (
     ("NOW()", "This moment.", "now()"),
     (
         "UNIX_TIMESTAMP([text[, 'pattern']])",
-        "Seconds since 1970, of now or of a text in UTC.",
+        "Seconds since 1970, of now or of a text in the session's zone.",
         _unix_timestamp,
     ),
+    ("PROCTIME()", "This moment.", "now()"),
+    ("CURRENT_ROW_TIMESTAMP()", "This moment.", "now()"),
     ("CURRENT_DATE()", "Today.", "current_date"),
     ("CURRENT_TIMESTAMP()", "This moment.", "now()"),
     ("LOCALTIMESTAMP()", "Now, without a zone.", "CAST(now() AS TIMESTAMP)"),

@@ -197,7 +197,7 @@ _LETTERS: dict[str, Callable[[int], _Piece]] = {
     "E": _weekday,
     "e": _name(lambda m: m.weekday + 1, _DAYS, 1),
     "c": _name(lambda m: m.weekday + 1, _DAYS, 1),
-    "F": _number(lambda m: (m.at.day - 1) // 7 + 1),
+    "F": _number(lambda m: (m.at.day - 1) % 7 + 1),
     "Q": _quarter,
     "q": _quarter,
     "w": _number(lambda m: m.week[1]),

@@ -17,6 +17,8 @@ from tablestore.sql.problems import placed, start_of
 from tablestore.sql.query.duck_arithmetic import DuckArithmetic
 from tablestore.sql.query.functions import FUNCTIONS
 from tablestore.sql.query.numeric_types import WHOLE
+from tablestore.sql.query.time_expressions import EXTRACTED, extract, interval, overlaps, rounded
+from tablestore.sql.query.time_functions import micros
 from tablestore.sql.query.type_inference import type_of
 from tablestore.sql.query.typed_sql import TypedSql, typed_transforms
 from tablestore.sql.query.user_functions import Calls, DuckSql
@@ -40,7 +42,7 @@ _PLAIN = (
         exp.ILike,
         exp.Escape,
     ),
-    *(exp.SimilarTo, exp.UnicodeString),
+    *(exp.SimilarTo, exp.UnicodeString, exp.Overlaps),
     *(exp.Exists, exp.Any, exp.All, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg),
     *(exp.DPipe, exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseNot, exp.Case, exp.If, exp.Cast),
     *(exp.TryCast, exp.DataType, exp.DataTypeParam, exp.ColumnDef, exp.Interval, exp.IntervalSpan, exp.Var),
@@ -53,10 +55,6 @@ _PLAIN = (
 )
 _NODES = frozenset(_PLAIN)
 _BARE = ("LOCALTIMESTAMP", "LOCALTIME", "CURRENT_TIME")  # functions that are written without brackets
-_EXTRACTED = frozenset(
-    "YEAR QUARTER MONTH WEEK DAY HOUR MINUTE SECOND MILLISECOND MICROSECOND DOW DAYOFWEEK ISODOW DOY "
-    "DAYOFYEAR EPOCH DECADE CENTURY MILLENNIUM".split()
-)
 _WHOLE_TYPES = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
 _TIMESTAMPS = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ)
 
@@ -84,8 +82,8 @@ def _require(node: exp.Expr) -> None:
     elif isinstance(node, exp.Table) and not isinstance(node.this, exp.Identifier):
         shown = node.this.sql("spark") if node.this is not None else "this"
         raise Unsupported(f"{shown} as a table", "FROM takes tables, views and queries")
-    elif isinstance(node, exp.Extract) and node.name.upper() not in _EXTRACTED:
-        raise InvalidRequest(f"{node.name} is no unit of time: {', '.join(sorted(_EXTRACTED))}")
+    elif isinstance(node, exp.Extract) and node.name.upper() not in EXTRACTED:
+        raise InvalidRequest(f"{node.name} is no unit of time: {', '.join(sorted(EXTRACTED))}")
 
 
 def with_names(tree: exp.Expression) -> exp.Expression:
@@ -166,7 +164,8 @@ class _Generator(TypedSql, _DuckGenerator):  # type: ignore[misc]  # likewise
         found = FUNCTIONS.get(expression.name.upper())
         if found is None:  # the generator's own; those of the query are all listed
             return str(super().anonymous_sql(expression))
-        return found.render([self.sql(argument) for argument in _arguments(expression)])
+        rendered = found.render([self.sql(argument) for argument in _arguments(expression)])
+        return f"CAST({rendered} AS DATE)" if _date(expression) else rendered
 
     def column_sql(self, expression: exp.Column) -> str:
         if expression.name.upper() in _BARE and not expression.this.quoted and not expression.table:
@@ -187,21 +186,23 @@ class _Generator(TypedSql, _DuckGenerator):  # type: ignore[misc]  # likewise
         return self._rounded("ceil", expression)
 
     def _rounded(self, function: str, expression: exp.Expression) -> str:
-        unit, value = expression.args.get("to"), self.sql(expression.this)
-        t = type_of(expression.this)
+        unit, value = expression.args.get("to"), expression.this
         if unit is None:
-            return value if t is not None and t.root in WHOLE else f"{function}({value})"
-        floor = f"date_trunc('{unit.name}', CAST({value} AS TIMESTAMP))"
-        if function == "floor":
-            return floor
-        at = f"CAST({value} AS TIMESTAMP)"
-        return f"(CASE WHEN {floor} = {at} THEN {at} ELSE {floor} + INTERVAL 1 {unit.name} END)"
+            t = type_of(value)
+            return self.sql(value) if t is not None and t.root in WHOLE else f"{function}({self.sql(value)})"
+        return rounded(function, unit.name.upper(), self.sql(value), _kind(value))
 
     def extract_sql(self, expression: exp.Extract) -> str:
-        unit, value = expression.name.upper(), self.sql(expression.expression)
-        if unit in ("DOW", "DAYOFWEEK"):
-            return f"(extract(dow FROM {value}) + 1)"
-        return f"extract({unit} FROM {value})"
+        return extract(expression.name.upper(), self.sql(expression.expression))
+
+    def interval_sql(self, expression: exp.Interval) -> str:
+        return interval(expression) or str(super().interval_sql(expression))
+
+    def overlaps_sql(self, expression: exp.Overlaps) -> str:
+        periods = [_period(side) for side in (expression.this, expression.expression)]
+        texts = [(self.sql(start), self.sql(end)) for start, end in periods]
+        spans = (isinstance(periods[0][1], exp.Interval), isinstance(periods[1][1], exp.Interval))
+        return overlaps(texts[0], texts[1], spans=spans)
 
     def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
         kind, value = expression.to, expression.this
@@ -209,6 +210,8 @@ class _Generator(TypedSql, _DuckGenerator):  # type: ignore[misc]  # likewise
             return f"{safe_prefix or ''}CAST(trunc({self.sql(value)}) AS {self.sql(kind)})"
         if kind.this in _TIMESTAMPS and not kind.expressions and _nanos(value):
             return f"{safe_prefix or ''}CAST({self.sql(value)} AS TIMESTAMP_NS)"
+        if kind.this in _TIMESTAMPS and kind.expressions and not isinstance(value, exp.Literal):
+            return _cut(self.sql(value), int(kind.expressions[0].name), safe=bool(safe_prefix))
         if kind.this in (exp.DType.CHAR, exp.DType.VARCHAR) and kind.expressions:
             text = f"{safe_prefix or ''}CAST({self.sql(value)} AS VARCHAR)"
             return f"left({text}, {self.sql(kind.expressions[0])})"
@@ -292,6 +295,17 @@ def _arguments(call: exp.Anonymous) -> Iterator[exp.Expression]:
             yield argument
 
 
+def _cut(value: str, digits: int, *, safe: bool) -> str:
+    """A time cut to so many digits of a second."""
+    if digits > 6:
+        return f"{'TRY_' if safe else ''}CAST({value} AS TIMESTAMP_NS)"
+    at = micros(value, safe=safe)
+    if digits > 3:
+        return at
+    unit, kind = ("second", "TIMESTAMP_S") if digits == 0 else ("milliseconds", "TIMESTAMP_MS")
+    return f"CAST(date_trunc('{unit}', {at}) AS {kind})"
+
+
 def _nanos(value: exp.Expression) -> bool:
     """Whether a literal time has digits behind the microseconds."""
     return (
@@ -309,16 +323,46 @@ def _fraction(value: exp.Expression) -> bool:
     return t is not None and t.root in ("DECIMAL", "DOUBLE", "FLOAT")
 
 
+def _kind(value: exp.Expression) -> str | None:
+    """The name of the type of an expression, where it is known."""
+    if _date(value):
+        return "DATE"
+    t = type_of(value)
+    return None if t is None else t.root
+
+
 def _date(value: exp.Expression) -> bool:
     """Whether an expression is known to be a DATE."""
+    if isinstance(value, exp.Paren):
+        return _date(value.this)
+    if isinstance(value, exp.Add | exp.Sub):
+        left, right = value.this, value.expression
+        turned = isinstance(value, exp.Add) and _interval(left) and _date(right)
+        return (_date(left) and _interval(right)) or turned
+    if (
+        isinstance(value, exp.Anonymous)
+        and value.name.upper() == "TIMESTAMPADD"
+        and len(value.expressions) == 3
+    ):
+        unit = value.expressions[0].name.upper().removeprefix("SQL_TSI_")
+        return unit in ("DAY", "WEEK", "MONTH", "QUARTER", "YEAR") and _date(value.expressions[2])
+    if isinstance(value, exp.Floor | exp.Ceil) and value.args.get("to") is not None:
+        return _date(value.this)
     t = type_of(value)
-    return (t is not None and t.root == "DATE" and not isinstance(value, exp.Sub | exp.Add)) or (
-        isinstance(value, exp.Add | exp.Sub) and _date(value.this) and _days(value.expression)
-    )
+    return t is not None and t.root == "DATE"
 
 
-def _days(value: exp.Expression) -> bool:
-    """Whether an expression is an interval of whole days."""
-    units = ("YEAR", "YEARS", "QUARTER", "MONTH", "MONTHS", "WEEK", "WEEKS", "DAY", "DAYS")
-    unit = value.args.get("unit") if isinstance(value, exp.Interval) else None
-    return unit is not None and unit.name.upper() in units
+def _interval(value: exp.Expression) -> bool:
+    """Whether an expression is an interval, or one times a number."""
+    if isinstance(value, exp.Paren | exp.Neg):
+        return _interval(value.this)
+    if isinstance(value, exp.Mul):
+        return _interval(value.this) or _interval(value.expression)
+    return isinstance(value, exp.Interval)
+
+
+def _period(side: exp.Expression) -> list[exp.Expression]:
+    """Start and end of a period of OVERLAPS."""
+    if not isinstance(side, exp.Tuple) or len(side.expressions) != 2:
+        raise InvalidRequest("OVERLAPS compares two periods: (start, end) OVERLAPS (start, end)")
+    return list(side.expressions)

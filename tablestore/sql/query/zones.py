@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from tablestore.core.errors import InvalidRequest
+from tablestore.core.errors import InvalidOption, InvalidRequest
 
 _OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?")
 
@@ -33,3 +33,17 @@ def converted(text: str, start: str, end: str) -> str | None:
         return found.replace(tzinfo=zone(start)).astimezone(zone(end)).strftime("%Y-%m-%d %H:%M:%S")
     except (ValueError, OverflowError):
         return None
+
+
+def known_zone(name: str) -> str:
+    """The name of a zone as Arrow and DuckDB read it. Raises InvalidOption for what is no zone."""
+    offset = _OFFSET.fullmatch(name)
+    try:
+        zone(name)
+    except InvalidRequest:
+        offset, name = None, ""
+    if not name or (offset and offset[3] not in (None, "00")):
+        raise InvalidOption(
+            "a zone of time is a name such as 'Europe/Berlin', 'UTC' or whole hours: 'GMT+08:00'"
+        )
+    return f"Etc/GMT{'-' if offset[1] == '+' else '+'}{int(offset[2])}" if offset else name

@@ -28,6 +28,7 @@ from tablestore.sql.problems import SqlProblem, placed
 from tablestore.sql.query.embedded import run_query
 from tablestore.sql.query.engine import rows_of
 from tablestore.sql.result import Result
+from tablestore.sql.settings import LOCAL_TIME_ZONE
 from tablestore.sql.statements.partitions import typed_partition
 from tablestore.sql.streaming.job import JobPart
 from tablestore.sql.streaming.plan import StreamPlan, planned
@@ -79,11 +80,11 @@ class Insert:
         temporary = session.temporary_table(self.target)
         if temporary is not None:
             return self._part_of_sink(
-                ConnectorTable(str(self.target), temporary.with_options(self.options)), plan
+                session, ConnectorTable(str(self.target), temporary.with_options(self.options)), plan
             )
         table = session.writable(self.target, dict(self.options))
         insert = replace(self, partition=typed_partition(table, self.partition))
-        filling = insert._filling(plan.schema.names, table.store.schema.shown)
+        filling = insert._filling(session, plan.schema.names, table.store.schema.shown)
         with of_name(self.target):
             require_takes(table, str(self.target), plan, filling)
             options = tuple(sorted(self.options.items()))
@@ -94,19 +95,19 @@ class Insert:
         _, database, name = session.full_name(self.target)
         return JobPart(f"{database}.{name}", plan, filling, sink)
 
-    def _part_of_sink(self, table: ConnectorTable, plan: StreamPlan) -> JobPart:
+    def _part_of_sink(self, session: Session, table: ConnectorTable, plan: StreamPlan) -> JobPart:
         if self.partition:
             raise Unsupported(f"INSERT INTO {self.target} PARTITION", "a temporary table has no partitions")
         columns = table.definition.columns
         schema = TableSchema(0, columns, len(columns))
-        filling = self._filling(plan.schema.names, schema)
+        filling = self._filling(session, plan.schema.names, schema)
         with of_name(self.target):
             sink = table.stream_sink(retracts=retracts(plan))
         return JobPart(str(self.target), plan, filling, sink, schema)
 
     def _run(self, session: Session, table: Table) -> Result:
         rows = self._rows(session)
-        batches = map(self._filling(rows.schema.names, table.store.schema.shown).filled, rows)
+        batches = map(self._filling(session, rows.schema.names, table.store.schema.shown).filled, rows)
         if not self.overwrite:
             committed = table.write(batches)
             return changed(committed, f"into {table.name}")
@@ -123,7 +124,7 @@ class Insert:
             raise Unsupported(f"INSERT INTO {self.target} PARTITION", "a temporary table has no partitions")
         schema = TableSchema(0, table.definition.columns, len(table.definition.columns))
         rows = self._rows(session)
-        filling = self._filling(rows.schema.names, schema)
+        filling = self._filling(session, rows.schema.names, schema)
         sink, count = table.sink(), 0
         try:
             for batch in map(filling.filled, rows):
@@ -141,11 +142,16 @@ class Insert:
             return run_query(session, self.query, self.text)
         return rows_of(session, self.query, self.text)
 
-    def _filling(self, names: Sequence[str], schema: TableSchema) -> Filling:
+    def _filling(self, session: Session, names: Sequence[str], schema: TableSchema) -> Filling:
         """How a query with columns of these names fills the table. Raises NotFound, SqlProblem."""
         try:
             return Filling.of(
-                names, schema, partition=self.partition, columns=self.columns, by_name=self.by_name
+                names,
+                schema,
+                partition=self.partition,
+                columns=self.columns,
+                by_name=self.by_name,
+                zone=session.settings[LOCAL_TIME_ZONE],
             )
         except SchemaMismatch:
             raise
