@@ -43,6 +43,12 @@ class DirectoryStream:
         return ChangeDirectory(LocalFileIO(), self.path, self.table)
 
     @property
+    def primary_key(self) -> tuple[str, ...]:
+        """The key that the rows have in the source, none where the stream lacks a column of it."""
+        key = self.directory.primary_key
+        return key if set(key) <= set(self.schema.names) else ()
+
+    @property
     def appends(self) -> bool:
         return False
 

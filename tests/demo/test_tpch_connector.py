@@ -12,7 +12,7 @@ import pytest
 
 import tablestore as ts
 from datasets import cdc, tpch
-from notebooks.demo import sql_connectors
+from notebooks.demo import refresh_loop, sql_connectors
 from tablestore.format import rowkind
 from tablestore.sql.dialect.parser import reader
 from tablestore.sql.dialect.tokenizer import pieces
@@ -85,3 +85,12 @@ def test_what_it_refuses(session: Any, tmp_path: Path) -> None:
         changes(session, sql)
     with pytest.raises(ts.Unsupported, match="in batch mode"):
         session.sql(sql).to_arrow()
+
+
+def test_the_refresh_loop_numbers_its_sets_as_the_article_says_or_as_its_script_does() -> None:
+    linear = [(s.start, s.stop - 1) for s in refresh_loop.sets(3, first=100)]
+    assert linear == [(1, 100), (101, 200), (201, 300)]
+    doubling = [(s.start, s.stop - 1) for s in refresh_loop.sets(4, first=100, numbering="article")]
+    assert doubling == [(1, 100), (101, 200), (201, 400), (401, 800)]
+    with pytest.raises(ValueError, match="linear or article"):
+        refresh_loop.sets(2, numbering="log")
