@@ -178,3 +178,24 @@ def test_a_statement_set_is_one_job(session: Session, lake: ts.Lake):
     session.sql("STOP JOB 'both'")
     assert {r["status"] for r in session.sql("SHOW JOBS").to_arrow().to_pylist()} == {"STOPPED"}
     assert lake.table("shop.copied").check() == []
+
+
+SUMS = (
+    "SELECT customer, count(*) AS n, sum(amount) AS total, min(amount) AS lo, count(DISTINCT id % 2) AS d "
+    "FROM orders GROUP BY customer"
+)
+
+
+def test_groups_follow_retractions_into_tables_with_and_without_a_key(session: Session, lake: ts.Lake):
+    columns = "customer STRING, n BIGINT, total BIGINT, lo INT, d BIGINT"
+    session.sql(f"CREATE TABLE keyed ({columns}, PRIMARY KEY (customer) NOT ENFORCED) WITH ('bucket' = '1')")
+    session.sql(f"CREATE TABLE counted ({columns}) WITH ('bucket' = '2', 'write-mode' = 'change-log')")
+    session.sql(
+        f"EXECUTE STATEMENT SET BEGIN INSERT INTO keyed {SUMS}; "
+        f"INSERT INTO counted {SUMS} HAVING count(*) > 0; END"
+    )
+    for statements in ((), CHANGES, ("INSERT INTO orders VALUES (8, 'bob', 3), (9, 'dan', 7)",)):
+        change(session, *statements)
+        await_same(session, "keyed", SUMS)
+        await_same(session, "counted", SUMS)
+    assert lake.table("shop.keyed").check() == lake.table("shop.counted").check() == []

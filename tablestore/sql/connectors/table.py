@@ -62,7 +62,7 @@ class ConnectorTable:
         found = self._connector
         if found.stream_sink is None:
             raise Unsupported(
-                f"INSERT INTO {self.name} in streaming mode", f"connector {found.name!r} has none"
+                f"INSERT INTO {self.name} in streaming mode", f"connector {found.name!r} takes no streams"
             )
         if retracts and not found.takes_retracts:
             why = f"connector {found.name!r} only takes new rows, and rows of the query change"

@@ -30,7 +30,7 @@ from tablestore.sql.query.engine import rows_of
 from tablestore.sql.result import Result
 from tablestore.sql.settings import LOCAL_TIME_ZONE
 from tablestore.sql.statements.partitions import typed_partition
-from tablestore.sql.streaming.job import JobPart
+from tablestore.sql.streaming.job_part import JobPart
 from tablestore.sql.streaming.plan import StreamPlan, planned
 from tablestore.sql.streaming.targets import require_takes, retracts
 from tablestore.write.commit.committer import Committed
@@ -182,7 +182,8 @@ def started(session: Session, inserts: Sequence[Insert]) -> Result:
 def written_kinds(table: Table) -> tuple[int, ...]:
     """The row kinds in which an update is written to a table: before and after, or after only."""
     schema, options = table.store.schema, table.store.options
-    if not schema.primary_keys or options.merge_engine is MergeEngine.FIRST_ROW:
+    keyed = bool(schema.shown.primary_keys)
+    if not keyed or options.merge_engine is MergeEngine.FIRST_ROW:
         return rowkind.UPDATE_BEFORE, rowkind.UPDATE_AFTER
     return update_kinds(merge_function(schema, options), {})
 

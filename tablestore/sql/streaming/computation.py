@@ -18,7 +18,7 @@ from tablestore.sql.streaming.row_step import RowStep, RowSteps
 from tablestore.write.conform import conform
 
 _KEPT = 4  # steps at work in one thread
-_MEMORY = "1GB"  # of one step: it holds a batch at a time
+MEMORY = "1GB"  # of one step: it holds a batch at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,9 @@ def steps_of(step: RowStep, at: Mapping[str, int]) -> RowSteps:
     kept: OrderedDict[bytes, RowSteps] = _here.__dict__.setdefault("kept", OrderedDict())
     key = pickle.dumps(step)
     if key not in kept:
-        kept[key] = RowSteps(step, memory=_MEMORY)
+        kept[key] = RowSteps(step, memory=MEMORY)
     kept.move_to_end(key)
+    kept[key].look_up_at(at)
     while len(kept) > _KEPT:
         kept.popitem(last=False)[1].__exit__()
     return kept[key]

@@ -1,82 +1,25 @@
 """A job: INSERTs that follow their sources, each by one streaming query, exactly once into tables.
 
-`JobPart` says what one INSERT does, `PartBatches` carries out its batches, `Job` holds what runs. Commits to
-a table are of the user that has the job's name, and keep the position of the sources: a job whose checkpoint
-is lost goes on from there.
+Commits to a table are of the user that has the job's name, and keep the position of the sources: a job whose
+checkpoint is lost goes on from there.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from tablestore.cdc.checkpoint import Origin, origin_of
-from tablestore.cdc.stream_batch import Batch, Streams
-from tablestore.cdc.stream_sink import SinkBatch, StreamSink, TableSink
+from tablestore.cdc.stream_batch import Batch
 from tablestore.core.env import SYSTEM
-from tablestore.core.errors import InvalidRequest, TablestoreError, Unavailable, Unsupported
-from tablestore.format.schema import TableSchema
-from tablestore.sql.filling import Filling
-from tablestore.sql.streaming.computation import StepChanges, View
+from tablestore.core.errors import TablestoreError, Unavailable
 from tablestore.sql.streaming.job_directory import JobDirectories, JobRecord, JobStatus, PartStatus
-from tablestore.sql.streaming.plan import StreamPlan
+from tablestore.sql.streaming.job_part import JobPart, PartBatches
 from tablestore.table.features import feature
 
 RUNNING, FINISHED, FAILED, STOPPED = "RUNNING", "FINISHED", "FAILED", "STOPPED"
-
-
-@dataclass(frozen=True, slots=True)
-class JobPart:
-    """One INSERT of a job: the stream of its query, and the table `target` that it fills. With a `schema` the
-    sink gets exactly its columns."""
-
-    target: str
-    plan: StreamPlan
-    filling: Filling
-    sink: StreamSink
-    schema: TableSchema | None = None
-
-    @property
-    def facts(self) -> dict[str, str]:
-        """What makes it this INSERT and no other, by what each is."""
-        plan, grouping = self.plan, self.plan.grouping
-        inputs = [f"{i.name} {list(i.columns)} {i.where!r}" for i in plan.inputs]
-        filled = [
-            *(f.name for f in self.filling.fields),
-            *(f"{f.name} = {v}" for f, v in self.filling.constants),
-        ]
-        found = {"target": self.target, "columns": ", ".join(filled), "sources": "; ".join(inputs)}
-        found["query"] = plan.step.sql
-        if grouping is not None:
-            functions = [f"{a.function} {a.argument} {a.distinct}" for a in grouping.aggregates]
-            found["grouping"] = f"{list(grouping.keys)} {functions} {grouping.after.sql}"
-        return found
-
-    @property
-    def fingerprint(self) -> str:
-        """The facts as a short text that differs where they do."""
-        return hashlib.sha256(json.dumps(self.facts, sort_keys=True).encode()).hexdigest()[:16]
-
-
-class PartBatches:
-    """Carries out the batches of one INSERT; what a restart needs is in the tables and the checkpoint."""
-
-    def __init__(self, part: JobPart, user: str, first: int, noted: Callable[[Batch, int], None]) -> None:
-        self._part, self._user, self._first, self._noted = part, user, first, noted
-        self._views = tuple(View.of(i) for i in part.plan.inputs)
-
-    def __call__(self, batch: Batch) -> None:
-        part = self._part
-        at = batch.end.get("lookups", {})
-        changes = StepChanges(part.plan.step, self._views, part.filling, at, part.schema)
-        position = json.dumps({**batch.end, "plan": part.fingerprint})
-        rows = part.sink.write(SinkBatch(batch, changes, self._user, self._first + batch.number, position))
-        self._noted(batch, rows)
 
 
 class Job:
@@ -109,7 +52,7 @@ class Job:
     def start(self, spark: Any, *, interval_seconds: float) -> None:
         """Start its queries. Raises InvalidRequest where a target has commits of another query of its name;
         none runs then."""
-        origins = [self._origin(number) for number in range(len(self.parts))]
+        opened = [self._opened(number) for number in range(len(self.parts))]
         known = self.places.record(self.name)
         if known is None:
             self.places.keep(self.record)
@@ -119,22 +62,16 @@ class Job:
         self._note(self._status)
         start_stream = feature("streams by Spark")
         try:
-            for number, origin in enumerate(origins):
-                streams = Streams(tuple(i.source for i in self.parts[number].plan.inputs))
-                batches = PartBatches(
-                    self.parts[number], self._user(number), origin.identifier, self._counting(number)
+            for part, batches in zip(self.parts, opened, strict=True):
+                query = start_stream(
+                    spark,
+                    part.streams,
+                    batches,
+                    checkpoint=batches.checkpoint,
+                    start=batches.start,
+                    interval_seconds=interval_seconds,
                 )
-                begin = None if origin.position is None else json.loads(origin.position)
-                self._queries.append(
-                    start_stream(
-                        spark,
-                        streams,
-                        batches,
-                        checkpoint=self._place(number, "checkpoint"),
-                        start=begin,
-                        interval_seconds=interval_seconds,
-                    )
-                )
+                self._queries.append(query)
         except BaseException as e:
             self._end(e)
             raise
@@ -154,29 +91,11 @@ class Job:
         if self.error is not None:
             raise self.error
 
-    def _user(self, number: int) -> str:
-        """The user of the commits of an INSERT."""
-        return self.name if len(self.parts) == 1 else f"{self.name}/{number}"
-
-    def _place(self, number: int, *parts: str) -> str:
-        return self.places.place(self.name, str(number), *parts)
-
-    def _origin(self, number: int) -> Origin:
-        """Where the first batch of an INSERT begins, if it has no checkpoint."""
-        part = self.parts[number]
-        if part.plan.grouping is not None:
-            raise Unsupported("GROUP BY in a job")
-        if not isinstance(part.sink, TableSink):
-            return Origin(0, None)
-        found = origin_of(self._place(number, "checkpoint"), part.sink.opened(), self._user(number))
-        if found.position is not None:
-            plan = _plan_of(found.position)
-            if plan != part.fingerprint:
-                raise InvalidRequest(
-                    f"{part.target} has commits of a job {self.name!r} with another query; give this one "
-                    "another name: SET 'pipeline.name' = '…'"
-                )
-        return found
+    def _opened(self, number: int) -> PartBatches:
+        """What carries out the batches of an INSERT."""
+        user = self.name if len(self.parts) == 1 else f"{self.name}/{number}"
+        directory = self.places.place(self.name, str(number))
+        return PartBatches(self.parts[number], directory, user, noted=self._counting(number))
 
     def _counting(self, number: int) -> Callable[[Batch, int], None]:
         def noted(batch: Batch, rows: int) -> None:
@@ -214,14 +133,6 @@ class Job:
     def _note(self, status: JobStatus) -> None:
         with contextlib.suppress(TablestoreError, OSError):  # where its directory is gone nobody asks
             self.places.note(self.name, status)
-
-
-def _plan_of(position: str) -> str | None:
-    try:
-        found: Mapping[str, Any] = json.loads(position)
-        return found.get("plan")
-    except (ValueError, AttributeError):
-        return None
 
 
 def plain_error(name: str, error: BaseException) -> BaseException:

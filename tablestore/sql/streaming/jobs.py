@@ -15,8 +15,9 @@ from tablestore.cdc.stream_sink import TableSink
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError
 from tablestore.core.options.values import duration_ms
 from tablestore.sql.spark_engine import session_of
-from tablestore.sql.streaming.job import RUNNING, STOPPED, Job, JobPart
+from tablestore.sql.streaming.job import RUNNING, STOPPED, Job
 from tablestore.sql.streaming.job_directory import JobDirectories, JobRecord, JobStatus, PartStatus
+from tablestore.sql.streaming.job_part import JobPart
 
 if TYPE_CHECKING:
     from tablestore.sql.session import Session

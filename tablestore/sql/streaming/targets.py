@@ -36,14 +36,14 @@ def require_takes(table: Table, name: str, plan: StreamPlan, filling: Filling) -
     if not retracts(plan):
         return
     schema = table.store.schema
-    if not schema.primary_keys:
-        if schema.row_count_field is None:
-            why = (
-                "the table only takes new rows, and rows of the query change; it needs a primary key, or "
-                "option 'tablestore.row-count.field', with which rows come and go without a key"
-            )
-            raise Unsupported(f"a stream of changes into {name}", why)
+    if schema.row_count_field is not None:  # whole rows come and go
         return
+    if not schema.primary_keys:
+        why = (
+            "the table only takes new rows, and rows of the query change; it needs a primary key, or option "
+            "'write-mode' = 'change-log', with which rows come and go without one"
+        )
+        raise Unsupported(f"a stream of changes into {name}", why)
     step = plan.step if plan.grouping is None else plan.grouping.after
     names, keys = [f.name for f in filling.fields], _keys(plan)
     views = {view: found.names for view, found in step.views.items()}
