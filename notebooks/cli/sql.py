@@ -13,13 +13,16 @@ from pathlib import Path
 import tablestore as ts
 from notebooks.cli.sql_output import WRITERS, Writer, as_text
 from notebooks.cli.sql_shell import Shell
+from notebooks.cli.sql_stream import CountedStream
 from notebooks.demo import sql_connectors
 from tablestore.sql import Session
 from tablestore.sql.settings import SETTINGS
 
+INTERRUPTED = 130  # the exit code of what Ctrl-C ended
+
 
 def main(arguments: list[str]) -> int:
-    """Run the shell or the script; 0, or 1 at the first error."""
+    """Run the shell or the script; 0, or 1 at the first error, 130 after Ctrl-C."""
     asked = parser().parse_args(arguments)
     sql_connectors.provide()
     try:
@@ -36,6 +39,8 @@ def main(arguments: list[str]) -> int:
     except BrokenPipeError:  # `| head` has seen enough
         sys.stderr.close()
         return 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except (ts.TablestoreError, OSError, UnicodeDecodeError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -99,7 +104,15 @@ def read(path: str) -> str:
 
 
 def run(session: Session, text: str, write: Writer) -> None:
-    """Run a script and print what its statements give; raises at the first error."""
+    """Run a script and print what its statements give; raises at the first error. Ctrl-C ends it, of a stream
+    with what came so far."""
     for result in session.script(text):
-        write(result)
+        stream = CountedStream(result) if result.streaming else None
+        try:
+            write(stream or result)
+        except KeyboardInterrupt:
+            result.stop()
+            if stream is not None:
+                print(f"stopped: {stream.summary()}", file=sys.stderr)
+            raise
         sys.stdout.flush()

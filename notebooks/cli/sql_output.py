@@ -13,28 +13,28 @@ from typing import Any
 
 import pyarrow as pa
 
+from notebooks.cli.sql_stream import CountedStream
 from tablestore.sql import Result
-from tablestore.sql.rendering import is_number, shown, text_table
+from tablestore.sql.rendering import TextRows, is_number, shown
 
-Writer = Callable[[Result], None]
+Writer = Callable[[Result | CountedStream], None]
 _AT_ONCE = 1000  # rows whose columns of text stand below each other
 _PLAIN = (int, float, str, bool, type(None))
 
 
-def as_text(result: Result) -> None:
-    """All rows as a table; of a long one the widths may change on the way."""
+def as_text(result: Result | CountedStream) -> None:
+    """All rows as a table; columns of a long one may grow on the way."""
     if not result.schema.names:
         print(result.summary())
         return
-    rows = 0
+    rows, table = 0, TextRows(result.schema, width=None)
     for part in parts(result):
-        lines = text_table(part, width=None).splitlines()
-        print("\n".join(lines if rows == 0 else lines[2:]))
+        print("\n".join(table.lines(part)))
         rows += part.num_rows
     print(f"({rows:,} row{'' if rows == 1 else 's'})")
 
 
-def as_json(result: Result) -> None:
+def as_json(result: Result | CountedStream) -> None:
     """An object a row and line; numbers with decimals and times are texts, bytes hexadecimal ones."""
     if not result.schema.names:
         print(result.summary(), file=sys.stderr)
@@ -44,7 +44,7 @@ def as_json(result: Result) -> None:
             print(json.dumps(dict(pairs), ensure_ascii=False))
 
 
-def as_csv(result: Result) -> None:
+def as_csv(result: Result | CountedStream) -> None:
     """A line of names, then a line a row. NULL is nothing, an empty text a pair of quotes."""
     if not result.schema.names:
         print(result.summary(), file=sys.stderr)
@@ -60,13 +60,15 @@ def as_csv(result: Result) -> None:
 WRITERS: dict[str, Writer] = {"text": as_text, "json": as_json, "csv": as_csv}
 
 
-def parts(result: Result) -> Iterator[pa.Table]:
-    """The rows in tables of at most `_AT_ONCE`; at least one table."""
+def parts(result: Result | CountedStream) -> Iterator[pa.Table]:
+    """The rows in tables of at most `_AT_ONCE`; at least one table. What was printed of one is there before
+    the next is waited for."""
     any_rows = False
     for batch in result.to_batches():
         for start in range(0, batch.num_rows, _AT_ONCE):
             any_rows = True
             yield pa.Table.from_batches([batch.slice(start, _AT_ONCE)])
+        sys.stdout.flush()
     if not any_rows:
         yield result.schema.empty_table()
 

@@ -25,6 +25,7 @@ from pygments.lexers.sql import SqlLexer
 
 import tablestore as ts
 from notebooks.cli.places import dataset_cache
+from notebooks.cli.sql_stream import show
 from tablestore.core.options.secrets import is_secret, scrubbed
 from tablestore.sql import Session
 from tablestore.sql.completion import complete
@@ -91,6 +92,12 @@ class Shell:
         try:
             for result in self._session.script(text):
                 width = shutil.get_terminal_size((120, 24)).columns
+                if result.streaming:
+                    bar.clear()
+                    if not show(result, width=width):
+                        return
+                    bar.restart()
+                    continue
                 shown = result.text(rows=_ROWS, width=width)
                 bar.clear()
                 print(shown)

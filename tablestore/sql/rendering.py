@@ -113,21 +113,39 @@ def text_table(rows: pa.Table, *, width: int | None = 120) -> str:
 
     Long values are cut; columns that have no room are counted below. With `width` None all is there.
     """
-    names = [printable(name) for name in rows.schema.names]
-    cells = [[printable(shown(value)) for value in column] for column in rows.columns]
-    sizes = [max(map(columns_of, [n, *column])) for n, column in zip(names, cells, strict=True)]
-    omitted = 0
-    if width is not None:
-        sizes = _narrowed([min(size, _CELL) for size in sizes], width)
-        omitted = len(names) - len(sizes)
-    right = [is_number(field.type) for field in rows.schema][: len(sizes)]
-    lines = [_line(names, sizes, right), "─┼─".join("─" * size for size in sizes)]
-    lines += [_line(row, sizes, right) for row in zip(*cells, strict=True)]
-    if omitted:
-        lines.append(
-            f"… {count(omitted, 'more column')}: {cut(', '.join(names[-omitted:]), (width or 0) - 20)}"
-        )
-    return "\n".join(lines)
+    made = TextRows(rows.schema, width=width)
+    return "\n".join([*made.lines(rows), *made.omitted()])
+
+
+class TextRows:
+    """Rows that come in parts as lines below one heading; a column may grow from part to part."""
+
+    def __init__(self, schema: pa.Schema, *, width: int | None = 120) -> None:
+        self._names = [printable(name) for name in schema.names]
+        self._right = [is_number(field.type) for field in schema]
+        self._width, self._sizes, self._begun = width, [columns_of(name) for name in self._names], False
+
+    def lines(self, rows: pa.Table) -> list[str]:
+        """The lines of more rows, the first time below the heading."""
+        cells = [[printable(shown(value)) for value in column] for column in rows.columns]
+        sizes = [max([n, *map(columns_of, c)]) for n, c in zip(self._sizes, cells, strict=False)]
+        if self._width is not None:
+            sizes = _narrowed([min(size, _CELL) for size in sizes], self._width)
+        self._sizes = sizes
+        found = [] if self._begun else [self._line(self._names), "─┼─".join("─" * size for size in sizes)]
+        self._begun = True
+        return [*found, *(self._line(row) for row in zip(*cells, strict=True))]
+
+    def omitted(self) -> list[str]:
+        """A line about the columns that have no room, if there are some."""
+        names = self._names[len(self._sizes) :]
+        if not names:
+            return []
+        room = (self._width or 0) - 20
+        return [f"… {count(len(names), 'more column')}: {cut(', '.join(names), room)}"]
+
+    def _line(self, cells: Sequence[str]) -> str:
+        return _line(cells, self._sizes, self._right)
 
 
 def _narrowed(sizes: list[int], width: int) -> list[int]:

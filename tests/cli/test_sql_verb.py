@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -230,3 +231,41 @@ def test_the_shell_completes_runs_stops_and_ends(shell: Terminal, tmp_path: Path
     assert shell.process.wait(30) == 0
     assert "USE shop;" in (tmp_path / "sql-history").read_text()
     assert (tmp_path / "sql-history").stat().st_mode & 0o077 == 0
+
+
+def test_the_shell_follows_a_stream_until_ctrl_c(shell: Terminal, lake: Path) -> None:
+    shell.wait_for("lake.default>")
+    shell.type("SET 'execution.runtime-mode' = 'streaming';\r")
+    shell.wait_for("execution.runtime-mode is streaming")
+    shell.wait_for("lake.default>")
+    shell.type("SELECT id, name FROM shop.orders;\r")
+    shell.wait_for("rows come until Ctrl-C")
+    shell.wait_for("op │ id │ name")
+    shell.wait_for("+I │  2 │ b")
+    ts.connect(lake).table("shop.orders").delete("id = 2")
+    shell.wait_for("-D │  2 │ b")
+    shell.type("\x03")
+    shell.wait_for("stopped: 3 changes (+I 2, -D 1) · ")
+    shell.wait_for("lake.default>")
+    shell.type("SELECT x FROM (VALUES (7)) AS t (x);\r")
+    shell.wait_for("+I │ 7")
+    shell.wait_for("1 change (+I 1) · ")
+    shell.wait_for("lake.default>")
+
+
+@pytest.mark.parametrize("form", ["", "--json", "--csv"])
+def test_a_script_follows_a_stream_until_ctrl_c(lake: Path, tmp_path: Path, form: str) -> None:
+    text = "SET 'execution.runtime-mode' = 'streaming'; SELECT id FROM shop.orders; SELECT 'later'"
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "TABLESTORE_CACHE": str(tmp_path)}
+    arguments = command(str(lake), "-e", text, *([form] if form else []))
+    running = subprocess.Popen(
+        arguments, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    lines = iter(running.stdout.readline, "")
+    wanted = {"": "+I │  2", "--json": '{"op": "+I", "id": 2}', "--csv": "+I,2"}[form]
+    assert any(line.strip() == wanted for line in lines)
+    running.send_signal(signal.SIGINT)
+    rest, problem = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert problem.splitlines()[-1].startswith("stopped: 2 changes (+I 2) · ")
+    assert "later" not in rest
