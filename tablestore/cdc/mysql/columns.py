@@ -1,0 +1,189 @@
+"""SourceTable: the columns of a table in the source and their types here, for snapshot and binlog alike.
+
+    BIGINT UNSIGNED → DECIMAL(20, 0) · DECIMAL of more than 38 digits → STRING · YEAR → INT · BIT(1) → BOOLEAN
+    · BIT(n) → BINARY (big endian) · DATETIME → TIMESTAMP · TIMESTAMP → TIMESTAMP_LTZ · TIME → STRING, since
+    it goes beyond a day · ENUM, SET, JSON, UUID, INET4, INET6 → STRING
+
+A zero or impossible date (0000-00-00, 2024-02-31) becomes NULL: columns of dates are nullable here, but for
+those of the key, in which such a date is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import pyarrow as pa
+
+from tablestore.cdc.mysql.server import Connection
+from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.format.types import arrow_types as t
+from tablestore.format.types.data_type import DataType
+
+GEOMETRIES = {"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"}
+GEOMETRIES |= {"geometrycollection", "geomcollection"}
+DATES = {"date", "datetime", "timestamp"}
+_INTEGERS = {
+    "tinyint": (t.TINYINT, t.SMALLINT),
+    "smallint": (t.SMALLINT, t.INT),
+    "mediumint": (t.INT, t.INT),
+    "int": (t.INT, t.BIGINT),
+    "bigint": (t.BIGINT, t.DECIMAL(20, 0)),
+}
+"""Signed and unsigned."""
+_FIXED = {
+    "float": t.FLOAT,
+    "double": t.DOUBLE,
+    "date": t.DATE,
+    "year": t.INT,
+    "time": t.STRING,
+    "enum": t.STRING,
+    "set": t.STRING,
+    "json": t.STRING,
+    "uuid": t.STRING,
+    "inet4": t.STRING,
+    "inet6": t.STRING,
+    **dict.fromkeys(("tinytext", "text", "mediumtext", "longtext"), t.STRING),
+    **dict.fromkeys(("tinyblob", "blob", "mediumblob", "longblob"), t.BYTES),
+}
+_SIZED = {"char": t.CHAR, "varchar": t.VARCHAR, "binary": t.BINARY, "varbinary": t.VARBINARY}
+
+
+@dataclass(frozen=True, slots=True)
+class SourceColumn:
+    """A column as `information_schema` has it. `kind` is its type without sizes, `spelled` with them; `size`
+    its characters or bits, digits or digits of a second; `charset` that of text."""
+
+    name: str
+    kind: str
+    spelled: str
+    nullable: bool = True
+    size: int = 0
+    scale: int = 0
+    charset: str = ""
+    in_key: bool = False
+
+    @property
+    def unsigned(self) -> bool:
+        return "unsigned" in self.spelled or "zerofill" in self.spelled
+
+    @property
+    def type(self) -> DataType:
+        """Its type here; raises Unsupported for one without."""
+        found = self._type()
+        zero_dates = self.kind in DATES and not self.in_key
+        return found if self.nullable or zero_dates else found.not_null()
+
+    def _type(self) -> DataType:
+        kind, size = self.kind, self.size
+        if kind in _INTEGERS:
+            return _INTEGERS[kind][self.unsigned]
+        if kind in _SIZED:
+            return _SIZED[kind](max(1, size))
+        if kind in _FIXED:
+            return _FIXED[kind]
+        if kind == "decimal":
+            return t.DECIMAL(size, self.scale) if size <= 38 else t.STRING
+        if kind == "datetime":
+            return t.TIMESTAMP(size)
+        if kind == "timestamp":
+            return t.TIMESTAMP_LTZ(size)
+        if kind == "bit":
+            return t.BOOLEAN if size == 1 else t.BINARY((size + 7) // 8)
+        why = "leave the column out" if kind in GEOMETRIES else "an unknown type; leave the column out"
+        raise Unsupported(f"column {self.name!r} of type {self.spelled}", why)
+
+    @property
+    def selected(self) -> str:
+        """The expression that gives its exact value as text: a FLOAT alone would be rounded to six digits."""
+        return f"{quoted(self.name)} + 0e0" if self.kind == "float" else quoted(self.name)
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """A table of the source with the columns that are captured, in its order."""
+
+    database: str
+    name: str
+    columns: tuple[SourceColumn, ...]
+    primary_key: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+    def without(self, *names: str) -> SourceTable:
+        """The table with some columns left out; raises InvalidRequest for one of the key."""
+        for name in names:
+            if self.column(name).in_key:
+                raise InvalidRequest(
+                    f"column {name!r} is in the primary key of {self}: it cannot be left out"
+                )
+        kept = tuple(column for column in self.columns if column.name not in names)
+        return replace(self, columns=kept, left_out=(*self.left_out, *names))
+
+    @property
+    def spelled(self) -> str:
+        """Its name in a statement."""
+        return f"{quoted(self.database)}.{quoted(self.name)}"
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of its rows; raises Unsupported for a column without a type here."""
+        pairs = ((column.name, column.type) for column in self.columns)
+        return pa.schema([pa.field(name, t.to_arrow(kind), kind.nullable) for name, kind in pairs])
+
+    def column(self, name: str) -> SourceColumn:
+        found = next((column for column in self.columns if column.name == name), None)
+        if found is None:
+            raise NotFound.among("column", name, [column.name for column in self.columns])
+        return found
+
+    def __str__(self) -> str:
+        return f"{self.database}.{self.name}"
+
+    @classmethod
+    def read(cls, connection: Connection, database: str, name: str) -> SourceTable:
+        """The table as it is now; raises NotFound without one."""
+        where = "WHERE table_schema = %s AND table_name = %s"
+        wanted = (
+            "column_name, data_type, column_type, is_nullable, character_set_name, character_maximum_length, "
+        )
+        wanted += "numeric_precision, numeric_scale, datetime_precision"
+        rows = connection.rows(
+            f"SELECT {wanted} FROM information_schema.columns {where} ORDER BY ordinal_position",
+            database,
+            name,
+        )
+        if not rows:
+            tables = connection.rows(
+                "SELECT table_name FROM information_schema.tables WHERE table_schema = %s", database
+            )
+            raise NotFound.among(f"table in {database}", name, [row[0] for row in tables])
+        keys = connection.rows(
+            f"SELECT column_name FROM information_schema.statistics {where} AND index_name = 'PRIMARY'"
+            " ORDER BY seq_in_index",
+            database,
+            name,
+        )
+        key = tuple(row[0] for row in keys)
+        return cls(database, name, tuple(_column(row, key) for row in rows), key)
+
+
+def quoted(name: str) -> str:
+    """A name in a statement."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _column(row: tuple[object, ...], key: tuple[str, ...]) -> SourceColumn:
+    name, kind, spelled, nullable, charset, length, digits, scale, fraction = row
+    kind = re.sub(r"\W.*", "", str(kind).lower())
+    size = next((n for n in (length, digits, fraction) if n is not None), 0)
+    return SourceColumn(
+        name=str(name),
+        kind=kind,
+        spelled=str(spelled).lower(),
+        nullable=nullable == "YES",
+        size=int(str(size)),
+        scale=int(str(scale or 0)),
+        charset=str(charset or ""),
+        in_key=name in key,
+    )

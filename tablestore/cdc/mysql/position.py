@@ -1,0 +1,49 @@
+"""LogPosition: a place in the binlog between two transactions, by file and offset and by GTID.
+
+File and offset are found at once, a GTID only by reading the file from its start; but a GTID means the same
+on every server of a replication, so positions have both. They are ordered by file number and offset; those of
+two servers are not comparable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tablestore.core.errors import InvalidRequest
+
+
+@dataclass(frozen=True, slots=True)
+class LogPosition:
+    """All before `offset` of `file`; `gtid` is the last transaction of each domain (of each server:
+    MySQL)."""
+
+    file: str
+    offset: int
+    gtid: str = ""
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """What orders positions of one server: binlog.999999 comes before binlog.1000000."""
+        number = self.file.rpartition(".")[2]
+        if not number.isdigit():
+            raise InvalidRequest(f"{self.file!r} is no name of a binlog file")
+        return int(number), self.offset
+
+    def reaches(self, other: LogPosition) -> bool:
+        """Whether everything before `other` is before this one."""
+        return self.order >= other.order
+
+    def to_json(self) -> list[Any]:
+        return [self.file, self.offset, self.gtid]
+
+    @classmethod
+    def from_json(cls, item: Any) -> LogPosition:
+        try:
+            file, offset, gtid = item
+            return cls(str(file), int(offset), str(gtid))
+        except (TypeError, ValueError):
+            raise InvalidRequest(f"{item!r} is no position in a binlog") from None
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.offset}" + (f" ({self.gtid})" if self.gtid else "")

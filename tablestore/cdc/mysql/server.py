@@ -1,0 +1,144 @@
+"""Connections to a source server: errors by what the caller does next, and patience while it is away.
+
+PyMySQL carries connection, authentication and packets. Sessions are in UTC and without SQL modes, so that
+values read the same whatever the server's defaults are. A `Connection` belongs to one thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Self, TypeVar
+
+from tablestore.cdc.mysql.address import PASSWORD_VARIABLE, Address
+from tablestore.core.env import SYSTEM, Env
+from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unavailable
+from tablestore.core.extras import required
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+RIGHTS = "SELECT, REPLICATION SLAVE, REPLICATION CLIENT"
+_SESSION = "SET time_zone = '+00:00', sql_mode = '', net_write_timeout = 600"
+_CONNECT_SECONDS, _READ_SECONDS = 10, 120
+_DENIED = {1045, 1698, 3118}  # wrong password or user, locked account
+_NO_RIGHT = {1044, 1142, 1143, 1227}
+_ABSENT = {1049, 1051, 1146}  # database or table
+_PASSING = {
+    *(1040, 1053, 1203, 1927),  # too many connections, shutdown, killed
+    *(1205, 1213, 1412),  # lock wait, deadlock, table altered since the transaction began
+    *(2003, 2006, 2013, 2014, 2055),  # no server, gone, lost
+}
+_FATAL_IN_BINLOG = 1236
+
+
+@dataclass
+class Connection:
+    """One open connection; a context manager, which closes it."""
+
+    address: Address
+    raw: Any = field(repr=False)
+
+    @classmethod
+    def open(cls, address: Address) -> Self:
+        """A new connection in UTC; raises InvalidRequest for a wrong password, Unavailable without a
+        server."""
+        pymysql = required("pymysql", by="a MySQL or MariaDB source")
+        with told_apart(address):
+            raw = pymysql.connect(
+                host=address.host,
+                port=address.port,
+                user=address.user,
+                password=address.password(),
+                database=address.database or None,
+                charset="utf8mb4",
+                autocommit=True,
+                connect_timeout=_CONNECT_SECONDS,
+                read_timeout=_READ_SECONDS,
+                write_timeout=_READ_SECONDS,
+                init_command=_SESSION,
+            )
+        return cls(address, raw)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connection, whatever it is doing."""
+        self.raw._force_close()
+
+    def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """All rows of a small result."""
+        with told_apart(self.address), self.raw.cursor() as cursor:
+            cursor.execute(statement, values or None)
+            return list(cursor.fetchall())
+
+    def named(self, statement: str, *values: Any) -> list[dict[str, Any]]:
+        """All rows of a small result by the names of their columns."""
+        with told_apart(self.address), self.raw.cursor() as cursor:
+            cursor.execute(statement, values or None)
+            names = [column[0] for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def run(self, statement: str, *values: Any) -> None:
+        """A statement without a result."""
+        with told_apart(self.address), self.raw.cursor() as cursor:
+            cursor.execute(statement, values or None)
+
+    def variables(self) -> dict[str, str]:
+        """The global settings of the server."""
+        return {str(name).lower(): str(value) for name, value in self.rows("SHOW GLOBAL VARIABLES")}
+
+
+@contextlib.contextmanager
+def told_apart(address: Address) -> Iterator[None]:
+    """Errors of the client and of the server as ours, by what the caller does next; no text holds a
+    secret."""
+    errors = required("pymysql.err", by="a MySQL or MariaDB source")
+    try:
+        yield
+    except errors.Error as e:
+        raise _error(address, e) from None
+    except OSError as e:
+        if isinstance(e, TablestoreError):
+            raise
+        raise Unavailable(f"{address}: {e}") from None
+
+
+def _error(address: Address, error: Any) -> TablestoreError:
+    code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
+    text = f"{address}: {error.args[1] if len(error.args) > 1 else error} ({code})"
+    if code in _DENIED:
+        place = address.password_file or f"environment variable {PASSWORD_VARIABLE}"
+        return InvalidRequest(f"{text}; the password comes from {place}")
+    if code in _NO_RIGHT:
+        return InvalidRequest(f"{text}; GRANT {RIGHTS} ON *.* TO '{address.user}'@'…'")
+    if code in _ABSENT:
+        return NotFound(text)
+    if code == _FATAL_IN_BINLOG:
+        return NotFound(f"{text}; the binlog does not go back to this position: start with a new snapshot")
+    if code in _PASSING or code == 0:  # 0: the connection is closed
+        return Unavailable(text)
+    return InvalidRequest(text)
+
+
+def patiently(action: Callable[[], T], *, what: str, patience_seconds: float = 900, env: Env = SYSTEM) -> T:
+    """What the action gives; repeated while it raises Unavailable, with growing pauses of up to 10 s, for
+    `patience_seconds` in all. The action must be one that may be done again."""
+    end = env.monotonic() + patience_seconds
+    pause = 0.1
+    while True:
+        try:
+            return action()
+        except Unavailable as e:
+            left = end - env.monotonic()
+            if left <= 0:
+                raise Unavailable(f"{e}; given up after {patience_seconds:.0f} s") from e
+            log.warning("%s: %s; again in %.1f s, for %.0f s more", what, e, pause, left)
+            env.sleep(min(left, pause * (0.5 + env.jitter() / 2)))
+            pause = min(10.0, pause * 2)

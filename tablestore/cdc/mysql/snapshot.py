@@ -1,0 +1,227 @@
+"""Rows of a key range as of a known position in the binlog, as Arrow batches.
+
+A chunk is a range of the first column of the primary key. The server compares keys, here bounds are only
+carried, so collations and trailing blanks need no twin. The position of a read is that of its read view: a
+position asked for before (SHOW MASTER STATUS) may be ahead of what the view shows, since a transaction is in
+the binlog before others see it, and whoever goes on from there misses its rows for ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.cdc.mysql import text_values
+from tablestore.cdc.mysql.columns import SourceColumn, SourceTable, quoted
+from tablestore.cdc.mysql.dialect import Dialect
+from tablestore.cdc.mysql.position import LogPosition
+from tablestore.cdc.mysql.server import Connection, told_apart
+from tablestore.cdc.mysql.slices import BIG, END, FULL, PADDING, TextRows
+from tablestore.core.env import SYSTEM, Env
+from tablestore.core.errors import InvalidRequest, Unavailable, Unsupported
+from tablestore.core.extras import required
+
+Key = int | str
+_NUMERIC = {"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "year"}
+_TEXTUAL = {"char", "varchar", "date", "datetime", "timestamp", "uuid", "inet4", "inet6"}
+_BINARY = {"binary", "varbinary"}
+_BUFFER_BYTES, _BATCH_ROWS = 4 << 20, 65_536
+_ONE_PACKET = 0xFFFFFF
+_QUERY = 3  # COM_QUERY
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """Rows whose key is above `low` and not above `high`; None: without that end. Bounds are numbers, or text
+    as the server writes the key (bytes as hexadecimal digits)."""
+
+    low: Key | None = None
+    high: Key | None = None
+
+
+def chunk_key(table: SourceTable) -> SourceColumn | None:
+    """The column by which a table is read in ranges; None: only whole, for want of a key that has ranges."""
+    if not table.primary_key:
+        return None
+    column = table.column(table.primary_key[0])
+    return column if column.kind in _NUMERIC | _TEXTUAL | _BINARY else None
+
+
+def next_range(connection: Connection, table: SourceTable, low: Key | None, rows: int) -> KeyRange:
+    """The range of about so many rows above `low`; without `high` if it is the last."""
+    column = chunk_key(table)
+    if column is None:
+        if low is not None:
+            raise InvalidRequest(f"{table} has no key by which it is read in ranges")
+        return KeyRange()
+    key = quoted(column.name)
+    shown = f"HEX({key})" if column.kind in _BINARY else key
+    where = _where(column, KeyRange(low))
+    # One row more than wanted, so that the last range is known to be the last.
+    statement = f"SELECT {shown} FROM {table.spelled}{where} ORDER BY {key} LIMIT 1 OFFSET %s"
+    found = connection.rows(statement, rows - 1)
+    more = connection.rows(statement, rows) if found else []
+    return KeyRange(low, _bound(column, found[0][0]) if more else None)
+
+
+def ranges(connection: Connection, table: SourceTable, rows: int) -> Iterator[KeyRange]:
+    """All ranges of a table in key order, planned one after the other."""
+    found = next_range(connection, table, None, rows)
+    yield found
+    while found.high is not None:
+        found = next_range(connection, table, found.high, rows)
+        yield found
+
+
+@contextlib.contextmanager
+def read_view(
+    connection: Connection,
+    dialect: Dialect,
+    *,
+    at_least: LogPosition | None = None,
+    patience_seconds: float = 60,
+    env: Env = SYSTEM,
+) -> Iterator[LogPosition]:
+    """A read view on the connection while the block runs, and its position: at or after `at_least`.
+
+    Raises Unavailable if the server does not get there.
+    """
+    end = env.monotonic() + patience_seconds
+    while True:
+        position = dialect.read_view(connection)
+        if at_least is None or position.reaches(at_least):
+            break
+        connection.run("COMMIT")
+        if env.monotonic() > end:
+            raise Unavailable(f"{connection.address}: a read view stays at {position}, before {at_least}")
+        env.sleep(0.005)
+    try:
+        yield position
+    finally:
+        with contextlib.suppress(Unavailable):
+            connection.run("COMMIT")
+
+
+def read_range(
+    connection: Connection, table: SourceTable, keys: KeyRange | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the range in the connection's read view, in batches of a few MB. The connection does
+    nothing else until the last one; it is closed if the reader stops before."""
+    schema = table.schema
+    columns = ", ".join(column.selected for column in table.columns)
+    column = chunk_key(table)
+    where = _where(column, keys) if column is not None and keys is not None else ""
+    statement = f"SELECT {columns} FROM {table.spelled}{where}"
+    whole = False
+    try:
+        with told_apart(connection.address):
+            raw = connection.raw
+            raw._execute_command(_QUERY, statement.encode())
+            fields = raw._read_packet().read_length_encoded_integer()
+            for _ in range(fields + 1):  # their descriptions, and an EOF packet
+                raw._read_packet()
+            for slices in _slices(raw, fields):
+                yield text_values.batch(slices, table.columns, schema)
+        whole = True
+    finally:
+        if not whole:
+            connection.close()
+
+
+def _slices(raw: Any, columns: int) -> Iterator[Any]:
+    """Rows until the end of the result. The stream is read as it comes, without a call for each packet."""
+    stream = raw._rfile
+    cutter = TextRows(columns, _BATCH_ROWS)
+    data, begin, end = bytearray(_BUFFER_BYTES + PADDING), 0, 0
+    while True:
+        at, why = cutter.cut(data, begin, end)
+        begin = at
+        if why in (END, FULL, BIG) or end == len(data) - PADDING:
+            if cutter.rows:
+                yield cutter.taken(data)
+            if why == END:
+                _end(raw, bytes(data[begin:end]), stream)
+                return
+            if why == BIG:
+                row, rest = _joined(stream, data[begin:end])
+                end_of_row = len(row)
+                row += bytes(PADDING)
+                cutter.cut(row, 0, end_of_row, joined=True)
+                yield cutter.taken(row)
+                data[: len(rest)] = rest
+                begin, end = 0, len(rest)
+                continue
+            rest = data[begin:end]
+            wanted = max(_BUFFER_BYTES, 2 * len(rest))
+            data = bytearray(wanted + PADDING)
+            data[: len(rest)] = rest
+            begin, end = 0, len(rest)
+            if why == FULL:
+                continue
+        end += _filled(stream, data, end)
+
+
+def _filled(stream: Any, data: bytearray, end: int) -> int:
+    found = stream.read1(len(data) - PADDING - end)  # readinto1 would wait for more than is there
+    if not found:
+        raise OSError("the connection ended in the middle of a result")
+    data[end : end + len(found)] = found
+    return len(found)
+
+
+def _joined(stream: Any, start: bytearray) -> tuple[bytearray, bytearray]:
+    """(header and value of a row of several packets, what came after it)."""
+    row, rest = bytearray(start[:4]), start
+    while True:
+        while len(rest) < 4:
+            rest += stream.read(4 - len(rest))
+        size = int.from_bytes(rest[:3], "little")
+        if len(rest) < 4 + size:
+            rest += stream.read(4 + size - len(rest))
+        if len(rest) < 4 + size:
+            raise OSError("the connection ended in the middle of a row")
+        row += rest[4 : 4 + size]
+        rest = rest[4 + size :]
+        if size < _ONE_PACKET:
+            return row, rest
+
+
+def _end(raw: Any, tail: bytes, stream: Any) -> None:
+    """Read what is left of the last packet; raises what the server says if it is an error."""
+    while len(tail) < 4:
+        tail += stream.read(4 - len(tail))
+    size = int.from_bytes(tail[:3], "little")
+    tail += stream.read(max(0, 4 + size - len(tail)))
+    if tail[4] == 0xFF:
+        required("pymysql.protocol", by="a MySQL or MariaDB source").MysqlPacket(
+            tail[4:], raw.encoding
+        ).raise_for_error()
+
+
+def _where(column: SourceColumn, keys: KeyRange) -> str:
+    key = quoted(column.name)
+    ends = [(">", keys.low), ("<=", keys.high)]
+    found = [f"{key} {sign} {_literal(column, bound)}" for sign, bound in ends if bound is not None]
+    return f" WHERE {' AND '.join(found)}" if found else ""
+
+
+def _bound(column: SourceColumn, value: Any) -> Key:
+    return value if isinstance(value, int) else str(value)
+
+
+def _literal(column: SourceColumn, bound: Key) -> str:
+    """A bound as the server reads it back, whatever is in it."""
+    if column.kind in _NUMERIC:
+        text = str(bound)
+        if not text.lstrip("-").replace(".", "", 1).isdigit():
+            raise InvalidRequest(f"{bound!r} is no bound of {column.name!r}")
+        return text
+    if column.kind in _BINARY:
+        return f"X'{bytes.fromhex(str(bound)).hex()}'"
+    if column.kind in _TEXTUAL:
+        return f"CONVERT(X'{str(bound).encode().hex()}' USING utf8mb4)"
+    raise Unsupported(f"ranges of {column.name!r} of type {column.spelled}")
