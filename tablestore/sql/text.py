@@ -51,9 +51,3 @@ def options_text(options: Mapping[str, str]) -> str:
     """`('key' = 'value', …)`, one a line, sorted."""
     pairs = [f"  {literal_text(k)} = {literal_text(v)}" for k, v in sorted(options.items())]
     return "(\n" + ",\n".join(pairs) + "\n)"
-
-
-def like_pattern(text: str) -> str:
-    """The pattern of a LIKE without ESCAPE as one with the escape `\\`: before % and _ it is one, else a
-    character."""
-    return text.replace("\\", "\\\\").replace("\\\\%", "\\%").replace("\\\\_", "\\_")

@@ -42,6 +42,8 @@ def schema() -> TableSchema:
         ("s LIKE '%x'", col("s").like("%x")),
         ("s NOT LIKE '_x%'", ~col("s").like("_x%")),
         (r"s LIKE '50\%'", col("s") == "50%"),
+        (r"s LIKE 'a\b\\%'", col("s").like(r"a\\b\\\%")),
+        (r"s LIKE '%\\x' ESCAPE '\'", col("s").like(r"%\\x")),
         ("s LIKE '50!%%' ESCAPE '!'", col("s").startswith("50%")),
         (
             "d >= DATE '1995-06-01' AND d < '1995-09-01'",
@@ -68,7 +70,7 @@ def test_a_text_means_the_predicate(text: str, meant: Predicate) -> None:
         ("k > 1 + 1", "+", "write the value"),
         ("k = NULL", "NULL", "write IS NULL"),
         ("k == 1", "==", "write = to compare"),
-        ("s LIKE 'a\\b'", "'a\\b'", r"comes before 'b': write \\"),
+        ("s LIKE 'a!b' ESCAPE '!'", "'a!b'", "comes before 'b': write !!"),
         ("s LIKE 'a' ESCAPE 'ab'", "'a'", "the escape of LIKE is one character"),
         ("s LIKE 3", "3", "LIKE wants a text"),
         ("k > ", "", "the text ends"),

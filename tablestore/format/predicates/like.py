@@ -31,6 +31,18 @@ def canonical(pattern: str, escape: str = ESCAPE) -> str:
     return "".join(found)
 
 
+def without_escape(pattern: str) -> str:
+    """The canonical form of a pattern that names no escape, as in SQL: a backslash before % and _ is one, any
+    other is a character."""
+    return pattern.replace("\\", "\\\\").replace("\\\\%", "\\%").replace("\\\\_", "\\_")
+
+
+def in_sql(pattern: str) -> str:
+    """What stands behind LIKE for a canonical pattern; with ESCAPE where a backslash is a character."""
+    quoted = "'" + pattern.replace("'", "''") + "'"
+    return f"{quoted} ESCAPE '{ESCAPE}'" if ESCAPE * 2 in pattern else quoted
+
+
 def literal(text: str) -> str:
     """A pattern that only this text matches."""
     return "".join(ESCAPE + c if c in ("%", "_", ESCAPE) else c for c in text)

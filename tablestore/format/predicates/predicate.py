@@ -170,7 +170,7 @@ class Like(Comparison):
         return replace(self, inverse=not self.inverse)
 
     def __repr__(self) -> str:
-        return f"{self._name()} {'NOT ' if self.inverse else ''}LIKE {literal.text(self.pattern, None)}"
+        return f"{self._name()} {'NOT ' if self.inverse else ''}LIKE {like.in_sql(self.pattern)}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -15,10 +15,10 @@ import numpy as np
 from sqlglot import exp
 
 from tablestore.core.errors import InvalidRequest, TablestoreError
+from tablestore.format.predicates import like
 from tablestore.format.predicates.predicate import Always, Column, Predicate, all_of, any_of, bind, col
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.data_type import DataType
-from tablestore.sql.text import like_pattern
 from tablestore.table.system import table_schema
 
 _COMPARISONS: dict[type[exp.Expression], str] = {
@@ -184,7 +184,7 @@ def _like(tree: exp.Expression, schema: TableSchema) -> Predicate:
         raise _NotExact
     column, kind = _column(tree.this, schema)
     pattern = _fitting(value_of(tree.expression), kind)
-    return column.like(pattern if escaped else like_pattern(pattern), escape=escape)
+    return column.like(pattern if escaped else like.without_escape(pattern), escape=escape)
 
 
 def _column(tree: exp.Expression, schema: TableSchema) -> tuple[Column, DataType]:

@@ -188,6 +188,7 @@ TEXT: Rows = (
         "(CASE WHEN ({0}) < 0 THEN '' ELSE chr(CAST(({0}) & 255 AS INTEGER)) END)",
     ),
     ("STARTSWITH(text, part)", "Whether it begins so.", "starts_with({0}, {1})"),
+    ("STARTS_WITH(text, part)", "The same, as conditions of scans spell it.", "starts_with({0}, {1})"),
     ("ENDSWITH(text, part)", "Whether it ends so.", "ends_with({0}, {1})"),
     ("CONTAINS(text, part)", "Whether the part is in it."),
     (

@@ -13,6 +13,7 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unsupported
+from tablestore.format.predicates import like
 from tablestore.sql.problems import placed, start_of
 from tablestore.sql.query.duck_arithmetic import DuckArithmetic
 from tablestore.sql.query.functions import FUNCTIONS
@@ -22,7 +23,7 @@ from tablestore.sql.query.time_functions import micros
 from tablestore.sql.query.type_inference import type_of
 from tablestore.sql.query.typed_sql import TypedSql, typed_transforms
 from tablestore.sql.query.user_functions import Calls, DuckSql
-from tablestore.sql.text import like_pattern, literal_text, unicode_text
+from tablestore.sql.text import literal_text, unicode_text
 
 _PLAIN = (
     *(exp.Select, exp.Subquery, exp.Union, exp.Intersect, exp.Except, exp.With, exp.CTE, exp.TableAlias),
@@ -227,7 +228,7 @@ class _Generator(TypedSql, _DuckGenerator):  # type: ignore[misc]  # likewise
         if isinstance(expression.parent, exp.Escape) or not _may_escape(pattern):
             return str(super().like_sql(expression))
         if isinstance(pattern, exp.Literal):
-            escaped = literal_text(like_pattern(pattern.name))
+            escaped = literal_text(like.without_escape(pattern.name))
         else:
             doubled = f"replace({self.sql(pattern)}, '\\', '\\\\')"
             escaped = f"replace(replace({doubled}, '\\\\%', '\\%'), '\\\\_', '\\_')"
