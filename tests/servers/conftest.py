@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.servers import hive as hive_server
+from tests.servers import kafka as kafka_server
 from tests.servers import postgres as postgres_server
 from tests.servers import s3 as s3_servers
+from tests.servers.kafka import Broker
 from tests.servers.s3 import S3Server
 
 
@@ -49,3 +51,9 @@ def sql_uri(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with hive_server.metastore(tmp_path_factory.mktemp("hive")) as uri:
         yield uri
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with kafka_server.broker(tmp_path_factory.mktemp("kafka")) as found:
+        yield found
