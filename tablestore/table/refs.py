@@ -170,6 +170,17 @@ class Branches(_View):
         self._store.require_same()
         return branches.delete(self._store, name)
 
+    def rename(self, name: str, to: str) -> None:
+        """Give the branch `name` the name `to`. Raises NotFound naming the nearest, AlreadyExists.
+
+        >>> orders.branches.create("dev", tag="v1")
+        >>> orders.branches.rename("dev", to="next")
+        >>> orders.branches.names()
+        ['next']
+        """
+        self._store.require_same()
+        branches.rename(self._store, name, to)
+
     def fast_forward(self, name: str) -> Removed:
         """Make the state and history of the branch `name` those of the table. Snapshots of the table since
         the branch began are removed.

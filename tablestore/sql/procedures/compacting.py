@@ -87,7 +87,7 @@ def _matches(pattern: str | None, name: str, *, default: bool) -> bool:
 def _compact_manifest(session: Session, values: Values) -> Result:
     table = table_of(session, values)
     made = list(table.compact_manifests().snapshots)
-    return success(f"the manifests of {table.name}{_shown(made)}", snapshots=tuple(made))
+    return success(f"the manifests of {table.name}{_shown(made)}", "success", snapshots=tuple(made))
 
 
 def _rescale(session: Session, values: Values) -> Result:

@@ -23,11 +23,13 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument: `kind` is text, integer, boolean or time (a text such as 2026-01-31 12:00:00)."""
+    """One argument: `kind` is text, integer, boolean or time (a text such as 2026-01-31 12:00:00); `aliases`
+    are other names that the original has for it."""
 
     name: str
     kind: type = str
     required: bool = False
+    aliases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ class Procedure:
     def bound(self, positional: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         """Values by argument. An empty text is an argument left out. Raises InvalidRequest, NotFound."""
         names = [a.name for a in self.arguments]
+        named = {_own_name(self.arguments, name): value for name, value in named.items()}
         if len(positional) > len(names):
             raise InvalidRequest(
                 f"{self.name} takes {len(names)} arguments, not {len(positional)}: {self.syntax}"
@@ -64,6 +67,10 @@ class Procedure:
             if argument.required and found[argument.name] is None:
                 raise InvalidRequest(f"argument {argument.name!r} is missing: {self.syntax}")
         return found
+
+
+def _own_name(arguments: tuple[Argument, ...], name: str) -> str:
+    return next((a.name for a in arguments if name in a.aliases), name)
 
 
 def _checked(argument: Argument, value: Any, procedure: Procedure) -> Any:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tablestore.table.table import Table
 
 _TAG, _RETAINED = Argument("tag", required=True), Argument("time_retained")
-_SNAPSHOT = Argument("snapshot_id", int)
+_SNAPSHOT = Argument("snapshot_id", int, aliases=("snapshot",))
 
 
 def _create_tag(session: Session, values: Values) -> Result:
@@ -29,12 +29,8 @@ def _replace_tag(session: Session, values: Values) -> Result:
     table = table_of(session, values)
     if values["tag"] not in table.tags:
         raise NotFound.among("tag", values["tag"], table.tags.names())
-    snapshot = values["snapshot_id"]
-    if snapshot is None:
-        named = table.at(tag=values["tag"]).scan().snapshot
-        assert named is not None, "a tag names a snapshot"
-        snapshot = named.id
-    table.tags.create(values["tag"], snapshot, retain=values["time_retained"], replace=True)
+    snapshot, retained = values["snapshot_id"], values["time_retained"]
+    table.tags.create(values["tag"], snapshot, retain=retained, replace=True)
     return success(f"tag {values['tag']} of {table.name} is replaced")
 
 
@@ -63,18 +59,18 @@ def _tag_first(table: Table, values: Values, found: list[int], what: str) -> Res
 def _delete_tag(session: Session, values: Values) -> Result:
     table = table_of(session, values)
     names = [name.strip() for name in values["tag"].split(",")]
-    for name in names:
-        if name not in table.tags:
-            raise NotFound.among("tag", name, table.tags.names())
-    for name in names:
+    there = [name for name in names if name in table.tags]
+    for name in there:
         table.tags.delete(name)
-    return success(f"{len(names)} tags of {table.name} are deleted")
+    missing = "".join(f", there was no {name!r}" for name in names if name not in there)
+    return success(f"{len(there)} tags of {table.name} are deleted{missing}")
 
 
 def _rename_tag(session: Session, values: Values) -> Result:
     table = table_of(session, values)
     table.tags.rename(values["tag"], to=values["target_tag"])
-    return success(f"tag {values['tag']} of {table.name} is {values['target_tag']}")
+    done = f"Rename [{values['tag']}] to [{values['target_tag']}] successfully."
+    return success(f"tag {values['tag']} of {table.name} is {values['target_tag']}", done)
 
 
 def _expire_tags(session: Session, values: Values) -> Result:
@@ -115,6 +111,12 @@ def _delete_branch(session: Session, values: Values) -> Result:
     for name in values["branch"].split(","):
         table.branches.delete(name.strip())
     return success(f"branch {values['branch']} of {table.name} is deleted")
+
+
+def _rename_branch(session: Session, values: Values) -> Result:
+    table = table_of(session, values)
+    table.branches.rename(values["from_branch"], values["to_branch"])
+    return success(f"branch {values['from_branch']} of {table.name} is {values['to_branch']}")
 
 
 def _fast_forward(session: Session, values: Values) -> Result:
@@ -169,7 +171,11 @@ PROCEDURES = (
     Procedure("delete_tag", (TABLE, _TAG), _delete_tag, "Delete tags, separated by commas."),
     Procedure(
         "rename_tag",
-        (TABLE, _TAG, Argument("target_tag", required=True)),
+        (
+            TABLE,
+            Argument("tag", required=True, aliases=("tagName", "tag_name")),
+            Argument("target_tag", required=True, aliases=("targetTagName", "target_tag_name")),
+        ),
         _rename_tag,
         "Give a tag another name.",
     ),
@@ -177,7 +183,7 @@ PROCEDURES = (
         "replace_tag",
         (TABLE, _TAG, _SNAPSHOT, _RETAINED),
         _replace_tag,
-        "Let a tag name another snapshot, or keep it for another time.",
+        "Let a tag name another snapshot, the newest by default, and keep it for another time.",
     ),
     Procedure("expire_tags", (TABLE,), _expire_tags, "Delete the tags whose time is over."),
     Procedure(
@@ -199,6 +205,12 @@ PROCEDURES = (
         "Make a branch, empty or from a tag.",
     ),
     Procedure("delete_branch", (TABLE, _BRANCH), _delete_branch, "Delete branches, separated by commas."),
+    Procedure(
+        "rename_branch",
+        (TABLE, Argument("from_branch", required=True), Argument("to_branch", required=True)),
+        _rename_branch,
+        "Give a branch another name.",
+    ),
     Procedure("fast_forward", (TABLE, _BRANCH), _fast_forward, "Let the table be what a branch of it is."),
     Procedure(
         "reset_consumer",

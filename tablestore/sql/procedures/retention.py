@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest, Unsupported
+from tablestore.format import schema_change
 from tablestore.sql.procedures.procedure import (
     TABLE,
     Argument,
@@ -39,6 +40,11 @@ def _expire_snapshots(session: Session, values: Values) -> Result:
         age = SYSTEM.now_ms() - int(time_of(values["older_than"]).timestamp() * 1000)
         options["snapshot.time-retained"] = f"{max(age, 0)} ms"
     table = table_of(session, values, options)
+    least, most = table.store.options.snapshot_min_retained, values["retain_max"]
+    if most is not None and most < least:
+        raise InvalidRequest(
+            f"retain_max {most} is less than the {least} that are kept: give retain_min, too"
+        )
     done = table.expire_snapshots()
     count = len(done.snapshots)
     return success(f"{count} snapshots of {table.name} expired", str(count))
@@ -46,9 +52,10 @@ def _expire_snapshots(session: Session, values: Values) -> Result:
 
 def _expire_partitions(session: Session, values: Values) -> Result:
     table = table_of(session, values, options_of(values["options"]))
-    names = ("expiration_time", "timestamp_formatter", "timestamp_pattern", "expire_strategy")
-    done = table.expire_partitions(**{n: values[n] for n in names}, max_expires=values["max_expires"])
-    rows = pa.table({"expired_partitions": pa.array(done.partitions, pa.string())})
+    how = ("expiration_time", "timestamp_formatter", "timestamp_pattern", "expire_strategy")
+    done = table.expire_partitions(**{n: values[n] for n in how}, max_expires=values["max_expires"])
+    names = list(done.partitions) or ["No expired partitions."]
+    rows = pa.table({"expired_partitions": pa.array(names, pa.string())})
     return Result(rows, snapshots=done.snapshots, message=f"{len(done.partitions)} partitions expired")
 
 
@@ -72,9 +79,30 @@ def _remove_orphans(session: Session, values: Values) -> Result:
     if values["table"].endswith("*"):
         raise Unsupported("remove_orphan_files of a whole database", "call it for each table")
     done = table_of(session, values).remove_orphans(older_than=age, dry_run=dry_run)
-    row = {"deleted_file_count": [len(done.files)], "deleted_file_total_len_in_bytes": [done.bytes]}
+    rows = pa.table({"result": [str(len(done.files)), str(done.bytes)]})
     did = "would be" if dry_run else "were"
-    return Result(pa.table(row), message=f"{len(done.files)} files {did} removed")
+    return Result(rows, message=f"{len(done.files)} files, {done.bytes} bytes, {did} removed")
+
+
+def _purge(session: Session, values: Values) -> Result:
+    """What refers to older rows first, then the rows, then the snapshots that hold them."""
+    table = table_of(session, values)
+    for name in table.branches.names():
+        table.branches.delete(name)
+    for name in table.tags.names():
+        table.tags.delete(name)
+    for name in table.consumers.names():
+        table.consumers.delete(name)
+    made = table.truncate().snapshots
+    newest: dict[str, Any] = {"snapshot.num-retained.max": 1, "snapshot.num-retained.min": 1}
+    done = table.refresh().with_options(newest).expire_snapshots()
+    return success(f"{table.name} is empty, {len(done.snapshots)} snapshots are gone", snapshots=made)
+
+
+def _alter_default(session: Session, values: Values) -> Result:
+    table = table_of(session, values)
+    table.alter(schema_change.default(values["column"], values["default_value"]))
+    return success(f"column {values['column']} of {table.name} is {values['default_value']} by default")
 
 
 def _repair(session: Session, values: Values) -> Result:
@@ -124,6 +152,18 @@ PROCEDURES = (
         (TABLE, Argument("older_than"), Argument("dry_run", bool), Argument("mode")),
         _remove_orphans,
         "Remove files of a table's directory that nothing names and that are older than a time (a day ago).",
+    ),
+    Procedure(
+        "purge_files",
+        (TABLE,),
+        _purge,
+        "Empty a table and remove its files: branches, tags, consumers and older snapshots go, too.",
+    ),
+    Procedure(
+        "alter_column_default_value",
+        (TABLE, Argument("column", required=True), Argument("default_value", required=True)),
+        _alter_default,
+        "Let a column have a value where an INSERT leaves it out.",
     ),
     Procedure(
         "repair", (Argument("identifier"),), _repair, "Let a catalog know a table whose files are there."

@@ -63,11 +63,7 @@ def delete(store: Store, name: str) -> Removed:
     which they are. Raises NotFound naming the nearest."""
     if name not in refs.branch_directories(store):
         raise NotFound.among("branch", name, refs.branches(store))
-    if store.paths.branch == name:
-        raise InvalidRequest(f"this is branch {name!r} itself; delete it from the table")
-    for key in (refs.FALLBACK, refs.PRIMARY):
-        if store.schema.options.get(key) == name:
-            raise InvalidRequest(f"branch {name!r} is the table's {key}; reset that option first")
+    _require_free(store, name)
     branch = refs.on_branch(store, name)
     try:
         gone = _named_by(store, branch)
@@ -84,6 +80,28 @@ def delete(store: Store, name: str) -> Removed:
     remove(store, gone)
     log.info("deleted branch %s of %s: %d files", name, store.paths.root, len(gone.paths))
     return Removed(name, gone.paths, gone.bytes)
+
+
+def rename(store: Store, name: str, to: str) -> None:
+    """Give a branch another name. Raises NotFound naming the nearest, AlreadyExists, InvalidRequest for a
+    branch that an option names."""
+    if name not in refs.branches(store):
+        raise NotFound.among("branch", name, refs.branches(store))
+    target = refs.branch_paths(store, refs.new_branch_name(to))
+    if to in refs.branch_directories(store):
+        raise AlreadyExists(f"branch {to!r} exists")
+    _require_free(store, name)
+    store.io.move(refs.branch_paths(store, name).refs_dir, target.refs_dir)
+    log.info("renamed branch %s of %s to %s", name, store.paths.root, to)
+
+
+def _require_free(store: Store, name: str) -> None:
+    """Raise InvalidRequest for the branch that this is, and one that an option names."""
+    if store.paths.branch == name:
+        raise InvalidRequest(f"this is branch {name!r} itself; ask the table for it")
+    for key in (refs.FALLBACK, refs.PRIMARY):
+        if store.schema.options.get(key) == name:
+            raise InvalidRequest(f"branch {name!r} is the table's {key}; reset that option first")
 
 
 def _named_by(store: Store, branch: Store) -> Files:

@@ -45,6 +45,31 @@ def test_tags_branches_and_a_rollback(session: Session, orders: ts.Table) -> Non
     assert orders.tags.names() == []
 
 
+def test_a_branch_is_renamed(session: Session, orders: ts.Table) -> None:
+    session.sql("CALL sys.create_branch('orders', 'b'); CALL sys.rename_branch('orders', 'b', 'c')")
+    assert orders.branches.names() == ["c"]
+    with pytest.raises(ts.NotFound, match="no branch 'b'"):
+        session.sql("CALL sys.rename_branch('orders', 'b', 'd')")
+    session.sql("CALL sys.create_branch('orders', 'b')")
+    with pytest.raises(ts.AlreadyExists, match="branch 'c' exists"):
+        session.sql("CALL sys.rename_branch('orders', 'b', 'c')")
+
+
+def test_a_table_is_purged(session: Session, orders: ts.Table) -> None:
+    session.sql("CALL sys.create_tag('orders', 'kept', 1); CALL sys.create_branch('orders', 'b', 'kept')")
+    session.sql("CALL sys.purge_files('orders')")
+    assert orders.refresh().scan().count() == 0
+    assert (orders.branches.names(), orders.tags.names()) == ([], [])
+    assert len(orders.refresh().inspect.snapshots()) == 1
+
+
+def test_a_default_of_a_column(session: Session, orders: ts.Table) -> None:
+    session.sql("CALL sys.alter_column_default_value('orders', 'customer', 'nobody')")
+    session.sql("INSERT INTO orders (order_id) VALUES (77)")
+    found = first(session, "SELECT customer FROM orders WHERE order_id = 77")
+    assert found == {"customer": "nobody"}
+
+
 def test_tags_by_time_and_watermark(session: Session, orders: ts.Table) -> None:
     orders.write({"order_id": [5]}, watermark=70)
     session.sql("CALL sys.create_tag_from_timestamp('orders', 'early', 0)")
@@ -82,9 +107,10 @@ def test_what_is_old_goes(session: Session, orders: ts.Table) -> None:
     assert first(session, "SELECT sum(n) AS n FROM events") == {"n": 2}
     gone = session.sql("CALL sys.expire_partitions('events', '1 d', timestamp_formatter => 'yyyy-MM-dd')")
     assert gone.message.endswith("expired")
-    assert (
-        first(session, "CALL sys.remove_orphan_files('orders', dry_run => TRUE)")["deleted_file_count"] == 0
-    )
+    removed = session.sql("CALL sys.remove_orphan_files('orders', dry_run => TRUE)").to_arrow()
+    assert removed.to_pydict() == {"result": ["0", "0"]}  # files, bytes
+    with pytest.raises(ts.InvalidRequest, match="less than the 10 that are kept"):
+        session.sql("CALL sys.expire_snapshots('orders', 2)")
 
 
 def test_consumers(session: Session, orders: ts.Table) -> None:
