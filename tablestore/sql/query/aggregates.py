@@ -18,7 +18,7 @@ from tablestore.sql.query.type_inference import note_type, type_of
 
 AROUND = (exp.Filter, exp.Window)
 _PLAIN = "plain"  # key of the notes of aggregates that the engine computes as they are
-_SHORT_DIGITS = 20  # of decimals whose sums stay far from 38 digits
+SHORT_DIGITS = 20  # of decimals whose sums stay far from 38 digits
 _SPREADS = (exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop)
 _SQUARED = (exp.Variance, exp.VariancePop)
 _OF_ALL = (exp.StddevPop, exp.VariancePop)
@@ -97,7 +97,7 @@ def _average(
     total = render(_instead(node, inner, exp.Sum, _roomy(inner, argument, numbers)))
     count = render(_instead(node, inner, exp.Count))
     summed = Operand(total, DataType("DECIMAL", precision=MOST_DIGITS, scale=argument.scale))
-    short = argument.precision <= _SHORT_DIGITS
+    short = argument.precision <= SHORT_DIGITS
     return numbers.mean(summed, Operand(count, DataType("BIGINT")), t, short=short)
 
 

@@ -17,6 +17,10 @@ from functools import cached_property
 import pyarrow as pa
 
 from tablestore.core.errors import Unsupported
+from tablestore.format.types.arrow_types import BIGINT, DECIMAL, from_arrow
+from tablestore.sql.query.aggregates import SHORT_DIGITS
+from tablestore.sql.query.arithmetic import Arithmetic, Operand
+from tablestore.sql.query.numeric_types import WHOLE
 from tablestore.sql.streaming.grouping import Aggregate, Grouping
 
 NULLS, ROWS = "__nulls", "__rows"  # which keys are NULL, one bit each; how many rows the group has
@@ -188,8 +192,8 @@ class GroupColumns:
         else:
             raise Unsupported(f"{function} of {sql_type(type_)} in a stream")
 
-    def value(self, aggregate: Aggregate) -> str:
-        """The value of an aggregate, from these columns."""
+    def value(self, aggregate: Aggregate, numbers: Arithmetic) -> str:
+        """The value of an aggregate, from these columns: as the engine computes it of rows."""
         argument, function = aggregate.argument, aggregate.function
         if argument is None:
             return quoted(ROWS)
@@ -202,27 +206,27 @@ class GroupColumns:
 
         if function == "COUNT":
             return name("count")
+        argument_type, result = self.arguments.field(argument).type, from_arrow(aggregate.type)
         total = name("sum")
-        if pa.types.is_floating(self.arguments.field(argument).type):
+        if pa.types.is_floating(argument_type):
             nan = f"{name('nan')} > 0 OR ({name('inf')} > 0 AND {name('-inf')} > 0)"
             total = (
                 f"(CASE WHEN {nan} THEN 'NaN'::DOUBLE WHEN {name('inf')} > 0 THEN 'Infinity'::DOUBLE "
                 f"WHEN {name('-inf')} > 0 THEN '-Infinity'::DOUBLE ELSE {total} + {name('rest')} END)"
             )
-        elif pa.types.is_integer(aggregate.type):
-            total = f"CAST({total} AS HUGEINT)"
-        if function == "AVG":
-            total = _quotient(total, name("count"), aggregate.type)
-        return f"CASE WHEN {name('count')} > 0 THEN {total} END"
-
-
-def _quotient(total: str, count: str, type_: pa.DataType) -> str:
-    """A mean: cut for whole numbers, rounded half up for decimals, as the engine's AVG has it."""
-    if pa.types.is_integer(type_):
-        return f"({total} // {count})"
-    if pa.types.is_decimal(type_):
-        return f"round(CAST({total} AS DECIMAL(38, {type_.scale})) / {count}, {type_.scale})"
-    return f"(CAST({total} AS DOUBLE) / {count})"
+            found = f"({total} / {name('count')})" if function == "AVG" else total
+            found = f"CAST({found} AS {numbers.type_name(result)})"
+        else:
+            whole = not pa.types.is_decimal(argument_type)
+            total = f"CAST({total} AS HUGEINT)" if whole else total
+            if function == "AVG":
+                of = DECIMAL(38, 0 if whole else argument_type.scale)
+                short = not whole and argument_type.precision <= SHORT_DIGITS
+                count = Operand(name("count"), BIGINT)
+                found = numbers.mean(Operand(total, of), count, result, short=short)
+            else:
+                found = numbers.wrapped(total, result) if result.root in WHOLE else total
+        return f"CASE WHEN {name('count')} > 0 THEN {found} END"
 
 
 def sql_type(t: pa.DataType) -> str:

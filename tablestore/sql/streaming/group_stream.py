@@ -14,6 +14,8 @@ from tablestore.cdc.stream_source import Changes, Offset, StreamPiece, TableStre
 from tablestore.core.errors import Unsupported
 from tablestore.format import rowkind
 from tablestore.format.predicates.predicate import Predicate
+from tablestore.sql.query.duck_arithmetic import DuckArithmetic
+from tablestore.sql.query.user_functions import Calls, DuckSql
 from tablestore.sql.streaming.group_columns import NULLS, ROWS, GroupColumns, quoted
 from tablestore.sql.streaming.grouping import GROUPS, Grouping
 from tablestore.sql.streaming.row_step import KIND, POSITION, RowStep, RowSteps
@@ -37,11 +39,14 @@ class GroupStream:
             f"CASE WHEN {NULLS} & {1 << place} = 0 THEN {quoted(n)} END AS {quoted(n)}"
             for place, n in enumerate(columns.keys.names)
         ]
-        shown += [f"{columns.value(a)} AS {quoted(a.name)}" for a in columns.aggregates]
-        sql = (
+        calls = Calls({})
+        numbers = DuckArithmetic(calls)
+        shown += [f"{columns.value(a, numbers)} AS {quoted(a.name)}" for a in columns.aggregates]
+        sql = DuckSql(
             f"SELECT {', '.join([*shown, quoted(KIND), quoted(POSITION)])} FROM {_STATE} "
             f"WHERE {quoted(ROWS)} > 0"
         )
+        sql.functions = tuple(calls.found.values())
         step = RowStep(sql, {_STATE: columns.schema}, schema)
         return cls(TableStream(ChangeFeed(location)), step)
 

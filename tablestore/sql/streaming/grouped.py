@@ -205,7 +205,11 @@ def _above(
 
     def known(node: Any) -> Any:
         name = by_text.get(node.sql("duckdb")) if not isinstance(node, exp.Identifier) else None
-        return node if name is None else exp.column(exp.to_identifier(name, quoted=True))
+        if name is None:
+            return node
+        found = exp.column(exp.to_identifier(name, quoted=True))
+        found.meta.update(node.meta)  # with its type, on which arithmetic depends
+        return found
 
     expressions = []
     for shown in select.expressions:
