@@ -99,7 +99,7 @@ def grouped_parts(tree: exp.Expression, select: exp.Select, text: str) -> Parts:
     shown = [_named(key.copy(), name) for key, name in zip(keys, names, strict=True)]
     by_column = {one.column: one.argument for one in aggregates if one.argument is not None}
     arguments = [_named(argument.copy(), str(column)) for column, argument in by_column.items()]
-    below, described = _bare(select), _bare(select)
+    below, described = from_of(select), from_of(select)
     below.set("expressions", [*shown, *arguments] or [_named(exp.Literal.number(1), ARGUMENT.format(0))])
     described.set(
         "expressions", [*(s.copy() for s in shown), *(_named(a.node.copy(), a.name) for a in aggregates)]
@@ -113,7 +113,7 @@ def _filtered(node: exp.Expr) -> bool:
     return isinstance(node.parent, exp.Filter)
 
 
-def _bare(select: exp.Select) -> exp.Select:
+def from_of(select: exp.Select) -> exp.Select:
     """FROM, joins and WHERE of a SELECT."""
     made = exp.Select()
     for part in ("from_", "joins", "laterals", "where"):
@@ -134,6 +134,8 @@ def _keys(select: exp.Select, text: str) -> list[exp.Expression]:
     stored = {c.name for c in select.find_all(exp.Column) if c.find_ancestor(exp.Group) is None}
     found: list[exp.Expression] = []
     for key in group.expressions:
+        if isinstance(key, exp.Tuple) and not key.expressions:
+            continue  # GROUP BY (): one group
         if isinstance(key, exp.Literal) and not key.is_string:
             place = int(key.name)
             if not 1 <= place <= len(select.expressions):

@@ -29,7 +29,8 @@ from tablestore.sql.query.translation import duck_sql
 from tablestore.sql.query.type_inference import Columns
 from tablestore.sql.streaming.changes import carrying, inlined
 from tablestore.sql.streaming.group_columns import GroupColumns
-from tablestore.sql.streaming.grouped import grouped_parts, grouped_select
+from tablestore.sql.streaming.grouped import from_of, grouped_parts, grouped_select
+from tablestore.sql.streaming.grouped_names import qualify, source_names
 from tablestore.sql.streaming.grouping import GROUPS, Aggregate, Grouping
 from tablestore.sql.streaming.lookups import Lookup, lookups_of, require_types
 from tablestore.sql.streaming.row_step import RowStep
@@ -86,12 +87,14 @@ def planned(session: Session, tree: exp.Expression, text: str) -> StreamPlan:
     for one in lookups:
         _require_types(one, views, query.sources, text)
         views[one.view] = one.schema
-    schema = described(views, duck_sql(tree), query.columns)
     select = grouped_select(tree, text)
     if select is None:
+        schema = described(views, duck_sql(tree), query.columns)
         carrying(tree, tables)
         return StreamPlan(tuple(inputs), RowStep(duck_sql(tree), tables, schema, lookups), schema)
+    qualify(select, _columns_of_sources(select, views))
     parts = grouped_parts(tree, select, text)
+    schema = described(views, duck_sql(tree), query.columns)
     types = described(views, duck_sql(parts.described))
     rows = described(views, duck_sql(parts.below))
     carrying(parts.below, tables)
@@ -112,6 +115,15 @@ def planned(session: Session, tree: exp.Expression, text: str) -> StreamPlan:
     plan = StreamPlan(tuple(inputs), step, schema, grouping)
     GroupColumns.of(rows, grouping, retracts=plan.retracts)  # refuses what cannot be kept
     return plan
+
+
+def _columns_of_sources(select: exp.Select, views: Mapping[str, pa.Schema]) -> dict[str, list[str]]:
+    """The columns of each source of a SELECT, by its name."""
+    found = {}
+    for name in source_names(select):
+        all_of_it = exp.Column(this=exp.Star(), table=exp.to_identifier(name, quoted=True))
+        found[name] = described(views, duck_sql(from_of(select).select(all_of_it))).names
+    return found
 
 
 def described(views: Mapping[str, pa.Schema], sql: str, columns: Columns = ()) -> pa.Schema:
