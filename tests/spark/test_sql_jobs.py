@@ -199,3 +199,19 @@ def test_groups_follow_retractions_into_tables_with_and_without_a_key(session: S
         await_same(session, "keyed", SUMS)
         await_same(session, "counted", SUMS)
     assert lake.table("shop.keyed").check() == lake.table("shop.counted").check() == []
+
+
+def test_who_waits_for_a_job_gets_all_that_its_sources_hold(session: Session, lake: ts.Lake):
+    session.sql("SET 'pipeline.name' = 'copy'")
+    session.sql("INSERT INTO large SELECT id, customer FROM orders")
+    for number in range(3):
+        change(session, f"INSERT INTO orders VALUES ({10 + number}, 'dan', 1)")
+        session.jobs.catch_up("copy")
+        assert lake.table("shop.large").scan().count() == 4 + number
+    with pytest.raises(ts.NotFound, match="did you mean"):
+        session.jobs.catch_up("cody")
+    session.sql("STOP JOB 'copy'")
+    session.jobs.catch_up("copy")
+    change(session, "INSERT INTO orders VALUES (20, 'eve', 1)")
+    with pytest.raises(ts.InvalidRequest, match="job 'copy' has ended, and its sources have more"):
+        session.jobs.catch_up("copy")

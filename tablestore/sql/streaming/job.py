@@ -91,6 +91,16 @@ class Job:
         if self.error is not None:
             raise self.error
 
+    def caught_up(self) -> bool:
+        """Whether its targets have all that its sources hold now. Raises what it failed with."""
+        if self.error is not None:
+            raise self.error
+        for part, status in zip(self.parts, self.status.parts, strict=True):
+            reached = part.streams.initial() if status.offset is None else dict(status.offset)
+            if part.streams.next(reached) != reached:
+                return False
+        return True
+
     def _opened(self, number: int) -> PartBatches:
         """What carries out the batches of an INSERT."""
         user = self.name if len(self.parts) == 1 else f"{self.name}/{number}"

@@ -12,7 +12,8 @@ from weakref import WeakSet
 import pyarrow as pa
 
 from tablestore.cdc.stream_sink import TableSink
-from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError
+from tablestore.core.env import SYSTEM
+from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unavailable
 from tablestore.core.options.values import duration_ms
 from tablestore.sql.spark_engine import session_of
 from tablestore.sql.streaming.job import RUNNING, STOPPED, Job
@@ -22,6 +23,7 @@ from tablestore.sql.streaming.job_part import JobPart
 if TYPE_CHECKING:
     from tablestore.sql.session import Session
 
+_LOOK_SECONDS = 0.05  # between two looks at how far jobs are
 _ALL: WeakSet[Jobs] = WeakSet()  # for the end of the process
 _SCHEMA = pa.schema(
     [
@@ -136,6 +138,25 @@ class Jobs:
             raise
         finally:
             self._reported.add(id(job))
+
+    def catch_up(self, *names: str, timeout_seconds: float = 600.0) -> None:
+        """Wait until the targets of these jobs, one job after the other, have all that their sources then
+        hold; without names of all jobs that run. Raises NotFound for a job that this session has not started,
+        Unavailable where it takes longer, InvalidRequest where a job ends before, what one fails with."""
+        known = {job.name: job for job in self._started.values()}
+        for name in names:
+            if name not in known:
+                raise NotFound.among("job", name, known)
+        until = SYSTEM.monotonic() + timeout_seconds
+        for name in names or [name for name, job in known.items() if not job.over]:
+            job = known[name]
+            while not job.caught_up():
+                if job.over and not job.caught_up():
+                    raise InvalidRequest(f"job {name!r} has ended, and its sources have more")
+                if SYSTEM.monotonic() > until:
+                    why = f"job {name!r} did not catch up with its sources in {timeout_seconds:g} s"
+                    raise Unavailable(0, why)
+                SYSTEM.sleep(_LOOK_SECONDS)
 
     def stop_all(self) -> None:
         """Stop all that run."""
