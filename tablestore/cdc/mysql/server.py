@@ -28,7 +28,7 @@ _NO_RIGHT = {1044, 1142, 1143, 1227}
 _ABSENT = {1049, 1051, 1146}  # database or table
 _PASSING = {
     *(1040, 1053, 1203, 1927),  # too many connections, shutdown, killed
-    *(1205, 1213, 1412),  # lock wait, deadlock, table altered since the transaction began
+    *(1205, 1213, 1317, 1412),  # lock wait, deadlock, interrupted, table altered since the view was opened
     *(2003, 2006, 2013, 2014, 2055),  # no server, gone, lost
 }
 _FATAL_IN_BINLOG = 1236
