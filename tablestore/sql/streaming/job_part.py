@@ -108,7 +108,6 @@ class PartBatches:
         state = GroupState.create(join(self._directory, "state"), part.plan, user=self._user, buckets=buckets)
         return GroupBatches(
             state,
-            self._views,
             part.filling,
             part.schema,
             part.sink,

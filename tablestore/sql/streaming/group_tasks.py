@@ -1,4 +1,4 @@
-"""A batch of changes brought into the state of a GROUP BY, by the workers of the batch.
+"""The tasks that bring a batch of changes into the state of a GROUP BY.
 
 Workers compute parts of its pieces and update buckets of the state; this process only hands parts on and
 commits. Parts beyond a few megabytes of a piece go through files beside the state, so that no process holds
