@@ -42,6 +42,7 @@ _SPELLED = ("CAST", "TRY_CAST", "CEIL", "FLOOR", "EXTRACT", "SUBSTRING", "TRIM",
 
 
 _SEMICOLON = TokenType.BREAK  # of a statement within another: at SEMICOLON sqlglot begins anew
+_HINTS = "hints"  # key of the notes of a table
 
 
 def _within(token: Token) -> Token:
@@ -154,6 +155,14 @@ class Parser(_SparkParser):  # type: ignore[misc]  # likewise
         table = super()._parse_table_parts(*args, **kwargs)
         if self._match(TokenType.HINT):
             table.set("hints", [exp.Hint(expressions=list(self._prev_comments))])
+            table.meta[_HINTS] = table.args["hints"]
+        return table
+
+    def _parse_table(self, *args: Any, **kwargs: Any) -> Any:
+        """A table of FROM; its hints stay, where sqlglot would forget them behind FOR SYSTEM_TIME AS OF."""
+        table = super()._parse_table(*args, **kwargs)
+        if isinstance(table, exp.Table) and _HINTS in table.meta:
+            table.set("hints", table.meta.pop(_HINTS))
         return table
 
     def _parse_types(self, *args: Any, **kwargs: Any) -> Any:

@@ -213,3 +213,14 @@ def test_what_an_expression_means_goes_by_the_types_of_columns(session: Session,
     assert values(session, "SELECT DATE '1998-12-01' - INTERVAL '90' DAY") == [(dt.date(1998, 9, 2),)]
     hidden = "SELECT CAST(d AS INT) AS x FROM (SELECT '7' AS d FROM typed) s"
     assert values(session, hidden) == [(7,)]
+
+
+def test_hints_stand_before_a_version_and_an_alias(session: Session) -> None:
+    hint = "/*+ OPTIONS('scan.nope' = '1') */"
+    for text in (
+        f"orders {hint} VERSION AS OF 1",
+        f"orders {hint} AS o",
+        f"orders {hint} AS o JOIN events ON true",
+    ):
+        with pytest.raises(ts.TablestoreError, match=r"scan\.nope"):
+            session.sql(f"SELECT * FROM {text}")
