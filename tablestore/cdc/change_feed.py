@@ -144,6 +144,11 @@ class ChangeFeed:
             require_looked_up(store)
         return self.normalize
 
+    @property
+    def looks_up(self) -> bool:
+        """Whether what was before a change is looked up."""
+        return self._normalizes(self.table.store)
+
     def done(self, end: dict[str, Any]) -> None:
         """Note with the consumer that everything up to `end` was delivered."""
         self._keep(self.snapshot(end))

@@ -33,7 +33,8 @@ KINDS = (
 
 def difference(answer: Answer, run: Callable[[], pa.Table], *, ordered: bool, types: bool = False) -> str:
     """What `run` gives otherwise than Flink did, in words; empty if nothing. With `types` also the kinds of
-    the columns. Two errors agree, whatever they say."""
+    the columns. Of a stream the kinds of changes are compared, too; ours are the column `op`. Two errors
+    agree, whatever they say."""
     try:
         found = run()
     except Exception as e:
@@ -42,6 +43,8 @@ def difference(answer: Answer, run: Callable[[], pa.Table], *, ordered: bool, ty
         return f"no error of ours; Flink: {answer.error}"
     if not answer.columns:
         return ""
+    kinds_found = found["op"].to_pylist() if answer.kinds else []
+    found = found.drop(["op"]) if answer.kinds else found
     names = [name for name, _ in answer.columns]
     if found.column_names != names:
         return f"columns {found.column_names}, Flink {names}"
@@ -49,12 +52,18 @@ def difference(answer: Answer, run: Callable[[], pa.Table], *, ordered: bool, ty
     if types and (ours := [arrow_kind(t) for t in found.schema.types]) != kinds:
         return f"types {ours}, Flink {kinds}"
     rows = texts(found, [text for _, text in answer.columns])
+    wanted = list(answer.rows)
+    if answer.kinds:
+        rows = [(*row, kind) for row, kind in zip(rows, kinds_found, strict=True)]
+        wanted = [(*row, kind) for row, kind in zip(wanted, answer.kinds, strict=True)]
+        kinds = [*kinds, "STRING"]
     rows = rows if ordered else sorted(rows, key=sort_key)
-    if len(rows) == len(answer.rows):
-        agree = [_same(a, b, kinds) for a, b in zip(rows, answer.rows, strict=True)]
+    wanted = wanted if ordered else sorted(wanted, key=sort_key)
+    if len(rows) == len(wanted):
+        agree = [_same(a, b, kinds) for a, b in zip(rows, wanted, strict=True)]
         if all(agree):
             return ""
-    return "\n".join(["rows of ours, then Flink's:", *map(str, rows), "", *map(str, answer.rows)])
+    return "\n".join(["rows of ours, then Flink's:", *map(str, rows), "", *map(str, wanted)])
 
 
 def texts(table: pa.Table, types: Sequence[str]) -> list[tuple[str | None, ...]]:

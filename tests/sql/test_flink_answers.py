@@ -3,19 +3,24 @@
 
 A line of it is a script, a statement's line, `meant` or `open`, and why or how it differs. What is meant must
 differ; what is open may agree any day: `--rewrite` drops it then, as it adds new differences as open ones.
-A script is followed up to its first streaming statement.
+Streaming statements run, too: those that have an end to it, others for as many rows as the script says.
 """
 
 from __future__ import annotations
 
+import functools
+import threading
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import tablestore as ts
+from tablestore.sql import Session
 from tests.peers import flink_texts, sql_scripts
 
+PATIENCE_SECONDS = 20.0  # for rows of a stream that do not come
 LISTED = sql_scripts.FOLDER / "differences.tsv"
 HEADER = "script\tline\tkind\twhy\n"
 
@@ -47,15 +52,11 @@ def differences(name: str, warehouse: str) -> dict[int, str]:
     """How answers of ours differ from Flink's, by the lines of the statements."""
     session, found = ts.sql_session(), dict[int, str]()
     session.sql(f"CREATE CATALOG lake WITH ('type' = 'paimon', 'warehouse' = '{warehouse}')")
-    session.sql("USE CATALOG lake")
+    session.sql("USE CATALOG lake; SET 'table.dml-sync' = 'true'")
     for one, answer in zip(sql_scripts.statements(name), sql_scripts.recorded(name), strict=True):
-        if "'streaming'" in one.text:
-            break
-        text = one.text.replace(sql_scripts.WAREHOUSE, warehouse)
-        ordered = sql_scripts.ordered(one.text)
-        text = flink_texts.difference(
-            placed(answer, warehouse), lambda text=text: session.sql(text).to_arrow(), ordered=ordered
-        )
+        filled = one.text.replace(sql_scripts.WAREHOUSE, warehouse)
+        run = functools.partial(rows, session, filled, one.limit)
+        text = flink_texts.difference(placed(answer, warehouse), run, ordered=sql_scripts.ordered(one.text))
         if text:
             found[one.line] = f"{one.text}\n{text.replace(warehouse, sql_scripts.WAREHOUSE)}"
     return found
@@ -65,6 +66,20 @@ def placed(answer: sql_scripts.Answer, warehouse: str) -> sql_scripts.Answer:
     """The answer over this warehouse."""
     rows = [[cell and cell.replace(sql_scripts.WAREHOUSE, warehouse) for cell in row] for row in answer.rows]
     return replace(answer, rows=tuple(map(tuple, rows)))
+
+
+def rows(session: Session, text: str, limit: int | None) -> pa.Table:
+    """What a statement gives; of a stream without an end the first rows, as many as its script says."""
+    result = session.sql(text)
+    if not result.endless:
+        return result.to_arrow()
+    giving_up = threading.Timer(PATIENCE_SECONDS, result.stop)
+    giving_up.start()
+    try:
+        return result.head(limit)
+    finally:
+        giving_up.cancel()
+        result.stop()
 
 
 def listed_differences() -> dict[tuple[str, int], tuple[str, str]]:

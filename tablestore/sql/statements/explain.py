@@ -15,6 +15,8 @@ from tablestore.sql.query.embedded import duck_plan
 from tablestore.sql.query.planning import Query, Source, prepared
 from tablestore.sql.query.sources import Feed, feeds
 from tablestore.sql.result import Result
+from tablestore.sql.streaming.explained import explained_stream
+from tablestore.sql.streaming.plan import planned
 from tablestore.table.scan import Scan
 
 if TYPE_CHECKING:
@@ -49,7 +51,12 @@ class Explain:
     def run(self, session: Session) -> Result:
         lines = [self.line] if self.line else []
         if self.query is not None:
-            lines += explained(session, self.query, self.text)
+            streaming = session.settings["execution.runtime-mode"] == "streaming"
+            lines += (
+                explained_stream(planned(session, self.query, self.text))
+                if streaming
+                else explained(session, self.query, self.text)
+            )
         return Result(pa.table({"plan": pa.array(lines, pa.string())}))
 
 
@@ -107,7 +114,8 @@ FORMS = (
         "EXPLAIN",
         "EXPLAIN [PLAN FOR] statement",
         "What a statement would do: of a query the columns, conditions and limit that each table is asked "
-        "for, which files are read and why, and how DuckDB goes on.",
+        "for, which files are read and why, and how DuckDB goes on; in streaming mode where each source "
+        "begins, what is looked up and grouped.",
         "queries",
         Explain.parse,
         example="EXPLAIN SELECT customer, sum(amount) FROM shop.orders WHERE order_id > 1 GROUP BY customer",

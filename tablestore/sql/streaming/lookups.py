@@ -16,6 +16,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tablestore.core.errors import InvalidRequest, Unsupported
+from tablestore.core.options.lookup import LookupCacheMode
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.meta.store import Store
 from tablestore.sql.problems import placed, start_of
@@ -23,7 +24,7 @@ from tablestore.sql.query.own_functions import relation_of
 from tablestore.sql.query.planning import Source
 from tablestore.sql.query.translation import duck_sql
 from tablestore.table.lookup_join.join import LookupJoin
-from tablestore.table.lookup_join.source import identity_of, joinable
+from tablestore.table.lookup_join.source import identity_of, joinable, mode_of, pairs_of, source_of
 from tablestore.table.table import Table
 
 _KEY = "__lookup_{}"
@@ -54,6 +55,15 @@ class Lookup:
         """The columns of the view."""
         fields = self.store.schema.by_name
         return pa.schema([fields[name].arrow.with_nullable(True) for name in self.columns])
+
+    @property
+    def cache(self) -> str:
+        """Which rows are kept, and how many keys at most where that is bounded."""
+        on = pairs_of(self.store, self.name, self.on)
+        source, _ = source_of(self.store, self.name, on, self.columns, self.where)
+        mode = mode_of(source, None)
+        keys = f", {self.store.options.lookup_cache_rows:,} keys at most"
+        return mode.value + (keys if mode is LookupCacheMode.PARTIAL else "")
 
     def newest(self) -> int:
         """The newest snapshot of the table, 0 if there is none."""

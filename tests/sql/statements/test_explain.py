@@ -52,3 +52,33 @@ def test_errors_keep_their_place(session: Session) -> None:
         session.sql("EXPLAIN SELECT custmer FROM orders")
     with pytest.raises(TablestoreError, match=r"a statement is expected|begins no"):
         session.sql("EXPLAIN")
+
+
+def test_a_stream(session: Session) -> None:
+    session.sql("SET 'execution.runtime-mode' = 'streaming'")
+    sql = (
+        "EXPLAIN SELECT e.n, o.customer, count(*) AS c FROM (SELECT n, LOCALTIMESTAMP AS p FROM events) AS e "
+        "LEFT JOIN orders /*+ OPTIONS('lookup.cache' = 'partial') */ FOR SYSTEM_TIME AS OF e.p AS o "
+        "ON o.order_id = e.n WHERE e.n > 1 GROUP BY e.n, o.customer"
+    )
+    lines = session.sql(sql).to_arrow()["plan"].to_pylist()
+    wanted = [
+        "changes of events: the rows of the newest snapshot first, then what changes",
+        "  columns: n (1 of 2)",
+        "  rows are only added",
+        "lookup in orders by order_id: one snapshot a batch",
+        "  cache: partial, 10,000 keys at most",
+        "  columns: order_id, customer (2 of 3)",
+        "each batch of changes: DuckDB computes",
+        "groups by __key_0, __key_1; the state is a table",
+        "  __value_0 = COUNT(*), int64",
+        "each change of groups: DuckDB computes",
+        "the result has +I, −U, +U and −D: rows may be taken back",
+    ]
+    assert [line for line in lines if line in wanted] == wanted
+    hint = "/*+ OPTIONS('scan.snapshot-id' = '2') */"
+    lines = session.sql(f"EXPLAIN SELECT * FROM orders {hint}").to_arrow()["plan"].to_pylist()
+    assert lines[0] == "changes of orders: from those of snapshot 2 on"
+    assert "  what was before a change is looked up in the snapshot before" in lines
+    with pytest.raises(ts.Unsupported, match="ORDER BY in a stream"):
+        session.sql("EXPLAIN SELECT * FROM orders ORDER BY 1")
