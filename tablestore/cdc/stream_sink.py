@@ -32,13 +32,15 @@ Computation = Callable[[Work], Changes]
 @dataclass(frozen=True, slots=True)
 class SinkBatch:
     """A batch as a sink gets it: `identifier` rises from batch to batch of `user`, and `position` is where
-    the sources are once it is committed. `changes` is picklable."""
+    the sources are once it is committed. `changes` is picklable.
+    `job_id` differs for another job of that user's name."""
 
     batch: Batch
     changes: Computation
     user: str
     identifier: int
     position: str
+    job_id: str = ""
 
 
 class StreamSink(Protocol):

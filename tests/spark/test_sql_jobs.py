@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -215,3 +216,30 @@ def test_who_waits_for_a_job_gets_all_that_its_sources_hold(session: Session, la
     change(session, "INSERT INTO orders VALUES (20, 'eve', 1)")
     with pytest.raises(ts.InvalidRequest, match="job 'copy' has ended, and its sources have more"):
         session.jobs.catch_up("copy")
+
+
+def test_jobs_into_print_blackhole_and_files(session: Session, tmp_path: Path, capsys):
+    session.sql(
+        "CREATE TEMPORARY TABLE made (n INT) WITH ('connector' = 'datagen', 'fields.n.kind' = 'sequence', "
+        "'fields.n.start' = '1', 'fields.n.end' = '4')"
+    )
+    session.sql("CREATE TEMPORARY TABLE shown (n INT) WITH ('connector' = 'print', 'print-identifier' = 'p')")
+    session.sql("CREATE TEMPORARY TABLE counts (n BIGINT) WITH ('connector' = 'print')")
+    session.sql("CREATE TEMPORARY TABLE hole (n INT) WITH ('connector' = 'blackhole')")
+    folder = tmp_path / "files"
+    session.sql(
+        f"CREATE TEMPORARY TABLE files (n INT) WITH ('connector' = 'filesystem', 'path' = '{folder}', "
+        "'format' = 'json')"
+    )
+    session.sql("SET 'table.dml-sync' = 'true'")
+    done = session.sql(
+        "EXECUTE STATEMENT SET BEGIN INSERT INTO shown SELECT n FROM made WHERE n > 2; "
+        "INSERT INTO counts SELECT count(*) FROM made; INSERT INTO hole SELECT n FROM made; "
+        "INSERT INTO files SELECT n FROM made WHERE n < 3; END"
+    )
+    assert done.rows_affected == 2 + 1 + 4 + 2
+    assert sorted(capsys.readouterr().out.split("\n")) == ["", "+I[4]", "p> +I[3]", "p> +I[4]"]
+    assert rows(session, "SELECT * FROM files") == [{"n": 1}, {"n": 2}]
+    assert {r["status"] for r in session.sql("SHOW JOBS").to_arrow().to_pylist()} == {"FINISHED"}
+    with pytest.raises(ts.Unsupported, match="only takes new rows"):
+        session.sql("INSERT INTO files SELECT id FROM orders")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pyarrow as pa
 
+from tablestore.cdc.stream_batch import Work
+from tablestore.cdc.stream_sink import Computation, SinkBatch
 from tablestore.sql.connectors.connector import Connector, ConnectorOptions
 
 
@@ -18,8 +22,33 @@ class _Nowhere:
         """There is nothing to remove."""
 
 
+@dataclass(frozen=True)
+class CountTask:
+    """The task that computes changes and counts them."""
+
+    changes: Computation
+
+    def __call__(self, work: Work) -> int:
+        return sum(rows.num_rows for rows, _ in self.changes(work))
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """Changes are computed, and forgotten."""
+
+    def write(self, batch: SinkBatch) -> int:
+        return sum(batch.batch.over_works(CountTask(batch.changes)))
+
+
 def _sink(_: ConnectorOptions) -> _Nowhere:
     return _Nowhere()
 
 
-CONNECTOR = Connector("blackhole", "takes rows and forgets them", (), sink=_sink)
+CONNECTOR = Connector(
+    "blackhole",
+    "takes rows and forgets them",
+    (),
+    sink=_sink,
+    stream_sink=lambda _: _Stream(),
+    takes_retracts=True,
+)

@@ -10,15 +10,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from tablestore.cdc.stream_sink import StreamSink
-from tablestore.cdc.stream_source import StreamSource
+from tablestore.cdc.stream_source import Changes, StreamSource
 from tablestore.core.errors import InvalidOption, NotFound, Unsupported
 from tablestore.core.options.environment import resolved
 from tablestore.core.options.secrets import HIDDEN, is_secret
+from tablestore.format.predicates import evaluate
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.types.data_type import DataField
 from tablestore.sql.temporary import TemporaryTable
+from tablestore.table.system import bind
 
 _COLUMN = "#"  # in a key: the name of a column
 _ANY = "*"  # at the end of a key: any name
@@ -73,6 +77,25 @@ class Sink(Protocol):
 
     def abandon(self) -> None:
         """Remove what was written."""
+
+
+def matching(
+    source: BoundedSource, full: pa.Schema, columns: Sequence[str], where: Predicate | None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a source with columns `full` that meet a condition; only columns that are asked for are
+    made or read."""
+    bound = None if where is None else bind(where, full)
+    tested = [] if bound is None else [n for n in full.names if n in bound.columns and n not in columns]
+    for batch in source.batches([*columns, *tested]):
+        rows = batch if bound is None else batch.filter(evaluate.mask(bound, batch))
+        if rows.num_rows:
+            yield rows.select(list(columns))
+
+
+def inserts(batches: Iterator[pa.RecordBatch]) -> Changes:
+    """Rows as changes: each is new."""
+    for batch in batches:
+        yield batch, pa.array(np.zeros(batch.num_rows, np.int8))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """`datagen`: rows that are made up, each column at random or as a sequence, as Flink's options say.
 
-With `tablestore.seed` the same rows come each time, but for dates and times, which lie before now. Whole
+With `tablestore.seed` the same rows come each time, but for dates and times, which lie before now; a stream
+(`datagen_stream.py`) gives the same rows each time that it is read. Whole
 columns by numpy; a column is made from the seed, its position and the batch alone, so columns that nobody
 asks for cost nothing.
 """
@@ -10,17 +11,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore.cdc.stream_source import Offset
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidOption, InvalidRequest, Unsupported
 from tablestore.core.options.values import boolean, duration_ms
 from tablestore.format.types.data_type import DataField, DataType, time_unit, to_arrow
 from tablestore.sql.connectors.connector import Connector, ConnectorOptions, Option, count, one_of, whole
+from tablestore.sql.connectors.datagen_stream import RowSchedule, RowStream
 
 _BATCH_ROWS, _BATCH_BYTES = 65_536, 16 << 20
 _DAY_MS = 86_400_000
@@ -68,7 +72,8 @@ class _Columns:
     fields: tuple[DataField, ...]
     chosen: Mapping[str, Mapping[str, Any]]
     seed: int
-    now_ms: int
+    now_ms: int  # when row 0 is made
+    per_second: int | None = None  # None: all at once
 
     def column(self, f: DataField, first: int, rows: int) -> pa.Array:
         """The values of rows `first` to `first + rows`."""
@@ -113,7 +118,7 @@ class _Columns:
             return _bytes(lengths, rng, t)
         if t.root in ("DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ"):
             past = rng.integers(0, options.get("max-past", 0), rows, endpoint=True)
-            return _times(self.now_ms - past, t)
+            return _times(self._now_ms(first, rows) - past, t)
         if t.root == "ROW":
             parts = [self.values(f"{name}.{c.name}", c.type, first, rows, rng) for c in t.children]
             return pa.StructArray.from_arrays(parts, fields=list(to_arrow(t)))
@@ -124,43 +129,94 @@ class _Columns:
             return pa.ListArray.from_arrays(offsets, inner[0], type=to_arrow(t))
         raise Unsupported(f"{t.root} columns of connector 'datagen'", "ARRAY and ROW are made up")
 
+    def _now_ms(self, first: int, rows: int) -> Any:
+        """When these rows are made: each at its time, in whole milliseconds."""
+        if self.per_second is None:
+            return self.now_ms
+        return self.now_ms + np.arange(first, first + rows, dtype=np.int64) * 1000 // self.per_second
+
+    def batch(self, names: Sequence[str], first: int, rows: int) -> pa.RecordBatch:
+        """Rows `first` to `first + rows` of these columns."""
+        known = {f.name: f for f in self.fields}
+        schema = pa.schema([known[name].arrow for name in names])
+        arrays = [self.column(known[name], first, rows) for name in names]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
 
 class _Generated:
     """Rows of a bounded table."""
 
     def __init__(self, options: ConnectorOptions) -> None:
-        for f in options.columns:
-            _require_fitting(f.name, f.type, options.of_columns.get(f.name, {}), options.of_columns)
+        self._batch_rows = _batch_rows(options)
         self._rows = _row_count(options)
-        self._options = options
-        seed = options.values["tablestore.seed"]
-        seed = SYSTEM.rng.getrandbits(63) if seed is None else abs(seed)
-        self._columns = _Columns(options.columns, options.of_columns, seed, SYSTEM.now_ms())
-        widest = sum(_width(f.type, options.of_columns.get(f.name, {})) for f in options.columns)
-        self._batch_rows = max(1, min(_BATCH_ROWS, _BATCH_BYTES // max(1, widest)))
+        self._columns = _Columns(options.columns, options.of_columns, _seed(options), SYSTEM.now_ms())
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows."""
-        known = {f.name: f for f in self._options.columns}
-        schema = pa.schema([known[name].arrow for name in columns])
         for first in range(0, self._rows, self._batch_rows):
-            count = min(self._batch_rows, self._rows - first)
-            arrays = [self._columns.column(known[name], first, count) for name in columns]
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+            yield self._columns.batch(columns, first, min(self._batch_rows, self._rows - first))
+
+
+def _stream(options: ConnectorOptions) -> RowStream:
+    """Rows that come as fast as the options say."""
+    per_second, chunk_rows = options.values["rows-per-second"], _batch_rows(options)
+    end = _end(options)
+    chunk = partial(_chunk, options.columns, options.of_columns, per_second, chunk_rows, end)
+    return RowStream(
+        options.schema,
+        chunk,
+        chunk_rows,
+        end,
+        RowSchedule(per_second),
+        _seed(options),
+        SYSTEM.now_ms(),
+    )
+
+
+def _chunk(
+    fields: tuple[DataField, ...],
+    chosen: Mapping[str, Mapping[str, Any]],
+    per_second: int,
+    rows: int,
+    end: int | None,
+    offset: Offset,
+    first: int,
+    names: Sequence[str],
+) -> pa.RecordBatch:
+    columns = _Columns(fields, chosen, offset["seed"], offset["beganMs"], per_second)
+    return columns.batch(names, first, rows if end is None else min(rows, end - first))
+
+
+def _seed(options: ConnectorOptions) -> int:
+    seed = options.values["tablestore.seed"]
+    return SYSTEM.rng.getrandbits(63) if seed is None else abs(seed)
+
+
+def _batch_rows(options: ConnectorOptions) -> int:
+    """How many rows are made at once. Raises InvalidOption for options that a column does not have."""
+    for f in options.columns:
+        _require_fitting(f.name, f.type, options.of_columns.get(f.name, {}), options.of_columns)
+    widest = sum(_width(f.type, options.of_columns.get(f.name, {})) for f in options.columns)
+    return max(1, min(_BATCH_ROWS, _BATCH_BYTES // max(1, widest)))
 
 
 def _row_count(options: ConnectorOptions) -> int:
-    """How many rows there are: as many as are wanted, or until the first sequence ends. Raises InvalidRequest
-    where they have no end."""
-    ends = [o["end"] - o["start"] + 1 for o in options.of_columns.values() if o.get("kind") == "sequence"]
-    wanted = options.values["number-of-rows"]
-    found = [max(0, n) for n in (*ends, *([] if wanted is None else [wanted]))]
-    if not found:
+    """How many rows there are. Raises InvalidRequest where they have no end."""
+    found = _end(options)
+    if found is None:
         raise InvalidRequest(
             "a datagen table without 'number-of-rows' never ends: give it that option, or a column of kind "
             "sequence"
         )
-    return min(found)
+    return found
+
+
+def _end(options: ConnectorOptions) -> int | None:
+    """As many rows as are wanted, or until the first sequence ends; None where they have no end."""
+    ends = [o["end"] - o["start"] + 1 for o in options.of_columns.values() if o.get("kind") == "sequence"]
+    wanted = options.values["number-of-rows"]
+    found = [max(0, n) for n in (*ends, *([] if wanted is None else [wanted]))]
+    return min(found, default=None)
 
 
 def _require_fitting(
@@ -330,4 +386,4 @@ def _sequence(first: int, rows: int, t: DataType) -> pa.Array:
     return numbers.cast(to_arrow(t), safe=False)
 
 
-CONNECTOR = Connector("datagen", "rows that are made up", _OPTIONS, source=_Generated)
+CONNECTOR = Connector("datagen", "rows that are made up", _OPTIONS, source=_Generated, stream=_stream)

@@ -8,19 +8,29 @@ Reads what `path` names and what lies below it, follows no link there, and passe
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from tablestore.cdc.stream_batch import Work
+from tablestore.cdc.stream_sink import Computation, SinkBatch
+from tablestore.cdc.stream_source import Changes, Offset
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import NotFound, Unsupported
-from tablestore.core.options.values import boolean
+from tablestore.core.options.values import boolean, duration_ms
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.io.confined import ConfinedFileIO, confined
 from tablestore.io.paths import join, location
 from tablestore.io.routed import file_io_for
-from tablestore.sql.connectors.connector import Connector, ConnectorOptions, Option, one_of
-from tablestore.sql.connectors.file_formats import FORMATS
-
-_NO_STREAM = "files are read once, as they are"
+from tablestore.sql.connectors.connector import (
+    Connector,
+    ConnectorOptions,
+    Option,
+    inserts,
+    matching,
+    one_of,
+)
+from tablestore.sql.connectors.file_formats import FORMATS, RowWriter
 
 
 def _character(text: str) -> str:
@@ -44,7 +54,7 @@ _OPTIONS = (
     Option("json.ignore-parse-errors", refused="a row that does not fit is an error"),
     Option("json.fail-on-missing-field", refused="a field that is missing is NULL"),
     Option("json.timestamp-format.standard", refused="both forms are read, SQL's is written"),
-    Option("source.monitor-interval", refused=_NO_STREAM),
+    Option("source.monitor-interval", "a stream looks for new files that often; else it ends", duration_ms),
     Option("source.path.regex-pattern", refused="all files of the directory are read"),
     Option("partition.default-name", refused="a table of files has no partitions here"),
     Option("sink.rolling-policy.file-size", refused="an INSERT writes one file"),
@@ -64,11 +74,16 @@ class _Files:
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows, file by file in the order of names. Raises NotFound where the path names nothing,
         SchemaMismatch for a file that does not fit the columns."""
-        for path in self._names():
-            with self._io.open_input(path) as file:
-                yield from self._format.read(file, path, self._options, columns)
+        for path in self.names():
+            yield from self.rows_of(path, columns)
 
-    def _names(self) -> list[str]:
+    def rows_of(self, path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The rows of one file."""
+        with self._io.open_input(path) as file:
+            yield from self._format.read(file, path, self._options, columns)
+
+    def names(self) -> list[str]:
+        """The files, sorted."""
         if self._io.is_dir(self._path):
             return sorted(_below(self._io, self._path))
         if not self._io.exists(self._path):
@@ -93,10 +108,9 @@ class _NewFile:
     def __init__(self, options: ConnectorOptions) -> None:
         self._io, directory = _reach(options)
         end = options.values["format"]
-        if self._io.exists(directory) and not self._io.is_dir(directory):
-            raise Unsupported(f"INSERT INTO the file {directory}", "option 'path' names a directory then")
+        _require_directory(self._io, directory)
         self._path = join(directory, f"part-{SYSTEM.uuid()}.{end}")
-        self._coming = join(directory, f".{self._path.rpartition('/')[2]}.inprogress")
+        self._coming = _coming(self._path)
         self._rows = FORMATS[end].writer(self._io.open_output(self._coming), options)
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -112,10 +126,138 @@ class _NewFile:
         self._io.delete(self._coming)
 
 
+@dataclass(frozen=True)
+class _Stream:
+    """The files of the path, each read once; with a monitor interval also those that come later. An offset
+    holds their names."""
+
+    options: ConnectorOptions
+    looked: list[float] = field(default_factory=list, compare=False)  # when, last, in seconds
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.options.schema
+
+    @property
+    def appends(self) -> bool:
+        return True
+
+    def initial(self) -> Offset:
+        return {"v": 1, "files": [], "ended": False}
+
+    def latest(self) -> Offset:
+        return {"v": 1, "files": self._names(), "ended": self._interval_ms is None}
+
+    def next(self, start: Offset, target: Offset | None = None) -> Offset:
+        if target is not None:
+            return target
+        now, interval = SYSTEM.monotonic(), self._interval_ms
+        early = bool(self.looked) and interval is not None and now < self.looked[-1] + interval / 1000
+        if start["ended"] or early:
+            return start
+        self.looked[:] = [now]
+        known = set(start["files"])
+        files = [*start["files"], *(name for name in self._names() if name not in known)]
+        return {"v": 1, "files": files, "ended": interval is None}
+
+    def ended(self, offset: Offset) -> bool:
+        return bool(offset["ended"])
+
+    def pieces(self, start: Offset, end: Offset) -> list[_FilePiece]:
+        known = set(start["files"])
+        return [_FilePiece(self.options, name) for name in end["files"] if name not in known]
+
+    def done(self, end: Offset) -> None:
+        """Files stay."""
+
+    @property
+    def _interval_ms(self) -> int | None:
+        found: int | None = self.options.values["source.monitor-interval"]
+        return found
+
+    def _names(self) -> list[str]:
+        return _Files(self.options).names()
+
+
+@dataclass(frozen=True)
+class _FilePiece:
+    """The rows of one file."""
+
+    options: ConnectorOptions
+    path: str
+
+    def read(self, columns: Sequence[str], where: Predicate | None = None) -> Changes:
+        return inserts(matching(self, self.options.schema, columns, where))
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return _Files(self.options).rows_of(self.path, columns)
+
+
+@dataclass(frozen=True)
+class _StreamSink:
+    """A file for each piece of a batch that has rows. Its name says which batch of which job it is of, so a
+    batch that comes again writes the same files; they have their names once all are whole."""
+
+    options: ConnectorOptions
+
+    def write(self, batch: SinkBatch) -> int:
+        io, directory = _reach(self.options)
+        _require_directory(io, directory)
+        prefix = f"part-{batch.job_id}-{batch.identifier:06}"
+        found = batch.batch.over_works(FileTask(self.options, batch.changes, join(directory, prefix)))
+        for path, _ in found:
+            if path:
+                io.move(_coming(path), path)
+        return sum(rows for _, rows in found)
+
+
+@dataclass(frozen=True)
+class FileTask:
+    """The task that writes the rows of a piece to a file that is not visible yet."""
+
+    options: ConnectorOptions
+    changes: Computation
+    prefix: str
+
+    def __call__(self, work: Work) -> tuple[str, int]:
+        """The name that the file will have, empty for none, and how many rows it holds."""
+        end, count = self.options.values["format"], 0
+        path = f"{self.prefix}-{work.ordinal:04}.{end}"
+        rows: RowWriter | None = None
+        try:
+            for batch, _ in self.changes(work):
+                if rows is None:
+                    file = _reach(self.options)[0].open_output(_coming(path))
+                    rows = FORMATS[end].writer(file, self.options)
+                rows.write(batch)
+                count += batch.num_rows
+        except BaseException:
+            if rows is not None:
+                rows.abandon()
+            raise
+        if rows is None:
+            return "", 0
+        rows.close()
+        return path, count
+
+
+def _coming(path: str) -> str:
+    """The name of a file that is being written."""
+    directory, _, name = path.rpartition("/")
+    return join(directory, f".{name}.inprogress")
+
+
+def _require_directory(io: ConfinedFileIO, path: str) -> None:
+    if io.exists(path) and not io.is_dir(path):
+        raise Unsupported(f"INSERT INTO the file {path}", "option 'path' names a directory then")
+
+
 def _reach(options: ConnectorOptions) -> tuple[ConfinedFileIO, str]:
     """What reads the path, and nothing outside it."""
     path = options.values["path"].rstrip("/") or "/"
     return confined(file_io_for(path), path), path
 
 
-CONNECTOR = Connector("filesystem", "files in CSV, JSON or Parquet", _OPTIONS, _Files, _NewFile)
+CONNECTOR = Connector(
+    "filesystem", "files in CSV, JSON or Parquet", _OPTIONS, _Files, _NewFile, _Stream, _StreamSink
+)

@@ -1,13 +1,16 @@
-"""`print`: shows each row as `+I[1, ann, 12.50]`."""
+"""`print`: shows each row with its kind, `+I[1, ann, 12.50]`."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore.cdc.stream_sink import SinkBatch
 from tablestore.core.options.values import boolean
+from tablestore.format import rowkind
 from tablestore.format.types import cast_text
 from tablestore.format.types.data_type import DataField
 from tablestore.sql.connectors.connector import Connector, ConnectorOptions, Option
@@ -23,21 +26,38 @@ class _Printer:
     def __init__(self, options: ConnectorOptions) -> None:
         self._options = options
 
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Show the rows, one a line."""
+    def write(self, batch: pa.RecordBatch, kinds: pa.Array | None = None) -> None:
+        """Show the rows, one a line, each with its kind; without kinds they are new."""
         values = self._options.values
         prefix = f"{values['print-identifier']}> " if values["print-identifier"] else ""
         columns = [_shown(a, f) for a, f in zip(batch.columns, self._options.columns, strict=True)]
         rows = pc.binary_join_element_wise(*columns, ", ")
         file = sys.stderr if values["standard-error"] else sys.stdout
-        for row in rows.to_pylist():
-            print(f"{prefix}+I[{row}]", file=file)
+        texts = ["+I"] * len(rows) if kinds is None else rowkind.texts(kinds).to_pylist()
+        for kind, row in zip(texts, rows.to_pylist(), strict=True):
+            print(f"{prefix}{kind}[{row}]", file=file)
+        file.flush()
 
     def finish(self) -> str:
         return "shown"
 
     def abandon(self) -> None:
         """What was shown stays."""
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """Changes are shown by the process that runs the job; a batch that a crash repeats is shown again."""
+
+    options: ConnectorOptions
+
+    def write(self, batch: SinkBatch) -> int:
+        printer, count = _Printer(self.options), 0
+        for work in batch.batch.works():
+            for rows, kinds in batch.changes(work):
+                printer.write(rows, kinds)
+                count += rows.num_rows
+        return count
 
 
 def _shown(array: pa.Array, f: DataField) -> pa.Array:
@@ -48,4 +68,6 @@ def _shown(array: pa.Array, f: DataField) -> pa.Array:
     return cast_text.of(array, f.type).fill_null("null")
 
 
-CONNECTOR = Connector("print", "shows each row", _OPTIONS, sink=_Printer)
+CONNECTOR = Connector(
+    "print", "shows each row", _OPTIONS, sink=_Printer, stream_sink=_Stream, takes_retracts=True
+)

@@ -11,15 +11,14 @@ import pyarrow as pa
 from tablestore.cdc.stream_sink import StreamSink
 from tablestore.cdc.stream_source import StreamSource
 from tablestore.core.errors import NotFound, Unsupported
-from tablestore.format.predicates import evaluate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.predicates.predicate_text import chosen
-from tablestore.sql.connectors.connector import BoundedSource, ConnectorOptions, Sink
+from tablestore.sql.connectors.connector import BoundedSource, ConnectorOptions, Sink, matching
 from tablestore.sql.connectors.registry import connector_of
 from tablestore.sql.temporary import TemporaryTable
 from tablestore.table.lazy_read import LazyRead
 from tablestore.table.scan import selected
-from tablestore.table.system import bind, table_schema
+from tablestore.table.system import table_schema
 
 
 class ConnectorTable:
@@ -122,19 +121,13 @@ class ConnectorScan(LazyRead):
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, batch by batch; only columns that are asked for are made or read."""
-        names, left = self.schema.names, self.limit
-        bound = None if self.where is None else bind(self.where, self.full)
-        tested = (
-            [] if bound is None else [n for n in self.full.names if n in bound.columns and n not in names]
-        )
+        left = self.limit
         if left == 0:
             return
-        for batch in self.source.batches([*names, *tested]):
-            rows = batch if bound is None else batch.filter(evaluate.mask(bound, batch))
+        for batch in matching(self.source, self.full, self.schema.names, self.where):
+            rows = batch if left is None else batch.slice(0, left)
+            yield rows
             if left is not None:
-                rows = rows.slice(0, left)
                 left -= rows.num_rows
-            if rows.num_rows:
-                yield rows.select(names)
-            if left == 0:
-                return
+                if left == 0:
+                    return

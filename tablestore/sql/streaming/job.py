@@ -14,11 +14,12 @@ from typing import Any
 
 from tablestore.cdc.stream_batch import Batch
 from tablestore.core.env import SYSTEM
-from tablestore.core.errors import TablestoreError, Unavailable
+from tablestore.core.errors import InvalidRequest, TablestoreError, Unavailable
 from tablestore.sql.streaming.job_directory import JobDirectories, JobRecord, JobStatus, PartStatus
 from tablestore.sql.streaming.job_part import JobPart, PartBatches
 from tablestore.table.features import feature
 
+_OURS = "tablestore.core.errors."
 RUNNING, FINISHED, FAILED, STOPPED = "RUNNING", "FINISHED", "FAILED", "STOPPED"
 
 
@@ -30,7 +31,8 @@ class Job:
     ) -> None:
         self.name, self.parts, self.places = name, parts, places
         self.started_ms = SYSTEM.now_ms()
-        self.record = JobRecord(name, self.started_ms, statements, tuple(p.facts for p in parts))
+        facts = tuple(p.facts for p in parts)
+        self.record = JobRecord(name, SYSTEM.uuid()[:8], self.started_ms, statements, facts)
         self._queries: list[Any] = []  # what the feature "streams by Spark" gives
         self._lock = threading.Lock()  # protects what follows
         self._status = JobStatus(RUNNING, self.started_ms, tuple(PartStatus() for _ in parts))
@@ -52,8 +54,9 @@ class Job:
     def start(self, spark: Any, *, interval_seconds: float) -> None:
         """Start its queries. Raises InvalidRequest where a target has commits of another query of its name;
         none runs then."""
-        opened = [self._opened(number) for number in range(len(self.parts))]
         known = self.places.record(self.name)
+        self.record = self.record if known is None else known
+        opened = [self._opened(number) for number in range(len(self.parts))]
         if known is None:
             self.places.keep(self.record)
         before = self.places.status(self.name)
@@ -105,7 +108,8 @@ class Job:
         """What carries out the batches of an INSERT."""
         user = self.name if len(self.parts) == 1 else f"{self.name}/{number}"
         directory = self.places.place(self.name, str(number))
-        return PartBatches(self.parts[number], directory, user, noted=self._counting(number))
+        counted = self._counting(number)
+        return PartBatches(self.parts[number], directory, user, job_id=self.record.id, noted=counted)
 
     def _counting(self, number: int) -> Callable[[Batch, int], None]:
         def noted(batch: Batch, rows: int) -> None:
@@ -153,5 +157,8 @@ def plain_error(name: str, error: BaseException) -> BaseException:
             error.job = name  # type: ignore[attr-defined]  # said once
         return error
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    ours = [line.partition(": ")[2] for line in lines if line.startswith(_OURS)]  # of a Python traceback
+    if ours:
+        return InvalidRequest(f"job {name!r}: {ours[0]}")
     text = lines[0][:400] if lines else type(error).__name__
     return Unavailable(0, f"job {name!r}: {text}; the same statement under the same name goes on")

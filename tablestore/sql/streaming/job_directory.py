@@ -23,17 +23,18 @@ DEFAULT_ROOT = ".tablestore/jobs"
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """What is known of a job by its directory. `created_ms` is when it was first started; `parts` say of each
-    INSERT what its target and its query are."""
+    """What is known of a job by its directory. `id` differs from that of an earlier job of the same name,
+    `created_ms` is when it was first started; `parts` say of each INSERT what its target and query are."""
 
     name: str
+    id: str
     created_ms: int
     statements: tuple[str, ...]
     parts: tuple[Mapping[str, str], ...]
 
     def to_json(self) -> bytes:
         """The bytes of `job.json`."""
-        found = {"v": VERSION, "name": self.name, "createdMs": self.created_ms}
+        found = {"v": VERSION, "name": self.name, "id": self.id, "createdMs": self.created_ms}
         found |= {"statements": list(self.statements), "parts": [dict(p) for p in self.parts]}
         return json.dumps(found, indent=1, ensure_ascii=False).encode()
 
@@ -41,7 +42,8 @@ class JobRecord:
     def of(data: bytes, path: str) -> JobRecord:
         """What the bytes say. Raises Corrupt."""
         found = _read(data, path)
-        return JobRecord(found["name"], found["createdMs"], tuple(found["statements"]), tuple(found["parts"]))
+        statements, parts = tuple(found["statements"]), tuple(found["parts"])
+        return JobRecord(found["name"], found["id"], found["createdMs"], statements, parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,9 +70,16 @@ class PartBatches:
     """
 
     def __init__(
-        self, part: JobPart, directory: str, user: str, *, noted: Callable[[Batch, int], None]
+        self,
+        part: JobPart,
+        directory: str,
+        user: str,
+        *,
+        job_id: str,
+        noted: Callable[[Batch, int], None],
     ) -> None:
         self._part, self._directory, self._user, self._noted = part, directory, user, noted
+        self._job_id = job_id
         self._views = tuple(View.of(i) for i in part.plan.inputs)
         self._groups = self._opened_groups() if part.plan.grouping is not None else None
         self._require_own_commits()
@@ -98,7 +105,7 @@ class PartBatches:
             at = batch.end.get("lookups", {})
             changes = StepChanges(part.plan.step, self._views, part.filling, at, part.schema)
             position = json.dumps({**batch.end, "plan": part.fingerprint})
-            rows = part.sink.write(SinkBatch(batch, changes, self._user, identifier, position))
+            rows = part.sink.write(SinkBatch(batch, changes, self._user, identifier, position, self._job_id))
         self._noted(batch, rows)
 
     def _opened_groups(self) -> GroupBatches:
