@@ -14,6 +14,7 @@ from packaging.requirements import Requirement
 
 import tablestore as ts
 from tablestore import api
+from tablestore.cdc.kafka.cluster import Cluster
 from tablestore.core import extras
 from tablestore.format.manifests import manifest_columns
 
@@ -116,6 +117,7 @@ def test_what_needs_a_missing_package_is_refused(without: pytest.MonkeyPatch, tm
         "sketches": lambda: lake.create_table("d.s", schema=sketches, primary_key=["id"], options=theta),
         "s3": lambda: ts.connect("s3://bucket/lake").databases(),
         "postgres": lambda: ts.connect(tmp_path, metastore="jdbc", uri="postgresql://h/d").databases(),
+        "kafka": lambda: Cluster((("bootstrap.servers", "127.0.0.1:9"),)).topics(["t"]),
         "hive": lambda: ts.connect(tmp_path, metastore="hive", uri="thrift://127.0.0.1:9").databases(),
     }
     for extra, use in needs.items():

@@ -23,7 +23,7 @@ Partition = tuple[str, int]  # topic and number
 COMMITTED_ONLY = "read_committed"
 _SECONDS = 30
 _USER = "topics of Kafka"
-_OF_CONSUMERS = ("group.id", "isolation.level", "auto.offset.reset")
+OF_CONSUMERS = ("group.id", "isolation.level", "auto.offset.reset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,5 +144,5 @@ def hidden(text: str, properties: Properties) -> str:
 @lru_cache(maxsize=16)
 def _admin(properties: Properties, process: int) -> Any:
     """The client that asks, of this process: none outlives a fork."""
-    kept = tuple((key, value) for key, value in properties if key not in _OF_CONSUMERS)
+    kept = tuple((key, value) for key, value in properties if key not in OF_CONSUMERS)
     return made(required("confluent_kafka.admin", by=_USER).AdminClient, kept, {})

@@ -58,6 +58,7 @@ class TopicStream:
     skip_bad: bool = False
     fail_on_data_loss: bool = True
     limit: int = 1_000_000
+    primary_key: tuple[str, ...] = ()
 
     @property
     def schema(self) -> pa.Schema:

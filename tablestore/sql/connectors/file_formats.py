@@ -183,22 +183,32 @@ class _JsonRows:
     """One object a line, all columns in it."""
 
     def __init__(self, file: Any, options: ConnectorOptions) -> None:
-        for f in options.columns:
-            _require_plain(f, "JSON")
+        require_json(options.columns)
         self._file, self._options = file, options
 
     def write(self, batch: pa.RecordBatch) -> None:
-        parts: list[Any] = []
-        for i, (array, f) in enumerate(zip(batch.columns, self._options.columns, strict=True)):
-            name = _in_quotes(pa.array([f.name]))[0].as_py()
-            parts += [f"{',' if i else '{'}{name}:", _json_value(array, f)]
-        _write_lines(self._file, pc.binary_join_element_wise(*parts, "}", ""))
+        _write_lines(self._file, json_objects(batch, self._options.columns))
 
     def close(self) -> None:
         self._file.close()
 
     def abandon(self) -> None:
         self._file.close()
+
+
+def require_json(columns: Sequence[DataField]) -> None:
+    """Raise Unsupported for columns that are not written as JSON."""
+    for f in columns:
+        _require_plain(f, "JSON")
+
+
+def json_objects(batch: pa.RecordBatch, columns: Sequence[DataField]) -> pa.Array:
+    """Each row as the text of a JSON object, without a line end in it."""
+    parts: list[Any] = []
+    for i, (array, f) in enumerate(zip(batch.columns, columns, strict=True)):
+        name = _in_quotes(pa.array([f.name]))[0].as_py()
+        parts += [f"{',' if i else '{'}{name}:", _json_value(array, f)]
+    return pc.binary_join_element_wise(*parts, "}", "")
 
 
 def _json_value(array: pa.Array, f: DataField) -> pa.Array:

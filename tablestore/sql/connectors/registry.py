@@ -6,19 +6,24 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from tablestore.core.errors import NotFound, Unsupported
-from tablestore.sql.connectors import blackhole, datagen, filesystem, printing
+from tablestore.sql.connectors import blackhole, datagen, filesystem, kafka, printing
 from tablestore.sql.connectors.connector import Connector
 from tablestore.table.features import feature_or_none
 
 CONNECTORS: Mapping[str, Connector] = MappingProxyType(
     {
         one.name: one
-        for one in (datagen.CONNECTOR, filesystem.CONNECTOR, printing.CONNECTOR, blackhole.CONNECTOR)
+        for one in (
+            datagen.CONNECTOR,
+            filesystem.CONNECTOR,
+            kafka.CONNECTOR,
+            printing.CONNECTOR,
+            blackhole.CONNECTOR,
+        )
     }
 )
 _ABSENT = {
     "mysql-cdc": "tablestore.cdc follows a MySQL server",
-    "kafka": "no client of it is here",
     "tpch-cdc": "it comes with `from notebooks import course` in a checkout of the workbench",
 }
 
