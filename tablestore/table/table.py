@@ -497,6 +497,9 @@ class Table:
     def update(self, values: Mapping[str, Any], *, where: Predicate | str) -> Committed:
         """Set columns of the rows that `where` selects to `values`, {column: value}.
 
+        Where another commit changes rows of the same buckets meanwhile, all is done again on its snapshot, at
+        most five times, then that is a CommitConflict.
+
         Writes −U/+U pairs so that a changelog consumer can retract (partial-update without sequence groups:
         +U rows). Raises InvalidRequest for columns of the primary key, for a NULL that the merge engine would
         not show and where a column is aggregated so that rows cannot be replaced (all functions but `sum`,

@@ -32,6 +32,7 @@ from tablestore.table.scan import Scan, snapshot_scan
 from tablestore.table.writer import EngineWriter, Writer, shared_pool
 from tablestore.write.commit.committer import CommitRequest, Committed, Committer
 from tablestore.write.commit.expired_basis import read_for_commit
+from tablestore.write.commit.request import Basis
 from tablestore.write.conform import fitted_values
 from tablestore.write.supported import require_parallel_writers
 from tablestore.write.table_write import TableWrite
@@ -73,8 +74,13 @@ def table_write(store: Store, **options: Any) -> TableWrite:
 def commit_written(table: Handle, target: TableWrite, asked: CommitRequest) -> Committed:
     """Commit the rows written to `target`."""
     messages = target.prepare()
-    asked = replace(asked, basis=target.basis, compacted_from=target.compacted_from)
+    asked = replace(asked, basis=_stricter(target.basis, asked.basis), compacted_from=target.compacted_from)
     return expired_after(table, finishing.commit(table.store, messages, asked))
+
+
+def _stricter(routed: Basis | None, asked: Basis | None) -> Basis | None:
+    """The basis of a commit of which keys were located (`routed`) and rows may have been read (`asked`)."""
+    return routed if asked is None or (routed is not None and not routed.appends) else asked
 
 
 def writer(table: Handle, asked: CommitRequest) -> Writer:
@@ -239,18 +245,25 @@ def _function(store: Store) -> MergeFunction:
 def _change_keyed(
     table: Handle, where: Predicate | None, steps: RowSteps, kinds: tuple[int, ...]
 ) -> Committed:
-    """`change_rows` in a table with a primary key: writes rows of kinds −D, −U and +U."""
+    """`change_rows` in a table with a primary key: writes rows of kinds −D, −U and +U; again where another
+    commit changed rows of the same buckets meanwhile."""
     store, function = table.store, _function(table.store)
     postpone.require_none_waiting(store)
     earlier = _compact_waiting(table)
-    found = _rewritable(table, where)  # chosen before the writer numbers its rows, which must be newer
-    with writer(table, batch_request(store)) as w:
-        for batch in read_for_commit(store, found.to_batches()):
-            for rows in as_kinds(batch, steps.change(batch), kinds, function):
-                w.write(rows, row_kind_column="_kind")
-        for batch in steps.inserts():
-            w.write(batch)
-    return _after(earlier, w.committed)
+
+    def once() -> Committed:
+        steps.restart()
+        found = _rewritable(table, where)  # chosen before the writer numbers its rows, which must be newer
+        basis = Basis(found.snapshot, buckets=True)
+        with writer(table, replace(batch_request(store), basis=basis)) as w:
+            for batch in read_for_commit(store, found.to_batches()):
+                for rows in as_kinds(batch, steps.change(batch), kinds, function):
+                    w.write(rows, row_kind_column="_kind")
+            for batch in steps.inserts():
+                w.write(batch)
+        return w.committed or Committed()
+
+    return _after(earlier, deleting.again(once))
 
 
 def _settable(store: Store, values: Mapping[str, Any], keys: Iterable[str]) -> Mapping[str, Any]:

@@ -137,3 +137,53 @@ def test_an_update_of_what_is_aggregated_is_right_or_refused(
     assert table.get({"k": 1}) == {"k": 1, "v": 7, "w": 5}
     table.compact(full=True)
     assert table.refresh().get({"k": 1}) == {"k": 1, "v": 7, "w": 5}
+
+
+def test_what_came_meanwhile_is_changed_too(table: ts.Table) -> None:
+    other = table.refresh()
+    asked: list[int] = []
+
+    def add_one(batch: pa.RecordBatch) -> ts.RowChanges:
+        if not asked:
+            other.update({"v": 100}, where="k = 2")
+        asked.append(batch.num_rows)
+        after = batch.set_column(1, "v", pa.compute.add(batch["v"], 1).cast("int32"))
+        return ts.RowChanges(updated=range(batch.num_rows), rows=after)
+
+    table.change_rows(add_one, where="k = 2", columns=["v"])
+    assert len(asked) == 2
+    assert rows_of(table) == {**dict(zip(ROWS["k"], ROWS["v"], strict=True)), 2: 101}
+    assert table.check() == []
+
+
+def test_a_row_that_never_stays_is_a_conflict(table: ts.Table) -> None:
+    other = table.refresh()
+
+    def always_late(batch: pa.RecordBatch) -> ts.RowChanges:
+        other.write({"k": [2], "v": [7]}) if table.primary_key else other.update({"v": 7}, where="k = 2")
+        return ts.RowChanges(deleted=range(batch.num_rows))
+
+    with pytest.raises(ts.CommitConflict, match=r"do it again|deleted meanwhile"):
+        table.change_rows(always_late, where="k = 2", columns=["v"])
+    assert rows_of(table)[2] == 7
+    assert table.check() == []
+
+
+def test_changes_of_another_bucket_are_no_conflict(tmp_path) -> None:
+    lake = ts.connect(tmp_path)
+    schema, by_day = (
+        {"day": ts.INT, "k": ts.INT, "v": ts.INT},
+        {"partition_by": ["day"], "options": {"bucket": 1}},
+    )
+    t = lake.create_table("d.t", schema=schema, primary_key=["day", "k"], **by_day)
+    t.write({"day": [1, 2], "k": [1, 1], "v": [0, 0]})
+    asked: list[int] = []
+
+    def change_one(batch: pa.RecordBatch) -> ts.RowChanges:
+        asked.append(batch.num_rows)
+        t.refresh().write({"day": [2], "k": [1], "v": [5]})
+        return ts.RowChanges(deleted=range(batch.num_rows))
+
+    t.change_rows(change_one, where="day = 1", columns=["v"])
+    assert asked == [1]
+    assert t.refresh().scan().to_arrow().to_pylist() == [{"day": 2, "k": 1, "v": 5}]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -130,7 +131,9 @@ class CreateTable:
                 for batch in rows:
                     writer.write(batch)
         except BaseException:
-            lake.drop_table(name, if_exists=True)
+            with suppress(NotFound):  # dropped meanwhile, and perhaps made anew by somebody else
+                table.store.require_same()
+                lake.drop_table(name)
             raise
         done = writer.committed
         assert done is not None

@@ -82,11 +82,16 @@ def require_basis(store: Store, latest: Snapshot | None, basis: Basis, changes: 
 
 def _changed(store: Store, later: Snapshot | None, basis: Basis, changes: Changes) -> bool:
     """Whether a later snapshot (None: it has expired) conflicts with changes made from the basis."""
-    if not basis.appends:
+    if not (basis.appends or basis.buckets):
         return later is None or later.commit_kind in (APPEND, OVERWRITE)
-    if later is None or later.commit_kind != OVERWRITE:
+    if later is None:
+        return not basis.appends
+    if later.commit_kind == OVERWRITE:
+        return not changes.partitions.isdisjoint(store.manifests.delta_entries(later).partitions()[0])
+    if later.commit_kind != APPEND or basis.appends:
         return False
-    return not changes.partitions.isdisjoint(store.manifests.delta_entries(later).partitions()[0])
+    places = {(e.partition, e.bucket) for e in changes.entries}
+    return any((e.partition, e.bucket) in places for e in store.manifests.delta_entries(later))
 
 
 def require_compaction_basis(store: Store, latest: Snapshot | None, since: int, changes: Changes) -> None:

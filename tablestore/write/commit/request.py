@@ -64,12 +64,13 @@ class Committed:
 class Basis:
     """The snapshot that a commit was made from, None for the empty table.
 
-    The commit is refused if the table no longer has it, or if rows changed since; with `appends` only if
-    partitions of the commit were overwritten.
+    The commit is refused if the table no longer has it, or if rows changed since; with `buckets` only if rows
+    in buckets of the commit changed or its partitions were overwritten, with `appends` only the latter.
     """
 
     snapshot: Snapshot | None
     appends: bool = False
+    buckets: bool = False
 
 
 @dataclass(frozen=True, slots=True)
