@@ -13,6 +13,7 @@ never passed over. PyMySQL reads the packets and joins those of more than 16 MB.
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import zlib
 from collections.abc import Generator, Iterable, Iterator
@@ -36,6 +37,7 @@ from tablestore.core.errors import Corrupt, InvalidRequest, NotFound, SchemaMism
 _BATCH_BYTES, _BATCH_ROWS = 4 << 20, 65_536
 _DUMP, _AT_END_STOP = 0x12, 1
 _GTID = struct.Struct("<QIB")
+_LAG_SECONDS = 2.0
 _STANDALONE = 1  # a flag of MariaDB's GTID event: the transaction is one statement
 _MAX_OFFSET = 0xFFFFFFFF
 
@@ -99,10 +101,19 @@ def read_log(
     """
     if until is not None and not by_gtid and start.reaches(until):
         return
-    with Connection.open(address) as connection:
+    with contextlib.ExitStack() as connections:
+        connection = connections.enter_context(Connection.open(address))
         reader = _Reader(connection, {(t.database, t.name): t for t in tables}, start, until, by_gtid)
-        reader.start_dump(follow, heartbeat_seconds, env)
-        yield from reader.changes()
+        end = env.monotonic() + _LAG_SECONDS
+        while True:
+            reader.start_dump(follow, heartbeat_seconds, env)
+            yield from reader.changes()
+            if reader.done or reader.inside or env.monotonic() > end:
+                break
+            env.sleep(0.01)  # a position is known before the log is synced up to it, and only then is it sent
+            connections.pop_all().close()
+            reader.connection = connections.enter_context(Connection.open(address))
+        reader.require_done()
 
 
 @dataclass
@@ -140,6 +151,7 @@ class _Reader:
     dirty: bool = False  # whether it has changed one of the tables
     standalone: bool = False
     checksums: bool | None = None
+    done: bool = False  # whether all has been read
 
     def __post_init__(self) -> None:
         self.dialect = dialect_of(self.connection)
@@ -175,9 +187,14 @@ class _Reader:
                 raise Unsupported(f"{_REFUSED[code]} in the binlog at {self.position}")
             if self.until is not None and not self.inside and self._reached(self.until):
                 yield from self._flush()
+                self.done = True
                 return
         yield from self._flush()
-        if self.until is not None:
+        self.done = self.until is None
+
+    def require_done(self) -> None:
+        """Raise NotFound unless all that was asked for was there."""
+        if not self.done:
             raise NotFound(
                 f"{self.connection.address}: the log ends at {self.position}, before {self.until}: the "
                 "server is another one, or lost what it had; start with a new snapshot"
@@ -185,7 +202,7 @@ class _Reader:
 
     def start_dump(self, follow: bool, heartbeat_seconds: float, env: Env) -> None:
         number = env.rng.randrange(1 << 31, 1 << 32)  # no server of a replication has it, nor another reader
-        self.dialect.start_dump(self.connection, self.start.gtid if self.by_gtid else None)
+        self.dialect.start_dump(self.connection, self.position.gtid if self.by_gtid else None)
         if follow:
             self.connection.run(f"SET @master_heartbeat_period = {int(heartbeat_seconds * 1e9)}")
         file, offset = ("", 4) if self.by_gtid else (self.file, self.offset)

@@ -1,0 +1,265 @@
+"""A table of MariaDB as a stream: what it gives equals the source, whatever is written meanwhile."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import random
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pymysql
+import pytest
+
+from tablestore.cdc.mysql import statements
+from tablestore.cdc.mysql.address import Address
+from tablestore.cdc.mysql.binlog import Statement
+from tablestore.cdc.mysql.position import LogPosition
+from tablestore.cdc.mysql.stream import MysqlTable
+from tablestore.cdc.stream_source import Offset
+from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
+from tests.servers import mariadb as servers
+from tests.servers.mariadb import PASSWORD, MariaDb
+
+KEY_KINDS = {
+    "INT": lambda n: n,
+    "BIGINT UNSIGNED": lambda n: (1 << 63) + n,
+    "VARCHAR(20)": lambda n: f"{'aBcD'[n % 4]}{n}",
+}
+
+
+class Sink:
+    """Keeps the last row of a key, as a keyed table does."""
+
+    def __init__(self, source: MysqlTable) -> None:
+        self.source, self.rows, self.offset = source, dict[Any, Any](), source.initial()
+
+    def batch(self, *, target: Offset | None = None, repeat: bool = False) -> bool:
+        """One batch, with its offsets as JSON and its pieces pickled; False where there is nothing new."""
+        end = json.loads(json.dumps(self.source.next(self.offset, target)))
+        if end == self.offset:
+            return False
+        for _ in range(2 if repeat else 1):
+            pieces = self.source.pieces(self.offset, end)
+            random.Random(len(self.rows)).shuffle(pieces)  # no key is in two of them
+            for piece in pieces:
+                self.apply(piece)
+        self.offset = end
+        return True
+
+    def apply(self, piece: Any) -> None:
+        sent = pickle.dumps(piece)
+        assert PASSWORD.encode() not in sent
+        for batch, kinds in pickle.loads(sent).read(self.source.schema.names):
+            for row, kind in zip(batch.to_pylist(), kinds.to_pylist(), strict=True):
+                if kind in (0, 2):
+                    self.rows[row["k"]] = row
+                elif kind == 3:  # −U says nothing to a sink by key
+                    self.rows.pop(row["k"], None)
+
+    def catch_up(self) -> None:
+        target = self.source.latest()
+        while self.batch(target=target):
+            pass
+
+
+class Writers:
+    """Four of them: inserts, updates, deletes and moves of keys, in transactions of several rows."""
+
+    def __init__(self, server: MariaDb, address: Address, kind: str, seed: int, keys: int) -> None:
+        self._server, self._address, self._keys = server, address, keys
+        self._key, self._stop = KEY_KINDS[kind], threading.Event()
+        self.written = 0
+        self._threads = [threading.Thread(target=self._write, args=(seed * 10 + i,)) for i in range(4)]
+
+    def __enter__(self) -> Writers:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _write(self, seed: int) -> None:
+        r = random.Random(seed)
+        with (
+            self._server.connect(database=self._address.database) as connection,
+            connection.cursor() as cursor,
+        ):
+            while not self._stop.is_set():
+                try:
+                    cursor.execute("BEGIN")
+                    for _ in range(r.choice([1, 1, 3])):
+                        self._change(cursor, r)
+                    cursor.execute(r.choice(["COMMIT", "COMMIT", "COMMIT", "ROLLBACK"]))
+                    self.written += 1
+                except pymysql.Error:  # a deadlock, or a key that is taken
+                    cursor.execute("ROLLBACK")
+
+    def _change(self, cursor: Any, r: random.Random) -> None:
+        one, other = (self._key(r.randrange(self._keys)) for _ in range(2))
+        action = r.randrange(4)
+        if action == 0:
+            cursor.execute(
+                "REPLACE INTO t VALUES (%s, %s, %s)", (one, r.randrange(1000), "é" * r.randrange(9))
+            )
+        elif action == 1:
+            cursor.execute("UPDATE t SET v = v + 1 WHERE k = %s", (one,))
+        elif action == 2:
+            cursor.execute("DELETE FROM t WHERE k = %s", (one,))
+        else:
+            cursor.execute("UPDATE t SET k = %s WHERE k = %s", (other, one))
+
+
+def made(server: MariaDb, address: Address, kind: str, rows: int) -> None:
+    with server.connect(database=address.database) as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE t (k {kind} PRIMARY KEY, v INT, s VARCHAR(20))")
+        values = [(KEY_KINDS[kind](n), n, "x") for n in range(0, 2 * rows, 2)]
+        cursor.executemany("INSERT INTO t VALUES (%s, %s, %s)", values)
+
+
+def source_rows(server: MariaDb, address: Address) -> dict[Any, Any]:
+    return {
+        k: {"k": k, "v": v, "s": s} for k, v, s in server.run(f"SELECT k, v, s FROM {address.database}.t")
+    }
+
+
+@pytest.fixture
+def table(mariadb: MariaDb, address: Address) -> Iterator[MysqlTable]:
+    made(mariadb, address, "INT", 100)
+    return MysqlTable.open(address, "t", chunk_rows=10, chunks=3)
+
+
+@pytest.mark.parametrize("kind", KEY_KINDS)
+def test_what_a_stream_gives_equals_its_source(
+    mariadb: MariaDb, address: Address, kind: str, seeds: tuple[int, ...]
+) -> None:
+    """Four writers during the snapshot and after it; batches are read twice, as after a failure."""
+    made(mariadb, address, kind, 2_000)
+    for seed in seeds[::5]:
+        r = random.Random(seed)
+        sink = Sink(MysqlTable.open(address, "t", chunk_rows=r.choice([100, 300]), chunks=r.choice([1, 4])))
+        with Writers(mariadb, address, kind, seed, 4_000) as writers:
+            while sink.offset["phase"] == "snapshot":
+                assert sink.batch(repeat=r.random() < 0.3)
+            for _ in range(3):
+                sink.batch(repeat=r.random() < 0.3)
+        sink.catch_up()
+        assert sink.rows == source_rows(mariadb, address)
+        assert writers.written > 20
+
+
+def test_each_row_is_read_once_where_nothing_is_written(mariadb: MariaDb, table: MysqlTable) -> None:
+    offset, seen, batches = table.initial(), [], 0
+    target = table.latest()
+    while (end := table.next(offset, target)) != offset:
+        for piece in table.pieces(offset, end):
+            seen += [row["k"] for batch, _ in piece.read(["k"]) for row in batch.to_pylist()]
+        offset, batches = end, batches + 1
+    assert sorted(seen) == list(range(0, 200, 2))
+    assert batches == 5  # 10 chunks by three, and one that settles
+    assert offset["phase"] == "binlog"
+
+
+def test_a_key_that_moves_is_deleted_and_inserted(mariadb: MariaDb, table: MysqlTable) -> None:
+    sink = Sink(table)
+    sink.catch_up()
+    mariadb.run(
+        f"USE {table.address.database}",
+        "UPDATE t SET k = 1001 WHERE k = 0",
+        "UPDATE t SET v = -1 WHERE k = 2",
+    )
+    end = table.next(sink.offset)
+    (piece,) = table.pieces(sink.offset, end)
+    found = [
+        (kind, key)
+        for batch, kinds in piece.read(["k"])
+        for kind, key in zip(kinds.to_pylist(), batch["k"].to_pylist(), strict=True)
+    ]
+    assert found == [(3, 0), (0, 1001), (1, 2), (2, 2)]
+    target = end
+    mariadb.run(f"DELETE FROM {table.address.database}.t")
+    assert table.next(sink.offset, target)["position"] == target["position"]
+
+
+def test_a_table_that_is_altered_ends_the_stream_with_words(mariadb: MariaDb, table: MysqlTable) -> None:
+    sink = Sink(table)
+    sink.catch_up()
+    mariadb.run(
+        f"USE {table.address.database}", "CREATE INDEX i ON t (v)", "INSERT INTO t VALUES (-1, 1, '')"
+    )
+    sink.catch_up()
+    assert -1 in sink.rows
+    mariadb.run(f"TRUNCATE {table.address.database}.t")
+    with pytest.raises(Unsupported, match=r"TRUNCATE.* which alters .*\.t \(start with a new snapshot\)"):
+        sink.catch_up()
+
+
+def test_a_log_that_is_gone_ends_the_stream_with_words(mariadb: MariaDb, table: MysqlTable) -> None:
+    sink = Sink(table)
+    sink.catch_up()
+    mariadb.run("FLUSH BINARY LOGS", f"INSERT INTO {table.address.database}.t VALUES (-1, 1, '')")
+    mariadb.run(f"PURGE BINARY LOGS TO '{table.latest()['position'][0]}'")
+    with pytest.raises(NotFound, match=r"is gone .*start with a new snapshot"):
+        sink.catch_up()
+
+
+def test_a_server_that_is_killed_loses_nothing() -> None:
+    with servers.mariadb() as server:
+        server.run("CREATE DATABASE d")
+        address = Address.parse(f"{server.url}/d")
+        made(server, address, "INT", 100)
+        sink = Sink(MysqlTable.open(address, "t", chunk_rows=20, chunks=2, patience_seconds=30))
+        for key in (-1, 500, 501):  # in the snapshot, at its end and in the log
+            sink.batch()
+            server.run(f"INSERT INTO d.t VALUES ({key}, 0, 'new')", "UPDATE d.t SET v = v + 1")
+            server.kill()
+            later = threading.Timer(0.5, server.start)
+            later.start()
+            sink.batch()
+            later.join()
+        sink.catch_up()
+        assert sink.rows == source_rows(server, address)
+        assert len(sink.rows) == 103
+
+
+def test_what_cannot_be_a_stream_is_refused(mariadb: MariaDb, address: Address) -> None:
+    mariadb.run(
+        f"CREATE TABLE {address.database}.n (a INT)",
+        f"CREATE TABLE {address.database}.g (a INT PRIMARY KEY, p POINT)",
+    )
+    with pytest.raises(Unsupported, match="without a primary key"):
+        MysqlTable.open(address, "n")
+    with pytest.raises(Unsupported, match="column 'p'"):
+        MysqlTable.open(address, "g")
+    table = MysqlTable.open(address, "g", left_out=["p"])
+    assert table.schema.names == ["a"]
+    assert not table.appends
+    with pytest.raises(InvalidRequest, match="no offset"):
+        table.next({"v": 2})
+
+
+@pytest.mark.parametrize(
+    ("text", "alters"),
+    [
+        ("TRUNCATE t", True),
+        ("truncate table `t`", True),
+        ("ALTER TABLE d.t ADD c INT", True),
+        ("ALTER TABLE other.t ADD c INT", False),
+        ("ALTER TABLE x ADD FOREIGN KEY (a) REFERENCES t (k)", False),
+        ("DROP TABLE IF EXISTS `a`,`d`.`t` /* generated by server */", True),
+        ("RENAME TABLE t TO t_old, t_new TO t", True),
+        ("/* gh-ost */ RENAME TABLE `d`.`x` TO `d`.`t`", True),
+        ("CREATE OR REPLACE TABLE t (a INT)", True),
+        ("CREATE TABLE x LIKE t", False),
+        ("CREATE INDEX i ON t (a)", False),
+        ("DROP DATABASE d", True),
+        ("DROP INDEX i ON t", False),
+    ],
+)
+def test_statements_that_alter_a_table(text: str, alters: bool) -> None:
+    found = Statement(LogPosition("binlog.000001", 4), 0, "d", text)
+    assert statements.alters(found, "d", "t") is alters
