@@ -89,6 +89,16 @@ class Parser(_SparkParser):  # type: ignore[misc]  # likewise
         **CALLS,
     }
 
+    UNARY_PARSERS = {  # noqa: RUF012  # likewise
+        **_SparkParser.UNARY_PARSERS,
+        TokenType.PLUS: lambda self: self._parse_plus(),
+    }
+
+    TYPE_LITERAL_PARSERS = {  # noqa: RUF012  # likewise
+        **_SparkParser.TYPE_LITERAL_PARSERS,
+        exp.DType.TIMESTAMP: lambda self, this, _: self._parse_timestamp(this),
+    }
+
     forms: tuple[OwnForm, ...] = ()  # those that read themselves, longest words first
     piece: Piece
 
@@ -166,8 +176,53 @@ class Parser(_SparkParser):  # type: ignore[misc]  # likewise
         return table
 
     def _parse_types(self, *args: Any, **kwargs: Any) -> Any:
-        """A type with its length, which Spark forgets in a CAST."""
-        return _BaseParser._parse_types(self, *args, **kwargs)
+        """A type with its length, which Spark forgets in a CAST; `ROW<a INT, b STRING>` is one."""
+        return self._parse_row_type() or _BaseParser._parse_types(self, *args, **kwargs)
+
+    def _parse_row_type(self) -> exp.DataType | None:
+        index, fields = self._index, list[exp.ColumnDef]()
+        if self._match_text_seq("ROW") and self._match(TokenType.LT):
+            while (name := self._parse_id_var()) is not None and (kind := self._parse_types()) is not None:
+                fields.append(exp.ColumnDef(this=name, kind=kind))
+                if not self._match(TokenType.COMMA):
+                    break
+            if fields and self._match(TokenType.GT):
+                return exp.DataType(this=exp.DType.STRUCT, expressions=fields, nested=True)
+        self._retreat(index)
+        return None
+
+    def _parse_timestamp(self, literal: exp.Expression) -> exp.Cast:
+        """`TIMESTAMP '…'`, whose precision is that of the digits behind its seconds."""
+        digits = min(len(literal.name.partition(".")[2]), 9)
+        size = exp.DataTypeParam(this=exp.Literal.number(digits))
+        to = exp.DataType(this=exp.DType.TIMESTAMP, expressions=[size], nested=False)
+        return exp.Cast(this=literal, to=to)
+
+    def _parse_csv(self, parse_method: Any, sep: TokenType = TokenType.COMMA) -> list[Any]:
+        """What stands between commas; between two of them stands something."""
+
+        def one() -> Any:
+            found = parse_method()
+            if found is None and ((self._prev and self._prev.token_type is sep) or self.comes(",")):
+                self.fail("something is expected beside the comma")
+            return found
+
+        return cast("list[Any]", super()._parse_csv(one, sep))
+
+    def _parse_limit(self, *args: Any, **kwargs: Any) -> Any:
+        """LIMIT; FETCH FIRST n ROWS ONLY is one, too."""
+        found = super()._parse_limit(*args, **kwargs)
+        options = found.args.get("limit_options") if isinstance(found, exp.Fetch) else None
+        if not isinstance(found, exp.Fetch) or (options is not None and options.args.get("with_ties")):
+            return found
+        return exp.Limit(expression=found.args.get("count") or exp.Literal.number(1))
+
+    def _parse_plus(self) -> Any:
+        """`+a`. Of a column it is an expression, which has no name."""
+        tree = self._parse_unary()
+        if tree is None:
+            self.fail("an expression is expected")
+        return exp.Neg(this=exp.Neg(this=tree)) if isinstance(tree, exp.Column) else tree
 
     def _parse_with_unit(self, name: str) -> exp.Expression:
         """The arguments of a function whose first one is a word: `TIMESTAMPDIFF(DAY, a, b)`."""

@@ -53,6 +53,7 @@ class Tokenizer(_SparkTokenizer):  # type: ignore[misc]  # likewise
         "TIMESTAMP": TokenType.TIMESTAMP,
         "DESC": TokenType.DESC,
         "BYTES": TokenType.VARBINARY,
+        "FETCH": TokenType.FETCH,
     }
     COMMANDS: set[TokenType] = set()  # noqa: RUF012  # else the rest of a line is swallowed as text
     NUMERIC_LITERALS: dict[str, str] = {}  # noqa: RUF012

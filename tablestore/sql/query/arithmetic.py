@@ -57,6 +57,10 @@ class Arithmetic(ABC):
         return f"abs({o.text})"
 
     @abstractmethod
+    def rounded(self, name: str, o: Operand, places: list[str], result: DataType) -> str:
+        """ROUND or TRUNCATE to so many places, none for 0; a half of the number as shown goes away from 0."""
+
+    @abstractmethod
     def type_name(self, t: DataType) -> str:
         """The type as the engine writes it."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tablestore.format.types.data_type import DataType
 from tablestore.sql.query.arithmetic import Arithmetic, Operand
 from tablestore.sql.query.exact_decimals import ExactDecimals
-from tablestore.sql.query.numeric_types import BITS, MOST_DIGITS, WHOLE, digits
+from tablestore.sql.query.numeric_types import BITS, FLOATS, MOST_DIGITS, WHOLE, digits
 from tablestore.sql.query.user_functions import Calls, duck_type
 
 _SHORT_DIGITS = 18  # of decimals that DuckDB computes with 64 bits
@@ -21,6 +21,17 @@ class DuckArithmetic(Arithmetic):
 
     def type_name(self, t: DataType) -> str:
         return duck_type(t)
+
+    def rounded(self, name: str, o: Operand, places: list[str], result: DataType) -> str:
+        kind = duck_type(result)
+        usual = f"{'round' if name == 'ROUND' else 'trunc'}({', '.join([o.text, *places])})"
+        if result.root not in FLOATS:
+            return f"CAST({usual} AS {kind})"
+        digits = places[0] if places else "0"
+        if name == "ROUND" and digits.isdecimal() and int(digits) <= _SHORT_DIGITS:
+            exact = f"TRY_CAST(CAST({o.text} AS VARCHAR) AS DECIMAL(38, {digits}))"  # of the shortest digits
+            usual = f"coalesce(CAST({exact} AS {kind}), {usual})"
+        return f"({usual} + CAST(0 AS {kind}))"  # never −0.0
 
     def wrapped(self, text: str, t: DataType) -> str:
         half, mask = 1 << (BITS[t.root] - 1), (1 << BITS[t.root]) - 1

@@ -95,6 +95,18 @@ _AGGREGATES: Rows = (
     ("APPROX_COUNT_DISTINCT(a)", "About how many different values."),
     ("MEDIAN(a)", "The median."),
     ("MODE(a)", "The most frequent value."),
+    ("COLLECT(a)", "The values and how often each is there.", "histogram({0})"),
+    (
+        "PERCENTILE(a, share)",
+        "The value at a share of all, between two by interpolation.",
+        "quantile_cont(CAST({0} AS DOUBLE), {1})",
+    ),
+    (
+        "GROUPING(a, …)",
+        "1 where a row is of all values of a, else 0; of several columns their bits.",
+        "grouping({*})",
+    ),
+    ("GROUPING_ID(a, …)", "The bits of GROUPING of each column.", "grouping({*})"),
     ("BOOL_AND(a)", "Whether all are true."),
     ("BOOL_OR(a)", "Whether one is true."),
     ("EVERY(a)", "Whether all are true.", "bool_and({0})"),

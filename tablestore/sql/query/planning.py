@@ -16,6 +16,7 @@ from tablestore.sql.names import Name
 from tablestore.sql.query.pushdown import Read, alone, reads, require_columns
 from tablestore.sql.query.tables import Occurrence, occurrences
 from tablestore.sql.query.translation import require_allowed, with_names
+from tablestore.sql.query.type_checks import require_types
 from tablestore.sql.query.type_inference import Columns, columns_of, note_types
 from tablestore.table.lookup import one_key
 from tablestore.table.scan import Scan, snapshot_scan
@@ -105,6 +106,7 @@ def prepared(session: Session, tree: exp.Expression, text: str, *, stream: bool 
         _rename(tree, one, view)
     fields = [columns_of(schema.shown.fields) for schema in schemas]
     columns = note_types(tree, dict(zip(views, fields, strict=True)))
+    require_types(tree, text)
     tree = with_names(tree)
     asked = reads(tree, views, schemas) if found else []
     parts = zip(views, found, scans, asked, lookups, strict=True)

@@ -41,6 +41,8 @@ def _wanted(found: pa.DataType, wanted: DataType) -> pa.DataType:
         return to_arrow(wanted)
     if wanted.root in WHOLE and pa.types.is_integer(found):
         return to_arrow(wanted)
+    if wanted.root == "MULTISET" and pa.types.is_map(found):
+        return pa.map_(found.key_type, pa.int32())
     if wanted.root == "DECIMAL" and (pa.types.is_decimal(found) or pa.types.is_integer(found)):
         return to_arrow(wanted)
     return found

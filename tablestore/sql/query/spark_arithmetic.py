@@ -20,6 +20,9 @@ class SparkArithmetic(Arithmetic):
     def type_name(self, t: DataType) -> str:
         return f"DECIMAL({t.precision}, {t.scale})" if t.root == "DECIMAL" else _NAMES.get(t.root, t.root)
 
+    def rounded(self, name: str, o: Operand, places: list[str], result: DataType) -> str:
+        return f"CAST(round({', '.join([o.text, *places])}) AS {self.type_name(result)})"
+
     def wrapped(self, text: str, t: DataType) -> str:
         half, mask = 1 << (BITS[t.root] - 1), (1 << BITS[t.root]) - 1
         if t.root == "BIGINT":

@@ -16,11 +16,12 @@ from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Un
 from tablestore.format.predicates import like
 from tablestore.sql.problems import placed, start_of
 from tablestore.sql.query.duck_arithmetic import DuckArithmetic
+from tablestore.sql.query.duck_casts import cast_sql
 from tablestore.sql.query.functions import FUNCTIONS
 from tablestore.sql.query.numeric_types import WHOLE
 from tablestore.sql.query.time_expressions import EXTRACTED, extract, interval, overlaps, rounded
 from tablestore.sql.query.time_functions import micros
-from tablestore.sql.query.type_inference import type_of
+from tablestore.sql.query.type_inference import cast_type, type_of
 from tablestore.sql.query.typed_sql import TypedSql, typed_transforms
 from tablestore.sql.query.user_functions import Calls, DuckSql
 from tablestore.sql.text import literal_text, unicode_text
@@ -157,6 +158,16 @@ class _Generator(TypedSql, _DuckGenerator):  # type: ignore[misc]  # likewise
         more = f" AND {self.sql(around.expression.this)}" if isinstance(around, exp.Filter) else ""
         return f"last({value}) FILTER (WHERE ({value}) IS NOT NULL{more})"
 
+    def unnest_sql(self, expression: exp.Unnest) -> str:
+        """UNNEST of a map gives its keys and values."""
+        found = expression.expressions[0] if len(expression.expressions) == 1 else None
+        t = type_of(found)
+        if t is None or t.root != "MAP":
+            return str(super().unnest_sql(expression))
+        text, alias = self.sql(found), expression.args.get("alias")
+        columns = f"unnest(map_keys({text})) AS f0, unnest(map_values({text})) AS f1"
+        return f"LATERAL (SELECT {columns})" + (f" AS {self.sql(alias)}" if alias is not None else "")
+
     def filter_sql(self, expression: exp.Filter) -> str:
         whole = isinstance(expression.this, exp.LastValue)
         return self.sql(expression.this) if whole else str(super().filter_sql(expression))
@@ -165,6 +176,9 @@ class _Generator(TypedSql, _DuckGenerator):  # type: ignore[misc]  # likewise
         found = FUNCTIONS.get(expression.name.upper())
         if found is None:  # the generator's own; those of the query are all listed
             return str(super().anonymous_sql(expression))
+        typed = self.function(expression)
+        if typed is not None:
+            return typed
         rendered = found.render([self.sql(argument) for argument in _arguments(expression)])
         return f"CAST({rendered} AS DATE)" if _date(expression) else rendered
 
@@ -207,6 +221,11 @@ class _Generator(TypedSql, _DuckGenerator):  # type: ignore[misc]  # likewise
 
     def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
         kind, value = expression.to, expression.this
+        source, target = type_of(value), cast_type(kind)
+        if source is not None and target is not None and source.root != "NULL":
+            found = cast_sql(expression, self.sql(value), source, target, self.numbers, self.calls)
+            if found is not None:
+                return found
         if kind.this in _WHOLE_TYPES and _fraction(value):
             return f"{safe_prefix or ''}CAST(trunc({self.sql(value)}) AS {self.sql(kind)})"
         if kind.this in _TIMESTAMPS and not kind.expressions and _nanos(value):

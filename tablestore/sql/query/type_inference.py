@@ -24,6 +24,7 @@ from tablestore.sql.query.numeric_types import (
 )
 
 _TYPE = "type"  # key of a node's notes
+MISMATCH = "mismatch"  # key of a UNION's notes: the first column whose types have nothing in common, from 1
 Columns = Sequence[tuple[str, DataType | None]]
 _ROOTS = {
     **{exp.DType.BOOLEAN: "BOOLEAN", exp.DType.TINYINT: "TINYINT", exp.DType.SMALLINT: "SMALLINT"},
@@ -154,11 +155,7 @@ def _query(node: exp.Expr, tables: Mapping[str, Columns], outer: _Scope | None) 
                 tables[cte.alias] = _renamed(first, cte)
             tables[cte.alias] = _renamed(_query(cte.this, tables, outer), cte)
     if isinstance(node, exp.SetOperation):
-        left, right = _query(node.this, tables, outer), _query(node.expression, tables, outer)
-        return [
-            (n, None if a is None or b is None else common((a, b)))
-            for (n, a), (_, b) in zip(left, right, strict=False)
-        ]
+        return _set_operation(node, tables, outer)
     if isinstance(node, exp.Subquery | exp.Paren):
         return _query(node.this, tables, outer)
     if isinstance(node, exp.Values):
@@ -166,6 +163,17 @@ def _query(node: exp.Expr, tables: Mapping[str, Columns], outer: _Scope | None) 
     if isinstance(node, exp.Select):
         return _select(node, tables, outer)
     return []
+
+
+def _set_operation(node: exp.SetOperation, tables: Mapping[str, Columns], outer: _Scope | None) -> Columns:
+    left, right = _query(node.this, tables, outer), _query(node.expression, tables, outer)
+    found: list[tuple[str, DataType | None]] = []
+    for place, ((name, a), (_, b)) in enumerate(zip(left, right, strict=False), 1):
+        both = None if a is None or b is None else common((a, b))
+        if both is None and a is not None and b is not None:
+            node.meta.setdefault(MISMATCH, place)
+        found.append((name, both))
+    return found
 
 
 def _renamed(columns: Columns, node: exp.Expr) -> Columns:
@@ -277,7 +285,8 @@ def _note(root: exp.Expr, scope: _Scope, tables: Mapping[str, Columns]) -> None:
 
 def _expression(node: exp.Expr, scope: _Scope) -> DataType | None:
     if isinstance(node, exp.Column):
-        return scope.column(node)
+        found = scope.column(node)
+        return function_type(node.name.upper(), (), ()) if found is None and len(node.parts) == 1 else found
     if isinstance(node, exp.Literal):
         return literal_type(node)
     if isinstance(node, exp.Boolean):

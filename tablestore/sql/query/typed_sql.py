@@ -9,12 +9,14 @@ from typing import Any
 
 from sqlglot import exp
 
+from tablestore.format.types.data_type import DataType
 from tablestore.sql.query.aggregates import rendered
 from tablestore.sql.query.arithmetic import Arithmetic, Operand
 from tablestore.sql.query.numeric_types import NUMBERS
 from tablestore.sql.query.type_inference import type_of
 
 OPERATORS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+_NUMERIC = ("ABS", "MOD", "ROUND", "SIGN", "TRUNCATE")
 _AGGREGATES = (exp.Sum, exp.Avg, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop)
 
 
@@ -60,9 +62,31 @@ class TypedSql:
 
     def neg_sql(self, expression: exp.Neg) -> str:
         inner = expression.this
+        if isinstance(inner, exp.Literal) and "e" in inner.name.lower() and not float(inner.name):
+            return self.sql(inner)  # a literal 0 has no sign
         if are_numbers(inner) and not isinstance(inner, exp.Literal):
             return self.numbers.negated(self.operand(inner))
         return str(super().neg_sql(expression))  # type: ignore[misc]  # the generator's
+
+    def function(self, expression: exp.Anonymous) -> str | None:
+        """A function of numbers in its type; None where the engine's own is right."""
+        t, name = type_of(expression), expression.name.upper()
+        if t is None:
+            return None
+        arguments = expression.expressions
+        if name == "TYPEOF":
+            argument = type_of(arguments[0]) if len(arguments) == 1 else None
+            return None if argument is None else f"'{shown_type(argument)}'"
+        if name not in _NUMERIC or not are_numbers(*arguments) or not 1 <= len(arguments) <= 2:
+            return None
+        if name == "MOD":
+            return self.numbers.computed("%", *map(self.operand, arguments)).text
+        first = self.operand(arguments[0])
+        if name == "ABS":
+            return self.numbers.absolute(first)
+        if name == "SIGN":
+            return f"CAST(sign({first.text}) AS {self.numbers.type_name(t)})"
+        return self.numbers.rounded(name, first, [self.sql(a) for a in arguments[1:]], t)
 
     def aggregate(self, expression: Any, usual: Any) -> str:
         """An aggregate; `usual` is how the engine says it by itself."""
@@ -78,6 +102,18 @@ class TypedSql:
     def window_sql(self, expression: exp.Window) -> str:
         found = rendered(expression, self.sql, self.numbers)
         return str(super().window_sql(expression)) if found is None else found  # type: ignore[misc]  # likewise
+
+
+def shown_type(t: DataType) -> str:
+    """The type as TYPEOF shows it."""
+    if t.root in ("TIMESTAMP_LTZ", "TIME", "TIMESTAMP"):
+        return f"{t.root}({t.precision})" + ("" if t.nullable else " NOT NULL")
+    if t.root == "ROW":
+        inner = ", ".join(f"`{f.name}` {shown_type(f.type)}" for f in t.children)
+    else:
+        inner = ", ".join(shown_type(f.type) for f in t.children)
+    text = f"{t.root}<{inner}>" if t.children else str(t.as_nullable())
+    return text + ("" if t.nullable else " NOT NULL")
 
 
 def are_numbers(*nodes: Any) -> bool:
