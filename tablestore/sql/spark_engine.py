@@ -20,9 +20,11 @@ from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest, Unsupported
 from tablestore.core.extras import required
 from tablestore.sql.problems import placed, start_of
+from tablestore.sql.query.duck_casts import require_castable
 from tablestore.sql.query.embedded import result_schema
 from tablestore.sql.query.planning import Source, prepared
-from tablestore.sql.query.spark_arithmetic import SparkArithmetic
+from tablestore.sql.query.spark_arithmetic import SparkArithmetic, spark_cast
+from tablestore.sql.query.type_inference import cast_type, type_of
 from tablestore.sql.query.typed_sql import TypedSql, typed_transforms
 from tablestore.sql.settings import LOCAL_TIME_ZONE
 from tablestore.table.features import feature
@@ -132,6 +134,18 @@ class _Generator(TypedSql, _SparkGenerator):  # type: ignore[misc]  # likewise
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.numbers = SparkArithmetic()
+
+    def anonymous_sql(self, expression: exp.Anonymous) -> str:
+        return self.function(expression) or str(super().anonymous_sql(expression))
+
+    def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
+        """A CAST with Flink's result; what Spark refuses is refused."""
+        source, target = type_of(expression.this), cast_type(expression.to)
+        usual = str(super().cast_sql(expression, safe_prefix))
+        if source is None or target is None:
+            return usual
+        require_castable(source, target)
+        return spark_cast(self.sql(expression.this), source, target, self.numbers) or usual
 
     def untyped(self, expression: Any) -> str:
         """Whole numbers divided are whole, others are divided as DOUBLEs."""

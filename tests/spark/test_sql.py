@@ -70,6 +70,10 @@ def test_queries_of_tpch(shop: ts.Lake, spark: SparkSession, number: int):
         "SELECT k + 2147483647 AS w, CAST(k AS BIGINT) * 9223372036854775807 AS b, -k % 2 AS m, "
         "k / 2e0 AS h, d / k AS q, d * d AS s, "
         " d / CAST(0 AS DOUBLE) AS i, 1 - d AS r, 7 % d AS x FROM small ORDER BY k",
+        "SELECT CAST(k + 300 AS TINYINT) AS t, CAST(d AS DECIMAL(2, 1)) AS e, CAST(k > 1 AS STRING) AS b, "
+        "CAST(at AS STRING) AS s, CAST(k AS CHAR(3)) AS c, CAST(d AS DOUBLE) AS f, "
+        "CAST(1e7 * k AS STRING) AS x, "
+        "ABS(-k) AS a, SIGN(d) AS g, ROUND(d, 1) AS r, MOD(k, 2) AS m FROM small ORDER BY k",
         "SELECT avg(k) AS a, avg(CAST(k AS DOUBLE)) AS f, sum(DISTINCT CAST(k AS BIGINT)) AS s, "
         "sum(d) / count(*) AS m, var_samp(k) AS v, stddev_pop(d) AS p FROM small GROUP BY k",
         "SELECT CASE WHEN k IN (SELECT k FROM small WHERE d > 2) THEN 'big' END AS c FROM small ORDER BY k",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tablestore.format.types.data_type import DataType
+from tablestore.format.types.data_type import MAX_LENGTH, DataType
 from tablestore.sql.query.arithmetic import Arithmetic, Operand
-from tablestore.sql.query.numeric_types import BITS, MOST_DIGITS, WHOLE, digits
+from tablestore.sql.query.numeric_types import BITS, MOST_DIGITS, NUMBERS, WHOLE, digits
 
 _NAMES = {"VARCHAR": "STRING", "CHAR": "STRING", "VARBINARY": "BINARY", "TIMESTAMP": "TIMESTAMP_NTZ"}
 _NAMES |= {"TIMESTAMP_LTZ": "TIMESTAMP"}
@@ -56,3 +56,26 @@ class SparkArithmetic(Arithmetic):
 def _as_decimal(o: Operand) -> str:
     p, s = digits(o.type)
     return f"CAST({o.text} AS DECIMAL({p}, {s}))"
+
+
+def spark_cast(value: str, source: DataType, target: DataType, numbers: Arithmetic) -> str | None:
+    """A CAST that Spark does otherwise: whole numbers wrap, a decimal that does not fit is NULL, texts are
+    those of Flink and as long as their type."""
+    a, b = source.root, target.root
+    if a in WHOLE and b in WHOLE and BITS[b] < BITS[a]:
+        return numbers.wrapped(value, target)
+    if b == "DECIMAL" and a in (*WHOLE, "DECIMAL") and source.nullable:
+        return f"try_cast({value} AS {numbers.type_name(target)})"
+    if b == "BOOLEAN" and a in NUMBERS:
+        return f"({value} <> 0)"
+    if b not in ("CHAR", "VARCHAR") or source.is_nested or source.is_binary:
+        return None
+    text = f"CAST({value} AS STRING)"
+    if a == "BOOLEAN":
+        text = f"upper({text})"
+    if a in ("TIMESTAMP", "TIMESTAMP_LTZ"):
+        fraction = f".{'S' * source.precision}" if source.precision else ""
+        text = f"date_format({value}, 'yyyy-MM-dd HH:mm:ss{fraction}')"
+    if b == "CHAR":
+        return f"rpad({text}, {target.precision}, ' ')"
+    return text if target.precision == MAX_LENGTH else f"left({text}, {target.precision})"

@@ -131,7 +131,7 @@ _ARGUMENTS = {
     "n": "1", "m": "2", "i": "0", "a": "1", "b": "2", "c": "3", "from": "'a'", "to": "'b'", "json": "'{}'",
     "path": "'$.a'", "time": "TIMESTAMP '2026-01-01 00:00:00'", "date": "DATE '2026-01-01'", "days": "1",
     "'pattern'": "'yyyy'", "'unit'": "'day'", "unit": "DAY", "seconds": "1", "precision": "3", "group": "0",
-    "digits": "1", "base": "2", "x": "1", "y": "1", "condition": "TRUE", "array": "ARRAY[1]",
+    "digits": "1", "base": "2", "share": "0.5", "x": "1", "y": "1", "condition": "TRUE", "array": "ARRAY[1]",
     "map": "MAP['a', 1]",
     "characters": "'a'", "otherwise": "0", "…": "'a'", "bits": "256", "bytes": "X'61'", "charset": "'UTF-8'",
     "value": "1", "url": "'http://a.b'", "key": "'q'", "nth": "1", "end": "1", "ascending": "TRUE",
@@ -162,6 +162,7 @@ _OWN |= {"MAP_UNION": "MAP['a', 1], MAP['b', 2]", "JSON_VALUE": "'{}', '$.a' RET
 _OWN |= {"JSON_QUERY": "'{}', '$.a' WITH WRAPPER", "JSON_EXISTS": "'{}', '$.a' TRUE ON ERROR"}
 _OWN |= dict.fromkeys(("JSON_OBJECT", "JSON_OBJECTAGG"), "KEY 'a' VALUE 1 ABSENT ON NULL")
 _OWN |= dict.fromkeys(("JSON_ARRAY", "JSON_ARRAYAGG"), "1 NULL ON NULL")
+_OWN |= dict.fromkeys(("GROUPING", "GROUPING_ID"), "n")
 _OWN |= {"LISTAGG": "'a'", "STRING_AGG": "'a'", "UNIX_TIMESTAMP": "'1970-01-01 00:00:00'", "LEFT": "'a', 1"}
 
 
@@ -173,6 +174,7 @@ def test_every_function_of_the_table_runs(session: Session, name: str) -> None:
     arguments = _OWN[name] if name in _OWN else ", ".join(_ARGUMENTS[a] for a in listed)
     call = f"{name}({arguments})" + (" OVER (ORDER BY 1)" if function.kind == "window" else "")
     try:
-        session.sql(f"SELECT {call} AS x").to_arrow()
+        grouped = " FROM (VALUES (1)) AS t(n) GROUP BY CUBE (n)" if name.startswith("GROUPING") else ""
+        session.sql(f"SELECT {call} AS x{grouped}").to_arrow()
     except TablestoreError as e:
         pytest.fail(f"{call}: {e}")
