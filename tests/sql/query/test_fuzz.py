@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import random
+import threading
+from contextlib import suppress
 
 import pytest
 
@@ -27,10 +29,38 @@ SEEDS = [
 ]
 
 
+STREAMS = [
+    "SELECT o.customer, count(*) AS n, sum(o.amount) AS s FROM orders AS o WHERE amount > 7 GROUP BY o.customer HAVING count(*) > 0",
+    "SELECT e.n, o.customer FROM (SELECT n, PROCTIME() AS p FROM events) AS e LEFT JOIN orders FOR SYSTEM_TIME AS OF e.p AS o ON o.order_id = e.n AND o.amount > 7",
+    "SELECT upper(customer) AS c, order_id FROM orders UNION ALL SELECT 'x', n FROM events WHERE n > 1",
+    "SELECT DISTINCT customer FROM orders",
+]
+
+
 @pytest.mark.parametrize("seed", range(150))
 def test_only_errors_of_ours(session: Session, seed: int) -> None:
-    draw = random.Random(seed)
-    words = draw.choice(SEEDS).split()
+    with suppress(TablestoreError):
+        for result in session.script(changed(random.Random(seed), SEEDS)):
+            for _, _ in zip(range(3), result.to_batches(), strict=False):
+                pass
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_only_errors_of_ours_in_a_stream(session: Session, seed: int) -> None:
+    session.sql("SET 'execution.runtime-mode' = 'streaming'")
+    with suppress(TablestoreError):
+        for result in session.script(changed(random.Random(seed), [*SEEDS, *STREAMS])):
+            stop = threading.Timer(0.2, result.stop)
+            stop.start()
+            for _, _ in zip(range(3), result.to_batches(), strict=False):
+                pass
+            stop.cancel()
+            result.stop()
+
+
+def changed(draw: random.Random, seeds: list[str]) -> str:
+    """A query with words put in, taken out, and parts of others."""
+    words = draw.choice(seeds).split()
     for _ in range(draw.randint(1, 6)):
         place = draw.randrange(len(words) + 1)
         change = draw.random()
@@ -39,16 +69,10 @@ def test_only_errors_of_ours(session: Session, seed: int) -> None:
         elif change < 0.75 and words:
             del words[place % len(words)]
         else:
-            other = draw.choice(SEEDS).split()
+            other = draw.choice(seeds).split()
             start = draw.randrange(len(other))
             words[place:place] = other[start : start + draw.randint(1, 5)]
-    text = " ".join(words)
-    try:
-        for result in session.script(text):
-            for _, _ in zip(range(3), result.to_batches(), strict=False):
-                pass
-    except TablestoreError:
-        return
+    return " ".join(words)
 
 
 @pytest.mark.parametrize("number", QUERIES)
