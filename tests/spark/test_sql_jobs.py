@@ -243,3 +243,26 @@ def test_jobs_into_print_blackhole_and_files(session: Session, tmp_path: Path, c
     assert {r["status"] for r in session.sql("SHOW JOBS").to_arrow().to_pylist()} == {"FINISHED"}
     with pytest.raises(ts.Unsupported, match="only takes new rows"):
         session.sql("INSERT INTO files SELECT id FROM orders")
+
+
+def test_a_table_that_adds_up_takes_what_is_taken_back(session: Session):
+    for name, function in (("sums", "sum"), ("extremes", "max")):
+        session.sql(
+            f"CREATE TABLE {name} (customer STRING, total INT, PRIMARY KEY (customer) NOT ENFORCED) WITH "
+            "('bucket' = '1', 'merge-engine' = 'aggregation', "
+            f"'fields.total.aggregate-function' = '{function}')"
+        )
+    with pytest.raises(ts.Unsupported, match="'max' of column 'total' takes no -U or -D"):
+        session.sql("INSERT INTO extremes SELECT customer, amount FROM orders")
+    session.sql("SET 'pipeline.name' = 'sums'")
+    session.sql("INSERT INTO sums SELECT customer, amount FROM orders")
+    change(
+        session,
+        "INSERT INTO orders VALUES (4, 'ann', 5), (5, 'bob', 7)",
+        "UPDATE orders SET customer = 'bob', amount = 11 WHERE id = 1",
+        "DELETE FROM orders WHERE id = 2",
+    )
+    session.jobs.catch_up("sums")
+    assert rows(session, "SELECT customer, total FROM sums") == rows(
+        session, "SELECT customer, CAST(sum(amount) AS INT) AS total FROM orders GROUP BY customer"
+    )

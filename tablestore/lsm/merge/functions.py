@@ -96,6 +96,12 @@ class Aggregator:
         )
 
     @property
+    def subtracts(self) -> bool:
+        """Whether a −U or −D takes away just what its own row brought, whichever rows came between: of a sum,
+        and where they are ignored on purpose."""
+        return self.name == "sum" or self.ignores_retracts
+
+    @property
     def remedy(self) -> str:
         """The error text for a refused retract."""
         return (

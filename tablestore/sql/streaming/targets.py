@@ -15,6 +15,8 @@ from sqlglot import exp
 
 from tablestore.cdc.stream_source import StreamSource, TableStream
 from tablestore.core.errors import Unsupported
+from tablestore.lsm.merge.aggregation import Aggregation
+from tablestore.lsm.merge.merge_function import merge_function
 from tablestore.sql.filling import Filling
 from tablestore.sql.streaming.grouping import GROUPS
 from tablestore.sql.streaming.plan import StreamPlan
@@ -44,6 +46,8 @@ def require_takes(table: Table, name: str, plan: StreamPlan, filling: Filling) -
             "'write-mode' = 'change-log', with which rows come and go without one"
         )
         raise Unsupported(f"a stream of changes into {name}", why)
+    if _adds_up(table, name, filling):
+        return
     step = plan.step if plan.grouping is None else plan.grouping.after
     names, keys = [f.name for f in filling.fields], _keys(plan)
     views = {view: found.names for view, found in step.views.items()}
@@ -56,6 +60,20 @@ def require_takes(table: Table, name: str, plan: StreamPlan, filling: Filling) -
         keyless = not key and plan.grouping is None
         if keyless or any((view, column) not in kept for column in key):
             raise _refusal(name, schema.primary_keys, source, key)
+
+
+def _adds_up(table: Table, name: str, filling: Filling) -> bool:
+    """Whether the table adds rows of one key up, so that any of them can be taken back. Raises Unsupported
+    for a column whose function takes nothing back."""
+    function = merge_function(table.store.schema, table.store.options)
+    if not isinstance(function, Aggregation):
+        return False
+    filled = {f.name for f in filling.fields} | {f.name for f, _ in filling.constants}
+    used = [one for one in function.functions if one.field.name in filled]
+    for one in used:
+        if not one.takes_retracts:
+            raise Unsupported(f"a stream of changes into {name}", one.remedy)
+    return not function.removes and all(one.subtracts for one in used)
 
 
 def _refusal(name: str, target: Sequence[str], source: str, key: Sequence[str]) -> Unsupported:
