@@ -88,31 +88,30 @@ class Both:
         assert found == self.theirs.sql(query).fetchall()
 
 
-relaxed = settings(
-    max_examples=6,
-    phases=(Phase.explicit, Phase.generate),
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+def examples(request: pytest.FixtureRequest) -> settings:
+    """Six examples with the default of `--rounds`, as many times more with more of them."""
+    return settings(
+        max_examples=max(2, 6 * request.config.option.rounds // 5),
+        phases=(Phase.explicit, Phase.generate),
+        deadline=None,
+        suppress_health_check=[HealthCheck.function_scoped_fixture],
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@relaxed
-@given(target=some_rows, other=some_rows, value=expressions, where=conditions, gone=conditions)
 def test_update_and_delete_do_what_duckdb_does(
-    tmp_path_factory: pytest.TempPathFactory,
-    kind: str,
-    target: dict[int, Any],
-    other: dict[int, Any],
-    value: str,
-    where: str,
-    gone: str,
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest, kind: str
 ) -> None:
-    both = Both(tmp_path_factory.mktemp("lake"), kind, target, other)
-    both.run(f"UPDATE t SET a = {value}, s = 'new' WHERE {where}")
-    both.require_equal()
-    both.run(f"DELETE FROM t WHERE {gone}")
-    both.require_equal()
+    @examples(request)
+    @given(target=some_rows, other=some_rows, value=expressions, where=conditions, gone=conditions)
+    def example(target: dict[int, Any], other: dict[int, Any], value: str, where: str, gone: str) -> None:
+        both = Both(tmp_path_factory.mktemp("lake"), kind, target, other)
+        both.run(f"UPDATE t SET a = {value}, s = 'new' WHERE {where}")
+        both.require_equal()
+        both.run(f"DELETE FROM t WHERE {gone}")
+        both.require_equal()
+
+    example()
 
 
 conditional = st.sampled_from(
@@ -139,18 +138,17 @@ clauses = st.tuples(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@relaxed
-@given(target=some_rows, other=some_rows, whens=clauses)
 def test_merge_does_what_duckdb_does(
-    tmp_path_factory: pytest.TempPathFactory,
-    kind: str,
-    target: dict[int, Any],
-    other: dict[int, Any],
-    whens: list[str],
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest, kind: str
 ) -> None:
-    both = Both(tmp_path_factory.mktemp("lake"), kind, target, other)
-    both.run(f"MERGE INTO t USING other AS s ON t.k = s.k {' '.join(whens)}")
-    both.require_equal()
+    @examples(request)
+    @given(target=some_rows, other=some_rows, whens=clauses)
+    def example(target: dict[int, Any], other: dict[int, Any], whens: list[str]) -> None:
+        both = Both(tmp_path_factory.mktemp("lake"), kind, target, other)
+        both.run(f"MERGE INTO t USING other AS s ON t.k = s.k {' '.join(whens)}")
+        both.require_equal()
+
+    example()
 
 
 def test_merge_with_stars_and_a_query(session: Session) -> None:
