@@ -138,12 +138,12 @@ def test_a_job_keeps_a_table_like_the_source(kafka: Broker, session: Session):
 
 
 def await_rows(session: Session, query: str, wanted: list[tuple[Any, ...]]) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + 240
     session.settings.set("execution.runtime-mode", "batch")
     while (found := rows(session, query)) != wanted:
         assert time.monotonic() < until, (found, session.sql("SHOW JOBS").text(width=None))
         assert not session.jobs.failures()
-        time.sleep(0.05)
+        time.sleep(0.5)
     session.settings.set("execution.runtime-mode", "streaming")
 
 
@@ -184,6 +184,12 @@ def test_options_that_cannot_be_used_are_named(
     with pytest.raises(error, match=says) as raised:
         session.sql("SELECT * FROM t").to_arrow()
     assert "typed" not in str(raised.value)
+
+
+def test_rows_that_are_only_added_have_no_primary_key(kafka: Broker, session: Session):
+    table(session, kafka, "t", "id INT, PRIMARY KEY (id) NOT ENFORCED")
+    with pytest.raises(ts.InvalidOption, match="'json' only adds rows, and one key may come twice"):
+        session.sql("SELECT * FROM t").to_arrow()
 
 
 def test_secrets_of_the_environment_are_not_shown(

@@ -112,6 +112,11 @@ def _stream(options: ConnectorOptions) -> TopicStream:
     """The topics as the options say. Raises InvalidOption, NotFound, Unsupported, naming the option."""
     values, properties = options.values, _properties(options.values)
     format, skip_bad = _format(options)
+    if format.appends and options.primary_key:
+        name = _format_name(values)
+        raise InvalidOption(
+            f"a primary key with format {name!r}: {name!r} only adds rows, and one key may come twice"
+        )
     return TopicStream(
         tuple(pair for pair in properties if pair[0] != _RESET),
         values["topic"],
