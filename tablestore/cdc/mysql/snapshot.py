@@ -62,9 +62,9 @@ def next_range(connection: Connection, table: SourceTable, low: Key | None, rows
     shown = f"HEX({key})" if column.kind in _BINARY else key
     where = _where(column, KeyRange(low))
     # One row more than wanted, so that the last range is known to be the last.
-    statement = f"SELECT {shown} FROM {table.spelled}{where} ORDER BY {key} LIMIT 1 OFFSET %s"
-    found = connection.rows(statement, rows - 1)
-    more = connection.rows(statement, rows) if found else []
+    statement = f"SELECT {shown} FROM {table.spelled}{where} ORDER BY {key} LIMIT 1 OFFSET"
+    found = connection.rows(f"{statement} {max(0, int(rows) - 1)}")
+    more = connection.rows(f"{statement} {max(1, int(rows))}") if found else []
     return KeyRange(low, _bound(column, found[0][0]) if more else None)
 
 
@@ -223,5 +223,5 @@ def _literal(column: SourceColumn, bound: Key) -> str:
     if column.kind in _BINARY:
         return f"X'{bytes.fromhex(str(bound)).hex()}'"
     if column.kind in _TEXTUAL:
-        return f"CONVERT(X'{str(bound).encode().hex()}' USING utf8mb4)"
+        return f"_utf8mb4 X'{str(bound).encode().hex()}'"
     raise Unsupported(f"ranges of {column.name!r} of type {column.spelled}")

@@ -24,6 +24,7 @@ KEYS = {
     "DECIMAL(30,3)": "seq / 8 - 10",
     "VARCHAR(40)": "CONCAT(ELT(seq % 4 + 1, 'a', 'B', 'é', '\\'\\\\'), seq DIV 4)",
     "VARCHAR(40) COLLATE utf8mb4_bin": "CONCAT(ELT(seq % 4 + 1, 'a', 'A', 'ä', '%'), seq DIV 4)",
+    "VARCHAR(40) CHARACTER SET latin1": "CONCAT(ELT(seq % 4 + 1, 'a', 'B', 'é', '€'), seq DIV 4)",
     "VARBINARY(8)": "UNHEX(HEX(seq * 65521))",
     "DATE": "DATE'1999-12-01' + INTERVAL seq DAY",
     "TIMESTAMP": "TIMESTAMP'2024-03-31 00:00:00' + INTERVAL seq MINUTE",
@@ -77,6 +78,21 @@ def test_a_table_without_a_key_for_ranges_is_read_whole(
     assert chunk_key(SourceTable.read(connection, database, "f")) is None
     assert list(ranges(connection, table, 1)) == [KeyRange()]
     assert pa.Table.from_batches(read_range(connection, table)).to_pydict() == {"a": [1, 1]}
+
+
+def test_names_are_those_of_the_server_to_the_letter(
+    mariadb: MariaDb, database: str, connection: Connection
+) -> None:
+    mariadb.run(
+        f"USE {database}",
+        "CREATE TABLE `t%s ``x` (`k%d ``y` INT PRIMARY KEY)",
+        "INSERT INTO `t%s ``x` VALUES (1), (2), (3)",
+        "CREATE TABLE `T%s ``x` (other INT PRIMARY KEY)",
+    )
+    table = SourceTable.read(connection, database, "t%s `x")
+    assert table.primary_key == ("k%d `y",) == tuple(c.name for c in table.columns)
+    found = [pa.Table.from_batches(read_range(connection, table, r)) for r in ranges(connection, table, 2)]
+    assert [t.column(0).to_pylist() for t in found] == [[1, 2], [3]]
 
 
 def test_an_empty_table_has_one_range_and_no_batch(

@@ -207,6 +207,21 @@ def test_a_log_that_is_gone_ends_the_stream_with_words(mariadb: MariaDb, table: 
         sink.catch_up()
 
 
+def test_another_server_of_a_replication_is_followed_by_gtid(mariadb: MariaDb, table: MysqlTable) -> None:
+    """An offset of another server, whose files and offsets mean nothing here."""
+    sink = Sink(table)
+    sink.catch_up()
+    gtid = sink.offset["position"][2]
+    sink.offset |= {"position": ["its-own.000077", 5, gtid], "server": 4712}
+    mariadb.run(f"UPDATE {table.address.database}.t SET v = v + 1")
+    sink.catch_up()
+    assert sink.rows == source_rows(mariadb, table.address)
+    assert sink.offset["server"] == 4711
+    begun = table.next(table.initial()) | {"server": 4712}
+    with pytest.raises(InvalidRequest, match="is another server than that on which the snapshot"):
+        list(table.pieces(table.initial(), begun)[0].read(["k"]))
+
+
 def test_a_server_that_is_killed_loses_nothing() -> None:
     with servers.mariadb() as server:
         server.run("CREATE DATABASE d")
