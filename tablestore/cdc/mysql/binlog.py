@@ -143,7 +143,7 @@ class _Reader:
     until: LogPosition | None
     by_gtid: bool
     maps: dict[int, TableMap | None] = field(default_factory=dict)
-    pending: dict[int, _Pending] = field(default_factory=dict)
+    pending: dict[tuple[str, str], _Pending] = field(default_factory=dict)
     pending_bytes: int = 0
     ended: int = 0  # transactions since a TransactionEnd was given, and what the next one will be
     last: TransactionEnd | None = None
@@ -180,10 +180,14 @@ class _Reader:
                 number, domain, flags = _GTID.unpack_from(body)
                 self.gtids[str(domain)] = f"{domain}-{server}-{number}"
                 self.standalone, self.inside = bool(flags & _STANDALONE), True
+            elif code in (events.MYSQL_GTID, events.MYSQL_ANONYMOUS):
+                self.standalone = self.inside = True  # unless BEGIN follows
+            elif code == events.XA_PREPARE and not self.dirty:
+                yield from self._end(seconds)
             elif code == events.HEARTBEAT:
                 yield from self._flush()
                 yield Heartbeat(self.position)
-            elif code in _REFUSED and (code != events.XA_PREPARE or self.dirty):
+            elif code in _REFUSED:
                 raise Unsupported(f"{_REFUSED[code]} in the binlog at {self.position}")
             if self.until is not None and not self.inside and self._reached(self.until):
                 yield from self._flush()
@@ -262,7 +266,8 @@ class _Reader:
             return
         found = events.table_map(body)
         if self.maps.get(number) != found:
-            if number in self.pending:
+            waiting = self.pending.get((database, name))
+            if waiting is not None and waiting.wire.columns != found.columns:
                 yield from self._rows()
             self._require_columns(self.tables[database, name], found)
             self.maps[number] = found
@@ -300,16 +305,18 @@ class _Reader:
             )
         self.dirty = True
         self.pending_bytes += len(event.images)
-        self.pending.setdefault(number, _Pending(wire)).add(event)
+        self.pending.setdefault((wire.database, wire.table), _Pending(wire)).add(event)
 
     def _statement(self, code: int, seconds: int, body: bytes) -> Iterator[LogChange]:
         query = events.query_event(code, body)
         role = statements.role(query.text)
-        if role == "commit":
-            yield from self._end(seconds)
-            return
         if role == "rollback" and self.dirty:
             raise Unsupported(f"a transaction that is rolled back in the binlog at {self.position}")
+        if role in ("commit", "rollback"):
+            yield from self._end(seconds)
+            return
+        if role == "begin":
+            self.standalone = False
         if role == "rows" and statements.names(query, self.tables):
             raise Unsupported(
                 f"a change of rows as a statement in the binlog at {self.position}",

@@ -21,6 +21,7 @@ _COMMENT = re.compile(r"\A(?:\s+|/\*(?!!).*?\*/|--[^\n]*\n|#[^\n]*\n)*", re.DOTA
 _ROLES = {
     "BEGIN": "begin",
     "COMMIT": "commit",
+    "XA": "savepoint",  # START and END
     "ROLLBACK": "rollback",
     "SAVEPOINT": "savepoint",
     "RELEASE": "savepoint",
@@ -35,6 +36,8 @@ def role(text: str) -> str:
     first = words[0].upper().rstrip(";(") if words else ""
     if first == "ROLLBACK" and len(words) > 1 and words[1].upper() == "TO":
         return "savepoint"
+    if first == "XA" and words[1].upper() in ("COMMIT", "ROLLBACK"):
+        return "commit"  # of nothing here: its rows came with XA PREPARE
     return _ROLES.get(first, "other")
 
 

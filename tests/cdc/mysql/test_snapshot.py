@@ -174,7 +174,7 @@ def test_a_read_view_has_the_rows_of_its_position(
     for writer in writers:
         writer.start()
     try:
-        for _ in range(3 * len(seeds)):
+        for _ in range(2 * len(seeds)):
             wanted = dialect.position(connection)
             with read_view(connection, dialect, at_least=wanted) as position:
                 batches = list(read_range(connection, table))

@@ -138,11 +138,11 @@ def test_what_a_stream_gives_equals_its_source(
     mariadb: MariaDb, address: Address, kind: str, seeds: tuple[int, ...]
 ) -> None:
     """Four writers during the snapshot and after it; batches are read twice, as after a failure."""
-    made(mariadb, address, kind, 2_000)
+    made(mariadb, address, kind, 1_500)
     for seed in seeds[::5]:
         r = random.Random(seed)
         sink = Sink(MysqlTable.open(address, "t", chunk_rows=r.choice([100, 300]), chunks=r.choice([1, 4])))
-        with Writers(mariadb, address, kind, seed, 4_000) as writers:
+        with Writers(mariadb, address, kind, seed, 3_000) as writers:
             while sink.offset["phase"] == "snapshot":
                 assert sink.batch(repeat=r.random() < 0.3)
             for _ in range(3):
