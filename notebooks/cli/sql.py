@@ -1,6 +1,7 @@
 """`sql`: statements over a lake: a shell, or a script from -e, -f or standard input.
 
-A script stops at its first error, which goes to standard error; the exit code is then 1.
+A script stops at its first error, which goes to standard error; the exit code is then 1. It waits for the
+jobs that it started.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ def main(arguments: list[str]) -> int:
         write = WRITERS.get(asked.format, as_text)
         for text in texts or [sys.stdin.read()]:
             run(session, text, write)
+        await_jobs(session)
     except BrokenPipeError:  # `| head` has seen enough
         sys.stderr.close()
         return 0
@@ -101,6 +103,20 @@ def scripts(asked: argparse.Namespace) -> Iterator[str]:
 def read(path: str) -> str:
     """The text of a script."""
     return Path(path).read_text(encoding="utf-8-sig")
+
+
+def await_jobs(session: Session) -> None:
+    """Wait for the jobs that a script started; Ctrl-C stops them behind their batch. Raises what one failed
+    with."""
+    running = session.jobs.running()
+    if running:
+        print(f"jobs run until they end: {', '.join(running)}; Ctrl-C stops them", file=sys.stderr)
+    try:
+        session.jobs.wait()
+    except KeyboardInterrupt:
+        session.jobs.stop_all()
+        print(f"stopped: {', '.join(running)}", file=sys.stderr)
+        raise
 
 
 def run(session: Session, text: str, write: Writer) -> None:

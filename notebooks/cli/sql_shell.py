@@ -64,7 +64,18 @@ class Shell:
     def run(self) -> int:
         """Until \\q or Ctrl-D; gives the exit code."""
         print(GREETING)
+        try:
+            return self._read()
+        finally:
+            running = self._session.jobs.running()
+            if running:
+                print(f"stopping {', '.join(running)}")
+                self._session.jobs.stop_all()
+
+    def _read(self) -> int:
         while True:
+            for problem in self._session.jobs.failures():
+                print(in_red(problem))
             try:
                 text = self._reader.prompt(self._prompt()).strip()
             except KeyboardInterrupt:
@@ -107,9 +118,14 @@ class Shell:
             print("stopped")
         except ts.TablestoreError as error:
             bar.clear()
-            print(f"\x1b[31m{error}\x1b[0m" if sys.stdout.isatty() else error)
+            print(in_red(str(error)))
         finally:
             self._session.on_progress = None
+
+
+def in_red(text: str) -> str:
+    """An error as a terminal shows it."""
+    return f"\x1b[31m{text}\x1b[0m" if sys.stdout.isatty() else text
 
 
 class SqlCompleter(Completer):

@@ -11,9 +11,11 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import zipfile
 from collections.abc import Iterator
 from urllib.parse import quote
@@ -60,7 +62,7 @@ def session(
     builder = SparkSession.builder.appName(app).master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with _launch_environment(), _stderr_to(log_file):
+    with _launch_environment(), _stderr_to(log_file), _own_interrupts():
         spark = builder.getOrCreate()
     return register(spark)
 
@@ -135,6 +137,19 @@ def _launch_environment() -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Ctrl-C stays what it was: PySpark would let it cancel every Spark job, those of streams too."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager

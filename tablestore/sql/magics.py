@@ -5,6 +5,7 @@ IPython is not imported: the shell that loads the extension is given, and only i
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -78,6 +79,8 @@ class Cells:
                 self._open(place)
             text = rest if cell is None else cell
             last: Result | None = None
+            for problem in self._session.jobs.failures():
+                print(problem, file=sys.stderr)
             for result in self._session.script(text, self._parameters(text)):
                 if last is not None:
                     self._show(last)

@@ -60,9 +60,24 @@ def run_query(session: Session, tree: exp.Expression, text: str) -> pa.RecordBat
     once = found.tree.find(exp.With) is None  # Spark puts what WITH names wherever it is used
     zone = session.settings[LOCAL_TIME_ZONE]
     with _views(spark, found.sources, pushdown=once) as names, _in_zone(spark, zone), _errors():
-        rows = spark.sql(_spark_sql(found.tree, names)).toArrow()
+        with _interrupted(spark):
+            rows = spark.sql(_spark_sql(found.tree, names)).toArrow()
         batches = [_typed(batch, schema) for batch in rows.to_batches()]
     return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+@contextmanager
+def _interrupted(spark: SparkSession) -> Iterator[None]:
+    """Ctrl-C ends what Spark does within, and nothing else that it does."""
+    tag = f"tablestore-{SYSTEM.uuid()}"
+    spark.addTag(tag)
+    try:
+        yield
+    except KeyboardInterrupt:
+        spark.interruptTag(tag)
+        raise
+    finally:
+        spark.removeTag(tag)
 
 
 def session_of(session: Session) -> SparkSession:

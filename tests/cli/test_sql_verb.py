@@ -269,3 +269,40 @@ def test_a_script_follows_a_stream_until_ctrl_c(lake: Path, tmp_path: Path, form
     assert running.returncode == 130
     assert problem.splitlines()[-1].startswith("stopped: 2 changes (+I 2) · ")
     assert "later" not in rest
+
+
+@pytest.mark.spark
+def test_a_script_waits_for_its_jobs_and_ctrl_c_stops_them(lake: Path, tmp_path: Path) -> None:
+    script = tmp_path / "jobs.sql"
+    script.write_text(
+        "USE shop; CREATE TABLE copied (id INT, name STRING, PRIMARY KEY (id) NOT ENFORCED) "
+        "WITH ('bucket' = '1'); SET 'execution.runtime-mode' = 'streaming'; "
+        "SET 'execution.checkpointing.interval' = '100 ms'; INSERT INTO copied SELECT id, name FROM orders;"
+    )
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "TABLESTORE_CACHE": str(tmp_path)}
+    process = subprocess.Popen(
+        command(str(lake), "-f", str(script)),
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    until = time.monotonic() + 300
+    while not (found := copied(lake)) and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.2)
+    os.killpg(process.pid, signal.SIGINT)
+    said, problems = process.communicate(timeout=120)
+    assert found == [1, 2], problems
+    assert process.returncode == 130, problems
+    assert "job 'shop.copied' is running" in said
+    assert problems.splitlines()[-1] == "stopped: shop.copied"
+    (shown,) = ts.sql_session(ts.connect(lake)).sql("SHOW JOBS").to_arrow().to_pylist()
+    assert (shown["status"], shown["rows"]) == ("STOPPED", 2)
+
+
+def copied(lake: Path) -> list[int]:
+    table = ts.connect(lake)
+    if "shop.copied" not in table:
+        return []
+    return sorted(table.table("shop.copied").scan(["id"]).to_arrow()["id"].to_pylist())

@@ -116,6 +116,10 @@ class Jobs:
             found += _rows(record, status, job)
         return pa.Table.from_pylist(found, _SCHEMA)
 
+    def running(self) -> list[str]:
+        """The names of those that run."""
+        return [job.name for job in self._started.values() if not job.over]
+
     def failures(self) -> list[str]:
         """What jobs failed with since this was asked last."""
         failed = [j for j in self._started.values() if j.error is not None and id(j) not in self._reported]
@@ -123,21 +127,19 @@ class Jobs:
         return [str(j.error) for j in failed]
 
     def wait(self) -> None:
-        """Wait until all have ended; Ctrl-C stops them. Raises what one failed with."""
-        for job in list(self._started.values()):
-            if not job.over or id(job) not in self._reported:
-                self._reported.add(id(job))
-                self.wait_for(job)
+        """Wait until all have ended. Raises what one failed with."""
+        for job in [j for j in self._started.values() if not j.over or id(j) not in self._reported]:
+            self._reported.add(id(job))
+            job.wait()
 
     def wait_for(self, job: Job) -> None:
         """Wait until a job has ended; Ctrl-C stops it. Raises what it failed with."""
+        self._reported.add(id(job))
         try:
             job.wait()
         except KeyboardInterrupt:
             job.stop()
             raise
-        finally:
-            self._reported.add(id(job))
 
     def catch_up(self, *names: str, timeout_seconds: float = 600.0) -> None:
         """Wait until the targets of these jobs, one job after the other, have all that their sources then
