@@ -108,6 +108,9 @@ def table_schema(schema: pa.Schema) -> TableSchema:
     return TableSchema(0, fields, len(fields))
 
 
+SYSTEM_TABLES = ("all_table_options", "partitions", "tables")  # of a lake, in its database `sys`
+
+
 class SystemTable:
     """One system table. `scan()` reads it; `table["column"]` is a whole column."""
 

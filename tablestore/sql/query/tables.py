@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from tablestore.core.errors import InvalidRequest, TablestoreError, Unsupported
+from tablestore.insight.inspect.system import DATA
 from tablestore.sql.connectors.table import ConnectorTable
 from tablestore.sql.dialect.hints import options_of
 from tablestore.sql.dialect.parser import read_expression, reader
 from tablestore.sql.dialect.tokenizer import pieces
 from tablestore.sql.names import Name, name_of
 from tablestore.sql.problems import placed
+from tablestore.sql.query.chosen_partitions import HINT, condition
 from tablestore.sql.query.conditions import value_of
 from tablestore.sql.shape import Shape
 from tablestore.table.table import Table
@@ -48,7 +50,8 @@ def _occurrences(session: Session, tree: exp.Expression, text: str, depth: int) 
             view = session.view(name)
             if view is None:
                 table = _table(session, node, name)
-                found.append(Occurrence(_with_computed(tree, node, name, table), name, table))
+                inner = _with_computed(tree, node, name, table)
+                found.append(Occurrence(_of_partitions(inner, table), name, table))
                 continue
             if depth == _DEEPEST:
                 raise InvalidRequest(f"the view {name} is of more than {_DEEPEST} views of views")
@@ -63,6 +66,22 @@ def _occurrences(session: Session, tree: exp.Expression, text: str, depth: int) 
             placed(e, text, name.at)
             raise
     return found
+
+
+def _of_partitions(node: exp.Table, table: Any) -> exp.Table:
+    """The node of the table itself: where a hint chooses partitions, a subquery of their rows stands around
+    it."""
+    chosen = hint_options(node).get(HINT)
+    if chosen is None:
+        return node
+    if not isinstance(table, Table):
+        raise InvalidRequest(f"{HINT} is a hint of a table of a catalog")
+    inner = node.copy()
+    inner.set("alias", None)
+    alias = node.args.get("alias") or exp.TableAlias(this=exp.to_identifier(node.name, quoted=True))
+    rows = exp.select("*").from_(inner, copy=False).where(condition(table, chosen), copy=False)
+    node.replace(exp.Subquery(this=rows, alias=alias.copy()))
+    return inner
 
 
 def _is_cte(node: exp.Table) -> bool:
@@ -152,19 +171,28 @@ def _now(node: Any) -> Any:
 def _table(session: Session, node: exp.Table, name: Name) -> Any:
     if node.args.get("sample") or node.args.get("pivots"):
         raise Unsupported("TABLESAMPLE and PIVOT")
-    options = hint_options(node)
+    options = {k: v for k, v in hint_options(node).items() if k != HINT}
     temporary = session.temporary_table(name)
     if temporary is not None:
         if node.args.get("version") is not None:
             raise InvalidRequest(f"{name} is a temporary table: it has no versions")
         return ConnectorTable(str(name), temporary.with_options(options))
-    found: Any = session.table(name)
-    if options:
-        if not hasattr(found, "with_options"):
-            raise InvalidRequest(f"{name} is a system table: it takes no options")
-        found = found.with_options(options)
+    found = _with_hints(session, name, options) if options else session.table(name)
     version = node.args.get("version")
     return found if version is None else _at(found, version, name)
+
+
+def _with_hints(session: Session, name: Name, options: dict[str, str]) -> Any:
+    """The table with options of this use; of the system tables those of rows take them."""
+    base, _, system = name.parts[-1].rpartition("$")
+    if base and system in DATA:
+        return session.table(Name((*name.parts[:-1], base), name.at), options).system(system)
+    found: Any = session.table(name)
+    if not hasattr(found, "with_options"):
+        raise InvalidRequest(
+            f"{name} is a system table: it takes no options; those of rows do: {', '.join(DATA)}"
+        )
+    return found.with_options(options)
 
 
 def hint_options(node: exp.Table) -> dict[str, str]:

@@ -13,10 +13,12 @@ from tablestore.sql.form import Form
 from tablestore.sql.names import Name
 from tablestore.sql.result import Result
 from tablestore.sql.shape import shape_of, stored_table
-from tablestore.sql.statements.databases import known_database
+from tablestore.sql.statements.databases import known_database, lake_of
 from tablestore.sql.statements.describe import described
 from tablestore.sql.statements.like import Like, listed
 from tablestore.sql.statements.partitions import partition_names
+from tablestore.table.identifier import SYSTEM_DATABASE
+from tablestore.table.system import SYSTEM_TABLES
 
 if TYPE_CHECKING:
     from tablestore.sql.dialect.parser import Parser
@@ -31,7 +33,10 @@ def _whose(session: Session, database: Name | None) -> tuple[str, str]:
     """Catalog and database of a SHOW; the current ones where none is named."""
     if database is None:
         return session.catalog or "", session.database
-    known_database(session, database)
+    if database.parts[-1] == SYSTEM_DATABASE:
+        lake_of(session, database)
+    else:
+        known_database(session, database)
     catalog = database.parts[0] if len(database.parts) == 2 else session.catalog
     return catalog or "", database.parts[-1]
 
@@ -52,7 +57,9 @@ class ShowTables:
     def run(self, session: Session) -> Result:
         catalog, database = _whose(session, self.database)
         names = {key[2] for key in (*session.temporary, *session.views) if key[:2] == (catalog, database)}
-        if catalog:
+        if catalog and database == SYSTEM_DATABASE:
+            names.update(SYSTEM_TABLES)
+        elif catalog:
             lake = session.lake(catalog)
             if database in lake.databases():
                 names.update(lake.tables(database), lake.views(database))
