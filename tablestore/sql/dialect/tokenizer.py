@@ -150,10 +150,18 @@ def _words(tokens: list[Token]) -> list[str]:
 
 def _tokens(text: str) -> list[Token]:
     try:
-        return list(Tokenizer(dialect=None).tokenize(text))
+        tokens = list(Tokenizer(dialect=None).tokenize(text))
     except TokenError:
         quote, at = _open_quote(text)
         raise SqlProblem(f"the {quote} is never closed", text, at) from None
+    behind: list[Token | None] = [*tokens[1:], None]
+    return [token for token, after in zip(tokens, behind, strict=False) if not _is_charset(token, after)]
+
+
+def _is_charset(token: Token, after: Token | None) -> bool:
+    """Whether it is the character set of a text, `_UTF8'ü'`, which says nothing: a script is Unicode."""
+    behind = after is not None and after.token_type is TokenType.STRING and after.start == token.end + 1
+    return behind and token.text.upper() in ("_UTF8", "_UTF16", "_UTF32")
 
 
 def _open_quote(text: str) -> tuple[str, int]:

@@ -16,7 +16,7 @@ _NEWEST = {"max_pt()": 1, "max_two_pt()": 2}
 _WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 
 
-def condition(table: Table, text: str) -> exp.Expression:
+def condition(table: Table, text: str) -> exp.Expr:
     """What the rows of the partitions have. Raises InvalidRequest, NotFound for a column that is no partition
     column."""
     if not table.partition_by:
@@ -46,13 +46,13 @@ def _greatest(table: Table, count: int) -> list[Mapping[str, str]]:
     store = table.store
     entries = store.manifests.live_entries(store.snapshots.latest())
     known = {store.partition_values(e.partition) for e in entries}
-    chosen = sorted((values for values in known if None not in values), reverse=True)[:count]  # type: ignore[type-var]
+    chosen = sorted((values for values in known if None not in values), reverse=True)[:count]
     fields = store.schema.partition_fields
     return [{f.name: cast_text(v, f.type) for f, v in zip(fields, values, strict=True)} for values in chosen]
 
 
-def _test(name: str, text: str, t: DataType) -> exp.Expression:
-    value: exp.Expression = exp.Literal.string(text)
+def _test(name: str, text: str, t: DataType) -> exp.Expr:
+    value: exp.Expr = exp.Literal.string(text)
     if t.root in _WHOLE:
         value = exp.Literal.number(text)
     elif t.root in ("DATE", "BOOLEAN"):

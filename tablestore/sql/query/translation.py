@@ -179,8 +179,19 @@ class _Generator(TypedSql, _DuckGenerator):  # type: ignore[misc]  # likewise
         typed = self.function(expression)
         if typed is not None:
             return typed
-        rendered = found.render([self.sql(argument) for argument in _arguments(expression)])
+        rendered = found.render([self._argument(argument, found.name) for argument in _arguments(expression)])
         return f"CAST({rendered} AS DATE)" if _date(expression) else rendered
+
+    def _argument(self, argument: exp.Expression, function: str) -> str:
+        """An argument; of a ROW that becomes JSON the fields have names."""
+        if (
+            function == "JSON_STRING"
+            and isinstance(argument, exp.Anonymous)
+            and argument.name.upper() == "ROW"
+        ):
+            fields = [f'"EXPR${i}" := {self.sql(e)}' for i, e in enumerate(argument.expressions)]
+            return f"struct_pack({', '.join(fields)})"
+        return str(self.sql(argument))
 
     def column_sql(self, expression: exp.Column) -> str:
         if expression.name.upper() in _BARE and not expression.this.quoted and not expression.table:

@@ -15,6 +15,7 @@ from tablestore.sql.dialect.parser import read_expression
 from tablestore.sql.query.embedded import bound, connect, errors
 from tablestore.sql.query.own_functions import relation_of
 from tablestore.sql.query.translation import duck_sql
+from tablestore.sql.query.type_inference import columns_of, note_types
 
 if TYPE_CHECKING:
     from tablestore.sql.session import Session
@@ -38,8 +39,12 @@ def expression_type(session: Session, text: str, columns: Sequence[DataField]) -
         connection.register(_COLUMNS, empty)
         select = bound(connection, session, exp.Select(expressions=[tree]), text)
         assert isinstance(select, exp.Select)
-        found = relation_of(connection, duck_sql(select.from_(_COLUMNS))).to_arrow_table().schema.field(0)
-    t = from_arrow(_known(found.type))
+        select = select.from_(_COLUMNS)
+        ((_, noted),) = note_types(select, {_COLUMNS: columns_of(columns)})
+        found = relation_of(connection, duck_sql(select)).to_arrow_table().schema.field(0)
+    computed = from_arrow(_known(found.type))
+    exact = noted is not None and noted.root == computed.root == "DECIMAL"
+    t = noted.as_nullable() if noted is not None and exact else computed
     return t.not_null() if _never_null(tree, {f.name for f in columns if not f.type.nullable}) else t
 
 

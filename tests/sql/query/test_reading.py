@@ -224,3 +224,20 @@ def test_hints_stand_before_a_version_and_an_alias(session: Session) -> None:
     ):
         with pytest.raises(ts.TablestoreError, match=r"scan\.nope"):
             session.sql(f"SELECT * FROM {text}")
+
+
+def test_a_hint_chooses_partitions(session: Session, lake: ts.Lake) -> None:
+    schema = {"day": ts.DATE, "h": ts.INT, "n": ts.INT}
+    table = lake.create_table("shop.parts", schema=schema, partition_by=["day", "h"])
+    days = [dt.date(2026, 1, 1), dt.date(2026, 1, 2), dt.date(2026, 1, 2)]
+    table.write({"day": days, "h": [1, 5, 10], "n": [1, 2, 3]})
+    for hint, rows in {
+        "day=2026-01-02": [2, 3],
+        "day=2026-01-02,h=5;h=1": [1, 2],
+        "max_pt()": [3],
+        "max_two_pt()": [2, 3],
+    }.items():
+        text = f"SELECT p.n FROM parts /*+ OPTIONS('scan.partitions' = '{hint}') */ AS p ORDER BY n"
+        assert [n for (n,) in values(session, text)] == rows
+    with pytest.raises(NotFound, match="no partition column 'x'"):
+        session.sql("SELECT * FROM parts /*+ OPTIONS('scan.partitions' = 'x=1') */")

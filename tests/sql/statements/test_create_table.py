@@ -102,7 +102,7 @@ def test_computed_columns_and_the_watermark_are_stored_as_flink_stores_them(sess
     assert {k: v for k, v in options.items() if k.startswith("schema.")} == {
         "schema.0.name": "w",
         "schema.0.expr": "`v` * 2",
-        "schema.0.data-type": "DECIMAL(18, 2)",
+        "schema.0.data-type": "DECIMAL(21, 2)",
         "schema.0.comment": "it's",
         "schema.2.name": "p",
         "schema.2.expr": "PROCTIME()",
