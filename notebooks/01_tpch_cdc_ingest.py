@@ -231,7 +231,7 @@ print(f"{then:,} rows at snapshot {loaded}, {now:,} now: {kinds}")
 # ## The summary, kept by the stream
 
 # %%
-run.summary.scan().to_pandas().drop(columns="sum_disc").sort_values(["l_returnflag", "l_linestatus"])
+run.summary.scan().to_pandas().sort_values(["l_returnflag", "l_linestatus"])
 
 # %% [markdown]
 # ## Is it right?

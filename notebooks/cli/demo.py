@@ -36,7 +36,7 @@ import widgets
 from datasets.errors import DatasetError
 from datasets.tpch import Scale
 from notebooks.cli.places import ROOT
-from notebooks.demo import pipeline, scorecard, tables
+from notebooks.demo import pipeline, scorecard, summary_job, tables
 from notebooks.demo.journal import Busy, Journal, Places, alone
 from notebooks.demo.pipeline import Plan, Run
 from notebooks.demo.resources import MemoryWatch
@@ -189,7 +189,7 @@ def _remove(places: Places) -> None:
         lake.drop_table(name, if_exists=True)
     if tables.DATABASE in lake.databases() and not lake.tables(tables.DATABASE):
         lake.drop_database(tables.DATABASE)
-    for folder in (places.source, places.own / "checkpoints"):
+    for folder in (places.source, places.own / "checkpoints", summary_job.directory(places.warehouse)):
         shutil.rmtree(folder, ignore_errors=True)
     places.journal.unlink(missing_ok=True)
 

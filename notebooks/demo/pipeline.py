@@ -19,21 +19,32 @@ from typing import Any, Protocol
 import pyarrow.compute as pc
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 import tablestore as ts
 from datasets import cdc
-from notebooks.demo import tables
+from notebooks.demo import summary_job, tables
 from notebooks.demo.journal import Journal, Places
 from tablestore.cdc.source import ChangeDirectory, Position
 from tablestore.io.fileio import LocalFileIO
-from tablestore.spark import ingest, summary
+from tablestore.spark import ingest
 from tablestore.spark.compaction import Compacted, compact
 
 ShowProgress = Callable[[str, float, float, str], None]
 ATTEMPTS = 3
 _LATE = "Python worker failed to connect back"  # within 10 s, which Spark does not let one choose
 _POLL_SECONDS = 0.15
+
+
+class Query(Protocol):
+    """What runs beside others until it is stopped."""
+
+    def exception(self) -> BaseException | None:
+        """What it failed with."""
+        ...
+
+    def stop(self) -> None:
+        """End it."""
+        ...
 
 
 class Watch(Protocol):
@@ -123,8 +134,9 @@ def patiently(work: Callable[[], None], *, again: Callable[[], None] = lambda: N
     for left in reversed(range(ATTEMPTS)):
         try:
             return work()
-        except StreamingQueryException as late:
-            if not left or _LATE not in str(late):
+        except (StreamingQueryException, ts.Unavailable) as late:
+            transient = isinstance(late, ts.Unavailable) or _LATE in str(late)
+            if not left or not transient:
                 raise
         again()
 
@@ -136,24 +148,25 @@ def run_queries(spark: SparkSession, run: Run, show: ShowProgress, *, watch: Wat
     """
     began = time.monotonic()
     state = _Progress(run, watch)
-    queries: list[StreamingQuery] = []
+    queries: list[Query] = []
     try:
         with _failing_together(queries):
             job = _job(run)
-            queries.append(ingest.start(spark, job, on_batch=state.batch_done, on_start=state.batch_started))
+            load = ingest.start(spark, job, on_batch=state.batch_done, on_start=state.batch_started)
+            queries.append(load)
             following = False
-            while queries[0].isActive:
+            while load.isActive:
                 if not following and run.loaded():
-                    queries.append(_follow(spark, run, state))
+                    queries.append(_follow(spark, run))
                     following = True
                 if run.plan.interval_seconds is not None and run.ingested():
-                    queries[0].stop()
+                    load.stop()
                 state.report(show)
                 _raise_failure(queries)
                 time.sleep(_POLL_SECONDS)
             _raise_failure(queries)
             if not following:
-                queries.append(_follow(spark, run, state))
+                queries.append(_follow(spark, run))
             _await_summary(run, queries, state, show)
     finally:
         for query in queries:
@@ -170,20 +183,12 @@ def _job(run: Run) -> ingest.Ingest:
     )
 
 
-def _follow(spark: SparkSession, run: Run, state: _Progress) -> StreamingQuery:
-    return summary.maintain(
-        spark,
-        run.lineitem.location,
-        run.summary.location,
-        tables.q1(),
-        user=tables.SUMMARY_USER,
-        checkpoint=str(run.places.checkpoint("summary")),
-        on_batch=state.summary_done,
-    )
+def _follow(spark: SparkSession, run: Run) -> summary_job.SummaryJob:
+    return summary_job.SummaryJob(spark, ts.connect(str(run.places.warehouse)))
 
 
 @contextmanager
-def _failing_together(queries: list[StreamingQuery]) -> Iterator[None]:
+def _failing_together(queries: list[Query]) -> Iterator[None]:
     """A failed query ends the step with its own error, not with what its failure led to."""
     try:
         yield
@@ -192,7 +197,7 @@ def _failing_together(queries: list[StreamingQuery]) -> Iterator[None]:
         raise
 
 
-def _raise_failure(queries: list[StreamingQuery]) -> None:
+def _raise_failure(queries: list[Query]) -> None:
     for query in queries:
         failed = query.exception()
         if failed is not None:
@@ -208,11 +213,10 @@ def last_change(run: Run) -> int:
 
 def summary_position(run: Run) -> int:
     """The snapshot of line items that the summary has reached."""
-    known = run.summary.position(tables.SUMMARY_USER)
-    return int(known[1]) if known and known[1] else 0
+    return summary_job.reached(str(run.places.warehouse))
 
 
-def _await_summary(run: Run, queries: list[StreamingQuery], state: _Progress, show: ShowProgress) -> None:
+def _await_summary(run: Run, queries: list[Query], state: _Progress, show: ShowProgress) -> None:
     goal = last_change(run)
     while summary_position(run) < goal:
         state.report(show)
@@ -249,12 +253,14 @@ class _Progress:
         if self._watch is not None:
             self._watch.committed(batch)
 
-    def summary_done(self, done: summary.FinishedSummary) -> None:
-        with self._lock:
-            self._summary_at = done.source_snapshot
-        self._run.journal.add("summary", reached=done.source_snapshot, started=done.started, ended=done.ended)
+    def _look_at_summary(self) -> None:
+        at = summary_position(self._run)
+        if at > self._summary_at:
+            self._summary_at = at
+            self._run.journal.add("summary", reached=at, ended=summary_job.newest_commit(self._run.summary))
 
     def report(self, show: ShowProgress) -> None:
+        self._look_at_summary()
         with self._lock:
             rows, changes, at = self._rows, self._changes, self._summary_at
             read = sum(self._reading.read().values()) if self._reading is not None else 0

@@ -1,0 +1,67 @@
+"""The pricing summary: one INSERT that goes on as long as line items change, a job of SQL."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+import tablestore as ts
+from notebooks.demo import tables
+from tablestore.sql.streaming.job_directory import JobDirectories
+
+JOB = "ads_pricing_summary"
+Q1 = f"""INSERT INTO {tables.SUMMARY} ({", ".join(tables.SUMMARY_SCHEMA.names)})
+SELECT l_returnflag, l_linestatus,
+  SUM(l_quantity) AS sum_qty, SUM(l_extendedprice) AS sum_base_price,
+  SUM(l_extendedprice * (1 - l_discount)) AS sum_disc_price,
+  SUM(l_extendedprice * (1 - l_discount) * (1 + l_tax)) AS sum_charge,
+  AVG(l_quantity) AS avg_qty, AVG(l_extendedprice) AS avg_price, AVG(l_discount) AS avg_disc,
+  COUNT(*) AS count_order
+FROM {tables.LINEITEM}
+WHERE (l_year < 1998 OR (l_year = 1998 AND l_month <= 9)) AND l_shipdate <= DATE '1998-09-02'
+GROUP BY l_returnflag, l_linestatus"""
+_SETTINGS = {
+    "execution.runtime-mode": "streaming",
+    "execution.checkpointing.interval": "200 ms",
+    "pipeline.name": JOB,
+}
+
+
+class SummaryJob:
+    """The job at work; a killed one goes on where it was. Stopped and asked like a query of Spark."""
+
+    def __init__(self, spark: SparkSession, lake: ts.Lake) -> None:
+        self._session = ts.sql_session(lake, spark=spark)
+        for key, value in _SETTINGS.items():
+            self._session.sql(f"SET '{key}' = '{value}'")
+        self._session.sql(Q1)
+
+    def exception(self) -> BaseException | None:
+        """What it failed with."""
+        failed = self._session.jobs.failures()
+        return None if not failed else ts.Unavailable(0, failed[0])
+
+    def stop(self) -> None:
+        """End it between two batches."""
+        self._session.jobs.stop_all()
+
+
+def reached(warehouse: str) -> int:
+    """The snapshot of line items that the summary has reached; 0 before the first."""
+    status = JobDirectories.of("", warehouse).status(JOB)
+    offset: Any = status.parts[0].offset if status is not None and status.parts else None
+    return 0 if offset is None else int(max(offset["sources"][0]["tables"].values()))
+
+
+def directory(warehouse: Path) -> Path:
+    """Where the job keeps its checkpoint and state."""
+    return Path(JobDirectories.of("", str(warehouse)).place(JOB).removeprefix("file://"))
+
+
+def newest_commit(table: ts.Table) -> float:
+    """When the newest snapshot of a table was committed, in epoch seconds; now, if it has none."""
+    found = table.store.snapshots.latest()
+    return time.time() if found is None else found.time_millis / 1000
