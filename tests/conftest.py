@@ -38,7 +38,6 @@ LONGEST += ("notebooks", "test_wheel.py", "table", "test_layers.py", "test_types
 SLOW = ("demo/test_demo.py", "bench/test_bench.py", "spark/test_kill.py", "spark/test_stream_changes.py")
 SLOW += (
     "spark/test_counting.py",
-    "spark/test_summary.py",
     "spark/test_ingest.py",
     "spark/test_ingest_modes.py",
     "servers/test_hive.py",

@@ -13,19 +13,15 @@ from tablestore.spark.ingest import BatchStarted, FinishedBatch, Ingest
 from tablestore.spark.ingest import start as start_ingest
 from tablestore.spark.sessions import register, session
 from tablestore.spark.stream_jobs import StreamJob, start_stream
-from tablestore.spark.summary import FinishedSummary, Summary, maintain
 
 __all__ = [
     "BatchStarted",
     "Compacted",
     "FinishedBatch",
-    "FinishedSummary",
     "Ingest",
     "StreamJob",
-    "Summary",
     "arrow_schema",
     "compact",
-    "maintain",
     "register",
     "session",
     "start_ingest",

@@ -26,7 +26,6 @@ from tablestore import __path__ as _package_path
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.spark.datasource import TablestoreSource
 from tablestore.spark.directory_source import ChangeDirectorySource
-from tablestore.spark.feed_source import FeedSource
 from tablestore.spark.work_source import WorkSource
 
 _PACKAGE = os.path.abspath(next(iter(_package_path)))
@@ -76,7 +75,7 @@ def register(spark: SparkSession) -> SparkSession:
     master = spark.sparkContext.master
     if master is None or not master.startswith("local["):
         spark.sparkContext.addPyFile(_zipped())  # before the sources: they remember what goes with them
-    for source in (TablestoreSource, ChangeDirectorySource, FeedSource, WorkSource):
+    for source in (TablestoreSource, ChangeDirectorySource, WorkSource):
         spark.dataSource.register(source)
     return spark
 
