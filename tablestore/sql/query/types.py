@@ -13,6 +13,7 @@ from tablestore.format.types.arrow_types import arrow_schema, from_arrow
 from tablestore.format.types.data_type import DataField, DataType
 from tablestore.sql.dialect.parser import read_expression
 from tablestore.sql.query.embedded import bound, connect, errors
+from tablestore.sql.query.numeric_types import NUMBERS
 from tablestore.sql.query.own_functions import relation_of
 from tablestore.sql.query.translation import duck_sql
 from tablestore.sql.query.type_inference import columns_of, note_types
@@ -40,11 +41,11 @@ def expression_type(session: Session, text: str, columns: Sequence[DataField]) -
         select = bound(connection, session, exp.Select(expressions=[tree]), text)
         assert isinstance(select, exp.Select)
         select = select.from_(_COLUMNS)
-        ((_, noted),) = note_types(select, {_COLUMNS: columns_of(columns)})
+        ((_, inferred),) = note_types(select, {_COLUMNS: columns_of(columns)})
         found = relation_of(connection, duck_sql(select)).to_arrow_table().schema.field(0)
-    computed = from_arrow(_known(found.type))
-    exact = noted is not None and noted.root == computed.root == "DECIMAL"
-    t = noted.as_nullable() if noted is not None and exact else computed
+    t = from_arrow(_known(found.type))
+    if inferred is not None and inferred.root in NUMBERS and t.root in NUMBERS:
+        t = inferred.as_nullable()
     return t.not_null() if _never_null(tree, {f.name for f in columns if not f.type.nullable}) else t
 
 

@@ -37,3 +37,11 @@ SELECT g, sum(i * de) AS p FROM t WHERE k > 1 GROUP BY g ORDER BY g;
 SELECT bool_and(b) FROM t;
 SELECT approx_count_distinct(g) AS n FROM t;
 SELECT PERCENTILE(i, 0.5) AS median FROM t WHERE k > 1;
+
+-- More of types, windows and FILTER.
+SELECT g, SUM(i) FILTER (WHERE k > 1) AS s, AVG(i) FILTER (WHERE k > 1) AS a, COUNT(*) FILTER (WHERE i > 3) AS c FROM t GROUP BY g ORDER BY g;
+SELECT k, SUM(i) OVER (ORDER BY k) AS s, AVG(i) OVER (PARTITION BY g ORDER BY k) AS a, COUNT(*) OVER (PARTITION BY g) AS c FROM t WHERE k < 4 ORDER BY k;
+SELECT SUM(DISTINCT i), AVG(DISTINCT i), SUM(i + 1), AVG(i * 2), MAX(de) + 1, SUM(de) / 3, COUNT(*) * 1.5 FROM t WHERE g = 'b';
+SELECT STDDEV_POP(k), STDDEV_SAMP(k), VAR_POP(k), VAR_SAMP(k), VARIANCE(CAST(k AS BIGINT)), STDDEV(CAST(k AS DOUBLE)), VAR_POP(de) FROM t WHERE g = 'b';
+SELECT SUM(s) FROM t;
+SELECT AVG(b) FROM t;

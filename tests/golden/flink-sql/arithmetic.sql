@@ -37,3 +37,17 @@ SELECT CAST(1 AS FLOAT) / 3, CAST(1 AS DOUBLE) / 3, CAST(16777217 AS FLOAT), CAS
 SELECT k, d FROM n WHERE d > 5 ORDER BY d DESC;
 SELECT k FROM n WHERE i / 2 = 3;
 SELECT +i, - - i, (i + 1) * 2 - 3 % 2, i + 1 * 2 FROM n WHERE k = 1;
+
+-- Types of results, from the columns up.
+SELECT bi + de, si * de, de * w, w + w, w * w, z + i, z / z, z / i, i / z, de / w, big / de, big - w FROM (SELECT i, bi, si, de, big, CAST(12.3456 AS DECIMAL(20, 4)) AS w, CAST(12 AS DECIMAL(5, 0)) AS z FROM n WHERE k = 1);
+SELECT de % 3, de % de, i % de, big % de, de % 0.7, MOD(i, ti), MOD(bi, si) FROM n WHERE k = 1;
+SELECT ABS(ti), ABS(si), ABS(i), -ti, -i, - -i FROM n ORDER BY k;
+SELECT ROUND(i, -1), ROUND(de), ROUND(de, 1), ROUND(de, 5), ROUND(de, -1), TRUNCATE(de, 1), TRUNCATE(i, -1), ROUND(0.285e0, 2), ROUND(1.005e0, 2), ROUND(-2.5) FROM n WHERE k = 1;
+SELECT COALESCE(i, de), CASE WHEN k = 1 THEN 1 ELSE 2.5 END, GREATEST(1, 2.5), NULLIF(i, 7.0), IFNULL(de, 1), COALESCE(i, 10000000000) FROM n ORDER BY k;
+SELECT half * 3 AS h, h2 / 2 AS q FROM (SELECT SUM(i) / 2 AS half, AVG(i) AS h2 FROM n WHERE k = 1);
+WITH q AS (SELECT i / 2 AS x FROM n WHERE k = 1 UNION ALL SELECT de FROM n WHERE k = 1) SELECT x / 3 FROM q ORDER BY x;
+SELECT TYPEOF(i + 1), TYPEOF(de * 2), TYPEOF(i / de), TYPEOF(d + f), TYPEOF(SUM(i)) FROM n WHERE k = 2 GROUP BY i, de, d, f;
+SELECT i + '1' FROM n;
+SELECT i AND TRUE FROM n;
+SELECT k FROM n WHERE i = '7';
+SELECT 1, 1, +;
