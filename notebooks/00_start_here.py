@@ -250,6 +250,8 @@ course.progress()
 # | [11 Pruning](11_pruning_why_is_my_query_slow.ipynb) | why is my query slow? |
 # | [12 What if](12_what_if_on_your_own_table.ipynb) | your table under other options |
 # | [13 A foreign table](13_reading_a_foreign_paimon_table.ipynb) | open what another engine wrote |
+# | [14 SQL](14_sql.ipynb) | the same in statements, and queries that go on |
+# | [15 A dashboard](15_lookup_join_dashboard.ipynb) | a stream of orders joined with tables that change |
 #
 # **You have a Paimon table already?** In a shell:
 #

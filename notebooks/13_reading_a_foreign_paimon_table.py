@@ -310,4 +310,4 @@ course.progress()
 # 2. `table.what_if({"num-sorted-run.compaction-trigger": 8})` replays Java's history: what would have been
 #    different?
 #
-# This is the last notebook of the course. Point the widgets at a table you care about.
+# Point the widgets at a table you care about. Next: **14 · Everything in SQL**.

@@ -1,0 +1,263 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 15 · A dashboard on lookup joins
+#
+# Orders come as a stream; who ordered, and from which nation, stands in two other tables. **One idea: a
+# lookup join asks a table as it is when the row comes.** What was joined stays as it was, also when the
+# table changes later.
+#
+# Three jobs make a bar chart: orders arrive, are enriched, and are added up by year and nation. It moves
+# while you look.
+#
+# The data are derived from TPC-H and not comparable to published TPC-H results.
+
+# %% tags=["parameters"]
+scale_factor = "0.01"
+pairs = 3
+warehouse = None  # None: a temporary directory
+solve = False
+
+# %%
+from notebooks import course
+
+course.begin(solve=solve)
+course.check()
+
+# %%
+# %load_ext tablestore
+import tablestore as ts
+import widgets
+from datasets import cdc, tpch
+
+lake = ts.connect(course.warehouse(warehouse))
+session = ts.sql_session(lake)
+looking = ts.sql_session(lake)  # asks while the first one runs jobs
+# %lake session
+
+# %% [markdown]
+# ## Two tables that hardly change
+#
+# Customers and nations are loaded once, in batch mode, from files.
+
+# %%
+files = tpch.base(scale_factor, ["customer", "nation"], progress=False)
+customers, nations = (str(files[name][0]) for name in ("customer", "nation"))
+
+# %% language="sql"
+# CREATE TEMPORARY TABLE customer_files (
+#   c_custkey BIGINT, c_name STRING, c_address STRING, c_nationkey BIGINT, c_phone STRING,
+#   c_acctbal DECIMAL(15, 2), c_mktsegment STRING, c_comment STRING
+# ) WITH ('connector' = 'filesystem', 'path' = :customers, 'format' = 'parquet');
+#
+# CREATE TEMPORARY TABLE nation_files (
+#   n_nationkey BIGINT, n_name STRING, n_regionkey BIGINT, n_comment STRING
+# ) WITH ('connector' = 'filesystem', 'path' = :nations, 'format' = 'parquet');
+#
+# CREATE TABLE dim_customer (
+#   c_custkey BIGINT, c_name STRING, c_nationkey BIGINT, PRIMARY KEY (c_custkey) NOT ENFORCED
+# ) WITH ('bucket' = '2');
+#
+# CREATE TABLE dim_nation (n_nationkey BIGINT, n_name STRING, PRIMARY KEY (n_nationkey) NOT ENFORCED)
+# WITH ('bucket' = '1');
+#
+# EXECUTE STATEMENT SET BEGIN
+#   INSERT INTO dim_customer SELECT c_custkey, c_name, c_nationkey FROM customer_files;
+#   INSERT INTO dim_nation SELECT n_nationkey, n_name FROM nation_files WHERE n_name <> 'PERU';
+# END
+
+# %% [markdown]
+# Peru is left out, on purpose.
+#
+# ## The source, and three tables
+#
+# The last table adds up by itself: with `merge-engine` = aggregation rows of one key are not replaced but
+# **summed**, and what is taken back is subtracted.
+
+# %%
+source = str(course.warehouse(None))
+
+# %% language="sql"
+# CREATE TEMPORARY TABLE orders_source (
+#   o_orderkey BIGINT, o_custkey BIGINT, o_totalprice DECIMAL(15, 2), o_orderdate DATE
+# ) WITH (
+#   'connector' = 'tpch-cdc', 'table' = 'orders', 'scale-factor' = :scale_factor, 'pairs' = :pairs,
+#   'pace' = 'manual', 'path' = :source);
+#
+# CREATE TABLE ods_orders (
+#   o_orderkey BIGINT, o_custkey BIGINT, o_totalprice DECIMAL(15, 2), o_orderdate DATE,
+#   proc_time AS PROCTIME(),
+#   PRIMARY KEY (o_orderkey) NOT ENFORCED
+# ) WITH ('bucket' = '2', 'changelog-producer' = 'input');
+#
+# CREATE TABLE dwd_orders (
+#   o_orderkey BIGINT, o_year BIGINT, o_totalprice DECIMAL(15, 2), c_name STRING, n_name STRING,
+#   PRIMARY KEY (o_orderkey) NOT ENFORCED
+# ) WITH ('bucket' = '2', 'changelog-producer' = 'lookup');
+#
+# CREATE TABLE ads_nation_purchase_power (
+#   o_year BIGINT, n_name STRING, o_sum_totalprice DECIMAL(38, 2), PRIMARY KEY (o_year, n_name) NOT ENFORCED
+# ) WITH (
+#   'bucket' = '1', 'merge-engine' = 'aggregation', 'fields.o_sum_totalprice.aggregate-function' = 'sum')
+
+# %% jupyter={"source_hidden": true}
+unknown = course.task(
+    "without a nation",
+    "The chain below joins each order with its customer and the customer's nation, `LEFT JOIN`, and Peru is "
+    "missing. Under which name do the orders of Peruvian customers appear?",
+    answer="unknown",
+    options=["PERU", "unknown", "they are left out"],
+    hint="A left join keeps what finds no match, with NULLs. What does COALESCE make of a NULL?",
+    why="The join finds no row for the key, n_name is NULL, and COALESCE says 'unknown'.",
+)
+unknown
+
+# %%
+answer = None  # one of the options
+unknown.check(answer)
+
+# %% [markdown]
+# ## Three jobs
+
+# %% language="sql"
+# SET 'execution.runtime-mode' = 'streaming';
+# SET 'pipeline.name' = 'orders arrive';
+#
+# INSERT INTO ods_orders SELECT * FROM orders_source;
+#
+# SET 'pipeline.name' = 'orders are enriched';
+#
+# INSERT INTO dwd_orders
+# SELECT o.o_orderkey, YEAR(o.o_orderdate), o.o_totalprice, COALESCE(c.c_name, 'unknown'),
+#   COALESCE(n.n_name, 'unknown')
+# FROM ods_orders AS o
+# LEFT JOIN dim_customer /*+ OPTIONS('lookup.cache-rows' = '20000') */ FOR SYSTEM_TIME AS OF o.proc_time AS c
+#   ON o.o_custkey = c.c_custkey
+# LEFT JOIN dim_nation FOR SYSTEM_TIME AS OF o.proc_time AS n ON c.c_nationkey = n.n_nationkey;
+#
+# SET 'pipeline.name' = 'nations are added up';
+#
+# INSERT INTO ads_nation_purchase_power SELECT o_year, n_name, o_totalprice FROM dwd_orders
+
+# %%
+jobs = ("orders arrive", "orders are enriched", "nations are added up")
+session.jobs.catch_up(*jobs)
+
+# %% [markdown]
+# ## The chart
+#
+# Each look is a query of the last table. Turn the years with the buttons; bars move to their new places
+# when the sums change.
+
+# %%
+power = "SELECT o_year, n_name, o_sum_totalprice FROM ads_nation_purchase_power"
+chart = widgets.BarChart(
+    lambda: looking.sql(power),
+    label="n_name",
+    value="o_sum_totalprice",
+    group="o_year",
+    title="Purchase power by nation",
+    follow=0.5,
+)
+chart
+
+# %%
+found = looking.sql("SELECT DISTINCT n_name FROM ads_nation_purchase_power").to_arrow()
+names = set(found["n_name"].to_pylist())
+assert "PERU" not in names
+assert unknown.answer.own in names
+len(names)
+
+# %% [markdown]
+# ## Changes come
+#
+# RF1 inserts orders, RF2 deletes others. A deleted order is taken back from its sum: look at the chart.
+
+# %%
+for _ in range(pairs - 1):
+    cdc.advance(source)
+    session.jobs.catch_up(*jobs)
+
+# %% [markdown]
+# ## Peru is known from now on
+#
+# The nation is added while the jobs run. Orders that come afterwards find it. Those that were joined before
+# stay what they were.
+
+# %% language="sql"
+# SET 'execution.runtime-mode' = 'batch';
+# INSERT INTO dim_nation SELECT n_nationkey, n_name FROM nation_files WHERE n_name = 'PERU'
+
+# %% jupyter={"source_hidden": true}
+later = course.task(
+    "what was joined",
+    "Peru is in `dim_nation` now. What happens to the orders that were joined as 'unknown' before?",
+    answer="they stay as they are",
+    options=["they stay as they are", "they become PERU at once", "they become PERU at the next compaction"],
+    hint="Who would have to touch them? A lookup join asks when a row comes.",
+    why="A lookup join is made when a row comes, and never again for that row.",
+)
+later
+
+# %%
+answer = None  # one of the options
+later.check(answer)
+
+# %%
+before = looking.sql("SELECT count(*) FROM dwd_orders WHERE n_name = 'PERU'").to_arrow()[0][0].as_py()
+assert before == 0, later.answer.own
+cdc.advance(source)
+session.jobs.catch_up(*jobs)
+chart.unwatch().refresh()
+peru = looking.sql("SELECT count(*) FROM dwd_orders WHERE n_name = 'PERU'").to_arrow()[0][0].as_py()
+print(f"{peru} orders from Peru came since")
+
+# %% [markdown]
+# ## Is it right?
+#
+# The sums that three jobs kept, and the same computed once over the enriched orders.
+
+# %%
+again = looking.sql(
+    "SELECT o_year, n_name, CAST(sum(o_totalprice) AS DECIMAL(38, 2)) AS o_sum_totalprice FROM dwd_orders "
+    "GROUP BY o_year, n_name ORDER BY o_year, n_name"
+).to_arrow()
+kept = looking.sql(power + " WHERE o_sum_totalprice <> 0 ORDER BY o_year, n_name").to_arrow()
+assert kept.equals(again.cast(kept.schema)), "every sum follows what was added and taken back"
+enriched, orders = (lake.table(f"default.{name}").scan().count() for name in ("dwd_orders", "ods_orders"))
+assert enriched == orders, "a left join loses no row"
+print(f"{kept.num_rows} sums: equal")
+
+# %%
+session.jobs.stop_all()
+session.spark.stop()
+course.progress()
+
+# %% [markdown]
+# ## What to remember
+#
+# - A **lookup join** asks a table as it is when a row comes; its answer is not revised.
+# - `COALESCE` gives a default for what is not found; a `LEFT JOIN` loses no row.
+# - With `merge-engine` = aggregation the **table** adds up; a job with `GROUP BY` would do so in its state.
+# - Each job has a table of its own between its neighbours: any of them may be stopped, asked, or started
+#   again.
+#
+# ## Two questions to try
+#
+# 1. Make `dwd_orders` without `'changelog-producer' = 'lookup'`. Which rows does the last job get of an
+#    update, and what happens to the sums?
+# 2. Give `dim_customer` a million rows: what does `EXPLAIN` of the second query say about its cache?
+#
+# Back to **00 · Start here**.
