@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from tablestore.cdc.final_rows import FinalRows
 from tablestore.cdc.formats.images import Changes
@@ -254,6 +254,26 @@ def test_a_bad_message_is_named_where_it_lies(kafka: Broker):
     with pytest.raises(BadMessage, match=f"topic '{topic}', partition 0, offset 2: the message is not JSON"):
         follow(source, start)
     assert follow(dataclasses.replace(source, skip_bad=True), start)[0] == [0, 1, 2]
+
+
+def test_a_bad_message_goes_to_a_topic_of_its_own(kafka: Broker):
+    topic, letters = kafka.topic(), kafka.topic()
+    kafka.send(topic, [*numbers(0), (b"key", b"{"), *numbers(2)])
+    source = stream(kafka, topic, dead_letters=letters)
+    start = begin(source)
+    assert read_once(source, start, source.next(start)) == [0, 2]
+    consumer = Consumer({"bootstrap.servers": kafka.address, "group.id": "letters"})
+    consumer.assign([TopicPartition(letters, 0, 0)])
+    [letter] = consumer.consume(1, 20)
+    consumer.close()
+    assert (letter.key(), letter.value()) == (b"key", b"{")
+    headers = {name: value.decode() for name, value in letter.headers()}
+    assert headers.pop("reason").startswith("the message is not JSON")
+    assert headers == {"topic": topic, "partition": "0", "offset": "1"}
+    impatient = (*source.properties, ("message.timeout.ms", "1500"))
+    missing = dataclasses.replace(source, dead_letters="missing", properties=impatient)
+    with pytest.raises(Unavailable, match="bad messages do not get into topic 'missing'"):
+        read_once(missing, start, source.next(start))
 
 
 @pytest.mark.parametrize("mode", MODES)

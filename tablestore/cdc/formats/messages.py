@@ -8,7 +8,7 @@ alone: then the first is an error, or each is left out, counted and logged, as t
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -69,9 +69,15 @@ class MessageFormat(Protocol):
         """The changes, in the order of the messages. Raises InvalidRequest where any cannot be read."""
 
 
-def decoded(messages: Messages, format: MessageFormat, *, skip_bad: bool = False) -> Iterator[Changes]:
+def decoded(
+    messages: Messages,
+    format: MessageFormat,
+    *,
+    skip_bad: bool = False,
+    bad: Callable[[BadMessage, Messages], None] = lambda error, message: None,
+) -> Iterator[Changes]:
     """The changes that messages mean. Raises BadMessage for the first that cannot be read; with `skip_bad`
-    it is logged and left out instead."""
+    it is logged, given to `bad`, and left out instead."""
     if not len(messages):
         return
     try:
@@ -81,13 +87,14 @@ def decoded(messages: Messages, format: MessageFormat, *, skip_bad: bool = False
     except InvalidRequest as e:
         if len(messages) > 1:
             half = len(messages) // 2
-            yield from decoded(messages.slice(0, half), format, skip_bad=skip_bad)
-            yield from decoded(messages.slice(half, len(messages) - half), format, skip_bad=skip_bad)
+            for part in (messages.slice(0, half), messages.slice(half, len(messages) - half)):
+                yield from decoded(part, format, skip_bad=skip_bad, bad=bad)
             return
-        bad = BadMessage(messages.topic, messages.partition, int(messages.offsets[0]), str(e))
+        error = BadMessage(messages.topic, messages.partition, int(messages.offsets[0]), str(e))
         if not skip_bad:
-            raise bad from None
-        log.warning("message left out: %s", bad)
+            raise error from None
+        log.warning("message left out: %s", error)
+        bad(error, messages)
         return
     if found.num_rows:
         yield found

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tablestore.cdc.formats.messages import MessageFormat, decoded
+from tablestore.cdc.formats.messages import BadMessage, MessageFormat, Messages, decoded
 from tablestore.cdc.kafka.cluster import Cluster, Partition, Properties, Topic
+from tablestore.cdc.kafka.dead_letters import DeadLetters
 from tablestore.cdc.kafka.partition_range import PartitionRange
 from tablestore.cdc.kafka.scan_point import UNBOUNDED, ScanPoint
 from tablestore.cdc.stream_source import Changes, Offset
@@ -35,14 +36,22 @@ class TopicPiece:
     range: PartitionRange
     format: MessageFormat
     skip_bad: bool
+    dead_letters: str = ""
 
     def read(self, columns: Sequence[str], where: Predicate | None = None) -> Changes:
         """Changes in the order of the messages; all of them, whatever the condition. Raises BadMessage."""
         known = {f.name: f for f in self.format.columns}
         chosen = self.format.of(tuple(known[name] for name in columns)) if columns else self.format
+        letters = DeadLetters(self.range.properties, self.dead_letters)
+        bad = letters.add if self.dead_letters else _forget
         for messages in self.range.read():
-            for part in decoded(messages, chosen, skip_bad=self.skip_bad):
+            for part in decoded(messages, chosen, skip_bad=self.skip_bad or bool(self.dead_letters), bad=bad):
                 yield part.rows.select(list(columns)), part.kinds
+        letters.flush()
+
+
+def _forget(error: BadMessage, message: Messages) -> None:
+    """A message that is left out and only logged."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,7 @@ class TopicStream:
     fail_on_data_loss: bool = True
     limit: int = 1_000_000
     primary_key: tuple[str, ...] = ()
+    dead_letters: str = ""
 
     @property
     def schema(self) -> pa.Schema:
@@ -120,7 +130,7 @@ class TopicStream:
             for one, stop in sorted(_positions(end).items())
             if begins.get(one, stop) < stop
         ]
-        return [TopicPiece(part, self.format, self.skip_bad) for part in ranges]
+        return [TopicPiece(part, self.format, self.skip_bad, self.dead_letters) for part in ranges]
 
     def done(self, end: Offset) -> None:
         """Note the offsets with the consumer group, if there is one: for those who watch its lag."""

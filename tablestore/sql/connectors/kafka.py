@@ -93,6 +93,11 @@ _OPTIONS = (
         count,
         default=1_000_000,
     ),
+    Option(
+        "tablestore.dead-letter-topic",
+        "takes messages that the format cannot read, with where they were and why in headers",
+        default="",
+    ),
     *(Option(f"{name}.*", f"options of the format {name}", late=True) for name in FORMATS),
     Option("topic-pattern", refused="topics are named, with ; between them"),
     Option("key.format", refused=_KEYS),
@@ -127,6 +132,7 @@ def _stream(options: ConnectorOptions) -> TopicStream:
         values["tablestore.fail-on-data-loss"],
         values["tablestore.max-messages-per-batch"],
         options.primary_key,
+        values["tablestore.dead-letter-topic"],
     )
 
 
