@@ -26,6 +26,7 @@ from tablestore.sql.query.planning import Source, prepared
 from tablestore.sql.query.spark_arithmetic import SparkArithmetic, spark_cast
 from tablestore.sql.query.type_inference import cast_type, type_of
 from tablestore.sql.query.typed_sql import TypedSql, typed_transforms
+from tablestore.sql.same_in_spark import is_same
 from tablestore.sql.settings import LOCAL_TIME_ZONE
 from tablestore.table.features import feature
 from tablestore.table.table import Table
@@ -35,17 +36,6 @@ if TYPE_CHECKING:
 
     from tablestore.sql.session import Session
 
-_SAME = frozenset(
-    "CONCAT CONCAT_WS UPPER UCASE LOWER LCASE CHAR_LENGTH CHARACTER_LENGTH OCTET_LENGTH SUBSTRING "
-    "SUBSTR LPAD RPAD LTRIM RTRIM BTRIM REPLACE REVERSE REPEAT TRANSLATE LOCATE INSTR ASCII CHR "
-    "STARTSWITH ENDSWITH CONTAINS DATE_FORMAT YEAR QUARTER MONTH DAY DAYOFMONTH DAYOFYEAR DAYOFWEEK "
-    "HOUR MINUTE LAST_DAY DATE_ADD DATE_SUB ABS CEIL CEILING FLOOR ROUND SIGN SQRT POWER EXP LN MOD PI "
-    "COALESCE IFNULL NVL NULLIF IF ARRAY_CONTAINS ARRAY_DISTINCT MAP_KEYS MAP_VALUES COUNT SUM AVG MIN "
-    "MAX STDDEV STDDEV_SAMP STDDEV_POP VARIANCE VAR_SAMP VAR_POP CORR COVAR_POP COVAR_SAMP ROW_NUMBER "
-    "RANK DENSE_RANK PERCENT_RANK CUME_DIST NTILE LAG LEAD FIRST_VALUE LAST_VALUE BOOL_AND BOOL_OR "
-    "EVERY MAX_BY MIN_BY".split()
-)
-"""Functions that mean the same in Spark."""
 _ZONE = "spark.sql.session.timeZone"
 _WHOLE = "('tinyint', 'smallint', 'int', 'bigint')"
 
@@ -179,10 +169,16 @@ class _Ours(Spark):
 
 
 def _require_same(tree: exp.Expression, text: str) -> None:
-    """Raise Unsupported, at its place, for a function that Spark lacks or means otherwise."""
-    for call in tree.find_all(exp.Anonymous):
-        if call.name.upper() not in _SAME:
-            error = Unsupported(f"{call.name.upper()}() by Spark", "the embedded engine has it")
+    """Raise Unsupported, at its place, for a call that Spark lacks or means otherwise."""
+    calls: Any = tree.find_all(exp.Anonymous, exp.Substring)
+    for call in calls:
+        if isinstance(call, exp.Substring):
+            name, parts = "SUBSTRING", [call.this, call.args.get("start"), call.args.get("length")]
+            arguments = [part for part in parts if part is not None]
+        else:
+            name, arguments = call.name.upper(), call.expressions
+        if not is_same(name, arguments):
+            error = Unsupported(f"{name}() by Spark", "the embedded engine has it")
             placed(error, text, start_of(call))
             raise error
 
