@@ -6,10 +6,12 @@ IPython is not imported: the shell that loads the extension is given, and only i
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 from tablestore.core.errors import InvalidRequest, TablestoreError
+from tablestore.sql.cell_progress import CellProgress
 from tablestore.sql.completion import complete
 from tablestore.sql.dialect.tokenizer import parameter_names
 from tablestore.sql.known_names import KnownNames
@@ -81,7 +83,7 @@ class Cells:
             last: Result | None = None
             for problem in self._session.jobs.failures():
                 print(problem, file=sys.stderr)
-            for result in self._session.script(text, self._parameters(text)):
+            for result in self._results(text):
                 if last is not None:
                     self._show(last)
                 last = result
@@ -96,6 +98,21 @@ class Cells:
                 return None
             return last
         return None
+
+    def _results(self, text: str) -> Iterator[Result]:
+        """What the statements of a text give, a progress bar below the cell until the first rows of each are
+        there."""
+        bar = CellProgress(self._shell)
+        self._session.on_progress = bar.show
+        try:
+            for result in self._session.script(text, self._parameters(text)):
+                if not result.streaming:
+                    result.summary()  # reads what is shown of it
+                bar.clear()
+                yield result
+        finally:
+            bar.clear()
+            self._session.on_progress = None
 
     def lake(self, line: str) -> Session:
         """Choose the lake; the session as it is now."""

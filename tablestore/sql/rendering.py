@@ -180,18 +180,50 @@ _BOX = "max-height:28em;overflow:auto;display:inline-block;max-width:100%"
 _HTML_CHARACTERS = 300  # of a value
 
 
+def html_pages(rows: pa.Table, *, page_rows: int, name: str) -> str:
+    """The rows as a table that pages, of `page_rows` each; `name` is an identifier that no other part of the
+    page has. Works without scripts: style says which page stands."""
+    if rows.num_rows <= page_rows:
+        return html_table(rows)
+    starts = range(0, rows.num_rows, page_rows)
+    ends = [min(start + page_rows, rows.num_rows) for start in starts]
+    rules = "".join(
+        f"#{name}-{n}:checked~div .{name}-{n}{{display:table-row-group}}" for n in range(len(ends))
+    )
+    choices = "".join(
+        f'<input type="radio" name="{name}" id="{name}-{n}"{"" if n else " checked"}>'
+        f'<label for="{name}-{n}" style="margin-right:.7em">{start + 1:,}–{end:,}</label>'
+        for n, (start, end) in enumerate(zip(starts, ends, strict=True))
+    )
+    bodies = "".join(
+        f'<tbody class="{name} {name}-{n}">{_body(rows.slice(start, page_rows))}</tbody>'
+        for n, start in enumerate(starts)
+    )
+    table = f'<div style="{_BOX}"><table><thead>{_head(rows)}</thead>{bodies}</table></div>'
+    return f"<div><style>.{name}{{display:none}}{rules}</style>{choices}{table}</div>"
+
+
 def html_table(rows: pa.Table) -> str:
     """The rows as a table that scrolls; it takes its colours from the page, light or dark."""
+    body = f"<thead>{_head(rows)}</thead><tbody>{_body(rows)}</tbody>"
+    return f'<div style="{_BOX}"><table>{body}</table></div>'
+
+
+def _head(rows: pa.Table) -> str:
     right = [is_number(field.type) for field in rows.schema]
     head = "".join(
         f'<th title="{html.escape(str(field.type))}" style="{_side(r)}">{_escaped(field.name)}</th>'
         for field, r in zip(rows.schema, right, strict=True)
     )
-    body = "".join(
+    return f"<tr>{head}</tr>"
+
+
+def _body(rows: pa.Table) -> str:
+    right = [is_number(field.type) for field in rows.schema]
+    return "".join(
         "<tr>" + "".join(_cell(column[i], r) for column, r in zip(rows.columns, right, strict=True)) + "</tr>"
         for i in range(rows.num_rows)
     )
-    return f'<div style="{_BOX}"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _cell(value: pa.Scalar, right: bool) -> str:

@@ -8,11 +8,12 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest
-from tablestore.sql.rendering import count, html_line, html_table, seconds, text_table
+from tablestore.sql.rendering import count, html_line, html_pages, seconds, text_table
 from tablestore.table.lazy_read import LazyRead
 
-_TEXT_ROWS, _HTML_ROWS = 20, 50
+_TEXT_ROWS, _HTML_ROWS, _PAGE_ROWS = 20, 500, 50
 _ENDLESS = "this stream has no end: take to_batches(), to_reader() or head(n), or stop() it first"
 _COUNTED_ROWS, _COUNTED_BYTES = 1_000_000, 64 << 20  # that are read, and kept, to say how many there are
 
@@ -179,7 +180,7 @@ class Result(LazyRead):
         return self.text(width=shutil.get_terminal_size((120, 24)).columns)
 
     def _repr_html_(self) -> str:
-        """The first rows for a notebook; what cells hold is escaped."""
+        """The first rows for a notebook, in pages; what cells hold is escaped."""
         if self._given_away:
             return html_line(repr(self))
         table = ""
@@ -187,7 +188,8 @@ class Result(LazyRead):
             self._look(_COUNTED_ROWS, _COUNTED_BYTES)
             first = self.head(_HTML_ROWS)
             hidden = self._hidden(len(first))
-            table = html_table(first) + (html_line(hidden) if hidden else "")
+            name = f"rows-{SYSTEM.uuid()}"
+            table = html_pages(first, page_rows=_PAGE_ROWS, name=name) + (html_line(hidden) if hidden else "")
         return table + html_line(self.summary())
 
 

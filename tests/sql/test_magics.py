@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from IPython.utils.capture import capture_output
 from traitlets.config import Config
 
 import tablestore as ts
-from tablestore.sql import Result
+from tablestore.sql import Result, cell_progress
 
 pytestmark = pytest.mark.filterwarnings("ignore::IPython.core.completer.ProvisionalCompleterWarning")
 
@@ -136,3 +137,23 @@ def test_a_stream_is_a_table_that_moves_until_the_statement_comes_again(shell: A
     assert ended.wait(60).data()["x"].to_pylist() == [1, 2]
     assert kept is None
     assert shell.user_ns["rows"].endless
+
+
+def test_a_long_query_has_a_progress_bar_until_its_rows_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[tuple[dict[str, str], dict[str, Any]]] = []
+    pub = SimpleNamespace(publish=lambda data, **options: shown.append((data, options)))
+    now = [0.0]
+    monkeypatch.setattr(cell_progress, "SYSTEM", SimpleNamespace(monotonic=lambda: now[0], uuid=lambda: "u"))
+    bar = cell_progress.CellProgress(SimpleNamespace(kernel=object(), display_pub=pub))
+    for now[0], percent in ((0.5, 10.0), (1.5, 40.0), (1.6, 41.0), (2.0, -1.0)):
+        bar.show(percent)
+    bar.clear()
+    bar.clear()
+    assert [data["text/plain"] for data, _ in shown] == ["40 % · 2 s", "2 s", ""]
+    assert [options["update"] for _, options in shown] == [False, True, True]
+    now[0] = 2.5
+    bar.show(50.0)  # the next query has a second of its own
+    plain = cell_progress.CellProgress(SimpleNamespace(display_pub=pub))
+    now[0] = 9.0
+    plain.show(50.0)
+    assert len(shown) == 3

@@ -147,9 +147,18 @@ def test_cells_never_become_html() -> None:
     assert "NULL" in found.data
 
 
-def test_html_shows_the_first_rows_and_counts_the_rest() -> None:
+def test_html_shows_the_first_rows_in_pages_and_counts_the_rest() -> None:
     page = stream(2)[0]._repr_html_()
-    assert page.count("<tr>") == 51
-    assert "… 1,950 more rows" in page
+    assert page.count("<tr>") == 501
+    assert "… 1,500 more rows" in page
+    found = Tags(page)
+    assert found.tags.count("input") == found.tags.count("tbody") == 10
+    assert page.count(" checked>") == 1
+    assert [text for text in found.data if "–" in text][::9] == ["1–50", "451–500"]
+    assert "script" not in found.tags
+    again = Result(pa.table({"n": range(60)}))
+    names = [again._repr_html_().partition('name="')[2].partition('"')[0] for _ in range(2)]
+    assert names[0] != names[1]  # two outputs of a notebook turn their own pages
+    assert "input" not in Tags(Result(pa.table({"n": range(50)}))._repr_html_()).tags
     assert "2,000 rows · 0.00 s" in page
     assert "color:" not in page  # light and dark come from the page around it
