@@ -14,7 +14,7 @@ from tablestore.core.errors import NotFound
 from tablestore.format.predicates import evaluate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.io.fileio import LocalFileIO
-from tablestore.table.system import bind
+from tablestore.table.schema_scan import bind
 
 
 @dataclass(frozen=True)

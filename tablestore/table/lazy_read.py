@@ -1,15 +1,56 @@
-"""The forms in which a lazy read gives its result: what scans of tables and of system tables share."""
+"""Lazy reads: the steps by which one is chosen, and the forms in which it gives its result. What scans of
+tables, of system tables and of connectors share."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import pyarrow as pa
 
 from tablestore.core.arguments import checked
+from tablestore.core.errors import InvalidRequest
 from tablestore.core.extras import required
+from tablestore.format.predicates.literal import unwrapped
+from tablestore.format.predicates.predicate import Predicate
+from tablestore.format.predicates.predicate_text import chosen
+from tablestore.format.schema import TableSchema
+
+
+def column_names(columns: Sequence[str] | None) -> tuple[str, ...] | None:
+    """Column names as a tuple; raises InvalidRequest for one text in place of a list, and for values that are
+    no names."""
+    if columns is None:
+        return None
+    if isinstance(columns, str) or not isinstance(columns, Iterable):
+        raise InvalidRequest(f"columns are a list of names, not {columns!r}")
+    names = tuple(columns)
+    for name in names:
+        if not isinstance(name, str):
+            raise InvalidRequest(f"columns are a list of names, and {name!r} is none")
+    return names
+
+
+def selected(columns: tuple[Any, ...]) -> tuple[str, ...] | None:
+    """The column names that `select` was given: one by one, or as one list."""
+    listed = len(columns) == 1 and not isinstance(columns[0], str)
+    return column_names(columns[0] if listed else columns)
+
+
+def limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+    """The first rows of batches, at most so many (None: all), without empty batches; no batch is asked for
+    beyond the limit."""
+    left = limit
+    for batch in batches if left != 0 else ():
+        if left is not None:
+            batch = batch.slice(0, left)
+            left -= batch.num_rows
+        if batch.num_rows:
+            yield batch
+        if left == 0:
+            return
 
 
 @checked
@@ -62,3 +103,52 @@ class LazyRead(ABC):
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.to_reader().__arrow_c_stream__(requested_schema)
+
+
+@checked
+@dataclass(frozen=True)
+class LazyScan(LazyRead):
+    """A lazy read of some columns of some rows; each step gives a new one.
+
+    `columns` None means all; `limit` rows at most (any rows: a table has no order).
+    """
+
+    columns: tuple[str, ...] | None = field(default=None, kw_only=True)
+    where: Predicate | None = field(default=None, kw_only=True)
+    limit: int | None = field(default=None, kw_only=True)
+
+    @property
+    @abstractmethod
+    def known_columns(self) -> TableSchema:
+        """The columns that there are."""
+
+    def select(self, *columns: str) -> Self:
+        """The scan with only these `columns`, in this order, as arguments or one list. Raises NotFound when
+        it is read.
+
+        >>> orders.scan().select("amount", "order_id").schema.names
+        ['amount', 'order_id']
+        """
+        return replace(self, columns=selected(columns))
+
+    def filter(self, where: Predicate | str) -> Self:
+        """The scan with one more condition: `where` is a predicate or its SQL text. Raises InvalidRequest for
+        anything else.
+
+        >>> orders.scan(where="customer = 'ann'").filter(col("amount") > 6).count()
+        1
+        """
+        also = chosen(where, self.known_columns)
+        return replace(self, where=also if self.where is None else self.where & also)
+
+    def head(self, rows: int) -> Self:
+        """The scan with at most so many `rows`, any of them: a table has no order. Raises InvalidRequest for
+        anything but a count.
+
+        >>> orders.scan().head(2).count()
+        2
+        """
+        rows = unwrapped(rows)
+        if isinstance(rows, bool) or not isinstance(rows, int) or rows < 0:
+            raise InvalidRequest(f"head({rows!r}): use a whole number of rows, at least 0")
+        return replace(self, limit=min(rows, 1 << 62))

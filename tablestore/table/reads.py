@@ -15,7 +15,8 @@ from tablestore.read.scan import fallback, scan_mode
 from tablestore.read.scan.data_split import DataSplit
 from tablestore.table import lookup
 from tablestore.table.handle import Handle
-from tablestore.table.scan import Scan, column_names, snapshot_scan
+from tablestore.table.lazy_read import column_names
+from tablestore.table.scan import Scan, snapshot_scan
 from tablestore.write.arrow_input import as_batches
 
 
@@ -25,7 +26,7 @@ def scan(table: Handle, columns: Sequence[str] | None, where: Predicate | str | 
     store, names = target.under(table.store), column_names(columns)
     chosen = table.at is not None
     other = table.other_branch() if chosen else fallback.of_options(table.store, target)
-    return Scan(store, target, names, condition(where, store.schema), other=other)
+    return Scan(store, target, columns=names, where=condition(where, store.schema), other=other)
 
 
 def get(table: Handle, key: Mapping[str, Any], columns: Sequence[str] | None) -> dict[str, Any] | None:

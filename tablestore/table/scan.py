@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -14,9 +14,8 @@ import pyarrow as pa
 
 from tablestore.core.arguments import checked
 from tablestore.core.errors import InvalidRequest, NotFound
-from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.predicates.predicate import Predicate
-from tablestore.format.predicates.predicate_text import chosen
+from tablestore.format.schema import TableSchema
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.types.arrow_types import arrow_schema
 from tablestore.lsm.merge import counted
@@ -26,46 +25,22 @@ from tablestore.read.scan.fallback import OtherBranch
 from tablestore.read.scan.plan import Plan
 from tablestore.read.scan.scan_mode import ScanTarget, SnapshotState
 from tablestore.table.features import feature
-from tablestore.table.lazy_read import LazyRead
+from tablestore.table.lazy_read import LazyScan, column_names, limited
 
 if TYPE_CHECKING:
     from tablestore.insight.explain.explanation import Explanation
 
 
-def column_names(columns: Sequence[str] | None) -> tuple[str, ...] | None:
-    """Column names as a tuple; raises InvalidRequest for one text in place of a list, and for values that are
-    no names."""
-    if columns is None:
-        return None
-    if isinstance(columns, str) or not isinstance(columns, Iterable):
-        raise InvalidRequest(f"columns are a list of names, not {columns!r}")
-    names = tuple(columns)
-    for name in names:
-        if not isinstance(name, str):
-            raise InvalidRequest(f"columns are a list of names, and {name!r} is none")
-    return names
-
-
-def selected(columns: tuple[Any, ...]) -> tuple[str, ...] | None:
-    """The column names that `select` was given: one by one, or as one list."""
-    listed = len(columns) == 1 and not isinstance(columns[0], str)
-    return column_names(columns[0] if listed else columns)
-
-
 @checked
 @dataclass(frozen=True)
-class Scan(LazyRead):
+class Scan(LazyScan):
     """A read of `target`: a snapshot, the changes of a range, or the difference of two states.
 
-    `columns` None means all; `limit` rows at most (any rows: a table has no order); `other` is the branch
-    that is read beside this one.
+    `other` is the branch that is read beside this one.
     """
 
     store: Store
     target: ScanTarget
-    columns: tuple[str, ...] | None = None
-    where: Predicate | None = None
-    limit: int | None = None
     other: OtherBranch | None = None
 
     @property
@@ -80,36 +55,10 @@ class Scan(LazyRead):
         may plan it for themselves."""
         return self.target.whole
 
-    def select(self, *columns: str) -> Scan:
-        """The scan with only these `columns`, in this order, as arguments or one list. Raises NotFound when
-        it is read.
-
-        >>> orders.scan().select("amount", "order_id").schema.names
-        ['amount', 'order_id']
-        """
-        return replace(self, columns=selected(columns))
-
-    def filter(self, where: Predicate | str) -> Scan:
-        """The scan with one more condition: `where` is a predicate or its SQL text. Raises InvalidRequest for
-        anything else.
-
-        >>> orders.scan(where="customer = 'ann'").filter(col("amount") > 6).count()
-        1
-        """
-        also = chosen(where, self.store.schema)
-        return replace(self, where=also if self.where is None else self.where & also)
-
-    def head(self, rows: int) -> Scan:
-        """The scan with at most so many `rows`, any of them: a table has no order. Raises InvalidRequest for
-        anything but a count.
-
-        >>> orders.scan().head(2).count()
-        2
-        """
-        rows = unwrapped(rows)
-        if isinstance(rows, bool) or not isinstance(rows, int) or rows < 0:
-            raise InvalidRequest(f"head({rows!r}): use a whole number of rows, at least 0")
-        return replace(self, limit=min(rows, 1 << 62))
+    @property
+    def known_columns(self) -> TableSchema:
+        """The schema of the table as it is read."""
+        return self.store.schema
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -170,18 +119,10 @@ class Scan(LazyRead):
         """
         if not isinstance(found, Plan):
             raise InvalidRequest(f"{found!r} is not a plan: scan.plan() gives one")
-        left = self.limit
         tasks = [partial(s.read, self.store, self.names, found.where) for s in found.splits]
-        threads = 1 if left is not None else self._threads(found)
+        threads = 1 if self.limit is not None else self._threads(found)
         with closing(parallel.in_order(tasks, threads=threads, size_of=attrgetter("nbytes"))) as batches:
-            for batch in batches:
-                if left is not None:
-                    batch = batch.slice(0, left)
-                    left -= batch.num_rows
-                if batch.num_rows:
-                    yield batch
-                if left == 0:
-                    return
+            yield from limited(batches, self.limit)
 
     def _threads(self, found: Plan) -> int:
         return parallel.threads(self.store.options, [s.size for s in found.splits])
@@ -227,4 +168,4 @@ def snapshot_scan(
 ) -> Scan:
     """A scan of a snapshot (None: of a table without any) under the columns of `store`, whatever the scan
     options say."""
-    return Scan(store, SnapshotState(snapshot), column_names(columns), where)
+    return Scan(store, SnapshotState(snapshot), columns=column_names(columns), where=where)

@@ -8,79 +8,44 @@ Those of one table are made by `insight.inspect.system`; those of a whole lake (
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.core.options.secrets import hidden
-from tablestore.format.predicates import evaluate, predicate
-from tablestore.format.predicates.literal import unwrapped
+from tablestore.format.predicates import evaluate
 from tablestore.format.predicates.predicate import Predicate
-from tablestore.format.predicates.predicate_text import chosen
-from tablestore.format.schema import TableSchema
 from tablestore.format.snapshot import Snapshot
-from tablestore.format.types.arrow_types import DataField, from_arrow
 from tablestore.insight.inspect import system
 from tablestore.insight.inspect.columns import made
 from tablestore.insight.inspect.partitions import PARTITIONS, partitions
 from tablestore.insight.inspect.system import Source
 from tablestore.meta.store import Store
 from tablestore.table.identifier import SYSTEM_DATABASE
-from tablestore.table.lazy_read import LazyRead
-from tablestore.table.scan import column_names, selected
+from tablestore.table.lazy_read import column_names, limited
+from tablestore.table.schema_scan import SchemaScan, bind
 
 
 @dataclass(frozen=True)
-class SystemScan(LazyRead):
-    """A lazy read of a system table; each step gives a new one."""
+class SystemScan(SchemaScan):
+    """A lazy read of a system table."""
 
     source: Source
     store: Store | None = None
-    columns: tuple[str, ...] | None = None
-    where: Predicate | None = None
-    limit: int | None = None
 
-    def select(self, *columns: str) -> SystemScan:
-        """The scan with only these columns, in this order, as arguments or one list."""
-        return replace(self, columns=selected(columns))
-
-    def filter(self, where: Predicate | str) -> SystemScan:
-        """The scan with one more condition, a predicate or its SQL text."""
-        also = chosen(where, table_schema(self.source.schema))
-        return replace(self, where=also if self.where is None else self.where & also)
-
-    def head(self, rows: int) -> SystemScan:
-        """The scan with at most so many rows; raises InvalidRequest for anything but a count."""
-        rows = unwrapped(rows)
-        if isinstance(rows, bool) or not isinstance(rows, int) or rows < 0:
-            raise InvalidRequest(f"head({rows!r}): use a whole number of rows, at least 0")
-        return replace(self, limit=rows)
-
-    @cached_property
-    def schema(self) -> pa.Schema:
-        """Arrow schema of the result; raises NotFound naming the nearest for an unknown column."""
-        full = self.source.schema
-        for name in self.columns or ():
-            if name not in full.names:
-                raise NotFound.among("column", name, full.names)
-        return full if self.columns is None else pa.schema([full.field(n) for n in self.columns])
+    @property
+    def full_schema(self) -> pa.Schema:
+        """Its columns."""
+        return self.source.schema
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in batches, made one by one."""
-        names, left = self.schema.names, self.limit
-        bound = None if self.where is None else bind(self.where, self.source.schema)
-        for batch in self.source.batches(self.store, self._pushed()):  # type: ignore[arg-type]  # None: of the lake
-            rows = batch if bound is None else batch.filter(evaluate.mask(bound, batch))
-            if left is not None:
-                rows = rows.slice(0, left)
-                left -= rows.num_rows
-            if rows.num_rows:
-                yield rows.select(names)
-            if left == 0:
-                return
+        names, bound = self.schema.names, None if self.where is None else bind(self.where, self.full_schema)
+        batches = self.source.batches(self.store, self._pushed())  # type: ignore[arg-type]  # None: of the lake
+        rows = (b if bound is None else b.filter(evaluate.mask(bound, b)) for b in batches)
+        return limited((b.select(names) for b in rows), self.limit)
 
     def _pushed(self) -> Predicate | None:
         """The condition, if the table that the system table is made of can apply it."""
@@ -95,17 +60,6 @@ class SystemScan(LazyRead):
     def __repr__(self) -> str:
         where = f", where {self.where!r}" if self.where is not None else ""
         return f"SystemScan({', '.join(self.columns or self.source.schema.names)}{where})"
-
-
-def bind(where: Predicate, schema: pa.Schema) -> Predicate:
-    """The condition bound to the columns of an Arrow schema."""
-    return predicate.bind(where, table_schema(schema))
-
-
-def table_schema(schema: pa.Schema) -> TableSchema:
-    """A table schema with the columns of an Arrow schema."""
-    fields = tuple(DataField(i, f.name, from_arrow(f.type)) for i, f in enumerate(schema))
-    return TableSchema(0, fields, len(fields))
 
 
 SYSTEM_TABLES = ("all_table_options", "partitions", "tables")  # of a lake, in its database `sys`
@@ -124,7 +78,7 @@ class SystemTable:
 
     def scan(self, columns: Sequence[str] | None = None, where: Predicate | str | None = None) -> SystemScan:
         """A lazy read of the table as it is now."""
-        found = SystemScan(self._open(), self._store, column_names(columns))
+        found = SystemScan(self._open(), self._store, columns=column_names(columns))
         return found if where is None else found.filter(where)
 
     def to_arrow(self) -> pa.Table:

@@ -15,8 +15,9 @@ from tablestore.table import compaction
 from tablestore.table.compaction import Compaction
 from tablestore.table.features import feature
 from tablestore.table.handle import Handle
+from tablestore.table.lazy_read import column_names
 from tablestore.table.refs import Duration, milliseconds
-from tablestore.table.scan import column_names, snapshot_scan
+from tablestore.table.scan import snapshot_scan
 from tablestore.table.writes import batch_request, expired_after
 from tablestore.write import analyze as columns_of
 from tablestore.write.commit.committer import Committed, Committer

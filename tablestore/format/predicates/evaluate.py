@@ -1,6 +1,6 @@
 """Evaluation of bound predicates: which rows they select, and whether statistics admit any.
 
-`mask` and `to_arrow` give exact answers over rows; `may_match` is False only if no row within the bounds of
+`mask` gives exact answers over rows; `may_match` is False only if no row within the bounds of
 statistics can be selected. NULL is never selected, NaN equals itself and is greater than every number. Pure.
 Used by scans (pruning, filtering) and by Parquet files (row groups).
 """
@@ -52,29 +52,23 @@ _FLOATS = ("FLOAT", "DOUBLE")
 _UNKNOWN = ColumnStats(None, None, None, 0)
 
 
-def to_arrow(p: Predicate) -> pc.Expression:
-    """The Arrow expression of a bound predicate, for datasets; rows where it is null are not selected."""
-    return _evaluate(p, pc.field, lambda value: pc.scalar(value))
-
-
 def mask(p: Predicate, batch: pa.RecordBatch | pa.Table) -> pa.BooleanArray | pa.ChunkedArray:
     """Which rows a bound predicate selects; never null."""
-    found = _evaluate(p, batch.column, lambda value: pa.repeat(pa.scalar(value), batch.num_rows))
-    return pc.fill_null(found, False)
+    return pc.fill_null(_evaluate(p, batch), False)
 
 
-def _evaluate(p: Predicate, column: Callable[[str], Any], constant: Callable[[bool], Any]) -> Any:
-    """The result of a predicate on arrays or on field expressions; null where unknown."""
+def _evaluate(p: Predicate, batch: pa.RecordBatch | pa.Table) -> Any:
+    """The result of a predicate on each row; null where unknown."""
     if isinstance(p, Always):
-        return constant(p.value)
+        return _constant(p.value, batch.num_rows)
     if isinstance(p, Compound):
         join = pc.and_kleene if isinstance(p, And) else pc.or_kleene
-        result = _evaluate(p.terms[0], column, constant)
+        result = _evaluate(p.terms[0], batch)
         for term in p.terms[1:]:
-            result = join(result, _evaluate(term, column, constant))
+            result = join(result, _evaluate(term, batch))
         return result
     assert isinstance(p, Leaf)
-    values = column(p.column)
+    values = batch.column(p.column)
     if isinstance(p, IsNull):
         return pc.is_valid(values) if p.inverse else pc.is_null(values)
     assert isinstance(p, Comparison)
@@ -84,11 +78,15 @@ def _evaluate(p: Predicate, column: Callable[[str], Any], constant: Callable[[bo
         found = like.matches(values, p.pattern)
         return pc.invert(found) if p.inverse else found
     if p.bound_type.root in _FLOATS:
-        return _floats(p, values, constant)
+        return _floats(p, values)
     if isinstance(p, Compare):
         return _ARROW[p.op](values, literal.scalar(p.value, p.bound_type))
     assert isinstance(p, In)
     return _in(p, values, p.values)
+
+
+def _constant(value: bool, rows: int) -> pa.BooleanArray:
+    return pa.repeat(pa.scalar(value), rows)
 
 
 def _in(p: In, values: Any, wanted: tuple[Any, ...]) -> Any:
@@ -104,7 +102,7 @@ def _starts(p: StartsWith, values: Any) -> Any:
     return pc.invert(found) if p.inverse else found
 
 
-def _floats(p: Leaf, values: Any, constant: Callable[[bool], Any]) -> Any:
+def _floats(p: Leaf, values: Any) -> Any:
     """Comparisons in the order in which NaN equals itself and is above every number; Arrow's follow IEEE."""
     nan = pc.is_nan(values)
     if isinstance(p, In):
@@ -122,7 +120,7 @@ def _floats(p: Leaf, values: Any, constant: Callable[[bool], Any]) -> Any:
             return nan
         if p.op in ("!=", "<"):
             return pc.invert(nan)
-        return pc.is_valid(values) if p.op == "<=" else constant(False)
+        return pc.is_valid(values) if p.op == "<=" else _constant(False, len(values))
     found = _ARROW[p.op](values, literal.scalar(p.value, p.bound_type))
     return pc.or_kleene(found, nan) if p.op in (">", ">=") else found
 

@@ -22,7 +22,7 @@ from tablestore.format.predicates import evaluate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.types.data_type import DataField
 from tablestore.sql.temporary import TemporaryTable
-from tablestore.table.system import bind
+from tablestore.table.schema_scan import bind
 
 _COLUMN = "#"  # in a key: the name of a column
 _ANY = "*"  # at the end of a key: any name

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from tablestore.cdc.stream_sink import StreamSink
 from tablestore.cdc.stream_source import StreamSource
-from tablestore.core.errors import NotFound, Unsupported
-from tablestore.format.predicates.predicate import Predicate
-from tablestore.format.predicates.predicate_text import chosen
+from tablestore.core.errors import Unsupported
 from tablestore.sql.connectors.connector import BoundedSource, ConnectorOptions, Sink, matching
 from tablestore.sql.connectors.registry import connector_of
 from tablestore.sql.temporary import TemporaryTable
-from tablestore.table.lazy_read import LazyRead
-from tablestore.table.scan import selected
-from tablestore.table.system import table_schema
+from tablestore.table.lazy_read import limited
+from tablestore.table.schema_scan import SchemaScan
 
 
 class ConnectorTable:
@@ -89,45 +85,17 @@ class _Followed:
 
 
 @dataclass(frozen=True)
-class ConnectorScan(LazyRead):
-    """A lazy read of a source; each step gives a new one."""
+class ConnectorScan(SchemaScan):
+    """A lazy read of a source; only columns that are asked for are made or read."""
 
     source: BoundedSource
     full: pa.Schema
-    columns: tuple[str, ...] | None = None
-    where: Predicate | None = None
-    limit: int | None = None
 
-    def select(self, *columns: str) -> ConnectorScan:
-        """The scan with only these columns, in this order, as arguments or one list."""
-        return replace(self, columns=selected(columns))
-
-    def filter(self, where: Predicate | str) -> ConnectorScan:
-        """The scan with one more condition."""
-        also = chosen(where, table_schema(self.full))
-        return replace(self, where=also if self.where is None else self.where & also)
-
-    def head(self, rows: int) -> ConnectorScan:
-        """The scan with at most so many rows."""
-        return replace(self, limit=rows)
-
-    @cached_property
-    def schema(self) -> pa.Schema:
-        """Arrow schema of the result; raises NotFound naming the nearest for an unknown column."""
-        for name in self.columns or ():
-            if name not in self.full.names:
-                raise NotFound.among("column", name, self.full.names)
-        return self.full if self.columns is None else pa.schema([self.full.field(n) for n in self.columns])
+    @property
+    def full_schema(self) -> pa.Schema:
+        """The columns of the source."""
+        return self.full
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, batch by batch; only columns that are asked for are made or read."""
-        left = self.limit
-        if left == 0:
-            return
-        for batch in matching(self.source, self.full, self.schema.names, self.where):
-            rows = batch if left is None else batch.slice(0, left)
-            yield rows
-            if left is not None:
-                left -= rows.num_rows
-                if left == 0:
-                    return
+        """The rows, batch by batch."""
+        return limited(matching(self.source, self.full, self.schema.names, self.where), self.limit)

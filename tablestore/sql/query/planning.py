@@ -20,7 +20,7 @@ from tablestore.sql.query.type_checks import require_types
 from tablestore.sql.query.type_inference import Columns, columns_of, note_types
 from tablestore.table.lookup import one_key
 from tablestore.table.scan import Scan, snapshot_scan
-from tablestore.table.system import table_schema
+from tablestore.table.schema_scan import table_schema
 from tablestore.table.table import Table
 
 if TYPE_CHECKING:
