@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol, TypeVar
 
-from tablestore.cdc.stream_source import Offset, StreamPiece, StreamSource
+from tablestore.cdc.stream_source import Changes, Offset, StreamPiece, StreamSource
 from tablestore.core.errors import InvalidRequest
+from tablestore.format.predicates.predicate import Predicate
 
 VERSION = 1
+_MOST_PIECES = 16  # of one source in a batch
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -60,6 +63,26 @@ class Batch(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class PieceSequence:
+    """Pieces that one task reads, one after another: a piece."""
+
+    pieces: tuple[StreamPiece, ...]
+
+    def read(self, columns: Sequence[str], where: Predicate | None = None) -> Changes:
+        for piece in self.pieces:
+            yield from piece.read(columns, where)
+
+
+def _few(pieces: Sequence[StreamPiece]) -> Sequence[StreamPiece]:
+    """The pieces, neighbours together where they are many: of a stream that has fallen behind by hundreds of
+    snapshots, each small."""
+    if len(pieces) <= _MOST_PIECES:
+        return pieces
+    cuts = [len(pieces) * i // _MOST_PIECES for i in range(_MOST_PIECES + 1)]
+    return [PieceSequence(tuple(pieces[a:b])) for a, b in pairwise(cuts)]
+
+
+@dataclass(frozen=True, slots=True)
 class Streams:
     """The sources of a stream, and the tables that it looks rows up in."""
 
@@ -93,7 +116,7 @@ class Streams:
         found: list[Work] = []
         parts = zip(self.sources, self.of_sources(start), self.of_sources(end), strict=True)
         for number, (source, begin, stop) in enumerate(parts):
-            for piece in source.pieces(begin, stop) if begin != stop else ():
+            for piece in _few(source.pieces(begin, stop)) if begin != stop else ():
                 found.append(Work(number, len(found), piece))
         return found
 

@@ -1,0 +1,150 @@
+"""SIGKILL for a driver with SQL jobs, and for Python workers, at any moment: resumed by name, each target is
+what its query gives over the sources."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+import tablestore as ts
+from tablestore.sql import Session
+from tests.spark.job_program import LARGE, SUMS, start
+from tests.spark.test_kill import ROOT, await_the_end_of_group, kill
+
+pytestmark = pytest.mark.spark
+PATIENCE_SECONDS = 300
+PAIRS = (("large", LARGE), ("counted", SUMS), ("log", "SELECT n, word FROM words"))
+
+
+def made(path: Path) -> Session:
+    session = ts.sql_session(ts.connect(path))
+    for statement in (
+        "CREATE DATABASE shop",
+        "USE shop",
+        "CREATE TABLE orders (id INT, customer STRING, amount INT, PRIMARY KEY (id) NOT ENFORCED) "
+        "WITH ('bucket' = '2')",
+        "CREATE TABLE words (n INT, word STRING)",
+        "CREATE TABLE large (id INT, who STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ('bucket' = '2')",
+        "CREATE TABLE counted (customer STRING, n BIGINT, total BIGINT, hi INT) WITH ('bucket' = '2', "
+        "'write-mode' = 'change-log')",
+        "CREATE TABLE log (n INT, word STRING)",
+    ):
+        session.sql(statement)
+    return session
+
+
+def change(session: Session, random_: random.Random, number: int) -> None:
+    """Some inserts, updates and deletes."""
+    rows = ", ".join(
+        f"({random_.randint(1, 30)}, '{random_.choice(['ann', 'bob', 'cem'])}', {random_.randint(0, 40)})"
+        for _ in range(8)
+    )
+    session.sql(f"INSERT INTO orders VALUES {rows}")
+    session.sql(f"DELETE FROM orders WHERE id = {random_.randint(1, 30)}")
+    session.sql(f"INSERT INTO words VALUES ({number}, 'a'), ({number}, 'b')")
+
+
+def started(lake: Path) -> subprocess.Popen[str]:
+    program = str(Path(__file__).with_name("job_program.py"))
+    return subprocess.Popen(
+        [sys.executable, program, str(lake)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        start_new_session=True,
+    )
+
+
+def kill_amid_batches(process: subprocess.Popen[str], session: Session, random_: random.Random) -> None:
+    """Change the sources while the jobs run, and kill the driver, or all of its group, amid that."""
+    wanted = random_.randint(1, 6)
+    threading.Thread(target=count_batches, args=(process, wanted, enough := threading.Event())).start()
+    number = 0
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not enough.is_set():
+        assert time.monotonic() < until
+        change(session, random_, number)
+        number += 1
+        enough.wait(random_.uniform(0.2, 1))
+    enough.wait(random_.uniform(0, 1))
+    assert process.poll() is None, "it ended by itself"
+    kill(process, whole_group=random_.random() < 0.5)
+    process.stdin.close()
+    await_the_end_of_group(process.pid)
+
+
+def count_batches(process: subprocess.Popen[str], wanted: int, enough: threading.Event) -> None:
+    for line in process.stdout:
+        wanted -= line == "batch\n"
+        if wanted <= 0:
+            enough.set()
+
+
+def kill_a_worker(random_: random.Random) -> None:
+    """Kill a Python worker of this process's Spark session, if there is one."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if "pyspark.daemon" in " ".join(process.cmdline()):
+                found.append(process)
+    workers = [p for p in found if any(q.pid == p.ppid() for q in found)]  # the daemon is their parent
+    if workers:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            random_.choice(workers).send_signal(signal.SIGKILL)
+
+
+def await_same(session: Session) -> None:
+    """Until each target is what its query gives."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    waiting = list(PAIRS)
+    while waiting:
+        assert time.monotonic() < until, session.sql("SHOW JOBS").text(width=None)
+        assert not session.jobs.failures()
+        waiting = [
+            (table, query)
+            for table, query in waiting
+            if content(session, f"SELECT * FROM {table}") != content(session, query)
+        ]
+        time.sleep(0.05)
+
+
+def content(session: Session, query: str) -> list[str]:
+    return sorted(map(str, session.sql(query).to_arrow().to_pylist()))
+
+
+def test_jobs_killed_at_any_moment_lose_and_double_nothing(spark, tmp_path: Path, seeds: tuple[int, ...]):
+    path = tmp_path / "lake"
+    session = made(path)
+    session.spark = spark
+    for seed in seeds[: max(1, len(seeds) // 5)]:  # a round takes a minute
+        random_ = random.Random(seed)
+        change(session, random_, 0)
+        kill_amid_batches(started(path), session, random_)
+        start(session)  # goes on in this process, until a worker is killed
+        while not session.jobs.failures():
+            change(session, random_, 1)
+            kill_a_worker(random_)
+            time.sleep(random_.uniform(0.2, 0.5))
+        session.jobs.stop_all()
+        start(session)
+        await_same(session)
+        session.jobs.stop_all()
+    lake = ts.connect(path)
+    for table in ("large", "counted", "log"):
+        assert lake.table(f"shop.{table}").check() == []
+        commits = lake.table(f"shop.{table}").inspect.commits().to_pylist()
+        mine = [c["commit_identifier"] for c in commits if c["commit_user"] in ("large", "sums/0", "sums/1")]
+        assert mine == sorted(set(mine))
