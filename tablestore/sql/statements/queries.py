@@ -37,7 +37,10 @@ FORMS = (
     _select(
         "SELECT",
         "SELECT … FROM … [WHERE …] [GROUP BY …] [HAVING …] [ORDER BY …] [LIMIT n]",
-        "Rows of tables.",
+        "Rows of tables. In streaming mode changes as they come, with the kind of change as column `op`: "
+        "the rows that are there first, unless `scan.*` or `consumer-id` say otherwise. What was before a "
+        "change is looked up where commits do not hold it, of partial-update, aggregation and first-row too, "
+        "which Flink refuses. `JOIN t FOR SYSTEM_TIME AS OF s.proc_time` looks rows up in `t` as it is then.",
         "SELECT * FROM shop.orders",
         node=exp.Query,
     ),
