@@ -8,11 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.cdc.source import ChangeDirectory, Position, Work
+from tablestore.cdc.source import ChangeDirectory, LogRange, Position, Work
 from tablestore.cdc.stream_source import Changes, Offset
 from tablestore.core.errors import NotFound
 from tablestore.format.predicates import evaluate
-from tablestore.format.predicates.predicate import Predicate
+from tablestore.format.predicates.predicate import Predicate, all_of, conjuncts
 from tablestore.io.fileio import LocalFileIO
 from tablestore.table.schema_scan import bind
 
@@ -85,7 +85,10 @@ class DirectoryPiece:
     work: Work
 
     def read(self, columns: Sequence[str], where: Predicate | None = None) -> Changes:
-        schema = self.stream.schema
+        """As `TablePiece.read`: the two rows of an update stay together."""
+        schema, keys = self.stream.schema, {*self.stream.primary_key}
+        if where is not None and isinstance(self.work, LogRange):
+            where = all_of(*(part for part in conjuncts(where) if {*part.columns} <= keys))
         bound = None if where is None else bind(where, schema)
         tested = [] if bound is None else [n for n in schema.names if n in bound.columns and n not in columns]
         read = pa.schema([schema.field(n) for n in (*columns, *tested)])

@@ -24,7 +24,8 @@ class StreamPiece(Protocol):
     """What one task reads."""
 
     def read(self, columns: Sequence[str], where: Predicate | None = None) -> Changes:
-        """Rows of these columns, in this order: those that meet the condition, and maybe others."""
+        """Rows of these columns, in this order: those that meet the condition, and maybe others;
+        of an update both or none."""
 
 
 class StreamSource(Protocol):

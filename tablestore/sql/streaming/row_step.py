@@ -97,17 +97,22 @@ class RowSteps:
 
 
 def whole_updates(found: pa.Array, kinds: pa.Array, positions: np.ndarray) -> pa.Array:
-    """The kinds of results of changes: −D for −U, +I for +U where the update's other row has no result.
+    """The kinds of results of changes: −D for −U, +I for +U where the update's other row has no result; −D
+    also for a −U whose +U is not there, as where a batch ends between them.
 
     `found` are the kinds of the results, which come from these `positions` of changes of these `kinds`.
     """
     given = kinds.to_numpy(zero_copy_only=False)
-    before = np.flatnonzero((given[:-1] == rowkind.UPDATE_BEFORE) & (given[1:] == rowkind.UPDATE_AFTER))
-    if not len(before) or not len(positions):
+    old = given == rowkind.UPDATE_BEFORE
+    if not old.any() or not len(positions):
         return found
+    before = np.flatnonzero(old[:-1] & (given[1:] == rowkind.UPDATE_AFTER))
     there = np.zeros(len(given), bool)
     there[positions] = True
     new = given.copy()
+    alone = old.copy()
+    alone[before] = False
+    new[alone] = rowkind.DELETE
     new[before[~there[before + 1]]] = rowkind.DELETE
     new[before[~there[before]] + 1] = rowkind.INSERT
     return pa.array(new[positions], pa.int8())
