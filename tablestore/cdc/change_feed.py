@@ -1,12 +1,13 @@
-"""A table's changelog cut into offsets and pieces, for Spark streams.
+"""A table's changelog cut into offsets and pieces, for streams.
 
-Offset = `{"v": 1, "tables": {path: snapshot}}`: everything up to that snapshot has been delivered. Two values
-stand for starts that are fixed only when the first batch is planned, because Spark asks for the first offset
-more than once: FULL (all rows of the then newest snapshot, as +I) and LATEST (only what comes later). A
-`Piece` is what one task reads: a split of the full read, or the changes of one snapshot. Where commits hold
-upserts only, changes are looked up in the snapshot before (`read/changes/looked_up.py`): pieces are functions
-of snapshots, which never change, so a batch that is planned or read again is the same one, and no state has
-to survive with the checkpoint. Picklable.
+Offset = `{"v": 1, "tables": {path: snapshot}, "marks": {path: mark}}`: everything up to that snapshot has
+been delivered; its mark tells it from another one that gets its id after a rollback. Two values stand for
+starts that are fixed only when the first batch is planned, because Spark asks for the first offset more than
+once: FULL (all rows of the then newest snapshot, as +I) and LATEST (only what comes later). A `Piece` is what
+one task reads: a split of the full read, or the changes of one snapshot. Where commits hold upserts only,
+changes are looked up in the snapshot before (`read/changes/looked_up.py`): pieces are functions of snapshots,
+which never change, so a batch that is planned or read again is the same one, and no state has to survive with
+the checkpoint. Picklable.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from tablestore.io.paths import location
 from tablestore.meta import consumers
 from tablestore.meta.store import Store
 from tablestore.read.changes.changed_keys import Place, with_level_0
+from tablestore.read.changes.cursor import mark_of
 from tablestore.read.changes.first_state import first_state, first_store
 from tablestore.read.changes.incremental import changed_entries, snapshot_changes, snapshots_between
 from tablestore.read.changes.looked_up import looked_up_changes, moves, require_looked_up, touched
@@ -168,6 +170,7 @@ class ChangeFeed:
         `limit` snapshots after `start`.
         """
         here, newest = self.snapshot(start), self.latest()
+        self._require_not_rolled_back(start, here)
         if target is not None:
             newest = min(newest, target)
         if here == LATEST:
@@ -217,7 +220,29 @@ class ChangeFeed:
         return int(offset["tables"][self.path])
 
     def _offset(self, snapshot: int) -> dict[str, Any]:
-        return {"v": VERSION, "tables": {self.path: snapshot}}
+        """The offset behind a snapshot, with the mark of that snapshot where it is there."""
+        found = {"v": VERSION, "tables": {self.path: snapshot}}
+        if snapshot <= 0 or self.start == str(snapshot + 1):  # the first offset never changes
+            return found
+        try:
+            return {**found, "marks": {self.path: mark_of(self.table.store.snapshots.get(snapshot))}}
+        except NotFound:
+            return found
+
+    def _require_not_rolled_back(self, offset: dict[str, Any], snapshot: int) -> None:
+        """Raise NotFound if the snapshot of an offset is not the one that was delivered."""
+        mark, snapshots = offset.get("marks", {}).get(self.path), self.table.store.snapshots
+        if mark is None or snapshot < (snapshots.earliest_id() or 0):  # that one has expired
+            return
+        try:
+            same = mark_of(snapshots.get(snapshot)) == mark
+        except NotFound:
+            same = snapshot < (snapshots.earliest_id() or 0)
+        if not same:
+            raise NotFound(
+                f"snapshot {snapshot} of {self.path}, which this stream had delivered, was rolled back; "
+                "start the stream again with latest-full"
+            )
 
 
 def _looked_up(store: Store, snapshot: Snapshot) -> list[Piece]:

@@ -54,3 +54,29 @@ def test_a_full_load_without_changelog_is_followed_by_its_rows(source: ts.Table)
     source.compact(full=True)
     end = feed.next(offset, limit=None)
     assert (ids(feed, offset, end), feed.snapshot(end)) == ([1, 2], 4)
+
+
+@pytest.mark.parametrize("written", [0, 1, 2])
+def test_a_rollback_of_what_was_delivered_is_an_error_also_if_its_ids_are_used_again(
+    source: ts.Table, written: int
+):
+    feed = ChangeFeed(source.location)
+    for i in range(3):
+        source.write([{"id": i}])
+    here = feed.next(feed.initial(), limit=None)
+    source.rollback(snapshot=2)
+    for i in range(written):
+        source.refresh().write([{"id": 10 + i}])
+    with pytest.raises(ts.NotFound, match=r"snapshot 3 .* was rolled back; start the stream again"):
+        feed.next(here, limit=None)
+
+
+def test_an_offset_whose_snapshot_has_expired_and_one_without_a_mark_go_on(source: ts.Table):
+    feed = ChangeFeed(source.location)
+    source.write([{"id": 1}])
+    here = feed.next(feed.initial(), limit=None)
+    source.write([{"id": 2}])
+    source.refresh().expire_snapshots(keep=1)
+    assert feed.next(here, limit=None)["tables"] == {feed.path: 2}
+    unmarked = {"v": 1, "tables": here["tables"]}
+    assert feed.next(unmarked, limit=None)["tables"] == {feed.path: 2}

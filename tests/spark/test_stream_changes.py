@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 from pyspark.errors import PySparkException
 
 import tablestore as ts
-from tests.spark.test_summary import content, follow, rows, tables
 
 pytestmark = pytest.mark.spark
 
@@ -71,23 +69,3 @@ def test_rows_as_they_were_written_and_a_switch_that_is_none(spark, lake: ts.Lak
     assert logged(log) == [(1, "+I", "a"), (2, "+I", "b")]
     with pytest.raises(PySparkException, match="normalize 'perhaps' must be true or false"):
         log_of(spark, source, log, tmp_path / "other", normalize="perhaps")
-
-
-def test_a_summary_of_a_table_without_changelog_is_right(spark, lake: ts.Lake, tmp_path: Path):
-    _, target = tables(lake)
-    source = lake.create_table(
-        "d.plain", schema=rows().drop(["k"]).schema, primary_key=["id"], options={"bucket": 2}
-    )
-    source.write(rows((1, "red", "1.00"), (2, "red", "2.00"), (3, "blue", "500")), row_kind_column="k")
-    follow(spark, source, target, tmp_path / "ck")
-    source.write(rows((1, "blue", "5.00"), (2, "red", "2.00"), (3, "blue", "3.00")), row_kind_column="k")
-    source.write(rows((1, "blue", "5.00"), (4, "red", "9.00")), row_kind_column="k")
-    source.delete(ts.col("id") == 2)
-    follow(spark, source, target, tmp_path / "ck")
-    assert content(target) == {
-        "red": ("9.00", "18.00", "9.0000", 1),
-        "blue": ("8.00", "16.00", "4.0000", 2),
-    }
-    shutil.rmtree(tmp_path / "ck" / "commits")
-    assert follow(spark, source, target, tmp_path / "ck") == []
-    assert content(target)["red"] == ("9.00", "18.00", "9.0000", 1)
