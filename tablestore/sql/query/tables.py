@@ -39,7 +39,35 @@ class Occurrence:
 def occurrences(session: Session, tree: exp.Expression, text: str) -> list[Occurrence]:
     """Every place where a query names a table of a catalog. Views among them become subqueries of the tree.
     Raises NotFound, and what time travel and hints refuse, with their places in the text."""
-    return _occurrences(session, tree, text, 0)
+    found = _occurrences(session, tree, text, 0)
+    for one in found:
+        _require_processing_time(tree, one, text)
+    return found
+
+
+def _require_processing_time(tree: exp.Expression, one: Occurrence, text: str) -> None:
+    """Raise Unsupported for FOR SYSTEM_TIME AS OF a column that is not the time at which its row is read:
+    what a table held at another time is not looked up."""
+    version = one.node.args.get("version")
+    when = None if version is None else version.expression
+    if not isinstance(when, exp.Column) or when.name in _processing_times(tree):
+        return
+    why = f"lookups go by processing time: {when.name} AS PROCTIME() as a column of the other side"
+    error = Unsupported(f"FOR SYSTEM_TIME AS OF {when.name}", why)
+    placed(error, text, one.name.at)
+    raise error
+
+
+def _processing_times(tree: exp.Expression) -> set[str]:
+    """Names of the columns that are PROCTIME() or another word for now, also where a subquery renames
+    them."""
+    aliases = [(a.alias, a.this.unnest()) for a in tree.find_all(exp.Alias)]
+    found = {name for name, value in aliases if _is_now(value)}
+    while True:
+        more = {name for name, v in aliases if isinstance(v, exp.Column) and v.name in found} - found
+        if not more:
+            return found
+        found |= more
 
 
 def _occurrences(session: Session, tree: exp.Expression, text: str, depth: int) -> list[Occurrence]:
@@ -158,6 +186,12 @@ def _column(name: str, expression: str | None) -> Any:
     for part in tree.walk():
         part.meta.clear()  # places in a text that is not the statement's
     return exp.alias_(exp.paren(tree, copy=False), name, quoted=True, copy=False)
+
+
+def _is_now(value: exp.Expr) -> bool:
+    called = isinstance(value, exp.Anonymous) and value.name.upper() in ("PROCTIME", "NOW")
+    word = isinstance(value, exp.Column) and not value.table and value.name.upper() == "LOCALTIMESTAMP"
+    return called or word or isinstance(value, exp.CurrentTimestamp)
 
 
 def _now(node: Any) -> Any:

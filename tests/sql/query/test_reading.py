@@ -241,3 +241,15 @@ def test_a_hint_chooses_partitions(session: Session, lake: ts.Lake) -> None:
         assert [n for (n,) in values(session, text)] == rows
     with pytest.raises(NotFound, match="no partition column 'x'"):
         session.sql("SELECT * FROM parts /*+ OPTIONS('scan.partitions' = 'x=1') */")
+
+
+def test_a_lookup_at_another_time_than_that_of_reading_is_refused(session: Session) -> None:
+    join = "LEFT JOIN orders FOR SYSTEM_TIME AS OF e.{} AS o ON e.n = o.order_id"
+    with pytest.raises(ts.Unsupported, match=r"FOR SYSTEM_TIME AS OF day .*processing time") as e:
+        session.sql(f"SELECT e.n FROM events AS e {join.format('day')}")
+    assert e.value.line == 1
+    inner = "SELECT n, q AS p FROM (SELECT n, (PROCTIME()) AS q FROM events) AS x"
+    assert values(session, f"SELECT o.customer FROM ({inner}) AS e {join.format('p')} ORDER BY e.n") == [
+        ("ann",),
+        ("bob",),
+    ]

@@ -76,12 +76,12 @@ def test_a_million_rows_of_many_groups(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_looked_up_rows_are_those_of_the_batch(tmp_path: Path) -> None:
     lake = ts.connect(tmp_path / "lake")
-    facts = lake.create_table("d.t", schema={"k": ts.INT, "p": ts.TIMESTAMP(3)}, options={"bucket": -1})
+    facts = lake.create_table("d.t", schema={"k": ts.INT}, options={"bucket": -1})
     names = lake.create_table("d.names", schema={"k": ts.INT, "name": ts.STRING}, primary_key=["k"])
     facts.write([{"k": 1}, {"k": 2}, {"k": 1}])
     names.write([{"k": 1, "name": "a"}, {"k": 2, "name": "a"}])
     sql = (
-        "SELECT n.name, count(*) AS n FROM t "
+        "SELECT n.name, count(*) AS n FROM (SELECT k, PROCTIME() AS p FROM t) AS t "
         "JOIN names FOR SYSTEM_TIME AS OF t.p AS n ON t.k = n.k GROUP BY n.name"
     )
     plan = plan_of(lake, sql)
