@@ -32,6 +32,7 @@ provide(
         "Lake.sql": "tablestore.sql:sql_session",
         "%load_ext tablestore": "tablestore.sql.magics:load",
         "live table of a stream": "widgets:StreamTable",
+        "cockpit of a table": "widgets:Workbench",
         "tablestore.what_if": "tablestore.insight.simulator:compare",
         "Lake.register": "tablestore.spark.lake_views:register_views",
         "Lake.table of system tables": "tablestore.table.system:global_table",

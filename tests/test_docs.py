@@ -45,7 +45,7 @@ def test_the_quick_start_runs_when_pasted(tmp_path: Path) -> None:
 
 
 def test_the_script_in_sql_runs_when_pasted(tmp_path: Path) -> None:
-    (script,) = snippets(ROOT / "README.md", "sql")
+    script, _ = snippets(ROOT / "README.md", "sql")  # the second needs Spark: tests/spark/test_sql_jobs.py
     results = list(ts.sql_session(ts.connect(tmp_path)).script(script))
     means = [row["mean"] for row in results[4].to_arrow().to_pylist()]
     assert means == [3, 7]

@@ -7,23 +7,31 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
+
+from sqlglot import exp
 
 from tablestore.core.errors import InvalidRequest, TablestoreError
 from tablestore.sql.cell_progress import CellProgress
 from tablestore.sql.completion import complete
-from tablestore.sql.dialect.tokenizer import parameter_names
+from tablestore.sql.dialect.parser import reader
+from tablestore.sql.dialect.tokenizer import parameter_names, pieces
+from tablestore.sql.forms import FORMS
 from tablestore.sql.known_names import KnownNames
+from tablestore.sql.names import Name, name_of
 from tablestore.sql.opening import sql_session
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
-from tablestore.table.features import feature_or_none
+from tablestore.sql.shape import exists
+from tablestore.table.features import feature, feature_or_none
 from tablestore.table.lake import Lake, connect
 
 _TITLE = 80  # characters of a statement above its live table
 _FIRST_ROWS_SECONDS = 1.0  # that a cell waits for the first rows of a stream
 _CELL, _LINE = "%%sql", "%sql "
+_LINKS = 3  # most tables that a result names
 
 
 def load(shell: Any) -> None:
@@ -32,7 +40,8 @@ def load(shell: Any) -> None:
     `%sql SELECT …` is one line, `%%sql` a cell. Both take `--lake PATH` (or the name of a variable that holds
     a lake or a session) for themselves and those after them, and `name <<` to keep the result instead of
     showing it. A SELECT in streaming mode shows a table that moves, with a Stop button. `:name` in a
-    statement is the value of that variable. `%lake PATH` only chooses the lake.
+    statement is the value of that variable. `%lake PATH` only chooses the lake. `%cockpit [db.]table` opens
+    a table in the workbench.
     """
     if "sql" in shell.magics_manager.magics["cell"]:
         return
@@ -44,17 +53,21 @@ def load(shell: Any) -> None:
     def lake(line: str) -> Session:
         return cells.lake(line)
 
+    def cockpit(line: str) -> Any:
+        return cells.cockpit(line)
+
     def complete_sql(context: Any) -> dict[str, Any]:
         return cells.completions(context)
 
-    sql.__doc__ = lake.__doc__ = load.__doc__
-    for magic in (sql, lake):  # t$files is a name, {…} is text
+    sql.__doc__ = lake.__doc__ = cockpit.__doc__ = load.__doc__
+    for magic in (sql, lake, cockpit):  # t$files is a name, {…} is text
         vars(magic)["_ipython_magic_no_var_expand"] = True
     vars(complete_sql).update(  # what IPython's decorator `context_matcher` sets
         matcher_api_version=2, matcher_identifier="tablestore.sql", matcher_priority=100
     )
     shell.register_magic_function(sql, "line_cell", "sql")
     shell.register_magic_function(lake, "line", "lake")
+    shell.register_magic_function(cockpit, "line", "cockpit")
     shell.Completer.custom_matchers.append(complete_sql)
 
 
@@ -109,6 +122,7 @@ class Cells:
                 if not result.streaming:
                     result.summary()  # reads what is shown of it
                 bar.clear()
+                result.link = self._link(result.statement)
                 yield result
         finally:
             bar.clear()
@@ -120,6 +134,24 @@ class Cells:
             if line.strip():
                 self._open(_word(line.strip())[0])
         return self._session
+
+    def cockpit(self, line: str) -> Any:
+        """The workbench of a table, live; its name as in a statement."""
+        with _ShortErrors():
+            if not line.strip():
+                raise InvalidRequest("%cockpit is followed by the name of a table")
+            return feature("cockpit of a table")(self._session.writable(name_in(line)))
+
+    def _link(self, statement: str) -> str:
+        """How to open the tables that a query reads; empty for other statements, and for many tables."""
+        with suppress(TablestoreError):
+            tables = [n for n in tables_of(statement) if "$" not in n.parts[-1] and self._is_stored(n)]
+            return " · ".join(f"%cockpit {shown(n)}" for n in tables) if len(tables) <= _LINKS else ""
+        return ""
+
+    def _is_stored(self, name: Name) -> bool:
+        hidden = self._session.temporary_table(name) or self._session.view(name)
+        return hidden is None and exists(self._session, name)
 
     def completions(self, context: Any) -> dict[str, Any]:
         """What IPython asks for while somebody types in a cell."""
@@ -176,6 +208,26 @@ class Cells:
         shown: Any = self._live(result) if result.streaming else result
         data, metadata = self._shell.display_formatter.format(shown)
         self._shell.display_pub.publish(data, metadata)
+
+
+def tables_of(statement: str) -> list[Name]:
+    """The tables that a query reads, each once; none of another statement."""
+    tree: Any = reader(()).read(pieces(statement)[0])
+    if not isinstance(tree, exp.Query):
+        return []
+    names = [name_of(table) for table in tree.find_all(exp.Table)]
+    return list({name.parts: name for name in names}.values())
+
+
+def name_in(text: str) -> Name:
+    """The name of a table, as a statement has it. Raises SqlProblem for another text."""
+    described: Any = reader(FORMS).read(pieces(f"DESCRIBE {text}")[0])
+    return described.name
+
+
+def shown(name: Name) -> str:
+    """A name as a statement has it."""
+    return ".".join(part if part.isidentifier() else f"`{part}`" for part in name.parts)
 
 
 class _ShortErrors:

@@ -68,6 +68,7 @@ class Result(LazyRead):
         self._schema = rows.schema
         self.rows_affected, self.snapshots, self.message = rows_affected, snapshots, message
         self.statement, self.seconds = "", 0.0
+        self.link = ""  # where a notebook goes on from here
 
     @property
     def endless(self) -> bool:
@@ -190,7 +191,7 @@ class Result(LazyRead):
             hidden = self._hidden(len(first))
             name = f"rows-{SYSTEM.uuid()}"
             table = html_pages(first, page_rows=_PAGE_ROWS, name=name) + (html_line(hidden) if hidden else "")
-        return table + html_line(self.summary())
+        return table + html_line(self.summary() + (f" · {self.link}" if self.link else ""))
 
 
 def _one_after_another(

@@ -10,6 +10,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.sql import Session
+from tests.test_docs import ROOT, snippets
 
 pytestmark = pytest.mark.spark
 PATIENCE_SECONDS = 120
@@ -216,6 +217,22 @@ def test_who_waits_for_a_job_gets_all_that_its_sources_hold(session: Session, la
     change(session, "INSERT INTO orders VALUES (20, 'eve', 1)")
     with pytest.raises(ts.InvalidRequest, match="job 'copy' has ended, and its sources have more"):
         session.jobs.catch_up("copy")
+
+
+def test_the_job_of_the_readme_runs_when_pasted(spark, tmp_path: Path):
+    before, job = snippets(ROOT / "README.md", "sql")
+    session = session_over(spark, ts.connect(tmp_path / "lake"))
+    session.settings.reset()
+    for result in session.script(before + job):
+        result.summary()
+    try:
+        session.jobs.catch_up("items by day")
+        change(session, "INSERT INTO stock.items VALUES (3, 'cap', 9, DATE '2026-01-02', 'red')")
+        session.jobs.catch_up("items by day")
+        found = rows(session, "SELECT items, dearest FROM stock.by_day")
+        assert [(r["items"], float(r["dearest"])) for r in found] == [(1, 3.0), (2, 9.0)]
+    finally:
+        session.jobs.stop_all()
 
 
 def test_jobs_into_print_blackhole_and_files(session: Session, tmp_path: Path, capsys):

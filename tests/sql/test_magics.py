@@ -157,3 +157,27 @@ def test_a_long_query_has_a_progress_bar_until_its_rows_are_there(monkeypatch: p
     now[0] = 9.0
     plain.show(50.0)
     assert len(shown) == 3
+
+
+def test_a_result_says_how_to_open_the_tables_it_is_of(shell: Any) -> None:
+    with capture_output():
+        one = run(shell, "%sql SELECT count(*) FROM shop.orders AS o JOIN shop.orders AS p USING (order_id)")
+        run(shell, "%sql CREATE TEMPORARY VIEW seen AS SELECT * FROM shop.orders")
+        none = run(shell, "%sql SELECT * FROM shop.orders$snapshots, seen")
+    assert one._repr_html_().count("%cockpit shop.orders") == 1
+    assert "%cockpit" not in none._repr_html_()
+    assert "%cockpit" not in one.text(), "a terminal has none"
+
+
+def test_the_cockpit_of_a_table_is_opened_by_its_name(shell: Any) -> None:
+    run(shell, "%sql USE shop")
+    bench = run(shell, "%cockpit orders")
+    assert type(bench).__name__ == "Workbench"
+    assert "shop.orders" in str(bench)
+    for line, problem in (
+        ("", "followed by"),
+        ("ordrs", "orders"),
+        ("orders WHERE 1", "not expected|expected"),
+    ):
+        with pytest.raises(ts.TablestoreError, match=problem):
+            run(shell, f"%cockpit {line}")
