@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from tablestore.core.errors import InvalidOption, TablestoreError, Unavailable, Unsupported
 from tablestore.core.extras import required
 from tablestore.core.options.secrets import is_secret
+from tablestore.io.paths import location
 from tablestore.io.s3_options import pack, unpacked
 
 _SQLITE = re.compile(r"(?:jdbc:)?sqlite:(?://)?(.+)")
@@ -54,7 +55,7 @@ def server_of(uri: str, user: str | None = None, password: str | None = None) ->
         path = unquote(match[1].partition("?")[0])
         if ":memory:" in path:
             raise InvalidOption("option 'uri' names a SQLite database in memory, which no other process sees")
-        return Sqlite("/" + path.lstrip("/") if path.startswith("/") else path)
+        return Sqlite(location("/" + path.lstrip("/") if path.startswith("/") else path))
     plain = uri.removeprefix("jdbc:")
     if plain.startswith(("postgresql://", "postgres://")):
         return Postgres.parse(plain, user, password)

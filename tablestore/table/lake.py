@@ -138,7 +138,7 @@ class Lake:
 
         Raises NotFound, Unsupported for a catalog of files, which has no place for them.
 
-        >>> registry = ts.connect("lake", metastore="jdbc", uri="sqlite:///catalog.db")
+        >>> registry = ts.connect("lake", metastore="jdbc", uri="sqlite:catalog.db")
         >>> registry.create_database("stock", comment="what is there")
         >>> registry.alter_database("stock", {"owner": "ann", "comment": None})
         >>> registry.database_properties("stock")["owner"]
@@ -399,7 +399,7 @@ class Lake:
         `ts.sql_session(lake).sql("CREATE VIEW …")` works out the columns of the query. Raises AlreadyExists
         for the name of a table or view, NotFound for an unknown database, Unsupported for a catalog of files.
 
-        >>> registry = ts.connect("lake", metastore="jdbc", uri="sqlite:///catalog.db")
+        >>> registry = ts.connect("lake", metastore="jdbc", uri="sqlite:catalog.db")
         >>> registry.create_database("stock")
         >>> result = registry.sql("CREATE VIEW stock.answer AS SELECT 42 AS n")
         >>> registry.views(), registry.view("stock.answer").query
@@ -414,7 +414,7 @@ class Lake:
     def drop_view(self, name: str) -> None:
         """Forget the view `name`. Raises NotFound.
 
-        >>> registry = ts.connect("lake", metastore="jdbc", uri="sqlite:///catalog.db")
+        >>> registry = ts.connect("lake", metastore="jdbc", uri="sqlite:catalog.db")
         >>> result = registry.sql("CREATE DATABASE stock; CREATE VIEW stock.answer AS SELECT 42 AS n")
         >>> registry.drop_view("stock.answer")
         """
@@ -424,7 +424,7 @@ class Lake:
     def rename_view(self, name: str, new_name: str) -> None:
         """Give the view `name` the name `new_name`. Raises NotFound, AlreadyExists.
 
-        >>> registry = ts.connect("lake", metastore="jdbc", uri="sqlite:///catalog.db")
+        >>> registry = ts.connect("lake", metastore="jdbc", uri="sqlite:catalog.db")
         >>> result = registry.sql("CREATE DATABASE stock; CREATE VIEW stock.answer AS SELECT 42 AS n")
         >>> registry.rename_view("stock.answer", "stock.number")
         >>> registry.views("stock")

@@ -164,10 +164,9 @@ class Terminal:
             "TERM": "xterm",
             "PROMPT_TOOLKIT_NO_CPR": "1",
         }
-        self.process = subprocess.Popen(
-            arguments,
-            env=environment,
-            preexec_fn=lambda: os.login_tty(theirs),  # Ctrl-C reaches who has the terminal
+        beginning = "import os, sys; os.login_tty(int(sys.argv[1])); os.execv(sys.argv[2], sys.argv[2:])"
+        self.process = subprocess.Popen(  # Ctrl-C reaches who has the terminal
+            [sys.executable, "-c", beginning, str(theirs), *arguments], env=environment, pass_fds=(theirs,)
         )
         os.close(theirs)
         self._new = ""

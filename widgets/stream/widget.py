@@ -45,8 +45,8 @@ class StreamTable(View):
     """The changes of a query as they come: the last rows, how many of each kind, rows a second; Stop.
 
     `stream` is the result of a SELECT in streaming mode; it is read from now on, in a thread, until `stop` or
-    its end. `keep` is how many rows are shown, `title` stands above them. Other traits (`width`, …) go by
-    keyword.
+    its end. `keep` is how many rows are shown, `title` stands above them; `clock` gives the
+    seconds by which rows are counted. Other traits (`width`, …) go by keyword.
 
     >>> session = ts.sql_session()
     >>> _ = session.sql("SET 'execution.runtime-mode' = 'streaming'")

@@ -150,10 +150,13 @@ def test_a_reader_that_stops_lets_the_connection_go(
     with Connection.open(connection.address) as other:
         number = other.rows("SELECT CONNECTION_ID()")[0][0]
         rows = read_range(other, table)
-        next(rows)
+        read = next(rows).num_rows
         mariadb.run(f"KILL {number}")
-        with pytest.raises(Unavailable):
-            list(rows)
+        try:
+            read += sum(batch.num_rows for batch in rows)
+        except Unavailable:
+            return
+        assert read == 300_000, "an error, or all rows where the server was quicker"
 
 
 def test_a_read_view_has_the_rows_of_its_position(
