@@ -28,7 +28,7 @@ from tablestore.io.paths import location
 from tablestore.meta import consumers
 from tablestore.meta.store import Store
 from tablestore.read.changes.changed_keys import Place, with_level_0
-from tablestore.read.changes.cursor import mark_of
+from tablestore.read.changes.cursor import mark_of, was_rolled_back
 from tablestore.read.changes.first_state import first_state, first_store
 from tablestore.read.changes.incremental import changed_entries, snapshot_changes, snapshots_between
 from tablestore.read.changes.looked_up import looked_up_changes, moves, require_looked_up, touched
@@ -231,14 +231,8 @@ class ChangeFeed:
 
     def _require_not_rolled_back(self, offset: dict[str, Any], snapshot: int) -> None:
         """Raise NotFound if the snapshot of an offset is not the one that was delivered."""
-        mark, snapshots = offset.get("marks", {}).get(self.path), self.table.store.snapshots
-        if mark is None or snapshot < (snapshots.earliest_id() or 0):  # that one has expired
-            return
-        try:
-            same = mark_of(snapshots.get(snapshot)) == mark
-        except NotFound:
-            same = snapshot < (snapshots.earliest_id() or 0)
-        if not same:
+        mark = offset.get("marks", {}).get(self.path)
+        if was_rolled_back(self.table.store.snapshots, snapshot, mark):
             raise NotFound(
                 f"snapshot {snapshot} of {self.path}, which this stream had delivered, was rolled back; "
                 "start the stream again with latest-full"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from operator import attrgetter
 
 import pyarrow as pa
 
 from tablestore.cdc.source import ChangeDirectory, LogRange, Position, Work
-from tablestore.cdc.stream_source import Changes, Offset
+from tablestore.cdc.stream_source import Changes, Offset, of_keys
 from tablestore.core.errors import NotFound
 from tablestore.format.predicates import evaluate
-from tablestore.format.predicates.predicate import Predicate, all_of, conjuncts
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.io.fileio import LocalFileIO
 from tablestore.table.schema_scan import bind
 
@@ -62,12 +62,13 @@ class DirectoryStream:
         here = Position.of(start)
         found = self.directory.next(here, chunks=self.chunks_per_batch, log_bytes=self.log_bytes_per_batch)
         if target is not None:
-            found = max(here, min(found, Position.of(target), key=_order), key=_order)
+            by = attrgetter("order")
+            found = max(here, min(found, Position.of(target), key=by), key=by)
         return found.to_dict()
 
     def ended(self, offset: Offset) -> bool:
         directory = self.directory
-        return directory.finished() and _order(Position.of(offset)) >= _order(directory.end())
+        return directory.finished() and Position.of(offset).order >= directory.end().order
 
     def pieces(self, start: Offset, end: Offset) -> list[DirectoryPiece]:
         work = self.directory.work(Position.of(start), Position.of(end), tasks=1)
@@ -88,7 +89,7 @@ class DirectoryPiece:
         """As `TablePiece.read`: the two rows of an update stay together."""
         schema, keys = self.stream.schema, {*self.stream.primary_key}
         if where is not None and isinstance(self.work, LogRange):
-            where = all_of(*(part for part in conjuncts(where) if {*part.columns} <= keys))
+            where = of_keys(where, keys)
         bound = None if where is None else bind(where, schema)
         tested = [] if bound is None else [n for n in schema.names if n in bound.columns and n not in columns]
         read = pa.schema([schema.field(n) for n in (*columns, *tested)])
@@ -99,7 +100,3 @@ class DirectoryPiece:
                 rows, kinds = rows.filter(keep), kinds.filter(keep)
             if rows.num_rows:
                 yield rows.select(list(columns)), kinds
-
-
-def _order(p: Position) -> tuple[Any, ...]:
-    return p.chunks, p.file, p.offset

@@ -43,6 +43,11 @@ class Position:
     file: str = ""
     offset: int = 0
 
+    @property
+    def order(self) -> tuple[int, str, int]:
+        """What positions are compared by: the later one is the greater."""
+        return self.chunks, self.file, self.offset
+
     def to_dict(self) -> dict[str, Any]:
         """The form kept in Spark offsets and snapshot properties."""
         return {"v": VERSION, "chunks": self.chunks, "file": self.file, "offset": self.offset}

@@ -6,7 +6,7 @@ offsets and pieces, tasks read the pieces. Sources and pieces are picklable and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -56,6 +56,11 @@ class StreamSource(Protocol):
         """What lies before `end` is read and committed: the source may let go of it."""
 
 
+def of_keys(where: Predicate, keys: Iterable[str]) -> Predicate:
+    """The part of a condition that the two rows of an update meet alike: its terms over key columns."""
+    return all_of(*(term for term in conjuncts(where) if {*term.columns} <= {*keys}))
+
+
 @dataclass(frozen=True)
 class TablePiece:
     """A piece of a table's changelog."""
@@ -69,7 +74,7 @@ class TablePiece:
         table = self.feed.table
         keys = table.store.schema.shown.primary_keys
         if where is not None and keys and not self.piece.splits:
-            where = all_of(*(part for part in conjuncts(where) if {*part.columns} <= {*keys}))
+            where = of_keys(where, keys)
         return self.piece.changes(table, columns, where)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -89,8 +90,8 @@ class ChangeDirectoryStream(DataSourceStreamReader, SupportsTriggerAvailableNow)
             return (self._target or source.end()).to_dict()
         here = Position.of(start)
         found = source.next(here, chunks=self._chunks, log_bytes=self._log_bytes)
-        if self._target is not None and _order(found) > _order(self._target):
-            found = max(here, self._target, key=_order)
+        if self._target is not None and found.order > self._target.order:
+            found = max(here, self._target, key=attrgetter("order"))
         return found.to_dict()
 
     def reportLatestOffset(self) -> dict[str, Any]:
@@ -103,10 +104,6 @@ class ChangeDirectoryStream(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def read(self, partition: WorkPartition) -> Iterator[tuple[int, str]]:  # type: ignore[override]  # its own partitions only
         yield partition.ordinal, partition.work
-
-
-def _order(p: Position) -> tuple[int, str, int]:
-    return p.chunks, p.file, p.offset
 
 
 def encode_work(work: Work, batch_end: Position) -> str:

@@ -231,7 +231,7 @@ def test_retention_that_is_faster_than_the_reader_is_an_error(kafka: Broker, cap
     assert follow(source, begin(source))[0] == [6, 7, 8, 9]
 
 
-def test_a_topic_that_was_made_anew_is_told_from_the_old_one(kafka: Broker):
+def test_a_topic_that_was_made_anew_differs_from_the_old_one(kafka: Broker):
     topic = kafka.topic()
     kafka.send(topic, numbers(0))
     source = stream(kafka, topic)

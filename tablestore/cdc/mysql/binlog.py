@@ -28,7 +28,7 @@ from tablestore.cdc.mysql.columns import SourceTable
 from tablestore.cdc.mysql.dialect import dialect_of
 from tablestore.cdc.mysql.events import RowEvent, TableMap
 from tablestore.cdc.mysql.position import LogPosition
-from tablestore.cdc.mysql.server import Connection, told_apart
+from tablestore.cdc.mysql.server import Connection, own_errors
 from tablestore.cdc.mysql.slices import PADDING, Slices, cut_images
 from tablestore.cdc.mysql.text_values import checked
 from tablestore.core.env import SYSTEM, Env
@@ -211,7 +211,7 @@ class _Reader:
             self.connection.run(f"SET @master_heartbeat_period = {int(heartbeat_seconds * 1e9)}")
         file, offset = ("", 4) if self.by_gtid else (self.file, self.offset)
         head = struct.pack("<IHI", offset, 0 if follow else _AT_END_STOP, number)
-        with told_apart(self.connection.address):
+        with own_errors(self.connection.address):
             self.connection.raw._execute_command(_DUMP, head + file.encode())
 
     def _reached(self, until: LogPosition) -> bool:
@@ -227,7 +227,7 @@ class _Reader:
         """(type, seconds, server, body) of each event, checked; keeps the position."""
         raw = self.connection.raw
         while True:
-            with told_apart(self.connection.address):
+            with own_errors(self.connection.address):
                 packet: bytes = raw._read_packet()._data
             if packet[0] == 0xFE and len(packet) < 9:
                 return

@@ -46,7 +46,7 @@ class Connection:
         """A new connection in UTC; raises InvalidRequest for a wrong password, Unavailable without a
         server."""
         pymysql = required("pymysql", by="a MySQL or MariaDB source")
-        with told_apart(address):
+        with own_errors(address):
             raw = pymysql.connect(
                 host=address.host,
                 port=address.port,
@@ -74,20 +74,20 @@ class Connection:
 
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """All rows of a small result."""
-        with told_apart(self.address), self.raw.cursor() as cursor:
+        with own_errors(self.address), self.raw.cursor() as cursor:
             cursor.execute(statement, values or None)
             return list(cursor.fetchall())
 
     def named(self, statement: str, *values: Any) -> list[dict[str, Any]]:
         """All rows of a small result by the names of their columns."""
-        with told_apart(self.address), self.raw.cursor() as cursor:
+        with own_errors(self.address), self.raw.cursor() as cursor:
             cursor.execute(statement, values or None)
             names = [column[0] for column in cursor.description]
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     def run(self, statement: str, *values: Any) -> None:
         """A statement without a result."""
-        with told_apart(self.address), self.raw.cursor() as cursor:
+        with own_errors(self.address), self.raw.cursor() as cursor:
             cursor.execute(statement, values or None)
 
     def variables(self) -> dict[str, str]:
@@ -96,7 +96,7 @@ class Connection:
 
 
 @contextlib.contextmanager
-def told_apart(address: Address) -> Iterator[None]:
+def own_errors(address: Address) -> Iterator[None]:
     """Errors of the client and of the server as ours, by what the caller does next; no text holds a
     secret."""
     errors = required("pymysql.err", by="a MySQL or MariaDB source")

@@ -19,7 +19,7 @@ from tablestore.cdc.mysql import text_values
 from tablestore.cdc.mysql.columns import SourceColumn, SourceTable, quoted
 from tablestore.cdc.mysql.dialect import Dialect
 from tablestore.cdc.mysql.position import LogPosition
-from tablestore.cdc.mysql.server import Connection, told_apart
+from tablestore.cdc.mysql.server import Connection, own_errors
 from tablestore.cdc.mysql.slices import BIG, END, FULL, PADDING, TextRows
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import InvalidRequest, Unavailable, Unsupported
@@ -118,7 +118,7 @@ def read_range(
     statement = f"SELECT {columns} FROM {table.spelled}{where}"
     whole = False
     try:
-        with told_apart(connection.address):
+        with own_errors(connection.address):
             raw = connection.raw
             raw._execute_command(_QUERY, statement.encode())
             fields = raw._read_packet().read_length_encoded_integer()

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from tablestore.core.errors import InvalidRequest
+from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.format.snapshot import Snapshot
+from tablestore.meta.snapshots import SnapshotStore
 
 VERSION = 1
 
@@ -39,6 +40,16 @@ class Cursor:
         """The cursor as it is stored."""
         known = {} if self.after is None else {"after": self.after}
         return json.dumps({"v": VERSION, "snapshot": self.snapshot, **known})
+
+
+def was_rolled_back(snapshots: SnapshotStore, snapshot: int, mark: str | None) -> bool:
+    """Whether a snapshot that was delivered under this mark (None: unknown) is gone, and not by expiry."""
+    if mark is None or snapshot < (snapshots.earliest_id() or 0):
+        return False
+    try:
+        return mark_of(snapshots.get(snapshot)) != mark
+    except NotFound:
+        return snapshot >= (snapshots.earliest_id() or 0)
 
 
 def mark_of(snapshot: Snapshot) -> str:

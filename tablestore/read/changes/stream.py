@@ -23,7 +23,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.meta import changelogs, consumers
 from tablestore.meta.store import Store
 from tablestore.read.changes.change import Change, Read
-from tablestore.read.changes.cursor import Cursor, mark_of
+from tablestore.read.changes.cursor import Cursor, mark_of, was_rolled_back
 from tablestore.read.changes.first_state import first_state
 from tablestore.read.changes.incremental import (
     change_schema,
@@ -197,14 +197,8 @@ class _Follower:
 
     def _require_not_rolled_back(self, snapshot: int) -> None:
         """Raise NotFound if the snapshot before is not the one that was delivered: it was rolled back."""
-        snapshots, before = self.store.snapshots, snapshot - 1
-        if self.after is None or before < (snapshots.earliest_id() or 0):  # it has expired
-            return
-        try:
-            same = mark_of(snapshots.get(before)) == self.after
-        except NotFound:
-            same = before < (snapshots.earliest_id() or 0)
-        if not same:
+        before = snapshot - 1
+        if was_rolled_back(self.store.snapshots, before, self.after):
             text = (
                 f"snapshot {before}, which this stream had delivered, was rolled back and its id used again"
             )

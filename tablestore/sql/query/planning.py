@@ -100,7 +100,7 @@ def prepared(session: Session, tree: exp.Expression, text: str, *, stream: bool 
     if found:
         require_columns(tree, schemas, text)
     hinted = any(one.node.args.get("hints") for one in found)
-    lookups = [_is_lookup(one.node) for one in found]
+    lookups = [is_lookup(one.node) for one in found]
     views = [_VIEW.format(number) for number in range(len(found))]
     for view, one in zip(views, found, strict=True):
         _rename(tree, one, view)
@@ -117,7 +117,8 @@ def prepared(session: Session, tree: exp.Expression, text: str, *, stream: bool 
     return Query(tree, sources, direct, columns)
 
 
-def _is_lookup(node: exp.Table) -> bool:
+def is_lookup(node: exp.Table) -> bool:
+    """Whether a table is read as of a column of the other side."""
     version = node.args.get("version")
     return version is not None and isinstance(version.expression, exp.Column)
 

@@ -23,7 +23,7 @@ from tablestore.sql.connectors.table import ConnectorTable
 from tablestore.sql.problems import placed, start_of
 from tablestore.sql.query.connection import Connection, errors
 from tablestore.sql.query.own_functions import relation_of
-from tablestore.sql.query.planning import Source, prepared
+from tablestore.sql.query.planning import Source, is_lookup, prepared
 from tablestore.sql.query.result_types import sound, sound_schema
 from tablestore.sql.query.translation import duck_sql
 from tablestore.sql.query.type_inference import Columns
@@ -269,5 +269,4 @@ def _problem(node: Any) -> tuple[str, str] | None:
 def _is_lookup(join: exp.Join) -> bool:
     if isinstance(join.this, exp.Unnest | exp.Lateral):
         return True  # of values of the same row
-    version = join.this.args.get("version") if isinstance(join.this, exp.Table) else None
-    return version is not None and isinstance(version.expression, exp.Column)
+    return isinstance(join.this, exp.Table) and is_lookup(join.this)

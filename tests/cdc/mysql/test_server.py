@@ -79,7 +79,7 @@ def test_every_wrong_setting_is_named_with_what_mends_it(connection: Connection,
     require_ready(connection, dialect_of(connection), [])
 
 
-def test_a_user_without_the_right_is_told_which(mariadb: MariaDb, connection: Connection) -> None:
+def test_the_right_that_a_user_lacks_is_named(mariadb: MariaDb, connection: Connection) -> None:
     mariadb.run(f"CREATE USER poor@'127.0.0.1' IDENTIFIED BY '{PASSWORD}'")
     try:
         with (

@@ -96,7 +96,7 @@ def test_sides_of_union_all_have_their_own(shop: Session) -> None:
     assert rows(shop, f"{one} UNION ALL {other}") == [(2, "bob"), (3, "Cyd"), (3, "c2")]
 
 
-def test_later_changes_of_the_table_are_seen_by_later_rows_only(shop: Session, lake: ts.Lake) -> None:
+def test_later_changes_of_the_table_reach_later_rows_only(shop: Session, lake: ts.Lake) -> None:
     shop.sql("CREATE TABLE facts (o INT, p AS PROCTIME())")
     table, customer = lake.table("shop.facts"), lake.table("shop.customer")
     table.write([{"o": 1}, {"o": 2}])
