@@ -77,7 +77,7 @@ def test_queries_of_tpch(shop: ts.Lake, spark: SparkSession, request: pytest.Fix
         "CAST(1e7 * k AS STRING) AS x, "
         "ABS(-k) AS a, SIGN(d) AS g, ROUND(d, 1) AS r, MOD(k, 2) AS m FROM small ORDER BY k",
         "SELECT avg(k) AS a, avg(CAST(k AS DOUBLE)) AS f, sum(DISTINCT CAST(k AS BIGINT)) AS s, "
-        "sum(d) / count(*) AS m, var_samp(k) AS v, stddev_pop(d) AS p FROM small GROUP BY k",
+        "sum(d) / count(*) AS m, var_samp(k) AS v, stddev_pop(d) AS p FROM small GROUP BY k ORDER BY a",
         "SELECT CASE WHEN k IN (SELECT k FROM small WHERE d > 2) THEN 'big' END AS c FROM small ORDER BY k",
     ],
 )
