@@ -30,7 +30,8 @@ sql sqlite state stateless status step storage strategy strict success suffix su
 task thin thread threshold timeout timestamp token total trace trial ttl type unavailable union unknown
 unsupported use walk weights window work
 zone zstd automatic compound execute finish location mendable nearest summed
-comment connection current definition describe drop expression property rename show using view
+capture comment connection current definition describe drop expression property rename report
+show using view
 """.split()
 
 

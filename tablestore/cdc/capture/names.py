@@ -1,0 +1,65 @@
+"""Names of tables in a source, and patterns that choose among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from tablestore.core.errors import InvalidRequest
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SourceName:
+    """A table in the source. Names may hold any character: they never become a path or a statement as they
+    are."""
+
+    database: str
+    table: str
+
+    def __str__(self) -> str:
+        return f"{self.database}.{self.table}"
+
+
+@dataclass(frozen=True, slots=True)
+class Patterns:
+    """The tables whose `database.table` matches one of `include` and none of `exclude`. In a pattern `*` is
+    any text and `?` any character, `[ab]` one of these; letters count as they are written."""
+
+    include: tuple[str, ...]
+    exclude: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, include: str | Iterable[str], exclude: str | Iterable[str] = (), *, database: str
+    ) -> Patterns:
+        """Patterns as a user writes them: one, several with commas, or a list. One without a dot is of
+        `database`. Raises InvalidRequest for an empty one, and one without a dot where there is no
+        `database`."""
+        return cls(_patterns(include, database), _patterns(exclude, database))
+
+    def match(self, name: SourceName) -> bool:
+        """Whether the table is chosen."""
+        text = str(name)
+        wanted = any(fnmatchcase(text, pattern) for pattern in self.include)
+        return wanted and not any(fnmatchcase(text, pattern) for pattern in self.exclude)
+
+
+def _patterns(written: str | Iterable[str], database: str) -> tuple[str, ...]:
+    texts = written.split(",") if isinstance(written, str) else list(written)
+    return tuple(_pattern(text.strip(), database) for text in texts)
+
+
+def _pattern(text: str, database: str) -> str:
+    if not text:
+        raise InvalidRequest("a pattern of tables is empty; write names as shop.orders or shop.*")
+    if "." in text:
+        return text
+    if not database:
+        raise InvalidRequest(f"pattern {text!r} names no database; write it as shop.{text}")
+    return f"{_literal(database)}.{text}"
+
+
+def _literal(text: str) -> str:
+    """The pattern that only this text matches."""
+    return "".join(f"[{c}]" if c in "*?[" else c for c in text)

@@ -1,0 +1,109 @@
+"""Reports of batches: what a capture has read, changed and committed, as it is shown and stored.
+
+Times are seconds after 1970. Freshness is the time from a commit in the source, whose binlog has whole
+seconds, to the snapshot of the lake in which its rows are visible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from tablestore.core.errors import InvalidRequest
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TableReport:
+    """What a batch did to a table of the lake: rows of snapshots, changes (row images), bad rows, and its
+    snapshot (None: nothing was committed)."""
+
+    table: str
+    snapshot_rows: int = 0
+    changes: int = 0
+    bad_rows: int = 0
+    snapshot: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkReport:
+    """A range of keys that was read: of `source`, above `low` and not above `high`, `last` of its table."""
+
+    source: str
+    low: str | None
+    high: str | None
+    last: bool
+    rows: int
+    started: float
+    ended: float
+
+
+@dataclass(frozen=True, slots=True)
+class EventReport:
+    """An event of a table of the source (`kind` as in `TableEvent`), and what was done with `table` of the
+    lake."""
+
+    kind: str
+    source: str
+    table: str
+    statement: str
+    position: str
+    seconds: int
+    done: str
+    rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """A batch: planned, read from `started` on, visible at `ended`, at `position` of the source."""
+
+    number: int
+    planned: float
+    started: float
+    ended: float
+    position: str
+    log_bytes: int = 0
+    bytes_behind: int = 0
+    commits: tuple[tuple[int, int], ...] = ()
+    snapshotting: tuple[str, ...] = ()
+    tables: tuple[TableReport, ...] = ()
+    chunks: tuple[ChunkReport, ...] = ()
+    events: tuple[EventReport, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {"v": VERSION, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, item: Mapping[str, Any]) -> BatchReport:
+        """Raises InvalidRequest for what is none."""
+        if item.get("v") != VERSION:
+            raise InvalidRequest(f"{str(item)[:80]!r} is no report of a batch")
+        known = {key: value for key, value in item.items() if key != "v"}
+        known["commits"] = tuple((int(at), int(n)) for at, n in item["commits"])
+        known["snapshotting"] = tuple(item["snapshotting"])
+        known["tables"] = tuple(TableReport(**one) for one in item["tables"])
+        known["chunks"] = tuple(ChunkReport(**one) for one in item["chunks"])
+        known["events"] = tuple(EventReport(**one) for one in item["events"])
+        return cls(**known)
+
+
+def freshness(reports: Iterable[BatchReport]) -> tuple[np.ndarray, np.ndarray]:
+    """The freshness of transactions in seconds, and how many had each, in rising order: a distribution."""
+    pairs = [(max(0.0, one.ended - at), n) for one in reports for at, n in one.commits]
+    if not pairs:
+        return np.zeros(0), np.zeros(0, np.int64)
+    seconds, counts = np.array([p[0] for p in pairs]), np.array([p[1] for p in pairs], np.int64)
+    order = np.argsort(seconds, kind="stable")
+    return seconds[order], counts[order]
+
+
+def quantile(seconds: np.ndarray, counts: np.ndarray, share: float) -> float:
+    """The freshness that this share of the transactions has, or better; NaN without one."""
+    if not len(counts):
+        return float("nan")
+    total = np.cumsum(counts)
+    return float(seconds[np.searchsorted(total, share * total[-1])])
