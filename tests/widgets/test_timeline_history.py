@@ -163,7 +163,7 @@ def test_watching_follows_a_writer_until_it_is_stopped(orders: ts.Table):
     timeline.observe(lambda change: arrived.set() if change["new"] == 5 else None, "snapshot")
     orders.write({"k": [9]})
     assert arrived.wait(60)
-    (watcher,) = (t for t in threading.enumerate() if t.name == "timeline-watch" and t not in before)
+    (watcher,) = (t for t in threading.enumerate() if t.name == "watch-SnapshotTimeline" and t not in before)
     timeline.close()
     watcher.join(60)
     assert not watcher.is_alive()

@@ -17,13 +17,13 @@ from widgets.bars.model import BarsModel, bars_model, text_form
 from widgets.kit import format as fmt
 from widgets.kit import static
 from widgets.kit.svg import Figure
-from widgets.kit.view import View, module
+from widgets.kit.view import module
+from widgets.kit.watch import WatchingView
 
-WATCH_SECONDS = 24 * 3600.0
 EXPORT_GROUPS = 100
 
 
-class BarChart(View):
+class BarChart(WatchingView):
     """The rows of a query as bars, one for each `label` as long as its `value`, in pages by `group`.
 
     `rows` are an Arrow table, what has `to_arrow` (a scan, a result of SQL), or a function that gives one of
@@ -39,7 +39,6 @@ class BarChart(View):
     links = ()
     _esm = module("bars/view.js", "renderBars")
     index = traitlets.Int(0).tag(sync=True)
-    _stop_watch: threading.Event | None = None
 
     def __init__(
         self,
@@ -102,32 +101,6 @@ class BarChart(View):
         else:
             self.index = self.index
         self.redraw()
-
-    def watch(self, seconds: float = 1.0, *, limit_seconds: float = WATCH_SECONDS) -> Self:
-        """Read again every `seconds`, until `unwatch` or for `limit_seconds`."""
-        self.unwatch()
-        stop = self._stop_watch = threading.Event()
-        arguments = (stop, max(seconds, 0.1), limit_seconds)
-        threading.Thread(target=self._watch, args=arguments, name="bars-watch", daemon=True).start()
-        return self
-
-    def _watch(self, stop: threading.Event, seconds: float, limit_seconds: float) -> None:
-        left = limit_seconds
-        while left > 0 and not stop.wait(seconds):
-            left -= seconds
-            self.refresh()
-
-    def unwatch(self) -> Self:
-        """Stop reading again."""
-        if self._stop_watch is not None:
-            self._stop_watch.set()
-        self._stop_watch = None
-        return self
-
-    def close(self) -> None:
-        """Stop reading again and leave the page."""
-        self.unwatch()
-        super().close()
 
     def figure(self, *, width: float) -> Figure:
         """The picture at a width."""

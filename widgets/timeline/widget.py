@@ -16,15 +16,15 @@ import traitlets
 from widgets.kit import format as fmt
 from widgets.kit import static, svg
 from widgets.kit.svg import Figure
-from widgets.kit.view import LINKED, Source, View, module, require_source, title_of
+from widgets.kit.view import LINKED, Source, module, require_source, title_of
+from widgets.kit.watch import WatchingView
 from widgets.timeline import figure as draw
 from widgets.timeline.model import PAGE, TimelineModel, page_of, text_form, timeline_model
 
 LEAST, GROW = 5, 2
-WATCH_SECONDS = 24 * 3600.0
 
 
-class SnapshotTimeline(View):
+class SnapshotTimeline(WatchingView):
     """Commits by kind, rows and bytes; moving through them is time travel for every linked view.
 
     `source` is a table, a simulation, or the Arrow table of `inspect.commits()`. `title` stands above the
@@ -44,7 +44,6 @@ class SnapshotTimeline(View):
     jump = traitlets.Unicode("").tag(sync=True)
     spoken = traitlets.Tuple(("", "")).tag(sync=True)
     paused = traitlets.Tuple().tag(sync=False)
-    _stop_watch: threading.Event | None = None
 
     def __init__(
         self,
@@ -105,22 +104,11 @@ class SnapshotTimeline(View):
         self._settle(len(self._model) - 1 if kept is None else kept)
         self.redraw()
 
-    def watch(self, seconds: float = 1.0, *, limit_seconds: float = WATCH_SECONDS) -> Self:
-        """Read again when there is a new snapshot, looking every `seconds`, until `unwatch` or for
-        `limit_seconds`."""
-        self.unwatch()
-        stop = self._stop_watch = threading.Event()
-        arguments = (stop, max(float(seconds), 0.1), limit_seconds)
-        threading.Thread(target=self._watch, args=arguments, name="timeline-watch", daemon=True).start()
-        return self
-
-    def _watch(self, stop: threading.Event, seconds: float, limit_seconds: float) -> None:
-        remaining = limit_seconds
-        while remaining > 0 and not stop.wait(seconds):
-            remaining -= seconds
-            newest = self._newest()
-            if newest is None or newest != self._read_to:
-                self.refresh()
+    def look(self) -> None:
+        """Read again if there is a new snapshot."""
+        newest = self._newest()
+        if newest is None or newest != self._read_to:
+            self.refresh()
 
     def _newest(self) -> int | None:
         """The id of the newest snapshot, without reading any; None if that takes a read."""
@@ -129,18 +117,6 @@ class SnapshotTimeline(View):
             return None if newest is None else newest()
         except OSError:  # the next refresh shows it
             return None
-
-    def unwatch(self) -> Self:
-        """Stop following."""
-        if self._stop_watch is not None:
-            self._stop_watch.set()
-        self._stop_watch = None
-        return self
-
-    def close(self) -> None:
-        """Stop following and leave the page."""
-        self.unwatch()
-        super().close()
 
     def _settle(self, index: int) -> None:
         """Make all traits name the same commit."""
