@@ -25,7 +25,7 @@ import nbformat
 
 from notebooks.cli.lab import QUIET
 from notebooks.cli.places import ROOT
-from tests.servers.process import free_port
+from notebooks.demo.ports import free_port
 
 if TYPE_CHECKING:
     from playwright import sync_api as playwright

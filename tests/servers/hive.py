@@ -18,10 +18,11 @@ from xml.sax.saxutils import escape
 
 import pyspark
 
+from notebooks.demo.ports import free_port, listens
 from tablestore.catalog.metastore import Metastore, types
 from tablestore.core.errors import TablestoreError
 from tests.peers import require
-from tests.servers.process import free_port, listens, running
+from tests.servers.process import running
 
 JARS = Path(pyspark.__file__).parent / "jars"
 TEMPLATE = Path.home() / ".cache" / "tablestore-workbench" / f"hive-template-{pyspark.__version__}"

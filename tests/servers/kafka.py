@@ -19,8 +19,9 @@ from typing import Any
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
+from notebooks.demo.ports import free_port, listens
 from tests.peers import require
-from tests.servers.process import free_port, listens, running
+from tests.servers.process import running
 
 VERSION = "4.3.0"
 POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>

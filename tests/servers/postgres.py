@@ -11,8 +11,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from notebooks.demo.ports import free_port, listens
 from tests.peers import require
-from tests.servers.process import free_port, listens, running
+from tests.servers.process import running
 
 
 @contextlib.contextmanager

@@ -3,29 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import random
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-
-
-def free_port() -> int:
-    """A port nobody listened on a moment ago, below those that systems give away by themselves: until the
-    server has it no connection and no other program gets it by chance."""
-    for port in random.SystemRandom().sample(range(15_000, 32_000), 200):
-        with socket.socket() as s, contextlib.suppress(OSError):
-            s.bind(("127.0.0.1", port))
-            return port
-    raise AssertionError("no free port among 200")
-
-
-def listens(port: int) -> bool:
-    """Whether something accepts connections there."""
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-        return True
-    return False
 
 
 @contextlib.contextmanager

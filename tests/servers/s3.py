@@ -19,8 +19,9 @@ from pathlib import Path
 
 import pytest
 
+from notebooks.demo.ports import free_port, listens
 from tests.peers import require
-from tests.servers.process import free_port, listens, running
+from tests.servers.process import running
 
 CACHE = Path.home() / ".cache" / "tablestore-workbench" / "tools"
 VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"

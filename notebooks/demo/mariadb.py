@@ -1,0 +1,237 @@
+"""A private MariaDB: a server in a temporary directory, on 127.0.0.1 only, that ends with whoever made it.
+
+Its binlog is as change capture wants it. Passwords are random; the one of the user who captures is in a file
+that only this user of the machine can read, the server itself knows hashes. A guard process outside ours
+removes server and directory when we are gone, however that came about.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from notebooks.demo.ports import free_port, listens
+from tablestore.core.errors import Unavailable, Unsupported
+from tablestore.core.extras import required
+
+DURABLE = ("sync-binlog=1", "innodb-flush-log-at-trx-commit=1")  # where the binlog is ahead of the tables
+FAST = ("sync-binlog=0", "innodb-flush-log-at-trx-commit=2")
+READER = "reader"
+RIGHTS = "SELECT, REPLICATION SLAVE, REPLICATION CLIENT, BINLOG MONITOR"
+"""What change capture needs."""
+_OWNER, _HOST = "owner", "127.0.0.1"
+_PROGRAMS = ("mariadbd", "mariadb-install-db")
+_REMEDY = (
+    "on Debian and Ubuntu: apt-get install --no-install-recommends mariadb-server-core mariadb-client-core;"
+    " on macOS: brew install mariadb"
+)
+_SETTINGS = """
+[mariadbd]
+bind-address=127.0.0.1
+skip-name-resolve
+server-id=4711
+binlog-format=ROW
+binlog-row-image=FULL
+binlog-row-metadata=FULL
+gtid-strict-mode=ON
+log-slave-updates=ON
+local-infile=ON
+character-set-server=utf8mb4
+max-allowed-packet=1G
+performance-schema=OFF
+"""
+# Reads the id of the server that runs (a line; empty: none); once its input ends, nobody is there any more.
+_GUARD = """
+while read -r line; do server=$line; done
+if [ -n "$server" ]; then kill -9 "$server" 2>/dev/null; fi
+rm -rf -- "$1" 2>/dev/null || { sleep 1; rm -rf -- "$1"; }
+"""
+_START_SECONDS, _STOP_SECONDS = 120, 60
+
+
+def missing() -> str:
+    """What to install so that there can be a private MariaDB; empty where it is there."""
+    absent = [name for name in _PROGRAMS if shutil.which(name) is None]
+    return f"{' and '.join(absent)} not found; {_REMEDY}" if absent else ""
+
+
+class MariaDb:
+    """A private server, running when made; `stop`, `kill` and `start` it as often as you like, `close` (or
+    the end of its `with` block) removes it with all it holds. Not thread-safe; its connections are yours.
+
+    `settings` are lines of its option file; `password` is that of the user who captures, by default a random
+    one. Raises Unsupported, with what to install, where there is no MariaDB on the machine.
+    """
+
+    def __init__(
+        self, settings: Sequence[str] = DURABLE, *, memory: str = "64M", password: str | None = None
+    ) -> None:
+        if absent := missing():
+            raise Unsupported("a private MariaDB", absent)
+        self.folder = Path(tempfile.mkdtemp(prefix="workbench-mariadb-"))
+        self._guard = _guard(self.folder)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner_password = secrets.token_urlsafe(24)
+        try:
+            self._make_data(password if password is not None else secrets.token_urlsafe(24))
+            lines = (f"innodb-buffer-pool-size={memory}", *settings)
+            self._write_settings(free_port(), lines)
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> MariaDb:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def url(self) -> str:
+        """Address of the user who may read everything and follow the binlog, and nothing else."""
+        return f"mysql://{READER}@{_HOST}:{self.port}"
+
+    @property
+    def password_file(self) -> Path:
+        """The file that holds the password of that user."""
+        return self.folder / "password"
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        """The server that was started last."""
+        assert self._process is not None, "it was started"
+        return self._process
+
+    def start(self) -> None:
+        """Start it where it was stopped or killed; returns when it answers."""
+        log = self.folder / "out.log"
+        with log.open("wb") as out:
+            self._process = subprocess.Popen(
+                ["mariadbd", f"--defaults-file={self.folder / 'my.cnf'}", *_user()],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                env=self._environment,
+                start_new_session=True,  # Ctrl-C is for us
+            )
+        self._tell_guard(str(self._process.pid))
+        until = time.monotonic() + _START_SECONDS
+        while not listens(self.port):
+            if self._process.poll() is not None or time.monotonic() > until:
+                text = (self.folder / "error.log").read_text(errors="replace")[-1500:]
+                raise Unavailable(0, f"MariaDB did not start: {text}")
+            time.sleep(0.02)
+
+    def stop(self) -> None:
+        """An orderly end."""
+        self.process.terminate()
+        self._ended()
+
+    def kill(self) -> None:
+        """The end by SIGKILL."""
+        self.process.kill()
+        self._ended()
+
+    def close(self) -> None:
+        """End it and remove its directory."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()  # nobody will read what it holds
+            self._ended()
+        if self._guard.stdin is not None and not self._guard.stdin.closed:
+            self._guard.stdin.close()
+            self._guard.wait()
+
+    def connect(self, **options: Any) -> Any:
+        """A connection of the owner, by PyMySQL; `options` are those of its `connect`."""
+        pymysql = required("pymysql", by="a private MariaDB")
+        known = {"user": _OWNER, "password": self._owner_password, "host": _HOST, "port": self.port}
+        return pymysql.connect(
+            **{**known, "charset": "utf8mb4", "autocommit": True, "local_infile": True, **options}
+        )
+
+    def run(self, *statements: str) -> Sequence[Any]:
+        """The rows of the last statement."""
+        with self.connect() as connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+            rows: Sequence[Any] = cursor.fetchall()
+            return rows
+
+    def _ended(self) -> None:
+        try:
+            self.process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self._tell_guard("")
+
+    def _tell_guard(self, server: str) -> None:
+        assert self._guard.stdin is not None, "it was opened with a pipe"
+        self._guard.stdin.write(f"{server}\n".encode())
+        self._guard.stdin.flush()
+
+    def _make_data(self, password: str) -> None:
+        if os.geteuid() == 0:
+            shutil.chown(self.folder, "nobody")
+        self.password_file.touch(mode=0o600)
+        self.password_file.write_text(password)
+        users = self.folder / "users.sql"
+        everything = f"GRANT ALL ON *.* TO {_user_of(_OWNER, self._owner_password)} WITH GRANT OPTION;\n"
+        reading = f"GRANT {RIGHTS} ON *.* TO {_user_of(READER, password)};\n"
+        users.write_text("FLUSH PRIVILEGES;\n" + everything + reading)
+        command = [
+            *("mariadb-install-db", "--no-defaults", f"--datadir={self.folder / 'data'}", *_user()),
+            *("--auth-root-authentication-method=socket", "--skip-test-db", "--skip-name-resolve"),
+            f"--extra-file={users}",
+        ]
+        made = subprocess.run(command, capture_output=True, cwd=self.folder, env=self._environment)
+        if made.returncode:
+            text = (made.stdout + made.stderr).decode(errors="replace")[-1500:]
+            raise Unavailable(0, f"mariadb-install-db failed: {text}")
+        users.unlink()
+
+    def _write_settings(self, port: int, lines: Sequence[str]) -> None:
+        self.port = port
+        data = self.folder / "data"
+        places = [f"datadir={data}", f"log-bin={data / 'binlog'}", f"socket={self.folder / 's'}"]
+        places += [f"port={port}", f"log-error={self.folder / 'error.log'}"]
+        (self.folder / "my.cnf").write_text(_SETTINGS + "\n".join([*places, *lines]) + "\n")
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        """Its temporary files lie where it may write."""
+        return {**os.environ, "TMPDIR": str(self.folder)}
+
+
+def _guard(folder: Path) -> subprocess.Popen[bytes]:
+    """The process that survives us, for a moment."""
+    return subprocess.Popen(
+        ["sh", "-c", _GUARD, "guard", str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def _user() -> list[str]:
+    """mariadbd refuses to be root."""
+    return ["--user=nobody"] if os.geteuid() == 0 else []
+
+
+def _user_of(name: str, password: str) -> str:
+    """A user from this machine, with the hash of a password (mysql_native_password)."""
+    twice = hashlib.sha1(hashlib.sha1(password.encode()).digest()).hexdigest().upper()
+    return f"'{name}'@'{_HOST}' IDENTIFIED BY PASSWORD '*{twice}'"
