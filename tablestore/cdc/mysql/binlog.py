@@ -276,6 +276,8 @@ class _Reader:
         there = {column.name for column in found.columns}
         known = {column.name for column in table.columns}
         added, dropped = sorted(there - known - set(table.left_out)), sorted(known - there)
+        if table.others_ignored:
+            added = []
         if added or dropped:
             changes = [*(f"+{name}" for name in added), *(f"-{name}" for name in dropped)]
             raise SchemaMismatch(

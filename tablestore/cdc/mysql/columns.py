@@ -11,6 +11,7 @@ those of the key, in which such a date is refused.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -102,13 +103,15 @@ class SourceColumn:
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A table of the source with the columns that are captured, in its order."""
+    """A table of the source with the columns that are captured, in its order. `others_ignored`: columns that
+    are not among them may come and go."""
 
     database: str
     name: str
     columns: tuple[SourceColumn, ...]
     primary_key: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    others_ignored: bool = False
 
     def without(self, *names: str) -> SourceTable:
         """The table with some columns left out; raises InvalidRequest for one of the key."""
@@ -119,6 +122,12 @@ class SourceTable:
                 )
         kept = tuple(column for column in self.columns if column.name not in names)
         return replace(self, columns=kept, left_out=(*self.left_out, *names))
+
+    def only(self, names: Iterable[str]) -> SourceTable:
+        """The table with these columns and those of its key, whatever others it gets; raises NotFound."""
+        wanted = {self.column(name).name for name in names} | {*self.primary_key}
+        kept = tuple(column for column in self.columns if column.name in wanted)
+        return replace(self, columns=kept, others_ignored=True)
 
     @property
     def spelled(self) -> str:

@@ -1,22 +1,19 @@
 """MysqlTable: a table of a source as a stream, its rows first, in chunks between which the binlog is
 followed.
 
-    offset = {"v": 1, "phase": "snapshot" | "binlog", "key": K, "bounds": [b1 … bn], "position": P,
-              "server": id, "settled": bool}
+    offset = {"v": 2, "phase": "snapshot" | "binlog", "key": K, "bounds": [b1 … bn], "position": P,
+              "server": id}
 
-A batch between two offsets reads the chunks that its end names, (K, b1], (b1, b2] … in tasks of their own,
-each in a read view at or after the end's position P, and the changes between the two positions of rows up to
-the start's K. P is taken after the chunks are planned, so that what a view shows beyond P comes again in the
-next batch: with whole images and the last one winning per key, rows are then exactly those of P. No watermark
-of a chunk is kept, a batch that is read again may read its chunks at a later moment, and the binlog is needed
-from the last batch on only. Not `settled` is an offset whose last chunks may be ahead of its position: the
-next batch goes to the present, whatever its target, and settles it.
+A batch between two offsets holds the rows of the chunks that its end names, (K, b1], (b1, b2] …, as they were
+at the end's position P, and the changes between the two positions of rows up to the start's K. After it the
+rows up to the end's key are those of P. A chunk is read in a view at or after P, and what was logged between
+the two is undone: each batch is a function of its offsets, no change comes twice, and an update or delete is
+of a row that came before. The binlog is needed from the last batch on only.
 
-Keys that only the server can compare (text with its collations, dates …) are not compared here: all chunks
-are read first and then the changes since the first of them are followed.
+Keys that only the server can compare (text with its collations, dates …) are not compared here: the rows of
+such a table are one chunk.
 
-Its changes are for a sink that keeps the last row of a key: rows come again as +I and +U. An update of the
-key comes as −D and +I.
+An update of the key comes as −D and +I.
 """
 
 from __future__ import annotations
@@ -35,18 +32,21 @@ from tablestore.cdc.mysql import statements
 from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.binlog import RowImages, Statement, read_log
 from tablestore.cdc.mysql.columns import SourceTable
+from tablestore.cdc.mysql.declared import DeclaredColumns
 from tablestore.cdc.mysql.dialect import dialect_of
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.server import Connection, patiently
 from tablestore.cdc.mysql.settings import require_in_log, require_ready, server_id
 from tablestore.cdc.mysql.snapshot import Key, KeyRange, chunk_key, next_range, read_range, read_view
+from tablestore.cdc.mysql.start_point import SNAPSHOT, StartPoint
+from tablestore.cdc.mysql.undo import UndoImages
 from tablestore.cdc.stream_source import Changes, Offset, StreamPiece
 from tablestore.core.errors import InvalidRequest, Unsupported
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.rowkind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 
 T = TypeVar("T")
-VERSION = 1
+VERSION = 2
 _COMPARED = {"tinyint", "smallint", "mediumint", "int", "bigint"}
 
 
@@ -59,7 +59,6 @@ class _Progress:
     bounds: tuple[Key, ...] = ()
     position: LogPosition | None = None
     server: int = 0
-    settled: bool = True
 
     def to_json(self) -> Offset:
         return {
@@ -69,7 +68,6 @@ class _Progress:
             "bounds": list(self.bounds),
             "position": self.position and self.position.to_json(),
             "server": self.server,
-            "settled": self.settled,
         }
 
     @classmethod
@@ -83,42 +81,69 @@ class _Progress:
             tuple(offset["bounds"]),
             position,
             offset["server"],
-            offset["settled"],
         )
 
 
 @dataclass(frozen=True)
 class MysqlTable:
-    """A keyed table of a source; `chunk_rows` to a chunk, up to `chunks` of them in a batch."""
+    """A keyed table of a source; `chunk_rows` to a chunk, up to `chunks` of them in a batch. `columns`: as
+    somebody declares them; None: as the source has them."""
 
     address: Address
     table: SourceTable
     chunk_rows: int = 200_000
     chunks: int = 4
     patience_seconds: float = 900
+    start: StartPoint = StartPoint()
+    columns: DeclaredColumns | None = None
 
     @classmethod
-    def open(cls, address: Address, name: str, *, left_out: Sequence[str] = (), **how: Any) -> MysqlTable:
+    def open(
+        cls,
+        address: Address,
+        name: str,
+        *,
+        left_out: Sequence[str] = (),
+        columns: DeclaredColumns | None = None,
+        **how: Any,
+    ) -> MysqlTable:
         """The table of the address's database; raises InvalidRequest with all that its server must be set to,
-        and Unsupported for a table without primary key or a column that has no type here."""
+        Unsupported for a table without primary key or a column that has no type here, and what a table that
+        does not have the columns declared raises."""
         with Connection.open(address) as connection:
             require_ready(connection, dialect_of(connection), [address.database])
             table = SourceTable.read(connection, address.database, name).without(*left_out)
         if not table.primary_key:
             raise Unsupported(f"{table} without a primary key", "ALTER TABLE … ADD PRIMARY KEY")
+        if columns is not None:
+            columns.require(table)
+            table = table.only(f.name for f in columns.fields)
         table.schema  # noqa: B018  refuses columns without a type
-        return cls(address, table, **how)
+        return cls(address, table, columns=columns, **how)
 
     @property
     def schema(self) -> pa.Schema:
-        return self.table.schema
+        return self.table.schema if self.columns is None else self.columns.schema()
+
+    @property
+    def primary_key(self) -> tuple[str, ...]:
+        """The columns of the source's key; empty where not all of them are columns here."""
+        key = self.table.primary_key
+        return key if {*key} <= {*self.schema.names} else ()
+
+    @property
+    def explained(self) -> str:
+        """What it gives, in words."""
+        mode = self.start.mode
+        how = f"rows in chunks of {self.chunk_rows:,} first" if self.start.reads_rows else f"from {mode} on"
+        return f"{self.table} of {self.address}: {how}" + ("" if mode == SNAPSHOT else ", then its binlog")
 
     @property
     def appends(self) -> bool:
-        return False
+        return self.start.mode == SNAPSHOT
 
     def initial(self) -> Offset:
-        return _Progress().to_json()
+        return _Progress(snapshot=self.start.reads_rows).to_json()
 
     def latest(self) -> Offset:
         position, server = self._patiently(_end)
@@ -126,22 +151,26 @@ class MysqlTable:
 
     def next(self, start: Offset, target: Offset | None = None) -> Offset:
         """Chunks and what was logged meanwhile; once all chunks are read, the log up to `target` or its
-        end."""
+        end. The first batch of a stream that begins in the log says where."""
         here = _Progress.from_json(start)
         if here.snapshot:
             return self._patiently(lambda connection: self._planned(connection, here)).to_json()
+        if self.ended(start):
+            return start
+        if here.position is None:
+            position, server = self._patiently(self.start.position)
+            return replace(here, position=position, server=server).to_json()
         end, server = self._patiently(_end)
-        limit = _Progress.from_json(target).position if target is not None and here.settled else None
+        limit = _Progress.from_json(target).position if target is not None else None
         if limit is not None and server == here.server and end.reaches(limit):
             end = limit
-        assert here.position is not None
-        if here.settled and (end == here.position or (server == here.server and here.position.reaches(end))):
+        if end == here.position or (server == here.server and here.position.reaches(end)):
             return start
-        return replace(here, key=None, bounds=(), position=end, server=server, settled=True).to_json()
+        return replace(here, key=None, bounds=(), position=end, server=server).to_json()
 
     def _planned(self, connection: Connection, here: _Progress) -> _Progress:
         bounds: list[Key] = []
-        last = False
+        last = not self._compares
         while len(bounds) < max(1, self.chunks) and not last:
             low = bounds[-1] if bounds else here.key
             high = next_range(connection, self.table, low, self.chunk_rows).high
@@ -149,13 +178,11 @@ class MysqlTable:
                 last = True
             else:
                 bounds.append(high)
-        position, server = _end(
-            connection
-        )  # after the plan: a row beyond its bounds is in the log from here on
-        if here.position is not None and not self._compares:
-            position, server = here.position, here.server
+        position, server = _end(connection)
+        if self.start.mode == SNAPSHOT and here.position is not None:
+            position, server = here.position, here.server  # all rows are those of one moment
         key = None if last else bounds[-1]
-        return _Progress(not last, key, tuple(bounds), position, server, settled=False)
+        return _Progress(not last, key, tuple(bounds), position, server)
 
     @property
     def _compares(self) -> bool:
@@ -164,7 +191,7 @@ class MysqlTable:
         return column is not None and column.kind in _COMPARED
 
     def ended(self, offset: Offset) -> bool:
-        return False
+        return self.start.mode == SNAPSHOT and not _Progress.from_json(offset).snapshot
 
     def pieces(self, start: Offset, end: Offset) -> list[StreamPiece]:
         """A piece of the log, then one for each chunk; no key is in two of them."""
@@ -172,16 +199,30 @@ class MysqlTable:
         found: list[StreamPiece] = []
         if there.position is None:
             return found
-        if here.position is not None and here.position != there.position:
+        logged = here.position is not None and here.position != there.position
+        if logged and self.start.mode != SNAPSHOT:
+            assert here.position is not None
             up_to = here.key if here.snapshot else None
-            same = here.server == there.server
-            found.append(LogPiece(self, here.position, there.position, there.server, up_to, by_gtid=not same))
+            found.append(LogPiece(self, here.position, there.position, here.server, there.server, up_to))
         if here.snapshot:
             lows = [here.key, *there.bounds]
             highs = [*there.bounds, *([] if there.snapshot else [None])]
             ranges = [KeyRange(low, high) for low, high in zip(lows, highs, strict=False)]
             found += [ChunkPiece(self, one, there.position, there.server) for one in ranges]
         return found
+
+    def rows(self, columns: Sequence[str], at: Offset) -> Iterator[pa.RecordBatch]:
+        """All rows as they were at the offset of `latest`, in one read view."""
+        there = _Progress.from_json(at)
+        assert there.position is not None
+        for batch, _ in ChunkPiece(self, KeyRange(), there.position, there.server).read(columns):
+            yield batch
+
+    def shown(self, batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+        """Columns of rows of the source as they are declared."""
+        return (
+            batch.select(list(names)) if self.columns is None else self.columns.of(batch, self.table, names)
+        )
 
     def done(self, end: Offset) -> None:
         """The server keeps its binlog as long as it is set to."""
@@ -204,7 +245,7 @@ class MysqlTable:
 
 @dataclass(frozen=True)
 class ChunkPiece:
-    """The rows of a key range, in a read view at or after a position."""
+    """The rows of a key range as they were at a position."""
 
     source: MysqlTable
     keys: KeyRange
@@ -214,16 +255,27 @@ class ChunkPiece:
     def read(self, columns: Sequence[str], where: Predicate | None = None) -> Changes:
         """All rows as +I; no condition is pushed down to the server."""
         source = self.source
+        table = source.table.only(columns)
         with source.connected() as connection:
             if server_id(connection) != self.server:
                 raise InvalidRequest(
                     f"{source.address} is another server than that on which the snapshot of {source.table} "
                     "began: start with a new snapshot"
                 )
-            dialect = dialect_of(connection)
-            with read_view(connection, dialect, at_least=self.position):
-                for batch in read_range(connection, source.table, self.keys):
-                    yield batch.select(list(columns)), _kinds(np.full(batch.num_rows, INSERT))
+            with read_view(connection, dialect_of(connection), at_least=self.position) as position:
+                changes = UndoImages(table.schema, table.primary_key)
+                if position != self.position:
+                    log = LogPiece(source, self.position, position, self.server, self.server)
+                    for rows, kinds in log.changes(table, low=self.keys.low, high=self.keys.high):
+                        changes.add(rows, kinds)
+                for batch in read_range(connection, table, self.keys):
+                    yield from self._inserts(changes.unchanged(batch), columns)
+                for batch in changes.before():
+                    yield from self._inserts(batch, columns)
+
+    def _inserts(self, batch: pa.RecordBatch, columns: Sequence[str]) -> Changes:
+        if batch.num_rows:
+            yield self.source.shown(batch, columns), _kinds(np.full(batch.num_rows, INSERT))
 
 
 @dataclass(frozen=True)
@@ -233,29 +285,33 @@ class LogPiece:
     source: MysqlTable
     start: LogPosition
     end: LogPosition
+    start_server: int
     server: int
     up_to: Key | None = None
-    by_gtid: bool = False
 
     def read(self, columns: Sequence[str], where: Predicate | None = None) -> Changes:
         """Changes in the order of the log; no condition is pushed down. Raises Unsupported where the table
         was altered, emptied or dropped."""
-        table, names = self.source.table, list(columns)
-        for batch, kinds in self._changes():
+        for batch, kinds in self.changes(self.source.table.only(columns), high=self.up_to):
+            yield self.source.shown(batch, columns), kinds
+
+    def changes(self, table: SourceTable, *, low: Key | None = None, high: Key | None = None) -> Changes:
+        """Changes of rows of `table`, the source's with some of its columns, above `low` and not above
+        `high`."""
+        for batch, kinds in self._logged(table):
             kinds = keyed(batch, kinds, table.primary_key)
-            if self.up_to is not None:
-                column = batch.column(table.primary_key[0])
-                mine = pc.less_equal(column, pa.scalar(Decimal(self.up_to)).cast(column.type))
-                batch, kinds = batch.filter(mine), kinds.filter(mine)
+            for bound, inside in ((low, pc.greater), (high, pc.less_equal)):
+                if bound is not None:
+                    column = batch.column(table.primary_key[0])
+                    mine = inside(column, pa.scalar(Decimal(bound)).cast(column.type))
+                    batch, kinds = batch.filter(mine), kinds.filter(mine)
             if batch.num_rows:
-                yield batch.select(names), kinds
+                yield batch, kinds
 
-    def _changes(self) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+    def _logged(self, table: SourceTable) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
         source = self.source
-        table = source.table
-
         with source.connected() as connection:
-            other = self.by_gtid or server_id(connection) != self.server
+            other = self.start_server != self.server or server_id(connection) != self.server
             if not other:
                 require_in_log(connection, self.start)
         log = read_log(source.address, [table], start=self.start, until=self.end, by_gtid=other)

@@ -1,0 +1,108 @@
+"""Columns as somebody declares them, made of those of a table in the source.
+
+    integers → integers, DECIMAL, FLOAT, DOUBLE · TINYINT → BOOLEAN · DECIMAL → DECIMAL, integers, floats
+    · FLOAT, DOUBLE → FLOAT, DOUBLE · text → CHAR, VARCHAR, STRING · bytes → BINARY, VARBINARY, BYTES
+    · TIME → TIME, STRING · DATETIME → TIMESTAMP · TIMESTAMP → TIMESTAMP_LTZ, or TIMESTAMP in a zone
+    · whatever has a text → STRING
+
+A type may be narrower than the source's: a value that does not fit is refused, with its column. Text keeps
+its length whatever CHAR or VARCHAR says. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.cdc.mysql.columns import SourceTable
+from tablestore.core.errors import InvalidRequest, NotFound, SchemaMismatch, TablestoreError
+from tablestore.format.types import cast_text, casts
+from tablestore.format.types.arrow_types import to_arrow
+from tablestore.format.types.data_type import DataField, DataType
+
+_BYTES = ("BINARY", "VARBINARY")
+_WITH_TEXT = (*casts.NUMBERS, *casts.TEXTS, "BOOLEAN", "DATE", *casts.TIMES)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredColumns:
+    """Columns with their types. A TIMESTAMP of the source that is declared without a zone is the local time
+    of `zone`."""
+
+    fields: tuple[DataField, ...]
+    zone: str = "UTC"
+
+    def require(self, table: SourceTable) -> None:
+        """Raise NotFound or SchemaMismatch with all that the table does not have, or not with such a type."""
+        names = [column.name for column in table.columns]
+        absent = [f.name for f in self.fields if f.name not in names]
+        if absent:
+            raise NotFound.among(f"column of {table}", absent[0], names)
+        wrong = [f for f in self.fields if not fits(table.column(f.name).type, f.type)]
+        if wrong:
+            found = (f"{f.name!r} is {table.column(f.name).spelled}, not {f.type}" for f in wrong)
+            raise SchemaMismatch(f"columns of {table}: {'; '.join(found)}")
+
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the rows."""
+        return pa.schema([f.arrow for f in self.fields])
+
+    def of(self, rows: pa.RecordBatch, table: SourceTable, names: Sequence[str]) -> pa.RecordBatch:
+        """These columns of rows of the table; raises SchemaMismatch for a value that does not fit."""
+        known = {f.name: f for f in self.fields}
+        made = []
+        for name in names:
+            declared, there = known[name], table.column(name)
+            try:
+                array = converted(rows.column(name), there.type, declared.type, self.zone)
+            except (pa.ArrowException, TablestoreError) as e:
+                why = f"column {name!r} of {table}, {there.spelled}, has a value that is not {declared.type}"
+                raise SchemaMismatch(f"{why}: {e}") from e
+            if array.null_count and not declared.type.nullable:
+                raise InvalidRequest(f"column {name!r} of {table} has a NULL and is declared NOT NULL")
+            made.append(array)
+        if not made:
+            return rows.select([])
+        return pa.RecordBatch.from_arrays(made, schema=pa.schema([known[n].arrow for n in names]))
+
+
+def fits(source: DataType, declared: DataType) -> bool:
+    """Whether a column of the source can be declared so."""
+    there, wanted = source.root, declared.root
+    if wanted in casts.TEXTS:
+        return there in _WITH_TEXT
+    if there in casts.INTEGERS:
+        return wanted in casts.NUMBERS or (there == "TINYINT" and wanted == "BOOLEAN")
+    if there == "DECIMAL":
+        return wanted in casts.NUMBERS and (wanted not in casts.INTEGERS or source.scale == 0)
+    if there in casts.FLOATS:
+        return wanted in casts.FLOATS
+    if there in _BYTES:
+        return wanted in _BYTES
+    if there == "TIMESTAMP_LTZ":
+        return wanted in casts.TIMES
+    return wanted == there or (there in casts.TEXTS and wanted == "TIME")
+
+
+def converted(array: pa.Array, source: DataType, declared: DataType, zone: str) -> pa.Array:
+    """A column as it is declared; raises ArrowInvalid or SchemaMismatch for a value that does not fit."""
+    there, wanted, arrow = source.root, declared.root, to_arrow(declared)
+    if there == "TIMESTAMP_LTZ" and wanted != there:
+        local = pc.local_timestamp(array.cast(pa.timestamp(array.type.unit, tz=zone)))
+        return converted(local, DataType("TIMESTAMP", precision=source.precision), declared, zone)
+    if there in casts.TEXTS and wanted == "TIME":
+        return casts.cast(array, source, declared)
+    if wanted in casts.TEXTS:
+        return array if there in casts.TEXTS else cast_text.of(array, source)
+    if there in _BYTES:
+        return array.cast(arrow)
+    if wanted == "BOOLEAN" and there in casts.INTEGERS:
+        return pc.not_equal(array, pa.scalar(0, array.type))
+    if there in casts.INTEGERS and wanted == "DECIMAL":
+        return array.cast(pa.decimal128(19, 0)).cast(arrow)
+    if there in casts.TIMES:
+        return casts.cast(array, source, declared)
+    return array.cast(arrow, safe=wanted not in casts.FLOATS)

@@ -1,0 +1,58 @@
+"""Where the reading of a table begins: with its rows, or somewhere in the binlog."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tablestore.cdc.mysql.dialect import dialect_of
+from tablestore.cdc.mysql.position import LogPosition
+from tablestore.cdc.mysql.server import Connection
+from tablestore.cdc.mysql.settings import require_in_log, server_id
+from tablestore.core.errors import NotFound
+
+INITIAL = "initial"  # the rows, then changes
+SNAPSHOT = "snapshot"  # the rows alone
+EARLIEST = "earliest-offset"  # what the binlog still has
+LATEST = "latest-offset"  # changes from now on
+SPECIFIC = "specific-offset"  # from a file and offset, or after a GTID
+TIMESTAMP = "timestamp"  # from the first transaction of a time
+STARTUP_MODES = (INITIAL, SNAPSHOT, EARLIEST, LATEST, SPECIFIC, TIMESTAMP)
+_FIRST_EVENT = 4  # where events begin in a file
+
+
+@dataclass(frozen=True, slots=True)
+class StartPoint:
+    """A mode, and what it needs: file and offset between two transactions, or a GTID; milliseconds since
+    1970."""
+
+    mode: str = INITIAL
+    file: str = ""
+    offset: int = _FIRST_EVENT
+    gtid: str = ""
+    millis: int = 0
+
+    @property
+    def reads_rows(self) -> bool:
+        """Whether the rows that are there are read."""
+        return self.mode in (INITIAL, SNAPSHOT)
+
+    def position(self, connection: Connection) -> tuple[LogPosition, int]:
+        """(where in the binlog it is, the server whose binlog that is: 0 for that of any server with this
+        GTID). Raises NotFound where the binlog does not have it."""
+        server = server_id(connection)
+        if self.mode == LATEST:
+            return dialect_of(connection).position(connection), server
+        if self.mode == SPECIFIC and self.gtid:
+            return LogPosition("", _FIRST_EVENT, self.gtid), 0
+        if self.mode == SPECIFIC:
+            found = LogPosition(self.file, self.offset)
+            require_in_log(connection, found)
+            return found, server
+        return LogPosition(_files(connection)[0], _FIRST_EVENT), server
+
+
+def _files(connection: Connection) -> list[str]:
+    files = [str(row[0]) for row in connection.rows("SHOW BINARY LOGS")]
+    if not files:
+        raise NotFound(f"{connection.address} has no binlog")
+    return files
