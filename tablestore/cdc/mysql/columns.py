@@ -54,7 +54,8 @@ _SIZED = {"char": t.CHAR, "varchar": t.VARCHAR, "binary": t.BINARY, "varbinary":
 @dataclass(frozen=True, slots=True)
 class SourceColumn:
     """A column as `information_schema` has it. `kind` is its type without sizes, `spelled` with them; `size`
-    its characters or bits, digits or digits of a second; `charset` that of text."""
+    its characters or bits, digits or digits of a second; `charset` that of text; `extra` says that the server
+    makes its values: `auto_increment`, `VIRTUAL GENERATED`."""
 
     name: str
     kind: str
@@ -64,10 +65,20 @@ class SourceColumn:
     scale: int = 0
     charset: str = ""
     in_key: bool = False
+    extra: str = ""
 
     @property
     def unsigned(self) -> bool:
-        return "unsigned" in self.spelled or "zerofill" in self.spelled
+        return self.kind not in ("enum", "set") and ("unsigned" in self.spelled or "zerofill" in self.spelled)
+
+    @property
+    def generated(self) -> bool:
+        return "GENERATED" in self.extra.upper() and "DEFAULT_GENERATED" not in self.extra.upper()
+
+    @property
+    def numbered(self) -> bool:
+        """Whether the server numbers its rows."""
+        return "auto_increment" in self.extra.lower()
 
     @property
     def type(self) -> DataType:
@@ -156,7 +167,7 @@ class SourceTable:
         wanted = (
             "column_name, data_type, column_type, is_nullable, character_set_name, character_maximum_length, "
         )
-        wanted += "numeric_precision, numeric_scale, datetime_precision"
+        wanted += "numeric_precision, numeric_scale, datetime_precision, extra"
         rows = connection.rows(
             f"SELECT {wanted} FROM information_schema.columns {where} ORDER BY ordinal_position",
             database,
@@ -183,16 +194,17 @@ def quoted(name: str) -> str:
 
 
 def _column(row: tuple[object, ...], key: tuple[str, ...]) -> SourceColumn:
-    name, kind, spelled, nullable, charset, length, digits, scale, fraction = row
+    name, kind, spelled, nullable, charset, length, digits, scale, fraction, extra = row
     kind = re.sub(r"\W.*", "", str(kind).lower())
     size = next((n for n in (length, digits, fraction) if n is not None), 0)
     return SourceColumn(
         name=str(name),
         kind=kind,
-        spelled=str(spelled).lower(),
+        spelled=str(spelled),
         nullable=nullable == "YES",
         size=int(str(size)),
         scale=int(str(scale or 0)),
         charset=str(charset or ""),
         in_key=name in key,
+        extra=str(extra),
     )

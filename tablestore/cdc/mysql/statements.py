@@ -45,39 +45,3 @@ def names(query: _Statement, tables: Iterable[tuple[str, str]]) -> bool:
     """Whether the statement may concern one of the tables: their name is in it, or it calls a procedure."""
     words = {word.lower() for word in re.findall(r"\w+", query.text)}
     return any(name.lower() in words or not re.fullmatch(r"\w+", name) for _, name in tables)
-
-
-_NAME = r"(?:(`[^`]+`|\w+)\s*\.\s*)?(`[^`]+`|\w+)"
-_DATABASE = re.compile(r"DROP\s+(?:DATABASE|SCHEMA)\s+(?:IF\s+EXISTS\s+)?(`[^`]+`|\w+)", re.IGNORECASE)
-_HEADS = (
-    (r"TRUNCATE\s+(?:TABLE\s+)?", False),
-    (r"ALTER\s+(?:ONLINE\s+)?(?:IGNORE\s+)?TABLE\s+(?:IF\s+EXISTS\s+)?", False),
-    (r"CREATE\s+OR\s+REPLACE\s+(?:TEMPORARY\s+)?TABLE\s+", False),
-    (r"DROP\s+TABLES?\s+(?:IF\s+EXISTS\s+)?", True),
-    (r"RENAME\s+TABLES?\s+(?:IF\s+EXISTS\s+)?", True),
-)
-"""Statements that change a table other than row by row; whether they name several."""
-
-
-def alters(statement: _Statement, database: str, name: str) -> bool:
-    """Whether the statement alters, empties, renames or drops the table. Indexes that CREATE INDEX or DROP
-    INDEX makes or takes away do not count."""
-    text = _COMMENT.sub("", statement.text, count=1)
-    whole = _DATABASE.match(text)
-    if whole:
-        return _plain(whole[1]) == database
-    for head, many in _HEADS:
-        begin = re.match(head, text, re.IGNORECASE)
-        if begin:
-            rest = text[begin.end() :]
-            first = re.match(_NAME, rest)
-            found = re.findall(_NAME, rest) if many else [first.groups("")] if first else []
-            return any(
-                _plain(table) == name and (_plain(owner) or statement.database) == database
-                for owner, table in found
-            )
-    return False
-
-
-def _plain(name: str) -> str:
-    return name.strip("`")

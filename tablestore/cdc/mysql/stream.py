@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.cdc.mysql import statements
+from tablestore.cdc.mysql import ddl
 from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.binlog import RowImages, Statement, read_log
 from tablestore.cdc.mysql.columns import SourceTable
@@ -319,7 +319,9 @@ class LogPiece:
             for change in log:
                 if isinstance(change, RowImages):
                     yield change.batch, change.kinds
-                elif isinstance(change, Statement) and statements.alters(change, table.database, table.name):
+                elif isinstance(change, Statement) and ddl.alters(
+                    change.text, change.database, owner=table.database, table=table.name
+                ):
                     raise Unsupported(
                         f"{change.text[:200]!r} at {change.position}, which alters {table}",
                         "start with a new snapshot",

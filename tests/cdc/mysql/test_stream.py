@@ -12,10 +12,8 @@ from typing import Any
 import pymysql
 import pytest
 
-from tablestore.cdc.mysql import statements
+from tablestore.cdc.mysql import ddl
 from tablestore.cdc.mysql.address import Address
-from tablestore.cdc.mysql.binlog import Statement
-from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.stream import MysqlTable
 from tablestore.cdc.stream_source import Offset
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
@@ -287,5 +285,4 @@ def test_what_cannot_be_a_stream_is_refused(mariadb: MariaDb, address: Address) 
     ],
 )
 def test_statements_that_alter_a_table(text: str, alters: bool) -> None:
-    found = Statement(LogPosition("binlog.000001", 4), 0, "d", text)
-    assert statements.alters(found, "d", "t") is alters
+    assert ddl.alters(text, "d", owner="d", table="t") is alters
