@@ -1,0 +1,343 @@
+"""CaptureRules: which tables of a source are captured, into which tables of the lake, and what becomes of
+their columns.
+
+Pure and picklable: what a user asks for, as values, checked as far as it can be without a source. `plan`
+checks the rest of it against the tables of a source, before anything is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Any, TypeVar
+
+from tablestore.cdc.capture.computed import ComputedColumn, computed_columns
+from tablestore.cdc.capture.conversion import Conversion
+from tablestore.cdc.capture.metadata import MetadataColumn
+from tablestore.cdc.capture.names import Patterns, SourceName
+from tablestore.cdc.capture.source import Shape, ShapeColumn
+from tablestore.cdc.capture.target_shape import TargetShape, united
+from tablestore.cdc.capture.type_mapping import TypeMapping
+from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.core.options.table_options import as_text
+from tablestore.format.schema import create_schema
+from tablestore.format.types.data_type import DataField, DataType
+from tablestore.io.paths import checked_name
+
+EVOLVE, IGNORE, FAIL, DEAD_LETTER = "evolve", "ignore", "fail", "dead-letter"
+SCHEMA_CHANGES = (EVOLVE, IGNORE, FAIL)
+BAD_ROWS = (FAIL, DEAD_LETTER)
+SHADOWS = ("_*_gho", "_*_ghc", "_*_del", "__*_new", "_*_new", "_*_old")
+"""Tables that gh-ost and pt-online-schema-change make for a while; not captured unless named in full."""
+SOURCE_KEY = "*"  # in a key: the columns of the source's key
+T = TypeVar("T")
+ByTable = tuple[tuple[str, T], ...]  # a pattern of database.table, and what holds for the tables it matches
+
+
+@dataclass(frozen=True)
+class CaptureRules:
+    """What is captured and how; `CaptureRules.of` takes it as a user writes it.
+
+    `into`: a database of the lake, one table of it (`database.table`), or empty for the databases of the
+    source. `primary_keys`, `partition_by` and `computed` are by patterns of `database.table`; of those that
+    match, the first counts.
+    """
+
+    patterns: Patterns
+    into: str = ""
+    prefix: str = ""
+    suffix: str = ""
+    merge_shards: bool = False
+    type_mapping: TypeMapping = TypeMapping()
+    primary_keys: ByTable[tuple[str, ...]] = ()
+    partition_by: ByTable[tuple[str, ...]] = ()
+    computed: ByTable[tuple[ComputedColumn, ...]] = ()
+    metadata: tuple[MetadataColumn, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
+    schema_change: str = EVOLVE
+    bad_rows: str = FAIL
+
+    @classmethod
+    def of(
+        cls,
+        tables: str | Iterable[str],
+        *,
+        database: str = "",
+        exclude: str | Iterable[str] = (),
+        into: str = "",
+        prefix: str = "",
+        suffix: str = "",
+        merge_shards: bool = False,
+        type_mapping: str | Iterable[str] = (),
+        primary_keys: Mapping[str, str | Sequence[str]] | str | Sequence[str] = (),
+        partition_by: Mapping[str, str | Sequence[str]] | str | Sequence[str] = (),
+        computed: Mapping[str, Any] | None = None,
+        metadata: str | Iterable[str] = (),
+        metadata_prefix: str = "",
+        options: Mapping[str, Any] | None = None,
+        schema_change: str = EVOLVE,
+        bad_rows: str = FAIL,
+    ) -> CaptureRules:
+        """Rules as written. Patterns without a dot are of `database`. Keys and partitions: columns for all
+        tables, or {pattern: columns}; `*` among key columns stands for the key of the source. Computed
+        columns: {name: expression} for all tables, or {pattern: {name: expression}}.
+
+        Raises InvalidRequest, NotFound with the nearest name, Unsupported for what cannot be combined.
+
+        >>> rules = CaptureRules.of("shop.*", into="ods", computed={"dt": "date(created_at)"})
+        >>> rules.target(SourceName("shop", "orders"))
+        'ods.orders'
+        """
+        found = cls(
+            Patterns.of(tables, exclude, database=database)
+            if exclude
+            else Patterns.of(tables, database=database),
+            into,
+            prefix,
+            suffix,
+            merge_shards,
+            TypeMapping.parse(type_mapping),
+            _by_table(primary_keys, database, _names),
+            _by_table(partition_by, database, _names),
+            _computed(computed or {}, database),
+            MetadataColumn.of(metadata, metadata_prefix),
+            tuple(as_text(options).items()),
+            schema_change,
+            bad_rows,
+        )
+        found._require_sound()
+        return found
+
+    def captures(self, name: SourceName) -> bool:
+        """Whether the table is captured: chosen by the patterns, and no shadow table of an online schema
+        change unless it is named in full."""
+        if not self.patterns.match(name):
+            return False
+        return str(name) in self.patterns.include or not any(fnmatchcase(name.table, p) for p in SHADOWS)
+
+    def target(self, name: SourceName) -> str:
+        """The table of the lake, `database.table`, into which the rows of this one go. Raises InvalidRequest
+        for a name that no table of the lake can have."""
+        if self.pinned:
+            return self.into
+        database, table = self.into or name.database, f"{self.prefix}{name.table}{self.suffix}"
+        for text, what in ((database, "database"), (table, "table")):
+            checked_name(text, what)
+            if "." in text:
+                raise InvalidRequest(f"{name}: {what} name {text!r} has a dot; choose its name by into=")
+        return f"{database}.{table}"
+
+    @property
+    def pinned(self) -> bool:
+        """Whether all rows go into one table that is named."""
+        return "." in self.into
+
+    def key_override(self, name: SourceName) -> tuple[str, ...]:
+        """The columns that are asked for as the key of this table, empty where none are. `*` among them
+        stands for the key of the source."""
+        return _first(self.primary_keys, name) or ()
+
+    def source_key(self, name: SourceName, shape: Shape) -> tuple[str, ...]:
+        """The key by which rows of the table are told apart in the source: its own, or for a table without
+        one those columns of the key asked for that it has."""
+        return shape.primary_key or tuple(c for c in self.key_override(name) if c in shape.names)
+
+    def target_shape(self, name: SourceName, shape: Shape) -> TargetShape:
+        """What the table of the lake is to be for this table alone. Raises InvalidRequest (SchemaMismatch,
+        Unsupported) and NotFound, with the table's name, for what cannot be."""
+        try:
+            return self._target_shape(name, shape)
+        except NotFound as e:
+            raise NotFound(f"{name}: {e}") from None
+        except Unsupported as e:
+            raise Unsupported(f"{name}: {e.feature}", e.why) from None
+        except InvalidRequest as e:
+            raise type(e)(f"{name}: {e}") from None
+
+    def _target_shape(self, name: SourceName, shape: Shape) -> TargetShape:
+        key = self._key(name, shape)
+        columns = [replace(c, type=self.type_mapping.of(c)) for c in shape.columns]
+        columns += self._added(name, {c.name: c.type for c in shape.columns})
+        columns = [replace(c, type=c.type.not_null()) if c.name in key else c for c in columns]
+        partitions = _first(self.partition_by, name) or ()
+        found = TargetShape(tuple(columns), key, partitions, shape.comment)
+        self._require_keys(name, found)
+        _require_table(found)
+        return found
+
+    def conversion(
+        self,
+        name: SourceName,
+        shape: Shape,
+        target_fields: Sequence[DataField],
+        *,
+        primary_key: Sequence[str] | None = None,
+        partition_by: Sequence[str] = (),
+    ) -> Conversion:
+        """How rows of the table become rows of its table in the lake, which has these columns, and this
+        primary key and partitions (None: those that the rules give it)."""
+        columns = {field.name for field in target_fields}
+        if primary_key is None:
+            wanted = self.target_shape(name, shape)
+            primary_key, partition_by = wanted.primary_key, wanted.partition_by
+        key = tuple(dict.fromkeys((*primary_key, *partition_by)))
+        for column in key:
+            if column not in columns:
+                raise NotFound.among(f"key column of {self.target(name)}", column, columns)
+        needed = self._needed(name, columns)
+        computed = tuple(c for c in self._computed(name) if c.name in needed)
+        source = {c.name: c.type for c in shape.columns}
+        types = source | {c.name: c.type for c in self.metadata}
+        for column in computed:
+            types[column.name] = column.type(types)  # of columns that the table may have lost
+        return Conversion(name, source, tuple(target_fields), key, computed, self.metadata)
+
+    def plan(self, shapes: Mapping[SourceName, Shape]) -> dict[str, TargetShape]:
+        """The tables of the lake, by name, that these tables of a source need. Raises InvalidRequest (also
+        SchemaMismatch, Unsupported) and NotFound, by name, for the first thing that cannot be: two tables
+        that go into one without merge_shards, shards whose columns have no common type, keys without their
+        columns."""
+        found: dict[str, dict[SourceName, TargetShape]] = {}
+        for name, shape in shapes.items():
+            target = self.target(name)
+            others = found.setdefault(target, {})
+            if others and not self.merge_shards:
+                raise InvalidRequest(self._collision(target, next(iter(others)), name))
+            others[name] = self.target_shape(name, shape)
+        return {target: united(target, tables) for target, tables in found.items()}
+
+    def _collision(self, target: str, one: SourceName, other: SourceName) -> str:
+        apart = "exclude one of them" if self.pinned else "leave out into=, or exclude one of them"
+        return (
+            f"{one} and {other} both go into {target}: for one table with the rows of both take "
+            f"merge_shards=True, else {apart}"
+        )
+
+    def _computed(self, name: SourceName) -> tuple[ComputedColumn, ...]:
+        return _first(self.computed, name) or ()
+
+    def _needed(self, name: SourceName, wanted: Iterable[str]) -> set[str]:
+        """The columns wanted and those that they are computed of."""
+        needed = set(wanted)
+        for column in reversed(self._computed(name)):
+            if column.name in needed:
+                needed |= column.expression.columns
+        return needed
+
+    def _key(self, name: SourceName, shape: Shape) -> tuple[str, ...]:
+        override = self.key_override(name)
+        if SOURCE_KEY in override and not shape.primary_key:
+            raise Unsupported("'*' in its primary_keys", "the table has no primary key")
+        parts = (shape.primary_key if column == SOURCE_KEY else (column,) for column in override)
+        found = tuple(dict.fromkeys(c for part in parts for c in part)) if override else shape.primary_key
+        if not found:
+            raise Unsupported(
+                "a table without a primary key", f"primary_keys={{'{name}': [columns that tell rows apart]}}"
+            )
+        return found
+
+    def _added(self, name: SourceName, types: dict[str, DataType]) -> list[ShapeColumn]:
+        """Computed and metadata columns; their names may be no other column's."""
+        found: list[ShapeColumn] = []
+        for column in self.metadata:
+            self._require_new(column.name, types, "choose a metadata_prefix")
+            types[column.name] = column.type
+        for one in self._computed(name):
+            self._require_new(one.name, types, "choose another name")
+            types[one.name] = one.type(types)
+            found.append(ShapeColumn(one.name, types[one.name], "", str(one.expression)))
+        return found + [ShapeColumn(column.name, column.type) for column in self.metadata]
+
+    @staticmethod
+    def _require_new(name: str, types: Mapping[str, DataType], remedy: str) -> None:
+        if name in types:
+            raise InvalidRequest(f"column {name!r} is there already; {remedy}")
+
+    def _require_keys(self, name: SourceName, shape: TargetShape) -> None:
+        """Raise for keys and partitions that the table has not or that cannot be some."""
+        changing = {column.name for column in self.metadata if column.of_change}
+        for column in self._computed(name):
+            if column.expression.columns & changing:
+                changing.add(column.name)
+        for what, columns in (("primary key", shape.primary_key), ("partition", shape.partition_by)):
+            for column in columns:
+                if column not in shape.types:
+                    raise NotFound.among(f"{what} column", column, shape.types)
+                if column in changing:
+                    raise Unsupported(
+                        f"{what} column {column!r}",
+                        "the time of a change differs from that of the row it takes back: the row would stay",
+                    )
+        outside = [column for column in shape.partition_by if column not in shape.primary_key]
+        if outside:
+            key = ", ".join(repr(column) for column in (SOURCE_KEY, *outside))
+            raise InvalidRequest(
+                f"partition column {', '.join(map(repr, outside))} is not in the primary key "
+                f"({', '.join(shape.primary_key)}), and a key has to be in one partition only: add "
+                f"primary_keys={{'{name}': [{key}]}}, where '*' stands for the key of the source"
+            )
+
+    def _require_sound(self) -> None:
+        for what, word, known in (
+            ("schema_change", self.schema_change, SCHEMA_CHANGES),
+            ("bad_rows", self.bad_rows, BAD_ROWS),
+        ):
+            if word not in known:
+                raise NotFound.among(what, word, known)
+        if self.pinned and (self.prefix or self.suffix):
+            raise InvalidRequest(
+                f"into={self.into!r} names the table, so that prefix and suffix have no use; name a database"
+            )
+        if self.into:
+            parts = self.into.split(".")
+            if len(parts) > 2:
+                raise InvalidRequest(f"into={self.into!r} is a database or database.table")
+            for part, what in zip(parts, ("database", "table"), strict=False):
+                checked_name(part, what)
+
+
+def _first(rules: ByTable[T], name: SourceName) -> T | None:
+    text = str(name)
+    return next((found for pattern, found in rules if fnmatchcase(text, pattern)), None)
+
+
+def _names(written: str | Sequence[str]) -> tuple[str, ...]:
+    parts = written.split(",") if isinstance(written, str) else list(written)
+    return tuple(part.strip() for part in parts if part.strip())
+
+
+def _by_table(written: Any, database: str, of: Any) -> ByTable[Any]:
+    if not written:
+        return ()
+    if not isinstance(written, Mapping):
+        return (("*", of(written)),)
+    return tuple((_pattern(pattern, database), of(value)) for pattern, value in written.items())
+
+
+def _computed(written: Mapping[str, Any], database: str) -> ByTable[tuple[ComputedColumn, ...]]:
+    nested = [isinstance(value, Mapping) for value in written.values()]
+    if any(nested) and not all(nested):
+        raise InvalidRequest(
+            "computed columns are {name: expression} for all tables, or {pattern: {name: expression}}"
+        )
+    if not any(nested):
+        return (("*", computed_columns(written)),) if written else ()
+    return tuple((_pattern(pattern, database), computed_columns(value)) for pattern, value in written.items())
+
+
+def _pattern(text: str, database: str) -> str:
+    return Patterns.of(text, database=database).include[0]
+
+
+def _require_table(shape: TargetShape) -> None:
+    """Raise SchemaMismatch and InvalidRequest for columns and keys that no table can have."""
+    fields = tuple(DataField(i, c.name, c.type) for i, c in enumerate(shape.columns))
+    create_schema(
+        fields,
+        primary_key=shape.primary_key,
+        partition_by=shape.partition_by,
+        options={},
+        comment=None,
+        time_millis=0,
+    )
