@@ -15,12 +15,13 @@ ENGINE = Path(__file__).parents[1] / "tablestore"
 ORDINARY = """
 ability access account advice after agg already alter alternative always async attribute auto bar basis
 block book bound bounded buffer cache candidate cast cell choice choose chunk clean code commit
-committed committer compression compute confine contain container content context continuous corrupt
+committed committer compression compute confine constant contain container content
+context continuous conversion convert corrupt
 cost count create creation cross damaged default delay dense diagnosis difference dir disable discard
 discovery distinct draw duck duplicate duration dv empty enable encode env error estimate exist expect
 explicit extent fact fail failure feed flat flow fold footer force format formatter found frame fs group
 guard handle header high hit hive hour identity ignore include ingest initial input inspect
-interval invalid io jdbc latest layout leaf legacy like limit load local loop lost map mark max mend
+interval invalid io jdbc latest layout leaf legacy like limit load local loop lost map mapping mark max mend
 meta millis min mismatch miss missing mode model modifiable multiplier n nested non normalize num object
 off offpeak only optimization origin outcome output package parameter pattern pending per
 percent period piece plan point policy pool postgres prefix priority problem process product progress

@@ -91,7 +91,7 @@ class Conversion:
         rows = pa.RecordBatch.from_arrays(columns, names=[f.name for f in self.fields])
         if not kept.all():
             rows, new_kinds = rows.filter(pa.array(kept)), new_kinds[kept]
-        found_bad = [self._bad_row(changes, i, counted) for i in np.flatnonzero(reported)]
+        found_bad = [self._bad_row(changes, int(i), counted) for i in np.flatnonzero(reported)]
         return Converted(rows, pa.array(new_kinds, pa.int8()), found_bad)
 
     def _made(

@@ -189,8 +189,8 @@ class CaptureRules:
         computed = tuple(c for c in self._computed(name) if c.name in needed)
         source = {c.name: c.type for c in shape.columns}
         types = source | {c.name: c.type for c in self.metadata}
-        for column in computed:
-            types[column.name] = column.type(types)  # of columns that the table may have lost
+        for one in computed:
+            types[one.name] = one.type(types)  # of columns that the table may have lost
         return Conversion(name, source, tuple(target_fields), key, computed, self.metadata)
 
     def plan(self, shapes: Mapping[SourceName, Shape]) -> dict[str, TargetShape]:
@@ -257,9 +257,9 @@ class CaptureRules:
     def _require_keys(self, name: SourceName, shape: TargetShape) -> None:
         """Raise for keys and partitions that the table has not or that cannot be some."""
         changing = {column.name for column in self.metadata if column.of_change}
-        for column in self._computed(name):
-            if column.expression.columns & changing:
-                changing.add(column.name)
+        for one in self._computed(name):
+            if one.expression.columns & changing:
+                changing.add(one.name)
         for what, columns in (("primary key", shape.primary_key), ("partition", shape.partition_by)):
             for column in columns:
                 if column not in shape.types:
