@@ -10,13 +10,14 @@ from __future__ import annotations
 import pyarrow as pa
 
 import tablestore as ts
-from tablestore.cdc.sink import ComputedColumn, Load
+from tablestore.cdc.capture.computed import computed_columns
+from tablestore.cdc.sink import Load
 
 DATABASE = "tpch"
 LINEITEM, SUMMARY = f"{DATABASE}.dwd_lineitem", f"{DATABASE}.ads_pricing_summary"
 LINEITEM_USER = "lineitem-ingest"
 KEY = ("l_orderkey", "l_linenumber", "l_year", "l_month")
-COMPUTED = (ComputedColumn("l_year", "year", "l_shipdate"), ComputedColumn("l_month", "month", "l_shipdate"))
+COMPUTED = computed_columns({"l_year": "year(l_shipdate)", "l_month": "month(l_shipdate)"})
 LINEITEM_OPTIONS = {
     "bucket": 2,
     "changelog-producer": "input",

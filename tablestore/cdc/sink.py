@@ -8,44 +8,21 @@ Spark.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from tablestore.cdc.capture.computed import ComputedColumn
 from tablestore.cdc.source import ChangeDirectory, LogRange, Work
-from tablestore.core.errors import InvalidRequest, SchemaMismatch
+from tablestore.core.errors import SchemaMismatch
 from tablestore.format import hashing
+from tablestore.format.types.arrow_types import from_arrow
 from tablestore.io.fileio import LocalFileIO
 from tablestore.table.lake import open_table
 from tablestore.table.table import Table
 
 _SPREAD = 1 << 16
-_FUNCTIONS: dict[str, Callable[[pa.Array], pa.Array]] = {
-    "copy": lambda a: a,
-    "year": pc.year,
-    "month": pc.month,
-    "day": pc.day,
-    "hour": pc.hour,
-    "date": lambda a: a.cast(pa.date32()),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class ComputedColumn:
-    """A column of the table that the source does not have: `function` of the source's `column`."""
-
-    name: str
-    function: str
-    column: str
-
-    def __post_init__(self) -> None:
-        if self.function not in _FUNCTIONS:
-            raise InvalidRequest(
-                f"no function {self.function!r} for computed columns; there are: {', '.join(_FUNCTIONS)}"
-            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +111,13 @@ def with_computed(
     rows: pa.RecordBatch, computed: tuple[ComputedColumn, ...], table: pa.Schema
 ) -> pa.RecordBatch:
     """`rows` with the computed columns, all in the order of the table."""
-    made = {
-        c.name: _FUNCTIONS[c.function](rows.column(c.column)).cast(table.field(c.name).type) for c in computed
-    }
+    known = {f.name: (rows.column(f.name), from_arrow(f.type)) for f in rows.schema}
+    made = {}
+    for column in computed:
+        array, t, wrong = column.values(known, rows.num_rows)
+        if wrong is not None:
+            raise SchemaMismatch(f"row {int(wrong.argmax())} of a batch gives no {column}")
+        known[column.name] = array, t
+        made[column.name] = array.cast(table.field(column.name).type)
     columns = [made[f.name] if f.name in made else rows.column(f.name) for f in table]
     return pa.RecordBatch.from_arrays(columns, names=table.names)

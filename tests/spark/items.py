@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 import tablestore as ts
-from tablestore.cdc.sink import ComputedColumn, Load
+from tablestore.cdc.capture.computed import computed_columns
+from tablestore.cdc.sink import Load
 from tablestore.spark import Ingest
 from tests.cdc.changes import SCHEMA, directory, envelope, row, transaction
 
@@ -26,7 +27,7 @@ def item_table(lake: ts.Lake, **options: Any) -> ts.Table:
 
 def ingest_of(source: Path, table: ts.Table, checkpoint: Path, **settings: Any) -> Ingest:
     """The pipeline from a change directory into the table."""
-    load = Load(str(source), "item", table.location, USER, (ComputedColumn("year", "year", "day"),))
+    load = Load(str(source), "item", table.location, USER, computed_columns({"year": "year(day)"}))
     return Ingest(load, str(checkpoint), **{"chunks_per_batch": 2, **settings})
 
 

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import tablestore as ts
-from tablestore.cdc.sink import ComputedColumn
+from tablestore.cdc.capture.computed import ComputedColumn
 from tablestore.cdc.source import Position
 from tablestore.core.errors import InvalidRequest, NotFound, SchemaMismatch
 from tablestore.spark import FinishedBatch, Ingest, compact, start_ingest
@@ -147,8 +147,8 @@ def test_what_cannot_start_says_why(spark, lake: ts.Lake, tmp_path: Path):
     table = item_table(lake)
     with pytest.raises(NotFound, match="no complete change directory"):
         start_ingest(spark, ingest_of(tmp_path / "nowhere", table, tmp_path / "ck"))
-    with pytest.raises(InvalidRequest, match="weekday"):
-        ComputedColumn("year", "weekday", "day")
+    with pytest.raises(NotFound, match="weekday"):
+        ComputedColumn.parse("year", "weekday(day)")
     plain = lake.create_table("shop.plain", schema={"id": "BIGINT"}, primary_key=["id"])
     with pytest.raises(SchemaMismatch, match="year"):
         start_ingest(spark, ingest_of(source, plain, tmp_path / "ck"))
