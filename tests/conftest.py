@@ -12,12 +12,15 @@ import shlex
 import shutil
 import signal
 import tempfile
+from collections.abc import Iterator
 from multiprocessing import util
 
 import hypothesis
 import pytest
 
 from tests import browsing
+from tests.servers import mariadb as mariadb_servers
+from tests.servers.mariadb import MariaDb
 
 IN_CI = os.environ.get("WORKBENCH_CI") == "1"
 hypothesis.settings.register_profile(
@@ -56,6 +59,13 @@ SLOW += ("peers/test_flink_sql.py", "peers/test_sql_scripts.py")
 SLOW += ("model/test_machine.py", "cli/test_environment_setup.py", "campaign/test_campaign.py")
 SLOW += ("test_types.py", "test_wheel.py")
 """Files that `--quick` leaves out; what they prove in full, others of their folder prove in part."""
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariaDb]:
+    """One server for all tests of a run; a test makes databases of its own in it."""
+    with mariadb_servers.mariadb() as server:
+        yield server
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -131,7 +131,7 @@ class MariaDb:
         while not listens(self.port):
             if self._process.poll() is not None or time.monotonic() > until:
                 text = (self.folder / "error.log").read_text(errors="replace")[-1500:]
-                raise Unavailable(0, f"MariaDB did not start: {text}")
+                raise Unavailable(f"MariaDB did not start: {text}")
             time.sleep(0.02)
 
     def stop(self) -> None:
@@ -199,7 +199,7 @@ class MariaDb:
         made = subprocess.run(command, capture_output=True, cwd=self.folder, env=self._environment)
         if made.returncode:
             text = (made.stdout + made.stderr).decode(errors="replace")[-1500:]
-            raise Unavailable(0, f"mariadb-install-db failed: {text}")
+            raise Unavailable(f"mariadb-install-db failed: {text}")
         users.unlink()
 
     def _write_settings(self, port: int, lines: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""One MariaDB for all tests of a run, and a database of each test's own."""
+"""A database of each test's own in the MariaDB of the run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,6 @@ from tablestore.cdc.mysql.address import PASSWORD_VARIABLE, Address
 from tablestore.cdc.mysql.server import Connection
 from tests.servers import mariadb as servers
 from tests.servers.mariadb import MariaDb
-
-
-@pytest.fixture(scope="session")
-def mariadb() -> Iterator[MariaDb]:
-    with servers.mariadb() as server:
-        yield server
 
 
 @pytest.fixture(autouse=True)
