@@ -8,47 +8,41 @@
 
 Many transactions make one batch, and a large one makes many: memory is bounded by a few MB and the largest
 single event. Checksums are verified, compressed row events are inflated; what cannot be read is refused,
-never passed over. PyMySQL reads the packets and joins those of more than 16 MB.
+never passed over.
 """
 
 from __future__ import annotations
 
-import contextlib
-import struct
-import zlib
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from tablestore.cdc.mysql import binary_values, events, statements
 from tablestore.cdc.mysql.address import Address
-from tablestore.cdc.mysql.columns import SourceTable
-from tablestore.cdc.mysql.dialect import dialect_of
+from tablestore.cdc.mysql.columns import SourceColumn, SourceTable
+from tablestore.cdc.mysql.dump import REFUSED, Dump
 from tablestore.cdc.mysql.events import RowEvent, TableMap
 from tablestore.cdc.mysql.position import LogPosition
-from tablestore.cdc.mysql.server import Connection, own_errors
-from tablestore.cdc.mysql.slices import PADDING, Slices, cut_images
+from tablestore.cdc.mysql.row_keys import keyed, part_of
+from tablestore.cdc.mysql.slices import PADDING, Ints, Slices, cut_images
 from tablestore.cdc.mysql.text_values import checked
 from tablestore.core.env import SYSTEM, Env
-from tablestore.core.errors import Corrupt, InvalidRequest, NotFound, SchemaMismatch, Unsupported
+from tablestore.core.errors import InvalidRequest, SchemaMismatch, Unsupported
 
 _BATCH_BYTES, _BATCH_ROWS = 4 << 20, 65_536
-_DUMP, _AT_END_STOP = 0x12, 1
-_GTID = struct.Struct("<QIB")
-_LAG_SECONDS = 2.0
-_STANDALONE = 1  # a flag of MariaDB's GTID event: the transaction is one statement
-_MAX_OFFSET = 0xFFFFFFFF
 
 
 @dataclass(frozen=True)
 class RowImages:
-    """Rows of one table, and the row kind of each: +I, −U, +U or −D (int8)."""
+    """Rows of one table, the row kind of each: +I, −U, +U or −D (int8), and when it was committed, seconds
+    after 1970 (int64; of a transaction of many MB when it was changed)."""
 
     table: SourceTable
     batch: pa.RecordBatch
     kinds: pa.Array
+    seconds: pa.Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,30 +84,26 @@ def read_log(
     follow: bool = False,
     by_gtid: bool = False,
     heartbeat_seconds: float = 0.5,
+    part: tuple[int, int] = (0, 1),
     env: Env = SYSTEM,
 ) -> Generator[LogChange, None, None]:
     """Changes of the tables after `start`, up to `until` or the end of the log; `follow`: on and on.
 
-    `by_gtid`: positions are of another server of the same replication, which finds them by their GTIDs.
+    `part` (i, n): only images whose key is in part i of n, by a hash; an update of the key is then −D and
+    +I. `by_gtid`: positions are of another server of the same replication, which finds them by their GTIDs.
     Raises NotFound where the log does not go back to `start` or not on to `until`, SchemaMismatch where a
     table has, or had, other columns, Unavailable where the connection breaks: what follows the last
     TransactionEnd is to be read again.
     """
     if until is not None and not by_gtid and start.reaches(until):
         return
-    with contextlib.ExitStack() as connections:
-        connection = connections.enter_context(Connection.open(address))
-        reader = _Reader(connection, {(t.database, t.name): t for t in tables}, start, until, by_gtid)
-        end = env.monotonic() + _LAG_SECONDS
-        while True:
-            reader.start_dump(follow, heartbeat_seconds, env)
-            yield from reader.changes()
-            if reader.done or reader.inside or env.monotonic() > end:
-                break
-            env.sleep(0.01)  # a position is known before the log is synced up to it, and only then is it sent
-            connections.pop_all().close()
-            reader.connection = connections.enter_context(Connection.open(address))
-        reader.require_done()
+    with Dump.open(address, start, by_gtid=by_gtid) as dump:
+        reader = _Reader(dump, {(t.database, t.name): t for t in tables}, until, dump.charsets(), part)
+        yield from reader.changes(
+            dump.events(until=until, follow=follow, heartbeat_seconds=heartbeat_seconds, env=env)
+        )
+        if not reader.done:
+            raise dump.ends_before(until)
 
 
 @dataclass
@@ -125,138 +115,70 @@ class _Pending:
     starts: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
     kinds: list[tuple[int, int]] = field(default_factory=list)
+    seconds: list[int] = field(default_factory=list)
+    open: int = 0  # the first event of the present transaction
 
-    def add(self, event: RowEvent) -> None:
+    def add(self, event: RowEvent, seconds: int) -> None:
         self.starts.append(len(self.data))
         self.data += event.images
         self.ends.append(len(self.data))
         self.kinds.append(event.kinds)
+        self.seconds.append(seconds)
+
+    def committed(self, seconds: int) -> None:
+        """The end of the transaction: its images have its time, but for those that are given already."""
+        self.seconds[self.open :] = [seconds] * (len(self.seconds) - self.open)
+        self.open = len(self.seconds)
 
 
 @dataclass
 class _Reader:
     """State of one dump."""
 
-    connection: Connection
+    dump: Dump
     tables: dict[tuple[str, str], SourceTable]
-    start: LogPosition
     until: LogPosition | None
-    by_gtid: bool
+    charsets: dict[int, str]
+    part: tuple[int, int]
     maps: dict[int, TableMap | None] = field(default_factory=dict)
     pending: dict[tuple[str, str], _Pending] = field(default_factory=dict)
     pending_bytes: int = 0
     ended: int = 0  # transactions since a TransactionEnd was given, and what the next one will be
     last: TransactionEnd | None = None
-    inside: bool = False  # whether a transaction has begun
-    dirty: bool = False  # whether it has changed one of the tables
-    standalone: bool = False
-    checksums: bool | None = None
+    touched: set[tuple[str, str]] = field(default_factory=set)  # of the tables, by the present transaction
     done: bool = False  # whether all has been read
-
-    def __post_init__(self) -> None:
-        self.dialect = dialect_of(self.connection)
-        self.charsets = self.dialect.charsets(self.connection) | {0: "", 63: "binary"}
-        self.file, self.offset = self.start.file, self.start.offset
-        self.gtids = {g.split("-")[0]: g for g in self.start.gtid.split(",") if g.count("-") == 2}
-        self.by_gtid = self.by_gtid or self.offset > _MAX_OFFSET  # such an offset cannot be asked for
 
     @property
     def position(self) -> LogPosition:
-        return LogPosition(self.file, self.offset, ",".join(self.gtids[d] for d in sorted(self.gtids)))
+        return self.dump.position
 
-    def changes(self) -> Iterator[LogChange]:
-        for code, seconds, server, body in self._events():
+    def changes(self, found: Iterable[tuple[int, int, int, bytes]]) -> Iterator[LogChange]:
+        for code, seconds, _, body in found:
             if code in events.ROWS:
-                self._keep(code, body)
+                self._keep(code, seconds, body)
                 if self.pending_bytes >= _BATCH_BYTES:
                     yield from self._rows()
             elif code == events.TABLE_MAP:
                 yield from self._map(body)
+            elif code == events.ROTATE:
+                self.maps.clear()
             elif code == events.XID:
                 yield from self._end(seconds)
             elif code in (events.QUERY, events.QUERY_COMPRESSED):
                 yield from self._statement(code, seconds, body)
-            elif code == events.MARIADB_GTID:
-                number, domain, flags = _GTID.unpack_from(body)
-                self.gtids[str(domain)] = f"{domain}-{server}-{number}"
-                self.standalone, self.inside = bool(flags & _STANDALONE), True
-            elif code in (events.MYSQL_GTID, events.MYSQL_ANONYMOUS):
-                self.standalone = self.inside = True  # unless BEGIN follows
-            elif code == events.XA_PREPARE and not self.dirty:
+            elif code == events.XA_PREPARE and not self.touched:
                 yield from self._end(seconds)
             elif code == events.HEARTBEAT:
                 yield from self._flush()
                 yield Heartbeat(self.position)
-            elif code in _REFUSED:
-                raise Unsupported(f"{_REFUSED[code]} in the binlog at {self.position}")
-            if self.until is not None and not self.inside and self._reached(self.until):
+            elif code in REFUSED:
+                raise Unsupported(f"{REFUSED[code]} in the binlog at {self.position}")
+            if self.until is not None and not self.dump.inside and self.dump.reaches(self.until):
                 yield from self._flush()
                 self.done = True
                 return
         yield from self._flush()
         self.done = self.until is None
-
-    def require_done(self) -> None:
-        """Raise NotFound unless all that was asked for was there."""
-        if not self.done:
-            raise NotFound(
-                f"{self.connection.address}: the log ends at {self.position}, before {self.until}: the "
-                "server is another one, or lost what it had; start with a new snapshot"
-            )
-
-    def start_dump(self, follow: bool, heartbeat_seconds: float, env: Env) -> None:
-        number = env.rng.randrange(1 << 31, 1 << 32)  # no server of a replication has it, nor another reader
-        self.dialect.start_dump(self.connection, self.position.gtid if self.by_gtid else None)
-        if follow:
-            self.connection.run(f"SET @master_heartbeat_period = {int(heartbeat_seconds * 1e9)}")
-        file, offset = ("", 4) if self.by_gtid else (self.file, self.offset)
-        head = struct.pack("<IHI", offset, 0 if follow else _AT_END_STOP, number)
-        with own_errors(self.connection.address):
-            self.connection.raw._execute_command(_DUMP, head + file.encode())
-
-    def _reached(self, until: LogPosition) -> bool:
-        if not self.by_gtid:
-            return self.position.reaches(until)
-        for wanted in filter(None, until.gtid.split(",")):
-            domain, _, number = wanted.split("-")
-            if int(self.gtids.get(domain, "0-0-0").split("-")[2]) < int(number):
-                return False
-        return True
-
-    def _events(self) -> Iterator[tuple[int, int, int, bytes]]:
-        """(type, seconds, server, body) of each event, checked; keeps the position."""
-        raw = self.connection.raw
-        while True:
-            with own_errors(self.connection.address):
-                packet: bytes = raw._read_packet()._data
-            if packet[0] == 0xFE and len(packet) < 9:
-                return
-            seconds, code, server, _, log_end, flags = events.HEADER.unpack_from(packet, 1)
-            body = self._checked(code, packet)
-            if code == events.ROTATE:
-                self.file, self.offset = body[8:].decode(), int.from_bytes(body[:8], "little")
-                self.maps.clear()
-            elif log_end and not flags & events.ARTIFICIAL and code not in (events.FORMAT, events.HEARTBEAT):
-                high = self.offset & ~_MAX_OFFSET  # in a file of more than 4 GiB the header's number wraps
-                self.offset = high + log_end + ((1 << 32) if high + log_end < self.offset else 0)
-            yield code, seconds, server, body
-
-    def _checked(self, code: int, packet: bytes) -> bytes:
-        """The body of an event."""
-        begin = 1 + events.HEADER.size
-        if code == events.FORMAT:
-            self.checksums = events.has_checksums(packet)
-            return packet[begin:-5]
-        if self.checksums is False:
-            return packet[begin:]
-        right = zlib.crc32(memoryview(packet)[1:-4]) == int.from_bytes(packet[-4:], "little")
-        if right:
-            return packet[begin:-4]
-        if self.checksums is None:  # a rotation before it is known whether there are any
-            return packet[begin:]
-        raise Corrupt(
-            f"{self.connection.address} binlog {self.position}", "the checksum of an event is wrong"
-        )
 
     def _map(self, body: bytes) -> Iterator[LogChange]:
         number = events.table_number(body)
@@ -289,12 +211,10 @@ class _Reader:
                     raise Unsupported(f"column {column.name!r} of {table} with collation {column.collation}")
                 binary_values.require_known(column, self.charsets[column.collation])
 
-    def _keep(self, code: int, body: bytes) -> None:
+    def _keep(self, code: int, seconds: int, body: bytes) -> None:
         number = events.table_number(body)
         if number not in self.maps:
-            raise Corrupt(
-                f"{self.connection.address} binlog {self.position}", f"rows of unknown table {number}"
-            )
+            raise self.dump.corrupt(f"rows of unknown table {number}")
         wire = self.maps[number]
         if wire is None:
             return
@@ -305,20 +225,21 @@ class _Reader:
                 f"row images without all columns, of {table} at {self.position}",
                 "SET GLOBAL binlog_row_image = 'FULL', for all sessions, and start with a new snapshot",
             )
-        self.dirty = True
+        name = (wire.database, wire.table)
+        self.touched.add(name)
         self.pending_bytes += len(event.images)
-        self.pending.setdefault((wire.database, wire.table), _Pending(wire)).add(event)
+        self.pending.setdefault(name, _Pending(wire)).add(event, seconds)
 
     def _statement(self, code: int, seconds: int, body: bytes) -> Iterator[LogChange]:
         query = events.query_event(code, body)
         role = statements.role(query.text)
-        if role == "rollback" and self.dirty:
+        if role == "rollback" and self.touched:
             raise Unsupported(f"a transaction that is rolled back in the binlog at {self.position}")
         if role in ("commit", "rollback"):
             yield from self._end(seconds)
             return
         if role == "begin":
-            self.standalone = False
+            self.dump.standalone = False
         if role == "rows" and statements.names(query, self.tables):
             raise Unsupported(
                 f"a change of rows as a statement in the binlog at {self.position}",
@@ -327,12 +248,16 @@ class _Reader:
         if role == "other":
             yield from self._flush()
             yield Statement(self.position, seconds, query.database, query.text)
-        if self.standalone:
+        if self.dump.standalone:
             yield from self._end(seconds)
             yield from self._flush()
 
     def _end(self, seconds: int) -> Iterator[LogChange]:
-        self.inside = self.dirty = self.standalone = False
+        for name in self.touched:
+            if name in self.pending:
+                self.pending[name].committed(seconds)
+        self.touched.clear()
+        self.dump.inside = self.dump.standalone = False
         self.ended, self.last = self.ended + 1, TransactionEnd(self.position, seconds, self.ended + 1)
         if self.pending_bytes >= _BATCH_BYTES // 2 or self.ended >= _BATCH_ROWS:
             yield from self._flush()
@@ -340,7 +265,7 @@ class _Reader:
     def _flush(self) -> Iterator[LogChange]:
         """Rows, and where their last transaction ended; only the rows within a transaction."""
         yield from self._rows()
-        if self.last is not None and not self.dirty:
+        if self.last is not None and not self.touched:
             yield self.last
             self.ended, self.last = 0, None
 
@@ -352,35 +277,41 @@ class _Reader:
             widths = [column.width for column in each.wire.columns]
             try:
                 cut = cut_images(each.data, each.starts, each.ends, each.kinds, widths, _BATCH_ROWS)
-                for slices, kinds in cut:
-                    yield RowImages(table, self._batch(table, each.wire, slices), pa.array(kinds, pa.int8()))
+                for slices, kinds, of_event in cut:
+                    yield from self._images(table, each, slices, kinds, of_event)
             except InvalidRequest:
                 raise
             except ValueError as e:
-                raise Corrupt(
-                    f"{self.connection.address} binlog before {self.position}", f"{table}: {e}"
-                ) from e
+                raise self.dump.corrupt(f"{table}, before this: {e}") from e
 
-    def _batch(self, table: SourceTable, wire: TableMap, slices: Slices) -> pa.RecordBatch:
+    def _images(
+        self, table: SourceTable, each: _Pending, slices: Slices, kinds: Ints, of_event: Ints
+    ) -> Iterator[RowImages]:
+        seconds = np.array(each.seconds, np.int64)[of_event]
+        number, parts = self.part
+        if parts > 1:
+            columns = [column for column in table.columns if column.in_key]
+            key = self._columns(table, columns, each.wire, slices)
+            mine = part_of(key, parts) == number
+            slices, kinds, seconds = slices.taken(mine), keyed(key, kinds)[mine], seconds[mine]
+        if len(kinds):
+            made = self._columns(table, table.columns, each.wire, slices)
+            batch = checked(made, table.columns, table.schema)
+            yield RowImages(table, batch, pa.array(kinds, pa.int8()), pa.array(seconds, pa.int64()))
+
+    def _columns(
+        self, table: SourceTable, columns: Sequence[SourceColumn], wire: TableMap, slices: Slices
+    ) -> list[pa.Array]:
         places = {column.name: c for c, column in enumerate(wire.columns)}
-        made: list[Any] = []
-        for source, arrow in zip(table.columns, table.schema, strict=True):
+        made: list[pa.Array] = []
+        for source in columns:
             c = places[source.name]
-            charset = self.charsets[wire.columns[c].collation]
+            charset, type_ = self.charsets[wire.columns[c].collation], table.schema.field(source.name).type
             try:
-                made.append(binary_values.column(slices, c, wire.columns[c], source, charset, arrow.type))
+                made.append(binary_values.column(slices, c, wire.columns[c], source, charset, type_))
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
                 raise SchemaMismatch(
                     f"column {source.name!r} of {table} had another type in the binlog "
                     f"before {self.position}: {e}"
                 ) from e
-        return checked(made, table.columns, table.schema)
-
-
-_REFUSED = {
-    events.INCIDENT: "an incident of the server (changes are missing)",
-    events.START_ENCRYPTION: "encryption that the server did not take off",
-    events.PARTIAL_UPDATE: "partial updates of JSON (SET GLOBAL binlog_row_value_options = '')",
-    events.TRANSACTION_PAYLOAD: "compressed transactions (SET GLOBAL binlog_transaction_compression = OFF)",
-    events.XA_PREPARE: "XA transactions",
-}
+        return made

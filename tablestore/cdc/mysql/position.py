@@ -34,6 +34,18 @@ class LogPosition:
         """Whether everything before `other` is before this one."""
         return self.order >= other.order
 
+    def includes(self, other: LogPosition) -> bool:
+        """Whether every transaction before `other`, maybe a position of another server, is before this one,
+        by their GTIDs. Those of MySQL are not compared: True only for the same text."""
+        mine = {gtid.split("-")[0]: gtid for gtid in self.gtid.split(",") if gtid.count("-") == 2}
+        for wanted in filter(None, other.gtid.split(",")):
+            if wanted.count("-") != 2:
+                return self.gtid == other.gtid
+            domain, _, number = wanted.split("-")
+            if int(mine.get(domain, "0-0-0").split("-")[2]) < int(number):
+                return False
+        return True
+
     def to_json(self) -> list[Any]:
         return [self.file, self.offset, self.gtid]
 

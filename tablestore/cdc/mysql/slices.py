@@ -42,6 +42,10 @@ class Slices:
     offsets: npt.NDArray[np.int64]
     lengths: npt.NDArray[np.int64]
 
+    def taken(self, rows: npt.NDArray[np.bool_]) -> Slices:
+        """Some of the rows."""
+        return Slices(self.data, int(rows.sum()), self.offsets[:, rows], self.lengths[:, rows])
+
     def nulls(self, c: int) -> npt.NDArray[np.bool_]:
         """Where column c is NULL."""
         return self.lengths[c] < 0
@@ -105,7 +109,7 @@ def cut_images(
     widths: list[int],
     capacity: int,
 ) -> Any:
-    """Batches of (slices, row kinds) of the row images in data[starts[i]:ends[i]].
+    """Batches of (slices, row kinds, event of each row) of the row images in data[starts[i]:ends[i]].
 
     `kinds[i]`: the row kinds of the images of event i by turns (of an UPDATE, before and after), which are
     never parted. `widths[c]`: bytes of a value, or −n where its length comes first in n bytes. `data` has
@@ -118,9 +122,9 @@ def cut_images(
     event, at = 0, -1
     while event < len(starts):
         offsets, lengths = _space(columns * capacity)
-        row_kinds, _ = _space(capacity)
+        row_kinds, row_events = _space(capacity)
         found = _compiled(cut_row_images)(
-            readable, *arrays, event, at, columns, capacity, offsets, lengths, row_kinds
+            readable, *arrays, event, at, columns, capacity, offsets, lengths, row_kinds, row_events
         )
         rows, event, at = (int(n) for n in found)
         if rows < 0:
@@ -130,6 +134,7 @@ def cut_images(
             yield (
                 Slices(np.frombuffer(data, np.uint8), rows, *cut),
                 np.asarray(row_kinds, np.int8)[:rows],
+                np.asarray(row_events, np.int64)[:rows],
             )
 
 
@@ -222,6 +227,7 @@ def cut_row_images(
     offsets: Any,
     lengths: Any,
     row_kinds: Any,
+    row_events: Any,
 ) -> Any:
     """(rows, event, first byte not cut or −1 for the event's start); rows −1 for images that do not end with
     their event. For Python and numba alike."""
@@ -260,6 +266,7 @@ def cut_row_images(
                     at += n
                 slot += capacity
             row_kinds[row] = kinds[2 * event + turn]
+            row_events[row] = event
             turn = 1 - turn
             row += 1
             if at > stop:

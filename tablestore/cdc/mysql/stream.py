@@ -35,6 +35,7 @@ from tablestore.cdc.mysql.columns import SourceTable
 from tablestore.cdc.mysql.declared import DeclaredColumns
 from tablestore.cdc.mysql.dialect import dialect_of
 from tablestore.cdc.mysql.position import LogPosition
+from tablestore.cdc.mysql.row_keys import keyed
 from tablestore.cdc.mysql.server import Connection, patiently
 from tablestore.cdc.mysql.settings import require_in_log, require_ready, server_id
 from tablestore.cdc.mysql.snapshot import Key, KeyRange, chunk_key, next_range, read_range, read_view
@@ -43,7 +44,7 @@ from tablestore.cdc.mysql.undo import UndoImages
 from tablestore.cdc.stream_source import Changes, Offset, StreamPiece
 from tablestore.core.errors import InvalidRequest, Unsupported
 from tablestore.format.predicates.predicate import Predicate
-from tablestore.format.rowkind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from tablestore.format.rowkind import INSERT
 
 T = TypeVar("T")
 VERSION = 2
@@ -299,7 +300,8 @@ class LogPiece:
         """Changes of rows of `table`, the source's with some of its columns, above `low` and not above
         `high`."""
         for batch, kinds in self._logged(table):
-            kinds = keyed(batch, kinds, table.primary_key)
+            key = [batch.column(name) for name in table.primary_key]
+            kinds = _kinds(keyed(key, kinds.to_numpy(zero_copy_only=False)))
             for bound, inside in ((low, pc.greater), (high, pc.less_equal)):
                 if bound is not None:
                     column = batch.column(table.primary_key[0])
@@ -326,25 +328,6 @@ class LogPiece:
                         f"{change.text[:200]!r} at {change.position}, which alters {table}",
                         "start with a new snapshot",
                     )
-
-
-def keyed(batch: pa.RecordBatch, kinds: pa.Array, key: Sequence[str]) -> pa.Array:
-    """Row kinds in which an update of the key is −D and +I: a sink by key has two rows to change."""
-    found = kinds.to_numpy(zero_copy_only=False).copy()
-    before = np.flatnonzero(found == UPDATE_BEFORE)
-    if not len(before):
-        return kinds
-    moved = np.zeros(len(before), np.bool_)
-    for name in key:
-        column = batch.column(name)
-        old, new = column.take(pa.array(before)), column.take(pa.array(before + 1))
-        moved |= pc.not_equal(old, new).to_numpy(zero_copy_only=False)
-    found[before[moved]] = DELETE
-    found[before[moved] + 1] = INSERT
-    assert (found[before[~moved] + 1] == UPDATE_AFTER).all(), (
-        "an image before a change has the one after it next"
-    )
-    return _kinds(found)
 
 
 def _kinds(values: Any) -> pa.Array:

@@ -1,0 +1,211 @@
+"""What a stretch of the binlog holds, without its rows: which tables change and by how much, when its
+transactions were committed, and the first statement that concerns the tables.
+
+    scan(address, start=A, until=P, …)     as much as makes a batch: up to P, to so many bytes, or in front of
+                                           the statement; always at the end of a transaction
+    first_rows(address, start=A, until=P)  how the next rows of a table lie in the log, and the statements
+                                           before them: what a table looks like behind a statement
+
+Only heads of row events are looked at. What nobody can follow is refused here already, as by `binlog`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tablestore.cdc.capture.names import SourceName
+from tablestore.cdc.mysql import events, statements
+from tablestore.cdc.mysql.address import Address
+from tablestore.cdc.mysql.binlog import Statement
+from tablestore.cdc.mysql.dump import REFUSED, Dump
+from tablestore.cdc.mysql.events import TableMap
+from tablestore.cdc.mysql.position import LogPosition
+from tablestore.core.errors import Unsupported
+
+_MOST_SECONDS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class LogScan:
+    """What lies between a position and `end`: `changed` has the bytes of row events of each table, `commits`
+    the transactions that changed one of them, by the seconds after 1970 in which they were committed.
+
+    `statement` is what stopped the scan: its transaction begins at `end`, and ends at `behind`.
+    """
+
+    end: LogPosition
+    changed: Mapping[SourceName, int]
+    commits: tuple[tuple[int, int], ...]
+    log_bytes: int
+    statement: Statement | None = None
+    behind: LogPosition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A row event of a table, of so many bytes; `wire` is the table map before it, in bytes."""
+
+    table: SourceName
+    log_bytes: int
+    wire: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A transaction has ended."""
+
+    seconds: int
+
+
+@dataclass
+class LogWalk:
+    """The steps of a dump: rows of the tables that are `wanted`, statements, ends of transactions."""
+
+    dump: Dump
+    wanted: Callable[[SourceName], bool]
+    captured: Collection[tuple[str, str]] = ()  # tables that no statement may change as text
+    maps: dict[int, Rows | None] = field(default_factory=dict)
+    chosen: dict[SourceName, bool] = field(default_factory=dict)
+    changes: bool = False  # whether the present transaction has changed one of the tables
+
+    def steps(self, until: LogPosition) -> Iterator[Rows | Statement | End]:
+        """Up to `until`. Raises Unsupported for what cannot be followed, NotFound if the log ends before."""
+        dump = self.dump
+        for code, seconds, _, body in dump.events(until=until):
+            if code in events.ROWS:
+                yield from self._rows(body)
+            elif code == events.TABLE_MAP:
+                self._map(body)
+            elif code == events.XID or (code == events.XA_PREPARE and not self.changes):
+                yield self._end(seconds)
+            elif code in (events.QUERY, events.QUERY_COMPRESSED):
+                yield from self._statement(code, seconds, body)
+            elif code == events.ROTATE:
+                self.maps.clear()
+            elif code in REFUSED:
+                raise Unsupported(f"{REFUSED[code]} in the binlog at {dump.position}")
+            if not dump.inside and dump.reaches(until):
+                return
+        raise dump.ends_before(until)
+
+    def _map(self, body: bytes) -> None:
+        number = events.table_number(body)
+        known = self.maps.get(number)
+        if known is None or known.wire != body:
+            database, table, _ = events.map_names(body)
+            name = SourceName(database, table)
+            if name not in self.chosen:
+                self.chosen[name] = self.wanted(name)
+            self.maps[number] = Rows(name, 0, body) if self.chosen[name] else None
+
+    def _rows(self, body: bytes) -> Iterator[Rows]:
+        number = events.table_number(body)
+        if number not in self.maps:
+            raise self.dump.corrupt(f"rows of unknown table {number}")
+        known = self.maps[number]
+        if known is not None:
+            self.changes = True
+            yield Rows(known.table, len(body), known.wire)
+
+    def _statement(self, code: int, seconds: int, body: bytes) -> Iterator[Statement | End]:
+        query = events.query_event(code, body)
+        role = statements.role(query.text)
+        if role == "rollback" and self.changes:
+            raise Unsupported(f"a transaction that is rolled back in the binlog at {self.dump.position}")
+        if role in ("commit", "rollback"):
+            yield self._end(seconds)
+            return
+        if role == "begin":
+            self.dump.standalone = False
+        if role == "rows" and statements.names(query, self.captured):
+            raise Unsupported(
+                f"a change of rows as a statement in the binlog at {self.dump.position}",
+                "SET GLOBAL binlog_format = 'ROW', for all sessions, and start with a new snapshot",
+            )
+        if role == "other":
+            yield Statement(self.dump.position, seconds, query.database, query.text)
+        if self.dump.standalone:
+            yield self._end(seconds)
+
+    def _end(self, seconds: int) -> End:
+        self.dump.inside = self.dump.standalone = self.changes = False
+        return End(seconds)
+
+
+def scan(
+    address: Address,
+    *,
+    start: LogPosition,
+    until: LogPosition,
+    captured: Collection[SourceName],
+    relevant: Callable[[Statement], bool],
+    most_bytes: int | None = None,
+    by_gtid: bool = False,
+) -> LogScan:
+    """What lies between `start` and `until` of the `captured` tables; less of it after `most_bytes`, and in
+    front of a statement that is `relevant`. Raises as `LogWalk.steps`."""
+    if not by_gtid and start.reaches(until):
+        return LogScan(start, {}, (), 0)
+    changed: dict[SourceName, int] = {}
+    commits: dict[int, int] = {}
+    texts = [(name.database, name.table) for name in captured]
+    with Dump.open(address, start, by_gtid=by_gtid) as dump:
+        begin, log_bytes, mine, statement = start, 0, dict[SourceName, int](), None
+        for step in LogWalk(dump, captured.__contains__, texts).steps(until):
+            if isinstance(step, Rows):
+                mine[step.table] = mine.get(step.table, 0) + step.log_bytes
+            elif isinstance(step, Statement):
+                if statement is None and relevant(step):
+                    if mine:
+                        raise Unsupported(f"{step.text[:200]!r} in a transaction with rows, at {begin}")
+                    statement = step
+            elif statement is not None:
+                return LogScan(begin, changed, _few(commits), log_bytes, statement, dump.position)
+            else:
+                for table, size in mine.items():
+                    changed[table] = changed.get(table, 0) + size
+                if mine:
+                    commits[step.seconds] = commits.get(step.seconds, 0) + 1
+                    mine = {}
+                begin, log_bytes = dump.position, dump.log_bytes
+                if most_bytes is not None and log_bytes >= most_bytes:
+                    return LogScan(begin, changed, _few(commits), log_bytes)
+        return LogScan(until if not by_gtid else dump.position, changed, _few(commits), dump.log_bytes)
+
+
+def first_rows(
+    address: Address,
+    *,
+    start: LogPosition,
+    until: LogPosition,
+    wanted: Callable[[SourceName], bool],
+    visit: Callable[[Statement], bool],
+) -> TableMap | None:
+    """How the first rows of a table that is `wanted` lie in the log; None if there are none up to `until`.
+
+    `visit` is shown each statement before them, and says whether to go on.
+    """
+    if start.reaches(until):
+        return None
+    with Dump.open(address, start) as dump:
+        walk = LogWalk(dump, wanted)
+        for step in walk.steps(until):
+            if isinstance(step, Rows):
+                return events.table_map(step.wire)
+            if isinstance(step, Statement):
+                if not visit(step):
+                    return None
+                walk.chosen.clear()
+                walk.maps.clear()
+    return None
+
+
+def _few(commits: Mapping[int, int]) -> tuple[tuple[int, int], ...]:
+    """At most some hundred seconds; where there are more, neighbours count as the earlier one."""
+    pairs = sorted(commits.items())
+    each = -(-len(pairs) // _MOST_SECONDS)
+    if each <= 1:
+        return tuple(pairs)
+    groups = (pairs[i : i + each] for i in range(0, len(pairs), each))
+    return tuple((group[0][0], sum(n for _, n in group)) for group in groups)
