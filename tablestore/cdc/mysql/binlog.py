@@ -13,8 +13,9 @@ never passed over.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -84,13 +85,13 @@ def read_log(
     follow: bool = False,
     by_gtid: bool = False,
     heartbeat_seconds: float = 0.5,
-    part: tuple[int, int] = (0, 1),
+    parts: Mapping[tuple[str, str], tuple[int, int]] = MappingProxyType({}),
     env: Env = SYSTEM,
 ) -> Generator[LogChange, None, None]:
     """Changes of the tables after `start`, up to `until` or the end of the log; `follow`: on and on.
 
-    `part` (i, n): only images whose key is in part i of n, by a hash; an update of the key is then −D and
-    +I. `by_gtid`: positions are of another server of the same replication, which finds them by their GTIDs.
+    `parts` has (i, n) for a table of which only images are wanted whose key is in part i of n, by a hash; an
+    update of the key is then −D and +I. `by_gtid`: positions are of another server of the same replication, which finds them by their GTIDs.
     Raises NotFound where the log does not go back to `start` or not on to `until`, SchemaMismatch where a
     table has, or had, other columns, Unavailable where the connection breaks: what follows the last
     TransactionEnd is to be read again.
@@ -98,7 +99,7 @@ def read_log(
     if until is not None and not by_gtid and start.reaches(until):
         return
     with Dump.open(address, start, by_gtid=by_gtid) as dump:
-        reader = _Reader(dump, {(t.database, t.name): t for t in tables}, until, dump.charsets(), part)
+        reader = _Reader(dump, {(t.database, t.name): t for t in tables}, until, dump.charsets(), parts)
         yield from reader.changes(
             dump.events(until=until, follow=follow, heartbeat_seconds=heartbeat_seconds, env=env)
         )
@@ -139,7 +140,7 @@ class _Reader:
     tables: dict[tuple[str, str], SourceTable]
     until: LogPosition | None
     charsets: dict[int, str]
-    part: tuple[int, int]
+    parts: Mapping[tuple[str, str], tuple[int, int]]
     maps: dict[int, TableMap | None] = field(default_factory=dict)
     pending: dict[tuple[str, str], _Pending] = field(default_factory=dict)
     pending_bytes: int = 0
@@ -288,7 +289,7 @@ class _Reader:
         self, table: SourceTable, each: _Pending, slices: Slices, kinds: Ints, of_event: Ints
     ) -> Iterator[RowImages]:
         seconds = np.array(each.seconds, np.int64)[of_event]
-        number, parts = self.part
+        number, parts = self.parts.get((table.database, table.name), (0, 1))
         if parts > 1:
             columns = [column for column in table.columns if column.in_key]
             key = self._columns(table, columns, each.wire, slices)
