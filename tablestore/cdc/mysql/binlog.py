@@ -91,7 +91,8 @@ def read_log(
     """Changes of the tables after `start`, up to `until` or the end of the log; `follow`: on and on.
 
     `parts` has (i, n) for a table of which only images are wanted whose key is in part i of n, by a hash; an
-    update of the key is then −D and +I. `by_gtid`: positions are of another server of the same replication, which finds them by their GTIDs.
+    update of the key is then −D and +I. `by_gtid`: positions are of another server of the same replication,
+    which finds them by their GTIDs.
     Raises NotFound where the log does not go back to `start` or not on to `until`, SchemaMismatch where a
     table has, or had, other columns, Unavailable where the connection breaks: what follows the last
     TransactionEnd is to be read again.
