@@ -19,8 +19,7 @@ from rich.table import Table as TextTable
 import tablestore as ts
 from notebooks.demo.pipeline import Run
 from notebooks.demo.verification import Verification
-from tablestore.cdc.phase import PHASE
-from tablestore.spark.ingest import ROWS, STARTED
+from tablestore.cdc.phase import PHASE, ROWS, STARTED
 
 ARTICLE_ROWS, ARTICLE_SECONDS = 59_986_052, 46 * 60
 

@@ -42,6 +42,32 @@ class Work:
     piece: StreamPiece
 
 
+class Ordered(Protocol):
+    """A piece of work that has its place in a batch."""
+
+    @property
+    def ordinal(self) -> int: ...
+
+
+class WorkPlan(Protocol):
+    """What plans batches, offset by offset, and cuts them into work. Picklable."""
+
+    def initial(self) -> Offset:
+        """The offset before the first batch."""
+
+    def next(self, start: Offset) -> Offset:
+        """Where a batch from `start` ends; `start` itself where nothing is new."""
+
+    def ended(self, offset: Offset) -> bool:
+        """Whether nothing can come after this offset, ever."""
+
+    def works(self, start: Offset, end: Offset) -> Sequence[Ordered]:
+        """The work between two offsets, in order; picklable."""
+
+    def done(self, end: Offset) -> None:
+        """What lies before `end` is read and committed."""
+
+
 class Batch(Protocol):
     """A batch: what its sources give between `start` and `end`."""
 

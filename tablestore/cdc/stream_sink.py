@@ -6,7 +6,8 @@ the same one again adds nothing. Sinks are picklable, since tasks write parts of
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,6 +22,7 @@ from tablestore.format import commit_message, rowkind
 from tablestore.table.engine import compact_bucket
 from tablestore.table.lake import open_table
 from tablestore.table.table import Table
+from tablestore.table.writer import Writer
 from tablestore.write.commit.commit_or_discard import discarded_if_refused
 from tablestore.write.routing.bucket_mode import BucketMode
 
@@ -77,7 +79,7 @@ class TableSink:
         if known is not None and known[0] >= batch.identifier:
             table.commit([], user=batch.user, identifier=batch.identifier)  # compacts what a kill left
             rows = 0
-        elif _takes_one_writer(table):
+        elif takes_one_writer(table):
             rows = self._write_here(table, batch)
         else:
             task = TableTask(self, batch.changes, batch.user, table.max_sequence() + 1)
@@ -94,7 +96,7 @@ class TableSink:
             for work in batch.batch.works():
                 for values, kinds in self.wanted(batch.changes(work)):
                     rows += values.num_rows
-                    w.write(values.append_column(_KIND, kinds), row_kind_column=_KIND)
+                    write_kinds(w, values, kinds)
         return rows
 
     def wanted(self, changes: Changes) -> Changes:
@@ -112,20 +114,29 @@ class TableSink:
         compaction."""
         due, full = compactions(table, batch.number, every=self.compact_every)
         tasks = table.buckets_to_compact(full=full) if due else []
-        if not tasks:
-            return
-        found = batch.over(CompactTask(self.path, self.roots), tasks)
-        messages = [m for m in found if m is not None]
-        try:
-            with discarded_if_refused(table.store, [commit_message.decode(m) for m in messages]):
-                table.commit(messages, user=table.store.fresh_user())
-        except CommitConflict:
-            return  # somebody else compacts too: the batch is committed all the same
+        if tasks:
+            commit_compaction(table, batch.over(CompactTask(self.path, self.roots), tasks))
 
 
-def _takes_one_writer(table: Table) -> bool:
+def commit_compaction(table: Table, found: Sequence[bytes | None]) -> None:
+    """Commit what compactions of buckets gave, unless somebody else compacted one of them meanwhile."""
+    messages = [m for m in found if m is not None]
+    with (
+        contextlib.suppress(CommitConflict),
+        discarded_if_refused(table.store, [commit_message.decode(m) for m in messages]),
+    ):
+        table.commit(messages, user=table.store.fresh_user())
+
+
+def takes_one_writer(table: Table) -> bool:
+    """Whether only one writer may be at work: one that assigns buckets must know all keys."""
     mode = BucketMode.of(table.store.schema, table.store.options)
     return mode in (BucketMode.DYNAMIC, BucketMode.CROSS_PARTITION)
+
+
+def write_kinds(writer: Writer, values: pa.RecordBatch, kinds: pa.Array) -> None:
+    """Write rows of these row kinds."""
+    writer.write(values.append_column(_KIND, kinds), row_kind_column=_KIND)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tablestore.cdc import sink
 from tablestore.cdc.checkpoint import origin_of, planned_end
 from tablestore.cdc.compactions import compactions
-from tablestore.cdc.phase import CHANGES_PHASE, FULL_PHASE, PHASE, PHASE_OPTION
+from tablestore.cdc.phase import CHANGES_PHASE, FULL_PHASE, PHASE, PHASE_OPTION, ROWS, STARTED
 from tablestore.cdc.sink import Load
 from tablestore.cdc.source import Chunk, Position, Work
 from tablestore.core.errors import CommitConflict, SchemaMismatch
@@ -35,7 +35,6 @@ from tablestore.write.supported import require_parallel_writers
 
 log = logging.getLogger(__name__)
 SEQUENCE_SPAN = 1 << 32
-ROWS, STARTED = "tablestore.rows", "tablestore.started"  # in snapshot properties
 _RESULT = (
     "ordinal int, phase string, position string, rows long, started double, ended double, "
     "messages array<binary>"

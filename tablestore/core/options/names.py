@@ -29,6 +29,7 @@ LEVELED = {"level0_file_num_compaction_trigger": _LEVELED + "level0-file-num-tri
 CHANGE_TRACKING = "tablestore.change-tracking"
 # Names of ours that are no typed options.
 ENGINE_NAMES = {
+    "tablestore.cdc.columns": "of change capture: the columns of the source that were captured, as JSON",
     "tablestore.full-phase-changelog": "of the Spark ingest: false writes no changelog files while it loads",
     "tablestore.uuid": "generated: identifies the table among others that had its name",
 }

@@ -1,0 +1,92 @@
+"""What a capture writes down beside Spark's checkpoint: reports of batches, and which events are
+done.
+
+<checkpoint>/tablestore-progress/<batch>.json      a `BatchReport`, once it is committed; the newest 2,000
+<checkpoint>/tablestore-events.json                the events of the newest batch with any, as they are done
+
+Views and `./workbench cdc` read the reports. The second file keeps a batch that is done again from doing what
+an event asked for twice. Both may be lost: events give the same result when they come again, but for a table
+that was created anew under a name that another one was renamed from in the same batch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tablestore.cdc.capture.report import BatchReport, EventReport
+from tablestore.core.errors import InvalidRequest
+from tablestore.io.fileio import FileIO
+from tablestore.io.paths import join, location
+from tablestore.io.routed import file_io_for
+
+KEPT = 2_000
+_PROGRESS, _EVENTS = "tablestore-progress", "tablestore-events.json"
+_SWEEP = 100  # batches between two removals of old reports
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """The reports and events of a checkpoint."""
+
+    checkpoint: str
+
+    @property
+    def _io(self) -> FileIO:
+        return file_io_for(location(self.checkpoint))
+
+    def _place(self, *parts: str) -> str:
+        return join(location(self.checkpoint), *parts)
+
+    def note(self, report: BatchReport) -> None:
+        """Write the report of a batch; one of the same number is replaced."""
+        self._io.make_dir(self._place(_PROGRESS))
+        path = self._place(_PROGRESS, f"{report.number}.json")
+        self._io.replace(path, json.dumps(report.to_json(), ensure_ascii=False).encode())
+        if report.number % _SWEEP == 0:
+            for number in self.numbers():
+                if number <= report.number - KEPT:
+                    self._io.delete(self._place(_PROGRESS, f"{number}.json"))
+
+    def numbers(self) -> list[int]:
+        """The batches that have reports, in rising order."""
+        found = (s.name.removesuffix(".json") for s in self._io.list(self._place(_PROGRESS)))
+        return sorted(int(name) for name in found if name.isdigit())
+
+    def reports(self, newest: int = KEPT, *, after: int = -1) -> list[BatchReport]:
+        """The newest reports of batches `after` one, in order. A report that is being removed is left out."""
+        found = []
+        for number in [n for n in self.numbers() if n > after][-newest:] if newest > 0 else ():
+            try:
+                found.append(BatchReport.from_json(self._read(_PROGRESS, f"{number}.json")))
+            except FileNotFoundError:
+                continue
+        return found
+
+    def events_done(self, identifier: int) -> list[EventReport]:
+        """The events of a batch that were carried out, in order."""
+        try:
+            found = self._read(_EVENTS)
+        except FileNotFoundError:
+            return []
+        if found.get("identifier") != identifier:
+            return []
+        return [EventReport(**one) for one in found["events"]]
+
+    def note_events(self, identifier: int, done: Sequence[EventReport]) -> None:
+        """Write that these events of a batch are carried out."""
+        text = json.dumps({"v": 1, "identifier": identifier, "events": [asdict(one) for one in done]})
+        self._io.make_dir(location(self.checkpoint))
+        self._io.replace(self._place(_EVENTS), text.encode())
+
+    def _read(self, *parts: str) -> dict[str, Any]:
+        path = self._place(*parts)
+        try:
+            found = json.loads(self._io.read(path))
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise InvalidRequest(f"{path} is no report of a batch")
+        return found

@@ -1,0 +1,221 @@
+"""What brings a table of the lake to the columns that the rules want: changes of its schema. Pure.
+
+Columns are compared with what the table has, so that the same answer comes again after a kill, and nothing
+once all is done. The table stores which columns of the source it was given (option `COLUMNS`): of columns
+that it has beside them nobody knows here, and they are never dropped. Types only become wider, as Paimon
+allows; a column that is wide enough stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tablestore.cdc.capture.target_shape import TargetShape
+from tablestore.core.errors import SchemaMismatch
+from tablestore.format import schema_change as change
+from tablestore.format.schema import TableSchema
+from tablestore.format.schema_change import Change
+from tablestore.format.types import casts
+from tablestore.format.types.data_type import LENGTHS, DataType
+
+COLUMNS = "tablestore.cdc.columns"
+_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
+_PRECISIONS = (*LENGTHS, "TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
+_MOST_DIGITS = 38
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChanges:
+    """Changes of columns in order, each as `(what, in words)`, and further ones that change no row: comments
+    and what is noted of the source."""
+
+    changes: tuple[tuple[Change, str], ...] = ()
+    notes: tuple[Change, ...] = ()
+
+    @property
+    def all(self) -> list[Change]:
+        return [*(c for c, _ in self.changes), *self.notes]
+
+    @property
+    def words(self) -> str:
+        return "; ".join(text for _, text in self.changes)
+
+
+def recorded(names: Sequence[str]) -> str:
+    """The columns of the source as option `COLUMNS` stores them."""
+    return json.dumps(list(names), ensure_ascii=False)
+
+
+def adjustment(
+    schema: TableSchema,
+    wanted: TargetShape,
+    source: Sequence[str],
+    *,
+    renamed: Mapping[str, str],
+    merged: bool = False,
+) -> SchemaChanges:
+    """What brings `schema` to `wanted`, the shape for a table with the columns `source`, of which some were
+    `renamed` (old name: new name).
+
+    Into a `merged` table other tables are captured, too: its columns are neither dropped nor moved. Raises
+    SchemaMismatch for another key or partitions, and for a type that cannot become the wanted one.
+    """
+    known = json.loads(schema.options.get(COLUMNS, "null"))
+    columns = _Columns(schema, () if merged or known is None else known)
+    if known != list(source):  # else this was done before
+        columns.rename(renamed)
+    _require_keys(columns, schema, wanted)
+    columns.drop([n for n in columns.known if n not in source and n not in names_of(wanted)])
+    columns.fit(wanted, keys={*columns.keys, *schema.partition_keys})
+    if known is not None and not merged:
+        columns.move(wanted)
+    if not merged and known != list(source):
+        columns.notes.append(change.set_options({COLUMNS: recorded(source)}))
+    return SchemaChanges(tuple(columns.changes), tuple(columns.notes))
+
+
+def names_of(shape: TargetShape) -> list[str]:
+    return [c.name for c in shape.columns]
+
+
+class _Columns:
+    """The columns of a table while changes are worked out. `known` are those that came from the source."""
+
+    def __init__(self, schema: TableSchema, known: Sequence[str]) -> None:
+        self.fields = {f.name: f for f in schema.fields}
+        self.order = [f.name for f in schema.fields]
+        self.keys = list(schema.primary_keys)
+        self.known = list(known)
+        self.changes: list[tuple[Change, str]] = []
+        self.notes: list[Change] = []
+
+    def rename(self, renamed: Mapping[str, str]) -> None:
+        pairs = {old: new for old, new in renamed.items() if old in self.fields and old != new}
+        pairs = {
+            old: new for old, new in pairs.items() if new not in self.fields or new in (*pairs, *self.known)
+        }
+        self.drop([new for new in pairs.values() if new in self.fields and new not in pairs])
+        clashing = [old for old, new in pairs.items() if new in self.fields]
+        for number, old in enumerate(clashing):
+            self._rename(old, f"__renamed_{number}", "")
+        for old, new in pairs.items():
+            now = f"__renamed_{clashing.index(old)}" if old in clashing else old
+            self._rename(now, new, f"{old} is {new}")
+
+    def _rename(self, old: str, new: str, words: str) -> None:
+        self.changes.append((change.rename(old, new), words or f"{old} gets another name"))
+        self.fields[new] = self.fields.pop(old)
+        self.order = [new if n == old else n for n in self.order]
+        self.keys = [new if n == old else n for n in self.keys]
+        self.known = [new if n == old else n for n in self.known]
+
+    def drop(self, names: Sequence[str]) -> None:
+        for name in names:
+            if name in self.fields:
+                self.changes.append((change.drop(name), f"dropped {name}"))
+                del self.fields[name]
+                self.order.remove(name)
+                self.known = [n for n in self.known if n != name]
+
+    def fit(self, wanted: TargetShape, keys: set[str]) -> None:
+        """Add what is missing, widen what is too narrow, allow NULL and take over comments."""
+        before: str | None = None
+        for column in wanted.columns:
+            name, t = column.name, column.type
+            if name not in self.fields:
+                t = t.as_nullable()
+                made = change.add(name, t, after=before, first=before is None, comment=column.comment or None)
+                self.changes.append((made, f"added {name} {t}"))
+                self.order.insert(0 if before is None else self.order.index(before) + 1, name)
+            else:
+                field = self.fields[name]
+                wide = common(field.type, t)
+                if wide is None:
+                    raise _no_such_cast(name, field.type, t)
+                if wide.as_nullable() != field.type.as_nullable():
+                    self.changes.append((change.retype(name, wide), f"{name} is {wide.as_nullable()}"))
+                if t.nullable and not field.type.nullable and name not in keys:
+                    self.changes.append((change.nullable(name), f"{name} may be NULL"))
+                if column.comment and column.comment != field.description:
+                    self.notes.append(change.comment(name, column.comment))
+            before = name
+
+    def move(self, wanted: TargetShape) -> None:
+        """Bring the columns of the source into its order; others stay where they are."""
+        names = names_of(wanted)
+        order = [n for n in self.order if n in names]
+        for at, name in enumerate(names):
+            if order[at] == name:
+                continue
+            order.remove(name)
+            order.insert(at, name)
+            place = change.move(name, after=names[at - 1]) if at else change.move(name, first=True)
+            self.changes.append((place, f"moved {name}"))
+
+
+def _require_keys(columns: _Columns, schema: TableSchema, wanted: TargetShape) -> None:
+    if not schema.primary_keys:
+        raise SchemaMismatch(
+            "changes are captured into a table with a primary key, and this one has none: drop it, or "
+            "choose another"
+        )
+    found = {"primary key": (set(columns.keys), set(wanted.primary_key))}
+    found["partition columns"] = (set(schema.partition_keys), set(wanted.partition_by))
+    for what, (here, there) in found.items():
+        if here != there:
+            raise SchemaMismatch(
+                f"the {what} of the table are {_list(here)}, and those of the source {_list(there)}: a key "
+                "stays as it was created; drop the table and capture it anew"
+            )
+
+
+def _list(names: set[str]) -> str:
+    return ", ".join(sorted(names)) or "none"
+
+
+def _no_such_cast(name: str, here: DataType, there: DataType) -> SchemaMismatch:
+    return SchemaMismatch(
+        f"column {name!r} is {here.as_nullable()} here and {there.as_nullable()} in the source, and no wider "
+        "type has both: drop the table and capture it anew, or say by type_mapping what it becomes"
+    )
+
+
+def common(here: DataType, there: DataType) -> DataType | None:
+    """The type that a column of the type `here` must have for values of both: itself if it is wide enough.
+    None where no such change is allowed."""
+    if here.as_nullable() == there.as_nullable():
+        return here
+    if _holds(here, there):
+        return here
+    if here.root == there.root == "DECIMAL":
+        scale = max(here.scale, there.scale)
+        digits = max(here.precision - here.scale, there.precision - there.scale) + scale
+        return replace(here, precision=digits, scale=scale) if digits <= _MOST_DIGITS else None
+    if here.root == there.root and here.root in _PRECISIONS:
+        return replace(here, precision=max(here.precision, there.precision))
+    if there.root == "DECIMAL" and here.root in (*_DIGITS, "FLOAT", "DOUBLE"):
+        digits = max(_DIGITS.get(here.root, _MOST_DIGITS + 1), there.precision - there.scale) + there.scale
+        return replace(there, precision=digits, nullable=here.nullable) if digits <= _MOST_DIGITS else None
+    allowed = not here.is_nested and casts.allowed(here, there.as_nullable(), explicit=False)
+    return replace(there, nullable=here.nullable) if allowed else None
+
+
+def _holds(here: DataType, there: DataType) -> bool:
+    """Whether a column of the type `here` has room for every value of `there`, exactly."""
+    if here.root in _DIGITS and there.root in _DIGITS:
+        return _DIGITS[here.root] >= _DIGITS[there.root]
+    if here.root == "DECIMAL" and (there.root in _DIGITS or there.root == "DECIMAL"):
+        scale = there.scale if there.root == "DECIMAL" else 0
+        digits = there.precision - scale if there.root == "DECIMAL" else _DIGITS[there.root]
+        return here.scale >= scale and here.precision - here.scale >= digits
+    if here.root == "VARCHAR" and there.root in ("CHAR", "VARCHAR"):
+        return here.precision >= there.precision
+    if here.root == "VARBINARY" and there.root in ("BINARY", "VARBINARY"):
+        return here.precision >= there.precision
+    if here.root == "DOUBLE":
+        return there.root in ("FLOAT", "TINYINT", "SMALLINT", "INT")
+    if here.root == there.root and here.root in _PRECISIONS:
+        return here.precision >= there.precision
+    return False

@@ -1,0 +1,329 @@
+"""Where the batches of a capture go: many tables of a lake, each batch in each of them exactly once.
+
+A batch's events are carried out first, then tasks read its pieces and write level 0 of all tables in them, of
+later pieces with higher sequence numbers; all writers of a task share one pool of memory. The driver commits
+table by table: the identifier of the batch makes a table that has it already be skipped, so a kill between
+two commits loses and repeats nothing. The position in each snapshot holds the offset at which the batch
+*began*: without its checkpoint a capture goes on from the newest of them, and what comes again changes
+nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from tablestore.cdc.capture.journal import Journal
+from tablestore.cdc.capture.report import BatchReport, EventReport, TableReport
+from tablestore.cdc.capture.rules import DEAD_LETTER, CaptureRules
+from tablestore.cdc.capture.source import CapturePiece, CaptureSource
+from tablestore.cdc.capture.targets import Targets
+from tablestore.cdc.capture.tasks import (
+    POOL_BYTES,
+    CaptureTask,
+    PieceWritten,
+    TableTarget,
+    TableWritten,
+    Write,
+)
+from tablestore.cdc.compactions import compactions
+from tablestore.cdc.phase import CHANGES_PHASE, FULL_PHASE, PHASE, ROWS, SOURCE_TIME, STARTED, STATEMENT
+from tablestore.cdc.stream_sink import (
+    SEQUENCE_SPAN,
+    CompactTask,
+    commit_compaction,
+    takes_one_writer,
+    write_kinds,
+)
+from tablestore.cdc.stream_source import Offset
+from tablestore.core.env import SYSTEM, Env
+from tablestore.format import commit_message
+from tablestore.table.lake import Lake
+from tablestore.table.table import Table
+from tablestore.write.commit.commit_or_discard import discarded_if_refused
+from tablestore.write.commit.committer import Committed
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+R = TypeVar("R")
+_LONGEST_STATEMENT = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureWork:
+    """A piece of a batch; the later `ordinal` has the later changes."""
+
+    ordinal: int
+    piece: CapturePiece
+
+
+class CaptureBatch(Protocol):
+    """A batch between two offsets, with workers."""
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def start(self) -> Offset: ...
+
+    @property
+    def end(self) -> Offset: ...
+
+    def over_works(self, task: Callable[[CaptureWork], R]) -> list[R]:
+        """What a task gives for each piece, in order, done by workers; task and results are picklable."""
+
+    def over(self, task: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """What a task gives for each of other items, in order, done by workers."""
+
+
+@dataclass(frozen=True, slots=True)
+class CapturePlan:
+    """Plans the batches of a source (`stream_batch.WorkPlan`)."""
+
+    source: CaptureSource
+
+    def initial(self) -> Offset:
+        return self.source.initial()
+
+    def next(self, start: Offset) -> Offset:
+        return self.source.next(start)
+
+    def ended(self, offset: Offset) -> bool:
+        return self.source.ended(offset)
+
+    def works(self, start: Offset, end: Offset) -> list[CaptureWork]:
+        return [CaptureWork(i, piece) for i, piece in enumerate(self.source.pieces(start, end))]
+
+    def done(self, end: Offset) -> None:
+        self.source.done(end)
+
+
+@dataclass(frozen=True, slots=True)
+class SinkSettings:
+    """How a capture writes: under the commit user `user`; a table is compacted after `compact_every` of its
+    commits (0: never); `pool_bytes` is the memory of all writers of a task."""
+
+    user: str
+    compact_every: int = 5
+    pool_bytes: int = POOL_BYTES
+    roots: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Batch:
+    """A batch while it is written: the tables of its sources, what was committed."""
+
+    batch: CaptureBatch
+    identifier: int
+    position: str
+    started: float
+    statements: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    done: list[PieceWritten] = field(default_factory=list)
+    reports: dict[str, TableReport] = field(default_factory=dict)
+
+
+class CaptureSink:
+    """Writes batches of `source` into a lake. One thread of one driver; not thread-safe."""
+
+    def __init__(
+        self,
+        lake: Lake,
+        source: CaptureSource,
+        rules: CaptureRules,
+        settings: SinkSettings,
+        journal: Journal,
+        *,
+        env: Env = SYSTEM,
+    ) -> None:
+        self._source, self._rules, self._settings = source, rules, settings
+        self._journal, self._env = journal, env
+        self._letters = rules.bad_rows == DEAD_LETTER
+        self._targets = Targets(lake, rules, user=settings.user)
+        self._heights: dict[str, tuple[int, int]] = {}  # (snapshot, bound of the sequence numbers in it)
+        self._commits: dict[str, int] = {}  # of each table, in this process
+
+    def write(self, batch: CaptureBatch, identifier: int) -> BatchReport:
+        """Carry out the events of a batch and commit its rows under this identifier; the report is in the
+        journal, too."""
+        position = json.dumps({"v": 1, "start": batch.start, "end": batch.end}, separators=(",", ":"))
+        now = _Batch(batch, identifier, position, self._seconds())
+        events = self._carry_out(now)
+        works = CapturePlan(self._source).works(batch.start, batch.end)
+        task = self._task(now, works)
+        if any(target.by_tasks for target in task.targets.values()):
+            now.done = batch.over_works(task)
+        for name, target in task.targets.items():
+            if target.by_tasks:
+                self._commit(now, name)
+            elif not target.committed:
+                self._write_here(now, task, works, name)
+        for name in now.statements:
+            if name not in now.reports:
+                self._commit(now, name)
+        report = self._report(now, events)
+        self._journal.note(report)
+        self._compact(now)
+        return report
+
+    def _carry_out(self, now: _Batch) -> list[EventReport]:
+        """Carry out the events, each once."""
+        events = self._source.events(now.batch.start, now.batch.end)
+        done = self._journal.events_done(now.identifier)[: len(events)]
+        for event in events[len(done) :]:
+            done.append(self._targets.carry_out(event, now.identifier))
+            self._journal.note_events(now.identifier, done)
+        for one in done:
+            if one.statement and one.table and one.table in self._targets:
+                now.statements[one.table].append(one.statement)
+        return done
+
+    def _task(self, now: _Batch, works: Sequence[CaptureWork]) -> CaptureTask:
+        """The task over the pieces, with all tables that they may have rows for."""
+        sources = sorted({name for work in works for name in work.piece.tables})
+        routes = {name: self._targets.name(name) for name in sources}
+        names = dict.fromkeys(routes.values())
+        if self._letters:
+            names |= dict.fromkeys([self._targets.letters(name) for name in names])
+        targets = {name: self._target(now, name) for name in names}
+        return CaptureTask(
+            self._rules, routes, targets, self._settings.user, self._settings.pool_bytes, self._letters
+        )
+
+    def _target(self, now: _Batch, name: str) -> TableTarget:
+        """A table with the sequence numbers from which it takes rows, unless it has the batch already."""
+        table, roots = self._targets.opened(name), self._settings.roots
+        if self._targets.is_committed(name, now.identifier):
+            table.commit([], user=self._settings.user, identifier=now.identifier)  # compacts what a kill left
+            now.reports[name] = TableReport(name)
+            return TableTarget(table.location, roots, committed=True)
+        base = self._height(name, table) + 1
+        return TableTarget(table.location, roots, base, one_writer=takes_one_writer(table))
+
+    def _height(self, name: str, table: Table) -> int:
+        """No row of the table has a higher sequence number."""
+        latest = table.store.snapshots.latest()
+        if latest is None or not table.primary_key:
+            return -1
+        known = self._heights.get(name)
+        if known is None or known[0] != latest.id:
+            known = self._heights[name] = latest.id, table.max_sequence()
+        return known[1]
+
+    def _commit(self, now: _Batch, name: str) -> None:
+        """Commit what tasks have written of a table, and the statements that it followed."""
+        parts = [done.tables.get(name, TableWritten()) for done in now.done]
+        messages = [m for part in parts for m in part.messages]
+        if not messages and name not in now.statements:
+            return
+        table = self._targets.opened(name)
+        height = self._height(name, table) + len(parts) * SEQUENCE_SPAN
+        written = _sum(parts)
+        with discarded_if_refused(table.store, [commit_message.decode(m) for m in messages]):
+            committed = table.commit(
+                messages,
+                user=self._settings.user,
+                identifier=now.identifier,
+                position=now.position,
+                properties=self._properties(now, name, written),
+            )
+        now.reports[name] = _report_of(name, written, committed)
+        if committed.snapshot is not None:
+            self._heights[name] = committed.snapshot, height
+
+    def _write_here(self, now: _Batch, task: CaptureTask, works: Sequence[CaptureWork], name: str) -> None:
+        """Write and commit a table that takes one writer, in this process."""
+        properties: dict[str, str] = {}  # filled when all is counted, before the commit
+        asked: dict[str, Any] = {"user": self._settings.user, "identifier": now.identifier}
+        table, written = self._targets.opened(name), TableWritten()
+        with table.writer(**asked, position=now.position, properties=properties) as writer:
+
+            def write(target: str) -> Write | None:
+                return partial(write_kinds, writer) if target == name else None
+
+            for work in works:
+                if any(task.routes[source] == name for source in work.piece.tables):
+                    done = task.carry_out(work, write)
+                    written = written.plus(done.tables.get(name, TableWritten()))
+            properties |= self._properties(now, name, written)
+        now.reports[name] = _report_of(name, written, writer.committed or Committed())
+
+    def _properties(self, now: _Batch, name: str, written: TableWritten) -> dict[str, str]:
+        started = min((done.started for done in now.done), default=now.started)
+        phase = FULL_PHASE if written.snapshot_rows else CHANGES_PHASE
+        rows = written.snapshot_rows + written.changes
+        found = {PHASE: phase, ROWS: str(rows), STARTED: f"{started:.3f}"}
+        if written.newest is not None:
+            found[SOURCE_TIME] = str(written.newest * 1000)
+        if name in now.statements:
+            found[STATEMENT] = "; ".join(now.statements[name])[:_LONGEST_STATEMENT]
+        return found
+
+    def _report(self, now: _Batch, events: Sequence[EventReport]) -> BatchReport:
+        batch = now.batch
+        facts = self._source.facts(batch.start, batch.end)
+        return BatchReport(
+            batch.number,
+            facts.planned,
+            min((one.started for one in now.done), default=now.started),
+            self._seconds(),
+            facts.position,
+            log_bytes=facts.log_bytes,
+            bytes_behind=facts.bytes_behind,
+            commits=tuple(facts.commits),
+            snapshotting=tuple(str(name) for name in facts.snapshotting),
+            tables=tuple(now.reports.values()),
+            chunks=tuple(one.chunk for one in now.done if one.chunk is not None),
+            events=tuple(events),
+        )
+
+    # compaction
+
+    def _compact(self, now: _Batch) -> None:
+        """Compact the tables whose turn it is, all buckets at once; also after a repeated batch, since a kill
+        may have come before its compaction."""
+        waiting: list[tuple[Table, bytes]] = []
+        for name in now.reports:
+            table = self._targets.opened(name)
+            number = self._commits[name] = self._commits.get(name, -1) + 1
+            due, full = compactions(table, number, every=self._settings.compact_every)
+            waiting += [(table, task) for task in table.buckets_to_compact(full=full)] if due else []
+        if not waiting:
+            return
+        items = [(table.location, task) for table, task in waiting]
+        results: dict[str, list[bytes | None]] = defaultdict(list)
+        for (table, _), message in zip(
+            waiting, now.batch.over(_Compaction(self._settings.roots), items), strict=True
+        ):
+            results[table.name].append(message)
+        for table in {table.name: table for table, _ in waiting}.values():
+            commit_compaction(table, results[table.name])
+
+    def _seconds(self) -> float:
+        return self._env.now_ms() / 1000
+
+
+def _sum(parts: Sequence[TableWritten]) -> TableWritten:
+    found = TableWritten()
+    for part in parts:
+        found = found.plus(part)
+    return found
+
+
+def _report_of(name: str, written: TableWritten, committed: Committed) -> TableReport:
+    return TableReport(name, written.snapshot_rows, written.changes, written.bad_rows, committed.snapshot)
+
+
+@dataclass(frozen=True, slots=True)
+class _Compaction:
+    """The task that compacts a bucket of one of the tables."""
+
+    roots: tuple[str, ...]
+
+    def __call__(self, item: tuple[str, bytes]) -> bytes | None:
+        path, task = item
+        return CompactTask(path, self.roots)(task)

@@ -1,0 +1,256 @@
+"""The tables of a lake that a capture writes: made, brought to the shape of the source, emptied and renamed
+as its events say.
+
+Everything here may be done again after a kill: a table is compared with what it shall be. Only what removes
+rows looks at the commit identifier first, so that rows which came after an event stay.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+
+from tablestore.cdc.capture import dead_letters, schema_change
+from tablestore.cdc.capture.names import SourceName
+from tablestore.cdc.capture.report import EventReport
+from tablestore.cdc.capture.rules import EVOLVE, FAIL, IGNORE, CaptureRules
+from tablestore.cdc.capture.source import (
+    ALTERED,
+    CAPTURED,
+    DROPPED,
+    EMPTIED,
+    RENAMED,
+    SKIPPED,
+    Shape,
+    TableEvent,
+)
+from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, SchemaMismatch
+from tablestore.table.identifier import Identifier
+from tablestore.table.lake import Lake
+from tablestore.table.table import Table
+
+log = logging.getLogger(__name__)
+
+
+def plain_name(name: str, source: SourceName) -> str:
+    """The name of a table of the lake; raises InvalidRequest for one that is none: a table of the source may
+    be called anything."""
+    try:
+        found = Identifier.parse(name)
+        if found.system is not None or found.branch != "main":
+            raise InvalidRequest(f"{name!r} names a system table or a branch")
+    except InvalidRequest as e:
+        raise InvalidRequest(
+            f"{source} cannot become a table of the lake: {e}; exclude it, or capture it alone with into="
+        ) from None
+    if found.table == dead_letters.TABLE:
+        raise InvalidRequest(
+            f"{source} cannot become {name}, where rows that do not fit are kept: use prefix="
+        )
+    return name
+
+
+class Targets:
+    """The tables that rows go to. Not thread-safe."""
+
+    def __init__(self, lake: Lake, rules: CaptureRules, *, user: str) -> None:
+        self._lake, self._rules, self._user = lake, rules, user
+        self._policy = rules.schema_change
+        self._tables: dict[str, Table] = {}
+
+    def name(self, source: SourceName) -> str:
+        """The table for a table of the source."""
+        return plain_name(self._rules.target(source), source)
+
+    def __contains__(self, target: str) -> bool:
+        return target in self._lake
+
+    def opened(self, target: str) -> Table:
+        """A table under its newest schema. Raises NotFound for one that somebody dropped: what it had is not
+        read again."""
+        table = self._tables.get(target)
+        try:
+            if table is None:
+                table = self._lake.table(target)
+            elif table.store.schemas.ids()[-1] != table.store.schema.id:
+                table = table.refresh()
+            else:
+                table.store.require_same()
+        except (NotFound, IndexError):
+            self._tables.pop(target, None)
+            raise NotFound(
+                f"table {target} is gone, and rows for it were captured before: begin anew with another "
+                "name= and a fresh checkpoint"
+            ) from None
+        self._tables[target] = table
+        return table
+
+    def letters(self, target: str) -> str:
+        """The table for rows that do not fit into `target`, made if need be."""
+        name = dead_letters.beside(target)
+        if name not in self._tables and name not in self._lake:
+            dead_letters.create(self._lake, name)
+        return name
+
+    def is_committed(self, target: str, identifier: int) -> bool:
+        """Whether the rows of a batch are in the table."""
+        known = self.opened(target).position(self._user)
+        return known is not None and known[0] >= identifier
+
+    def carry_out(self, event: TableEvent, identifier: int) -> EventReport:
+        """Do what an event of the batch of this identifier asks for, and say what was done."""
+        if event.kind in (SKIPPED, DROPPED):
+            target = self.name(event.table) if event.kind == DROPPED else ""
+            done = event.reason or ("its rows stay" if event.kind == DROPPED else "it is not captured")
+        else:
+            with _in_event(event):
+                target, done = self._carry_out(event, identifier)
+        log.info("%s %s at %s: %s: %s", event.kind, event.table, event.position, target, done)
+        return EventReport(
+            event.kind,
+            str(event.table),
+            target,
+            event.statement,
+            event.position,
+            event.seconds,
+            done,
+            event.rows,
+        )
+
+    def _carry_out(self, event: TableEvent, identifier: int) -> tuple[str, str]:
+        target = self.name(event.table)
+        if event.kind == CAPTURED:
+            return target, self._captured(event, target, identifier)
+        if event.kind == RENAMED:
+            return self._renamed(event, target)
+        if event.kind == EMPTIED:
+            emptied = self._emptied(event, target, identifier)
+            return target, _joined(emptied, self._altered(event, target) if event.shape else "")
+        assert event.kind == ALTERED, f"an event of kind {event.kind!r}"
+        return target, _joined(self._altered(event, target), "its rows are read again" * event.read_again)
+
+    def _captured(self, event: TableEvent, target: str, identifier: int) -> str:
+        assert event.shape is not None, "a table that is captured has a shape"
+        if target not in self._lake:
+            self._create(event.table, event.shape, target)
+            return "created"
+        done = self._altered(event, target)
+        made_anew = bool(event.statement) and not self._rules.merge_shards
+        if made_anew and self.opened(target).store.snapshots.latest() is not None:
+            done = _joined(self._emptied(event, target, identifier), done)
+        return _joined("it was there", done)
+
+    def _create(self, source: SourceName, shape: Shape, target: str) -> None:
+        wanted = self._rules.target_shape(source, shape)
+        options = dict(self._rules.options)
+        if not self._rules.merge_shards:
+            options[schema_change.COLUMNS] = schema_change.recorded(shape.names)
+        self._tables[target] = self._lake.create_table(
+            target,
+            schema=[(c.name, c.type) for c in wanted.columns],
+            primary_key=list(wanted.primary_key),
+            partition_by=list(wanted.partition_by),
+            options=options,
+            comments={c.name: c.comment for c in wanted.columns if c.comment},
+            comment=wanted.comment or None,
+            if_not_exists=True,
+        )
+
+    def _altered(self, event: TableEvent, target: str) -> str:
+        if event.shape is None:
+            return ""
+        table, merged = self.opened(target), self._rules.merge_shards
+        if merged and event.renamed_columns and self._policy == EVOLVE:
+            raise _one_of_several(event, target)
+        wanted = self._rules.target_shape(event.table, event.shape)
+        try:
+            needed = schema_change.adjustment(
+                table.store.schema,
+                wanted,
+                event.shape.names,
+                renamed=event.renamed_columns,
+                merged=merged,
+            )
+        except SchemaMismatch as e:
+            if self._policy == IGNORE and table.primary_key:
+                return f"ignored: {e}"
+            raise
+        if not needed.changes and not needed.notes:
+            return "" if event.kind != ALTERED else "its columns fit"
+        if self._policy == IGNORE:
+            return f"ignored: {needed.words}" if needed.changes else ""
+        if self._policy == FAIL and needed.changes:
+            raise SchemaMismatch(
+                f"{target} would change: {needed.words}; schema_change='fail' asks to stop here: start again "
+                "with 'evolve' to follow, or with 'ignore' to leave its columns as they are"
+            )
+        self._tables[target] = table.alter(*needed.all)
+        return needed.words
+
+    def _renamed(self, event: TableEvent, target: str) -> tuple[str, str]:
+        assert event.new_name is not None, "a table that is renamed has a new name"
+        new = self.name(event.new_name)
+        done = f"it stays {target}"
+        if new != target:
+            self._rename(event, target, new)
+            done = f"{target} is {new}"
+        return new, _joined(done, self._altered(_as(event, event.new_name), new))
+
+    def _rename(self, event: TableEvent, target: str, new: str) -> None:
+        if self._rules.merge_shards:
+            raise _one_of_several(event, target)
+        if self._policy == FAIL:
+            raise SchemaMismatch(
+                f"{target} would become {new}; schema_change='fail' asks to stop here: start again with "
+                "'evolve'"
+            )
+        there, done = target in self._lake, new in self._lake
+        if there and done:
+            raise AlreadyExists(f"{target} would become {new}, which is there already: rename or drop it")
+        if there:
+            database = Identifier.parse(new).database
+            if database not in self._lake.databases():
+                self._lake.create_database(database, if_not_exists=True)
+            self._lake.rename_table(target, new)
+        elif not done:
+            raise NotFound(f"neither {target} nor {new} is there")
+        for name in (target, new):
+            self._tables.pop(name, None)
+
+    def _emptied(self, event: TableEvent, target: str, identifier: int) -> str:
+        if self._rules.merge_shards:
+            if self._policy == IGNORE:
+                return "its rows stay, since other tables have rows there"
+            raise _one_of_several(event, target)
+        if self.is_committed(target, identifier):
+            return "emptied before"
+        self.opened(target).truncate()
+        return "emptied"
+
+
+def _as(event: TableEvent, name: SourceName) -> TableEvent:
+    return TableEvent(
+        event.kind, name, event.position, shape=event.shape, renamed_columns=event.renamed_columns
+    )
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)
+
+
+def _one_of_several(event: TableEvent, target: str) -> SchemaMismatch:
+    return SchemaMismatch(
+        f"{target} has rows of other tables, too, and a statement about one of them cannot be followed: "
+        "start again with schema_change='ignore', or capture the tables apart from each other"
+    )
+
+
+@contextlib.contextmanager
+def _in_event(event: TableEvent) -> Iterator[None]:
+    """Errors say of which table they are, and which statement caused them."""
+    try:
+        yield
+    except (InvalidRequest, AlreadyExists) as e:
+        after = f" after {event.statement[:200]!r}" if event.statement else ""
+        raise SchemaMismatch(f"{event.table} at {event.position}{after}: {e}") from e

@@ -1,0 +1,226 @@
+"""The task that reads one piece of a capture and writes level 0 of all tables in it. Picklable and small.
+
+Memory: the rows that the piece gives at a time, and one pool for the buffers of all writers; when it is full
+the largest flushes, so a piece with hundreds of tables needs no more than one with one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.cdc.capture import dead_letters
+from tablestore.cdc.capture.conversion import Conversion
+from tablestore.cdc.capture.names import SourceName
+from tablestore.cdc.capture.report import ChunkReport
+from tablestore.cdc.capture.rules import CaptureRules
+from tablestore.cdc.capture.source import BadRow, CapturePiece, TableRows
+from tablestore.cdc.stream_sink import SEQUENCE_SPAN
+from tablestore.core.env import SYSTEM
+from tablestore.core.errors import InvalidRequest
+from tablestore.table.lake import open_table
+from tablestore.table.table import Table
+from tablestore.table.writer import EngineWriter
+
+POOL_BYTES = 128 << 20
+_LETTERS = 1_000  # rows that do not fit and are written together
+Write = Callable[[pa.RecordBatch, pa.Array | None], None]  # rows and their kinds; None: all are inserts
+
+
+class CaptureWork(Protocol):
+    """A piece and its place among those of its batch."""
+
+    @property
+    def ordinal(self) -> int: ...
+
+    @property
+    def piece(self) -> CapturePiece: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TableTarget:
+    """A table of the lake. Tasks write it, numbering rows from `sequence_base` on, unless it has the batch
+    already (`committed`) or takes one writer only, which the driver is (`one_writer`)."""
+
+    path: str
+    roots: tuple[str, ...] = ()
+    sequence_base: int = 0
+    one_writer: bool = False
+    committed: bool = False
+
+    @property
+    def by_tasks(self) -> bool:
+        return not self.one_writer and not self.committed
+
+
+@dataclass(frozen=True, slots=True)
+class TableWritten:
+    """What a piece holds for a table of the lake: messages to commit, rows of a snapshot, changes, rows that
+    do not fit, and when the newest of them was committed in the source."""
+
+    messages: tuple[bytes, ...] = ()
+    snapshot_rows: int = 0
+    changes: int = 0
+    bad_rows: int = 0
+    newest: int | None = None
+
+    def plus(self, other: TableWritten) -> TableWritten:
+        """Both as one."""
+        times = [n for n in (self.newest, other.newest) if n is not None]
+        return TableWritten(
+            (*self.messages, *other.messages),
+            self.snapshot_rows + other.snapshot_rows,
+            self.changes + other.changes,
+            self.bad_rows + other.bad_rows,
+            max(times, default=None),
+        )
+
+    @staticmethod
+    def counted(part: TableRows, rows: int, bad: int) -> TableWritten:
+        """The count of a part of a piece that has this many good and bad rows."""
+        if part.seconds is None:
+            return TableWritten(snapshot_rows=rows, bad_rows=bad)
+        return TableWritten(changes=rows, bad_rows=bad, newest=pc.max(part.seconds).as_py())
+
+
+@dataclass(frozen=True, slots=True)
+class PieceWritten:
+    """What a task has written, by table of the lake, from `started` to `ended` in seconds after 1970."""
+
+    tables: Mapping[str, TableWritten]
+    started: float
+    ended: float
+    chunk: ChunkReport | None = None
+
+
+@dataclass(frozen=True)
+class CaptureTask:
+    """Writes the rows of a piece; `routes` says to which of the `targets` each table of the source goes.
+    `letters`: rows that do not fit are written beside it, else they are errors."""
+
+    rules: CaptureRules
+    routes: Mapping[SourceName, str]
+    targets: Mapping[str, TableTarget]
+    user: str
+    pool_bytes: int = POOL_BYTES
+    letters: bool = False
+
+    def __call__(self, work: CaptureWork) -> PieceWritten:
+        writers: dict[str, EngineWriter] = {}
+
+        def write(target: str) -> Write | None:
+            found = self.targets[target]
+            if not found.by_tasks:
+                return None
+            if target not in writers:
+                writers[target] = self._writer(found, work.ordinal)
+            return writers[target].write
+
+        try:
+            done = self.carry_out(work, write)
+            messages = {target: tuple(writer.prepare()) for target, writer in writers.items()}
+        finally:
+            for writer in writers.values():
+                with contextlib.suppress(OSError):
+                    writer.close()
+        tables = {t: replace(one, messages=messages.get(t, ())) for t, one in done.tables.items()}
+        return replace(done, tables=tables)
+
+    def carry_out(self, work: CaptureWork, write: Callable[[str], Write | None]) -> PieceWritten:
+        """Write the rows of tables for which there is a `write` function, and count them."""
+        started = SYSTEM.now_ms() / 1000
+        rows = _PieceRows(self, work.piece, write)
+        rows.write_all()
+        ended = SYSTEM.now_ms() / 1000
+        return PieceWritten(rows.found, started, ended, _chunk(work.piece, rows.found, started, ended))
+
+    def opened(self, target: str) -> Table:
+        return open_table(self.targets[target].path, roots=self.targets[target].roots)
+
+    def _writer(self, target: TableTarget, ordinal: int) -> EngineWriter:
+        table = open_table(target.path, roots=target.roots)
+        base = target.sequence_base + ordinal * SEQUENCE_SPAN if table.primary_key else None
+        return table.open_writer(
+            user=self.user, sequence_base=base, compact=False, buffer_bytes=self.pool_bytes
+        )
+
+
+class _PieceRows:
+    """The rows of one piece, on their way to writers."""
+
+    def __init__(self, task: CaptureTask, piece: CapturePiece, write: Callable[[str], Write | None]) -> None:
+        self._task, self._piece, self._write = task, piece, write
+        self._conversions: dict[SourceName, Conversion] = {}
+        self._bad: dict[str, list[BadRow]] = {}  # by table that takes them
+        self.found: dict[str, TableWritten] = {}
+
+    def write_all(self) -> None:
+        for part in self._piece.read():
+            target = self._task.routes[part.table]
+            write = self._write(target)
+            letters = dead_letters.beside(target) if self._task.letters else None
+            if write is None and (letters is None or self._write(letters) is None):
+                continue
+            if isinstance(part, BadRow):
+                bad: Sequence[BadRow] = [part]
+                counted = TableWritten(bad_rows=1)
+            else:
+                done = self._conversion(part.table, target).convert(part)
+                rows, kinds, bad = done.rows, done.kinds, done.bad
+                counted = TableWritten.counted(part, rows.num_rows, len(bad))
+                if write is not None and rows.num_rows:
+                    write(rows, kinds)
+            if write is not None:
+                self._count(target, counted)
+            self._keep(letters, bad)
+        for letters in list(self._bad):
+            self._flush(letters)
+
+    def _conversion(self, name: SourceName, target: str) -> Conversion:
+        if name not in self._conversions:
+            shape = self._piece.tables.get(name)
+            if shape is None:
+                raise InvalidRequest(f"a piece gives rows of {name}, and does not say what they look like")
+            table = self._task.opened(target)
+            self._conversions[name] = self._task.rules.conversion(
+                name,
+                shape,
+                table.store.schema.fields,
+                primary_key=table.primary_key,
+                partition_by=table.partition_by,
+            )
+        return self._conversions[name]
+
+    def _keep(self, letters: str | None, bad: Sequence[BadRow]) -> None:
+        if not bad:
+            return
+        if letters is None:
+            raise dead_letters.failed(bad[0])
+        waiting = self._bad.setdefault(letters, [])
+        waiting.extend(bad)
+        if len(waiting) >= _LETTERS:
+            self._flush(letters)
+
+    def _flush(self, letters: str) -> None:
+        bad, write = self._bad.pop(letters), self._write(letters)
+        if write is not None:
+            write(dead_letters.as_rows(bad), None)
+            self._count(letters, TableWritten(changes=len(bad)))
+
+    def _count(self, target: str, counted: TableWritten) -> None:
+        self.found[target] = self.found.get(target, TableWritten()).plus(counted)
+
+
+def _chunk(
+    piece: CapturePiece, found: Mapping[str, TableWritten], started: float, ended: float
+) -> ChunkReport | None:
+    facts = piece.chunk
+    if facts is None:
+        return None
+    rows = sum(one.snapshot_rows for one in found.values())
+    return ChunkReport(str(facts.table), facts.low, facts.high, facts.last, rows, started, ended)

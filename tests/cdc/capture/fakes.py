@@ -1,0 +1,137 @@
+"""A source in memory whose batches a test writes down, and batches without Spark."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.cdc.capture.names import SourceName
+from tablestore.cdc.capture.sink import CapturePlan
+from tablestore.cdc.capture.source import (
+    CAPTURED,
+    BadRow,
+    BatchFacts,
+    ChunkFacts,
+    Shape,
+    ShapeColumn,
+    TableEvent,
+    TableRows,
+)
+from tablestore.cdc.stream_source import Offset
+from tablestore.format import rowkind
+from tablestore.format.types.arrow_types import as_type
+
+
+def name(table: str, database: str = "shop") -> SourceName:
+    return SourceName(database, table)
+
+
+def shape(*columns: tuple[str, str], key: Sequence[str] = ("id",)) -> Shape:
+    """The shape of (name, type) pairs."""
+    return Shape(tuple(ShapeColumn(n, as_type(t, n)) for n, t in columns), tuple(key))
+
+
+ITEM = shape(("id", "BIGINT NOT NULL"), ("v", "INT"))
+
+
+def event(kind: str, table: str, of: Shape | None = None, **more: Any) -> TableEvent:
+    return TableEvent(kind, name(table), "log 1", of, **more)
+
+
+def captured(table: str, of: Shape = ITEM, **more: Any) -> TableEvent:
+    return event(CAPTURED, table, of, **more)
+
+
+def rows(
+    table: str, values: Sequence[tuple[Any, ...]], of: Shape = ITEM, *, seconds: int | None = None
+) -> TableRows:
+    """Changes of a table: a row kind and then the values of each; `seconds` None: a snapshot."""
+    kinds = pa.array([rowkind.TEXTS.index(v[0]) for v in values], pa.int8())
+    columns = [pa.array([v[i + 1] for v in values], f.type) for i, f in enumerate(of.schema)]
+    batch = pa.RecordBatch.from_arrays(columns, schema=of.schema)
+    when = None if seconds is None else pa.array(np.full(len(values), seconds))
+    return TableRows(name(table), batch, kinds, when, "log 2")
+
+
+@dataclass(frozen=True)
+class FakePiece:
+    """Parts that were written down."""
+
+    parts: tuple[TableRows | BadRow, ...]
+    tables: Mapping[SourceName, Shape]
+    chunk: ChunkFacts | None = None
+
+    def read(self) -> Iterator[TableRows | BadRow]:
+        yield from self.parts
+
+
+def piece(*parts: TableRows | BadRow, chunk: ChunkFacts | None = None, **shapes: Shape) -> FakePiece:
+    """A piece; tables that are not named in `shapes` are as `ITEM`."""
+    tables = {part.table: shapes.get(part.table.table, ITEM) for part in parts}
+    return FakePiece(parts, tables, chunk)
+
+
+@dataclass
+class Step:
+    """What happens in one batch."""
+
+    events: Sequence[TableEvent] = ()
+    pieces: Sequence[FakePiece] = ()
+
+
+@dataclass
+class FakeSource:
+    """Batch n is step n."""
+
+    steps: list[Step] = field(default_factory=list)
+
+    def initial(self) -> Offset:
+        return {"v": 1, "at": 0}
+
+    def next(self, start: Offset) -> Offset:
+        return {"v": 1, "at": min(len(self.steps), start["at"] + 1)}
+
+    def ended(self, offset: Offset) -> bool:
+        return bool(offset["at"] >= len(self.steps))
+
+    def _between(self, start: Offset, end: Offset) -> list[Step]:
+        return self.steps[start["at"] : end["at"]]
+
+    def events(self, start: Offset, end: Offset) -> list[TableEvent]:
+        return [one for step in self._between(start, end) for one in step.events]
+
+    def pieces(self, start: Offset, end: Offset) -> list[FakePiece]:
+        return [one for step in self._between(start, end) for one in step.pieces]
+
+    def facts(self, start: Offset, end: Offset) -> BatchFacts:
+        return BatchFacts(1.0, f"step {end['at']}", commits=((100, 2),))
+
+    def done(self, end: Offset) -> None:
+        """Nothing to let go of."""
+
+
+@dataclass
+class FakeBatch:
+    """A batch whose tasks run here, one after another, after a pickled trip."""
+
+    source: FakeSource
+    number: int
+    start: Offset
+    end: Offset
+    fails: Callable[[Any], None] = lambda _: None  # before the task over a piece
+
+    def over_works(self, task: Callable[[Any], Any]) -> list[Any]:
+        found = []
+        for work in CapturePlan(self.source).works(self.start, self.end):
+            self.fails(work)
+            found.append(self.over(task, [work])[0])
+        return found
+
+    def over(self, task: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        sent = pickle.loads(pickle.dumps(task))
+        return [pickle.loads(pickle.dumps(sent(pickle.loads(pickle.dumps(i))))) for i in items]
