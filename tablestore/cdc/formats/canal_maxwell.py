@@ -4,9 +4,9 @@ canal:   {"type": "INSERT" | "UPDATE" | "DELETE" | …, "database", "table", "da
 | null} maxwell: {"type": "insert" | "update" | "delete" | "bootstrap-insert" | …, "database", "table",
 "data": row, "old": part}
 
-A column that `old` does not name is as in `data`; one that it names with null was NULL. Canal's CREATE, and
-what begins and ends Maxwell's bootstrap, hold no rows; other statements (TRUNCATE, ALTER, …) are refused by
-name.
+Bytes are characters of Latin-1 in canal, base64 in maxwell. A column that `old` does not name is as in
+`data`; one that it names with null was NULL. Canal's CREATE, and what begins and ends Maxwell's bootstrap,
+hold no rows; other statements (TRUNCATE, ALTER, …) are refused by name.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ class ChangedRows:
         require_image(ops, ("u",), old, "old")
         after = self._image(data, texts, "data", places)
         before = self._before(ops, after, old, texts, places)
-        encodings = [Encoding()] * len(self.columns)
+        encoding = Encoding(binary="latin-1" if self.listed else "base64")
+        encodings = [encoding] * len(self.columns)
         return typed_rows(merged(ops, before, after), self.columns, encodings)
 
     def _wanted(self, found: pa.StructArray) -> pa.Array:

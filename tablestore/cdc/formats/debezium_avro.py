@@ -8,10 +8,12 @@ decodes as columns; fastavro decodes what Polars does not know, and says which m
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import fastavro
@@ -40,12 +42,13 @@ _LOGICAL = ("logicalType", "precision", "scale", "default", "aliases", "doc")
 
 @dataclass(frozen=True)
 class DebeziumAvro:
-    """Debezium's events of one table, whose schemas `registry` has."""
+    """Debezium's events of one table, whose schemas `registry` has; `keyed` as for `merged_events`."""
 
     columns: tuple[DataField, ...]
     registry: Registry
     handling: Handling = Handling()
     appends: bool = False
+    keyed: bool = False
 
     def of(self, columns: tuple[DataField, ...]) -> DebeziumAvro:
         return replace(self, columns=columns)
@@ -55,7 +58,7 @@ class DebeziumAvro:
         heads = pa.array([v[:_FRAME] for v in values], pa.binary()).dictionary_encode()
         parts = []
         for start, stop in runs(heads.indices):
-            event = _schema(self.registry, values[start][:_FRAME])
+            event = _schema(self.registry, values[start])
             parts.append(self._changes(event, [v[_FRAME:] for v in values[start:stop]]))
         return joined(parts, self.columns)
 
@@ -64,31 +67,71 @@ class DebeziumAvro:
         encodings = [_encoding(described.get(f.name), f, self.handling) for f in self.columns]
         before, after, ops = _events(event, bodies)
         sides = [(side, self._image(side)) for side in (before, after)]
-        return typed_rows(merged_events(ops, *sides), self.columns, encodings)
+        return typed_rows(merged_events(ops, *sides, keyed=self.keyed), self.columns, encodings)
 
     def _image(self, side: pa.Array) -> pa.RecordBatch:
         """The columns of one side, NULL where the schema has none."""
         there = {side.type.field(i).name for i in range(side.type.num_fields)}
         arrays = [
-            _plain(pc.struct_field(side, f.name)) if f.name in there else pa.nulls(len(side))
+            _of_column(pc.struct_field(side, f.name), f) if f.name in there else pa.nulls(len(side))
             for f in self.columns
         ]
         return pa.RecordBatch.from_arrays(arrays, names=[f.name for f in self.columns])
 
 
+def _of_column(values: pa.Array, f: DataField) -> pa.Array:
+    if f.type.is_string and pa.types.is_nested(values.type):
+        texts = [None if v is None else json.dumps(v, default=_text_of_bytes) for v in values.to_pylist()]
+        return pa.array(texts, pa.string())
+    return _plain(values)
+
+
+def _text_of_bytes(value: Any) -> str:
+    return base64.b64encode(value).decode()
+
+
 def _schema(registry: Registry, head: bytes) -> dict[str, Any]:
-    if len(head) < _FRAME or head[0] != 0:
+    event = record(registry, schema_id(head))
+    if not is_event(event):
+        raise SchemaMismatch("the schema is not that of change events: before, after and op")
+    return event
+
+
+def schema_id(message: bytes) -> int:
+    """The id in the frame of a message; raises SchemaMismatch for one without."""
+    if len(message) < _FRAME or message[0] != 0:
         raise SchemaMismatch("the message is not framed: a byte 0 and the id of a schema come first")
-    text = schema_text(registry, int.from_bytes(head[1:], "big"))
+    return int.from_bytes(message[1:_FRAME], "big")
+
+
+def body(message: bytes) -> bytes:
+    """A message without its frame."""
+    return message[_FRAME:]
+
+
+@lru_cache(maxsize=256)
+def record(registry: Registry, schema_id: int) -> Any:
+    """The schema of an id, each named type where it is used; not to be changed. Raises SchemaMismatch and
+    Unavailable as `schema_text` does."""
+    text = schema_text(registry, schema_id)
     try:
         guard.require_sound(text.encode(), "the schema")
     except Corrupt as e:
         raise SchemaMismatch(str(e)) from None
-    event = _inlined(json.loads(text), {})
-    fields = {f["name"] for f in event["fields"]} if isinstance(event, dict) and "fields" in event else set()
-    if not fields.issuperset(_SIDES):
-        raise SchemaMismatch("the schema is not that of change events: before, after and op")
-    return event
+    return _inlined(json.loads(text), {})
+
+
+def fields_of(schema: Any) -> dict[str, Any]:
+    """The types of the fields of a record by name; none of what is no record."""
+    record = _not_null(schema)
+    if not isinstance(record, dict):
+        return {}
+    return {f["name"]: f["type"] for f in record.get("fields", ())}
+
+
+def is_event(schema: Any) -> bool:
+    """Whether it is the schema of change events."""
+    return fields_of(schema).keys() >= {*_SIDES}
 
 
 def _inlined(schema: Any, named: dict[str, Any]) -> Any:
@@ -116,11 +159,15 @@ def _inlined(schema: Any, named: dict[str, Any]) -> Any:
 
 def _columns(event: dict[str, Any]) -> dict[str, Any]:
     """The type of each column, without its NULL."""
-    after = next(f["type"] for f in event["fields"] if f["name"] == "after")
-    row = _not_null(after)
-    if not isinstance(row, dict) or "fields" not in row:
+    return {name: _not_null(kind) for name, kind in row_types(event).items()}
+
+
+def row_types(event: Any) -> dict[str, Any]:
+    """The type of each column as the schema of events has it; raises SchemaMismatch for one without rows."""
+    found = fields_of(fields_of(event)["after"])
+    if not found:
         raise SchemaMismatch("the schema has no row in 'after'")
-    return {f["name"]: _not_null(f["type"]) for f in row["fields"]}
+    return found
 
 
 def _not_null(t: Any) -> Any:
@@ -135,16 +182,21 @@ def _encoding(t: Any, f: DataField, handling: Handling) -> Encoding:
 
 def _events(event: dict[str, Any], bodies: Sequence[bytes]) -> tuple[pa.Array, pa.Array, pa.Array]:
     """(before, after, op) of each event."""
+    before, after, ops = parts(event, bodies, _SIDES)
+    return _struct(before), _struct(after), _plain(ops)
+
+
+def parts(event: dict[str, Any], bodies: Sequence[bytes], names: Sequence[str]) -> list[pa.Array]:
+    """Fields of events without their frames. Raises SchemaMismatch where a body does not fit the schema."""
     polars = available("polars")
-    found = None if polars is None else _by_polars(polars, event, bodies)
-    if found is None:
-        found = _by_fastavro(event, bodies)
-    before, after = (_struct(side) for side in found[:2])
-    return before, after, _plain(found[2])
+    found = None if polars is None else _by_polars(polars, event, bodies, names)
+    return _by_fastavro(event, bodies, names) if found is None else found
 
 
-def _by_polars(polars: Any, event: dict[str, Any], bodies: Sequence[bytes]) -> list[pa.Array] | None:
-    """The sides; None where Polars fails, so that fastavro decodes them or says what is wrong.
+def _by_polars(
+    polars: Any, event: dict[str, Any], bodies: Sequence[bytes], names: Sequence[str]
+) -> list[pa.Array] | None:
+    """The fields; None where Polars fails, so that fastavro decodes them or says what is wrong.
 
     The messages are one block, with a mark behind each: where every mark is read as it was written, none was
     longer or shorter than its schema says."""
@@ -153,17 +205,17 @@ def _by_polars(polars: Any, event: dict[str, Any], bodies: Sequence[bytes]) -> l
     schema = json.dumps(event | {"fields": fields}).encode()
     try:
         container = io.BytesIO(avro_blocks.joined(schema, [Block(len(bodies), data)]))
-        found = polars.read_avro(container, columns=[*_SIDES, _MARK_NAME]).to_arrow()
+        found = polars.read_avro(container, columns=[*names, _MARK_NAME]).to_arrow()
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException:  # it may also raise a panic, which is not an Exception
         return None
     if found.num_rows != len(bodies) or not pc.all(pc.equal(found.column(_MARK_NAME), _MARK[1:])).as_py():
         return None
-    return [found.column(name).combine_chunks() for name in _SIDES]
+    return [found.column(name).combine_chunks() for name in names]
 
 
-def _by_fastavro(event: dict[str, Any], bodies: Sequence[bytes]) -> list[pa.Array]:
+def _by_fastavro(event: dict[str, Any], bodies: Sequence[bytes], names: Sequence[str]) -> list[pa.Array]:
     schema = fastavro.parse_schema(event)
     rows: list[Any] = []
     for body in bodies:
@@ -176,7 +228,7 @@ def _by_fastavro(event: dict[str, Any], bodies: Sequence[bytes]) -> list[pa.Arra
             raise SchemaMismatch(
                 f"the message has {len(body) - source.tell()} bytes more than its schema says"
             )
-    return [pa.array([row[name] for row in rows]) for name in _SIDES]
+    return [pa.array([row[name] for row in rows]) for name in names]
 
 
 def _struct(side: pa.Array) -> pa.Array:

@@ -73,12 +73,13 @@ class Handling:
 
 @dataclass(frozen=True)
 class DebeziumJson:
-    """Debezium's events of one table."""
+    """Debezium's events of one table; `keyed` as for `merged_events`."""
 
     columns: tuple[DataField, ...]
     schema_include: bool = False
     handling: Handling = Handling()
     appends: bool = False
+    keyed: bool = False
 
     def of(self, columns: tuple[DataField, ...]) -> DebeziumJson:
         return replace(self, columns=columns)
@@ -112,14 +113,21 @@ class DebeziumJson:
         for side in ("before", "after"):
             image = pc.struct_field(events, [side])
             sides.append((image, json_text.images(image, self.columns, texts, _picked([*path, side]))))
-        return typed_rows(merged_events(ops, *sides), self.columns, encodings)
+        return typed_rows(merged_events(ops, *sides, keyed=self.keyed), self.columns, encodings)
 
 
 def merged_events(
-    ops: pa.Array, before: tuple[pa.Array, pa.RecordBatch], after: tuple[pa.Array, pa.RecordBatch]
+    ops: pa.Array,
+    before: tuple[pa.Array, pa.RecordBatch],
+    after: tuple[pa.Array, pa.RecordBatch],
+    *,
+    keyed: bool = False,
 ) -> Changes:
-    """The rows of events, each side as the object, NULL where it is not there, and its columns. Raises
-    SchemaMismatch where an event lacks the side that its op needs."""
+    """The rows of events, each side as the object, NULL where it is not there, and its columns. `keyed`: for
+    who keeps the last row of a key, so an update that lacks its row before is +I. Raises SchemaMismatch where
+    an event lacks the side that its op needs."""
+    if keyed:
+        ops = pc.if_else(pc.and_(pc.equal(ops, "u"), before[0].is_null()), "c", ops)
     require_image(ops, ("u", "d"), before[0], "before", _HINT)
     require_image(ops, ("c", "r", "u"), after[0], "after")
     old, new = before[1], after[1]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from tablestore.core.errors import InvalidRequest, MissingPackage
 from tablestore.format.types.data_type import DataField
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class BadMessage(InvalidRequest):
@@ -50,6 +51,12 @@ class Messages:
         keys, values = self.keys.slice(start, length), self.values.slice(start, length)
         return Messages(self.topic, self.partition, offsets, keys, values)
 
+    def take(self, rows: np.ndarray) -> Messages:
+        """Those at these places."""
+        places = pa.array(rows)
+        keys, values = self.keys.take(places), self.values.take(places)
+        return Messages(self.topic, self.partition, self.offsets[rows], keys, values)
+
 
 class MessageFormat(Protocol):
     """How messages become changes of rows. Frozen and picklable."""
@@ -78,23 +85,35 @@ def decoded(
 ) -> Iterator[Changes]:
     """The changes that messages mean. Raises BadMessage for the first that cannot be read; with `skip_bad`
     it is logged, given to `bad`, and left out instead."""
+
+    def at_fault(error: BadMessage, message: Messages) -> None:
+        if not skip_bad:
+            raise error from None
+        log.warning("message left out: %s", error)
+        bad(error, message)
+
+    for _, found in readable(messages, format.decode, at_fault):
+        if found.num_rows:
+            yield found
+
+
+def readable(
+    messages: Messages, read: Callable[[Messages], T], bad: Callable[[BadMessage, Messages], None]
+) -> Iterator[tuple[Messages, T]]:
+    """What `read` gives of the messages, in order, with those it is of; each that it cannot read is given to
+    `bad` and left out."""
     if not len(messages):
         return
     try:
-        found = format.decode(messages)
+        found = read(messages)
     except MissingPackage:
         raise
     except InvalidRequest as e:
         if len(messages) > 1:
             half = len(messages) // 2
             for part in (messages.slice(0, half), messages.slice(half, len(messages) - half)):
-                yield from decoded(part, format, skip_bad=skip_bad, bad=bad)
+                yield from readable(part, read, bad)
             return
-        error = BadMessage(messages.topic, messages.partition, int(messages.offsets[0]), str(e))
-        if not skip_bad:
-            raise error from None
-        log.warning("message left out: %s", error)
-        bad(error, messages)
+        bad(BadMessage(messages.topic, messages.partition, int(messages.offsets[0]), str(e)), messages)
         return
-    if found.num_rows:
-        yield found
+    yield messages, found

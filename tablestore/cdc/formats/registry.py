@@ -11,9 +11,13 @@ from typing import Any
 from tablestore.cdc.formats import json_text
 from tablestore.cdc.formats.canal_maxwell import ChangedRows
 from tablestore.cdc.formats.debezium_avro import DebeziumAvro
+from tablestore.cdc.formats.debezium_events import AvroEvents, JsonEvents
 from tablestore.cdc.formats.debezium_json import DebeziumJson, Handling
+from tablestore.cdc.formats.events import EventFormat
 from tablestore.cdc.formats.messages import MessageFormat
 from tablestore.cdc.formats.plain_json import PlainJson
+from tablestore.cdc.formats.registry_client import Registry
+from tablestore.cdc.formats.row_events import CanalEvents, MaxwellEvents
 from tablestore.core.errors import InvalidOption, NotFound, Unsupported
 from tablestore.core.options.environment import ENVIRONMENT, resolved
 from tablestore.core.options.secrets import is_secret
@@ -84,9 +88,12 @@ def _debezium_json(columns: tuple[DataField, ...], options: Options) -> MessageF
 
 
 def _debezium_avro(columns: tuple[DataField, ...], options: Options) -> MessageFormat:
+    return DebeziumAvro(columns, _registry(options), _handling(options))
+
+
+def _registry(options: Options) -> Registry:
     names = ("url", "basic-auth.user-info")
-    registry = tuple((name, options[name]) for name in names if name in options)
-    return DebeziumAvro(columns, registry, _handling(options))
+    return tuple((name, options[name]) for name in names if name in options)
 
 
 def _changed_rows(listed: bool) -> Callable[[tuple[DataField, ...], Options], MessageFormat]:
@@ -136,6 +143,23 @@ FORMATS: Mapping[str, FormatKind] = MappingProxyType(
 """Every format; `timestamp-format.standard` is taken and does nothing, for both forms are read."""
 
 
+EVENTS: Mapping[str, Callable[[Options], EventFormat]] = MappingProxyType(
+    {
+        "debezium-json": lambda options: JsonEvents(_handling(options)),
+        "debezium-avro": lambda options: AvroEvents(_registry(options), _handling(options)),
+        "debezium-avro-confluent": lambda options: AvroEvents(_registry(options), _handling(options)),
+        "canal-json": lambda options: CanalEvents(),
+        "maxwell-json": lambda options: MaxwellEvents(),
+    }
+)
+"""The formats that a capture of many tables reads."""
+_OF_ONE_TABLE = {
+    SKIP_BAD: "its bad_rows says what becomes of bad messages",
+    "database.include": "its tables are chosen by patterns",
+    "table.include": "its tables are chosen by patterns",
+}
+
+
 def format_of(
     name: str, columns: tuple[DataField, ...], options: Mapping[str, str]
 ) -> tuple[MessageFormat, bool]:
@@ -143,6 +167,15 @@ def format_of(
     name before them. Raises NotFound, InvalidOption and Unsupported, naming the option."""
     if name not in FORMATS:
         raise NotFound.among("format", name, FORMATS)
+    kind, parsed = FORMATS[name], _options(name, options)
+    if kind is not _AVRO:
+        json_text.shape(columns)
+    made = kind.make(columns, parsed)
+    return made, bool(parsed.get(SKIP_BAD, False))
+
+
+def _options(name: str, options: Mapping[str, str]) -> dict[str, Any]:
+    """The options of a format, checked and parsed."""
     kind, parsed = FORMATS[name], {}
     for key, written in options.items():
         if key in kind.refused:
@@ -153,10 +186,17 @@ def format_of(
     for key in kind.required:
         if key not in parsed:
             raise InvalidOption(f"format {name!r} needs option '{name}.{key}'")
-    if kind is not _AVRO:
-        json_text.shape(columns)
-    made = kind.make(columns, parsed)
-    return made, bool(parsed.get(SKIP_BAD, False))
+    return parsed
+
+
+def events_of(name: str, options: Mapping[str, str]) -> EventFormat:
+    """The format of a name for messages of many tables, with options as `format_of` takes them. Raises
+    NotFound, InvalidOption and Unsupported, naming the option."""
+    if name not in EVENTS:
+        raise NotFound.among("format of changes", name, EVENTS)
+    for key in options.keys() & _OF_ONE_TABLE.keys():
+        raise Unsupported(f"option '{name}.{key}' for a capture", _OF_ONE_TABLE[key])
+    return EVENTS[name](_options(name, options))
 
 
 def _parsed(key: str, written: str, parse: Callable[[str], Any]) -> Any:

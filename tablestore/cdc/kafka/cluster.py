@@ -50,6 +50,15 @@ class Cluster:
         found = {name: self._answer(future, name) for name, future in asked.items()}
         return {name: Topic(str(one.topic_id), len(one.partitions)) for name, one in found.items()}
 
+    def names(self) -> list[str]:
+        """The names of all topics but the broker's own."""
+        kafka = required("confluent_kafka", by=_USER)
+        try:
+            found = self._client().list_topics(timeout=_SECONDS).topics
+        except kafka.KafkaException as e:
+            raise self._problem(e.args[0], "*") from None
+        return sorted(name for name in found if not name.startswith("__"))
+
     def earliest(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """The first offset that is still there."""
         return self._offsets(partitions, lambda specs: specs.earliest())

@@ -1,0 +1,127 @@
+"""Shapes as JSON, in files by their digest, and shapes that grow with what messages say."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tablestore.cdc.capture.source import Shape, ShapeColumn
+from tablestore.format.types import arrow_types as t
+from tablestore.format.types.casts import FLOATS, INTEGERS, TEXTS, TIMES
+from tablestore.format.types.data_type import DataType
+from tablestore.format.types.type_text import parse_type
+from tablestore.io.paths import join, location
+from tablestore.io.routed import file_io_for
+
+VERSION = 1
+FOLDER = "tablestore-source"
+_INTEGER_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
+_MOST_DIGITS = 38
+
+
+def to_json(shape: Shape) -> dict[str, Any]:
+    """A shape as a JSON object."""
+    columns = [
+        {"name": c.name, "type": str(c.type), "spelled": c.spelled, "comment": c.comment}
+        for c in shape.columns
+    ]
+    return {
+        "v": VERSION,
+        "columns": columns,
+        "primary_key": list(shape.primary_key),
+        "comment": shape.comment,
+    }
+
+
+def of_json(item: Mapping[str, Any]) -> Shape:
+    """The shape of a JSON object."""
+    columns = tuple(
+        ShapeColumn(c["name"], parse_type(c["type"]), c["spelled"], c["comment"]) for c in item["columns"]
+    )
+    return Shape(columns, tuple(item["primary_key"]), item["comment"])
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeFiles:
+    """Shapes of a capture beside its checkpoint: a file each, named by its digest, never changed."""
+
+    checkpoint: str
+
+    def put(self, shape: Shape) -> str:
+        """Keep a shape; gives its digest."""
+        data = json.dumps(to_json(shape), sort_keys=True).encode()
+        digest = hashlib.sha256(data).hexdigest()[:32]
+        path = self.path(digest)
+        io = file_io_for(path)
+        if not io.exists(path):
+            io.write_new(path, data)
+        return digest
+
+    def get(self, digest: str) -> Shape | None:
+        """The shape of a digest; None where its file is lost."""
+        path = self.path(digest)
+        try:
+            return of_json(json.loads(file_io_for(path).read(path)))
+        except FileNotFoundError:
+            return None
+
+    def path(self, digest: str) -> str:
+        """Where the shape of a digest is."""
+        return join(location(self.checkpoint), FOLDER, f"{digest}.json")
+
+
+def grown(known: Shape, found: tuple[ShapeColumn, ...], *, inferred: bool = False) -> Shape:
+    """The shape that takes rows of both: no column goes and none is renamed, new ones come last and may be
+    NULL, types widen, and what has no common type becomes STRING. The same whatever comes first, but for the
+    order of columns. `inferred`: types are guesses from values, and one that does not widen is none."""
+    new = {c.name: c for c in found}
+    columns = tuple(_grown(c, new.get(c.name), c.name in known.primary_key, inferred) for c in known.columns)
+    there = {c.name for c in known.columns}
+    added = tuple(replace(c, type=c.type.as_nullable()) for c in found if c.name not in there)
+    return replace(known, columns=(*columns, *added))
+
+
+def _grown(known: ShapeColumn, found: ShapeColumn | None, in_key: bool, inferred: bool) -> ShapeColumn:
+    if found is None:
+        return known if in_key else replace(known, type=known.type.as_nullable())
+    kind = common_type(known.type.as_nullable(), found.type.as_nullable(), inferred=inferred)
+    if in_key or not (known.type.nullable or found.type.nullable):
+        kind = kind.not_null()
+    if kind == known.type:
+        return known
+    return replace(known, type=kind, spelled=found.spelled)
+
+
+def common_type(a: DataType, b: DataType, *, inferred: bool = False) -> DataType:
+    """The narrowest type, NULL allowed, that holds the values of both; STRING where there is no other. Of
+    `inferred` ones BIGINT and DOUBLE are DOUBLE, and of any others the first stays."""
+    if a == b:
+        return a
+    roots = {a.root, b.root}
+    if inferred:
+        return t.DOUBLE if roots == {"BIGINT", "DOUBLE"} else a
+    if roots <= {*INTEGERS}:
+        return max(a, b, key=lambda one: INTEGERS.index(one.root))
+    if roots <= {*INTEGERS, "DECIMAL"}:
+        return _decimal(a, b)
+    if roots <= {*INTEGERS, *FLOATS, "DECIMAL"}:
+        return t.DOUBLE
+    if roots <= {*TEXTS}:
+        longest = max(a.precision, b.precision)
+        return DataType(
+            "CHAR" if roots == {"CHAR"} and a.precision == b.precision else "VARCHAR", precision=longest
+        )
+    if roots <= {"BINARY", "VARBINARY"}:
+        return DataType("VARBINARY", precision=max(a.precision, b.precision))
+    if len(roots) == 1 and a.root in (*TIMES, "TIME"):
+        return max(a, b, key=lambda one: one.precision)
+    return t.STRING
+
+
+def _decimal(a: DataType, b: DataType) -> DataType:
+    scale = max(a.scale, b.scale)
+    whole = max(_INTEGER_DIGITS.get(one.root, one.precision - one.scale) for one in (a, b))
+    return t.DECIMAL(whole + scale, scale) if whole + scale <= _MOST_DIGITS else t.STRING

@@ -1,0 +1,241 @@
+"""Debezium's change events of many tables, in JSON (bare or with their schema) and in Avro.
+
+The table is `source.db` (`source.schema` where the source has schemas within a database) and `source.table`.
+Messages of transactions, heartbeats and schema changes, tombstones and `m` hold no rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.cdc.capture.source import ShapeColumn
+from tablestore.cdc.formats import debezium_avro, json_text
+from tablestore.cdc.formats.connect_types import of_avro_schema, of_json_schema
+from tablestore.cdc.formats.debezium_avro import DebeziumAvro
+from tablestore.cdc.formats.debezium_json import DebeziumJson, Handling, joined, runs
+from tablestore.cdc.formats.events import NO_ROWS, SNAPSHOT, TRUNCATE, Routes, plain_routes
+from tablestore.cdc.formats.images import Changes
+from tablestore.cdc.formats.inferred_types import STRUCTURE, of_structure
+from tablestore.cdc.formats.messages import MessageFormat, Messages
+from tablestore.cdc.formats.registry_client import Registry
+from tablestore.core.errors import InvalidRequest, SchemaMismatch, Unsupported
+from tablestore.format.types.data_type import DataField
+
+_SCHEMA = "{schema}"  # begins the description of an event with its schema; a structure begins with {"
+_OPS = pa.array(["c", "u", "d", SNAPSHOT, TRUNCATE, "m"])
+_EVENT: dict[str, Any] = {
+    "op": json_text.TEXT,
+    "before": json_text.JSON,
+    "after": json_text.JSON,
+    "ts_ms": json_text.TEXT,
+    "source": {
+        "db": json_text.TEXT,
+        "schema": json_text.TEXT,
+        "table": json_text.TEXT,
+        "ts_ms": json_text.TEXT,
+    },
+    "ddl": json_text.TEXT,
+    "status": json_text.TEXT,
+}
+
+
+@dataclass(frozen=True)
+class JsonEvents:
+    """Events in JSON; whether a schema is around one, it tells itself."""
+
+    handling: Handling = Handling()
+
+    def routes(self, messages: Messages) -> Routes:
+        texts = messages.values
+        outer = json_text.parsed(texts, {**_EVENT, "schema": json_text.TEXT, "payload": _EVENT})
+        if not len(outer):
+            return plain_routes(0)
+        payload = outer.field("payload")
+        wrapped = pc.and_(outer.field("op").is_null(), payload.is_valid())
+        wrapped = pc.and_(wrapped, outer.field("schema").is_valid()).fill_null(False)
+
+        def of(*path: str) -> pa.Array:
+            return pc.if_else(wrapped, pc.struct_field(payload, path), pc.struct_field(outer, path))
+
+        others = [of("ddl"), of("status"), pc.if_else(of("source", "db").is_null(), of("ts_ms"), None)]
+        ops = _ops(of("op"), texts.is_null(), others)
+        before, after = of("before"), of("after")
+        bare = pc.if_else(wrapped, pa.scalar(None, pa.string()), pc.coalesce(after, before).cast(pa.string()))
+        structures = json_text.run(f"SELECT {STRUCTURE}(v)::VARCHAR FROM texts", bare)
+        schemas = pc.binary_join_element_wise(_SCHEMA, outer.field("schema").cast(pa.string()), "")
+        return Routes(
+            pc.coalesce(_named(of("source", "schema")), of("source", "db")),
+            of("source", "table"),
+            ops,
+            _seconds(of("source", "ts_ms"), of("ts_ms")),
+            _images(ops, before.is_null()),
+            pc.if_else(wrapped, schemas, structures),
+        )
+
+    def columns(self, description: str) -> tuple[ShapeColumn, ...]:
+        if description.startswith(_SCHEMA):
+            return of_json_schema(description.removeprefix(_SCHEMA))
+        return of_structure(description)
+
+    def inferred(self, description: str) -> bool:
+        return not description.startswith(_SCHEMA)
+
+    def key(self, message: Messages) -> tuple[str, ...]:
+        """The names in the message's key, or the field `pkNames` that some writers add."""
+        value, key = _object(message.values[0].as_py()), _object(message.keys[0].as_py())
+        names = _payload(value).get("pkNames") or _payload(key)
+        return tuple(str(name) for name in names)
+
+    def decoder(self, columns: tuple[DataField, ...]) -> MessageFormat:
+        return _EitherJson(columns, self.handling)
+
+
+@dataclass(frozen=True)
+class _EitherJson:
+    """Events of one table, some of which may have a schema around them."""
+
+    columns: tuple[DataField, ...]
+    handling: Handling
+    appends: bool = False
+
+    def of(self, columns: tuple[DataField, ...]) -> MessageFormat:
+        return _EitherJson(columns, self.handling)
+
+    def decode(self, messages: Messages) -> Changes:
+        found = json_text.parsed(messages.values, {"op": json_text.TEXT, "payload": {"op": json_text.TEXT}})
+        if not len(messages):
+            return DebeziumJson(self.columns).decode(messages)
+        wrapped = pc.and_(found.field("op").is_null(), pc.struct_field(found, ["payload", "op"]).is_valid())
+        parts = []
+        for start, stop in runs(wrapped.cast(pa.int8())):
+            format = DebeziumJson(self.columns, wrapped[start].as_py(), self.handling, keyed=True)
+            parts.append(format.decode(messages.slice(start, stop - start)))
+        return joined(parts, self.columns)
+
+
+@dataclass(frozen=True)
+class AvroEvents:
+    """Events in Avro, whose schemas `registry` has."""
+
+    registry: Registry
+    handling: Handling = Handling()
+
+    def routes(self, messages: Messages) -> Routes:
+        values = messages.values.to_pylist()
+        ids = np.array([-1 if v is None else debezium_avro.schema_id(v) for v in values], np.int64)
+        found, order = [plain_routes(0)], [np.zeros(0, np.int64)]
+        for one in np.unique(ids):
+            rows = np.flatnonzero(ids == one)
+            found.append(self._of_schema(int(one), [values[i] for i in rows]))
+            order.append(rows)
+        back = pa.array(np.argsort(np.concatenate(order), kind="stable"))
+        arrays = (
+            pa.concat_arrays([getattr(part, name) for part in found]).take(back)
+            for name in ("database", "table", "ops", "seconds", "descriptions")
+        )
+        images = np.concatenate([part.images for part in found])[back.to_numpy()]
+        database, table, ops, seconds, descriptions = arrays
+        return Routes(database, table, ops, seconds, images, descriptions)
+
+    def _of_schema(self, schema: int, values: Sequence[bytes]) -> Routes:
+        """Messages of one schema."""
+        event = {} if schema < 0 else debezium_avro.record(self.registry, schema)
+        if not debezium_avro.is_event(event):
+            fields = debezium_avro.fields_of(event).keys()
+            if schema >= 0 and not fields & {"ddl", "status"} and fields != {"ts_ms"}:
+                raise SchemaMismatch("the schema is not that of change events: before, after and op")
+            return plain_routes(len(values))
+        there = debezium_avro.fields_of(event)
+        names = ["before", "op", *(name for name in ("source", "ts_ms") if name in there)]
+        parts = debezium_avro.parts(event, [debezium_avro.body(v) for v in values], names)
+        found = dict(zip(names, parts, strict=True))
+        nothing = pa.nulls(len(values), pa.string())
+        source = found.get("source")
+
+        def of(name: str) -> pa.Array:
+            known = source is not None and name in {f.name for f in source.type.fields}
+            return pc.struct_field(source, name).cast(pa.string()) if known else nothing
+
+        ops = _ops(found["op"].cast(pa.string()), nothing.is_valid(), ())
+        at = found["ts_ms"].cast(pa.string()) if "ts_ms" in found else nothing
+        return Routes(
+            pc.coalesce(_named(of("schema")), of("db")),
+            of("table"),
+            ops,
+            _seconds(of("ts_ms"), at),
+            _images(ops, found["before"].is_null()),
+            pa.array([str(schema)] * len(values)),
+        )
+
+    def columns(self, description: str) -> tuple[ShapeColumn, ...]:
+        event = debezium_avro.record(self.registry, int(description))
+        return of_avro_schema(debezium_avro.row_types(event))
+
+    def inferred(self, description: str) -> bool:
+        return False
+
+    def key(self, message: Messages) -> tuple[str, ...]:
+        key = message.keys[0].as_py()
+        try:
+            found = debezium_avro.record(self.registry, debezium_avro.schema_id(key or b""))
+        except InvalidRequest:  # not Avro: no names
+            return ()
+        return tuple(debezium_avro.fields_of(found))
+
+    def decoder(self, columns: tuple[DataField, ...]) -> MessageFormat:
+        return DebeziumAvro(columns, self.registry, self.handling, keyed=True)
+
+
+def _ops(found: pa.Array, tombstones: pa.Array, others: Sequence[pa.Array]) -> pa.Array:
+    """The op of each message, `-` for one without rows. Raises for a message that is none of those known:
+    `others` are fields of which one says that it is something else than a change."""
+    strange = pc.and_(found.is_valid(), pc.invert(pc.is_in(found, _OPS)))
+    if pc.any(strange).as_py():
+        op = found[pc.index(strange, True).as_py()].as_py()
+        raise Unsupported(f"change event with op {op!r}", why="c, r, u, d, t and m are known")
+    passed = tombstones
+    for field in others:
+        passed = pc.or_(passed, field.is_valid())
+    if pc.any(pc.and_(found.is_null(), pc.invert(passed))).as_py():
+        raise SchemaMismatch("the message is no change event: it has no 'op'")
+    return pc.if_else(pc.equal(found, "m"), NO_ROWS, found).fill_null(NO_ROWS)
+
+
+def _images(ops: pa.Array, first: pa.Array) -> np.ndarray:
+    """How many row images messages hold; `first`: the row before is not there."""
+    codes, lacks = ops.to_numpy(zero_copy_only=False), first.to_numpy(zero_copy_only=False)
+    rows = np.isin(codes, ["c", SNAPSHOT, "d", "u"]).astype(np.int64)
+    return rows + ((codes == "u") & ~lacks)
+
+
+def _named(names: pa.Array) -> pa.Array:
+    return pc.if_else(pc.equal(names, ""), None, names)
+
+
+def _seconds(*millis: pa.Array) -> pa.Array:
+    """Seconds of the first time that there is and is not zero."""
+    counts: Callable[[pa.Array], pa.Array] = lambda texts: texts.cast(pa.int64())  # noqa: E731
+    found = pc.coalesce(*(counts(one) for one in millis))
+    return pc.divide(found, 1000)
+
+
+def _object(text: bytes | None) -> dict[str, Any]:
+    try:
+        found = json.loads(text or b"null")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _payload(found: dict[str, Any]) -> dict[str, Any]:
+    if found.keys() >= {"schema", "payload"} and isinstance(found["payload"], dict):
+        inner: dict[str, Any] = found["payload"]
+        return inner
+    return found

@@ -1,0 +1,64 @@
+"""Change events of many tables: which table each message is of, what it does, and the types of its columns.
+
+A message is routed first and decoded with the others of its table afterwards, by the format that its
+columns make. What a message says of its columns is a `description`: the schema around an event, the id of
+one in a registry, or the JSON types of its values. Messages of one description have the same columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.cdc.capture.source import ShapeColumn
+from tablestore.cdc.formats.messages import MessageFormat, Messages
+from tablestore.format.types.data_type import DataField
+
+TRUNCATE, NO_ROWS, SNAPSHOT = "t", "-", "r"
+"""Ops beside `c`, `u` and `d`: the rows of a table are gone, a message of something else than rows, and a row
+that was read, not changed."""
+
+
+@dataclass(frozen=True)
+class Routes:
+    """What messages say of themselves, one entry a message: database and table (NULL where the topic's name
+    says it), op, when the change was committed (seconds after 1970, NULL: unknown), how many row images it
+    holds, and the description of its columns (NULL: none)."""
+
+    database: pa.Array
+    table: pa.Array
+    ops: pa.Array
+    seconds: pa.Array
+    images: np.ndarray
+    descriptions: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+
+class EventFormat(Protocol):
+    """How messages of many tables are written. Frozen and picklable."""
+
+    def routes(self, messages: Messages) -> Routes:
+        """Where messages belong. Raises InvalidRequest where any cannot be read."""
+
+    def columns(self, description: str) -> tuple[ShapeColumn, ...]:
+        """The columns that a description says; raises InvalidRequest for one that says none."""
+
+    def inferred(self, description: str) -> bool:
+        """Whether its types are guessed from values: a value of another type is bad then, no new type."""
+
+    def key(self, message: Messages) -> tuple[str, ...]:
+        """The names of the primary key that one message tells; none where it does not."""
+
+    def decoder(self, columns: tuple[DataField, ...]) -> MessageFormat:
+        """What decodes messages of a table with these columns."""
+
+
+def plain_routes(count: int) -> Routes:
+    """Messages without rows."""
+    texts, ops = pa.nulls(count, pa.string()), pa.array([NO_ROWS] * count, pa.string())
+    return Routes(texts, texts, ops, pa.nulls(count, pa.int64()), np.zeros(count, np.int64), texts)

@@ -1,0 +1,299 @@
+"""Topics of change events as a capture source: many tables, whose columns the messages tell.
+
+    offset = {… of `topic_ranges` …, "tables": [[database, table, digest of its shape, [topic, …]], …],
+              "events": [[kind, database, table, position, seconds, reason], …],
+              "seconds": [[second, changes], …], "bytes": n, "left": n, "planned": seconds}
+
+A batch is a range of each partition, scanned before it is planned (`shape_scan`): a table that is new is
+captured in front of it, and where the columns of a known one change behind rows of it, the batch ends in
+front of that message. Shapes are files beside the checkpoint; a table whose file is lost is found anew.
+All messages of a key are in one partition, or which of them is the last is not known; a table that comes in
+a topic of more than one partition cannot be emptied, for nothing says what came before.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.cdc.capture.names import SourceName
+from tablestore.cdc.capture.shapes import ShapeFiles
+from tablestore.cdc.capture.source import (
+    ALTERED,
+    CAPTURED,
+    EMPTIED,
+    SKIPPED,
+    BadRow,
+    BatchFacts,
+    ChunkFacts,
+    Shape,
+    TableEvent,
+    TableRows,
+)
+from tablestore.cdc.formats.events import SNAPSHOT, TRUNCATE, EventFormat, Routes
+from tablestore.cdc.formats.images import Changes
+from tablestore.cdc.formats.messages import BadMessage, Messages, readable
+from tablestore.cdc.kafka.partition_range import PartitionRange
+from tablestore.cdc.kafka.shape_scan import CaptureTables, Found, ShapeScan, place, source_name, table_names
+from tablestore.cdc.kafka.topic_ranges import TopicRanges, positions
+from tablestore.cdc.stream_source import Offset
+from tablestore.core.env import SYSTEM
+from tablestore.core.errors import NotFound
+from tablestore.format.rowkind import INSERT
+from tablestore.format.types.data_type import DataField
+
+_ORDER = (SKIPPED, CAPTURED, ALTERED, EMPTIED)
+_MOST_SECONDS = 200  # pairs in an offset
+
+
+@dataclass(frozen=True)
+class TopicsCapture:
+    """The tables in the messages of topics, as a stream; a `CaptureSource`."""
+
+    ranges: TopicRanges
+    format: EventFormat
+    selection: CaptureTables
+    shapes: ShapeFiles
+
+    def initial(self) -> Offset:
+        return self.ranges.initial()
+
+    def next(self, start: Offset) -> Offset:
+        """Raises NotFound where messages that come next are gone or a topic was made anew, and Unsupported
+        for a table that is asked for by its name and cannot be captured."""
+        planned = SYSTEM.now_ms() / 1000
+        end = self.ranges.next(start)
+        if all(end.get(part) == start.get(part) for part in ("topics", "bound")):
+            return start
+        known = self._known(start)
+        scan = ShapeScan(self.format, self.selection, known)
+        counts = {topic: len(found["next"]) for topic, found in end["topics"].items()}
+        for part in self.ranges.ranges(start, end):
+            until = scan.end_of(part, ordered=counts[part.topic] == 1)
+            end["topics"][part.topic]["next"][str(part.partition)] = until
+        found = sorted(scan.found.values(), key=lambda one: _ORDER.index(one.kind))
+        return {
+            **end,
+            "tables": self._tables(start, known, scan),
+            "events": [_event(one) for one in found],
+            "seconds": _few(sorted(scan.seconds.items())),
+            "bytes": scan.bytes,
+            "left": self._left(start, end, scan.bytes),
+            "planned": planned,
+        }
+
+    def ended(self, offset: Offset) -> bool:
+        return self.ranges.ended(offset)
+
+    def events(self, start: Offset, end: Offset) -> list[TableEvent]:
+        shapes = self._shapes(end)
+        events = []
+        for kind, database, table, position, seconds, reason in end.get("events", ()):
+            name = SourceName(database, table)
+            shape = None if kind == SKIPPED else shapes[name][0]
+            events.append(TableEvent(kind, name, position, shape, seconds=seconds, reason=reason))
+        return events
+
+    def pieces(self, start: Offset, end: Offset) -> list[TopicPiece]:
+        """A piece for each partition with messages; in any order, if a key's are in one partition."""
+        shapes = self._shapes(end)
+        skipped = frozenset(SourceName(*one[:2]) for one in end.get("tables", ()) if one[2] is None)
+        pieces = []
+        for part in self.ranges.ranges(start, end):
+            tables = {name: shape for name, (shape, topics) in shapes.items() if part.topic in topics}
+            ordered = len(end["topics"][part.topic]["next"]) == 1
+            pieces.append(TopicPiece(part, self.format, tables, self.selection, skipped, ordered))
+        return pieces
+
+    def facts(self, start: Offset, end: Offset) -> BatchFacts:
+        """What planning has found; its transactions are changes, for messages do not tell them."""
+        commits = tuple((int(second), int(n)) for second, n in end.get("seconds", ()))
+        return BatchFacts(
+            end.get("planned", 0.0), reached(end), commits, end.get("bytes", 0), end.get("left", 0)
+        )
+
+    def done(self, end: Offset) -> None:
+        """Note the offsets with the consumer group, if there is one: for those who watch its lag."""
+        self.ranges.done(end)
+
+    def _known(self, offset: Offset) -> dict[SourceName, Shape | None]:
+        """The shapes of tables, None for one that is not captured; without those whose files are lost."""
+        found: dict[SourceName, Shape | None] = {}
+        for database, table, digest, _ in offset.get("tables", ()):
+            shape = None if digest is None else self.shapes.get(digest)
+            if digest is None or shape is not None:
+                found[SourceName(database, table)] = shape
+        return found
+
+    def _shapes(self, offset: Offset) -> dict[SourceName, tuple[Shape, list[str]]]:
+        """The shapes of tables and the topics that they come in. Raises NotFound where a file is lost."""
+        found = {}
+        for database, table, digest, topics in offset.get("tables", ()):
+            if digest is not None:
+                shape = self.shapes.get(digest)
+                if shape is None:
+                    raise NotFound(
+                        f"the columns of {database}.{table} are lost, {self.shapes.path(digest)}: "
+                        "begin anew with a fresh checkpoint"
+                    )
+                found[SourceName(database, table)] = shape, topics
+        return found
+
+    def _tables(
+        self, start: Offset, known: Mapping[SourceName, Shape | None], scan: ShapeScan
+    ) -> list[list[Any]]:
+        before = {SourceName(d, t): (digest, topics) for d, t, digest, topics in start.get("tables", ())}
+        tables = []
+        for name, shape in sorted(scan.shapes.items()):
+            digest, topics = before.get(name, (None, []))
+            if shape is not None and (name not in known or shape != known[name]):
+                digest = self.shapes.put(shape)
+            tables.append([name.database, name.table, digest, sorted({*topics, *scan.topics.get(name, ())})])
+        return tables
+
+    def _left(self, start: Offset, end: Offset, size: int) -> int:
+        """About how many bytes of messages there are behind the end."""
+        begins, here, there = positions(start), positions(end), positions(self.ranges.latest())
+        read = sum(n - begins.get(one, n) for one, n in here.items())
+        left = sum(max(0, n - here.get(one, n)) for one, n in there.items())
+        return size * left // max(1, read)
+
+
+@dataclass(frozen=True)
+class TopicPiece:
+    """The changes of tables in a range of one partition; a `CapturePiece`."""
+
+    range: PartitionRange
+    format: EventFormat
+    tables: Mapping[SourceName, Shape]
+    selection: CaptureTables
+    skipped: frozenset[SourceName]
+    ordered: bool
+
+    @property
+    def chunk(self) -> ChunkFacts | None:
+        return None
+
+    def read(self) -> Iterator[TableRows | BadRow]:
+        """Rows of each table in the order of the messages, and messages that cannot be rows."""
+        bad: list[BadRow] = []
+
+        def keep(error: BadMessage, message: Messages) -> None:
+            bad.append(self._bad(SourceName("", self.range.topic), error.reason, message))
+
+        for messages in self.range.read():
+            for some, routes in readable(messages, self.format.routes, keep):
+                yield from self._rows(some, routes)
+            yield from bad
+            bad.clear()
+
+    def _rows(self, messages: Messages, routes: Routes) -> Iterator[TableRows | BadRow]:
+        names = table_names(routes, messages.topic)
+        codes = names.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        truncates = pc.equal(routes.ops, TRUNCATE).to_numpy(zero_copy_only=False)
+        for code, text in enumerate(names.dictionary.to_pylist()):
+            name = source_name(text)
+            if name in self.skipped or not self.selection.patterns.match(name):
+                continue
+            mine = codes == code
+            if name not in self.tables:
+                rows = np.flatnonzero(mine & ~truncates)
+                yield from self._each_bad(name, messages.take(rows), "the message does not say its columns")
+                continue
+            if not self.ordered:
+                rows = np.flatnonzero(mine & truncates)
+                yield from self._each_bad(name, messages.take(rows), _UNORDERED)
+            yield from self._of_table(name, messages, routes, np.flatnonzero(mine & ~truncates))
+
+    def _of_table(
+        self, name: SourceName, messages: Messages, routes: Routes, rows: np.ndarray
+    ) -> Iterator[TableRows | BadRow]:
+        """The changes of one table, rows of a snapshot and others by themselves."""
+        shape = self.tables[name]
+        decoder = self.format.decoder(
+            tuple(DataField(i, c.name, c.type) for i, c in enumerate(shape.columns))
+        )
+        snapshot = pc.equal(routes.ops, SNAPSHOT).to_numpy(zero_copy_only=False)[rows]
+        borders = np.flatnonzero(snapshot[1:] != snapshot[:-1]) + 1
+        bad: list[BadRow] = []
+
+        def keep(error: BadMessage, message: Messages) -> None:
+            bad.append(self._bad(name, error.reason, message))
+
+        for run in np.split(rows, borders) if len(rows) else ():
+            mine = messages.take(run)
+            for some, changes in readable(mine, decoder.decode, keep):
+                first = int(np.searchsorted(mine.offsets, some.offsets[0]))
+                of = run[first : first + len(some)]
+                seconds = None if routes.ops[int(run[0])].as_py() == SNAPSHOT else _times(routes, of)
+                if changes.num_rows:
+                    position = place(messages.topic, messages.partition, int(some.offsets[-1]))
+                    yield _table_rows(name, shape, changes, seconds, position)
+            yield from bad
+            bad.clear()
+
+    def _each_bad(self, name: SourceName, messages: Messages, reason: str) -> Iterator[BadRow]:
+        for i in range(len(messages)):
+            yield self._bad(name, reason, messages.slice(i, 1))
+
+    def _bad(self, name: SourceName, reason: str, message: Messages) -> BadRow:
+        position = place(message.topic, message.partition, int(message.offsets[0]))
+        return BadRow(name, position, INSERT, reason, _as_json(message.values[0].as_py()))
+
+
+_UNORDERED = (
+    "TRUNCATE in a topic of several partitions: which rows came before it cannot be told; "
+    "a topic of one partition tells it, or empty the table by hand"
+)
+
+
+def _times(routes: Routes, rows: np.ndarray) -> pa.Array:
+    """When the images of messages were committed, 0 where nothing says it."""
+    seconds = routes.seconds.take(pa.array(rows)).fill_null(0).to_numpy(zero_copy_only=False)
+    return pa.array(np.repeat(seconds, routes.images[rows]))
+
+
+def _table_rows(
+    name: SourceName, shape: Shape, changes: Changes, seconds: pa.Array | None, position: str
+) -> TableRows:
+    assert seconds is None or len(seconds) == changes.num_rows, "a time for each image"
+    rows = pa.RecordBatch.from_arrays(changes.rows.columns, schema=shape.schema)
+    return TableRows(name, rows, changes.kinds, seconds, position)
+
+
+def _as_json(value: bytes | None) -> str:
+    """A message as JSON: what it is, or its bytes in base64."""
+    if value is None:
+        return "null"
+    try:
+        text = value.decode()
+        json.loads(text)
+        return text
+    except ValueError:
+        return json.dumps({"base64": base64.b64encode(value).decode()})
+
+
+def _event(one: Found) -> list[Any]:
+    return [one.kind, one.table.database, one.table.table, one.position, one.seconds, one.reason]
+
+
+def _few(pairs: Sequence[tuple[int, int]]) -> list[list[int]]:
+    """The pairs; where there are many, neighbours together at the older time."""
+    step = -(-len(pairs) // _MOST_SECONDS)
+    groups = (pairs[i : i + step] for i in range(0, len(pairs), max(1, step)))
+    return [[group[0][0], sum(n for _, n in group)] for group in groups]
+
+
+def reached(offset: Offset) -> str:
+    """An offset in words: topic partition:offset, …"""
+    topics = offset["topics"].items()
+    return "; ".join(
+        f"{name} " + ", ".join(f"{n}:{at}" for n, at in found["next"].items()) for name, found in topics
+    )

@@ -1,0 +1,123 @@
+"""A capture of topics from an address and options: `kafka://host:9092/topic`.
+
+The path is a topic, several with commas between them, or a regular expression that matches whole names, as
+Paimon's `topic-pattern`: kafka://host:9092/srv\\.shop\\..* takes all topics of a database, also those that
+come later. Names of topics hold letters, digits and `._-` only, so that anything else is an expression.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from tablestore.cdc.capture.names import Patterns
+from tablestore.cdc.capture.shapes import ShapeFiles
+from tablestore.cdc.formats.registry import EVENTS, events_of, require_from_environment
+from tablestore.cdc.kafka.capture import TopicsCapture
+from tablestore.cdc.kafka.cluster import Properties
+from tablestore.cdc.kafka.scan_point import EARLIEST, GROUP, LATEST, TIMESTAMP, UNBOUNDED, ScanPoint
+from tablestore.cdc.kafka.shape_scan import CaptureTables
+from tablestore.cdc.kafka.topic_ranges import TopicRanges
+from tablestore.core.errors import InvalidOption, InvalidRequest
+from tablestore.format.types.arrow_types import as_type
+
+SCHEME = "kafka://"
+_FORM = "kafka://host:9092/topic"
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_ANY = re.compile(r"[*?\[]")
+
+
+def open_topics(
+    url: str,
+    *,
+    checkpoint: str,
+    format: str,
+    format_options: Mapping[str, str] | None = None,
+    properties: Mapping[str, str] | None = None,
+    tables: str | Iterable[str] = "*.*",
+    exclude: str | Iterable[str] = (),
+    columns: Mapping[str, Mapping[str, Any]] | None = None,
+    primary_keys: Mapping[str, Iterable[str]] | None = None,
+    start: str | int = EARLIEST,
+    follow: bool = True,
+    messages: int = 500_000,
+) -> TopicsCapture:
+    """The capture of the topics of an address.
+
+    `format` is one of those of `EVENTS`, and `format_options` are its options without its name before them:
+    `{"decimal.handling.mode": "precise"}`, `{"url": "http://registry:8081"}`. `properties` are librdkafka's;
+    a secret is `${env:NAME}`. `tables` and `exclude` choose tables by the names that the messages say;
+    `columns` gives types that they do not say, `{"shop.orders": {"price": "DECIMAL(15, 2)"}}`, and
+    `primary_keys` keys, both by patterns of tables. `start`: earliest-offset, latest-offset, group-offsets or
+    milliseconds since 1970. Without `follow` it ends at what there is when it begins. `messages` of a
+    partition at most make a batch. Raises InvalidRequest, InvalidOption, NotFound, Unsupported.
+    """
+    brokers, topics, pattern = parsed(url)
+    found = events_of(format, dict(format_options or {}))
+    patterns = Patterns.of(tables, exclude, database="")
+    ranges = TopicRanges(
+        _properties(brokers, properties or {}),
+        topics,
+        _start(start, dict(properties or {}).get("group.id", "")),
+        ScanPoint(UNBOUNDED if follow else LATEST),
+        limit=messages,
+        pattern=pattern,
+    )
+    declared = {
+        table: {name: as_type(kind, f"the type of column {name!r}") for name, kind in types.items()}
+        for table, types in (columns or {}).items()
+    }
+    keys = {table: tuple(key) for table, key in (primary_keys or {}).items()}
+    named = not any(_ANY.search(one) for one in patterns.include)
+    return TopicsCapture(
+        ranges, found, CaptureTables(patterns, declared, keys, named), ShapeFiles(checkpoint)
+    )
+
+
+def parsed(url: str) -> tuple[str, tuple[str, ...], str]:
+    """(brokers, topics, regular expression) of an address. Raises InvalidRequest, without showing the text,
+    for one that holds a password."""
+    brokers, _, path = url.removeprefix(SCHEME).partition("/")
+    if "@" in brokers:
+        raise InvalidRequest(
+            "the address of the topics holds a user; give properties={'sasl.username': …, "
+            f"'sasl.password': '${{env:NAME}}'}} and write {_FORM}"
+        )
+    path = unquote(path)
+    if not url.startswith(SCHEME) or not brokers or not path:
+        raise InvalidRequest(f"the address of the topics names brokers and topics; write {_FORM}")
+    topics = tuple(one.strip() for one in path.split(","))
+    if all(_TOPIC.fullmatch(one) for one in topics):
+        return brokers, topics, ""
+    try:
+        re.compile(path)
+    except re.error as e:
+        raise InvalidRequest(
+            f"{path!r} is neither a topic nor a regular expression ({e}); all topics are kafka://{brokers}/.*"
+        ) from None
+    return brokers, (), path
+
+
+def _properties(brokers: str, given: Mapping[str, str]) -> Properties:
+    for key, written in given.items():
+        require_from_environment(f"properties.{key}", str(written))
+    kept = {key: str(value) for key, value in given.items()}
+    return tuple(sorted({**kept, "bootstrap.servers": brokers}.items()))
+
+
+def _start(start: str | int, group: str) -> ScanPoint:
+    if isinstance(start, int) and not isinstance(start, bool):
+        return ScanPoint(TIMESTAMP, millis=start)
+    if start not in (EARLIEST, LATEST, GROUP):
+        raise InvalidOption(
+            f"start is {EARLIEST}, {LATEST}, {GROUP} or milliseconds since 1970, not {start!r}"
+        )
+    if start == GROUP and not group:
+        raise InvalidOption(f"start is {GROUP!r} and properties name no 'group.id'")
+    return ScanPoint(start, group=group)
+
+
+FORMATS = tuple(EVENTS)
+"""The names of formats that a capture reads."""

@@ -1,0 +1,155 @@
+"""Ranges of topics, planned batch by batch: the same messages however often they are read.
+
+Offset = `{"v": 1, "topics": {topic: {"id": …, "next": {partition: offset}}}, "bound": {topic: {partition:
+offset}}}`: what has been read of each partition and, of a stream that ends, where. The first batch reads
+nothing and says where reading begins; so does the first one of a partition or a topic that is added, with its
+beginning.
+Every later batch is a range of offsets, whose messages are the same however often they are read, as long as
+the topic keeps them (compaction may remove older messages of a key). Messages of one partition stay in their
+order; there is none between partitions.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tablestore.cdc.kafka.cluster import Cluster, Partition, Properties, Topic
+from tablestore.cdc.kafka.partition_range import PartitionRange
+from tablestore.cdc.kafka.scan_point import UNBOUNDED, ScanPoint
+from tablestore.cdc.stream_source import Offset
+from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError
+
+log = logging.getLogger(__name__)
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class TopicRanges:
+    """The messages of topics, from a place on. `pattern`: a regular expression; all topics whose whole name
+    it matches, those that come later, too, beside `topics`. `limit`: messages of a partition in one batch, at
+    most."""
+
+    properties: Properties
+    topics: tuple[str, ...]
+    start: ScanPoint
+    bound: ScanPoint = ScanPoint(UNBOUNDED)
+    fail_on_data_loss: bool = True
+    limit: int = 1_000_000
+    pattern: str = ""
+
+    def initial(self) -> Offset:
+        return {"v": VERSION, "topics": {}}
+
+    def latest(self) -> Offset:
+        """Where all that there is now has been read; of a stream that ends, not behind its end."""
+        there = self._topics()
+        ends, bound = self._cluster.latest(_partitions(there)), self._bound(there)
+        if bound is not None:
+            ends = {one: min(offset, bound[one]) for one, offset in ends.items()}
+        return _offset(there, ends, bound)
+
+    def next(self, start: Offset, target: Offset | None = None) -> Offset:
+        """Raises NotFound where messages that come next are gone, or the topic was made anew."""
+        there = self._topics()
+        ends = None if target is None else positions(target)
+        if not start["topics"]:
+            begins = self.start.of(self._cluster, _partitions(there))
+            if ends is not None:
+                begins = {one: min(offset, ends.get(one, offset)) for one, offset in begins.items()}
+            return _offset(there, begins, self._bound(there))
+        self._require_same(start, there)
+        ends = self._cluster.latest(_partitions(there)) if ends is None else ends
+        first = self._cluster.earliest(_partitions(there))
+        here = positions(start)
+        bound = positions(start, "bound") if "bound" in start else None
+        reached = {}
+        for one in _partitions(there):
+            position = here.get(one, 0)
+            end = (
+                ends.get(one, position) if bound is None else min(ends.get(one, position), bound.get(one, 0))
+            )
+            if position < first[one] and (position < end or one not in here):
+                self._lost(one, position, first[one])
+            if one not in here:
+                reached[one] = first[one]
+            else:
+                reached[one] = max(position, min(end, max(position, first[one]) + self.limit))
+        return _offset(there, reached, bound)
+
+    def ended(self, offset: Offset) -> bool:
+        if "bound" not in offset:
+            return False
+        reached = positions(offset)
+        return all(reached.get(one, 0) >= end for one, end in positions(offset, "bound").items())
+
+    def ranges(self, start: Offset, end: Offset) -> list[PartitionRange]:
+        """What lies between two offsets, partition by partition."""
+        begins = positions(start)
+        return [
+            PartitionRange(self.properties, *one, begins[one], stop, self.fail_on_data_loss)
+            for one, stop in sorted(positions(end).items())
+            if begins.get(one, stop) < stop
+        ]
+
+    def done(self, end: Offset) -> None:
+        """Note the offsets with the consumer group, if there is one: for those who watch its lag."""
+        group = dict(self.properties).get("group.id")
+        if group is None or not end["topics"]:
+            return
+        try:
+            self._cluster.commit(group, positions(end))
+        except TablestoreError as e:  # the offsets that count are those of the stream
+            log.warning("offsets are not noted with consumer group %s: %s", group, e)
+
+    @property
+    def _cluster(self) -> Cluster:
+        return Cluster(self.properties)
+
+    def _topics(self) -> dict[str, Topic]:
+        matching = re.compile(self.pattern).fullmatch if self.pattern else None
+        found = [name for name in self._cluster.names() if matching(name)] if matching else []
+        return self._cluster.topics([*self.topics, *found])
+
+    def _bound(self, there: Mapping[str, Topic]) -> dict[Partition, int] | None:
+        return None if self.bound.mode == UNBOUNDED else self.bound.of(self._cluster, _partitions(there))
+
+    def _require_same(self, start: Offset, there: Mapping[str, Topic]) -> None:
+        if start.get("v") != VERSION or not (self.pattern or start["topics"].keys() == there.keys()):
+            raise InvalidRequest(f"{start} is no offset of the topics {', '.join(self.topics)}")
+        for name, known in start["topics"].items():
+            if name not in there:
+                raise NotFound(f"topic {name!r} was deleted since it was read: begin anew")
+            if known["id"] != there[name].id:
+                raise NotFound(f"topic {name!r} was deleted and made anew since it was read: begin anew, too")
+
+    def _lost(self, one: Partition, position: int, first: int) -> None:
+        part = PartitionRange(self.properties, *one, position, first)
+        if self.fail_on_data_loss:
+            raise part.gone(first)
+        log.warning("%s: offsets %d to %d are gone; it goes on without them", part, position, first - 1)
+
+
+def _partitions(topics: Mapping[str, Topic]) -> list[Partition]:
+    return [(name, number) for name, topic in topics.items() for number in range(topic.partitions)]
+
+
+def positions(offset: Offset, part: str = "topics") -> dict[Partition, int]:
+    """The offsets of partitions in an offset of the stream, or its bounds."""
+    found = offset[part] if part == "bound" else {name: t["next"] for name, t in offset["topics"].items()}
+    return {(name, int(n)): position for name, numbers in found.items() for n, position in numbers.items()}
+
+
+def _offset(
+    topics: Mapping[str, Topic], positions: Mapping[Partition, int], bound: Mapping[Partition, int] | None
+) -> Offset:
+    names = sorted(topics)
+    parts = {name: {"id": topics[name].id, "next": _numbered(positions, name)} for name in names}
+    found: Offset = {"v": VERSION, "topics": parts}
+    return found if bound is None else found | {"bound": {name: _numbered(bound, name) for name in names}}
+
+
+def _numbered(positions: Mapping[Partition, int], topic: str) -> dict[str, int]:
+    return {str(number): offset for (name, number), offset in sorted(positions.items()) if name == topic}
