@@ -1,6 +1,6 @@
 """Address: where a source database is and who asks. The password is in none of it.
 
-It comes from the environment variable TABLESTORE_SOURCE_PASSWORD or from a file that the caller names, each
+It comes from an environment variable, TABLESTORE_SOURCE_PASSWORD if none is named, or from a file, each
 time a connection is made: an address can be shown, logged, pickled and stored.
 """
 
@@ -19,13 +19,16 @@ _FORM = "mysql://user@host:3306/database"
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A server, a user and, if named, a database."""
+    """A server, a user and, if named, a database. `password_variable` is the environment variable that holds
+    the password, unless a file does; a connection is given up after `connect_seconds`."""
 
     user: str
     host: str
     port: int = 3306
     database: str = ""
     password_file: str | None = None
+    password_variable: str = PASSWORD_VARIABLE
+    connect_seconds: float = 10
 
     @classmethod
     def parse(cls, url: str, *, password_file: str | None = None) -> Address:
@@ -48,10 +51,15 @@ class Address:
         database = unquote(parts.path.strip("/"))
         return cls(unquote(parts.username), parts.hostname, port or 3306, database, password_file)
 
+    @property
+    def place_of_password(self) -> str:
+        """Where the password comes from, in words."""
+        return self.password_file or f"environment variable {self.password_variable}"
+
     def password(self) -> str:
         """The password as it is now; empty without one."""
         if self.password_file is None:
-            return os.environ.get(PASSWORD_VARIABLE, "")
+            return os.environ.get(self.password_variable, "")
         try:
             with open(self.password_file, encoding="utf-8") as f:
                 return f.read().rstrip("\r\n")

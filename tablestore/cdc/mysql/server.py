@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
-from tablestore.cdc.mysql.address import PASSWORD_VARIABLE, Address
+from tablestore.cdc.mysql.address import Address
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unavailable
 from tablestore.core.extras import required
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 RIGHTS = "SELECT, REPLICATION SLAVE, REPLICATION CLIENT"
 _SESSION = "SET time_zone = '+00:00', sql_mode = '', net_write_timeout = 600"
-_CONNECT_SECONDS, _READ_SECONDS = 10, 120
+_READ_SECONDS = 120
 _DENIED = {1045, 1698, 3118}  # wrong password or user, locked account
 _NO_RIGHT = {1044, 1142, 1143, 1227}
 _ABSENT = {1049, 1051, 1146}  # database or table
@@ -55,7 +55,7 @@ class Connection:
                 database=address.database or None,
                 charset="utf8mb4",
                 autocommit=True,
-                connect_timeout=_CONNECT_SECONDS,
+                connect_timeout=address.connect_seconds,
                 read_timeout=_READ_SECONDS,
                 write_timeout=_READ_SECONDS,
                 init_command=_SESSION,
@@ -114,8 +114,7 @@ def _error(address: Address, error: Any) -> TablestoreError:
     code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
     text = f"{address}: {error.args[1] if len(error.args) > 1 else error} ({code})"
     if code in _DENIED:
-        place = address.password_file or f"environment variable {PASSWORD_VARIABLE}"
-        return InvalidRequest(f"{text}; the password comes from {place}")
+        return InvalidRequest(f"{text}; the password comes from {address.place_of_password}")
     if code in _NO_RIGHT:
         return InvalidRequest(f"{text}; GRANT {RIGHTS} ON *.* TO '{address.user}'@'…'")
     if code in _ABSENT:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tablestore.cdc.mysql import events
+from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.dialect import dialect_of
+from tablestore.cdc.mysql.dump import Dump
+from tablestore.cdc.mysql.events import FIRST_OFFSET
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.server import Connection
 from tablestore.cdc.mysql.settings import require_in_log, server_id
@@ -17,7 +21,6 @@ LATEST = "latest-offset"  # changes from now on
 SPECIFIC = "specific-offset"  # from a file and offset, or after a GTID
 TIMESTAMP = "timestamp"  # from the first transaction of a time
 STARTUP_MODES = (INITIAL, SNAPSHOT, EARLIEST, LATEST, SPECIFIC, TIMESTAMP)
-_FIRST_EVENT = 4  # where events begin in a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,7 @@ class StartPoint:
 
     mode: str = INITIAL
     file: str = ""
-    offset: int = _FIRST_EVENT
+    offset: int = FIRST_OFFSET
     gtid: str = ""
     millis: int = 0
 
@@ -43,12 +46,38 @@ class StartPoint:
         if self.mode == LATEST:
             return dialect_of(connection).position(connection), server
         if self.mode == SPECIFIC and self.gtid:
-            return LogPosition("", _FIRST_EVENT, self.gtid), 0
+            return LogPosition("", FIRST_OFFSET, self.gtid), 0
         if self.mode == SPECIFIC:
             found = LogPosition(self.file, self.offset)
             require_in_log(connection, found)
             return found, server
-        return LogPosition(_files(connection)[0], _FIRST_EVENT), server
+        files = _files(connection)
+        if self.mode == EARLIEST:
+            return LogPosition(files[0], FIRST_OFFSET), server
+        for file in reversed(files):
+            at = _position_at(connection.address, file, self.millis / 1000)
+            if at is not None:
+                return at, server
+        raise NotFound(
+            f"{connection.address}: the binlog begins later than {self.millis} ms after 1970; {EARLIEST!r} "
+            "is from its beginning"
+        )
+
+
+def _position_at(address: Address, file: str, seconds: float) -> LogPosition | None:
+    """Where the first transaction starts that was committed `seconds` after 1970 or later, in a file or those
+    after it; the end of the log if there is none yet. None: the file itself began later."""
+    with Dump.open(address, LogPosition(file, FIRST_OFFSET)) as dump:
+        before, first = dump.position, True
+        for code, at, _, _ in dump.events():
+            if code == events.FORMAT and first:
+                if at > seconds:
+                    return None
+                first = False
+            if code in events.TRANSACTIONS and at >= seconds:
+                break
+            before = dump.position
+        return before
 
 
 def _files(connection: Connection) -> list[str]:

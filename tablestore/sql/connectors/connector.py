@@ -16,7 +16,7 @@ import pyarrow as pa
 from tablestore.cdc.stream_sink import StreamSink
 from tablestore.cdc.stream_source import Changes, StreamSource
 from tablestore.core.errors import InvalidOption, NotFound, Unsupported
-from tablestore.core.options.environment import resolved
+from tablestore.core.options.environment import ENVIRONMENT, resolved
 from tablestore.core.options.secrets import HIDDEN, is_secret
 from tablestore.format.predicates import evaluate
 from tablestore.format.predicates.predicate import Predicate
@@ -102,7 +102,7 @@ def inserts(batches: Iterator[pa.RecordBatch]) -> Changes:
 class Connector:
     """One connector. Without `source` it cannot be read in batch mode, without `stream` not in streaming
     mode; without `sink` and `stream_sink` it cannot be written there. `takes_retracts`: a stream may give it
-    rows that are taken back."""
+    rows that are taken back. `columns` gives columns and primary key of a table that declares none."""
 
     name: str
     text: str
@@ -112,6 +112,7 @@ class Connector:
     stream: Callable[[ConnectorOptions], StreamSource] | None = None
     stream_sink: Callable[[ConnectorOptions], StreamSink] | None = None
     takes_retracts: bool = False
+    columns: Callable[[ConnectorOptions], tuple[tuple[DataField, ...], tuple[str, ...]]] | None = None
 
     def parsed(self, table: TemporaryTable) -> ConnectorOptions:
         """The table's options, parsed. Raises NotFound, InvalidOption, Unsupported, naming the option."""
@@ -137,6 +138,12 @@ class Connector:
                 raise NotFound.among("column", column, stored)
         return ConnectorOptions(table.columns, values, of_columns, table.primary_key)
 
+    def require_no_secrets(self, options: Mapping[str, str]) -> None:
+        """Raise InvalidOption for a secret that is typed where only the environment may hold it."""
+        for option in self.options:
+            if option.parse is from_environment and option.key in options:
+                _parsed(option.key, options[option.key], option)
+
     def _option(self, key: str) -> tuple[Option, str | None]:
         for option in self.options:
             if option.key == key:
@@ -156,6 +163,13 @@ def _parsed(key: str, written: str, option: Option) -> Any:
     except ValueError as e:
         shown = repr(value) if value == written and not is_secret(key) else HIDDEN
         raise InvalidOption(f"option {key!r} is {e}, not {shown}") from None
+
+
+def from_environment(text: str) -> str:
+    """A value that is `${env:NAME}` and nothing else."""
+    if not (text.startswith(ENVIRONMENT) and text.find("}") == len(text) - 1):
+        raise ValueError(f"a secret: {ENVIRONMENT}NAME}}, from the environment")
+    return text
 
 
 def whole(text: str) -> int:

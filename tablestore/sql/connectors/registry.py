@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from tablestore.core.errors import NotFound, Unsupported
-from tablestore.sql.connectors import blackhole, datagen, filesystem, kafka, printing
+from tablestore.sql.connectors import blackhole, datagen, filesystem, kafka, mysql_cdc, printing
 from tablestore.sql.connectors.connector import Connector
 from tablestore.table.features import feature_or_none
 
@@ -17,13 +17,13 @@ CONNECTORS: Mapping[str, Connector] = MappingProxyType(
             datagen.CONNECTOR,
             filesystem.CONNECTOR,
             kafka.CONNECTOR,
+            mysql_cdc.CONNECTOR,
             printing.CONNECTOR,
             blackhole.CONNECTOR,
         )
     }
 )
 _ABSENT = {
-    "mysql-cdc": "tablestore.cdc follows a MySQL server",
     "tpch-cdc": "it comes with `from notebooks import course` in a checkout of the workbench",
 }
 

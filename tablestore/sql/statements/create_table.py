@@ -21,6 +21,7 @@ from tablestore.format.computed_columns import (
 )
 from tablestore.format.schema import numbered
 from tablestore.format.types.arrow_types import DataField, from_arrow
+from tablestore.sql.connectors.registry import CONNECTORS as CONNECTORS_BY_NAME
 from tablestore.sql.connectors.registry import connector_of
 from tablestore.sql.form import Form
 from tablestore.sql.names import Name
@@ -155,10 +156,13 @@ class CreateTable:
             if self.if_not_exists:
                 return Result(message=f"temporary table {self.name} exists")
             raise AlreadyExists(f"temporary table {self.name} exists")
-        made = self._definition(session, None)
-        if not made.options.get("connector"):
+        options = (
+            self.options if self.like is None else {**_model(session, self.like).options, **self.options}
+        )
+        if not options.get("connector"):
             raise InvalidRequest("a temporary table needs option 'connector': WITH ('connector' = 'datagen')")
-        connector_of(made.options["connector"])
+        connector_of(options["connector"]).require_no_secrets(options)
+        made = self._definition(session, None)
         session.temporary[key] = TemporaryTable(
             columns=numbered(without_nulls(made.columns, made.primary_key)),
             primary_key=made.primary_key,
@@ -170,10 +174,17 @@ class CreateTable:
         )
         return Result(message=f"temporary table {self.name} is made")
 
+    @property
+    def _of_source(self) -> bool:
+        """Whether the columns are those that the connector finds."""
+        return self.temporary and self.like is None and not self.table.stored
+
     def _definition(self, session: Session, rows: pa.Schema | None) -> _Definition:
         """The whole table: what is written, what LIKE takes over, the columns of the query."""
         text, written = self.table.text, self.table.columns
-        base = _Definition(()) if self.like is None else _model(session, self.like)
+        base = _found(self.options) if self._of_source else _Definition(())
+        if self.like is not None:
+            base = _model(session, self.like)
         own = [c.field(text, of_spark=self.of_spark) for c in self.table.stored]
         require_different(written, in_order([f.name for f in base.columns], base.computed), text)
         typed = [c for c in self.partition_by if c.type is not None]
@@ -203,6 +214,14 @@ class CreateTable:
             mark or base.watermark,
             self.comment,
         )
+
+
+def _found(options: Mapping[str, str]) -> _Definition:
+    """The columns and the primary key that a connector finds in its source."""
+    connector = connector_of(options["connector"])
+    assert connector.columns is not None, "asked for when the statement was read"
+    columns, key = connector.columns(connector.parsed(TemporaryTable((), options=options)))
+    return _Definition(columns, key)
 
 
 def _names(columns: tuple[ColumnText, ...]) -> set[str]:
@@ -292,11 +311,17 @@ def _parse(p: Parser, *, temporary: bool) -> CreateTable:
     if p.accept("AS") or p.comes("SELECT") or (p.comes("WITH") and not _is_options(p)):
         made = replace(made, query=p.query())
     p.finish()
-    if made.like is None and made.query is None and not made.table.stored:
+    if made.like is None and made.query is None and not made.table.stored and not _finds_columns(made):
         p.fail("the columns are expected: (name type, …)")
     if made.like is not None and made.query is not None:
         p.fail("a table is LIKE another one or AS a query, not both")
     return made
+
+
+def _finds_columns(made: CreateTable) -> bool:
+    """Whether the table's connector knows the columns of its source."""
+    connector = CONNECTORS_BY_NAME.get(made.options.get("connector", ""))
+    return made.temporary and connector is not None and connector.columns is not None
 
 
 def _is_options(p: Parser) -> bool:
@@ -368,9 +393,9 @@ FORMS = (
     ),
     Form(
         "CREATE TEMPORARY TABLE",
-        f"CREATE TEMPORARY TABLE [IF NOT EXISTS] table ({_COLUMNS}) "
+        f"CREATE TEMPORARY TABLE [IF NOT EXISTS] table [({_COLUMNS})] "
         "WITH ('connector' = 'name', 'key' = 'value', …)",
-        "A table of a connector, for this session.",
+        "A table of a connector, for this session. Without columns it has those of its source: of mysql-cdc.",
         "tables",
         CreateTable.parse_temporary,
         example="CREATE TEMPORARY TABLE words (word STRING) WITH ('connector' = 'datagen')",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tablestore.cdc.change_feed import ChangeFeed
+from tablestore.cdc.mysql.stream import MysqlTable
 from tablestore.cdc.stream_source import TableStream
 from tablestore.sql.streaming.lookups import Lookup
 from tablestore.sql.streaming.plan import Input, StreamPlan
@@ -28,6 +29,8 @@ def _input(one: Input) -> Iterator[str]:
         yield f"changes of {one.name}: {_start(source.feed)}"
     else:
         yield f"rows of {one.name}, as they come"
+        if isinstance(source, MysqlTable):
+            yield f"  {source.explained}"
     yield f"  columns: {', '.join(one.columns)} ({len(one.columns)} of {len(source.schema.names)})"
     yield f"  condition: {'none is pushed down' if one.where is None else repr(one.where)}"
     yield f"  {'rows are only added' if source.appends else 'rows may be taken back'}"

@@ -13,7 +13,7 @@ from tablestore.sql.connectors.registry import CONNECTORS
 
 @pytest.mark.parametrize(
     ("name", "error", "says"),
-    [("datgen", ts.NotFound, "did you mean datagen"), ("mysql-cdc", ts.Unsupported, "connector 'mysql-cdc'")],
+    [("datgen", ts.NotFound, "did you mean datagen"), ("tpch-cdcs", ts.NotFound, "connector")],
 )
 def test_an_unknown_connector_is_refused_when_the_table_is_made(
     session: Session, name: str, error: type[Exception], says: str

@@ -1,0 +1,225 @@
+"""`mysql-cdc`: a table of MariaDB or MySQL, its rows as of now in batch mode, or followed through its
+binlog.
+
+Options are those of Flink CDC's connector of this name. Each change comes once, an update with its row
+before: a stream may be grouped and joined, whatever is read again after a failure. Columns may have other
+types than in the source, where its values fit them. The password is `${env:NAME}` or in a file, and in
+nothing that is stored, shown or sent to tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.cdc.mysql.address import PASSWORD_VARIABLE, Address
+from tablestore.cdc.mysql.declared import DeclaredColumns
+from tablestore.cdc.mysql.start_point import (
+    INITIAL,
+    SNAPSHOT,
+    SPECIFIC,
+    STARTUP_MODES,
+    TIMESTAMP,
+    StartPoint,
+)
+from tablestore.cdc.mysql.stream import MysqlTable
+from tablestore.cdc.stream_source import Offset
+from tablestore.core.errors import InvalidOption, InvalidRequest
+from tablestore.core.options.environment import ENVIRONMENT
+from tablestore.core.options.values import boolean, duration_ms
+from tablestore.format.types.data_type import DataField
+from tablestore.sql.connectors.connector import (
+    Connector,
+    ConnectorOptions,
+    Option,
+    count,
+    from_environment,
+    one_of,
+    whole,
+)
+
+_NO_EFFECT = "taken and without effect: "
+_NO_DEBEZIUM = "changes are read from the binlog itself"
+_OFFSET = "scan.startup.specific-offset"
+
+
+def _port(text: str) -> int:
+    found = whole(text)
+    if not 0 < found < 65536:
+        raise ValueError("a port, 1 to 65535")
+    return found
+
+
+def _zone(text: str) -> str:
+    try:
+        pa.scalar(0, pa.timestamp("s", tz=text.strip())).cast(pa.string())
+        return text.strip()
+    except (pa.ArrowException, ValueError):
+        raise ValueError("a time zone such as 'Europe/Berlin' or '+02:00'") from None
+
+
+def _yes(text: str) -> bool:
+    if not boolean(text):
+        raise ValueError("true: tables are read in chunks, without a lock")
+    return True
+
+
+_OPTIONS = (
+    Option("hostname", "the server's name or address", required=True),
+    Option("port", "the server's port", _port, default=3306),
+    Option("username", "a user with SELECT, REPLICATION SLAVE and REPLICATION CLIENT", required=True),
+    Option(
+        "password",
+        f"${{env:NAME}}; without it, and without a file, what {PASSWORD_VARIABLE} holds",
+        from_environment,
+        late=True,
+    ),
+    Option("tablestore.password-file", "a file that holds the password and nothing else"),
+    Option("database-name", "the database; no pattern: lake.ingest follows whole databases", required=True),
+    Option("table-name", "the table; no pattern", required=True),
+    Option(
+        "server-time-zone",
+        "the zone in which a TIMESTAMP of the source is that is declared without one",
+        _zone,
+        default="UTC",
+    ),
+    Option("scan.startup.mode", "where reading begins", one_of(*STARTUP_MODES), default=INITIAL),
+    Option(f"{_OFFSET}.file", "a file of the binlog, for the mode specific-offset"),
+    Option(f"{_OFFSET}.pos", "where in it, between two transactions", count, default=4),
+    Option(f"{_OFFSET}.gtid-set", "instead of file and pos: the transactions before; of MariaDB"),
+    Option("scan.startup.timestamp-millis", "for the mode timestamp: from its first transaction on", whole),
+    Option("scan.incremental.snapshot.enabled", "true", _yes, default=True),
+    Option("scan.incremental.snapshot.chunk.size", "rows of a chunk", count, default=200_000),
+    Option(
+        "scan.incremental.snapshot.chunk.key-column",
+        "the column by which chunks are cut: the first one of the primary key",
+    ),
+    Option(
+        "tablestore.chunks-per-batch", "chunks that a batch reads at most, each in a task", count, default=4
+    ),
+    Option(
+        "connect.timeout",
+        "how long a connection may take",
+        lambda text: max(1, duration_ms(text) // 1000),
+        default=10,
+    ),
+    *(
+        Option(key, _NO_EFFECT + why)
+        for key, why in {
+            "server-id": "each reader takes a number that no server has",
+            "heartbeat.interval": "each batch goes to the end of the binlog, whatever table it is of",
+            "connect.max-retries": "a server that is away is tried again for 15 minutes",
+            "connection.pool.size": "a task has a connection of its own",
+            "scan.snapshot.fetch.size": "rows are read as they come",
+            "chunk-meta.group.size": "no list of chunks is kept",
+            "chunk-key.even-distribution.factor.upper-bound": "chunks have as many rows as they are to have",
+            "chunk-key.even-distribution.factor.lower-bound": "chunks have as many rows as they are to have",
+            "scan.incremental.close-idle-reader.enabled": "nothing is open between batches",
+            "scan.incremental.snapshot.unbounded-chunk-first.enabled": "the last chunk ends at its position",
+            "scan.incremental.snapshot.backfill.skip": "changes come once either way",
+            "scan.newly-added-table.enabled": "a stream is one table",
+            "use.legacy.json.format": "JSON comes as the server writes it",
+        }.items()
+    ),
+    Option(f"{_OFFSET}.skip-events", refused="a position is between two transactions"),
+    Option(f"{_OFFSET}.skip-rows", refused="a position is between two transactions"),
+    Option("scan.read-changelog-as-append-only.enabled", refused="updates and deletes stay what they are"),
+    Option("scan.parse.online.schema.changes.enabled", refused="lake.ingest follows schema changes"),
+    Option("jdbc.properties.*", refused="there is no JDBC"),
+    Option("debezium.*", refused=_NO_DEBEZIUM),
+)
+
+
+def _address(values: Mapping[str, Any]) -> Address:
+    written, file = values["password"], values["tablestore.password-file"]
+    if written and file:
+        raise InvalidOption("option 'password' or 'tablestore.password-file', not both")
+    named = written.removeprefix(ENVIRONMENT).removesuffix("}") if written else PASSWORD_VARIABLE
+    return Address(
+        values["username"],
+        values["hostname"],
+        values["port"],
+        values["database-name"],
+        password_file=file,
+        password_variable=named,
+        connect_seconds=values["connect.timeout"],
+    )
+
+
+def _start(values: Mapping[str, Any]) -> StartPoint:
+    mode = values["scan.startup.mode"]
+    if mode == TIMESTAMP:
+        millis = values["scan.startup.timestamp-millis"]
+        if millis is None:
+            raise InvalidOption(f"mode {mode!r} needs option 'scan.startup.timestamp-millis'")
+        return StartPoint(mode, millis=millis)
+    if mode == SPECIFIC:
+        file, gtid = values[f"{_OFFSET}.file"], values[f"{_OFFSET}.gtid-set"]
+        if bool(file) == bool(gtid):
+            raise InvalidOption(f"mode {mode!r} needs option '{_OFFSET}.file' or '{_OFFSET}.gtid-set'")
+        return StartPoint(mode, file=file or "", offset=values[f"{_OFFSET}.pos"], gtid=gtid or "")
+    return StartPoint(mode)
+
+
+def _opened(options: ConnectorOptions, columns: DeclaredColumns | None) -> MysqlTable:
+    """The table as the options say. Raises what it and its server refuse, naming it."""
+    values = options.values
+    found = MysqlTable.open(
+        _address(values),
+        values["table-name"],
+        columns=columns,
+        chunk_rows=values["scan.incremental.snapshot.chunk.size"],
+        chunks=values["tablestore.chunks-per-batch"],
+        start=_start(values),
+    )
+    key, wanted = found.table.primary_key, options.primary_key
+    if wanted and {*wanted} != {*key}:
+        raise InvalidRequest(
+            f"the primary key is declared as ({', '.join(wanted)}), and that of {found.table} is "
+            f"({', '.join(key)}): declare that one, or none"
+        )
+    by = values["scan.incremental.snapshot.chunk.key-column"]
+    if by is not None and by != key[0]:
+        raise InvalidOption(
+            f"option 'scan.incremental.snapshot.chunk.key-column' is {by!r}, and the primary key of "
+            f"{found.table} begins with {key[0]!r}: chunks are cut by that one"
+        )
+    return found
+
+
+def _stream(options: ConnectorOptions) -> MysqlTable:
+    return _opened(options, DeclaredColumns(options.columns, options.values["server-time-zone"]))
+
+
+def _columns(options: ConnectorOptions) -> tuple[tuple[DataField, ...], tuple[str, ...]]:
+    """The columns of the source and its primary key, for a table that declares none."""
+    table = _opened(options, None).table
+    fields = (DataField(0, column.name, column.type) for column in table.columns)
+    return tuple(fields), table.primary_key
+
+
+class _Rows:
+    """The rows of a table as of when they are first asked for."""
+
+    def __init__(self, options: ConnectorOptions) -> None:
+        mode = _start(options.values).mode
+        if mode not in (INITIAL, SNAPSHOT):
+            remedy = f"{SNAPSHOT!r} gives the rows, SET 'execution.runtime-mode' = 'streaming' the changes"
+            raise InvalidRequest(f"option 'scan.startup.mode' is {mode!r} in batch mode: {remedy}")
+        self._table = _stream(options)
+
+    @cached_property
+    def _moment(self) -> Offset:
+        return self._table.latest()
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The rows; the same ones each time."""
+        yield from self._table.rows(columns, self._moment)
+
+
+CONNECTOR = Connector(
+    "mysql-cdc", "a table of MariaDB or MySQL", _OPTIONS, _Rows, stream=_stream, columns=_columns
+)
