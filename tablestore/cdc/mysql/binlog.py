@@ -233,7 +233,7 @@ class _Reader:
         self.pending.setdefault(name, _Pending(wire)).add(event, seconds)
 
     def _statement(self, code: int, seconds: int, body: bytes) -> Iterator[LogChange]:
-        query = events.query_event(code, body)
+        query = events.query_event(code, body, self.charsets)
         role = statements.role(query.text)
         if role == "rollback" and self.touched:
             raise Unsupported(f"a transaction that is rolled back in the binlog at {self.position}")

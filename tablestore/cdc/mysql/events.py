@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from tablestore.cdc.mysql import charsets
 from tablestore.core.errors import Unsupported
 
 QUERY, STOP, ROTATE, FORMAT, XID, TABLE_MAP, INCIDENT, HEARTBEAT = 2, 3, 4, 15, 16, 19, 26, 27
@@ -31,6 +32,8 @@ _VERSION_2 = {30, 31, 32, 169, 170, 171}
 _COMPRESSED = {166, 167, 168, 169, 170, 171}
 HEADER = struct.Struct("<IBIIIH")
 ARTIFICIAL = 0x20  # a flag of events that are in no file
+_STATE_BYTES = {0: 4, 1: 8, 3: 4}
+_CLIENT_CHARSET, _CATALOG = 4, 6
 _NO_CRC, _CRC32 = 0, 1
 
 TINY, SHORT, LONG, FLOAT, DOUBLE, LONGLONG, INT24 = 1, 2, 3, 4, 5, 8, 9
@@ -161,15 +164,33 @@ def row_event(code: int, body: bytes) -> RowEvent:
     return RowEvent(table_number(body), kinds, inflated(images) if code in _COMPRESSED else images, partial)
 
 
-def query_event(code: int, body: bytes) -> QueryEvent:
-    """A statement and the database it ran in."""
+def query_event(code: int, body: bytes, collations: Mapping[int, str]) -> QueryEvent:
+    """A statement, which is in the character set of its client, and the database it ran in. `collations`:
+    the character set of each collation id."""
     size, states = body[8], int.from_bytes(body[11:13], "little")
     at = 13 + states
     text = body[at + size + 1 :]
-    return QueryEvent(
-        body[at : at + size].decode(errors="replace"),
-        (inflated(text) if code == QUERY_COMPRESSED else text).decode(errors="replace"),
-    )
+    charset = collations.get(_client_collation(body[13:at]), "")
+    whole = inflated(text) if code == QUERY_COMPRESSED else text
+    try:
+        shown = charsets.text(whole, charset)
+    except (LookupError, UnicodeError):
+        shown = whole.decode(errors="replace")
+    return QueryEvent(body[at : at + size].decode(errors="replace"), shown)
+
+
+def _client_collation(states: bytes) -> int:
+    """The collation id of the client among the session states of a statement (each a code and a value; those
+    of known sizes come first); 0 without one."""
+    at = 0
+    while at < len(states) and states[at] != _CLIENT_CHARSET:
+        if states[at] == _CATALOG:
+            at += 2 + states[at + 1]
+        elif states[at] in _STATE_BYTES:
+            at += 1 + _STATE_BYTES[states[at]]
+        else:
+            return 0
+    return int.from_bytes(states[at + 1 : at + 3], "little")
 
 
 def inflated(data: bytes) -> bytes:

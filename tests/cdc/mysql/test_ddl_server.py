@@ -198,6 +198,62 @@ def test_partitions_and_ignored_rows(session: Any, connection: Connection, addre
     assert "IGNORE" in reason
 
 
+def logged(session: Any, connection: Connection, *statements_: str) -> list[Statement]:
+    start = dialect_of(connection).position(connection)
+    for each in statements_:
+        session.execute(each)
+    end = dialect_of(connection).position(connection)
+    log = read_log(connection.address, [], start=start, until=end)
+    return [one for one in log if isinstance(one, Statement)]
+
+
+def shown(statement_: Statement) -> list[str]:
+    return [f"{e.kind} {e.table.table}" for e in ddl.effects(statement_.text, statement_.database)]
+
+
+@pytest.mark.parametrize("charset", ["latin1", "gbk", "cp1251", "utf8mb4"])
+def test_statements_in_the_character_set_of_their_client(
+    session: Any, connection: Connection, charset: str
+) -> None:
+    name = {"latin1": "größe", "gbk": "誠中", "cp1251": "таблица", "utf8mb4": "表"}[charset]
+    assert charset != "gbk" or "誠".encode("gbk")[1:] == b"\\"  # which would escape, as ASCII
+    session.connection.set_character_set(charset)
+    found = logged(
+        session,
+        connection,
+        f"CREATE TABLE `{name}` (a INT PRIMARY KEY)",
+        f"ALTER TABLE `{name}` ADD b INT COMMENT '{name}'",
+    )
+    assert [shown(one) for one in found] == [[f"create {name}"], [f"alter {name}"]]
+
+
+def test_statements_as_the_server_writes_them(session: Any, connection: Connection) -> None:
+    """Prepared, of procedures, of temporary tables, with ANSI quotes."""
+    session.execute("CREATE TABLE t (a INT PRIMARY KEY)")
+    session.execute("CREATE PROCEDURE p() ALTER TABLE t ADD b INT")
+    found = logged(
+        session,
+        connection,
+        "CALL p()",
+        "EXECUTE IMMEDIATE 'ALTER TABLE t DROP b'",
+        "SET STATEMENT lock_wait_timeout = 5 FOR ALTER TABLE t ADD c INT",
+        "BEGIN NOT ATOMIC ALTER TABLE t DROP c; END",
+        "CREATE TEMPORARY TABLE u (a INT)",
+        "ALTER TABLE u ADD b INT",
+        "CREATE TABLE v LIKE u",
+        "DROP TABLE u",
+        "CREATE TABLE w SELECT * FROM t",
+        "SET sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES'",
+        """ALTER TABLE "t" COMMENT 'c:\\'""",
+        'DROP TABLE IF EXISTS "v", "w"',
+        "TRUNCATE t",
+    )
+    assert [one for each in found for one in shown(each)] == [
+        *("alter t", "alter t", "alter t", "alter t", "create v", "create w"),
+        *("alter t", "drop v", "drop w", "truncate t"),
+    ]
+
+
 def test_any_type_into_any_other(
     session: Any, connection: Connection, address: Address, seeds: tuple[int, ...]
 ) -> None:
