@@ -19,7 +19,7 @@ from tablestore.cdc.mysql import events, statements
 from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.binlog import Statement
 from tablestore.cdc.mysql.dump import REFUSED, Dump
-from tablestore.cdc.mysql.events import TableMap
+from tablestore.cdc.mysql.events import QueryEvent, TableMap
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.core.errors import Unsupported
 
@@ -71,7 +71,7 @@ class LogWalk:
 
     def steps(self, until: LogPosition) -> Iterator[Rows | Statement | End]:
         """Up to `until`. Raises Unsupported for what cannot be followed, NotFound if the log ends before."""
-        dump = self.dump
+        dump, charsets = self.dump, self.dump.charsets()
         for code, seconds, _, body in dump.events(until=until):
             if code in events.ROWS:
                 yield from self._rows(body)
@@ -80,7 +80,7 @@ class LogWalk:
             elif code == events.XID or (code == events.XA_PREPARE and not self.changes):
                 yield self._end(seconds)
             elif code in (events.QUERY, events.QUERY_COMPRESSED):
-                yield from self._statement(code, seconds, body)
+                yield from self._statement(events.query_event(code, body, charsets), seconds)
             elif code == events.ROTATE:
                 self.maps.clear()
             elif code in REFUSED:
@@ -108,8 +108,7 @@ class LogWalk:
             self.changes = True
             yield Rows(known.table, len(body), known.wire)
 
-    def _statement(self, code: int, seconds: int, body: bytes) -> Iterator[Statement | End]:
-        query = events.query_event(code, body)
+    def _statement(self, query: QueryEvent, seconds: int) -> Iterator[Statement | End]:
         role = statements.role(query.text)
         if role == "rollback" and self.changes:
             raise Unsupported(f"a transaction that is rolled back in the binlog at {self.dump.position}")
