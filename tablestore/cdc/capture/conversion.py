@@ -86,7 +86,8 @@ class Conversion:
                     counted.append(_Problem(rows, problem.reason, problem.shown))
                     bad |= rows
         if retracted.any():
-            columns = [_present(c, f) for c, f in zip(columns, self.fields, strict=True)]
+            pairs = zip(columns, self.fields, strict=True)
+            columns = [c if f.name in self.key else _present(c, f) for c, f in pairs]
         new_kinds, kept, reported = self._outcome(kinds, columns, bad)
         rows = pa.RecordBatch.from_arrays(columns, names=[f.name for f in self.fields])
         if not kept.all():

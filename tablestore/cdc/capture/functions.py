@@ -198,7 +198,7 @@ def _truncated_decimal(array: pa.Array, t: DataType, width: int) -> pa.Array:
     floor = pc.subtract(
         array.cast(pa.decimal256(t.precision, t.scale)), scaled.cast(pa.decimal256(19, t.scale))
     )
-    least = pa.scalar(-Decimal(10**t.precision - 1).scaleb(-t.scale), pa.decimal256(t.precision, t.scale))
+    least = pa.scalar(Decimal((1, (9,) * t.precision, -t.scale)), pa.decimal256(t.precision, t.scale))
     return pc.if_else(pc.less(floor, least), pa.scalar(None, floor.type), floor).cast(to_arrow(t))
 
 

@@ -56,10 +56,10 @@ class TypeMapping:
             return BOOLEAN
         if spelled.startswith("bigint") and "unsigned" in spelled and "bigint-unsigned-to-bigint" in modes:
             return BIGINT
-        if column.type.is_string and "char-to-string" in modes:
-            return STRING
         if spelled == "longtext" and "longtext-to-bytes" in modes:
             return BYTES
+        if column.type.is_string and "char-to-string" in modes:
+            return STRING
         return column.type
 
 
