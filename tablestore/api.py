@@ -4,6 +4,7 @@ They stand here so that who imports one module of the package, as a worker of Sp
 only.
 """
 
+from tablestore.cdc.capture.report import BatchReport, ChunkReport, EventReport, Freshness, TableReport
 from tablestore.core.errors import (
     AlreadyExists,
     CommitConflict,
@@ -93,11 +94,15 @@ __all__ = [
     "VARCHAR",
     "VARIANT",
     "AlreadyExists",
+    "BatchReport",
+    "ChunkReport",
     "CommitConflict",
     "CommitUnknown",
     "Committed",
     "CompactionSettings",
     "Corrupt",
+    "EventReport",
+    "Freshness",
     "InvalidOption",
     "InvalidRequest",
     "Lake",
@@ -106,6 +111,7 @@ __all__ = [
     "Scan",
     "SchemaMismatch",
     "Table",
+    "TableReport",
     "TablestoreError",
     "Unavailable",
     "Unsupported",

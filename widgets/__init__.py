@@ -10,6 +10,7 @@ if importlib.util.find_spec("anywidget") is None:
 from widgets.amplification.widget import AmplificationChart
 from widgets.bars.widget import BarChart
 from widgets.buckets.widget import BucketAdvisor
+from widgets.capture.widget import CaptureProgress
 from widgets.changelog.widget import ChangelogView
 from widgets.controls.widget import CompactionControls
 from widgets.explorer.widget import FileExplorer
@@ -29,6 +30,7 @@ __all__ = [
     "AmplificationChart",
     "BarChart",
     "BucketAdvisor",
+    "CaptureProgress",
     "ChangelogView",
     "CompactionControls",
     "FileExplorer",

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 import tablestore as ts
 import widgets
+from tablestore.cdc.capture.report import BatchReport, ChunkReport, EventReport, TableReport
 from widgets.kit.view import View
 
 IMG = "<img src=x onerror=\"window.owned=1;document.title='owned'\">"
@@ -76,6 +77,17 @@ class HostileStream:
         """It has ended."""
 
 
+def hostile_reports() -> list[BatchReport]:
+    """Two batches of a capture in which every name, key, statement and position is markup."""
+    events = [EventReport(IMG, f"{IMG}.{name}", SCRIPT, MIXED, IMG, 1, LONG, 9) for name in VALUES]
+    chunks = [
+        ChunkReport(f"{IMG}.{name}", SCRIPT, IMG, last=False, rows=9, started=1, ended=2) for name in VALUES
+    ]
+    done = (TableReport(SCRIPT, 3, 4, 5, 6), TableReport(LONG, 3, 4, 5, 6))
+    first = BatchReport(0, 1, 1, 2, MIXED, events=tuple(events), tables=done, snapshotting=(LONG,))
+    return [first, BatchReport(1, 2, 2, 3, SCRIPT, commits=((1, 2),), chunks=tuple(chunks), tables=done)]
+
+
 def views_of(table: ts.Table) -> dict[str, View]:
     """Every view there is, of the table."""
     files = widgets.FileExplorer(table, against=2)
@@ -103,6 +115,7 @@ def views_of(table: ts.Table) -> dict[str, View]:
         "what_if": widgets.WhatIf(table, {"num-sorted-run.compaction-trigger": 3}),
         "findings": widgets.Findings(table),
         "ingest": ingest,
+        "capture": widgets.CaptureProgress(hostile_reports(), title=IMG),
         "stream": widgets.StreamTable(HostileStream(), title=IMG).wait(60),
         "broken": broken,
     }

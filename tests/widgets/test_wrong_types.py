@@ -43,6 +43,9 @@ def test_an_ingest_has_a_title_and_steps_a_model(tmp_path: Path) -> None:
         widgets.IngestProgress(table)
     with pytest.raises(ts.InvalidRequest, match="StepLanes takes a StepsModel, not Table"):
         widgets.StepLanes(table)
+    for wrong in (None, table, [1], {"a": 1}):
+        with pytest.raises(ts.InvalidRequest, match=r"CaptureProgress takes a job of lake\.ingest"):
+            widgets.CaptureProgress(wrong)
 
 
 REFUSED = {

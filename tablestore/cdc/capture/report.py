@@ -91,19 +91,26 @@ class BatchReport:
         return cls(**known)
 
 
-def freshness(reports: Iterable[BatchReport]) -> tuple[np.ndarray, np.ndarray]:
-    """The freshness of transactions in seconds, and how many had each, in rising order: a distribution."""
-    pairs = [(max(0.0, one.ended - at), n) for one in reports for at, n in one.commits]
-    if not pairs:
-        return np.zeros(0), np.zeros(0, np.int64)
-    seconds, counts = np.array([p[0] for p in pairs]), np.array([p[1] for p in pairs], np.int64)
-    order = np.argsort(seconds, kind="stable")
-    return seconds[order], counts[order]
+@dataclass(frozen=True, slots=True, eq=False)
+class Freshness:
+    """How long transactions took to be visible, as a distribution: `seconds` in rising order, and how many
+    transactions had each."""
 
+    seconds: np.ndarray
+    counts: np.ndarray
 
-def quantile(seconds: np.ndarray, counts: np.ndarray, share: float) -> float:
-    """The freshness that this share of the transactions has, or better; NaN without one."""
-    if not len(counts):
-        return float("nan")
-    total = np.cumsum(counts)
-    return float(seconds[np.searchsorted(total, share * total[-1])])
+    @classmethod
+    def of(cls, reports: Iterable[BatchReport]) -> Freshness:
+        """That of the transactions of batches."""
+        pairs = [(max(0.0, one.ended - at), n) for one in reports for at, n in one.commits]
+        seconds = np.array([seconds for seconds, _ in pairs], np.float64)
+        counts = np.array([n for _, n in pairs], np.int64)
+        order = np.argsort(seconds, kind="stable")
+        return cls(seconds[order], counts[order])
+
+    def quantile(self, share: float) -> float:
+        """What this share of the transactions has, or better; NaN without one."""
+        if not len(self.counts):
+            return float("nan")
+        total = np.cumsum(self.counts)
+        return float(self.seconds[np.searchsorted(total, share * total[-1])])

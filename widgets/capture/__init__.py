@@ -1,0 +1,1 @@
+"""A change capture under way: model, figure, widget."""

@@ -1,0 +1,358 @@
+"""What a change capture has done, from the reports of its batches: tables with their chunks, totals, events.
+
+Invariants: values are frozen and follow from the reports alone; the clock is an argument; chunks of a table
+stand in the order they were read, which is that of the key and of the log. Where old reports are gone, what
+they said is gone: totals count what is there. Pure. Called by the figures and by the widget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from tablestore import BatchReport, ChunkReport, EventReport, Freshness
+from widgets.kit import format as fmt
+
+CAPTURED, RENAMED, EMPTIED, DROPPED, SKIPPED = "captured", "renamed", "emptied", "dropped", "skipped"
+"""Kinds of events; the one that is left alters a table."""
+SPEED_SECONDS = 10.0
+"""The time over which rows a second are counted while a capture runs."""
+SHARES = (0.5, 0.95, 0.99)
+_BAR = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A range of keys, the batch that read it, and the position of the log at which that batch ended: its
+    rows were read at that position or later, and are followed from there."""
+
+    report: ChunkReport
+    batch: int
+    position: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A table of the source: `chunks` of its present snapshot, which is the `passes`-th."""
+
+    source: str
+    table: str = ""
+    chunks: tuple[Chunk, ...] = ()
+    passes: int = 0
+    expected: int | None = None
+    """About how many rows there are to read."""
+    snapshotting: bool = False
+    ended: str = ""
+    """dropped or renamed, once it is."""
+    changes: int | None = None
+    """None where other tables of the source go into the same table."""
+    bad_rows: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Rows of the snapshot that are read."""
+        return sum(chunk.report.rows for chunk in self.chunks)
+
+    @property
+    def remaining(self) -> int | None:
+        """About how many rows are not read yet; None where nothing is known."""
+        if not self.snapshotting:
+            return 0
+        return None if self.expected is None else max(self.expected - self.rows, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """An event other than the beginning of a capture, in the batch whose rows come after it."""
+
+    report: EventReport
+    batch: int
+    time: float
+
+    @property
+    def cause(self) -> str:
+        """The statement; where there is none, what was done."""
+        return self.report.statement or self.report.done
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CaptureModel:
+    """One moment of a capture. Immutable by agreement: nobody writes into the arrays."""
+
+    title: str
+    state: str
+    """running, paused, stopping, stopped, ended or failed; empty for reports without a job"""
+    reports: tuple[BatchReport, ...]
+    lanes: tuple[Lane, ...]
+    changes: tuple[SchemaChange, ...]
+    freshness: Freshness
+    now: float
+    paused: tuple[tuple[float, float | None], ...] = ()
+    error: str = ""
+    totals: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def live(self) -> bool:
+        """Whether more may come."""
+        return self.state in ("running", "paused", "stopping")
+
+    @property
+    def last(self) -> BatchReport | None:
+        """The newest batch."""
+        return self.reports[-1] if self.reports else None
+
+    @property
+    def began(self) -> float:
+        """When the oldest batch that is known was planned."""
+        return self.reports[0].planned if self.reports else self.now
+
+    @property
+    def until(self) -> float:
+        """The end of the axis of time."""
+        last = self.last
+        return max(self.now if self.live or last is None else last.ended, last.ended if last else 0.0)
+
+    @property
+    def expected(self) -> int | None:
+        """About how many rows all snapshots have; None where one is not known."""
+        rows = [lane.rows + lane.remaining for lane in self.lanes if lane.remaining is not None]
+        return sum(rows) if len(rows) == len(self.lanes) else None
+
+    @property
+    def snapshotting(self) -> int:
+        """How many tables are not read to their end."""
+        return sum(lane.snapshotting for lane in self.lanes)
+
+    @property
+    def speed(self) -> float | None:
+        """Rows and changes a second: of the last seconds while it runs, then of the whole."""
+        if not self.reports:
+            return None
+        end = self.reports[-1].ended
+        recent = [r for r in self.reports if not self.live or r.ended > end - SPEED_SECONDS]
+        span = recent[-1].ended - recent[0].planned
+        return sum(map(rows_of, recent)) / span if span > 0 else None
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds until the snapshots are read, at the present speed of reading them."""
+        remaining = [lane.remaining for lane in self.lanes if lane.snapshotting]
+        if not remaining or None in remaining or not self.reports:
+            return None
+        end = self.reports[-1].ended
+        recent = [r for r in self.reports if r.ended > end - SPEED_SECONDS]
+        span = recent[-1].ended - recent[0].planned
+        read = sum(map(snapshot_rows_of, recent))
+        return sum(rows or 0 for rows in remaining) * span / read if read else None
+
+    def quantile(self, share: float) -> float | None:
+        """The freshness that this share of the transactions has, or better."""
+        return self.freshness.quantile(share) if len(self.freshness.counts) else None
+
+
+def snapshot_rows_of(report: BatchReport) -> int:
+    """Rows of snapshots of a batch."""
+    return sum(one.snapshot_rows for one in report.tables)
+
+
+def changes_of(report: BatchReport) -> int:
+    """Changes of a batch."""
+    return sum(one.changes for one in report.tables)
+
+
+def rows_of(report: BatchReport) -> int:
+    """Rows of snapshots and changes of a batch."""
+    return snapshot_rows_of(report) + changes_of(report)
+
+
+def worst_freshness(report: BatchReport) -> float | None:
+    """How late the oldest commit of a batch became visible; None without one."""
+    return max(0.0, report.ended - min(at for at, _ in report.commits)) if report.commits else None
+
+
+def median_freshness(report: BatchReport) -> float | None:
+    """The freshness that half of the commits of a batch have, or better; None without one."""
+    return Freshness.of([report]).quantile(0.5) if report.commits else None
+
+
+def capture_model(
+    reports: Sequence[BatchReport],
+    *,
+    title: str,
+    now: float,
+    state: str = "",
+    paused: Sequence[tuple[float, float | None]] = (),
+    error: str = "",
+) -> CaptureModel:
+    """The model of reports, the oldest first; of two of one number the later one counts."""
+    unique = {report.number: report for report in reports}
+    ordered = tuple(unique[number] for number in sorted(unique))
+    totals = dict.fromkeys(("snapshot_rows", "changes", "bad_rows", "commits", "log_bytes"), 0)
+    for report in ordered:
+        totals["log_bytes"] += report.log_bytes
+        for one in report.tables:
+            totals["snapshot_rows"] += one.snapshot_rows
+            totals["changes"] += one.changes
+            totals["bad_rows"] += one.bad_rows
+            totals["commits"] += one.snapshot is not None
+    return CaptureModel(
+        title=title,
+        state=state,
+        reports=ordered,
+        lanes=_lanes(ordered),
+        changes=_schema_changes(ordered),
+        freshness=Freshness.of(ordered),
+        now=now,
+        paused=tuple(paused),
+        error=error,
+        totals=totals,
+    )
+
+
+def _schema_changes(reports: Sequence[BatchReport]) -> tuple[SchemaChange, ...]:
+    found = []
+    for report in reports:
+        for event in report.events:
+            if event.statement or event.kind != CAPTURED:
+                time = float(event.seconds) if event.seconds else report.planned
+                found.append(SchemaChange(event, report.number, time))
+    return tuple(found)
+
+
+def _lanes(reports: Sequence[BatchReport]) -> tuple[Lane, ...]:
+    """Tables in the order in which they came, each with the chunks since its rows were last read anew."""
+    lanes: dict[str, Lane] = {}
+    for report in reports:
+        for event in report.events:
+            if event.kind != SKIPPED:
+                lane = lanes.get(event.source, Lane(event.source))
+                lanes[event.source] = _after_event(lane, event)
+        for chunk in report.chunks:
+            lane = lanes.get(chunk.source, Lane(chunk.source))
+            lanes[chunk.source] = _with_chunk(lane, Chunk(chunk, report.number, report.position))
+    behind = set(reports[-1].snapshotting) if reports else set()
+    for source in sorted(behind - lanes.keys()):
+        lanes[source] = Lane(source)
+    return _with_tables({s: replace(lane, snapshotting=s in behind) for s, lane in lanes.items()}, reports)
+
+
+def _after_event(lane: Lane, event: EventReport) -> Lane:
+    lane = replace(lane, table=event.table or lane.table)
+    if event.kind in (DROPPED, RENAMED):
+        return replace(lane, ended=event.kind)
+    if event.kind in (CAPTURED, EMPTIED):
+        return replace(
+            lane, ended="", expected=event.rows, chunks=() if event.kind == EMPTIED else lane.chunks
+        )
+    return lane if event.rows is None else replace(lane, expected=event.rows)
+
+
+def _with_chunk(lane: Lane, chunk: Chunk) -> Lane:
+    """The lane with a chunk more; the first range of a table begins its snapshot anew."""
+    if chunk.report.low is None or not lane.chunks:
+        return replace(lane, chunks=(chunk,), passes=lane.passes + 1)
+    return replace(lane, chunks=(*lane.chunks, chunk))
+
+
+def _with_tables(lanes: dict[str, Lane], reports: Sequence[BatchReport]) -> tuple[Lane, ...]:
+    """The lanes with the changes of their tables; a table whose source no report names is a lane itself."""
+    changes: dict[str, int] = {}
+    bad: dict[str, int] = {}
+    for report in reports:
+        for one in report.tables:
+            changes[one.table] = changes.get(one.table, 0) + one.changes
+            bad[one.table] = bad.get(one.table, 0) + one.bad_rows
+    of_table: dict[str, list[str]] = {}
+    for lane in lanes.values():
+        of_table.setdefault(lane.table or lane.source, []).append(lane.source)
+    for table, sources in of_table.items():
+        for at, source in enumerate(sources):
+            alone = len(sources) == 1
+            lanes[source] = replace(
+                lanes[source],
+                changes=changes.get(table, 0) if alone else None,
+                bad_rows=bad.get(table, 0) if at == 0 else 0,
+            )
+    for table in changes:
+        if table not in of_table:
+            lanes[table] = Lane(table, table, changes=changes[table], bad_rows=bad[table])
+    return tuple(lanes.values())
+
+
+def freshness_text(model: CaptureModel) -> str:
+    """`p50 1.1 s · p95 1.8 s · p99 2.4 s`."""
+    found = [(share, model.quantile(share)) for share in SHARES]
+    return " · ".join(f"p{share * 100:.0f} {seconds_text(value)}" for share, value in found)
+
+
+def seconds_text(seconds: float | None) -> str:
+    """`40 ms`, `1.4 s`, `2:03`."""
+    if seconds is not None and 0 < seconds < 0.0995:
+        return f"{max(round(seconds * 1000), 1)} ms"
+    return fmt.duration(seconds)
+
+
+def rows_text(lane: Lane) -> str:
+    """`15,000 rows`, `12,000 of ≈ 15,000 rows`, `dropped`."""
+    if lane.ended:
+        return lane.ended
+    if not lane.chunks:
+        return "waiting" if lane.snapshotting else "followed"
+    if lane.snapshotting and lane.remaining is not None:
+        return f"{lane.rows:,} of ≈ {lane.rows + lane.remaining:,} rows"
+    return fmt.plural(lane.rows, "row")
+
+
+def state_text(model: CaptureModel) -> str:
+    """`running · 38 batches · last 1.2 s ago`."""
+    parts = [model.state, "1 batch" if len(model.reports) == 1 else f"{len(model.reports):,} batches"]
+    if model.last is not None and model.live:
+        parts.append(f"last {fmt.duration(max(model.now - model.last.ended, 0.0))} ago")
+    return " · ".join(part for part in parts if part)
+
+
+def text_form(model: CaptureModel, *, most: int = 12) -> str:
+    """The state in a terminal: the figures, a bar a table, the newest schema changes."""
+    totals = model.totals
+    of = f" of ≈ {model.expected:,}" if model.snapshotting and model.expected is not None else ""
+    speed = f"  {fmt.short_count(model.speed)} rows/s" if model.speed is not None else ""
+    lines = [
+        f"{fmt.value(model.title)}  {state_text(model)}",
+        f"rows read {totals['snapshot_rows']:,}{of}  changes {totals['changes']:,}{speed}"
+        f"  bad rows {totals['bad_rows']:,}",
+        f"freshness {freshness_text(model)}"
+        f"  log behind {fmt.bytes_text(model.last.bytes_behind if model.last else None)}",
+    ]
+    shown = shown_lanes(model.lanes, most)
+    names = [fmt.value(lane.source) or "" for lane in shown]
+    wide = min(max(map(len, names), default=0), 40)
+    for lane, name in zip(shown, names, strict=True):
+        whole = lane.rows + (lane.remaining or 0)
+        full = round(_BAR * lane.rows / whole) if whole and lane.remaining is not None else 0
+        bar = "█" * full + "░" * (_BAR - full) if lane.chunks else "·" * _BAR
+        extra = f"  {fmt.plural(lane.changes, 'change')}" if lane.changes else ""
+        lines.append(f"{name[:40]:<{wide}} {bar} {rows_text(lane)}{extra}")
+    if len(model.lanes) > len(shown):
+        lines.append(f"… {fmt.plural(len(model.lanes) - len(shown), 'more table')}")
+    for change in model.changes[-most:]:
+        event = change.report
+        source, cause = fmt.value(event.source), fmt.value(change.cause)
+        lines.append(f"{clock(change.time)} {event.kind} {source}: {cause} → {fmt.value(event.done)}")
+    return "\n".join([*lines, *([f"error: {fmt.value(model.error)}"] if model.error else [])])
+
+
+def shown_lanes(lanes: Sequence[Lane], most: int) -> list[Lane]:
+    """At most so many: first those that are being read, then the others, in their order."""
+    if len(lanes) <= most:
+        return list(lanes)
+    first = [lane for lane in lanes if lane.snapshotting]
+    kept = {id(lane) for lane in [*first, *(lane for lane in lanes if not lane.snapshotting)][:most]}
+    return [lane for lane in lanes if id(lane) in kept]
+
+
+def clock(time: float) -> str:
+    """`12:47:08` in UTC."""
+    moment = np.datetime64(int(time), "s")
+    return str(moment)[11:19]

@@ -1,0 +1,275 @@
+"""CaptureProgress: what a change capture reads, how late it is, what changed in the source; Pause and Stop.
+
+A look reads the reports that are new. While the capture runs a thread looks twice a second; every look holds
+the lock. What a button asks of the job is done in a thread of its own, since a job ends between two batches.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, Self, runtime_checkable
+
+import pyarrow as pa
+import traitlets
+
+import tablestore as ts
+from tablestore import BatchReport
+from widgets.capture.figure import capture_figure
+from widgets.capture.model import (
+    CaptureModel,
+    capture_model,
+    rows_of,
+    snapshot_rows_of,
+    state_text,
+    text_form,
+    worst_freshness,
+)
+from widgets.kit import static
+from widgets.kit.jobs import Job, JobRunner
+from widgets.kit.svg import Figure
+from widgets.kit.view import module
+from widgets.kit.watch import WatchingView
+
+LOOK_SECONDS = 0.5
+KEPT = 2_000  # reports, as many as a checkpoint keeps
+
+
+@runtime_checkable
+class Capture(Protocol):
+    """A capture as `lake.ingest` gives it. One that also has `pause` and `resume` can be paused."""
+
+    @property
+    def running(self) -> bool: ...
+
+    def reports(self) -> Sequence[BatchReport]: ...
+
+    def stop(self) -> object: ...
+
+
+class CaptureProgress(WatchingView):
+    """A change capture: its tables with their chunks and watermarks, rows a second, freshness, the log that
+    is behind, schema changes with the statement that caused them, rows that could not be read.
+
+    `capture` is a job as `lake.ingest` gives it, or reports of batches. `title` stands above the picture.
+    `follow` is the seconds between two looks while a job runs (0: none), see `watch`; `clock` gives seconds
+    after 1970. Other traits (`width`, …) go by keyword.
+
+    >>> rows = ts.TableReport("shop.orders", 500, snapshot=1)
+    >>> read = ts.BatchReport(1, 10.0, 10.1, 12.0, "binlog.000001:4", tables=(rows,))
+    >>> view = widgets.CaptureProgress([read], title="shop")
+    >>> view.model.totals["snapshot_rows"], view.model.speed
+    (500, 250.0)
+    """
+
+    links = ()
+    _esm = module("capture/view.js", "renderCapture")
+    batch = traitlets.Int(None, allow_none=True).tag(sync=True)
+
+    def __init__(
+        self,
+        capture: Capture | Sequence[BatchReport],
+        *,
+        title: str = "",
+        follow: float = LOOK_SECONDS,
+        clock: Callable[[], float] = time.time,
+        **kwargs: object,
+    ) -> None:
+        self._job, self._read_new = _reader(capture)
+        self._clock, self._title = clock, title or _title_of(capture)
+        self._reports: dict[int, BatchReport] = {}
+        self._paused: list[tuple[float, float | None]] = []
+        self._asked, self._error = "", ""
+        self._reading = threading.RLock()
+        self._asking = JobRunner("capture-control")
+        self._model = capture_model((), title=self._title, now=clock())
+        super().__init__(**kwargs)
+        self.refresh()
+        if follow and self._job is not None and self._job.running:
+            self.watch(float(follow))
+
+    @property
+    def model(self) -> CaptureModel:
+        """The present moment as a value."""
+        return self._model
+
+    @property
+    def state(self) -> str:
+        """running, paused, stopping, stopped, ended or failed; empty for reports without a job."""
+        if self._job is None:
+            return ""
+        if self._error:
+            return "failed"
+        if self._job.running:
+            return self._asked or "running"
+        return "stopped" if self._asked else "ended"
+
+    def look(self) -> None:
+        """Read what is new; the last look is the one after the end of the job."""
+        running = self._job is not None and self._job.running
+        self.refresh()
+        if not running:
+            self.unwatch()
+
+    def refresh(self) -> Self:
+        """Read the reports that are new."""
+        with self._reading:
+            self.guarded(
+                self._load,
+                what="The reports of the capture could not be read.",
+                next_step="Check its checkpoint, then refresh().",
+            )
+        return self
+
+    def _load(self) -> None:
+        for report in self._read_new(max(self._reports, default=-1)):
+            self._reports[report.number] = report
+        for number in sorted(self._reports)[:-KEPT]:
+            del self._reports[number]
+        self._error = self._error or _failure_of(self._job)
+        self._model = capture_model(
+            list(self._reports.values()),
+            title=self._title,
+            now=self._clock(),
+            state=self.state,
+            paused=self._paused,
+            error=self._error,
+        )
+        self.redraw()
+
+    @property
+    def can_pause(self) -> bool:
+        """Whether the job can wait between two batches."""
+        return hasattr(self._job, "pause") and hasattr(self._job, "resume")
+
+    def pause(self) -> Self:
+        """Let no batch begin until `resume`; the one that is under way is finished."""
+        if self.can_pause and self.state == "running":
+            self._asked = "paused"
+            self._paused.append((self._clock(), None))
+            self._ask("pause")
+        return self
+
+    def resume(self) -> Self:
+        """Let batches begin again."""
+        if self.can_pause and self.state == "paused":
+            self._asked = ""
+            self._end_pause()
+            self._ask("resume")
+        return self
+
+    def stop(self) -> Self:
+        """End the job between two batches; what is committed stays, and it may be started again."""
+        if self.state in ("running", "paused"):
+            self._asked = "stopping"
+            self._end_pause()
+            self._ask("stop")
+        return self
+
+    def _end_pause(self) -> None:
+        if self._paused and self._paused[-1][1] is None:
+            self._paused[-1] = (self._paused[-1][0], self._clock())
+
+    def _ask(self, verb: str) -> None:
+        """Do it in a thread: a job ends when its batch is committed."""
+        self._asking.wait_at_most(LOOK_SECONDS)
+
+        def work(_job: Job) -> None:
+            try:
+                getattr(self._job, verb)()
+            except Exception as error:
+                self._error = f"{type(error).__name__}: {error}"
+
+        self._asking.start(work, after=self.look)
+        self.refresh()
+
+    def wait(self, timeout: float | None = None) -> Self:
+        """Block until what a button asked for is done. Raises TimeoutError."""
+        self._asking.wait(timeout)
+        return self
+
+    def _on_verb(self, widget: object, content: Mapping[str, Any], buffers: object) -> None:
+        verbs = {"pause": self.pause, "resume": self.resume, "stop": self.stop}
+        if (action := verbs.get(str(content.get("verb")))) is not None:
+            action()
+        else:
+            super()._on_verb(widget, content, buffers)
+
+    def redraw(self) -> None:
+        """Draw the present state into `frame`: one thread at a time, so that the newest picture stays."""
+        with self._reading:
+            super().redraw()
+
+    def figure(self, *, width: float) -> Figure:
+        """Figures, tables, strips over time, schema changes."""
+        return capture_figure(self._model, width=width)
+
+    def words(self, *, width: float) -> dict[str, Any]:
+        """Title and state."""
+        model = self._model
+        return {
+            "title": model.title,
+            "subtitle": state_text(model),
+            "state": model.state,
+            "can_pause": self.can_pause,
+        }
+
+    def text(self) -> str:
+        """The figures, a bar a table, the newest schema changes."""
+        return text_form(self._model)
+
+    def data(self) -> pa.Table:
+        """The batches as a table; `freshness` is that of their slowest transaction."""
+        reports = self._model.reports
+        columns: dict[str, tuple[pa.DataType, Callable[[BatchReport], object]]] = {
+            "batch": (pa.int64(), lambda r: r.number),
+            "ended": (pa.timestamp("ms", "UTC"), lambda r: round(r.ended * 1000)),
+            "position": (pa.string(), lambda r: r.position),
+            "rows": (pa.int64(), rows_of),
+            "snapshot_rows": (pa.int64(), snapshot_rows_of),
+            "bad_rows": (pa.int64(), lambda r: sum(one.bad_rows for one in r.tables)),
+            "log_bytes": (pa.int64(), lambda r: r.log_bytes),
+            "bytes_behind": (pa.int64(), lambda r: r.bytes_behind),
+            "freshness": (pa.float64(), worst_freshness),
+            "events": (pa.int64(), lambda r: len(r.events)),
+        }
+        return pa.table({name: pa.array(map(of, reports), kind) for name, (kind, of) in columns.items()})
+
+    def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
+        """The picture as it stands; its buttons need a kernel."""
+        frames = {str(width): static.frame(self.figure(width=width)) for width in widths}
+        return {
+            "kind": "capture",
+            "reply": "plain",
+            "widths": list(widths),
+            "frames": frames,
+            "words": {str(width): self.words(width=width) for width in widths},
+            "state": {"width": widths[0], "frame": {}, "batch": None},
+        }
+
+
+Reader = Callable[[int], Iterable[BatchReport]]
+
+
+def _reader(capture: Any) -> tuple[Capture | None, Reader]:
+    """The job, if it is one, and what gives the reports of batches after a number."""
+    if isinstance(capture, Capture):
+        return capture, lambda after: [r for r in capture.reports() if r.number > after]
+    if isinstance(capture, Sequence) and all(isinstance(one, BatchReport) for one in capture):
+        return None, lambda after: [r for r in capture if r.number > after]
+    raise ts.InvalidRequest(
+        f"CaptureProgress takes a job of lake.ingest or reports of batches, not {type(capture).__name__}"
+    )
+
+
+def _title_of(capture: object) -> str:
+    name = getattr(capture, "name", "")
+    return name if isinstance(name, str) and name else "capture"
+
+
+def _failure_of(job: object) -> str:
+    """What ended a job, in its words."""
+    error = getattr(job, "error", None)
+    error = error() if callable(error) else error
+    return f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else ""
