@@ -73,6 +73,24 @@ def alters(text: str, database: str, *, owner: str, table: str) -> bool:
     return any(effect.concerns(owner, table) for effect in effects(text, database))
 
 
+def touches(text: str, database: str, *, table: SourceTable) -> bool:
+    """Whether the statement, which ran in `database`, alters, empties, renames or drops the table, or, where
+    others than its columns are ignored, those columns, its key or its rows."""
+    mine = [one for one in effects(text, database) if one.concerns(table.database, table.name)]
+    if not mine or not table.others_ignored:
+        return bool(mine)
+    if any(one.kind != ALTER or one.reason for one in mine):
+        return True
+    if any(token.is_word("PRIMARY") for token in tokens(text, backslashes=True)):
+        return True
+    names = {column.name.lower() for column in table.columns}
+    for clauses in (clauses for one in mine for clauses in one.clauses):
+        touched = [*clauses.gone, *(m.name for m in clauses.modified)]
+        if clauses.converted or names & {name.lower() for name in touched}:
+            return True
+    return False
+
+
 def _lowered(effect: Effect) -> Effect:
     names = (effect.table, effect.new_name)
     table, new = (SourceName(n.database.lower(), n.table.lower()) if n else None for n in names)

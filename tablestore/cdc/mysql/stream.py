@@ -321,8 +321,8 @@ class LogPiece:
             for change in log:
                 if isinstance(change, RowImages):
                     yield change.batch, change.kinds
-                elif isinstance(change, Statement) and ddl.alters(
-                    change.text, change.database, owner=table.database, table=table.name
+                elif isinstance(change, Statement) and ddl.touches(
+                    change.text, change.database, table=source.table
                 ):
                     raise Unsupported(
                         f"{change.text[:200]!r} at {change.position}, which alters {table}",

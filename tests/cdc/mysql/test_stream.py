@@ -6,7 +6,9 @@ import json
 import pickle
 import random
 import threading
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pymysql
@@ -14,9 +16,13 @@ import pytest
 
 from tablestore.cdc.mysql import ddl
 from tablestore.cdc.mysql.address import Address
+from tablestore.cdc.mysql.declared import DeclaredColumns
+from tablestore.cdc.mysql.start_point import StartPoint
 from tablestore.cdc.mysql.stream import MysqlTable
 from tablestore.cdc.stream_source import Offset
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.format.types.data_type import DataField
+from tablestore.format.types.type_text import parse_type
 from tests.servers import mariadb as servers
 from tests.servers.mariadb import PASSWORD, MariaDb
 
@@ -205,6 +211,75 @@ def test_a_table_that_is_altered_ends_the_stream_with_words(mariadb: MariaDb, ta
     mariadb.run(f"TRUNCATE {table.address.database}.t")
     with pytest.raises(Unsupported, match=r"TRUNCATE.* which alters .*\.t \(start with a new snapshot\)"):
         sink.catch_up()
+
+
+def test_columns_that_nobody_asked_for_may_change(mariadb: MariaDb, address: Address) -> None:
+    """In the middle of a snapshot, too: what is undone may have other columns."""
+    made(mariadb, address, "INT", 100)
+    wanted = DeclaredColumns(tuple(DataField(0, n, parse_type("BIGINT")) for n in "vk"))
+    table = MysqlTable.open(address, "t", columns=wanted, chunk_rows=40, chunks=1)
+    assert table.schema.names == ["v", "k"]
+    assert table.primary_key == ("k",)
+    sink = Sink(table)
+    for statement in (
+        "ALTER TABLE t ADD note TEXT DEFAULT 'x', DROP COLUMN s, ADD INDEX (v)",
+        "ALTER TABLE t CHANGE note word VARCHAR(9), ADD s INT FIRST",
+        "ALTER TABLE t MODIFY s BIGINT, COMMENT = 'v and k'",
+    ):
+        begun = table.next(sink.offset)
+        mariadb.run(f"USE {address.database}", "UPDATE t SET v = v + 1 WHERE k < 150", statement)
+        mariadb.run(f"DELETE FROM {address.database}.t WHERE k = {statement.count(',')}")
+        for piece in table.pieces(sink.offset, begun):
+            for change in changes_of(piece, table):
+                sink.apply(*change)
+        sink.offset = begun
+    sink.catch_up()
+    found = mariadb.run(f"SELECT k, v FROM {address.database}.t")
+    assert sink.rows == {k: {"v": v, "k": k} for k, v in found}
+    for statement in (
+        "MODIFY v TINYINT",
+        "DROP v",
+        "CHANGE k other INT",
+        "DROP PRIMARY KEY, ADD PRIMARY KEY (v)",
+    ):
+        assert ddl.touches(f"ALTER TABLE t {statement}", address.database, table=table.table)
+    mariadb.run(f"ALTER TABLE {address.database}.t MODIFY v SMALLINT")
+    with pytest.raises(Unsupported, match=r"MODIFY v SMALLINT.* which alters"):
+        sink.catch_up()
+
+
+def test_a_stream_begins_where_it_is_told(mariadb: MariaDb, table: MysqlTable) -> None:
+    def keys(start: StartPoint) -> list[Any]:
+        source = replace(table, start=start)
+        began = source.next(source.initial())
+        end = source.next(began)
+        assert source.pieces(source.initial(), began) == []
+        found = [row["k"] for piece in source.pieces(began, end) for _, row in changes_of(piece, source)]
+        return [k for k in found if k >= 1000]
+
+    def insert(key: int) -> Offset:
+        mariadb.run(f"INSERT INTO {table.address.database}.t VALUES ({key}, 0, '')")
+        return table.latest()
+
+    insert(1000)
+    file, offset, gtid = insert(1001)["position"]
+    time.sleep(1.1 - time.time() % 1)  # the log counts in seconds
+    millis = int(time.time()) * 1000
+    mariadb.run("FLUSH BINARY LOGS")
+    insert(1002)
+    assert keys(StartPoint("specific-offset", file=file, offset=offset)) == [1002]
+    assert keys(StartPoint("specific-offset", gtid=gtid)) == [1002]
+    assert keys(StartPoint("timestamp", millis=millis)) == [1002]
+    late = replace(table, start=StartPoint("latest-offset"))
+    now = late.next(late.initial())
+    assert late.next(now) == now
+    insert(1003)
+    (piece,) = late.pieces(now, late.next(now))
+    assert [row["k"] for _, row in changes_of(piece, late)] == [1003]
+    with pytest.raises(NotFound, match="the binlog begins later than 1000 ms"):
+        keys(StartPoint("timestamp", millis=1000))
+    with pytest.raises(NotFound, match="is gone"):
+        keys(StartPoint("specific-offset", file="binlog.999999"))
 
 
 def test_a_log_that_is_gone_ends_the_stream_with_words(mariadb: MariaDb, table: MysqlTable) -> None:
