@@ -13,14 +13,24 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from tablestore.core.errors import InvalidRequest
 
 PASSWORD_VARIABLE = "TABLESTORE_SOURCE_PASSWORD"
+OFF, PREFERRED, REQUIRED, VERIFY_CA, VERIFY_IDENTITY = (
+    "off",
+    "preferred",  # encrypted if the server can
+    "required",  # encrypted, whoever the server is
+    "verify-ca",  # its certificate is of a CA that is trusted
+    "verify-identity",  # and names the host
+)
+TLS_MODES = (OFF, PREFERRED, REQUIRED, VERIFY_CA, VERIFY_IDENTITY)
 _SCHEMES = ("mysql", "mariadb")
-_FORM = "mysql://user@host:3306/database"
+_FORM = "mysql://user@host:3306/database, with ?tls=verify-identity&tls_ca=/path if wanted"
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
     """A server, a user and, if named, a database. `password_variable` is the environment variable that holds
-    the password, unless a file does; a connection is given up after `connect_seconds`."""
+    the password, unless a file does; a connection is given up after `connect_seconds`. `tls` is one of
+    `TLS_MODES`; `tls_ca` a PEM file of the CAs that are trusted, where the system's are not meant. Raises
+    InvalidRequest for another word, and for CAs that would not be asked."""
 
     user: str
     host: str
@@ -29,11 +39,31 @@ class Address:
     password_file: str | None = None
     password_variable: str = PASSWORD_VARIABLE
     connect_seconds: float = 10
+    tls: str = PREFERRED
+    tls_ca: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.tls not in TLS_MODES:
+            raise InvalidRequest(f"tls={self.tls!r} is none of {', '.join(TLS_MODES)}")
+        if self.tls_ca is not None and not self.verifies:
+            raise InvalidRequest(f"tls_ca without effect: tls={self.tls} asks no CA; write tls=verify-ca")
+
+    @property
+    def verifies(self) -> bool:
+        """Whether the certificate of the server is looked at."""
+        return self.tls in (VERIFY_CA, VERIFY_IDENTITY)
 
     @classmethod
-    def parse(cls, url: str, *, password_file: str | None = None) -> Address:
-        """The address of mysql://user@host:port/database; raises InvalidRequest, without showing the text,
-        for one that holds a password."""
+    def parse(
+        cls,
+        url: str,
+        *,
+        password_file: str | None = None,
+        tls: str | None = None,
+        tls_ca: str | None = None,
+    ) -> Address:
+        """The address of mysql://user@host:port/database?tls=…&tls_ca=…, in which arguments come before what
+        is written; raises InvalidRequest, without showing the text, for one that holds a password."""
         try:
             parts = urlsplit(url)
             port = parts.port
@@ -46,10 +76,13 @@ class Address:
             )
         if parts.scheme not in _SCHEMES or not parts.hostname or not parts.username:
             raise InvalidRequest(f"the address of the source needs a user and a host; write {_FORM}")
-        if query or parts.fragment:
+        tls = tls or query.pop("tls", PREFERRED)
+        tls_ca = tls_ca or query.pop("tls_ca", None)
+        if query.keys() - {"tls", "tls_ca"} or parts.fragment:
             raise InvalidRequest(f"the address of the source has unknown parts after its path; write {_FORM}")
         database = unquote(parts.path.strip("/"))
-        return cls(unquote(parts.username), parts.hostname, port or 3306, database, password_file)
+        user, host = unquote(parts.username), parts.hostname
+        return cls(user, host, port or 3306, database, password_file, tls=tls, tls_ca=tls_ca)
 
     @property
     def place_of_password(self) -> str:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
-from tablestore.cdc.mysql.address import Address
+from tablestore.cdc.mysql.address import OFF, PREFERRED, VERIFY_IDENTITY, Address
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unavailable
 from tablestore.core.extras import required
@@ -43,8 +44,8 @@ class Connection:
 
     @classmethod
     def open(cls, address: Address) -> Self:
-        """A new connection in UTC; raises InvalidRequest for a wrong password, Unavailable without a
-        server."""
+        """A new connection in UTC; raises InvalidRequest for a wrong password or a certificate that is not
+        trusted, Unavailable without a server."""
         pymysql = required("pymysql", by="a MySQL or MariaDB source")
         with own_errors(address):
             raw = pymysql.connect(
@@ -59,6 +60,7 @@ class Connection:
                 read_timeout=_READ_SECONDS,
                 write_timeout=_READ_SECONDS,
                 init_command=_SESSION,
+                **_encryption(address),
             )
         return cls(address, raw)
 
@@ -95,6 +97,20 @@ class Connection:
         return {str(name).lower(): str(value) for name, value in self.rows("SHOW GLOBAL VARIABLES")}
 
 
+def _encryption(address: Address) -> dict[str, Any]:
+    """What PyMySQL is told of TLS; without a word it is encrypted if the server can."""
+    if address.tls in (OFF, PREFERRED):
+        return {"ssl_disabled": address.tls == OFF}
+    try:
+        context = ssl.create_default_context(cafile=address.tls_ca)
+    except OSError as e:
+        raise InvalidRequest(f"the certificates of tls_ca={address.tls_ca} cannot be read: {e}") from None
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # which CAs that servers make for themselves do not pass
+    context.check_hostname = address.tls == VERIFY_IDENTITY
+    context.verify_mode = ssl.CERT_REQUIRED if address.verifies else ssl.CERT_NONE
+    return {"ssl": context}
+
+
 @contextlib.contextmanager
 def own_errors(address: Address) -> Iterator[None]:
     """Errors of the client and of the server as ours, by what the caller does next; no text holds a
@@ -113,6 +129,8 @@ def own_errors(address: Address) -> Iterator[None]:
 def _error(address: Address, error: Any) -> TablestoreError:
     code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
     text = f"{address}: {error.args[1] if len(error.args) > 1 else error} ({code})"
+    if isinstance(getattr(error, "original_exception", None), ssl.SSLCertVerificationError):
+        return InvalidRequest(f"{text}; tls_ca names a file of the CAs that are trusted")
     if code in _DENIED:
         return InvalidRequest(f"{text}; the password comes from {address.place_of_password}")
     if code in _NO_RIGHT:

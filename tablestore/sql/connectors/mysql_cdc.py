@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.cdc.mysql.address import PASSWORD_VARIABLE, Address
+from tablestore.cdc.mysql.address import PASSWORD_VARIABLE, PREFERRED, TLS_MODES, Address
 from tablestore.cdc.mysql.declared import DeclaredColumns
 from tablestore.cdc.mysql.start_point import (
     INITIAL,
@@ -78,6 +78,15 @@ _OPTIONS = (
         late=True,
     ),
     Option("tablestore.password-file", "a file that holds the password and nothing else"),
+    Option(
+        "tablestore.tls",
+        "whether connections are encrypted and the server's certificate is verified",
+        one_of(*TLS_MODES),
+        default=PREFERRED,
+    ),
+    Option(
+        "tablestore.tls-ca", "a PEM file of the CAs that are trusted, for the modes verify-ca and -identity"
+    ),
     Option("database-name", "the database; no pattern: lake.ingest follows whole databases", required=True),
     Option("table-name", "the table; no pattern", required=True),
     Option(
@@ -146,6 +155,8 @@ def _address(values: Mapping[str, Any]) -> Address:
         password_file=file,
         password_variable=named,
         connect_seconds=values["connect.timeout"],
+        tls=values["tablestore.tls"],
+        tls_ca=values["tablestore.tls-ca"],
     )
 
 
