@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tablestore.cdc.stream_batch import Batch, Streams, Work
+from tablestore.cdc.stream_batch import WorkPlan
 from tablestore.cdc.stream_source import Offset
 from tablestore.core.errors import TablestoreError, Unavailable
 from tablestore.io.paths import join, location
@@ -38,9 +38,10 @@ class StreamJob:
     """A running query. `error` is what ended it, None while it runs and where it was stopped or has ended."""
 
     def __init__(
-        self, spark: SparkSession, streams: Streams, on_batch: Callable[[Batch], None], checkpoint: str
+        self, spark: SparkSession, plan: WorkPlan, on_batch: Callable[[WorkBatch], None], checkpoint: str
     ) -> None:
-        self._spark, self._streams, self._on_batch = spark, streams, on_batch
+        self._spark, self._plan, self._on_batch = spark, plan, on_batch
+        self._first: Offset | None = None
         self._checkpoint = location(checkpoint)
         self._query: StreamingQuery | None = None
         self._turn = threading.Lock()  # who holds it carries out a batch, or ends the query between two
@@ -50,13 +51,14 @@ class StreamJob:
     def start(self, *, start: Offset | None, interval_seconds: float) -> None:
         """Start the query. `start` is where the first batch of a new checkpoint begins, None: at the
         beginning."""
-        reader = self._spark.readStream.format("tablestore-work").option("streams", encoded(self._streams))
+        self._first = start
+        reader = self._spark.readStream.format("tablestore-work").option("plan", encoded(self._plan))
         works = reader.option("start", json.dumps(start)).load()
         writer = works.writeStream.foreachBatch(self._batch).option("checkpointLocation", self._checkpoint)
         self._query = writer.trigger(processingTime=f"{int(interval_seconds * 1000)} milliseconds").start()
         begun = self._planned_end()
         idle = begun is None or self._recorded()
-        if idle and self._streams.ended(begun or start or self._streams.initial()):
+        if idle and self._plan.ended(begun or start or self._plan.initial()):
             self._over.set()
         threading.Thread(target=self._end_when_over, name="tablestore-job", daemon=True).start()
 
@@ -104,13 +106,18 @@ class StreamJob:
             end = self._planned_end(number)
             assert end is not None, "Spark records the end of a batch before it begins"
             try:
-                self._on_batch(WorkBatch(self._spark, rows, number, end))
-                self._streams.done(end)
+                self._on_batch(WorkBatch(self._spark, rows, number, self._begin(number), end))
+                self._plan.done(end)
             except BaseException as e:
                 self.error = e
                 raise
-        if self._streams.ended(end):
+        if self._plan.ended(end):
             self._over.set()
+
+    def _begin(self, number: int) -> Offset:
+        """Where a batch begins: at the end of the one before."""
+        before = self._planned_end(number - 1) if number else self._first
+        return self._plan.initial() if before is None else before
 
     def _end_when_over(self) -> None:
         """Stop the query when its sources have ended, once Spark has recorded the last batch."""
@@ -147,18 +154,18 @@ class StreamJob:
 
 def start_stream(
     spark: SparkSession,
-    streams: Streams,
-    on_batch: Callable[[Batch], None],
+    plan: WorkPlan,
+    on_batch: Callable[[WorkBatch], None],
     *,
     checkpoint: str,
     start: Offset | None = None,
     interval_seconds: float = 1.0,
 ) -> StreamJob:
-    """Start a query over these sources; `on_batch` carries out each batch, in a thread of the driver.
+    """Start a query over what is planned; `on_batch` carries out each batch, in a thread of the driver.
 
     `start` is where the first batch of a new checkpoint begins. An error of `on_batch` ends the query.
     """
-    job = StreamJob(spark, streams, on_batch, checkpoint)
+    job = StreamJob(spark, plan, on_batch, checkpoint)
     job.start(start=start, interval_seconds=interval_seconds)
     return job
 
@@ -166,15 +173,16 @@ def start_stream(
 class WorkBatch:
     """A batch whose tasks are Spark's."""
 
-    def __init__(self, spark: SparkSession, rows: DataFrame, number: int, end: Offset) -> None:
-        self._spark, self._rows, self.number, self.end = spark, rows, number, end
+    def __init__(self, spark: SparkSession, rows: DataFrame, number: int, start: Offset, end: Offset) -> None:
+        self._spark, self._rows = spark, rows
+        self.number, self.start, self.end = number, start, end
 
-    def works(self) -> list[Work]:
+    def works(self) -> list[Any]:
         """The pieces in order."""
         found = [pickle.loads(row.work) for row in self._rows.collect()]
         return sorted(found, key=lambda w: w.ordinal)
 
-    def over_works(self, task: Callable[[Work], R]) -> list[R]:
+    def over_works(self, task: Callable[[Any], R]) -> list[R]:
         """What a task gives for each piece, in order."""
         done = self._rows.mapInArrow(_OverWorks(task), _RESULT).collect()
         return [_result(row.result) for row in sorted(done, key=lambda row: row.ordinal)]
@@ -190,7 +198,7 @@ class WorkBatch:
 class _OverWorks:
     """The function of a Python worker over rows of work."""
 
-    def __init__(self, task: Callable[[Work], Any]) -> None:
+    def __init__(self, task: Callable[[Any], Any]) -> None:
         self._task = task
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

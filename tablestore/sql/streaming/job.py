@@ -12,14 +12,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from tablestore.cdc.job_errors import plain_error
 from tablestore.cdc.stream_batch import Batch
 from tablestore.core.env import SYSTEM
-from tablestore.core.errors import InvalidRequest, TablestoreError, Unavailable
+from tablestore.core.errors import TablestoreError
 from tablestore.sql.streaming.job_directory import JobDirectories, JobRecord, JobStatus, PartStatus
 from tablestore.sql.streaming.job_part import JobPart, PartBatches
 from tablestore.table.features import feature
 
-_OURS = "tablestore.core.errors."
 RUNNING, FINISHED, FAILED, STOPPED = "RUNNING", "FINISHED", "FAILED", "STOPPED"
 
 
@@ -147,18 +147,3 @@ class Job:
     def _note(self, status: JobStatus) -> None:
         with contextlib.suppress(TablestoreError, OSError):  # where its directory is gone nobody asks
             self.places.note(self.name, status)
-
-
-def plain_error(name: str, error: BaseException) -> BaseException:
-    """The error that ended a job, as one of ours that names the job, in one line where it is Spark's."""
-    if isinstance(error, TablestoreError):
-        if error.args and isinstance(error.args[0], str) and not hasattr(error, "job"):
-            error.args = (f"job {name!r}: {error.args[0]}", *error.args[1:])
-            error.job = name  # type: ignore[attr-defined]  # said once
-        return error
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    ours = [line.partition(": ")[2] for line in lines if line.startswith(_OURS)]  # of a Python traceback
-    if ours:
-        return InvalidRequest(f"job {name!r}: {ours[0]}")
-    text = lines[0][:400] if lines else type(error).__name__
-    return Unavailable(0, f"job {name!r}: {text}; the same statement under the same name goes on")

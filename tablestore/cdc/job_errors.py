@@ -1,0 +1,62 @@
+"""What ended a job, in words of ours: its own process knows our errors, Spark's processes only their text."""
+
+from __future__ import annotations
+
+from tablestore.core.errors import (
+    CommitConflict,
+    CommitUnknown,
+    InvalidRequest,
+    TablestoreError,
+    Unavailable,
+)
+
+_OURS = "tablestore.core.errors."
+_LOST_PROCESS = (  # what Spark says where a worker or the planner of batches has died or hangs
+    "failed to connect back",
+    "exited unexpectedly",
+    "EOFException",
+    "SocketException",
+    "SocketTimeoutException",
+    "Connection reset",
+    "Broken pipe",
+)
+
+
+def plain_error(name: str, error: BaseException) -> BaseException:
+    """The error that ended a job, as one of ours that names the job, in one line where it is Spark's."""
+    if isinstance(error, TablestoreError):
+        if error.args and isinstance(error.args[0], str) and not hasattr(error, "job"):
+            error.args = (f"job {name!r}: {error.args[0]}", *error.args[1:])
+            error.job = name  # type: ignore[attr-defined]  # said once
+        return error
+    ours = _ours(error)
+    if ours is not None:
+        text = f"job {name!r}: {ours[1]}"
+        return Unavailable(0, text) if ours[0] == "Unavailable" else InvalidRequest(text)
+    text = next(iter(_lines(error)), type(error).__name__)[:400]
+    return Unavailable(0, f"job {name!r}: {text}; the same statement under the same name goes on")
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether the same batch may succeed when it is done again: a server or store that is away, a commit that
+    another one came before, a process of Spark that died."""
+    transient = (Unavailable, CommitConflict, CommitUnknown)
+    if isinstance(error, TablestoreError):
+        return isinstance(error, transient)
+    ours = _ours(error)
+    if ours is not None:
+        return ours[0] in {kind.__name__ for kind in transient}
+    return any(words in str(error) for words in _LOST_PROCESS)
+
+
+def _ours(error: BaseException) -> tuple[str, str] | None:
+    """(class, words) of the error of ours in a traceback that an error quotes."""
+    for line in _lines(error):
+        if line.startswith(_OURS):
+            kind, _, words = line.removeprefix(_OURS).partition(": ")
+            return kind, words
+    return None
+
+
+def _lines(error: BaseException) -> list[str]:
+    return [line.strip() for line in str(error).splitlines() if line.strip()]
