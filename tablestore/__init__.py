@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from tablestore import spark as spark
     from tablestore.api import *
+    from tablestore.cdc.capture.journal import capture_reports as capture_reports
     from tablestore.insight.explain.merge_steps.arrow_runs import merging as merging
     from tablestore.insight.explain.merge_steps.arrow_runs import merging_events as merging_events
     from tablestore.insight.simulator import compare
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 provide(
     {
         "tablestore.advise_buckets": "tablestore.table.advise:advise_buckets",
+        "tablestore.capture_reports": "tablestore.cdc.capture.journal:capture_reports",
         "tablestore.mend": "tablestore.table.recovery:repair",
         "tablestore.merging": "tablestore.insight.explain.merge_steps.arrow_runs:merging",
         "tablestore.merging_events": "tablestore.insight.explain.merge_steps.arrow_runs:merging_events",
@@ -78,4 +80,4 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__getattr__("__all__")})
 
 
-_FEATURES = {"advise_buckets", "merging", "merging_events", "sql_session", "what_if"}
+_FEATURES = {"advise_buckets", "capture_reports", "merging", "merging_events", "sql_session", "what_if"}

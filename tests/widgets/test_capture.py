@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 import widgets
+from tablestore.cdc.capture.journal import Journal
 from tablestore.cdc.capture.report import BatchReport, ChunkReport, EventReport, TableReport
 from tests.widgets import captures
 from widgets.capture.model import CaptureModel, capture_model, text_form
@@ -135,6 +137,18 @@ def test_reports_that_come_are_drawn_and_the_end_ends_the_watch() -> None:
     _until(lambda: not view.watching)
     assert view.state == "ended"
     assert view.frame["state"] == "ended"
+
+
+def test_a_checkpoint_is_read_as_it_grows(tmp_path: Path) -> None:
+    journal, given = Journal(str(tmp_path / "shop")), captures.reports(batches=5)
+    for report in given[:3]:
+        journal.note(report)
+    view = widgets.CaptureProgress(tmp_path / "shop")
+    assert view.model.reports == tuple(given[:3])
+    for report in given[3:]:
+        journal.note(report)
+    assert view.refresh().model.reports == tuple(given)
+    assert view.frame["title"] == "shop"
 
 
 def test_the_buttons_ask_the_job_and_show_what_was_asked() -> None:

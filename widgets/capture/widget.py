@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
 import pyarrow as pa
@@ -52,9 +53,10 @@ class CaptureProgress(WatchingView):
     """A change capture: its tables with their chunks and watermarks, rows a second, freshness, the log that
     is behind, schema changes with the statement that caused them, rows that could not be read.
 
-    `capture` is a job as `lake.ingest` gives it, or reports of batches. `title` stands above the picture.
-    `follow` is the seconds between two looks while a job runs (0: none), see `watch`; `clock` gives seconds
-    after 1970. Other traits (`width`, …) go by keyword.
+    `capture` is a job as `lake.ingest` gives it, the checkpoint of one, also of a job that has ended or that
+    another process runs, or reports of batches. `title` stands above the picture. `follow` is the seconds
+    between two looks while a job runs (0: none), see `watch`; `clock` gives seconds after 1970. Other traits
+    (`width`, …) go by keyword.
 
     >>> rows = ts.TableReport("shop.orders", 500, snapshot=1)
     >>> read = ts.BatchReport(1, 10.0, 10.1, 12.0, "binlog.000001:4", tables=(rows,))
@@ -69,7 +71,7 @@ class CaptureProgress(WatchingView):
 
     def __init__(
         self,
-        capture: Capture | Sequence[BatchReport],
+        capture: Capture | Sequence[BatchReport] | str | Path,
         *,
         title: str = "",
         follow: float = LOOK_SECONDS,
@@ -255,15 +257,23 @@ Reader = Callable[[int], Iterable[BatchReport]]
 def _reader(capture: Any) -> tuple[Capture | None, Reader]:
     """The job, if it is one, and what gives the reports of batches after a number."""
     if isinstance(capture, Capture):
+        checkpoint = getattr(capture, "checkpoint", None)
+        if isinstance(checkpoint, str):  # only what is new is read
+            return capture, lambda after: ts.capture_reports(checkpoint, after=after)
         return capture, lambda after: [r for r in capture.reports() if r.number > after]
+    if isinstance(capture, str | Path):
+        return None, lambda after: ts.capture_reports(capture, after=after)
     if isinstance(capture, Sequence) and all(isinstance(one, BatchReport) for one in capture):
         return None, lambda after: [r for r in capture if r.number > after]
     raise ts.InvalidRequest(
-        f"CaptureProgress takes a job of lake.ingest or reports of batches, not {type(capture).__name__}"
+        "CaptureProgress takes a job of lake.ingest, its checkpoint or reports of batches, "
+        f"not {type(capture).__name__}"
     )
 
 
 def _title_of(capture: object) -> str:
+    if isinstance(capture, str | Path):
+        return str(capture).rstrip("/").rpartition("/")[2]
     name = getattr(capture, "name", "")
     return name if isinstance(name, str) and name else "capture"
 

@@ -12,11 +12,13 @@ that was created anew under a name that another one was renamed from in the same
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from tablestore.cdc.capture.report import BatchReport, EventReport
+from tablestore.core.arguments import checked
 from tablestore.core.errors import InvalidRequest
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import join, location
@@ -90,3 +92,16 @@ class Journal:
         if not isinstance(found, dict):
             raise InvalidRequest(f"{path} is no report of a batch")
         return found
+
+
+@checked
+def capture_reports(
+    checkpoint: str | os.PathLike[str], newest: int = KEPT, *, after: int = -1
+) -> list[BatchReport]:
+    """The reports of the `newest` batches of a capture by its `checkpoint`, in order, those `after` a number
+    only; also of a capture that has ended, or that another process runs.
+
+    >>> ts.capture_reports("a/checkpoint/without/batches")
+    []
+    """
+    return Journal(location(checkpoint)).reports(newest, after=after)
