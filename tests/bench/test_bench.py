@@ -9,10 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from notebooks.bench import commit, floor, imports, large, load, lsm, widgets
+from notebooks.bench import cdc, commit, floor, imports, large, load, lsm, widgets
 from notebooks.bench.contenders import large_rows, line_items, registry
 from notebooks.bench.contenders.contender import Contender, Refused
 from notebooks.bench.parts import breakdown
+from notebooks.demo.mariadb import missing
+from tests.peers import require
 
 
 def peers(names: str) -> list[str]:
@@ -185,6 +187,18 @@ def test_imports_are_measured_in_fresh_processes(capsys: pytest.CaptureFixture[s
     assert imports.main(["--rounds", "1"]) == 0
     text = capsys.readouterr().out
     assert all(f"{what}  " in text and program in text for what, program in imports.PROGRAMS.items())
+
+
+def test_cdc_measures_every_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    require(not missing(), f"needs MariaDB: {missing()}")
+    out = tmp_path / "rounds.json"
+    size = ["--scale", "0.001", "--images", "100", "--rounds", "1", "--peers", "none", "--no-ingest"]
+    assert cdc.main([*size, "--json", str(out)]) == 0
+    text = capsys.readouterr().out
+    assert [line[0] for line in lines(text, second=registry.OURS)] == [cdc.ROWS, *cdc.KINDS]
+    rounds = json.loads(out.read_text())["rounds"]
+    counts = [rounds[f"{kind}/{registry.OURS}"][0]["answer"]["images"] for kind in cdc.KINDS]
+    assert counts == ["100", "200", "100"]
 
 
 def test_widgets_says_what_is_missing_of_a_browser(

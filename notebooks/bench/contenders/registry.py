@@ -18,6 +18,7 @@ OURS = "tablestore"
 TWO = "tablestore ×2"
 SYNCED = "tablestore, synced"
 PEERS = ("pypaimon-rust", "java", "pypaimon")
+SOURCES = ("connectorx", "mysqlclient", "mysql-replication")  # what `bench cdc` compares with
 LAKES = ("pypaimon-rust", "java", "delta", "duckdb")  # what `bench lsm` compares with
 JAVA_HEAP = "4g"
 
@@ -51,6 +52,11 @@ def ours_twice() -> Entry:
 def ours_synced() -> Entry:
     """This engine in one process, on tables whose commits outlast a loss of power. Reads are the same."""
     return replace(ours(), name=SYNCED, lacks=frozenset({"read", "gets", "get_many", "rescan"}))
+
+
+def ours_of_mysql() -> Entry:
+    """Our reader of MariaDB and MySQL."""
+    return Entry(OURS, python(sys.executable, "notebooks.bench.contenders.mysql_ours"))
 
 
 def peers(names: Sequence[str]) -> tuple[list[Entry], list[str]]:
@@ -103,6 +109,26 @@ def _duckdb() -> Entry:
     return Entry("duckdb", python(_environment("duckdb"), "notebooks.bench.contenders.duckdb"))
 
 
+def _of_mysql(name: str, module: str, lacks: str) -> Entry:
+    command = python(_environment(name), f"notebooks.bench.contenders.{module}")
+    return Entry(name, command, frozenset({lacks, "spark", "ingest"}))
+
+
+@functools.cache
+def _connectorx() -> Entry:
+    return _of_mysql("connectorx", "mysql_connectorx", "images")
+
+
+@functools.cache
+def _mysqlclient() -> Entry:
+    return _of_mysql("mysqlclient", "mysql_client", "images")
+
+
+@functools.cache
+def _mysql_replication() -> Entry:
+    return _of_mysql("mysql-replication", "mysql_replication", "rows")
+
+
 @functools.cache
 def _pypaimon() -> Entry:
     made = pypaimon_env.python()
@@ -129,4 +155,7 @@ _PEERS = {
     "pypaimon": _pypaimon,
     "delta": _delta,
     "duckdb": _duckdb,
+    "connectorx": _connectorx,
+    "mysqlclient": _mysqlclient,
+    "mysql-replication": _mysql_replication,
 }
