@@ -2,94 +2,95 @@
 
 from __future__ import annotations
 
+import io
 import json
-import pickle
+import shutil
+import struct
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
+import fastavro
 import pytest
+from confluent_kafka.schema_registry import Schema
 
-from tablestore.cdc.capture.names import SourceName
-from tablestore.cdc.capture.source import ALTERED, CAPTURED, EMPTIED, BadRow, Shape, TableEvent
+import tablestore as ts
+from tablestore.cdc.capture.journal import Journal
+from tablestore.cdc.capture.report import BatchReport, EventReport
+from tablestore.cdc.capture.rules import CaptureRules
+from tablestore.cdc.capture.sink import CaptureSink, SinkSettings
+from tablestore.cdc.capture.source import ALTERED, CAPTURED, EMPTIED, SKIPPED
+from tablestore.cdc.formats.registry_client import client
 from tablestore.cdc.kafka.capture import TopicsCapture
-from tablestore.cdc.kafka.open_capture import open_topics
+from tablestore.cdc.kafka.open_capture import open_topics, parsed
 from tablestore.cdc.stream_source import Offset
-from tablestore.format import rowkind
+from tests.cdc.capture.fakes import FakeBatch
 from tests.cdc.formats.test_golden import GOLDEN, ITEMS, MODES, ORDERS, OTHER_TYPES, comparable, expected
 from tests.servers.kafka import Broker
 
-ADDED = SourceName("shop", "added")
-ORDERS_TABLE, ITEMS_TABLE = SourceName("shop", "orders"), SourceName("shop", "items")
+ADDED, ITEMS_TABLE, ORDERS_TABLE = "shop.added", "shop.items", "shop.orders"
 
 
-class Replica:
-    """Tables that follow a capture in memory: what a sink must do, row by row."""
+@dataclass
+class Job:
+    """A capture into a lake, whose batches are carried out here."""
 
-    def __init__(self, source: TopicsCapture) -> None:
-        self.source, self.at = source, source.initial()
-        self.shapes: dict[SourceName, Shape] = {}
-        self.rows: dict[SourceName, dict[Any, dict[str, Any]]] = {}
-        self.events: list[TableEvent] = []
-        self.bad: list[BadRow] = []
-        self.batches: list[tuple[Offset, Offset]] = []
+    kafka: Broker
+    folder: Path
+    topics: str
+    how: dict[str, Any] = field(default_factory=dict)
+    rules: dict[str, Any] = field(default_factory=dict)
+    batches: list[tuple[Offset, Offset]] = field(default_factory=list)
 
-    def follow(self) -> Replica:
-        """All that there is."""
-        while True:
-            end = json.loads(json.dumps(self.source.next(json.loads(json.dumps(self.at)))))
-            if end == self.at:
-                return self
-            self.take(self.at, end)
-            self.batches.append((self.at, end))
-            self.at = end
+    @property
+    def source(self) -> TopicsCapture:
+        rules = CaptureRules.of(**{"tables": "*.*", **self.rules})
+        url = f"kafka://{self.kafka.address}/{self.topics}"
+        how = {"format": "debezium-json", **self.how}
+        return open_topics(url, rules=rules, checkpoint=str(self.folder / "checkpoint"), **how)
 
-    def take(self, start: Offset, end: Offset) -> None:
-        for event in self.source.events(start, end):
-            self.events.append(event)
-            if event.kind in (CAPTURED, ALTERED):
-                assert event.shape is not None
-                self.shapes[event.table] = event.shape
-                self.rows.setdefault(event.table, {})
-            elif event.kind == EMPTIED:
-                self.rows[event.table].clear()
-        for piece in pickle.loads(pickle.dumps(self.source.pieces(start, end))):
-            for found in piece.read():
-                if isinstance(found, BadRow):
-                    self.bad.append(found)
-                    continue
-                shape = piece.tables[found.table]
-                assert found.rows.schema.equals(shape.schema)
-                assert found.seconds is None or len(found.seconds) == found.rows.num_rows
-                assert shape == self.shapes[found.table]
-                self._put(found.table, shape, found.rows, found.kinds)
+    @property
+    def lake(self) -> ts.Lake:
+        return ts.connect(str(self.folder / "lake"))
 
-    def _put(self, name: SourceName, shape: Shape, rows: pa.RecordBatch, kinds: pa.Array) -> None:
-        there = self.rows[name]
-        for row, kind in zip(rows.to_pylist(), kinds.to_pylist(), strict=True):
-            key = tuple(row[column] for column in shape.primary_key)
-            if kind == rowkind.DELETE:
-                there.pop(key, None)
-            elif kind != rowkind.UPDATE_BEFORE:
-                there[key] = row
+    def follow(self) -> list[BatchReport]:
+        """Carry out all that there is to do, by a new source and sink as after a restart."""
+        source, reports = self.source, []
+        at = self.batches[-1][1] if self.batches else json.loads(json.dumps(source.initial()))
+        while (end := json.loads(json.dumps(source.next(at)))) != at:
+            self.batches.append((at, end))
+            reports.append(self.carry_out(len(self.batches) - 1))
+            at = end
+        return reports
 
-    def of(self, name: SourceName) -> list[dict[str, Any]]:
-        """The rows of a table, with NULL for columns that came later."""
-        columns = self.shapes[name].names
-        rows = ({c: row.get(c) for c in columns} for row in self.rows[name].values())
-        return sorted(rows, key=lambda r: json.dumps(r, default=str))
+    def carry_out(self, number: int) -> BatchReport:
+        """One batch, maybe again."""
+        source = self.source
+        sink = CaptureSink(
+            self.lake,
+            source,
+            source.chosen.rules,
+            SinkSettings("job"),
+            Journal(str(self.folder / "checkpoint")),
+        )
+        return sink.write(FakeBatch(source, number, *self.batches[number]), number)
 
-    def kinds(self) -> list[tuple[str, str]]:
-        return [(event.kind, event.table.table) for event in self.events]
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        found = self.lake.table(table).scan().to_arrow().to_pylist()
+        return sorted(found, key=lambda row: json.dumps(row, default=str))
+
+    def types(self, table: str) -> dict[str, str]:
+        return {f.name: str(f.type) for f in self.lake.table(table).store.schema.fields}
 
 
-def capture(
-    kafka: Broker, topics: str, folder: Path, *, format: str = "debezium-json", **how: Any
-) -> Replica:
-    made = open_topics(f"kafka://{kafka.address}/{topics}", checkpoint=str(folder), format=format, **how)
-    return Replica(made)
+def events(reports: Sequence[BatchReport]) -> list[EventReport]:
+    return [event for report in reports for event in report.events]
+
+
+def kinds(reports: Sequence[BatchReport]) -> list[tuple[str, str]]:
+    return [(event.kind, event.source) for event in events(reports)]
 
 
 def as_bytes(value: Any) -> bytes | None:
@@ -127,12 +128,11 @@ def declared(mode: str) -> dict[str, Any]:
     return {"columns": tables, "format_options": MODES[mode]}
 
 
-def final_rows(replica: Replica, table: SourceName) -> list[dict[str, Any]]:
+def final_rows(job: Job, table: str) -> list[dict[str, Any]]:
     """The rows as the server would say them; the default of an added column is in no event."""
     if table == ORDERS_TABLE:
-        return sorted(map(comparable, replica.of(table)), key=lambda r: json.dumps(r, default=str))
-    names = list(ITEMS)
-    rows = [{name: row[name] for name in names} for row in replica.of(table)]
+        return sorted(map(comparable, job.rows(table)), key=lambda r: json.dumps(r, default=str))
+    rows = [{name: row[name] for name in ITEMS} for row in job.rows(table)]
     return [row | {"discount": row["discount"] or Decimal("0.05")} for row in rows]
 
 
@@ -141,33 +141,386 @@ def final_rows(replica: Replica, table: SourceName) -> list[dict[str, Any]]:
 def test_what_debezium_recorded_leads_to_the_rows_of_the_server(
     kafka: Broker, tmp_path: Path, mode: str, one_topic: bool
 ):
-    topics = replay(kafka, mode, one_topic=one_topic)
-    replica = capture(kafka, topics, tmp_path, **declared(mode)).follow()
-    assert replica.bad == []
-    assert final_rows(replica, ORDERS_TABLE) == expected("orders", mode)
-    assert final_rows(replica, ITEMS_TABLE) == expected("items", mode)
-    assert replica.rows[ADDED] == {}
-    kinds = replica.kinds()
-    assert kinds.count((CAPTURED, "orders")) == kinds.count((CAPTURED, "items")) == 1
-    assert (EMPTIED, "added") in kinds
+    job = Job(kafka, tmp_path, replay(kafka, mode, one_topic=one_topic), declared(mode))
+    reports = job.follow()
+    assert final_rows(job, ORDERS_TABLE) == expected("orders", mode)
+    assert final_rows(job, ITEMS_TABLE) == expected("items", mode)
+    assert job.rows(ADDED) == []
+    found = kinds(reports)
+    assert sorted(found[:3]) == [
+        (CAPTURED, "shop.added"),
+        (CAPTURED, "shop.items"),
+        (CAPTURED, "shop.orders"),
+    ]
+    assert (EMPTIED, "shop.added") in found
+    assert sum(n for report in reports for _, n in report.commits) == 22
+    assert all(job.lake.table(name).check() == [] for name in (ADDED, ITEMS_TABLE, ORDERS_TABLE))
 
 
 def test_a_column_that_comes_later_ends_the_batch_in_front_of_it(kafka: Broker, tmp_path: Path):
     topic = replay(kafka, "events_schemas", one_topic=True)
-    replica = capture(kafka, topic, tmp_path, messages=20).follow()
-    assert final_rows(replica, ITEMS_TABLE) == expected("items", "events_schemas")
-    assert final_rows(replica, ORDERS_TABLE) == expected("orders", "events_schemas")
-    [altered] = [e for e in replica.events if e.kind == ALTERED]
-    [at] = [i for i, line in enumerate(recorded("events_schemas")) if is_first_with_discount(line)][:1]
-    assert altered.position == f"{topic}[0]@{at}"
-    assert altered.shape is not None
-    assert altered.shape.primary_key == ("order_id", "line")
-    assert str(altered.shape.columns[-1].type) == "DECIMAL(4, 2)"
+    job = Job(kafka, tmp_path, topic, {"messages": 20})
+    reports = job.follow()
+    assert final_rows(job, ITEMS_TABLE) == expected("items", "events_schemas")
+    assert final_rows(job, ORDERS_TABLE) == expected("orders", "events_schemas")
+    [altered] = [e for e in events(reports) if e.kind == ALTERED]
+    at = next(i for i, line in enumerate(recorded("events_schemas")) if has_discount(line))
+    assert (altered.source, altered.position) == ("shop.items", f"{topic}[0]@{at}")
     assert altered.seconds > 1_700_000_000
-    assert at in [end["topics"][topic]["next"]["0"] for _, end in replica.batches]
+    assert at in [end["topics"][topic]["next"]["0"] for _, end in job.batches]
+    assert job.types(ITEMS_TABLE)["discount"] == "DECIMAL(4, 2)"
+    assert job.lake.table(ITEMS_TABLE).primary_key == ("order_id", "line")
 
 
-def is_first_with_discount(line: dict[str, Any]) -> bool:
-    return line["topic"].endswith(".items") and "discount" in (
-        (line["value"] or {}).get("payload", {}).get("after") or ()
+def has_discount(line: dict[str, Any]) -> bool:
+    row = (line["value"] or {}).get("payload", {}).get("after")
+    return line["topic"] == "srv.shop.items" and "discount" in (row or ())
+
+
+def test_a_batch_that_comes_again_changes_nothing(kafka: Broker, tmp_path: Path):
+    topic = replay(kafka, "events_schemas", one_topic=True)
+    job = Job(kafka, tmp_path, topic, {"messages": 15})
+    job.follow()
+    snapshots = [job.lake.table(t).store.snapshots.latest() for t in (ITEMS_TABLE, ORDERS_TABLE)]
+    again = [job.carry_out(number) for number in range(len(job.batches))]
+    assert {t.changes + t.snapshot_rows for report in again for t in report.tables} == {0}
+    assert [job.lake.table(t).store.snapshots.latest() for t in (ITEMS_TABLE, ORDERS_TABLE)] == snapshots
+
+
+def change(op: str, before: Any = None, after: Any = None, **source: Any) -> dict[str, Any]:
+    """An event of Debezium without a schema."""
+    where = {"db": "shop", "table": "t", "ts_ms": 1_700_000_000_500, **source}
+    return {"before": before, "after": after, "op": op, "source": where}
+
+
+def test_types_are_those_of_values_where_no_schema_says_them(kafka: Broker, tmp_path: Path):
+    topic = kafka.topic()
+    job = Job(kafka, tmp_path, topic, rules={"bad_rows": "dead-letter"})
+    first = {"id": 1, "n": 5, "s": "x", "o": {"a": [1]}, "b": True, "later": None}
+    send(kafka, topic, [({"id": 1}, change("r", None, first)), ({"id": 1}, None), (None, {"ts_ms": 1})])
+    assert kinds(job.follow()) == [(CAPTURED, "shop.t")]
+    assert job.types("shop.t") == {
+        "id": "BIGINT NOT NULL",
+        "n": "BIGINT",
+        "s": "STRING",
+        "o": "STRING",
+        "b": "BOOLEAN",
+    }
+    second, third = {**first, "id": 2, "n": 1.5, "later": 7}, {**first, "id": 3, "n": "text"}
+    send(kafka, topic, [({"id": n}, change("c", None, row)) for n, row in ((2, second), (3, third))])
+    reports = job.follow()
+    assert kinds(reports) == [(ALTERED, "shop.t")]
+    assert job.types("shop.t") | {"n": "DOUBLE", "later": "BIGINT"} == job.types("shop.t")
+    assert [(r["id"], r["n"], r["o"], r["later"]) for r in job.rows("shop.t")] == [
+        (1, 5.0, '{"a":[1]}', None),
+        (2, 1.5, '{"a":[1]}', 7),
+    ]
+    [letter] = job.rows("shop.cdc_dead_letters")
+    assert (letter["source_table"], letter["position"]) == ("shop.t", f"{topic}[0]@4")
+    assert "column 'n' of type DOUBLE" in letter["reason"]
+    assert json.loads(letter["row"])["after"]["n"] == "text"
+    assert reports[-1].tables[-1].table == "shop.cdc_dead_letters" or reports[-1].tables[0].bad_rows == 1
+
+
+def test_bad_messages_fail_by_name_or_are_kept(kafka: Broker, tmp_path: Path):
+    topic = kafka.topic()
+    good = [({"id": n}, change("c", None, {"id": n})) for n in (1, 2)]
+    send(kafka, topic, [good[0], (None, b"{"), (None, {"op": "x"}), (None, b"\xff"), good[1]])
+    failing = Job(kafka, tmp_path / "a", topic)
+    with pytest.raises(
+        ts.SchemaMismatch, match=rf"shop.t at {topic}\[0\]@1 does not fit: the message is not JSON"
+    ):
+        failing.follow()
+    keeping = Job(kafka, tmp_path / "b", topic, rules={"bad_rows": "dead-letter"})
+    keeping.follow()
+    assert [row["id"] for row in keeping.rows("shop.t")] == [1, 2]
+    letters = {row["position"]: row for row in keeping.rows("shop.cdc_dead_letters")}
+    assert sorted(letters) == [f"{topic}[0]@{n}" for n in (1, 2, 3)]
+    assert json.loads(letters[f"{topic}[0]@3"]["row"]) == {"base64": "/w=="}
+    assert "op 'x'" in letters[f"{topic}[0]@2"]["reason"]
+
+
+def test_an_update_without_the_row_before_is_taken_by_its_key(kafka: Broker, tmp_path: Path):
+    """As PostgreSQL's connector writes it where only keys are logged; tables are in schemas there."""
+    topic = kafka.topic()
+    where = {"db": "app", "schema": "sales", "table": "t"}
+    values = [
+        change("c", None, {"id": 1, "v": "a"}, **where),
+        change("u", None, {"id": 1, "v": "b"}, **where),
+        change("c", None, {"id": 2, "v": "c"}, **where),
+        change("d", {"id": 2, "v": None}, None, **where),
+    ]
+    send(kafka, topic, [({"id": 1}, value) for value in values])
+    job = Job(kafka, tmp_path, topic)
+    job.follow()
+    assert job.rows("sales.t") == [{"id": 1, "v": "b"}]
+
+
+def test_a_table_without_a_key_is_skipped_or_refused_or_given_one(kafka: Broker, tmp_path: Path):
+    topic = kafka.topic()
+    send(kafka, topic, [(None, change("c", None, {"id": n, "v": n})) for n in (1, 2, 2)])
+    [report] = Job(kafka, tmp_path / "a", topic).follow()[-1:]
+    [skipped] = report.events
+    assert (skipped.kind, skipped.source) == (SKIPPED, "shop.t")
+    assert "without a primary key" in skipped.done
+    assert "primary_keys={'shop.t': [...]}" in skipped.done
+    with pytest.raises(ts.Unsupported, match=r"table shop\.t without a primary key"):
+        Job(kafka, tmp_path / "b", topic, rules={"tables": "shop.t"}).follow()
+    job = Job(kafka, tmp_path / "c", topic, rules={"primary_keys": {"shop.*": "id"}})
+    job.follow()
+    assert job.rows("shop.t") == [{"id": 1, "v": 1}, {"id": 2, "v": 2}]
+
+
+def test_a_truncate_among_several_partitions_is_a_bad_message(kafka: Broker, tmp_path: Path):
+    topic = kafka.topic(partitions=2)
+    send(kafka, topic, [({"id": 1}, change("c", None, {"id": 1}))])
+    send(kafka, topic, [({"id": 2}, change("c", None, {"id": 2})), (None, change("t"))], partition=1)
+    job = Job(kafka, tmp_path, topic, rules={"bad_rows": "dead-letter"})
+    assert kinds(job.follow()) == [(CAPTURED, "shop.t")]
+    assert [row["id"] for row in job.rows("shop.t")] == [1, 2]
+    [letter] = job.rows("shop.cdc_dead_letters")
+    assert "TRUNCATE in a topic of several partitions" in letter["reason"]
+
+
+def test_topics_and_tables_that_come_later_are_captured(kafka: Broker, tmp_path: Path):
+    prefix = kafka.topic()
+    job = Job(
+        kafka, tmp_path, f"{prefix}.*", rules={"exclude": "shop.secret*", "into": "ods", "prefix": "s_"}
     )
+    job.follow()
+    for table in ("a", "b", "secrets"):
+        topic = kafka.topic(name=f"{prefix}.{table}", partitions=2)
+        send(kafka, topic, [({"id": 1}, change("c", None, {"id": 1}, table=table))], partition=1)
+        job.follow()
+        job.follow()
+    assert sorted(job.lake.tables("ods")) == ["s_a", "s_b"]
+    assert job.rows("ods.s_b") == [{"id": 1}]
+
+
+def test_what_is_lost_beside_the_checkpoint_is_found_again(kafka: Broker, tmp_path: Path):
+    topic = kafka.topic()
+    job = Job(kafka, tmp_path, topic)
+    send(kafka, topic, [({"id": 1}, change("c", None, {"id": 1, "a": 1, "b": 1.5}))])
+    job.follow()
+    shutil.rmtree(tmp_path / "checkpoint" / "tablestore-source")
+    with pytest.raises(ts.NotFound, match=r"the columns of shop\.t are lost"):
+        job.carry_out(len(job.batches) - 1)
+    send(kafka, topic, [({"id": 2}, change("c", None, {"id": 2, "a": 3, "c": True}))])
+    assert kinds(job.follow()) == [(CAPTURED, "shop.t")]
+    assert job.rows("shop.t") == [
+        {"id": 1, "a": 1, "b": 1.5, "c": None},
+        {"id": 2, "a": 3, "b": None, "c": True},
+    ]
+
+
+def test_a_bounded_capture_ends_where_the_topic_did(kafka: Broker, tmp_path: Path):
+    topic = kafka.topic()
+    send(kafka, topic, [({"id": n}, change("c", None, {"id": n})) for n in range(5)])
+    job = Job(kafka, tmp_path, topic, {"follow": False, "messages": 2})
+    reports = job.follow()
+    assert job.source.ended(job.batches[-1][1])
+    assert [report.bytes_behind > 0 for report in reports] == [False, True, True, False]
+    assert reports[-1].position == f"{topic} 0:5"
+    assert len(job.rows("shop.t")) == 5
+
+
+def test_changes_of_canal_have_the_types_of_mysql(kafka: Broker, tmp_path: Path):
+    topic = kafka.topic()
+    types = {
+        "id": "bigint(20) unsigned",
+        "price": "decimal(10,2)",
+        "name": "varchar(5)",
+        "raw": "blob",
+        "at": "datetime(3)",
+    }
+    row = {
+        "id": "18446744073709551615",
+        "price": "1.50",
+        "name": "é",
+        "raw": "\u00ff\u0000",
+        "at": "2024-02-29 01:02:03.004",
+    }
+    base = {"database": "shop", "table": "t", "es": 1_700_000_000_123, "isDdl": False, "pkNames": ["id"]}
+    first = {**base, "mysqlType": types}
+    wider = {**base, "mysqlType": {**types, "price": "decimal(12,2)", "more": "int"}}
+    other = {**row, "id": "2"}
+    values = [
+        {**first, "type": "INSERT", "data": [row, other], "old": None},
+        {**base, "type": "ALTER", "isDdl": True, "data": None, "sql": "ALTER TABLE t …", "pkNames": None},
+        {**wider, "type": "UPDATE", "data": [{**row, "more": "7"}], "old": [{"more": None}]},
+        {**wider, "type": "DELETE", "data": [{**other, "more": None}], "old": None},
+    ]
+    job = Job(kafka, tmp_path, topic, {"format": "canal-json"})
+    send(kafka, topic, [(None, value) for value in values])
+    reports = job.follow()
+    assert kinds(reports) == [(CAPTURED, "shop.t")]
+    assert job.types("shop.t") == {
+        "id": "DECIMAL(20, 0) NOT NULL",
+        "price": "DECIMAL(12, 2)",
+        "name": "VARCHAR(5)",
+        "raw": "BYTES",
+        "at": "TIMESTAMP(3)",
+        "more": "INT",
+    }
+    [found] = job.rows("shop.t")
+    assert (found["id"], found["price"], found["raw"], found["more"]) == (
+        2**64 - 1,
+        Decimal("1.50"),
+        b"\xff\x00",
+        7,
+    )
+    send(kafka, topic, [(None, {**base, "type": "TRUNCATE", "data": None})])
+    assert kinds(job.follow()) == [(EMPTIED, "shop.t")]
+    assert job.rows("shop.t") == []
+
+
+def test_changes_of_maxwell_have_their_key_in_the_key(kafka: Broker, tmp_path: Path):
+    topic = kafka.topic()
+    base = {"database": "shop", "table": "t", "ts": 1_700_000_000}
+    key = {"database": "shop", "table": "t", "pk.id": 1}
+    values = [
+        {**base, "type": "bootstrap-start", "data": {}},
+        {**base, "type": "bootstrap-insert", "data": {"id": 1, "v": "a"}},
+        {**base, "type": "bootstrap-complete", "data": {}},
+        {**base, "type": "table-alter", "old": {}, "def": {}, "sql": "ALTER …"},
+        {**base, "type": "update", "data": {"id": 1, "v": "b", "w": 1}, "old": {"v": "a", "w": None}},
+        {**base, "type": "insert", "data": {"id": 2, "v": "x"}},
+        {**base, "type": "delete", "data": {"id": 2, "v": "x"}},
+    ]
+    send(kafka, topic, [(key, value) for value in values])
+    job = Job(kafka, tmp_path, topic, {"format": "maxwell-json"})
+    reports = job.follow()
+    assert job.rows("shop.t") == [{"id": 1, "v": "b", "w": 1}]
+    assert job.lake.table("shop.t").primary_key == ("id",)
+    assert [(t.snapshot_rows, t.changes) for t in reports[-1].tables] == [(1, 4)]
+
+
+REGISTRY = "mock://capture"
+
+
+def framed(name: str, schema: dict[str, Any], value: Any) -> bytes:
+    """A message as Confluent's converter writes it, its schema in the registry."""
+    schema_id = client((("url", REGISTRY),)).register_schema(name, Schema(json.dumps(schema), "AVRO"))
+    out = io.BytesIO()
+    out.write(struct.pack(">bI", 0, schema_id))
+    fastavro.schemaless_writer(out, fastavro.parse_schema(json.loads(json.dumps(schema))), value)
+    return out.getvalue()
+
+
+def envelope(*columns: dict[str, Any]) -> dict[str, Any]:
+    row = {"type": "record", "name": "Value", "fields": list(columns)}
+    texts = [{"name": name, "type": "string"} for name in ("db", "table")]
+    source = {"type": "record", "name": "Source", "fields": [*texts, {"name": "ts_ms", "type": "long"}]}
+    sides = [{"name": "before", "type": ["null", row]}, {"name": "after", "type": ["null", "Value"]}]
+    more = [{"name": "source", "type": source}, {"name": "op", "type": "string"}]
+    return {"type": "record", "name": "Envelope", "namespace": "srv.shop.t", "fields": [*sides, *more]}
+
+
+def test_avro_events_have_the_columns_of_their_schema(kafka: Broker, tmp_path: Path):
+    topic = kafka.topic()
+    decimal = {"type": "bytes", "connect.name": "org.apache.kafka.connect.data.Decimal"}
+    decimal |= {"connect.parameters": {"scale": "2", "connect.decimal.precision": "8"}}
+    identity = {"name": "id", "type": "int"}
+    price = {"name": "price", "type": ["null", decimal]}
+    count, wide = {"name": "n", "type": "int"}, {"name": "n", "type": "long"}
+    tags = {"name": "tags", "type": ["null", {"type": "array", "items": "string"}]}
+    key_schema = {"type": "record", "name": "Key", "namespace": "srv.shop.t", "fields": [identity]}
+    key = framed("key", key_schema, {"id": 1})
+
+    def event(schema: dict[str, Any], op: str, before: Any, after: Any) -> tuple[bytes, bytes]:
+        source = {"db": "shop", "table": "t", "ts_ms": 1_700_000_000_000}
+        return key, framed("value", schema, {"before": before, "after": after, "source": source, "op": op})
+
+    old, new = envelope(identity, count, price), envelope(identity, wide, price, tags)
+    status = {"type": "record", "name": "Status", "fields": [{"name": "status", "type": "string"}]}
+    heartbeat = {"type": "record", "name": "Heartbeat", "fields": [{"name": "ts_ms", "type": "long"}]}
+    job = Job(kafka, tmp_path, topic, {"format": "debezium-avro", "format_options": {"url": REGISTRY}})
+    passed = [(None, framed("s", status, {"status": "BEGIN"})), (None, framed("h", heartbeat, {"ts_ms": 1}))]
+    send(kafka, topic, [*passed, event(old, "r", None, {"id": 1, "n": 1, "price": b"\x01\x00"}), (key, None)])
+    assert kinds(job.follow()) == [(CAPTURED, "shop.t")]
+    assert job.types("shop.t") == {"id": "INT NOT NULL", "n": "INT NOT NULL", "price": "DECIMAL(8, 2)"}
+    row = {"id": 4, "n": 2**40, "price": b"\xff", "tags": ["a", "b"]}
+    send(kafka, topic, [event(old, "c", None, {"id": 3, "n": 3, "price": None}), event(new, "c", None, row)])
+    job.follow()
+    assert job.types("shop.t") == {
+        "id": "INT NOT NULL",
+        "n": "BIGINT NOT NULL",
+        "price": "DECIMAL(8, 2)",
+        "tags": "STRING",
+    }
+    assert {r["n"]: (r["price"], r["tags"]) for r in job.rows("shop.t")} == {
+        1: (Decimal("2.56"), None),
+        3: (None, None),
+        2**40: (Decimal("-0.01"), '["a", "b"]'),
+    }
+    send(kafka, topic, [(key, b"junk"), event(old, "d", {"id": 3, "n": 3, "price": None}, None)])
+    with pytest.raises(ts.SchemaMismatch, match="the message is not framed"):
+        job.follow()
+
+
+@pytest.mark.parametrize(
+    ("url", "how", "error", "says"),
+    [
+        ("kafka://u:typed@h:1/t", {}, ts.InvalidRequest, "holds a user"),
+        ("kafka://h:1", {}, ts.InvalidRequest, "write kafka://host:9092/topic"),
+        ("kafka://h:1/*", {}, ts.InvalidRequest, "nor a regular expression"),
+        ("kafka://h:1/t", {"format": "json"}, ts.NotFound, "no format of changes 'json'"),
+        ("kafka://h:1/t", {"format": "debezium-avro"}, ts.InvalidOption, "needs option 'debezium-avro.url'"),
+        ("kafka://h:1/t", {"start": "newest"}, ts.InvalidOption, "start is earliest-offset"),
+        ("kafka://h:1/t", {"start": "group-offsets"}, ts.InvalidOption, "no 'group.id'"),
+        (
+            "kafka://h:1/t",
+            {"properties": {"sasl.password": "typed"}},
+            ts.InvalidOption,
+            "is a secret: give it as",
+        ),
+        (
+            "kafka://h:1/t",
+            {"properties": {"nonsense": "1"}},
+            ts.InvalidOption,
+            "No such configuration property",
+        ),
+        (
+            "kafka://h:1/t",
+            {
+                "format": "debezium-avro",
+                "format_options": {"url": "http://r", "basic-auth.user-info": "typed"},
+            },
+            ts.InvalidOption,
+            "is a secret",
+        ),
+        ("kafka://h:1/t", {"format_options": {"ignore-parse-errors": "true"}}, ts.Unsupported, "bad_rows"),
+        ("kafka://h:1/t", {"columns": {"shop.t": {"a": "NUMBER"}}}, ts.InvalidRequest, "NUMBER"),
+    ],
+    ids=lambda v: v[:30] if isinstance(v, str) else "",
+)
+def test_what_cannot_be_used_is_named(
+    tmp_path: Path, url: str, how: dict[str, Any], error: type[Exception], says: str
+):
+    def begin() -> None:
+        given = {"format": "debezium-json", **how}
+        source = open_topics(url, rules=CaptureRules.of("*.*"), checkpoint=str(tmp_path), **given)
+        source.next(source.initial())
+
+    with pytest.raises(error, match=says) as raised:
+        begin()
+    assert "typed" not in str(raised.value)
+
+
+def test_topics_are_names_or_an_expression():
+    assert parsed("kafka://a:1,b:2/x,srv.shop-1.t") == ("a:1,b:2", ("x", "srv.shop-1.t"), "")
+    assert parsed("kafka://a:1/srv%5C.shop.%2A") == ("a:1", (), r"srv\.shop.*")
+
+
+def test_secrets_are_nowhere_but_in_the_environment(
+    kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
+):
+    monkeypatch.setenv("KAFKA_PASSWORD", "hidden-one")
+    topic = kafka.topic()
+    send(kafka, topic, [({"id": 1}, change("c", None, {"id": 1})), (None, b"{")])
+    secret = {"sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": "${env:KAFKA_PASSWORD}"}
+    job = Job(kafka, tmp_path, topic, {"properties": secret}, {"bad_rows": "dead-letter"})
+    reports = job.follow()
+    files = b"".join(p.read_bytes() for p in tmp_path.rglob("*") if p.is_file())
+    assert b"hidden-one" not in files
+    assert "hidden-one" not in f"{job.source}{job.batches}{reports}{caplog.text}"

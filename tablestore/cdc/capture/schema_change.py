@@ -59,7 +59,8 @@ def adjustment(
     """What brings `schema` to `wanted`, the shape for a table with the columns `source`, of which some were
     `renamed` (old name: new name).
 
-    Into a `merged` table other tables are captured, too: its columns are neither dropped nor moved. Raises
+    Into a `merged` table other tables are captured, too, or not all columns of the source are known: its
+    columns are neither dropped nor moved. Raises
     SchemaMismatch for another key or partitions, and for a type that cannot become the wanted one.
     """
     known = json.loads(schema.options.get(COLUMNS, "null"))

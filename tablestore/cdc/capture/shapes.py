@@ -33,6 +33,7 @@ def to_json(shape: Shape) -> dict[str, Any]:
         "columns": columns,
         "primary_key": list(shape.primary_key),
         "comment": shape.comment,
+        "partial": shape.partial,
     }
 
 
@@ -41,7 +42,7 @@ def of_json(item: Mapping[str, Any]) -> Shape:
     columns = tuple(
         ShapeColumn(c["name"], parse_type(c["type"]), c["spelled"], c["comment"]) for c in item["columns"]
     )
-    return Shape(columns, tuple(item["primary_key"]), item["comment"])
+    return Shape(columns, tuple(item["primary_key"]), item["comment"], item["partial"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +76,8 @@ class ShapeFiles:
 
 def grown(known: Shape, found: tuple[ShapeColumn, ...], *, inferred: bool = False) -> Shape:
     """The shape that takes rows of both: no column goes and none is renamed, new ones come last and may be
-    NULL, types widen, and what has no common type becomes STRING. The same whatever comes first, but for the
-    order of columns. `inferred`: types are guesses from values, and one that does not widen is none."""
+    NULL, types widen, and what has no common type becomes STRING. `inferred`: types are
+    guesses from values, and one that does not widen is none."""
     new = {c.name: c for c in found}
     columns = tuple(_grown(c, new.get(c.name), c.name in known.primary_key, inferred) for c in known.columns)
     there = {c.name for c in known.columns}

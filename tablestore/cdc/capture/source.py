@@ -45,11 +45,13 @@ class ShapeColumn:
 
 @dataclass(frozen=True)
 class Shape:
-    """The columns of a table in the source, in its order, and its primary key (empty: none)."""
+    """The columns of a table in the source, in its order, and its primary key (empty: none). `partial`: they
+    are those that were met in messages; the table may have others, which a target keeps."""
 
     columns: tuple[ShapeColumn, ...]
     primary_key: tuple[str, ...] = ()
     comment: str = ""
+    partial: bool = False
 
     @cached_property
     def schema(self) -> pa.Schema:

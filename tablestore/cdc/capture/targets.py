@@ -144,7 +144,7 @@ class Targets:
     def _create(self, source: SourceName, shape: Shape, target: str) -> None:
         wanted = self._rules.target_shape(source, shape)
         options = dict(self._rules.options)
-        if not self._rules.merge_shards:
+        if not self._rules.merge_shards and not shape.partial:
             options[schema_change.COLUMNS] = schema_change.recorded(shape.names)
         self._tables[target] = self._lake.create_table(
             target,
@@ -170,7 +170,7 @@ class Targets:
                 wanted,
                 event.shape.names,
                 renamed=event.renamed_columns,
-                merged=merged,
+                merged=merged or event.shape.partial,
             )
         except SchemaMismatch as e:
             if self._policy == IGNORE and table.primary_key:

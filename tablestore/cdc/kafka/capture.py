@@ -59,7 +59,7 @@ class TopicsCapture:
 
     ranges: TopicRanges
     format: EventFormat
-    selection: CaptureTables
+    chosen: CaptureTables
     shapes: ShapeFiles
 
     def initial(self) -> Offset:
@@ -73,7 +73,7 @@ class TopicsCapture:
         if all(end.get(part) == start.get(part) for part in ("topics", "bound")):
             return start
         known = self._known(start)
-        scan = ShapeScan(self.format, self.selection, known)
+        scan = ShapeScan(self.format, self.chosen, known)
         counts = {topic: len(found["next"]) for topic, found in end["topics"].items()}
         for part in self.ranges.ranges(start, end):
             until = scan.end_of(part, ordered=counts[part.topic] == 1)
@@ -97,7 +97,7 @@ class TopicsCapture:
         events = []
         for kind, database, table, position, seconds, reason in end.get("events", ()):
             name = SourceName(database, table)
-            shape = None if kind == SKIPPED else shapes[name][0]
+            shape = shapes[name][0] if kind in (CAPTURED, ALTERED) else None
             events.append(TableEvent(kind, name, position, shape, seconds=seconds, reason=reason))
         return events
 
@@ -107,9 +107,10 @@ class TopicsCapture:
         skipped = frozenset(SourceName(*one[:2]) for one in end.get("tables", ()) if one[2] is None)
         pieces = []
         for part in self.ranges.ranges(start, end):
-            tables = {name: shape for name, (shape, topics) in shapes.items() if part.topic in topics}
+            mine = {name: shape for name, (shape, topics) in shapes.items() if part.topic in topics}
+            tables = mine or {name: shape for name, (shape, _) in shapes.items()}  # bad messages go with one
             ordered = len(end["topics"][part.topic]["next"]) == 1
-            pieces.append(TopicPiece(part, self.format, tables, self.selection, skipped, ordered))
+            pieces.append(TopicPiece(part, self.format, tables, self.chosen, skipped, ordered))
         return pieces
 
     def facts(self, start: Offset, end: Offset) -> BatchFacts:
@@ -173,7 +174,7 @@ class TopicPiece:
     range: PartitionRange
     format: EventFormat
     tables: Mapping[SourceName, Shape]
-    selection: CaptureTables
+    chosen: CaptureTables
     skipped: frozenset[SourceName]
     ordered: bool
 
@@ -182,11 +183,12 @@ class TopicPiece:
         return None
 
     def read(self) -> Iterator[TableRows | BadRow]:
-        """Rows of each table in the order of the messages, and messages that cannot be rows."""
+        """Rows of each table in the order of the messages, and messages that cannot be rows: one whose table
+        is not known goes with the first table of its topic. Raises BadMessage where there is none."""
         bad: list[BadRow] = []
 
         def keep(error: BadMessage, message: Messages) -> None:
-            bad.append(self._bad(SourceName("", self.range.topic), error.reason, message))
+            bad.append(self._bad(None, error.reason, message))
 
         for messages in self.range.read():
             for some, routes in readable(messages, self.format.routes, keep):
@@ -200,12 +202,12 @@ class TopicPiece:
         truncates = pc.equal(routes.ops, TRUNCATE).to_numpy(zero_copy_only=False)
         for code, text in enumerate(names.dictionary.to_pylist()):
             name = source_name(text)
-            if name in self.skipped or not self.selection.patterns.match(name):
+            if name in self.skipped or not self.chosen.captures(name):
                 continue
             mine = codes == code
             if name not in self.tables:
                 rows = np.flatnonzero(mine & ~truncates)
-                yield from self._each_bad(name, messages.take(rows), "the message does not say its columns")
+                yield from self._each_bad(None, messages.take(rows), f"no message says the columns of {name}")
                 continue
             if not self.ordered:
                 rows = np.flatnonzero(mine & truncates)
@@ -239,11 +241,14 @@ class TopicPiece:
             yield from bad
             bad.clear()
 
-    def _each_bad(self, name: SourceName, messages: Messages, reason: str) -> Iterator[BadRow]:
+    def _each_bad(self, name: SourceName | None, messages: Messages, reason: str) -> Iterator[BadRow]:
         for i in range(len(messages)):
             yield self._bad(name, reason, messages.slice(i, 1))
 
-    def _bad(self, name: SourceName, reason: str, message: Messages) -> BadRow:
+    def _bad(self, name: SourceName | None, reason: str, message: Messages) -> BadRow:
+        name = name or min(self.tables, default=None)
+        if name is None:
+            raise BadMessage(message.topic, message.partition, int(message.offsets[0]), reason)
         position = place(message.topic, message.partition, int(message.offsets[0]))
         return BadRow(name, position, INSERT, reason, _as_json(message.values[0].as_py()))
 

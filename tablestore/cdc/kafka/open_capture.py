@@ -8,11 +8,11 @@ come later. Names of topics hold letters, digits and `._-` only, so that anythin
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from tablestore.cdc.capture.names import Patterns
+from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.shapes import ShapeFiles
 from tablestore.cdc.formats.registry import EVENTS, events_of, require_from_environment
 from tablestore.cdc.kafka.capture import TopicsCapture
@@ -26,20 +26,17 @@ from tablestore.format.types.arrow_types import as_type
 SCHEME = "kafka://"
 _FORM = "kafka://host:9092/topic"
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_ANY = re.compile(r"[*?\[]")
 
 
 def open_topics(
     url: str,
     *,
+    rules: CaptureRules,
     checkpoint: str,
     format: str,
     format_options: Mapping[str, str] | None = None,
     properties: Mapping[str, str] | None = None,
-    tables: str | Iterable[str] = "*.*",
-    exclude: str | Iterable[str] = (),
     columns: Mapping[str, Mapping[str, Any]] | None = None,
-    primary_keys: Mapping[str, Iterable[str]] | None = None,
     start: str | int = EARLIEST,
     follow: bool = True,
     messages: int = 500_000,
@@ -48,15 +45,14 @@ def open_topics(
 
     `format` is one of those of `EVENTS`, and `format_options` are its options without its name before them:
     `{"decimal.handling.mode": "precise"}`, `{"url": "http://registry:8081"}`. `properties` are librdkafka's;
-    a secret is `${env:NAME}`. `tables` and `exclude` choose tables by the names that the messages say;
-    `columns` gives types that they do not say, `{"shop.orders": {"price": "DECIMAL(15, 2)"}}`, and
-    `primary_keys` keys, both by patterns of tables. `start`: earliest-offset, latest-offset, group-offsets or
+    a secret is `${env:NAME}`. `rules` choose tables by the names that the messages say; `columns` gives types
+    that they do not say, `{"shop.orders": {"price": "DECIMAL(15, 2)"}}`, by patterns of tables. `start`:
+    earliest-offset, latest-offset, group-offsets or
     milliseconds since 1970. Without `follow` it ends at what there is when it begins. `messages` of a
     partition at most make a batch. Raises InvalidRequest, InvalidOption, NotFound, Unsupported.
     """
     brokers, topics, pattern = parsed(url)
     found = events_of(format, dict(format_options or {}))
-    patterns = Patterns.of(tables, exclude, database="")
     ranges = TopicRanges(
         _properties(brokers, properties or {}),
         topics,
@@ -69,11 +65,7 @@ def open_topics(
         table: {name: as_type(kind, f"the type of column {name!r}") for name, kind in types.items()}
         for table, types in (columns or {}).items()
     }
-    keys = {table: tuple(key) for table, key in (primary_keys or {}).items()}
-    named = not any(_ANY.search(one) for one in patterns.include)
-    return TopicsCapture(
-        ranges, found, CaptureTables(patterns, declared, keys, named), ShapeFiles(checkpoint)
-    )
+    return TopicsCapture(ranges, found, CaptureTables(rules, declared), ShapeFiles(checkpoint))
 
 
 def parsed(url: str) -> tuple[str, tuple[str, ...], str]:

@@ -7,6 +7,7 @@ a column that the source dropped stays and is NULL, a renamed one is another one
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.cdc.capture.names import Patterns, SourceName
+from tablestore.cdc.capture.names import SourceName
+from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.shapes import grown
 from tablestore.cdc.capture.source import ALTERED, CAPTURED, EMPTIED, SKIPPED, Shape, ShapeColumn
 from tablestore.cdc.formats.events import NO_ROWS, SNAPSHOT, TRUNCATE, EventFormat, Routes
@@ -27,28 +29,30 @@ from tablestore.format.types.data_type import DataType
 
 _MOST_KEYS_LOOKED_AT = 1000
 _DATABASE = "default"
+_ANY = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True)
 class CaptureTables:
-    """Which tables are captured, and what the messages do not say of them: types of columns and primary keys
-    by patterns of tables; the first pattern that matches counts. `named`: tables are asked for by their full
-    names, so that one that cannot be captured is an error."""
+    """Which tables are captured, as the rules say it, and types of columns that messages do not say, by
+    patterns of tables: the first that matches counts."""
 
-    patterns: Patterns
+    rules: CaptureRules
     types: Mapping[str, Mapping[str, DataType]] = field(default_factory=dict)
-    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    named: bool = False
+
+    @property
+    def named(self) -> bool:
+        """Whether all are asked for by full names, so that one that cannot be captured is an error."""
+        return not any(_ANY.search(one) for one in self.rules.patterns.include)
+
+    def captures(self, name: SourceName) -> bool:
+        """Whether a table is captured."""
+        return self.rules.captures(name)
 
     def types_of(self, name: SourceName) -> Mapping[str, DataType]:
         """The types of columns that are declared for a table."""
         found = (types for pattern, types in self.types.items() if fnmatchcase(str(name), pattern))
         return next(found, {})
-
-    def key_of(self, name: SourceName) -> tuple[str, ...]:
-        """The primary key that is declared for a table."""
-        found = (key for pattern, key in self.keys.items() if fnmatchcase(str(name), pattern))
-        return next(found, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +93,15 @@ class ShapeScan:
     that is not captured. Not thread-safe."""
 
     def __init__(
-        self, format: EventFormat, selection: CaptureTables, known: Mapping[SourceName, Shape | None]
+        self, format: EventFormat, tables: CaptureTables, known: Mapping[SourceName, Shape | None]
     ) -> None:
-        self._format, self._selection, self._known = format, selection, known
+        self._format, self._tables, self._known = format, tables, known
         self.shapes: dict[SourceName, Shape | None] = dict(known)
         self.topics: dict[SourceName, set[str]] = {}
         self.found: dict[tuple[SourceName, str], Found] = {}
         self.seconds: Counter[int] = Counter()
         self.bytes = 0
+        self._targets: dict[str, SourceName] = {}
 
     def end_of(self, part: PartitionRange, *, ordered: bool) -> int:
         """Where a batch that reads this range ends: at its end, or in front of a message that changes the
@@ -129,7 +134,7 @@ class ShapeScan:
         first_rows = _firsts(codes, (codes >= 0) & ~truncates)
         for row in self._to_look_at(codes, texts, routes, truncates):
             name = source_name(texts[codes[row]])
-            if not self._selection.patterns.match(name):
+            if not self._tables.captures(name):
                 continue
             behind = name in there or first_rows.get(codes[row], row) < row
             position = place(messages.topic, messages.partition, int(messages.offsets[row]))
@@ -177,18 +182,20 @@ class ShapeScan:
             return True
         try:
             columns = self._declared(name, self._format.columns(description))
-            before = self.shapes.get(name)
-            if before is None:
-                shape = self._first_shape(name, columns, messages, np.flatnonzero(same))
-            else:
-                shape = grown(before, columns, inferred=self._format.inferred(description))
+        except InvalidRequest:  # a bad message, which its reader names
+            return True
+        before = self.shapes.get(name)
+        try:
+            shape = (
+                self._first_shape(name, columns, messages, np.flatnonzero(same))
+                if before is None
+                else grown(before, columns, inferred=self._format.inferred(description))
+            )
         except Unsupported as e:
-            if self._selection.named:
+            if self._tables.named:
                 raise
             self.shapes[name] = None
             self.found[name, SKIPPED] = Found(SKIPPED, name, position, at, str(e))
-            return True
-        except InvalidRequest:  # a bad message, which its reader names
             return True
         if shape == before:
             return True
@@ -202,7 +209,7 @@ class ShapeScan:
         return True
 
     def _declared(self, name: SourceName, columns: tuple[ShapeColumn, ...]) -> tuple[ShapeColumn, ...]:
-        types = self._selection.types_of(name)
+        types = self._tables.types_of(name)
         there = {c.name for c in columns}
         more = (ShapeColumn(column, kind) for column, kind in types.items() if column not in there)
         return (*(replace(c, type=types.get(c.name, c.type)) for c in columns), *more)
@@ -210,21 +217,37 @@ class ShapeScan:
     def _first_shape(
         self, name: SourceName, columns: tuple[ShapeColumn, ...], messages: Messages, rows: np.ndarray
     ) -> Shape:
-        """Raises Unsupported for a table that cannot be captured."""
+        """Raises Unsupported for a table that cannot be captured, and what `CaptureRules.plan` raises."""
         folded = Counter(c.name.casefold() for c in columns)
         double = next((c.name for c in columns if folded[c.name.casefold()] > 1), None)
         if double is not None:
             raise Unsupported(f"table {name}: columns that differ from {double!r} in case only")
-        key = self._selection.key_of(name)
+        key: tuple[str, ...] = ()
         for row in rows[:_MOST_KEYS_LOOKED_AT]:
             key = key or self._format.key(messages.take(np.array([row])))
-        there = {c.name for c in columns}
-        if not key or not there.issuperset(key):
-            says = f"the key of its messages has {', '.join(key)}" if key else "its messages tell none"
-            remedy = f"say it: primary_keys={{{str(name)!r}: [...]}}"
-            raise Unsupported(f"table {name} without a primary key", f"{says}; {remedy}")
-        kept = (replace(c, type=c.type.not_null()) if c.name in key else c for c in columns)
-        return Shape(tuple(kept), tuple(key))
+        names = {c.name for c in columns}
+        shape = Shape(columns, key if names.issuperset(key) else (), partial=True)
+        key = self._tables.rules.source_key(name, shape)
+        if not key:
+            raise Unsupported(
+                f"table {name} without a primary key",
+                f"its messages tell none; say it: primary_keys={{{str(name)!r}: [...]}}",
+            )
+        kept = tuple(replace(c, type=c.type.not_null()) if c.name in key else c for c in columns)
+        shape = replace(shape, columns=kept, primary_key=key)
+        self._require_target(name, shape)
+        return shape
+
+    def _require_target(self, name: SourceName, shape: Shape) -> None:
+        """Raise what the rules raise for a table that cannot have one of the lake, or not for itself."""
+        rules = self._tables.rules
+        rules.plan({name: shape})
+        if not self._targets:
+            self._targets = {rules.target(one): one for one, there in self.shapes.items() if there}
+        other = self._targets.setdefault(rules.target(name), name)
+        there = self.shapes.get(other)
+        if other != name and there is not None:
+            rules.plan({other: there, name: shape})
 
 
 def _firsts(codes: np.ndarray, wanted: np.ndarray) -> dict[int, int]:

@@ -16,6 +16,7 @@ from tablestore.cdc.capture.source import (
     CAPTURED,
     BadRow,
     BatchFacts,
+    CaptureSource,
     ChunkFacts,
     Shape,
     ShapeColumn,
@@ -119,7 +120,7 @@ class FakeSource:
 class FakeBatch:
     """A batch whose tasks run here, one after another, after a pickled trip."""
 
-    source: FakeSource
+    source: CaptureSource
     number: int
     start: Offset
     end: Offset
