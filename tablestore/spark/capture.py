@@ -30,7 +30,8 @@ from tablestore.table.lake import Lake
 
 log = logging.getLogger(__name__)
 DEFAULT_ROOT = ".tablestore/cdc"  # of a warehouse; no name of a database begins with a dot
-RUNNING, WAITING, ENDED, STOPPED, FAILED = "running", "waiting", "ended", "stopped", "failed"
+RUNNING, PAUSED, WAITING = "running", "paused", "waiting"
+ENDED, STOPPED, FAILED = "ended", "stopped", "failed"
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 60.0  # seconds
 _PATIENCE = 900.0  # seconds without a batch after which a server that is away is an error
 _SHOWN = 40  # tables in a text
@@ -74,6 +75,7 @@ class CaptureJob:
         self._lock = threading.Lock()  # protects `_query` and `_state`
         self._state, self._reason = WAITING, ""
         self._stopping, self._over = threading.Event(), threading.Event()
+        self._paused = False
         self._batches = 0  # that this process has carried out
         self.error: BaseException | None = None
 
@@ -95,9 +97,9 @@ class CaptureJob:
 
     @property
     def state(self) -> str:
-        """running, waiting (to try again), ended (its source has), stopped or failed."""
+        """running, paused, waiting (to try again), ended (its source has), stopped or failed."""
         with self._lock:
-            return self._state
+            return self._present
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until it has ended, `seconds` at most; whether it has. Raises what it failed with."""
@@ -109,6 +111,21 @@ class CaptureJob:
         if self.error is not None:
             raise self.error
         return True
+
+    def pause(self) -> None:
+        """Let no batch begin until `resume`; the one that is under way is committed. The source must keep its
+        log for as long."""
+        self._set_paused(True)
+
+    def resume(self) -> None:
+        """Let batches begin again."""
+        self._set_paused(False)
+
+    def _set_paused(self, paused: bool) -> None:
+        with self._lock:
+            self._paused = paused
+            if self._query is not None:
+                (self._query.pause if paused else self._query.resume)()
 
     def stop(self) -> None:
         """End it between two batches; returns when it has ended. The same call of `ingest` goes on there."""
@@ -133,7 +150,11 @@ class CaptureJob:
 
     def _shown_state(self) -> str:
         with self._lock:
-            return self._state + (f": {self._reason}" if self._reason else "")
+            return self._present + (f": {self._reason}" if self._reason else "")
+
+    @property
+    def _present(self) -> str:
+        return PAUSED if self._paused and self._state == RUNNING else self._state
 
     # the query
 
@@ -164,6 +185,8 @@ class CaptureJob:
         )
         with self._lock:
             self._query, self._state, self._reason = query, RUNNING, ""
+            if self._paused:
+                query.pause()
 
     def _watch(self, origin: CaptureOrigin) -> None:
         """Wait for the end of the query; start it again where that may help."""

@@ -32,6 +32,7 @@ R = TypeVar("R")
 _RESULT = "ordinal int, result binary"
 _RESULT_ARROW = pa.schema([("ordinal", pa.int32()), ("result", pa.binary())])
 _LOOK_SECONDS = 0.05  # between two looks whether Spark has recorded a batch
+_PAUSE_LOOK_SECONDS = 0.5  # between two looks whether a paused query is still there
 
 
 class StreamJob:
@@ -45,6 +46,8 @@ class StreamJob:
         self._checkpoint = location(checkpoint)
         self._query: StreamingQuery | None = None
         self._turn = threading.Lock()  # who holds it carries out a batch, or ends the query between two
+        self._going = threading.Event()  # unless it is paused
+        self._going.set()
         self._over = threading.Event()  # sources have ended, or somebody stops the query
         self.error: BaseException | None = None
 
@@ -67,9 +70,23 @@ class StreamJob:
         """Whether the query is still at work."""
         return self._query is not None and bool(self._query.isActive)
 
+    @property
+    def paused(self) -> bool:
+        """Whether it waits for `resume`."""
+        return not self._going.is_set()
+
+    def pause(self) -> None:
+        """Let no batch begin until `resume`; the one that is being carried out is finished."""
+        self._going.clear()
+
+    def resume(self) -> None:
+        """Let batches begin again."""
+        self._going.set()
+
     def stop(self) -> None:
         """End the query between two batches; the one that is being carried out is finished first."""
         self._over.set()
+        self._going.set()
         with self._turn:
             if self._query is not None:
                 self._query.stop()
@@ -100,6 +117,9 @@ class StreamJob:
 
     def _batch(self, rows: DataFrame, number: int) -> None:
         """What Spark calls with each batch."""
+        while not self._going.wait(_PAUSE_LOOK_SECONDS):
+            if not self.running:  # Spark has given it up meanwhile
+                raise RuntimeError("the query has ended")
         with self._turn:
             if self._over.is_set():  # to return would tell Spark that the batch is done
                 raise RuntimeError("the query is being stopped")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -101,5 +102,27 @@ def test_a_job_stops_between_two_batches(spark: Any, lake: ts.Lake):
     source = FakeSource([*steps(), *(Step((), [piece(rows("a", [("+U", 1, n)]))]) for n in range(500))])
     made = job(spark, lake, source, on_batch=lambda _: started.set()).start()
     assert started.wait(60)
+    made.stop()
+    assert (made.running, made.state, made.error) == (False, "stopped", None)
+
+
+def test_no_batch_begins_while_it_is_paused(spark: Any, lake: ts.Lake):
+    seen: list[int] = []
+    source = FakeSource([*steps(), *(Step((), [piece(rows("a", [("+U", 1, n)]))]) for n in range(500))])
+    made = job(spark, lake, source, on_batch=lambda r: seen.append(r.number)).start()
+    until = time.monotonic() + 60
+    while len(seen) < 2 and time.monotonic() < until:
+        time.sleep(0.02)
+    made.pause()
+    assert made.state == "paused"
+    time.sleep(1.5)  # the batch under way is finished
+    there = len(seen)
+    time.sleep(1)
+    assert len(seen) == there
+    made.resume()
+    while len(seen) == there and time.monotonic() < until:
+        time.sleep(0.02)
+    assert len(seen) > there
+    made.pause()
     made.stop()
     assert (made.running, made.state, made.error) == (False, "stopped", None)

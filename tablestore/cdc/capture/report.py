@@ -114,14 +114,3 @@ class Freshness:
             return float("nan")
         total = np.cumsum(self.counts)
         return float(self.seconds[np.searchsorted(total, share * total[-1])])
-
-
-def freshness(reports: Iterable[BatchReport]) -> tuple[np.ndarray, np.ndarray]:
-    """Seconds and counts of `Freshness`."""
-    found = Freshness.of(reports)
-    return found.seconds, found.counts
-
-
-def quantile(seconds: np.ndarray, counts: np.ndarray, share: float) -> float:
-    """That of `Freshness`."""
-    return Freshness(seconds, counts).quantile(share)
