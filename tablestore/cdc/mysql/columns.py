@@ -55,7 +55,7 @@ _SIZED = {"char": t.CHAR, "varchar": t.VARCHAR, "binary": t.BINARY, "varbinary":
 class SourceColumn:
     """A column as `information_schema` has it. `kind` is its type without sizes, `spelled` with them; `size`
     its characters or bits, digits or digits of a second; `charset` that of text; `extra` says that the server
-    makes its values: `auto_increment`, `VIRTUAL GENERATED`."""
+    makes its values: `auto_increment`, `VIRTUAL GENERATED`. `comment` is what its owner says of it."""
 
     name: str
     kind: str
@@ -66,6 +66,7 @@ class SourceColumn:
     charset: str = ""
     in_key: bool = False
     extra: str = ""
+    comment: str = ""
 
     @property
     def unsigned(self) -> bool:
@@ -163,29 +164,43 @@ class SourceTable:
     @classmethod
     def read(cls, connection: Connection, database: str, name: str) -> SourceTable:
         """The table as it is now; raises NotFound without one."""
-        where = "WHERE table_schema = %s AND table_name = %s"
-        wanted = (
-            "column_name, data_type, column_type, is_nullable, character_set_name, character_maximum_length, "
-        )
-        wanted += "numeric_precision, numeric_scale, datetime_precision, extra"
-        rows = connection.rows(
-            f"SELECT {wanted} FROM information_schema.columns {where} ORDER BY ordinal_position",
-            database,
-            name,
-        )
-        if not rows:
+        found = cls.read_all(connection, database, name)
+        if name not in found:
             tables = connection.rows(
                 "SELECT table_name FROM information_schema.tables WHERE table_schema = %s", database
             )
             raise NotFound.among(f"table in {database}", name, [row[0] for row in tables])
-        keys = connection.rows(
-            f"SELECT column_name FROM information_schema.statistics {where} AND index_name = 'PRIMARY'"
-            " ORDER BY seq_in_index",
-            database,
-            name,
+        return found[name]
+
+    @classmethod
+    def read_all(
+        cls, connection: Connection, database: str, name: str | None = None
+    ) -> dict[str, SourceTable]:
+        """The tables of a database as they are now, by name; `name`: at most this one."""
+        where, values = "WHERE table_schema = %s", [database]
+        if name is not None:
+            where, values = f"{where} AND table_name = %s", [database, name]
+        wanted = "table_name, column_name, data_type, column_type, is_nullable, character_set_name, "
+        wanted += "character_maximum_length, numeric_precision, numeric_scale, datetime_precision, extra, "
+        wanted += "column_comment"
+        rows = connection.rows(
+            f"SELECT {wanted} FROM information_schema.columns {where} ORDER BY table_name, ordinal_position",
+            *values,
         )
-        key = tuple(row[0] for row in keys)
-        return cls(database, name, tuple(_column(row, key) for row in rows), key)
+        keys: dict[str, list[str]] = {}
+        for table, column in connection.rows(
+            f"SELECT table_name, column_name FROM information_schema.statistics {where}"
+            " AND index_name = 'PRIMARY' ORDER BY table_name, seq_in_index",
+            *values,
+        ):
+            keys.setdefault(table, []).append(column)
+        columns: dict[str, list[SourceColumn]] = {}
+        for table, *row in rows:
+            columns.setdefault(table, []).append(_column(tuple(row), tuple(keys.get(table, ()))))
+        return {
+            table: cls(database, table, tuple(of), tuple(keys.get(table, ())))
+            for table, of in columns.items()
+        }
 
 
 def quoted(name: str) -> str:
@@ -194,7 +209,7 @@ def quoted(name: str) -> str:
 
 
 def _column(row: tuple[object, ...], key: tuple[str, ...]) -> SourceColumn:
-    name, kind, spelled, nullable, charset, length, digits, scale, fraction, extra = row
+    name, kind, spelled, nullable, charset, length, digits, scale, fraction, extra, comment = row
     kind = re.sub(r"\W.*", "", str(kind).lower())
     size = next((n for n in (length, digits, fraction) if n is not None), 0)
     return SourceColumn(
@@ -207,4 +222,5 @@ def _column(row: tuple[object, ...], key: tuple[str, ...]) -> SourceColumn:
         charset=str(charset or ""),
         in_key=name in key,
         extra=str(extra),
+        comment=str(comment or ""),
     )

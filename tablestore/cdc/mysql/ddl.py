@@ -35,7 +35,7 @@ class Effect:
     """What a statement does to one table, by the names in it; `lowercase` of `effects` says how they are
     written. It may have done nothing (IF EXISTS, IF NOT EXISTS), if `conditional`. `replaces`: a table that
     was there is dropped before. `reason`: why rows may have changed whatever the definitions are; `clauses`
-    are those of each ALTER, oldest first."""
+    are those of each ALTER, oldest first; `copied`: its rows are the same ones, copied."""
 
     kind: str
     table: SourceName
@@ -44,13 +44,21 @@ class Effect:
     replaces: bool = False
     reason: str = ""
     clauses: tuple[Clauses, ...] = field(default=(), repr=False)
+    copied: bool = False
+
+    @property
+    def removes_rows(self) -> bool:
+        """Whether rows may be gone without images: more is not known than `reason` says."""
+        return bool(self.reason) and not self.copied
 
     def then(self, later: Effect) -> Effect:
         """Two ALTERs of one table as one."""
         assert {self.kind, later.kind} <= {ALTER, UNKNOWN}
         kind = ALTER if self.kind == later.kind == ALTER else UNKNOWN
         reason = self.reason or later.reason
-        return replace(later, kind=kind, reason=reason, clauses=(*self.clauses, *later.clauses))
+        both = [one.copied for one in (self, later) if one.reason]
+        clauses = (*self.clauses, *later.clauses)
+        return replace(later, kind=kind, reason=reason, clauses=clauses, copied=bool(both) and all(both))
 
     def concerns(self, database: str, table: str) -> bool:
         """Whether it alters, empties, renames, drops or replaces the table; creating it does not count."""
@@ -273,7 +281,7 @@ def _renamed(pairs: list[tuple[SourceName, SourceName]], conditional: bool) -> I
         (old, away), (copy, new) = pairs[i], pairs[i + 1] if i + 1 < len(pairs) else pairs[i]
         if old == new and away != new and is_shadow(away, of=old) and is_shadow(copy, of=old):
             reason = f"rows were copied by way of {copy.table!r}"
-            yield Effect(ALTER, old, conditional=conditional, reason=reason, clauses=(Clauses(),))
+            yield Effect(ALTER, old, None, conditional, reason=reason, clauses=(Clauses(),), copied=True)
             yield Effect(UNKNOWN, away, reason=reason)
             yield Effect(UNKNOWN, copy, reason=reason)
             i += 2

@@ -140,10 +140,12 @@ def scan(
     captured: Collection[SourceName],
     relevant: Callable[[Statement], bool],
     most_bytes: int | None = None,
+    one_change: bool = False,
     by_gtid: bool = False,
 ) -> LogScan:
-    """What lies between `start` and `until` of the `captured` tables; less of it after `most_bytes`, and in
-    front of a statement that is `relevant`. Raises as `LogWalk.steps`."""
+    """What lies between `start` and `until` of the `captured` tables; less of it after `most_bytes`, after
+    the first transaction that changed one of them (`one_change`), and in front of a statement that is
+    `relevant`. Raises as `LogWalk.steps`."""
     if not by_gtid and start.reaches(until):
         return LogScan(start, {}, (), 0)
     changed: dict[SourceName, int] = {}
@@ -168,7 +170,7 @@ def scan(
                     commits[step.seconds] = commits.get(step.seconds, 0) + 1
                     mine = {}
                 begin, log_bytes = dump.position, dump.log_bytes
-                if most_bytes is not None and log_bytes >= most_bytes:
+                if (most_bytes is not None and log_bytes >= most_bytes) or (one_change and changed):
                     return LogScan(begin, changed, _few(commits), log_bytes)
         return LogScan(until if not by_gtid else dump.position, changed, _few(commits), dump.log_bytes)
 

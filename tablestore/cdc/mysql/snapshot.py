@@ -61,6 +61,8 @@ def next_range(connection: Connection, table: SourceTable, low: Key | None, rows
     key = quoted(column.name)
     shown = f"HEX({key})" if column.kind in _BINARY else key
     where = _where(column, KeyRange(low))
+    if low is None and column.nullable:
+        where = f" WHERE {key} IS NOT NULL"
     # One row more than wanted, so that the last range is known to be the last.
     statement = f"SELECT {shown} FROM {table.spelled}{where} ORDER BY {key} LIMIT 1 OFFSET"
     found = connection.rows(f"{statement} {max(0, int(rows) - 1)}")
@@ -83,17 +85,19 @@ def read_view(
     dialect: Dialect,
     *,
     at_least: LogPosition | None = None,
+    by_gtid: bool = False,
     patience_seconds: float = 60,
     env: Env = SYSTEM,
 ) -> Iterator[LogPosition]:
-    """A read view on the connection while the block runs, and its position: at or after `at_least`.
+    """A read view on the connection while the block runs, and its position: at or after `at_least`, which may
+    be of another server of the replication (`by_gtid`).
 
     Raises Unavailable if the server does not get there.
     """
     end = env.monotonic() + patience_seconds
     while True:
         position = dialect.read_view(connection)
-        if at_least is None or position.reaches(at_least):
+        if at_least is None or (position.includes if by_gtid else position.reaches)(at_least):
             break
         connection.run("COMMIT")
         if env.monotonic() > end:
@@ -206,6 +210,8 @@ def _where(column: SourceColumn, keys: KeyRange) -> str:
     key = quoted(column.name)
     ends = [(">", keys.low), ("<=", keys.high)]
     found = [f"{key} {sign} {_literal(column, bound)}" for sign, bound in ends if bound is not None]
+    if keys.low is None and keys.high is not None and column.nullable:
+        found = [f"({found[0]} OR {key} IS NULL)"]
     return f" WHERE {' AND '.join(found)}" if found else ""
 
 

@@ -1,0 +1,538 @@
+"""MysqlDatabase: tables of a server as one capture source, their rows first, in chunks between which the log
+of all of them is followed.
+
+A batch with chunks plans them first, and then takes the end of the log as its position P. It has the changes
+of all tables between the last position and P, and then the chunks, each read in a view at or after P. What a
+view shows beyond P comes again in the next batch, which goes to the end of the log: with whole images and the
+last one winning per key, rows are then exactly those of its position. No watermark of a chunk is kept, keys
+are compared by the server alone, and changes of rows that are not read yet do no harm.
+
+A batch ends in front of a statement that concerns the tables; the next one is the statement alone, as
+events. What a table is behind it is looked up where its next rows stand in the log (they say how they lie
+there), and where there are none it is that of the server now. So statements that came while nobody looked are
+followed one by one.
+
+    offset: `database_offset` · statements: `ddl`, `table_events` · definitions: `definitions`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import Any, TypeVar
+
+from tablestore.cdc.capture.names import Patterns, SourceName
+from tablestore.cdc.capture.source import BatchFacts, TableEvent
+from tablestore.cdc.mysql import ddl
+from tablestore.cdc.mysql.address import Address
+from tablestore.cdc.mysql.binlog import Statement
+from tablestore.cdc.mysql.columns import SourceTable
+from tablestore.cdc.mysql.database_offset import (
+    FOLLOWED,
+    READING,
+    SETTLING,
+    DatabaseProgress,
+    TableProgress,
+)
+from tablestore.cdc.mysql.database_pieces import DatabaseChunkPiece, DatabaseLogPiece, log_pieces
+from tablestore.cdc.mysql.ddl import Effect
+from tablestore.cdc.mysql.definitions import Definitions, in_log
+from tablestore.cdc.mysql.dialect import dialect_of
+from tablestore.cdc.mysql.log_scan import LogScan, first_rows, scan
+from tablestore.cdc.mysql.position import LogPosition
+from tablestore.cdc.mysql.server import Connection, patiently
+from tablestore.cdc.mysql.settings import require_in_log, require_ready, server_id
+from tablestore.cdc.mysql.snapshot import Key, KeyRange, next_range
+from tablestore.cdc.mysql.table_events import EventOrigin, LaterTable, TableEvents, event_of
+from tablestore.cdc.stream_source import Offset
+from tablestore.core.env import SYSTEM, Env
+from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unavailable, Unsupported
+
+T = TypeVar("T")
+_SYSTEM = {"information_schema", "mysql", "performance_schema", "sys"}
+_SHADOWS = ("_*_gho", "_*_ghc", "_*_del", "__*_new", "_*_new", "_*_old")
+_MOST_STATEMENTS = 100  # in a batch
+_IDLE_BYTES = 16 << 20  # of the log of others, after which the position moves on
+_LEAST_SHARE = 1 / 16  # of a chunk, that a small table counts for
+_TRIES = 20
+TABLES = "information_schema.tables"
+
+
+@dataclass(frozen=True)
+class MysqlDatabase:
+    """The tables of a server that `patterns` choose, those too that come while it runs.
+
+    `primary_keys` and `left_out` have columns by a table's name or a pattern; `chunk_rows` to a chunk, up to
+    `chunks` of them in a batch, and about `log_bytes` of log; its log in up to `tasks` pieces. `bounded`: it
+    ends once all rows are read and the log is followed to where it ended then.
+    """
+
+    address: Address
+    patterns: Patterns
+    definitions: Definitions
+    primary_keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    chunk_rows: int = 200_000
+    chunks: int = 4
+    log_bytes: int = 256 << 20
+    tasks: int = 2
+    bounded: bool = False
+    patience_seconds: float = 900
+    lowercase: bool = False
+    run: str = ""
+
+    @classmethod
+    def open(
+        cls,
+        address: Address,
+        patterns: Patterns,
+        *,
+        checkpoint: str,
+        primary_keys: Mapping[str, Sequence[str]] | None = None,
+        left_out: Mapping[str, Sequence[str]] | None = None,
+        env: Env = SYSTEM,
+        **how: Any,
+    ) -> MysqlDatabase:
+        """The tables as the server has them. Raises InvalidRequest with all that it must be set to, NotFound
+        for a table that is asked for by its full name and is not there, and Unsupported where such a table
+        cannot be captured."""
+        keys = {name: tuple(columns) for name, columns in (primary_keys or {}).items()}
+        out = {name: tuple(columns) for name, columns in (left_out or {}).items()}
+        with Connection.open(address) as connection:
+            lowercase = connection.variables().get("lower_case_table_names", "0") == "1"
+            source = cls(
+                *(address, patterns, Definitions(checkpoint), keys, out),
+                lowercase=lowercase,
+                run=env.uuid(),
+                **how,
+            )
+            tables = source._tables(connection)
+            databases = {name.database for name in tables} | {p.partition(".")[0] for p in patterns.include}
+            require_ready(connection, dialect_of(connection), sorted(d for d in databases if _plain(d)))
+            for pattern in filter(_plain, patterns.include):
+                database, _, name = pattern.partition(".")
+                table = tables.get(SourceName(database, name)) or SourceTable.read(connection, database, name)
+                usable = source._usable(table, known=True)
+                if isinstance(usable, str):
+                    raise Unsupported(str(table), usable)
+        return source
+
+    def chosen(self, name: SourceName) -> bool:
+        """Whether the table is captured if it is there. What tools for online schema changes make beside a
+        table is not, unless it is asked for by its full name."""
+        if name.database.lower() in _SYSTEM or not self.patterns.match(name):
+            return False
+        shadow = any(fnmatchcase(name.table, pattern) for pattern in _SHADOWS)
+        return not shadow or str(name) in self.patterns.include
+
+    def initial(self) -> Offset:
+        return DatabaseProgress().to_json()
+
+    def next(self, start: Offset) -> Offset:
+        """Chunks and what was logged meanwhile, or the log up to its end, to so many bytes, or to a statement
+        that concerns the tables; or such a statement."""
+        here = DatabaseProgress.from_json(start)
+        if self.ended(start):
+            return start
+        there = self._patiently(lambda connection: self._next(connection, here))
+        return start if there is None else there.to_json()
+
+    def ended(self, offset: Offset) -> bool:
+        """Of a bounded capture: whether this run has ended there. Another one goes on."""
+        return self.bounded and offset.get("ended") == self.run
+
+    def events(self, start: Offset, end: Offset) -> list[TableEvent]:
+        there = DatabaseProgress.from_json(end)
+        assert there.position is not None or not there.events
+
+        def definition(name: SourceName, digest: str) -> SourceTable:
+            assert there.position is not None
+            return self._definition(name, digest, there.position)
+
+        return [event_of(item, definition) for item in there.events]
+
+    def pieces(self, start: Offset, end: Offset) -> list[DatabaseLogPiece | DatabaseChunkPiece]:
+        """Pieces of the log, no key in two of them, then one for each chunk."""
+        here, there = DatabaseProgress.from_json(start), DatabaseProgress.from_json(end)
+        if here.position is None or there.position is None or there.events:
+            return []
+        position, tables = here.position, {}
+        for name, one in there.tables.items():
+            if one.captured and (name in there.changed or here.tables[name].state == READING):
+                tables[name] = self._definition(name, one.digest, position)
+        found: list[DatabaseLogPiece | DatabaseChunkPiece] = []
+        for group in log_pieces(there.changed, self.tasks):
+            parts = tuple((n.database, n.table, i, of) for n, (i, of) in group if of > 1)
+            mine = tuple(tables[name] for name, _ in group)
+            ends = (position, there.position, here.server, there.server)
+            found.append(DatabaseLogPiece(self.address, mine, *ends, self.patience_seconds, parts))
+        for name, one in there.tables.items():
+            known = here.tables.get(name)
+            if known is None or known.state != READING or not one.is_read:
+                continue
+            last = one.state == SETTLING
+            ranges = zip([known.key, *one.bounds], [*one.bounds, *([None] if last else [])], strict=False)
+            for low, high in ranges:
+                keys, is_last = KeyRange(low, high), last and high is None
+                at = (there.position, there.server, self.patience_seconds)
+                found.append(DatabaseChunkPiece(self.address, tables[name], keys, is_last, *at))
+        return found
+
+    def facts(self, start: Offset, end: Offset) -> BatchFacts:
+        there = DatabaseProgress.from_json(end)
+        facts = there.facts
+        return BatchFacts(
+            facts.get("planned", 0.0),
+            str(there.position or ""),
+            tuple((at, n) for at, n in facts.get("commits", ())),
+            facts.get("log_bytes", 0),
+            facts.get("bytes_behind", 0),
+            tuple(name for name, one in there.tables.items() if one.state == READING),
+        )
+
+    def done(self, end: Offset) -> None:
+        """The server keeps its binlog as long as it is set to."""
+
+    def _next(self, connection: Connection, here: DatabaseProgress) -> DatabaseProgress | None:
+        facts: dict[str, Any] = {"planned": SYSTEM.now_ms() / 1000}
+        here = replace(here, events=(), changed={}, facts=facts, ended="")
+        if here.position is None:
+            return self._begun(connection, here)
+        server = server_id(connection)
+        other = server != here.server
+        if not other:
+            require_in_log(connection, here.position)
+        lost = [name for name in here.captured if self.definitions.get(here.tables[name].digest) is None]
+        if lost:
+            return self._recovered(connection, here, lost)
+        plan, trouble = self._plan(connection, here)
+        end = dialect_of(connection).position(connection)
+        capped = here.settled and not plan and trouble is None
+        if self.bounded and capped and here.target is not None and not other:
+            end = here.target if end.reaches(here.target) else end
+        events = self._table_events(connection, here)
+        found = scan(
+            self.address,
+            start=here.position,
+            until=end,
+            captured=frozenset(here.captured),
+            relevant=lambda statement: events.concerns(self._effects(statement)),
+            most_bytes=self.log_bytes if capped else None,
+            by_gtid=other,
+        )
+        facts |= {"commits": [list(pair) for pair in found.commits], "log_bytes": found.log_bytes}
+        there = replace(here, position=found.end, server=server, changed=found.changed, facts=facts)
+        if other:
+            forgotten = {name: replace(one, through=None) for name, one in here.tables.items()}
+            there = there.with_tables(forgotten)
+        if found.statement is not None and not found.changed:
+            return self._carried_out(connection, there, events, found, end)
+        facts["bytes_behind"] = self._bytes_between(connection, found.end, end)
+        if found.statement is not None:
+            return there.with_tables(_without_bounds(there.tables))
+        if trouble is not None:
+            raise trouble
+        if plan:
+            return there.with_tables({**_settled(there.tables), **plan}, settled=False)
+        present = found.end == end or other
+        tables = _settled(there.tables) if present or here.settled else _without_bounds(there.tables)
+        there = there.with_tables(tables, settled=here.settled or present, target=None)
+        if self.bounded:
+            there = replace(there, ended=self.run if present else "", target=None if present else end)
+        quiet = not found.changed and here.settled and not other and not self.bounded
+        near = found.end.file == here.position.file and found.log_bytes < _IDLE_BYTES
+        return None if quiet and near else there
+
+    def _begun(self, connection: Connection, here: DatabaseProgress) -> DatabaseProgress:
+        """The first batch: all tables that are there, at a position at which they are what was found."""
+        dialect = dialect_of(connection)
+        for _ in range(_TRIES):
+            position = dialect.position(connection)
+            tables = self._tables(connection)
+            events = self._table_events(connection, here)
+            end = dialect.position(connection)
+            found = scan(
+                self.address,
+                start=position,
+                until=end,
+                captured=(),
+                relevant=lambda statement: (
+                    any(
+                        self.chosen(name)
+                        for one in self._effects(statement)
+                        for name in (one.table, one.new_name)
+                        if name is not None
+                    )
+                    or any(one.kind == ddl.DROP_DATABASE for one in self._effects(statement))
+                ),
+            )
+            if found.statement is None:
+                break
+        else:
+            raise Unavailable(f"{self.address}: tables are altered again and again")
+        now = int(SYSTEM.now_ms() / 1000)
+        for name, table in tables.items():
+            events.capture(name, EventOrigin(position, now), table)
+        there = replace(here, position=position, server=server_id(connection), events=tuple(events.events))
+        return there.with_tables(events.tables)
+
+    def _recovered(
+        self, connection: Connection, here: DatabaseProgress, lost: Sequence[SourceName]
+    ) -> DatabaseProgress:
+        assert here.position is not None
+        events = self._table_events(connection, here)
+        for name in lost:
+            events.lost(name, EventOrigin(here.position, int(SYSTEM.now_ms() / 1000)))
+        return here.with_tables(events.tables, events=tuple(events.events))
+
+    def _carried_out(
+        self,
+        connection: Connection,
+        here: DatabaseProgress,
+        events: TableEvents,
+        found: LogScan,
+        end: LogPosition,
+    ) -> DatabaseProgress:
+        """A batch of statements: the one that was found, and those behind it without rows between."""
+        behind, statements, log_bytes = found.end, 0, 0
+        events.tables = dict(_without_bounds(here.tables))
+        while found.statement is not None and found.behind is not None and not found.changed:
+            statement, behind = found.statement, found.behind
+            statements, log_bytes = statements + 1, log_bytes + found.log_bytes
+            cause = EventOrigin(behind, statement.seconds, statement.text)
+            events.carry_out(cause, self._effects(statement))
+            if statements == _MOST_STATEMENTS or not end.reaches(behind):
+                break
+            captured = frozenset(name for name, one in events.tables.items() if one.captured)
+            found = scan(
+                self.address,
+                start=behind,
+                until=end,
+                captured=captured,
+                relevant=lambda statement: events.concerns(self._effects(statement)),
+                one_change=True,
+            )
+        facts = {**here.facts, "log_bytes": log_bytes}
+        facts["bytes_behind"] = self._bytes_between(connection, behind, end)
+        there = replace(here, position=behind, events=tuple(events.events), facts=facts)
+        return there.with_tables(events.tables)
+
+    def _plan(
+        self, connection: Connection, here: DatabaseProgress
+    ) -> tuple[dict[SourceName, TableProgress], TablestoreError | None]:
+        """(tables whose next rows a batch reads, and what their chunks are; what came between)."""
+        reading = {name: one for name, one in here.tables.items() if one.state == READING}
+        counts = self._counts(connection, list(reading)) if reading else {}
+        found: dict[SourceName, TableProgress] = {}
+        budget = float(max(1, self.chunks))
+        for name, one in reading.items():
+            if budget <= 0:
+                break
+            table = self.definitions.get(one.digest)
+            assert table is not None, "lost definitions are looked up first"
+            bounds: list[Key] = []
+            key, last = one.key, False
+            try:
+                while budget > 0 and not last:
+                    high = next_range(connection, table, key, self.chunk_rows).high
+                    if high is None:
+                        last, small = True, (counts.get(name) or 0) / max(1, self.chunk_rows)
+                        budget -= min(1.0, max(_LEAST_SHARE, small))
+                    else:
+                        bounds.append(high)
+                        key, budget = high, budget - 1
+            except (NotFound, InvalidRequest) as e:  # it was altered: the log says so
+                return {}, e
+            state = SETTLING if last else READING
+            found[name] = replace(one, state=state, key=None if last else key, bounds=tuple(bounds))
+        return found, None
+
+    def _look(
+        self, connection: Connection, name: SourceName, position: LogPosition, before: SourceTable | None
+    ) -> LaterTable:
+        """What a table is where its next rows stand in the log; where there are none, what it is now."""
+        trace = _Trace(name, self._effects)
+        dialect = dialect_of(connection)
+        now: SourceTable | None = None
+        as_of = -1
+        start = position
+        while True:
+            end = dialect.position(connection)
+            wire = first_rows(
+                self.address,
+                start=start,
+                until=end,
+                wanted=lambda one: one == trace.name,
+                visit=trace.visit,
+            )
+            if trace.gone:
+                return LaterTable(None, dropped=True)
+            if wire is not None:
+                charsets = dialect.charsets(connection) | {0: "", 63: "binary"}
+                now = self._table(connection, trace.name)
+                known = before and replace(before, database=trace.name.database, name=trace.name.table)
+                return self._found(name, in_log(wire, charsets, now=now, before=known), trace)
+            if as_of == trace.statements:
+                return self._found(name, now, trace)
+            now, as_of = self._table(connection, trace.name), trace.statements
+            start = end if end.reaches(start) else start
+
+    @staticmethod
+    def _found(name: SourceName, table: SourceTable | None, trace: _Trace) -> LaterTable:
+        if table is None:
+            return LaterTable(None, dropped=trace.renamed)
+        table = replace(table, database=name.database, name=name.table)
+        return LaterTable(table, tuple(trace.alters), trace.through)
+
+    def _definition(self, name: SourceName, digest: str, position: LogPosition) -> SourceTable:
+        """A definition; one that is lost as the server has it."""
+        found = self.definitions.get(digest)
+        if found is not None:
+            return found
+        later = self._patiently(lambda connection: self._look(connection, name, position, None)).table
+        usable = self._usable(later) if later is not None else "it is gone"
+        if isinstance(usable, str):
+            raise NotFound(
+                f"the definition of {name}, which {self.definitions.checkpoint} held, is lost: {usable}"
+            )
+        return usable
+
+    def _usable(self, table: SourceTable, *, known: bool = False) -> SourceTable | str:
+        """A table as it is captured, or why it cannot be. `known`: raises NotFound for columns of
+        `primary_keys` and `left_out` that it does not have."""
+        name = str(table)
+        out = _by_pattern(self.left_out, name)
+        key = _by_pattern(self.primary_keys, name) or tuple(table.primary_key)
+        there = {column.name for column in table.columns}
+        for column in (*out, *key) if known else ():
+            table.column(column)
+        if not key:
+            return "it has no primary key: ALTER TABLE … ADD PRIMARY KEY, or name its key in primary_keys"
+        if missing := [column for column in key if column not in there or column in out]:
+            return f"its key has no column {missing[0]!r}"
+        kept = tuple(
+            replace(column, in_key=column.name in key) for column in table.columns if column.name not in out
+        )
+        found = replace(table, columns=kept, primary_key=key, left_out=out)
+        try:
+            found.schema  # noqa: B018  refuses columns without a type
+        except Unsupported as e:
+            return str(e)
+        return found
+
+    def _tables(self, connection: Connection) -> dict[SourceName, SourceTable]:
+        """The chosen tables as they are now."""
+        rows = connection.rows(
+            f"SELECT table_schema, table_name FROM {TABLES} WHERE table_type = 'BASE TABLE'"
+        )
+        names = sorted(name for name in (SourceName(*row) for row in rows) if self.chosen(name))
+        found: dict[SourceName, SourceTable] = {}
+        for database in dict.fromkeys(name.database for name in names):
+            tables = SourceTable.read_all(connection, database)
+            mine = (name for name in names if name.database == database and name.table in tables)
+            found |= {name: tables[name.table] for name in mine}
+        return found
+
+    def _table(self, connection: Connection, name: SourceName) -> SourceTable | None:
+        return SourceTable.read_all(connection, name.database, name.table).get(name.table)
+
+    def _counts(self, connection: Connection, names: Sequence[SourceName]) -> dict[SourceName, int]:
+        """About how many rows tables have."""
+        found: dict[SourceName, int] = {}
+        for database in dict.fromkeys(name.database for name in names):
+            query = f"SELECT table_name, table_rows FROM {TABLES} WHERE table_schema = %s"
+            mine = [name.table for name in names if name.database == database]
+            if len(mine) == 1:
+                rows = connection.rows(f"{query} AND table_name = %s", database, mine[0])
+            else:
+                rows = connection.rows(query, database)
+            found |= {SourceName(database, table): int(n) for table, n in rows if n is not None}
+        return found
+
+    def _table_events(self, connection: Connection, here: DatabaseProgress) -> TableEvents:
+        return TableEvents(
+            dict(here.tables),
+            self.definitions,
+            self.chosen,
+            self._usable,
+            lambda name, position, before: self._look(connection, name, position, before),
+            lambda name: self._counts(connection, [name]).get(name),
+        )
+
+    def _effects(self, statement: Statement) -> list[Effect]:
+        return ddl.effects(statement.text, statement.database, lowercase=self.lowercase)
+
+    @staticmethod
+    def _bytes_between(connection: Connection, start: LogPosition, end: LogPosition) -> int:
+        if start.file == end.file:
+            return max(0, end.offset - start.offset)
+        sizes = {str(row[0]): int(row[1]) for row in connection.rows("SHOW BINARY LOGS")}
+        first, last = start.order[0], end.order[0]
+        between = sum(n for file, n in sizes.items() if first < LogPosition(file, 0).order[0] < last)
+        return max(0, sizes.get(start.file, start.offset) - start.offset) + between + end.offset
+
+    def _patiently(self, action: Callable[[Connection], T]) -> T:
+        def attempt() -> T:
+            with Connection.open(self.address) as connection:
+                return action(connection)
+
+        return patiently(attempt, what=str(self.address), patience_seconds=self.patience_seconds)
+
+
+@dataclass
+class _Trace:
+    """A table followed through statements. `alters` are those of it, `through` is where the last one ends."""
+
+    name: SourceName
+    effects: Callable[[Statement], list[Effect]]
+    alters: list[Effect] = field(default_factory=list)
+    through: tuple[int, int] | None = None
+    gone: bool = False
+    renamed: bool = False
+    statements: int = 0
+
+    def visit(self, statement: Statement) -> bool:
+        """Whether the table is still there."""
+        for effect in self.effects(statement):
+            if effect.kind == ddl.DROP_DATABASE:
+                self.gone |= effect.table.database == self.name.database
+            elif effect.table == self.name:
+                self._take(effect, statement)
+            if self.gone:
+                return False
+        return True
+
+    def _take(self, effect: Effect, statement: Statement) -> None:
+        self.statements += 1
+        if effect.kind == ddl.RENAME:
+            assert effect.new_name is not None
+            self.name, self.renamed = effect.new_name, True
+        elif effect.kind in (ddl.ALTER, ddl.UNKNOWN):
+            self.alters.append(effect)
+            self.through = statement.position.order
+        elif effect.kind == ddl.DROP or (effect.kind == ddl.CREATE and not effect.conditional):
+            self.gone = True
+
+
+def _settled(tables: Mapping[SourceName, TableProgress]) -> dict[SourceName, TableProgress]:
+    """The tables once the log has reached all that was read of them."""
+    found = _without_bounds(tables)
+    return {
+        name: replace(one, state=FOLLOWED) if one.state == SETTLING else one for name, one in found.items()
+    }
+
+
+def _without_bounds(tables: Mapping[SourceName, TableProgress]) -> dict[SourceName, TableProgress]:
+    return {name: replace(one, bounds=()) if one.bounds else one for name, one in tables.items()}
+
+
+def _by_pattern(found: Mapping[str, tuple[str, ...]], name: str) -> tuple[str, ...]:
+    if name in found:
+        return found[name]
+    return next((columns for pattern, columns in found.items() if fnmatchcase(name, pattern)), ())
+
+
+def _plain(pattern: str) -> bool:
+    """Whether it is the name of one table or database."""
+    return not any(c in "*?[" for c in pattern)

@@ -1,0 +1,135 @@
+"""Where a capture of a database stands, as a JSON object.
+
+    {"v": 1, "position": P, "server": id, "settled": bool, "ended": run,
+     "tables": {database: {table: {"state": …, "key": K, "bounds": [b1 … bn], "shape": digest}}},
+     "events": [what the batch before this offset does to tables], "changed": [bytes of each table's changes],
+     "facts": {what planning it found}}
+
+All that a batch needs is in the offsets on both sides of it, but for the definitions, which they name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tablestore.cdc.capture.names import SourceName
+from tablestore.cdc.mysql.position import LogPosition
+from tablestore.cdc.mysql.snapshot import Key
+from tablestore.cdc.stream_source import Offset
+from tablestore.core.errors import InvalidRequest
+
+VERSION = 1
+READING, SETTLING, FOLLOWED, UNUSABLE, GONE = (
+    "snapshot",  # rows up to `key` are read
+    "settling",  # all rows are read, some maybe ahead of the position
+    "log",
+    "skipped",  # it is not captured
+    "dropped",  # its rows stay in the lake
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TableProgress:
+    """How far a table is. `bounds` are those of the chunks of the batch that ends here; `through`: what
+    statements up to this place of the log changed is in the definition already."""
+
+    state: str
+    digest: str = ""
+    key: Key | None = None
+    bounds: tuple[Key, ...] = ()
+    through: tuple[int, int] | None = None
+
+    @property
+    def captured(self) -> bool:
+        """Whether its changes are followed."""
+        return self.state in (READING, SETTLING, FOLLOWED)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether its rows are being read, or were read ahead of the position."""
+        return self.state in (READING, SETTLING)
+
+    def to_json(self) -> dict[str, Any]:
+        item: dict[str, Any] = {"state": self.state}
+        if self.digest:
+            item["shape"] = self.digest
+        if self.key is not None:
+            item["key"] = self.key
+        if self.bounds:
+            item["bounds"] = list(self.bounds)
+        if self.through:
+            item["through"] = list(self.through)
+        return item
+
+    @classmethod
+    def from_json(cls, item: Mapping[str, Any]) -> TableProgress:
+        through = item.get("through")
+        return cls(
+            item["state"],
+            item.get("shape", ""),
+            item.get("key"),
+            tuple(item.get("bounds", ())),
+            (through[0], through[1]) if through else None,
+        )
+
+
+@dataclass(frozen=True)
+class DatabaseProgress:
+    """An offset in parts. `position` is None before the first batch; not `settled`: rows were read ahead of
+    it. `ended` is the run that ended here, `target` where one that is about to end stops."""
+
+    position: LogPosition | None = None
+    server: int = 0
+    settled: bool = True
+    tables: Mapping[SourceName, TableProgress] = field(default_factory=dict)
+    events: tuple[Mapping[str, Any], ...] = ()
+    changed: Mapping[SourceName, int] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    ended: str = ""
+    target: LogPosition | None = None
+
+    @property
+    def captured(self) -> list[SourceName]:
+        return [name for name, one in self.tables.items() if one.captured]
+
+    def with_tables(self, tables: Mapping[SourceName, TableProgress], **how: Any) -> DatabaseProgress:
+        return replace(self, tables=dict(sorted(tables.items())), **how)
+
+    def to_json(self) -> Offset:
+        tables: dict[str, dict[str, Any]] = {}
+        for name, one in self.tables.items():
+            tables.setdefault(name.database, {})[name.table] = one.to_json()
+        return {
+            "v": VERSION,
+            "position": self.position and self.position.to_json(),
+            "server": self.server,
+            "settled": self.settled,
+            "ended": self.ended,
+            "target": self.target and self.target.to_json(),
+            "tables": tables,
+            "events": [dict(one) for one in self.events],
+            "changed": [[name.database, name.table, size] for name, size in self.changed.items()],
+            "facts": dict(self.facts),
+        }
+
+    @classmethod
+    def from_json(cls, offset: Offset) -> DatabaseProgress:
+        if offset.get("v") != VERSION or "tables" not in offset or "settled" not in offset:
+            raise InvalidRequest(f"{str(offset)[:200]} is no offset of databases of MySQL or MariaDB")
+        return cls(
+            offset["position"] and LogPosition.from_json(offset["position"]),
+            offset["server"],
+            offset["settled"],
+            {
+                SourceName(database, table): TableProgress.from_json(item)
+                for database, tables in offset["tables"].items()
+                for table, item in tables.items()
+            },
+            tuple(offset["events"]),
+            {SourceName(database, table): size for database, table, size in offset["changed"]},
+            offset["facts"],
+            offset["ended"],
+            offset["target"] and LogPosition.from_json(offset["target"]),
+        )

@@ -1,0 +1,316 @@
+"""What a statement does to the tables that are captured: events, and where each of them stands afterwards.
+
+A table is known by where it came from: names may change hands within a statement. One that takes the name of
+another has other rows, so that the target is emptied and read again; one that goes on under a name that is
+chosen is renamed. Whatever may have changed values without images in the log has the table read again, and so
+has every statement about a table that is just being read: its chunks were planned for what it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tablestore.cdc.capture.names import SourceName
+from tablestore.cdc.capture.source import (
+    ALTERED,
+    CAPTURED,
+    DROPPED,
+    EMPTIED,
+    RENAMED,
+    SKIPPED,
+    TableEvent,
+)
+from tablestore.cdc.mysql import ddl
+from tablestore.cdc.mysql.columns import SourceTable
+from tablestore.cdc.mysql.database_offset import FOLLOWED, GONE, READING, UNUSABLE, TableProgress
+from tablestore.cdc.mysql.ddl import Effect
+from tablestore.cdc.mysql.definitions import Definitions, shape_of
+from tablestore.cdc.mysql.position import LogPosition
+
+_MOST_TEXT = 4_000
+Event = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LaterTable:
+    """What a table is where its next rows stand in the log. `table`: its definition, None where it is gone
+    (`dropped`: by a statement that comes later). `alters` are in it already, up to `through`."""
+
+    table: SourceTable | None
+    alters: tuple[Effect, ...] = ()
+    through: tuple[int, int] | None = None
+    dropped: bool = False
+
+
+@dataclass
+class _Identity:
+    """A table, whatever its name is: `origin` is that before the statement, None for one not known."""
+
+    origin: SourceName | None
+    alter: Effect | None = None
+    emptied: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EventOrigin:
+    """The statement behind events; what follows begins at `position`."""
+
+    position: LogPosition
+    seconds: int
+    text: str = ""
+
+
+@dataclass
+class TableEvents:
+    """Events of statements that follow one another, and the tables after them.
+
+    `chosen`: which names are captured · `usable`: a definition as it is captured, or why it cannot be ·
+    `look`: what a table is from a position on, by its name and what is known of it · `count`: about how many
+    rows it has
+    """
+
+    tables: dict[SourceName, TableProgress]
+    definitions: Definitions
+    chosen: Callable[[SourceName], bool]
+    usable: Callable[[SourceTable], SourceTable | str]
+    look: Callable[[SourceName, LogPosition, SourceTable | None], LaterTable]
+    count: Callable[[SourceName], int | None]
+    events: list[Event] = field(default_factory=list)
+
+    def concerns(self, effects: Sequence[Effect]) -> bool:
+        """Whether one of the effects is about a table that is captured, or could be."""
+        return any(self._concerns(effect) for effect in effects)
+
+    def _concerns(self, effect: Effect) -> bool:
+        name = effect.table
+        if effect.kind == ddl.DROP_DATABASE:
+            return any(known.database == name.database for known in self._known())
+        if name in self.tables and self.tables[name].state != GONE:
+            return True
+        if effect.kind == ddl.RENAME:
+            return effect.new_name is not None and self.chosen(effect.new_name)
+        return effect.kind not in (ddl.DROP, ddl.TRUNCATE) and self.chosen(name)
+
+    def carry_out(self, cause: EventOrigin, effects: Sequence[Effect]) -> None:
+        """Add the events of a statement."""
+        places = self._places(effects)
+        before = {name for name, one in self.tables.items() if one.captured}
+        gone = {name for name in self._known() if places.get(name, _Identity(None)).origin != name}
+        renamed = list(self._renamed(places, before, gone))
+        freed = {old for old, _ in renamed}
+        for name in sorted(gone - freed):
+            if name in before and name not in places:
+                self._note(DROPPED, name, cause)
+                self.tables[name] = TableProgress(GONE)
+            elif name not in before:
+                del self.tables[name]
+        for old, new in renamed:
+            self._rename(old, new, cause)
+        for name, identity in places.items():
+            if identity.origin == name or (identity.origin, name) in renamed:
+                if identity.emptied or identity.alter is not None:
+                    self._changed(name, identity, cause)
+            elif name in before and name not in freed:
+                self._replaced(name, cause)
+            elif self.chosen(name):
+                self.capture(name, cause)
+
+    def capture(self, name: SourceName, cause: EventOrigin, found: SourceTable | None = None) -> None:
+        """A table that is captured from here on, if it is there: its rows are to be read."""
+        later = LaterTable(found) if found else self.look(name, cause.position, None)
+        if later.table is None:
+            return
+        table = self.usable(later.table)
+        if isinstance(table, str):
+            self._skip(name, table, cause)
+            return
+        known = self.tables.get(name)
+        digest = self.definitions.put(table)
+        self.tables[name] = TableProgress(READING, digest, through=later.through)
+        self._note(CAPTURED, name, cause, shape=digest, rows=self.count(name))
+        if known is not None and known.state == GONE:
+            self._note(EMPTIED, name, cause, reason="another table of this name was captured before")
+
+    def lost(self, name: SourceName, cause: EventOrigin) -> None:
+        """A table whose definition is lost: it is looked up and read again."""
+        later = self.look(name, cause.position, None)
+        table = self.usable(later.table) if later.table is not None else "it is gone"
+        if isinstance(table, str):
+            self._skip(name, table, cause)
+            return
+        digest = self.definitions.put(table)
+        self.tables[name] = TableProgress(READING, digest, through=later.through)
+        reason = "its definition, which the checkpoint held, is lost"
+        self._note(ALTERED, name, cause, shape=digest, read_again=True, rows=self.count(name), reason=reason)
+
+    def _known(self) -> list[SourceName]:
+        return [name for name, one in self.tables.items() if one.state != GONE]
+
+    def _places(self, effects: Sequence[Effect]) -> dict[SourceName, _Identity]:
+        """Which table each name stands for after the effects."""
+        places = {name: _Identity(name) for name in self._known()}
+        for effect in effects:
+            name = effect.table
+            if effect.kind == ddl.DROP_DATABASE:
+                places = {n: one for n, one in places.items() if n.database != name.database}
+            elif effect.kind == ddl.DROP:
+                places.pop(name, None)
+            elif effect.kind == ddl.RENAME:
+                assert effect.new_name is not None, "a rename has a new name"
+                places[effect.new_name] = places.pop(name, _Identity(None))
+            elif effect.kind == ddl.CREATE:
+                if not (effect.conditional and name in places):
+                    places.pop(name, None)
+                    places[name] = _Identity(None)
+            elif effect.kind == ddl.TRUNCATE:
+                if name in places:
+                    places[name].emptied = True
+            else:
+                one = places.setdefault(name, _Identity(None))
+                one.alter = effect if one.alter is None else one.alter.then(effect)
+        return places
+
+    def _renamed(
+        self, places: Mapping[SourceName, _Identity], before: set[SourceName], gone: set[SourceName]
+    ) -> Iterator[tuple[SourceName, SourceName]]:
+        """Tables that go on under another name, each after the one whose name it takes."""
+        moves = {
+            one.origin: name
+            for name, one in places.items()
+            if one.origin in before and one.origin != name and self.chosen(name)
+        }
+        free = {name for name in moves.values() if name not in before}
+        while ready := next(((old, new) for old, new in moves.items() if new in free), None):
+            old, new = ready
+            assert old is not None
+            del moves[old]
+            free = free - {new} | {old}
+            yield old, new
+
+    def _rename(self, old: SourceName, new: SourceName, cause: EventOrigin) -> None:
+        known = self.tables.pop(old)
+        table = self._definition(known)
+        digest = known.digest
+        if table is not None:
+            digest = self.definitions.put(replace(table, database=new.database, name=new.table))
+        self.tables[new] = replace(known, digest=digest)
+        if known.is_read:
+            self.tables[new] = TableProgress(READING, digest, through=known.through)
+        self._note(RENAMED, old, cause, new_name=[new.database, new.table], shape=digest)
+
+    def _changed(self, name: SourceName, identity: _Identity, cause: EventOrigin) -> None:
+        if not self.tables[name].captured:
+            if identity.alter is not None:
+                self.capture(name, cause)
+            return
+        if identity.emptied:
+            self._note(EMPTIED, name, cause)
+            self.tables[name] = replace(self.tables[name], state=FOLLOWED, key=None, bounds=())
+        known = self.tables[name]
+        through = known.through
+        if identity.alter is not None and not (through and cause.position.order <= through):
+            self._altered(name, identity.alter, cause)
+
+    def _altered(self, name: SourceName, effect: Effect, cause: EventOrigin) -> None:
+        known = self.tables[name]
+        old = self._definition(known)
+        later = self.look(name, cause.position, old)
+        if later.table is None:
+            if not later.dropped:
+                self._note(DROPPED, name, cause, reason="it is not there any more")
+                self.tables[name] = TableProgress(GONE)
+            return
+        new = self.usable(later.table)
+        if isinstance(new, str):
+            self._skip(name, new, cause)
+            return
+        for one in later.alters:
+            effect = effect.then(one)
+        if old is None:
+            reason, renamed = "what it was before is lost", dict[str, str]()
+        else:
+            reason, renamed = ddl.needs_read_again(effect, old, new), ddl.renamed_columns(effect, old, new)
+        emptied = bool(reason) and (effect.removes_rows or old is None or _rekeyed(old, new, renamed))
+        if known.is_read:
+            reason = reason or "its rows are being read"
+        digest = self.definitions.put(new)
+        self.tables[name] = replace(known, digest=digest, through=later.through or known.through)
+        if reason:
+            self.tables[name] = TableProgress(READING, digest, through=later.through)
+        if emptied:
+            self._note(EMPTIED, name, cause, reason=reason)
+        if digest != known.digest or reason:
+            rows = self.count(name) if reason else None
+            self._note(
+                *(ALTERED, name, cause),
+                shape=digest,
+                renamed=renamed,
+                rows=rows,
+                read_again=bool(reason),
+                reason=reason,
+            )
+
+    def _replaced(self, name: SourceName, cause: EventOrigin) -> None:
+        """Another table took the name."""
+        known = self.tables[name]
+        later = self.look(name, cause.position, self._definition(known))
+        reason = "another table took its name"
+        self._note(EMPTIED, name, cause, reason=reason)
+        if later.table is None:
+            if not later.dropped:
+                self._note(DROPPED, name, cause, reason="it is not there any more")
+                self.tables[name] = TableProgress(GONE)
+            return
+        table = self.usable(later.table)
+        if isinstance(table, str):
+            self._skip(name, table, cause)
+            return
+        digest = self.definitions.put(table)
+        self.tables[name] = TableProgress(READING, digest, through=later.through)
+        rows = self.count(name)
+        self._note(ALTERED, name, cause, shape=digest, read_again=True, rows=rows, reason=reason)
+
+    def _skip(self, name: SourceName, reason: str, cause: EventOrigin) -> None:
+        known = self.tables.get(name)
+        self.tables[name] = TableProgress(UNUSABLE)
+        if known is None or known.state != UNUSABLE:
+            self._note(SKIPPED, name, cause, reason=reason)
+
+    def _definition(self, known: TableProgress) -> SourceTable | None:
+        return self.definitions.get(known.digest)
+
+    def _note(self, kind: str, name: SourceName, cause: EventOrigin, **more: Any) -> None:
+        item: dict[str, Any] = {"kind": kind, "table": [name.database, name.table]}
+        item |= {"position": str(cause.position), "seconds": cause.seconds}
+        item["statement"] = cause.text[:_MOST_TEXT]
+        self.events.append({**item, **{key: value for key, value in more.items() if value}})
+
+
+def event_of(item: Event, definition: Callable[[SourceName, str], SourceTable]) -> TableEvent:
+    """An event as others see it. `definition` gives that of a table by its digest."""
+    name = SourceName(*item["table"])
+    new_name = SourceName(*item["new_name"]) if "new_name" in item else None
+    digest = item.get("shape", "")
+    return TableEvent(
+        item["kind"],
+        name,
+        item["position"],
+        shape_of(definition(new_name or name, digest)) if digest else None,
+        item["statement"],
+        item["seconds"],
+        item.get("renamed", {}),
+        new_name,
+        item.get("rows"),
+        item.get("read_again", False),
+        item.get("reason", ""),
+    )
+
+
+def _rekeyed(old: SourceTable, new: SourceTable, renamed: Mapping[str, str]) -> bool:
+    """Whether a column of the key is of another type: rows may have other keys than before."""
+    if tuple(renamed.get(name, name) for name in old.primary_key) != new.primary_key:
+        return True
+    pairs = zip(old.primary_key, new.primary_key, strict=True)
+    return any(old.column(a).type != new.column(b).type for a, b in pairs)
