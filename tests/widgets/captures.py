@@ -121,7 +121,7 @@ class Job:
 
     def __init__(self, given: list[BatchReport], *, shown: int = 1) -> None:
         self._given, self._shown = given, shown
-        self.running, self.error = True, None
+        self.running, self.state, self.error = True, "running", None
         self.asked: list[str] = []
         self.ended = threading.Event()
 
@@ -136,13 +136,15 @@ class Job:
     def pause(self) -> None:
         """No batch begins."""
         self.asked.append("pause")
+        self.state = "paused"
 
     def resume(self) -> None:
         """Batches begin again."""
         self.asked.append("resume")
+        self.state = "running"
 
     def stop(self) -> None:
         """The end."""
         self.asked.append("stop")
-        self.running = False
+        self.running, self.state = False, "stopped"
         self.ended.set()

@@ -133,7 +133,7 @@ def test_reports_that_come_are_drawn_and_the_end_ends_the_watch() -> None:
     assert view.watching
     job.advance(5)
     _until(lambda: len(view.model.reports) == 6)
-    job.running = False
+    job.running, job.state = False, "ended"
     _until(lambda: not view.watching)
     assert view.state == "ended"
     assert view.frame["state"] == "ended"

@@ -83,7 +83,7 @@ class CaptureModel:
 
     title: str
     state: str
-    """running, paused, stopping, stopped, ended or failed; empty for reports without a job"""
+    """running, paused, waiting, stopping, stopped, ended or failed; empty for reports without a job"""
     reports: tuple[BatchReport, ...]
     lanes: tuple[Lane, ...]
     changes: tuple[SchemaChange, ...]
@@ -96,7 +96,7 @@ class CaptureModel:
     @property
     def live(self) -> bool:
         """Whether more may come."""
-        return self.state in ("running", "paused", "stopping")
+        return self.state in ("running", "paused", "waiting", "stopping")
 
     @property
     def last(self) -> BatchReport | None:

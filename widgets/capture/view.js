@@ -57,10 +57,10 @@ function renderCapture({ model, el }) {
   }
   const ring = ([x, y, w, h]) => lwMark("rect", { class: "cursor ring", x: x - 2, y: y - 2, width: w + 3, height: h + 4, rx: 4, fill: "none", stroke: "var(--lw-ink)", "stroke-width": 2 });
   function buttons() {
-    const kind = frame().state, live = kind === "running" || kind === "paused", still = model.get("static");
+    const kind = frame().state, live = ["running", "paused", "waiting"].includes(kind), still = model.get("static");
     const [icon, text] = kind === "paused" ? ["play", "Resume"] : ["pause", "Pause"];
     main.hidden = stop.hidden = !kind;
-    main.disabled = still || !live || !frame().can_pause;
+    main.disabled = still || !live;
     stop.disabled = still || !live;
     if (main.textContent !== text) main.replaceChildren(lwIcon(icon), lwEl("span", {}, text));
     main.setAttribute("aria-label", text.toLowerCase());

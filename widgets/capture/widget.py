@@ -1,7 +1,7 @@
 """CaptureProgress: what a change capture reads, how late it is, what changed in the source; Pause and Stop.
 
 A look reads the reports that are new. While the capture runs a thread looks twice a second; every look holds
-the lock. What a button asks of the job is done in a thread of its own, since a job ends between two batches.
+the lock. Stop works in a thread of its own, since a job ends between two batches.
 """
 
 from __future__ import annotations
@@ -39,12 +39,20 @@ KEPT = 2_000  # reports, as many as a checkpoint keeps
 
 @runtime_checkable
 class Capture(Protocol):
-    """A capture as `lake.ingest` gives it. One that also has `pause` and `resume` can be paused."""
+    """A capture as `lake.ingest` gives it."""
 
     @property
     def running(self) -> bool: ...
 
+    @property
+    def state(self) -> str:
+        """running, paused, waiting (to try again), ended, stopped or failed."""
+
     def reports(self) -> Sequence[BatchReport]: ...
+
+    def pause(self) -> object: ...
+
+    def resume(self) -> object: ...
 
     def stop(self) -> object: ...
 
@@ -82,7 +90,7 @@ class CaptureProgress(WatchingView):
         self._clock, self._title = clock, title or _title_of(capture)
         self._reports: dict[int, BatchReport] = {}
         self._paused: list[tuple[float, float | None]] = []
-        self._asked, self._error = "", ""
+        self._stopping, self._error = False, ""
         self._reading = threading.RLock()
         self._asking = JobRunner("capture-control")
         self._model = capture_model((), title=self._title, now=clock())
@@ -98,14 +106,12 @@ class CaptureProgress(WatchingView):
 
     @property
     def state(self) -> str:
-        """running, paused, stopping, stopped, ended or failed; empty for reports without a job."""
+        """running, paused, waiting, stopping, stopped, ended or failed; empty for reports without a job."""
         if self._job is None:
             return ""
         if self._error:
             return "failed"
-        if self._job.running:
-            return self._asked or "running"
-        return "stopped" if self._asked else "ended"
+        return "stopping" if self._stopping and self._job.running else self._job.state
 
     def look(self) -> None:
         """Read what is new; the last look is the one after the end of the job."""
@@ -130,6 +136,7 @@ class CaptureProgress(WatchingView):
         for number in sorted(self._reports)[:-KEPT]:
             del self._reports[number]
         self._error = self._error or _failure_of(self._job)
+        self._note_pause()
         self._model = capture_model(
             list(self._reports.values()),
             title=self._title,
@@ -140,54 +147,43 @@ class CaptureProgress(WatchingView):
         )
         self.redraw()
 
-    @property
-    def can_pause(self) -> bool:
-        """Whether the job can wait between two batches."""
-        return hasattr(self._job, "pause") and hasattr(self._job, "resume")
-
     def pause(self) -> Self:
         """Let no batch begin until `resume`; the one that is under way is finished."""
-        if self.can_pause and self.state == "running":
-            self._asked = "paused"
-            self._paused.append((self._clock(), None))
-            self._ask("pause")
-        return self
+        if self._job is not None and self.state in ("running", "waiting"):
+            self._job.pause()
+        return self.refresh()
 
     def resume(self) -> Self:
         """Let batches begin again."""
-        if self.can_pause and self.state == "paused":
-            self._asked = ""
-            self._end_pause()
-            self._ask("resume")
-        return self
+        if self._job is not None and self.state == "paused":
+            self._job.resume()
+        return self.refresh()
 
     def stop(self) -> Self:
         """End the job between two batches; what is committed stays, and it may be started again."""
-        if self.state in ("running", "paused"):
-            self._asked = "stopping"
-            self._end_pause()
-            self._ask("stop")
-        return self
+        if self._job is not None and self._job.running and not self._stopping:
+            self._stopping = True
+            self._asking.start(self._stop_job, after=self.look)
+        return self.refresh()
 
-    def _end_pause(self) -> None:
-        if self._paused and self._paused[-1][1] is None:
+    def _stop_job(self, _job: Job) -> None:
+        """Done in a thread: a job ends when its batch is committed."""
+        assert self._job is not None, "there is one to stop"
+        try:
+            self._job.stop()
+        except Exception as error:
+            self._error = f"{type(error).__name__}: {error}"
+
+    def _note_pause(self) -> None:
+        """When the job was found to be paused, and when to go on."""
+        open_span = bool(self._paused) and self._paused[-1][1] is None
+        if self.state == "paused" and not open_span:
+            self._paused.append((self._clock(), None))
+        elif self.state != "paused" and open_span:
             self._paused[-1] = (self._paused[-1][0], self._clock())
 
-    def _ask(self, verb: str) -> None:
-        """Do it in a thread: a job ends when its batch is committed."""
-        self._asking.wait_at_most(LOOK_SECONDS)
-
-        def work(_job: Job) -> None:
-            try:
-                getattr(self._job, verb)()
-            except Exception as error:
-                self._error = f"{type(error).__name__}: {error}"
-
-        self._asking.start(work, after=self.look)
-        self.refresh()
-
     def wait(self, timeout: float | None = None) -> Self:
-        """Block until what a button asked for is done. Raises TimeoutError."""
+        """Block until a job that was asked to stop has ended. Raises TimeoutError."""
         self._asking.wait(timeout)
         return self
 
@@ -214,7 +210,6 @@ class CaptureProgress(WatchingView):
             "title": model.title,
             "subtitle": state_text(model),
             "state": model.state,
-            "can_pause": self.can_pause,
         }
 
     def text(self) -> str:
