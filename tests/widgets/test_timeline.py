@@ -1,5 +1,6 @@
 """SnapshotTimeline: model, figure, traits."""
 
+import json
 import re
 
 import numpy as np
@@ -185,3 +186,29 @@ def test_one_row_is_a_row():
         "+1 row",
         "+2,000 rows",
     ]
+
+
+def test_a_statement_of_the_source_and_how_late_a_commit_is_are_shown():
+    ddl = "ALTER TABLE `or ders` ADD COLUMN <b>note</b> VARCHAR(40)"
+    properties = [
+        {"tablestore.source-time": "1000"},
+        {"tablestore.statement": ddl},
+        {"tablestore.source-time": "soon"},
+    ]
+    commits = pa.table(
+        {
+            "snapshot_id": [1, 2, 3],
+            "commit_kind": ["APPEND"] * 3,
+            "commit_time": pa.array([2_500, 3_000, 4_000], pa.timestamp("ms")),
+            "rows_added": [1, 0, 1],
+            "properties": [json.dumps(each) for each in properties],
+        }
+    )
+    view = SnapshotTimeline(commits)
+    assert view.model.late == {0: 1.5}
+    assert view.model.sentence(0).endswith("+1 row · 1.5 s behind its source")
+    assert view.model.sentence(1).endswith("· ALTER TABLE `or ders` ADD COLUMN <b…")
+    assert view.model.spoken(1) == f"2, APPEND, 0 rows, {ddl}"
+    body = view.figure(width=900).body
+    assert "ADD COLUMN &lt;b" in body
+    assert "<b" not in body

@@ -6,8 +6,10 @@ wrote, so a compaction visibly adds nothing; a bin never takes the colour of its
 `table.inspect.commits()` and `.references()`. Called by the figure and by the widget.
 """
 
+import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -16,10 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from widgets.kit import format as fmt
+from widgets.kit.svg import plain
 
 KINDS = ("APPEND", "COMPACT", "OVERWRITE", "ANALYZE")
 APPEND, COMPACT, OVERWRITE, ANALYZE = range(4)
+_ALTER = re.compile(r"^\s*ALTER\s+(?:ONLINE\s+)?TABLE\s+(?:`[^`]*`|[^\s`])+\s+", re.IGNORECASE)
 PAGE = 30
+STATEMENT = 36
+"""Characters of a statement in a sentence."""
 RARE_SHARE = 0.02
 
 
@@ -42,6 +48,10 @@ class TimelineModel:
     """How many of the first commits have expired and are kept by a tag."""
     paused: tuple[tuple[int, int | None], ...] = ()
     """Spans of snapshots (first, last or None) in which automatic compaction was off."""
+    statements: Mapping[int, str] = field(default_factory=dict)
+    """By position: the DDL of a source of changes that a commit followed."""
+    late: Mapping[int, float] = field(default_factory=dict)
+    """By position: seconds from the newest commit in the source that a commit holds to the commit itself."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -82,6 +92,11 @@ class TimelineModel:
             parts.append(
                 f"{fmt.plural(int(self.files_removed[index]), 'file')} → {self.files_added[index]:,}"
             )
+        if (late := self.late.get(index)) is not None:
+            parts.append(f"{fmt.duration(late)} behind its source")
+        if statement := self.statements.get(index, ""):
+            cut = statement if len(statement) <= STATEMENT else f"{statement[: STATEMENT - 1]}…"
+            parts.append(cut)
         return " · ".join(parts)
 
     def _tag_of(self, index: int) -> str:
@@ -89,7 +104,8 @@ class TimelineModel:
 
     def spoken(self, index: int) -> str:
         """What a screen reader says: `412, APPEND, 652,692 rows`."""
-        return f"{self.ids[index]}, {self.kind(index)}, {fmt.plural(int(self.rows[index]), 'row')}"
+        said = f"{self.ids[index]}, {self.kind(index)}, {fmt.plural(int(self.rows[index]), 'row')}"
+        return ", ".join(part for part in (said, self.statements.get(index, "")) if part)
 
     def find(self, text: str) -> int | None:
         """The position of an id (`412`, `#412`), a tag's name, or a time (`12:47`, `2026-11-20 12:47`)."""
@@ -150,11 +166,13 @@ def timeline_model(
     for code, name in enumerate(KINDS):
         kinds[pc.fill_null(pc.equal(names, name), False).to_numpy(zero_copy_only=False)] = code
     adds = (kinds == APPEND) | (kinds == OVERWRITE)
+    times = _times(commits)
+    statements, late = _of_source(commits, times)
     return TimelineModel(
         title=title,
         ids=_numbers(commits, "snapshot_id"),
         kinds=kinds,
-        times=_times(commits),
+        times=times,
         rows=np.where(adds, _numbers(commits, "rows_added"), 0),
         rewritten=np.where(kinds == COMPACT, _numbers(commits, "bytes_added"), 0),
         files_added=_numbers(commits, "files_added"),
@@ -163,7 +181,31 @@ def timeline_model(
         branches=_by_id(bends),
         kept=gone.num_rows,
         paused=tuple(paused),
+        statements=statements,
+        late=late,
     )
+
+
+def _of_source(commits: pa.Table, times: np.ndarray) -> tuple[dict[int, str], dict[int, float]]:
+    """By position, what the properties of commits say of the source that a capture follows."""
+    statements, late = dict[int, str](), dict[int, float]()
+    if "properties" not in commits.column_names:
+        return statements, late
+    texts = commits["properties"]
+    known = pc.fill_null(pc.match_substring(texts, "tablestore.s"), False)
+    for at in np.flatnonzero(known.to_numpy()).tolist():
+        properties = json.loads(texts[at].as_py())
+        if statement := properties.get("tablestore.statement"):
+            statements[at] = plain(" ".join(str(statement).split()))
+        at_source = str(properties.get("tablestore.source-time", ""))
+        if at_source.isdigit() and len(at_source) < 16 and not np.isnat(times[at]):
+            late[at] = max((int(times[at].astype(np.int64)) - int(at_source)) / 1000, 0.0)
+    return statements, late
+
+
+def action_of(statement: str) -> str:
+    """The part of a statement that says what is done: `ADD COLUMN note …` of an ALTER TABLE."""
+    return _ALTER.sub("", statement, count=1)
 
 
 def _by_id(names: Mapping[str, int]) -> tuple[tuple[str, int], ...]:

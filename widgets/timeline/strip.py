@@ -12,7 +12,16 @@ import numpy as np
 from widgets.kit import format as fmt
 from widgets.kit.svg import line, num, path, rect, tag, text, text_width
 from widgets.kit.theme import var
-from widgets.timeline.model import ANALYZE, APPEND, COMPACT, OVERWRITE, Bins, TimelineModel, bins
+from widgets.timeline.model import (
+    ANALYZE,
+    APPEND,
+    COMPACT,
+    OVERWRITE,
+    Bins,
+    TimelineModel,
+    action_of,
+    bins,
+)
 
 MARGIN, GUTTER = 16, 84
 GHOST = 20
@@ -241,14 +250,16 @@ def rounds() -> Iterator[int]:
 
 
 def names_of(model: TimelineModel, first: int, last: int) -> list[tuple[int, str, str]]:
-    """Position, kind and name of each tag and branch among these commits, in order."""
+    """Position, kind and name of each tag, branch and statement among these commits, in order."""
     found = [(model.index_of(snapshot), "tag", name) for name, snapshot in model.tags]
     found += [(model.index_of(snapshot), "branch", name) for name, snapshot in model.branches]
+    found += [(index, "statement", action_of(text)) for index, text in model.statements.items()]
     return sorted((i, kind, name) for i, kind, name in found if i is not None and first <= i < last)
 
 
 def flags(spots: list[tuple[float, str, str]], top: float, foot: float, end: float) -> str:
-    """Tags as flags on a pole, branches as a line that bends off; those that would meet are counted."""
+    """Tags as flags on a pole, branches as a line that bends off, statements of a source as a rounded box on
+    one; those that would meet are counted."""
     waiting: list[tuple[float, str, str, int]] = []
     for x, kind, name in spots:
         shown = name if len(name) <= 14 else f"{name[:13]}…"
@@ -283,6 +294,11 @@ def _flag(x: float, kind: str, shown: str, top: float, foot: float, end: float) 
             stroke_width="1.5",
         )
         return bend + dot + text(x + 25 * direction, top + 11, shown, size=11, fill="ink", text_anchor=anchor)
+    if kind == "statement":
+        left = x - wide if back else x
+        outline = rect(left, top, wide, 14, rx=4, fill=var("bg"), stroke=var("ink"))
+        words = text(x + (-8 if back else 8), top + 11, shown, size=11, fill="ink", text_anchor=anchor)
+        return line(x, top + 7, x, foot, stroke="ink", stroke_dasharray="2 3") + outline + words
     side, notch = (-1, 5) if back else (1, -5)
     outline = f"M{num(x)} {num(top)}H{num(x + side * wide)}l{notch} 7l{-notch} 7H{num(x)}"
     words = text(x + side * 5, top + 11, shown, size=11, fill="ink", text_anchor=anchor)
