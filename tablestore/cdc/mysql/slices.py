@@ -59,6 +59,8 @@ class Slices:
     def binary(self, c: int) -> pa.Array:
         """The values as they are, of Arrow's type binary."""
         begins, lengths = self.offsets[c], self.lengths[c]
+        if engine() == "numba":
+            return self._copied(begins, lengths)
         edges = np.empty(2 * self.rows + 1, np.int32)  # each value, and what lies between it and the next
         edges[:-1:2] = begins
         edges[1::2] = begins + np.maximum(lengths, 0)
@@ -68,6 +70,18 @@ class Slices:
         )
         wanted = np.arange(0, 2 * self.rows, 2, dtype=np.int32)
         return both.take(pa.array(wanted, mask=lengths < 0))
+
+    def _copied(self, begins: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> pa.Array:
+        sizes = np.maximum(lengths, 0)
+        edges = np.zeros(self.rows + 1, np.int32)
+        np.cumsum(sizes, out=edges[1:])
+        values = np.empty(edges[-1], np.uint8)
+        compiled(copy_values)(self.data, begins, sizes, edges, values)
+        null = lengths < 0
+        valid = pa.array(~null).buffers()[1] if null.any() else None
+        return pa.Array.from_buffers(
+            pa.binary(), self.rows, [valid, pa.py_buffer(edges), pa.py_buffer(values)]
+        )
 
 
 class TextRows:
@@ -85,7 +99,7 @@ class TextRows:
         cut with `joined`.
         """
         columns, capacity = self._columns, self._capacity
-        found = _compiled(cut_text_rows)(
+        found = compiled(cut_text_rows)(
             _readable(data), start, end, columns, capacity, self.rows, joined, self._offsets, self._lengths
         )
         self.rows, at, why = (int(n) for n in found)
@@ -123,7 +137,7 @@ def cut_images(
     while event < len(starts):
         offsets, lengths = _space(columns * capacity)
         row_kinds, row_events = _space(capacity)
-        found = _compiled(cut_row_images)(
+        found = compiled(cut_row_images)(
             readable, *arrays, event, at, columns, capacity, offsets, lengths, row_kinds, row_events
         )
         rows, event, at = (int(n) for n in found)
@@ -144,7 +158,8 @@ def engine() -> str:
 
 
 @functools.cache
-def _compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
+def compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
+    """The loop as numba compiles it, where it is installed, else as it is."""
     numba = available("numba")
     log.info("%s runs in %s", loop.__name__, engine())
     return loop if numba is None else numba.njit(cache=True, nogil=True)(loop)
@@ -162,6 +177,14 @@ def _space(size: int) -> tuple[Any, Any]:
     if engine() == "python":
         return [0] * size, [0] * size
     return np.zeros(size, np.int64), np.zeros(size, np.int64)
+
+
+def copy_values(data: Any, begins: Any, sizes: Any, edges: Any, values: Any) -> None:
+    """Copy values, one behind the other, to where their edges are."""
+    for r in range(len(begins)):
+        at, to = begins[r], edges[r]
+        for i in range(sizes[r]):
+            values[to + i] = data[at + i]
 
 
 def cut_text_rows(

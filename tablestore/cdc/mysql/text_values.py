@@ -1,6 +1,7 @@
 """Values of the text protocol by columns: text in UTF-8 as the server writes each type → Arrow.
 
-Arrow's casts read numbers and ordinary dates; a column in which one of them fails is read digit by digit.
+Numbers and ordinary dates are read by compiled loops, where numba is installed, else by Arrow's casts; a
+column in which one of them fails is read digit by digit.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.cdc.mysql import calendar
+from tablestore.cdc.mysql import calendar, text_digits
 from tablestore.cdc.mysql.columns import SourceColumn
 from tablestore.cdc.mysql.slices import Slices
 from tablestore.core.errors import InvalidRequest
@@ -23,6 +24,9 @@ def column(slices: Slices, c: int, source: SourceColumn, type_: pa.DataType) -> 
     kind = source.kind
     if kind == "bit":
         return bits(slices, c, type_)
+    digits = text_digits.column(slices, c, type_) if kind == "date" or kind in _NUMBERS else None
+    if digits is not None:
+        return digits
     if kind in ("date", "datetime", "timestamp"):
         return _dates(slices, c, source, type_)
     found = slices.binary(c)

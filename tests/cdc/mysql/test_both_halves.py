@@ -29,9 +29,9 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     if request.param == "python":
         there = extras.available
         monkeypatch.setattr(slices, "available", lambda name: None if name == "numba" else there(name))
-    slices._compiled.cache_clear()
+    slices.compiled.cache_clear()
     yield request.param
-    slices._compiled.cache_clear()
+    slices.compiled.cache_clear()
 
 
 def both(mariadb: MariaDb, address: Address, rows: list[list[object]]) -> tuple[pa.Table, pa.Table]:
