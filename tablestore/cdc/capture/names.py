@@ -8,6 +8,9 @@ from fnmatch import fnmatchcase
 
 from tablestore.core.errors import InvalidRequest
 
+SHADOWS = ("_*_gho", "_*_ghc", "_*_del", "__*_new", "_*_new", "_*_old")
+"""Tables that gh-ost and pt-online-schema-change make beside one whose columns they change."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class SourceName:
@@ -43,6 +46,14 @@ class Patterns:
         text = str(name)
         wanted = any(fnmatchcase(text, pattern) for pattern in self.include)
         return wanted and not any(fnmatchcase(text, pattern) for pattern in self.exclude)
+
+    def choose(self, name: SourceName) -> bool:
+        """As `match`, but for tables that an online schema change makes for a while: only where they are
+        named in full."""
+        if not self.match(name):
+            return False
+        shadow = any(fnmatchcase(name.table, pattern) for pattern in SHADOWS)
+        return not shadow or _literal(str(name)) in self.include
 
 
 def _patterns(written: str | Iterable[str], database: str) -> tuple[str, ...]:

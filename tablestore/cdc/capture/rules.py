@@ -28,8 +28,6 @@ from tablestore.io.paths import checked_name
 EVOLVE, IGNORE, FAIL, DEAD_LETTER = "evolve", "ignore", "fail", "dead-letter"
 SCHEMA_CHANGES = (EVOLVE, IGNORE, FAIL)
 BAD_ROWS = (FAIL, DEAD_LETTER)
-SHADOWS = ("_*_gho", "_*_ghc", "_*_del", "__*_new", "_*_new", "_*_old")
-"""Tables that gh-ost and pt-online-schema-change make for a while; not captured unless named in full."""
 SOURCE_KEY = "*"  # in a key: the columns of the source's key
 T = TypeVar("T")
 ByTable = tuple[tuple[str, T], ...]  # a pattern of database.table, and what holds for the tables it matches
@@ -112,9 +110,7 @@ class CaptureRules:
     def captures(self, name: SourceName) -> bool:
         """Whether the table is captured: chosen by the patterns, and no shadow table of an online schema
         change unless it is named in full."""
-        if not self.patterns.match(name):
-            return False
-        return str(name) in self.patterns.include or not any(fnmatchcase(name.table, p) for p in SHADOWS)
+        return self.patterns.choose(name)
 
     def target(self, name: SourceName) -> str:
         """The table of the lake, `database.table`, into which the rows of this one go. Raises InvalidRequest

@@ -51,7 +51,6 @@ from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Un
 
 T = TypeVar("T")
 _SYSTEM = {"information_schema", "mysql", "performance_schema", "sys"}
-_SHADOWS = ("_*_gho", "_*_ghc", "_*_del", "__*_new", "_*_new", "_*_old")
 _MOST_STATEMENTS = 100  # in a batch
 _IDLE_BYTES = 16 << 20  # of the log of others, after which the position moves on
 _LEAST_SHARE = 1 / 16  # of a chunk, that a small table counts for
@@ -121,10 +120,7 @@ class MysqlDatabase:
     def chosen(self, name: SourceName) -> bool:
         """Whether the table is captured if it is there. What tools for online schema changes make beside a
         table is not, unless it is asked for by its full name."""
-        if name.database.lower() in _SYSTEM or not self.patterns.match(name):
-            return False
-        shadow = any(fnmatchcase(name.table, pattern) for pattern in _SHADOWS)
-        return not shadow or str(name) in self.patterns.include
+        return name.database.lower() not in _SYSTEM and self.patterns.choose(name)
 
     def initial(self) -> Offset:
         return DatabaseProgress().to_json()
