@@ -1,0 +1,65 @@
+"""What a capture would do, before anything is made: its tables with their targets, and what is left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tablestore.cdc.capture.names import SourceName
+from tablestore.cdc.capture.rules import CaptureRules
+from tablestore.cdc.capture.source import CAPTURED, SKIPPED, CaptureSource, Shape
+from tablestore.cdc.capture.target_shape import TargetShape, united
+from tablestore.core.errors import InvalidRequest, NotFound
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewTable:
+    """A table of the source. `target` is the table of the lake and `columns` what it is to be; empty and None
+    where `reason` says why it is not captured. `rows` is about how many it has."""
+
+    source: SourceName
+    target: str = ""
+    columns: TargetShape | None = None
+    shape: Shape | None = None
+    rows: int | None = None
+    reason: str = ""
+    refused: bool = False  # by the rules, so that a capture would not start
+
+
+def preview(source: CaptureSource, rules: CaptureRules) -> list[PreviewTable]:
+    """The tables that the first batch of a capture finds, in the order of their targets; those left out
+    last. Tables that the rules refuse say why."""
+    start = source.initial()
+    found: list[PreviewTable] = []
+    for event in source.events(start, source.next(start)):
+        if event.kind == SKIPPED:
+            found.append(PreviewTable(event.table, reason=event.reason))
+        elif event.kind == CAPTURED and event.shape is not None:
+            found.append(_planned(event.table, event.shape, event.rows, rules))
+    found = _together(found, rules)
+    return sorted(found, key=lambda one: (bool(one.reason), one.target, one.source))
+
+
+def _planned(name: SourceName, shape: Shape, rows: int | None, rules: CaptureRules) -> PreviewTable:
+    try:
+        return PreviewTable(name, rules.target(name), rules.target_shape(name, shape), shape, rows)
+    except (InvalidRequest, NotFound) as e:
+        return PreviewTable(name, shape=shape, rows=rows, reason=str(e), refused=True)
+
+
+def _together(found: list[PreviewTable], rules: CaptureRules) -> list[PreviewTable]:
+    """The tables with the columns of their common targets; refused where they cannot share one."""
+    done = []
+    for one in found:
+        others = {
+            each.source: each for each in found if each.target == one.target and each.columns is not None
+        }
+        if one.columns is None or len(others) == 1:
+            done.append(one)
+            continue
+        try:
+            rules.plan({name: each.shape for name, each in others.items() if each.shape is not None})
+            shapes = {name: each.columns for name, each in others.items() if each.columns is not None}
+            done.append(replace(one, columns=united(one.target, shapes)))
+        except InvalidRequest as e:
+            done.append(replace(one, columns=None, target="", reason=str(e), refused=True))
+    return done

@@ -1,0 +1,41 @@
+"""What a capture would do, from the first events of its source."""
+
+from __future__ import annotations
+
+from tablestore.cdc.capture.names import SourceName
+from tablestore.cdc.capture.preview import preview
+from tablestore.cdc.capture.rules import CaptureRules
+from tablestore.cdc.capture.source import SKIPPED
+from tests.cdc.capture.fakes import FakeSource, Step, captured, event, shape
+
+WIDER = shape(("id", "BIGINT NOT NULL"), ("v", "DOUBLE"), ("day", "DATE"))
+
+
+def test_tables_with_their_targets_and_what_is_left_out() -> None:
+    keyless = shape(("v", "INT"), key=())
+    source = FakeSource(
+        [Step([captured("b", rows=7), event(SKIPPED, "g", reason="it has no key"), captured("a", keyless)])]
+    )
+    found = preview(source, CaptureRules.of("shop.*", into="ods"))
+    assert [(str(one.source), one.target, one.rows, one.refused) for one in found] == [
+        ("shop.b", "ods.b", 7, False),
+        ("shop.a", "", None, True),
+        ("shop.g", "", None, False),
+    ]
+    assert "without a primary key" in found[1].reason
+    assert found[2].reason == "it has no key"
+
+
+def test_tables_of_one_target_show_its_columns_or_why_they_cannot_share_it() -> None:
+    source = FakeSource([Step([captured("a_1"), captured("a_2", WIDER)])])
+    apart = preview(source, CaptureRules.of("shop.a_*", into="ods.a"))
+    assert all(one.refused and "merge_shards" in one.reason for one in apart)
+    both = preview(source, CaptureRules.of("shop.a_*", into="ods.a", merge_shards=True))
+    assert [one.source for one in both] == [SourceName("shop", "a_1"), SourceName("shop", "a_2")]
+    for one in both:
+        assert one.columns is not None
+        assert {n: str(t) for n, t in one.columns.types.items()} == {
+            "id": "BIGINT NOT NULL",
+            "v": "DOUBLE",
+            "day": "DATE",
+        }
