@@ -36,6 +36,7 @@ provide(
         "live table of a stream": "widgets:StreamTable",
         "cockpit of a table": "widgets:Workbench",
         "tablestore.what_if": "tablestore.insight.simulator:compare",
+        "Lake.ingest": "tablestore.spark.capture_start:ingest",
         "Lake.register": "tablestore.spark.lake_views:register_views",
         "Lake.table of system tables": "tablestore.table.system:global_table",
         "Table.inspect": "tablestore.insight.inspect.inspect:Inspect",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +51,9 @@ from tablestore.write.supported import require_writable, warning_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tablestore.cdc.capture.report import BatchReport
     from tablestore.insight.doctor.repair_plan import Repair
+    from tablestore.spark.capture import CaptureJob
 
 log = logging.getLogger(__name__)
 _OWN = {"tablestore.uuid", "path", FALLBACK, PRIMARY}
@@ -464,6 +466,87 @@ class Lake:
         require_session(spark)
         names: list[str] = feature("Lake.register")(self, spark)
         return names
+
+    def ingest(
+        self,
+        url: str | os.PathLike[str],
+        *,
+        into: str = "",
+        tables: str | Sequence[str] = (),
+        exclude: str | Sequence[str] = (),
+        prefix: str = "",
+        suffix: str = "",
+        merge_shards: bool = False,
+        type_mapping: str | Sequence[str] = (),
+        primary_keys: Mapping[str, Any] | Sequence[str] | str = (),
+        partition_by: Mapping[str, Any] | Sequence[str] | str = (),
+        computed: Mapping[str, Any] | None = None,
+        metadata: str | Sequence[str] = (),
+        metadata_prefix: str = "",
+        options: Mapping[str, Any] | None = None,
+        schema_change: str = "evolve",
+        bad_rows: str = "fail",
+        follow: bool = True,
+        interval: Any = "1s",
+        compact_every: int = 5,
+        checkpoint: str | os.PathLike[str] | None = None,
+        name: str | None = None,
+        spark: SparkSession | None = None,
+        on_batch: Callable[[BatchReport], Any] | None = None,
+        **source: Any,
+    ) -> CaptureJob:
+        """Capture tables of the database at `url`: read their rows, follow their changes and what becomes of
+        their columns, each transaction exactly once; gives the job, which runs on.
+
+        `url` is mysql://user@host/database (or mariadb://), also with `.table` behind it or without a
+        database, kafka://host:9092/topic, or a change directory. The password is in the environment variable
+        TABLESTORE_SOURCE_PASSWORD or in `password_file`. `tables` and `exclude` are patterns of
+        `database.table`: "shop.*". Rows go `into` a database, under the same names with `prefix` and
+        `suffix`, or into one table `database.table` (of an address that names a table: the table); by default
+        into databases of the same names. With `merge_shards` tables whose targets are the same become one.
+
+        Of the tables that are made: `type_mapping` has Paimon's words, "tinyint1-to-bool", "to-string", …;
+        `primary_keys` and `partition_by` are columns, or {pattern: columns}, where "*" among keys is the key
+        of the source; `computed` columns are {name: "date(created_at)"}; `metadata` has "op_ts",
+        "database_name", "table_name", with `metadata_prefix` before their names; `options` are Paimon's.
+        `schema_change` is what a change of columns in the source does: "evolve", "ignore" or "fail";
+        `bad_rows` "fail", or "dead-letter": they go to `cdc_dead_letters`, with position and reason.
+
+        Unless it is to `follow`, the job ends at what there is when all is read. A batch is planned every
+        `interval`; a table is compacted after `compact_every` of its commits. The job's `name` is the user of
+        its commits; the same call later goes on by its `checkpoint`, a directory (None: in the warehouse).
+        `spark` is a session (None: one is started); `on_batch(report)` is called after each batch. `source`
+        are arguments of the kind of source: `password_file`, `tls`, `tls_ca`, `chunk_rows`, `chunks`,
+        `log_bytes` of databases; `format`, `format_options`, `properties`, `columns`, `start` of topics.
+
+        The job has `wait()`, `stop()`, `running`, `reports()`, `freshness()`. Raises InvalidRequest with what
+        the server must be set to, NotFound, Unsupported; nothing is made then.
+
+        >>> job = lake.ingest("mysql://me@db.example/shop", into="ods")      # doctest: +SKIP
+        >>> job.wait(60), job.freshness().quantile(0.5)                     # doctest: +SKIP
+        (False, 1.4)
+        >>> job.stop()                                                      # doctest: +SKIP
+        """
+        rules = {
+            "into": into,
+            "exclude": exclude,
+            "prefix": prefix,
+            "suffix": suffix,
+            "merge_shards": merge_shards,
+            "type_mapping": type_mapping,
+            "primary_keys": primary_keys,
+            "partition_by": partition_by,
+            "computed": computed,
+            "metadata": metadata,
+            "metadata_prefix": metadata_prefix,
+            "options": options,
+            "schema_change": schema_change,
+            "bad_rows": bad_rows,
+        }
+        how: dict[str, Any] = {"follow": follow, "interval": interval, "compact_every": compact_every}
+        how |= {"checkpoint": checkpoint, "name": name, "spark": spark, "on_batch": on_batch}
+        job: CaptureJob = feature("Lake.ingest")(self, url, tables=tables, rules=rules, source=source, **how)
+        return job
 
     def __contains__(self, name: str) -> bool:
         identifier = _plain(name)

@@ -15,6 +15,7 @@ from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.core.errors import Unavailable
 from tablestore.spark.capture import CaptureJob, CaptureSettings, default_checkpoint
 from tests.cdc.capture.fakes import FakePiece, FakeSource, Step, captured, piece, rows
+from tests.spark.items import shop
 
 pytestmark = pytest.mark.spark
 
@@ -126,3 +127,36 @@ def test_no_batch_begins_while_it_is_paused(spark: Any, lake: ts.Lake):
     made.pause()
     made.stop()
     assert (made.running, made.state, made.error) == (False, "stopped", None)
+
+
+def test_a_change_directory_is_captured_by_its_path(spark: Any, lake: ts.Lake, tmp_path: Path):
+    source, left = shop(tmp_path / "shop")
+    how: dict[str, Any] = {"tables": "item", "into": "ods", "follow": False, "chunks": 2, "spark": spark}
+    rules: dict[str, Any] = {"computed": {"year": "year(day)"}, "options": {"bucket": 2}}
+    job = lake.ingest(source, **how, **rules, interval="50ms")
+    assert job.wait(120)
+    assert (job.name, lake.tables()) == ("cdc-ods", ["ods.item"])
+    found = {r["id"]: r for r in lake.table("ods.item").scan().to_arrow().to_pylist()}
+    assert {i: {**r, "year": r["day"].year} for i, r in left.items()} == found
+    assert sum(chunk.rows for report in job.reports() for chunk in report.chunks) == 200
+    assert lake.table("ods.item").check() == []
+
+
+@pytest.mark.parametrize(
+    ("url", "more", "said"),
+    [
+        ("oracle://me@host/db", {}, "no source has an address of oracle://"),
+        ("kafka://host:9092/topic", {}, "topics need format="),
+        ("kafka://host:9092/topic", {"format": "json", "chunk_rows": 1}, "chunk_rows"),
+        ("nowhere", {"tables": "t"}, "no change directory at"),
+        ("nowhere", {"interval": "soon"}, "must be a duration"),
+        ("nowhere", {"compact_every": -1}, "compact_every -1"),
+        ("nowhere", {"name": "../x", "tables": "t"}, "."),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_starts(
+    lake: ts.Lake, url: str, more: dict[str, Any], said: str
+):
+    with pytest.raises((ts.InvalidRequest, ts.NotFound), match=said):
+        lake.ingest(url, **more)
+    assert not Path(lake.warehouse).exists()

@@ -1,0 +1,176 @@
+"""Sources by their address: which tables it names, and the `CaptureSource` of them.
+
+    kafka://host:9092/topic
+    a path, file:///path                                     a change directory, with its table in tables=
+
+`SOURCES` is the one place that knows them. An address is read before anything is opened; what a source takes
+beside it are the other arguments of `lake.ingest`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import unquote, urlsplit
+
+from tablestore.cdc.capture.names import SourceName
+from tablestore.cdc.capture.one_table import OneTable
+from tablestore.cdc.capture.rules import SOURCE_KEY, CaptureRules
+from tablestore.cdc.capture.source import CaptureSource
+from tablestore.cdc.directory_stream import DirectoryStream
+from tablestore.cdc.kafka.open_capture import open_topics, parsed
+from tablestore.cdc.source import ChangeDirectory
+from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.io.fileio import LocalFileIO
+from tablestore.io.paths import location
+
+Tables = str | Sequence[str]
+_WILD = "*?["
+
+
+class SourceAddress(Protocol):
+    """Where a source is. `tables` are the patterns of what is captured there, those without a dot of
+    `database`; `one_table`: the address itself names a table. `title` has neither secrets nor settings."""
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def database(self) -> str: ...
+
+    @property
+    def tables(self) -> Tables: ...
+
+    @property
+    def one_table(self) -> bool: ...
+
+    def open(self, rules: CaptureRules, *, checkpoint: str, follow: bool) -> CaptureSource:
+        """The source; its definitions of tables are kept beside the checkpoint."""
+
+
+def source_address(url: str | os.PathLike[str], tables: Tables, settings: Mapping[str, Any]) -> SourceAddress:
+    """The source at an address. Raises InvalidRequest for an address that is none, and for settings that such
+    a source does not take."""
+    text = os.fspath(url)
+    if not isinstance(text, str):
+        raise InvalidRequest(f"{url!r} is no address of a source; write mysql://user@host/database")
+    scheme, found, _ = text.partition("://")
+    kind = SOURCES.get(scheme if found else "")
+    if kind is None:
+        known = ", ".join(sorted(f"{name}://" for name in SOURCES if name))
+        raise InvalidRequest(f"no source has an address of {scheme}://; there are {known} and directories")
+    return kind(text, tables, settings)
+
+
+@dataclass(frozen=True)
+class TopicsAddress:
+    """Topics of Kafka."""
+
+    url: str
+    tables: Tables
+    settings: Mapping[str, Any]
+    database: str = ""
+    one_table: bool = False
+
+    @classmethod
+    def of(cls, url: str, tables: Tables, settings: Mapping[str, Any]) -> TopicsAddress:
+        known = ("format", "format_options", "properties", "columns", "start", "messages")
+        _require_known(settings, known, ())
+        if not settings.get("format"):
+            raise InvalidRequest("topics need format=, such as 'debezium-json'")
+        parsed(url)
+        return cls(url, tables or "*.*", {k: v for k, v in settings.items() if v is not None})
+
+    @property
+    def title(self) -> str:
+        return self.url
+
+    def open(self, rules: CaptureRules, *, checkpoint: str, follow: bool) -> CaptureSource:
+        return open_topics(
+            self.url,
+            checkpoint=checkpoint,
+            tables=rules.patterns.include,
+            exclude=rules.patterns.exclude,
+            primary_keys=_keys(rules),
+            follow=follow,
+            **self.settings,
+        )
+
+
+@dataclass(frozen=True)
+class DirectoryAddress:
+    """A change directory, whose name stands for that of a database."""
+
+    path: str
+    table: str
+    settings: Mapping[str, Any]
+    one_table: bool = False
+
+    @classmethod
+    def of(cls, url: str, tables: Tables, settings: Mapping[str, Any]) -> DirectoryAddress:
+        _require_known(settings, ("chunks", "log_bytes"), ())
+        path = location(unquote(urlsplit(url).path) if url.startswith("file://") else url)
+        io = LocalFileIO()
+        if not io.is_dir(path):
+            raise NotFound(f"no change directory at {path}")
+        chosen = [tables] if isinstance(tables, str) and tables else list(tables)
+        if len(chosen) != 1 or any(c in str(chosen[0]) for c in _WILD):
+            raise InvalidRequest("a change directory is captured table by table: name one in tables=")
+        how = {f"{k}_per_batch": _positive(k, v) for k, v in settings.items() if v is not None}
+        return cls(path, str(chosen[0]).rpartition(".")[2], how)
+
+    @property
+    def title(self) -> str:
+        return f"{self.path} ({self.table})"
+
+    @property
+    def database(self) -> str:
+        return self.path.rstrip("/").rpartition("/")[2]
+
+    @property
+    def tables(self) -> Tables:
+        return [f"{_literal(self.database)}.{_literal(self.table)}"]
+
+    def open(self, rules: CaptureRules, *, checkpoint: str, follow: bool) -> OneTable:
+        directory = ChangeDirectory(LocalFileIO(), self.path, self.table)
+        stream = DirectoryStream(self.path, self.table, directory.schema, **self.settings)
+        name = SourceName(self.database, self.table)
+        return OneTable(stream, name, rules.key_override(name) or stream.primary_key, follow=follow)
+
+
+SOURCES: Mapping[str, Callable[[str, Tables, Mapping[str, Any]], SourceAddress]] = {
+    "kafka": TopicsAddress.of,
+    "file": DirectoryAddress.of,
+    "": DirectoryAddress.of,
+}
+
+
+def _require_known(settings: Mapping[str, Any], known: Iterable[str], more: Iterable[str]) -> None:
+    for name in settings:
+        if name not in (*known, *more):
+            raise NotFound.among("argument of this source", name, (*known, *more))
+
+
+def _positive(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InvalidRequest(f"{name} {value!r} must be a whole number above 0")
+    return value
+
+
+def _keys(rules: CaptureRules) -> dict[str, tuple[str, ...]]:
+    """The keys that are asked for, where they replace those of the source: by columns that it has."""
+    computed = {column.name for _, columns in rules.computed for column in columns}
+    added = {*computed, *(column.name for column in rules.metadata)}
+    found = {}
+    for pattern, key in rules.primary_keys:
+        columns = tuple(name for name in key if name not in added)
+        if columns and SOURCE_KEY not in key:
+            found[pattern] = columns
+    return found
+
+
+def _literal(text: str) -> str:
+    """The pattern that only this text matches."""
+    return "".join(f"[{c}]" if c in _WILD else c for c in text)

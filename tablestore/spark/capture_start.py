@@ -1,0 +1,73 @@
+"""`lake.ingest`: from what a user writes to a capture at work."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from tablestore.cdc.capture.opening import SourceAddress, Tables, source_address
+from tablestore.cdc.capture.rules import CaptureRules
+from tablestore.core.errors import InvalidRequest
+from tablestore.io.paths import checked_name, location
+from tablestore.spark.capture import CaptureJob, CaptureSettings, Listener, default_checkpoint
+from tablestore.table.identifier import DEFAULT_DATABASE
+from tablestore.table.lake import Lake
+from tablestore.table.reads import require_session
+from tablestore.table.refs import Duration, milliseconds
+
+_ODD = re.compile(r"[^\w-]+")
+
+
+def ingest(
+    lake: Lake,
+    url: str | os.PathLike[str],
+    *,
+    tables: Tables,
+    rules: Mapping[str, Any],
+    source: Mapping[str, Any],
+    follow: bool = True,
+    interval: Duration | float = "1s",
+    compact_every: int = 5,
+    checkpoint: str | os.PathLike[str] | None = None,
+    name: str | None = None,
+    spark: SparkSession | None = None,
+    on_batch: Listener | None = None,
+) -> CaptureJob:
+    """Start a capture; `rules` are arguments of `CaptureRules.of`, `source` those of the kind of source."""
+    seconds = _seconds(interval)
+    if compact_every < 0:
+        raise InvalidRequest(f"compact_every {compact_every} must be a number of commits, or 0 for never")
+    if spark is not None:
+        require_session(spark)
+    address = source_address(url, tables, source)
+    into = _into(rules.get("into") or "", address)
+    made = CaptureRules.of(address.tables, database=address.database, **{**rules, "into": into})
+    name = checked_name(name or _default_name(into, address), "capture")
+    place = default_checkpoint(lake, name) if checkpoint is None else location(checkpoint)
+    opened = address.open(made, checkpoint=place, follow=follow)
+    settings = CaptureSettings(name, place, address.title, seconds, compact_every)
+    return CaptureJob(lake, opened, made, settings, spark=spark, on_batch=on_batch).start()
+
+
+def _into(into: str, address: SourceAddress) -> str:
+    """Where rows go: what an address of one table goes into is a table."""
+    alone = address.one_table and into and "." not in into
+    return f"{DEFAULT_DATABASE}.{into}" if alone else into
+
+
+def _seconds(interval: Duration | float) -> float:
+    if isinstance(interval, bool | int | float):
+        found = float(interval)
+    else:
+        found = milliseconds(interval, "interval") / 1000
+    if not 0 <= found < 1 << 31:
+        raise InvalidRequest(f"interval {interval!r} must be a time between two batches, such as '1s'")
+    return found
+
+
+def _default_name(into: str, address: SourceAddress) -> str:
+    return "cdc-" + (_ODD.sub("-", into or address.database) or "all")
