@@ -51,9 +51,7 @@ from tablestore.write.supported import require_writable, warning_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tablestore.cdc.capture.report import BatchReport
     from tablestore.insight.doctor.repair_plan import Repair
-    from tablestore.spark.capture import CaptureJob
 
 log = logging.getLogger(__name__)
 _OWN = {"tablestore.uuid", "path", FALLBACK, PRIMARY}
@@ -492,9 +490,9 @@ class Lake:
         checkpoint: str | os.PathLike[str] | None = None,
         name: str | None = None,
         spark: SparkSession | None = None,
-        on_batch: Callable[[BatchReport], Any] | None = None,
+        on_batch: Callable[[Any], Any] | None = None,
         **source: Any,
-    ) -> CaptureJob:
+    ) -> Any:
         """Capture tables of the database at `url`: read their rows, follow their changes and what becomes of
         their columns, each transaction exactly once; gives the job, which runs on.
 
@@ -545,8 +543,7 @@ class Lake:
         }
         how: dict[str, Any] = {"follow": follow, "interval": interval, "compact_every": compact_every}
         how |= {"checkpoint": checkpoint, "name": name, "spark": spark, "on_batch": on_batch}
-        job: CaptureJob = feature("Lake.ingest")(self, url, tables=tables, rules=rules, source=source, **how)
-        return job
+        return feature("Lake.ingest")(self, url, tables=tables, rules=rules, source=source, **how)
 
     def __contains__(self, name: str) -> bool:
         identifier = _plain(name)

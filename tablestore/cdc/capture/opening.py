@@ -1,5 +1,6 @@
 """Sources by their address: which tables it names, and the `CaptureSource` of them.
 
+    mysql://user@host:3306/database, …/database.table, … alone with tables=    (mariadb:// is the same)
     kafka://host:9092/topic
     a path, file:///path                                     a change directory, with its table in tables=
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
@@ -21,6 +22,8 @@ from tablestore.cdc.capture.rules import SOURCE_KEY, CaptureRules
 from tablestore.cdc.capture.source import CaptureSource
 from tablestore.cdc.directory_stream import DirectoryStream
 from tablestore.cdc.kafka.open_capture import open_topics, parsed
+from tablestore.cdc.mysql.address import Address
+from tablestore.cdc.mysql.database import MysqlDatabase
 from tablestore.cdc.source import ChangeDirectory
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.io.fileio import LocalFileIO
@@ -65,6 +68,48 @@ def source_address(url: str | os.PathLike[str], tables: Tables, settings: Mappin
 
 
 @dataclass(frozen=True)
+class MysqlAddress:
+    """A server of MySQL or MariaDB."""
+
+    address: Address
+    database: str
+    tables: Tables
+    one_table: bool
+    settings: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, url: str, tables: Tables, settings: Mapping[str, Any]) -> MysqlAddress:
+        _require_known(settings, ("password_file", "tls", "tls_ca"), _OF_DATABASES)
+        security = {k: _text(k, settings[k]) for k in ("password_file", "tls", "tls_ca") if settings.get(k)}
+        address = Address.parse(url, **security)
+        database, _, table = address.database.partition(".")
+        if table and tables:
+            raise InvalidRequest(f"the address names the table {table!r}: leave out tables=, or its name")
+        chosen = tables or ([f"{_literal(database)}.{_literal(table)}"] if table else "*")
+        if not database and not tables:
+            raise InvalidRequest("the address names no database: add it, or tables=['shop.*']")
+        how = {k: _positive(k, settings[k]) for k in _OF_DATABASES if settings.get(k) is not None}
+        return cls(address, database, chosen, bool(table), how)
+
+    @property
+    def title(self) -> str:
+        return str(self.address)
+
+    def open(self, rules: CaptureRules, *, checkpoint: str, follow: bool) -> MysqlDatabase:
+        return MysqlDatabase.open(
+            _at(self.address, self.database),
+            rules.patterns,
+            checkpoint=checkpoint,
+            primary_keys=_keys(rules),
+            bounded=not follow,
+            **self.settings,
+        )
+
+
+_OF_DATABASES = ("chunk_rows", "chunks", "log_bytes", "tasks", "patience_seconds")
+
+
+@dataclass(frozen=True)
 class TopicsAddress:
     """Topics of Kafka."""
 
@@ -88,15 +133,7 @@ class TopicsAddress:
         return self.url
 
     def open(self, rules: CaptureRules, *, checkpoint: str, follow: bool) -> CaptureSource:
-        return open_topics(
-            self.url,
-            checkpoint=checkpoint,
-            tables=rules.patterns.include,
-            exclude=rules.patterns.exclude,
-            primary_keys=_keys(rules),
-            follow=follow,
-            **self.settings,
-        )
+        return open_topics(self.url, rules=rules, checkpoint=checkpoint, follow=follow, **self.settings)
 
 
 @dataclass(frozen=True)
@@ -141,6 +178,8 @@ class DirectoryAddress:
 
 
 SOURCES: Mapping[str, Callable[[str, Tables, Mapping[str, Any]], SourceAddress]] = {
+    "mysql": MysqlAddress.of,
+    "mariadb": MysqlAddress.of,
     "kafka": TopicsAddress.of,
     "file": DirectoryAddress.of,
     "": DirectoryAddress.of,
@@ -157,6 +196,17 @@ def _positive(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InvalidRequest(f"{name} {value!r} must be a whole number above 0")
     return value
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str | os.PathLike):
+        raise InvalidRequest(f"{name} {value!r} must be text")
+    return os.fspath(value)
+
+
+def _at(address: Address, database: str) -> Address:
+    """The address of a database of the server, in place of what was written."""
+    return replace(address, database=database)
 
 
 def _keys(rules: CaptureRules) -> dict[str, tuple[str, ...]]:
