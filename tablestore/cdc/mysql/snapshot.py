@@ -26,6 +26,9 @@ from tablestore.core.errors import InvalidRequest, Unavailable, Unsupported
 from tablestore.core.extras import required
 
 Key = int | str
+_INTEGERS = {"tinyint", "smallint", "mediumint", "int", "bigint"}
+_LEAST_ESTIMATED = 20_000  # rows of a range that are not counted
+_OFF = 4  # times too many or too few rows that a range may seem to have
 _NUMERIC = {"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "year"}
 _TEXTUAL = {"char", "varchar", "date", "datetime", "timestamp", "uuid", "inet4", "inet6"}
 _BINARY = {"binary", "varbinary"}
@@ -59,15 +62,49 @@ def next_range(connection: Connection, table: SourceTable, low: Key | None, rows
             raise InvalidRequest(f"{table} has no key by which it is read in ranges")
         return KeyRange()
     key = quoted(column.name)
+    if column.kind in _INTEGERS and rows >= _LEAST_ESTIMATED:
+        estimated = _estimated_range(connection, table, key, low, rows)
+        if estimated is not None:
+            return estimated
     shown = f"HEX({key})" if column.kind in _BINARY else key
     where = _where(column, KeyRange(low))
     if low is None and column.nullable:
         where = f" WHERE {key} IS NOT NULL"
     # One row more than wanted, so that the last range is known to be the last.
-    statement = f"SELECT {shown} FROM {table.spelled}{where} ORDER BY {key} LIMIT 1 OFFSET"
-    found = connection.rows(f"{statement} {max(0, int(rows) - 1)}")
-    more = connection.rows(f"{statement} {max(1, int(rows))}") if found else []
-    return KeyRange(low, _bound(column, found[0][0]) if more else None)
+    rows = max(1, int(rows))
+    statement = f"SELECT {shown} FROM {table.spelled}{where} ORDER BY {key} LIMIT 2 OFFSET {rows - 1}"
+    found = connection.rows(statement)
+    return KeyRange(low, _bound(column, found[0][0]) if len(found) > 1 else None)
+
+
+def _estimated_range(
+    connection: Connection, table: SourceTable, key: str, low: Key | None, rows: int
+) -> KeyRange | None:
+    """A range as if the keys of the table were evenly spread, unless its index says that there are far more
+    rows in it, or fewer: to find the exact key of a row, the server counts those before it."""
+    ends = connection.rows(f"SELECT MIN({key}), MAX({key}) FROM {table.spelled}")[0]
+    all_rows = connection.rows(
+        "SELECT table_rows FROM information_schema.tables WHERE table_schema = %s AND table_name = %s",
+        *(table.database, table.name),
+    )[0][0]
+    if ends[0] is None or not all_rows:
+        return None
+    least, most = int(ends[0]), int(ends[1])
+    after = least - 1 if low is None else int(low)
+    high = after + max(1, (most - least + 1) * rows // all_rows)
+    inside = _estimated_rows(connection, table, f"{key} > {after} AND {key} <= {min(high, most)}")
+    if inside is None or inside > _OFF * rows or (high < most and inside * _OFF < rows):
+        return None
+    if 2 * inside > 0.9 * all_rows and 2 * rows < all_rows:
+        return None  # InnoDB says half of all for whatever is more
+    return KeyRange(low, high if high < most else None)
+
+
+def _estimated_rows(connection: Connection, table: SourceTable, condition: str) -> int | None:
+    """About how many rows an index says there are; None where no index is used."""
+    found = connection.named(f"EXPLAIN SELECT 1 FROM {table.spelled} WHERE {condition}")
+    usable = len(found) == 1 and found[0].get("type") == "range" and found[0].get("rows")
+    return int(found[0]["rows"]) if usable else None
 
 
 def ranges(connection: Connection, table: SourceTable, rows: int) -> Iterator[KeyRange]:

@@ -200,3 +200,33 @@ def test_a_read_view_before_a_position_is_not_given(connection: Connection) -> N
         read_view(connection, dialect, at_least=far, patience_seconds=0.05),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    "keys",
+    ["seq", "CAST(seq AS SIGNED) * 7 - 90000", "seq DIV 1000 * 1000000 + seq", "IF(seq = 9, 1 << 60, seq)"],
+)
+def test_large_ranges_hold_all_rows_about_evenly(
+    mariadb: MariaDb, address: Address, connection: Connection, keys: str
+) -> None:
+    """Of evenly spread keys bounds are computed; where that goes wrong they are counted."""
+    mariadb.run(
+        f"USE {address.database}",
+        "CREATE TABLE many (k BIGINT PRIMARY KEY)",
+        f"INSERT INTO many SELECT {keys} FROM seq_1_to_100000",
+        "ANALYZE TABLE many",
+    )
+    found = list(ranges(connection, SourceTable.read(connection, address.database, "many"), 25_000))
+    assert [one.low for one in found] == [None, *(one.high for one in found[:-1])]
+    assert found[-1].high is None
+    bounds = [
+        (-(1 << 62) if one.low is None else one.low, 1 << 62 if one.high is None else one.high)
+        for one in found
+    ]
+    counts = [
+        mariadb.run(f"SELECT COUNT(*) FROM {address.database}.many WHERE k > {low} AND k <= {high}")[0][0]
+        for low, high in bounds
+    ]
+    assert sum(counts) == 100_000
+    assert max(counts) <= 100_000 - 25_000 // 4
+    assert 3 <= len(found) <= 16
