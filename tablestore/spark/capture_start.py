@@ -9,12 +9,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from tablestore.cdc.capture.opening import SourceAddress, Tables, source_address
-from tablestore.cdc.capture.rules import CaptureRules
+from tablestore.cdc.capture.opening import SourceAddress, Tables, rules_of, source_address
 from tablestore.core.errors import InvalidRequest
 from tablestore.io.paths import checked_name, location
 from tablestore.spark.capture import CaptureJob, CaptureSettings, Listener, default_checkpoint
-from tablestore.table.identifier import DEFAULT_DATABASE
 from tablestore.table.lake import Lake
 from tablestore.table.reads import require_session
 from tablestore.table.refs import Duration, milliseconds
@@ -44,19 +42,12 @@ def ingest(
     if spark is not None:
         require_session(spark)
     address = source_address(url, tables, source)
-    into = _into(rules.get("into") or "", address)
-    made = CaptureRules.of(address.tables, database=address.database, **{**rules, "into": into})
-    name = checked_name(name or _default_name(into, address), "capture")
+    made = rules_of(address, rules)
+    name = checked_name(name or _default_name(made.into, address), "capture")
     place = default_checkpoint(lake, name) if checkpoint is None else location(checkpoint)
     opened = address.open(made, checkpoint=place, follow=follow)
     settings = CaptureSettings(name, place, address.title, seconds, compact_every)
     return CaptureJob(lake, opened, made, settings, spark=spark, on_batch=on_batch).start()
-
-
-def _into(into: str, address: SourceAddress) -> str:
-    """Where rows go: what an address of one table goes into is a table."""
-    alone = address.one_table and into and "." not in into
-    return f"{DEFAULT_DATABASE}.{into}" if alone else into
 
 
 def _seconds(interval: Duration | float) -> float:

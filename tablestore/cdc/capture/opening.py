@@ -28,6 +28,7 @@ from tablestore.cdc.source import ChangeDirectory
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.io.fileio import LocalFileIO
 from tablestore.io.paths import location
+from tablestore.table.identifier import DEFAULT_DATABASE
 
 Tables = str | Sequence[str]
 _WILD = "*?["
@@ -65,6 +66,15 @@ def source_address(url: str | os.PathLike[str], tables: Tables, settings: Mappin
         known = ", ".join(sorted(f"{name}://" for name in SOURCES if name))
         raise InvalidRequest(f"no source has an address of {scheme}://; there are {known} and directories")
     return kind(text, tables, settings)
+
+
+def rules_of(address: SourceAddress, rules: Mapping[str, Any]) -> CaptureRules:
+    """The rules of a capture from there; `rules` are arguments of `CaptureRules.of`. What an address of one
+    table goes into is a table."""
+    into = rules.get("into") or ""
+    if address.one_table and into and "." not in into:
+        into = f"{DEFAULT_DATABASE}.{into}"
+    return CaptureRules.of(address.tables, database=address.database, **{**rules, "into": into})
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,374 @@
+"""`cdc`: capture tables of MySQL, MariaDB or of topics of change events into a lake: what is there, then each
+change.
+
+    ./workbench cdc --from mysql://user@host:3306/shop --tables 'shop.*' --warehouse lake --into ods
+
+The password comes from TABLESTORE_SOURCE_PASSWORD or from --password-file. Ctrl-C stops between two batches,
+and the same command goes on from there. Exit codes: 0 done, 2 refused before it began, 3 failed, 130 stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+import tablestore as ts
+from notebooks.cli.cdc_plan import print_plan
+from notebooks.cli.cdc_screen import picture, plain_lines, summary
+from notebooks.cli.places import ROOT
+from notebooks.cli.sql import pair
+from tablestore.cdc.capture.functions import FUNCTIONS
+from tablestore.cdc.capture.metadata import METADATA
+from tablestore.cdc.capture.report import BatchReport
+from tablestore.cdc.capture.rules import BAD_ROWS, SCHEMA_CHANGES
+from tablestore.cdc.capture.type_mapping import TYPE_MAPPINGS
+from tablestore.cdc.mysql.address import TLS_MODES
+from tablestore.spark.sessions import session
+from widgets.capture.model import CaptureModel, capture_model
+
+REFUSED, FAILED, INTERRUPTED = 2, 3, 130
+SOURCE = ("password_file", "tls", "tls_ca", "chunk_rows", "chunks", "log_bytes", "format", "start")
+KEPT = 2_000  # reports that a picture is made of
+_LOOK_SECONDS = 0.25
+
+
+def main(arguments: list[str]) -> int:
+    """Capture until Ctrl-C or, with --once, until all is read; --plan says what would be captured."""
+    options = parser().parse_args(arguments)
+    screen = Console(stderr=True, highlight=False)
+    try:
+        if options.plan:
+            return print_plan(options.source, wanted(options), Console(highlight=False))
+        return capture(options, screen)
+    except KeyboardInterrupt:
+        screen.print("stopped; the same command goes on from the last batch that is committed")
+        return INTERRUPTED
+    except (ts.TablestoreError, OSError) as error:
+        screen.print("[bold red]cdc:[/]", Text(str(error)))
+        return REFUSED
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of the verb."""
+    lines = (__doc__ or "").partition("\n\n")
+    p = argparse.ArgumentParser(
+        prog="workbench cdc",
+        description=lines[0].partition(": ")[2].replace("\n", " "),
+        epilog=lines[2].strip(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _source_options(p.add_argument_group("the source"))
+    _target_options(p.add_argument_group("the lake"))
+    _column_options(p.add_argument_group("columns"))
+    _run_options(p.add_argument_group("the run"))
+    return p
+
+
+def _source_options(p: Any) -> None:
+    p.add_argument(
+        "--from",
+        dest="source",
+        required=True,
+        metavar="URL",
+        help="mysql://user@host:3306/database, …/database.table, or kafka://host:9092/topic",
+    )
+    p.add_argument(
+        "--tables",
+        action="append",
+        default=[],
+        metavar="PATTERNS",
+        help="database.table with * and ?, several with commas: 'shop.*,crm_?.people'; default: what the "
+        "address names",
+    )
+    p.add_argument("--exclude", action="append", default=[], metavar="PATTERNS", help="tables to leave out")
+    p.add_argument("--password-file", metavar="FILE", help="read again for each connection")
+    p.add_argument("--tls", choices=TLS_MODES, help="whether connections are encrypted, and who is trusted")
+    p.add_argument("--tls-ca", metavar="FILE", help="certificates of authorities that are trusted")
+    p.add_argument("--chunk-rows", type=int, metavar="N", help="rows of a chunk of a snapshot")
+    p.add_argument("--chunks", type=int, metavar="N", help="chunks of a batch")
+    p.add_argument("--log-bytes", type=int, metavar="N", help="about so much log to a batch")
+    p.add_argument(
+        "--format", metavar="NAME", help="of messages: debezium-json, debezium-avro, canal-json, …"
+    )
+    p.add_argument(
+        "--format-option", type=pair, action="append", default=[], metavar="KEY=VALUE", help="of the format"
+    )
+    p.add_argument(
+        "--property",
+        type=pair,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="of Kafka's client; a secret is ${env:NAME}",
+    )
+    p.add_argument(
+        "--column",
+        action="append",
+        default=[],
+        metavar="TABLE:NAME=TYPE",
+        help="a type that messages do not say: 'shop.orders:price=DECIMAL(15, 2)'",
+    )
+    p.add_argument(
+        "--start", metavar="WHERE", help="earliest-offset, latest-offset, group-offsets or ms of 1970"
+    )
+
+
+def _target_options(p: Any) -> None:
+    p.add_argument(
+        "--warehouse",
+        default=str(ROOT / "lake"),
+        metavar="DIR",
+        help="where the lake is (default %(default)s)",
+    )
+    p.add_argument(
+        "--option",
+        type=pair,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="how to reach the warehouse: s3.endpoint=…, metastore=jdbc",
+    )
+    p.add_argument(
+        "--into",
+        default="",
+        metavar="NAME",
+        help="a database, or database.table for one table; default: the databases of the source",
+    )
+    p.add_argument("--prefix", default="", help="before the names of tables")
+    p.add_argument("--suffix", default="", help="after the names of tables")
+    p.add_argument(
+        "--merge-shards", action="store_true", help="tables of one name, or all into one, become one table"
+    )
+    p.add_argument(
+        "--table-option",
+        type=pair,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="of tables that are created: bucket=4",
+    )
+
+
+def _column_options(p: Any) -> None:
+    p.add_argument("--type-mapping", default="", metavar="WORDS", help=", ".join(TYPE_MAPPINGS))
+    p.add_argument(
+        "--primary-keys",
+        action="append",
+        default=[],
+        metavar="[PATTERN=]COLUMNS",
+        help="the key of tables; * among the columns stands for that of the source: 'shop.orders=*,dt'",
+    )
+    p.add_argument(
+        "--partition-by", action="append", default=[], metavar="[PATTERN=]COLUMNS", help="partition columns"
+    )
+    p.add_argument(
+        "--computed",
+        action="append",
+        default=[],
+        metavar="[PATTERN:]NAME=EXPRESSION",
+        help="a column as 'dt=date(created_at)'; there are " + ", ".join(FUNCTIONS),
+    )
+    p.add_argument("--metadata", default="", metavar="COLUMNS", help=", ".join(METADATA))
+    p.add_argument("--metadata-prefix", default="", metavar="TEXT", help="before their names")
+    p.add_argument(
+        "--schema-change",
+        choices=SCHEMA_CHANGES,
+        default=SCHEMA_CHANGES[0],
+        help="what follows an ALTER TABLE in the source (default %(default)s)",
+    )
+    p.add_argument(
+        "--bad-rows",
+        choices=BAD_ROWS,
+        default=BAD_ROWS[0],
+        help="what becomes of rows that do not fit (default %(default)s)",
+    )
+
+
+def _run_options(p: Any) -> None:
+    p.add_argument("--once", action="store_true", help="end once all that is there has been read")
+    p.add_argument(
+        "--plan",
+        action="store_true",
+        help="say which tables would be captured, and write nothing to the lake",
+    )
+    p.add_argument("--interval", default="1s", metavar="TIME", help="between batches (default %(default)s)")
+    p.add_argument(
+        "--compact-every", type=int, default=5, metavar="N", help="commits of a table (default %(default)s)"
+    )
+    p.add_argument("--name", metavar="NAME", help="of the capture: the user of its commits")
+    p.add_argument("--checkpoint", metavar="DIR", help="where it keeps how far it has come")
+    p.add_argument("--cores", type=int, metavar="N", help="Spark tasks at once (default: all cores)")
+
+
+def wanted(options: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of `lake.ingest` that say what is captured and how."""
+    given: dict[str, Any] = {
+        "into": options.into,
+        "prefix": options.prefix,
+        "suffix": options.suffix,
+        "merge_shards": options.merge_shards,
+        "type_mapping": options.type_mapping,
+        "primary_keys": by_pattern(options.primary_keys),
+        "partition_by": by_pattern(options.partition_by),
+        "computed": computed(options.computed),
+        "metadata": options.metadata,
+        "metadata_prefix": options.metadata_prefix,
+        "options": dict(options.table_option),
+        "schema_change": options.schema_change,
+        "bad_rows": options.bad_rows,
+        "follow": not options.once,
+    }
+    if options.tables:
+        given["tables"] = ",".join(options.tables)
+    if options.exclude:
+        given["exclude"] = ",".join(options.exclude)
+    return given | of_source(options)
+
+
+def of_source(options: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of `lake.ingest` that a kind of source takes, those that were written."""
+    found = {name: getattr(options, name) for name in SOURCE if getattr(options, name) is not None}
+    if found.get("start", "").isdigit():
+        found["start"] = int(found["start"])
+    for name, written in (("format_options", options.format_option), ("properties", options.property)):
+        if written:
+            found[name] = dict(written)
+    if options.column:
+        found["columns"] = computed(options.column, "TABLE:NAME=TYPE, as shop.orders:price=DECIMAL(15, 2)")
+    return found
+
+
+def by_pattern(written: Sequence[str]) -> dict[str, str]:
+    """`PATTERN=COLUMNS` for each; without a pattern it is for all tables, and comes last."""
+    found: dict[str, str] = {}
+    for text in sorted(written, key=lambda one: "=" not in one):
+        pattern, equals, columns = text.rpartition("=")
+        found[pattern if equals else "*.*"] = columns
+    return found
+
+
+def computed(written: Sequence[str], form: str = "NAME=EXPRESSION, as dt=date(created_at)") -> dict[str, Any]:
+    """`[PATTERN:]NAME=EXPRESSION` for each: {name: expression}, or {pattern: {name: expression}} where a
+    pattern is named. Raises InvalidRequest with the form for what is none."""
+    found: dict[str, dict[str, str]] = {}
+    for text in written:
+        name, equals, expression = text.partition("=")
+        if not equals:
+            raise ts.InvalidRequest(f"{text!r} is no {form}")
+        pattern, _, column = name.rpartition(":")
+        found.setdefault(pattern or "*.*", {})[column.strip()] = expression.strip()
+    return found["*.*"] if list(found) == ["*.*"] else found
+
+
+def capture(options: argparse.Namespace, screen: Console) -> int:
+    """Run the capture and show it."""
+    lake = ts.connect(options.warehouse, **dict(options.option))
+    given = wanted(options)
+    for name in ("name", "checkpoint"):
+        if getattr(options, name) is not None:
+            given[name] = getattr(options, name)
+    with tempfile.NamedTemporaryFile(prefix="workbench-cdc-", suffix=".log", delete=False) as made:
+        log = Path(made.name)
+    spark = session("workbench cdc", cores=options.cores, log_file=str(log))
+    fresh: list[BatchReport] = []
+    try:
+        job = lake.ingest(
+            options.source,
+            **given,
+            interval=options.interval,
+            compact_every=options.compact_every,
+            spark=spark,
+            on_batch=fresh.append,
+        )
+        try:
+            return show(job, fresh, screen, log)
+        finally:
+            job.stop()
+    finally:
+        spark.stop()
+
+
+def show(job: Any, fresh: list[BatchReport], screen: Console, log: Path) -> int:
+    """Show the capture until it ends or is stopped; `fresh` gets its reports. Spark's own words are in
+    `log`, which is kept where the capture failed."""
+    with _asked_to_stop(screen) as asked:
+        look = _picture if screen.is_terminal else _lines
+        look(job, fresh, screen, asked)
+    screen.print(summary(_model(job, job.reports())), markup=False, soft_wrap=True)
+    if job.error is not None:
+        screen.print("[bold red]cdc: failed:[/]", Text(str(job.error)))
+        screen.print(f"Spark's own words are in {log}; the same command goes on from here", markup=False)
+        return FAILED
+    log.unlink(missing_ok=True)
+    if job.state == "stopped":
+        screen.print("stopped between two batches; the same command goes on from here")
+        return INTERRUPTED
+    return 0
+
+
+def _until_end(job: Any, asked: Event) -> Iterator[None]:
+    """Now and then until the job has ended, and once after it."""
+    while job.running and not asked.is_set():
+        yield
+        asked.wait(_LOOK_SECONDS)
+    if asked.is_set():
+        job.stop()
+    yield
+
+
+def _lines(job: Any, fresh: list[BatchReport], screen: Console, asked: Event) -> None:
+    for _ in _until_end(job, asked):
+        while fresh:
+            for line in plain_lines(fresh.pop(0)):
+                print(line, flush=True)
+
+
+def _picture(job: Any, fresh: list[BatchReport], screen: Console, asked: Event) -> None:
+    seen = job.reports()
+    with Live(console=screen, auto_refresh=False) as live:
+        for _ in _until_end(job, asked):
+            while fresh:
+                seen.append(fresh.pop(0))
+            del seen[:-KEPT]
+            live.update(picture(_model(job, seen)), refresh=True)
+
+
+@contextmanager
+def _asked_to_stop(screen: Console) -> Iterator[Event]:
+    """An event that the first Ctrl-C sets, or the first SIGTERM; the second one interrupts."""
+    asked = Event()
+
+    def ask(*_: object) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+        screen.print("stopping after this batch; once more leaves it to be done again")
+
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, ask) for number in signals]
+    try:
+        yield asked
+    finally:
+        for number, handler in zip(signals, before, strict=True):
+            signal.signal(number, handler)
+
+
+def _model(job: Any, reports: Iterable[BatchReport]) -> CaptureModel:
+    error = "" if job.error is None else str(job.error)
+    return capture_model(list(reports), title=job.name, now=time.time(), state=job.state, error=error)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

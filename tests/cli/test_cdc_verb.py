@@ -1,0 +1,243 @@
+"""`./workbench cdc`: its options, what it shows, and one capture of a real MariaDB."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import tablestore as ts
+from notebooks.cli import cdc
+from notebooks.cli.cdc_plan import plan_lines
+from notebooks.cli.cdc_screen import picture, plain_lines, summary
+from notebooks.cli.places import ROOT
+from tablestore.cdc.capture.preview import preview
+from tablestore.cdc.capture.report import BatchReport, ChunkReport, EventReport, TableReport
+from tablestore.cdc.capture.rules import CaptureRules
+from tablestore.cdc.capture.source import SKIPPED
+from tablestore.cdc.mysql.address import PASSWORD_VARIABLE
+from tests.cdc.capture.fakes import FakeSource, Step, captured, event, shape
+from tests.servers.mariadb import PASSWORD, MariaDb
+from widgets.capture.model import capture_model
+
+REPORT = BatchReport(
+    3,
+    planned=1000.0,
+    started=1000.5,
+    ended=1002.5,
+    position="binlog.000004:77",
+    bytes_behind=2_500_000,
+    commits=((1001, 2),),
+    snapshotting=("shop.orders",),
+    tables=(TableReport("ods.orders", 6_000, 40, 2, 9),),
+    chunks=(ChunkReport("shop.orders", None, "6000", False, 6_000, 1000.5, 1002.5),),
+    events=(
+        EventReport("captured", "shop.orders", "ods.orders", "", "p", 0, "created", 18_000),
+        EventReport("altered", "shop.[b]x[/b]", "ods.x", "ALTER TABLE x ADD n INT", "p", 1001, "added n INT"),
+    ),
+)
+
+
+def test_options_are_the_arguments_of_ingest() -> None:
+    written = [
+        *("--from", "mysql://u@h/shop", "--tables", "shop.*", "--tables", "crm.people", "--once"),
+        *("--computed", "dt=date(created_at)", "--primary-keys", "*,dt", "--primary-keys", "shop.x=a,dt"),
+        *("--partition-by", "dt", "--table-option", "bucket=4", "--chunk-rows", "500", "--merge-shards"),
+    ]
+    given = cdc.wanted(cdc.parser().parse_args(written))
+    assert {name: value for name, value in given.items() if value not in ("", {}, None)} == {
+        "tables": "shop.*,crm.people",
+        "merge_shards": True,
+        "primary_keys": {"shop.x": "a,dt", "*.*": "*,dt"},
+        "partition_by": {"*.*": "dt"},
+        "computed": {"dt": "date(created_at)"},
+        "options": {"bucket": "4"},
+        "schema_change": "evolve",
+        "bad_rows": "fail",
+        "follow": False,
+        "chunk_rows": 500,
+    }
+
+
+def test_computed_columns_of_some_tables() -> None:
+    assert cdc.computed(["shop.*:y=year(at)", "z=upper(n)"]) == {
+        "shop.*": {"y": "year(at)"},
+        "*.*": {"z": "upper(n)"},
+    }
+    with pytest.raises(ts.InvalidRequest, match="NAME=EXPRESSION"):
+        cdc.computed(["year(at)"])
+
+
+def test_lines_say_what_a_batch_did() -> None:
+    assert list(plain_lines(REPORT)) == [
+        "00:16:42 captured shop.orders → ods.orders: created",
+        "00:16:42 altered shop.[b]x[/b] → ods.x by ALTER TABLE x ADD n INT: added n INT",
+        "00:16:42 batch 3: 6,040 rows in 2.0 s (ods.orders 6,040), 2 bad rows, visible 1.5 s after their "
+        "commit, 2.38 MiB of log to read, reading shop.orders",
+    ]
+    assert list(plain_lines(BatchReport(4, 1.0, 1.0, 2.0, "p"))) == []
+
+
+def test_the_picture_has_a_row_a_table_and_the_last_statement() -> None:
+    model = capture_model([REPORT], title="shop", now=1003.0, state="running")
+    screen = Console(force_terminal=True, width=110, record=True, file=StringIO())
+    screen.print(picture(model))
+    text = screen.export_text()
+    for part in (
+        "running",
+        "binlog.000004:77",
+        "shop.orders → ods.orders",
+        "6,000 of ≈ 18,000 rows",
+        "3,000",  # rows a second
+        "4.0 s",  # what is left
+        "freshness p50 1.5 s",
+        "log behind 2.38 MiB",
+        "altered shop.[b]x[/b]: ALTER TABLE x ADD n INT → added n INT",
+    ):
+        assert part in text
+    assert summary(model).startswith("2 tables · 6,000 rows read · 40 changes · 2 bad rows")
+    done = replace(REPORT, number=4, snapshotting=(), events=(), chunks=())
+    screen.print(picture(capture_model([REPORT, done], title="shop", now=1003.0, state="ended")))
+    assert "6,000 rows" in screen.export_text()
+
+
+def test_a_plan_shows_columns_keys_and_what_is_left_out() -> None:
+    orders = shape(("id", "INT NOT NULL"), ("at", "TIMESTAMP(0)"))
+    source = FakeSource([Step([captured("orders", orders, rows=12), event(SKIPPED, "g", reason="no key")])])
+    rules = CaptureRules.of(
+        "shop.*",
+        into="ods",
+        computed={"dt": "date(at)"},
+        primary_keys="*,dt",
+        partition_by="dt",
+        metadata="op_ts",
+    )
+    assert plan_lines(preview(source, rules)) == [
+        "ods.orders  from shop.orders (about 12 rows)",
+        "  primary key (id, dt), partitioned by (dt)",
+        "  id     INT NOT NULL",
+        "  at     TIMESTAMP(0)",
+        "  dt     DATE NOT NULL             date(at)",
+        "  op_ts  TIMESTAMP(3) WITH LOCAL TIME ZONE NOT NULL  metadata",
+        "",
+        "left out  shop.g: no key",
+    ]
+
+
+class FakeJob:
+    """A capture that ends after a while, or once it is stopped."""
+
+    name, error = "cdc-shop", None
+
+    def __init__(self, looks: int) -> None:
+        self.looks, self.state = looks, "running"
+
+    @property
+    def running(self) -> bool:
+        self.looks -= 1
+        if self.looks == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        if self.looks == 0:
+            self.state = "ended"
+        return self.state == "running"
+
+    def stop(self) -> None:
+        self.state = "stopped" if self.state == "running" else self.state
+
+    def reports(self) -> list[BatchReport]:
+        return [REPORT]
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_first_interrupt_stops_between_two_batches(terminal: bool, tmp_path: Path, capsys) -> None:
+    (log := tmp_path / "spark.log").touch()
+    screen = Console(force_terminal=terminal, width=110, file=StringIO())
+    before = signal.getsignal(signal.SIGINT)
+    assert cdc.show(FakeJob(3), [REPORT], screen, log) == cdc.INTERRUPTED
+    assert signal.getsignal(signal.SIGINT) is before
+    said = screen.file.getvalue()
+    assert "stopping after this batch" in said
+    assert "the same command goes on from here" in said
+    assert ("batch 3" in capsys.readouterr().out) is not terminal
+    assert not log.exists()
+
+
+def test_an_end_is_a_success_and_an_error_keeps_the_log(tmp_path: Path) -> None:
+    (log := tmp_path / "spark.log").touch()
+    screen, failed = Console(width=110, file=StringIO()), FakeJob(0)
+    failed.state, failed.error = "failed", ts.InvalidRequest("[b] no such thing")
+    assert cdc.show(failed, [], screen, log) == cdc.FAILED
+    assert "cdc: failed: [b] no such thing" in screen.file.getvalue()
+    assert log.exists()
+    ended = FakeJob(0)
+    ended.state = "ended"
+    assert cdc.show(ended, [], screen, log) == 0
+
+
+@pytest.fixture
+def shop(mariadb: MariaDb, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A database with a table of two rows, one that nothing can be captured of, and one that is left out."""
+    monkeypatch.setenv(PASSWORD_VARIABLE, PASSWORD)
+    name = f"d{uuid.uuid4().hex[:12]}"
+    for statement in (
+        f"CREATE DATABASE {name}",
+        f"CREATE TABLE {name}.orders (id INT PRIMARY KEY, at DATETIME NOT NULL, paid TINYINT(1))",
+        f"INSERT INTO {name}.orders VALUES (1, '2024-01-05', 1), (2, '2024-02-05', 0)",
+        f"CREATE TABLE {name}.keyless (n INT)",
+        f"CREATE TABLE {name}.tmp_1 (id INT PRIMARY KEY)",
+    ):
+        mariadb.run(statement)
+    yield name
+    mariadb.run(f"DROP DATABASE {name}")
+
+
+@pytest.mark.spark
+def test_a_database_is_planned_and_captured_to_its_end(shop: str, mariadb: MariaDb, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    written = [
+        *("--from", f"{mariadb.url}/{shop}", "--exclude", "*.tmp_*", "--warehouse", str(lake)),
+        *("--into", "ods", "--prefix", "o_", "--computed", "dt=date_format(at, yyyy-MM)"),
+        *("--primary-keys", f"{shop}.orders=*,dt", "--partition-by", f"{shop}.orders=dt"),
+        *("--metadata", "table_name", "--type-mapping", "tinyint1-to-bool", "--table-option", "bucket=2"),
+    ]
+    planned = cdc_verb(*written, "--plan")
+    assert planned.returncode == 0, planned.stderr
+    assert f"ods.o_orders  from {shop}.orders (about 2 rows)" in planned.stdout
+    assert re.search(r"paid +BOOLEAN +tinyint\(1\)", planned.stdout)
+    assert re.search(rf"left out  {shop}.keyless: .*key", planned.stdout)
+    assert "tmp_1" not in planned.stdout
+    assert not lake.exists()
+
+    done = cdc_verb(*written, "--once")
+    assert done.returncode == 0, done.stderr
+    assert f"captured {shop}.orders → ods.o_orders: created" in done.stdout
+    assert f"skipped {shop}.keyless" in done.stdout
+    assert "2 rows read" in done.stderr
+    table = ts.connect(lake).table("ods.o_orders")
+    assert (table.primary_key, table.partition_by) == (("id", "dt"), ("dt",))
+    rows = sorted(table.scan().to_arrow().to_pylist(), key=lambda row: row["id"])
+    found = [(row["id"], row["paid"], row["dt"], row["table_name"]) for row in rows]
+    assert found == [(1, True, "2024-01", "orders"), (2, False, "2024-02", "orders")]
+
+
+def cdc_verb(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-P", "-m", "notebooks.cli", "cdc", *arguments]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_password_in_the_address_is_refused_and_not_shown(tmp_path: Path) -> None:
+    done = cdc_verb("--from", "mysql://u:hunter2@h/shop", "--warehouse", str(tmp_path), "--plan")
+    assert done.returncode == cdc.REFUSED
+    assert PASSWORD_VARIABLE in done.stderr
+    assert "hunter2" not in done.stdout + done.stderr
