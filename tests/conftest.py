@@ -14,6 +14,7 @@ import signal
 import tempfile
 from collections.abc import Iterator
 from multiprocessing import util
+from typing import Any
 
 import hypothesis
 import pytest
@@ -209,3 +210,17 @@ def fail_if_missing(report: pytest.TestReport | pytest.CollectReport) -> object:
 def skip_reason(longrepr: object) -> str:
     text = longrepr[2] if isinstance(longrepr, tuple) else str(longrepr)
     return str(text).removeprefix("Skipped: ")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """The Spark session of this process, started by the first test that wants one; nobody else stops it."""
+    from tablestore.core.errors import InvalidRequest, NotFound
+    from tablestore.spark import session
+
+    try:
+        made = session("tests", cores=2, memory="512m")
+    except (NotFound, InvalidRequest) as e:
+        pytest.skip(f"needs Java: {e}")
+    yield made
+    made.stop()

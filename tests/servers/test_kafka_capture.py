@@ -6,6 +6,7 @@ import io
 import json
 import shutil
 import struct
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -26,6 +27,7 @@ from tablestore.cdc.formats.registry_client import client
 from tablestore.cdc.kafka.capture import TopicsCapture
 from tablestore.cdc.kafka.open_capture import open_topics, parsed
 from tablestore.cdc.stream_source import Offset
+from tablestore.spark.capture import CaptureJob, CaptureSettings
 from tests.cdc.capture.fakes import FakeBatch
 from tests.cdc.formats.test_golden import GOLDEN, ITEMS, MODES, ORDERS, OTHER_TYPES, comparable, expected
 from tests.servers.kafka import Broker
@@ -185,6 +187,47 @@ def test_a_batch_that_comes_again_changes_nothing(kafka: Broker, tmp_path: Path)
     again = [job.carry_out(number) for number in range(len(job.batches))]
     assert {t.changes + t.snapshot_rows for report in again for t in report.tables} == {0}
     assert [job.lake.table(t).store.snapshots.latest() for t in (ITEMS_TABLE, ORDERS_TABLE)] == snapshots
+
+
+@pytest.mark.spark
+def test_a_job_follows_topics_into_tables(kafka: Broker, tmp_path: Path, spark: Any):
+    """The whole pipeline: planned and read by Spark's processes, stopped, and gone on with."""
+    topic = kafka.topic(partitions=2)
+    lines = [line for line in recorded("events_schemas") if line["topic"] == "srv.shop.items"]
+    one = Job(kafka, tmp_path, topic)
+    send(kafka, topic, [(line["key"], line["value"]) for line in lines[:6]])
+
+    def run() -> CaptureJob:
+        settings = CaptureSettings("cdc", str(tmp_path / "checkpoint"), interval_seconds=0.05)
+        source = one.source
+        return CaptureJob(one.lake, source, source.chosen.rules, settings, spark=spark).start()
+
+    job = run()
+    await_rows(one, job, 3)
+    send(kafka, topic, [(line["key"], line["value"]) for line in lines[6:]])
+    await_rows(one, job, 4)
+    job.stop()
+    send(kafka, topic, [({"id": 1}, change("c", None, {"id": 1}, table="more"))], partition=1)
+    again = run()
+    until = time.monotonic() + 60
+    while "shop.more" not in one.lake and time.monotonic() < until:
+        time.sleep(0.2)
+    again.stop()
+    assert (job.error, again.error) == (None, None)
+    assert final_rows(one, ITEMS_TABLE) == expected("items", "events_schemas")
+    assert one.rows("shop.more") == [{"id": 1}]
+    found = [(event.kind, event.source) for report in again.reports() for event in report.events]
+    assert found[0] == (CAPTURED, "shop.items")
+    assert found[-1] == (CAPTURED, "shop.more")
+    assert all(one.lake.table(name).check() == [] for name in (ITEMS_TABLE, "shop.more"))
+
+
+def await_rows(one: Job, job: CaptureJob, count: int) -> None:
+    until = time.monotonic() + 100
+    while ITEMS_TABLE not in one.lake or len(one.rows(ITEMS_TABLE)) != count:
+        assert time.monotonic() < until, repr(job)
+        assert job.running, repr(job)
+        time.sleep(0.2)
 
 
 def change(op: str, before: Any = None, after: Any = None, **source: Any) -> dict[str, Any]:

@@ -115,25 +115,22 @@ def test_a_stream_gives_changes_with_their_kinds(kafka: Broker, session: Session
 
 
 @pytest.mark.spark
-def test_a_job_keeps_a_table_like_the_source(kafka: Broker, session: Session):
+def test_a_job_keeps_a_table_like_the_source(kafka: Broker, session: Session, spark: Any):
     topic = kafka.topic()
     send_items(kafka, topic)
     modes = {"format": "debezium-json", "debezium_json__decimal__handling__mode": "precise"}
     table(session, kafka, topic, f"{ITEM_COLUMNS}, {ITEM_KEY}", **modes)
     session.sql(f"CREATE TABLE items ({ITEM_COLUMNS}, {ITEM_KEY}) WITH ('bucket' = '1')")
     query = "SELECT order_id, line, `comment` FROM items ORDER BY 1, 2"
-    session.spark = ts.spark.session("tests of Kafka", cores=2, memory="512m")
-    try:
-        session.settings.set("execution.runtime-mode", "streaming")
-        session.settings.set("execution.checkpointing.interval", "50 ms")
-        session.sql("INSERT INTO items SELECT * FROM t")
-        await_rows(session, query, FINAL)
-        more = {"order_id": 9, "line": 9, "qty": "AQ==", "comment": "more"}
-        kafka.send(topic, [(None, json.dumps({"before": None, "after": more, "op": "c"}))])
-        await_rows(session, query, [*FINAL, (9, 9, "more")])
-        session.jobs.stop_all()
-    finally:
-        session.spark.stop()
+    session.spark = spark
+    session.settings.set("execution.runtime-mode", "streaming")
+    session.settings.set("execution.checkpointing.interval", "50 ms")
+    session.sql("INSERT INTO items SELECT * FROM t")
+    await_rows(session, query, FINAL)
+    more = {"order_id": 9, "line": 9, "qty": "AQ==", "comment": "more"}
+    kafka.send(topic, [(None, json.dumps({"before": None, "after": more, "op": "c"}))])
+    await_rows(session, query, [*FINAL, (9, 9, "more")])
+    session.jobs.stop_all()
     assert session.lake().table("shop.items").check() == []
 
 
