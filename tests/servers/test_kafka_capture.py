@@ -27,7 +27,6 @@ from tablestore.cdc.formats.registry_client import client
 from tablestore.cdc.kafka.capture import TopicsCapture
 from tablestore.cdc.kafka.open_capture import open_topics, parsed
 from tablestore.cdc.stream_source import Offset
-from tablestore.spark.capture import CaptureJob, CaptureSettings
 from tests.cdc.capture.fakes import FakeBatch
 from tests.cdc.formats.test_golden import GOLDEN, ITEMS, MODES, ORDERS, OTHER_TYPES, comparable, expected
 from tests.servers.kafka import Broker
@@ -197,10 +196,9 @@ def test_a_job_follows_topics_into_tables(kafka: Broker, tmp_path: Path, spark: 
     one = Job(kafka, tmp_path, topic)
     send(kafka, topic, [(line["key"], line["value"]) for line in lines[:6]])
 
-    def run() -> CaptureJob:
-        settings = CaptureSettings("cdc", str(tmp_path / "checkpoint"), interval_seconds=0.05)
-        source = one.source
-        return CaptureJob(one.lake, source, source.chosen.rules, settings, spark=spark).start()
+    def run() -> Any:
+        url, place = f"kafka://{kafka.address}/{topic}", tmp_path / "checkpoint"
+        return one.lake.ingest(url, format="debezium-json", interval=0.05, checkpoint=place, spark=spark)
 
     job = run()
     await_rows(one, job, 3)
@@ -222,7 +220,7 @@ def test_a_job_follows_topics_into_tables(kafka: Broker, tmp_path: Path, spark: 
     assert all(one.lake.table(name).check() == [] for name in (ITEMS_TABLE, "shop.more"))
 
 
-def await_rows(one: Job, job: CaptureJob, count: int) -> None:
+def await_rows(one: Job, job: Any, count: int) -> None:
     until = time.monotonic() + 100
     while ITEMS_TABLE not in one.lake or len(one.rows(ITEMS_TABLE)) != count:
         assert time.monotonic() < until, repr(job)
@@ -534,6 +532,16 @@ def test_avro_events_have_the_columns_of_their_schema(kafka: Broker, tmp_path: P
         ),
         ("kafka://h:1/t", {"format_options": {"ignore-parse-errors": "true"}}, ts.Unsupported, "bad_rows"),
         ("kafka://h:1/t", {"columns": {"shop.t": {"a": "NUMBER"}}}, ts.InvalidRequest, "NUMBER"),
+        ("kafka://h:1/t", {"columns": {"a": "INT"}}, ts.InvalidRequest, "columns is {table: {column: type}}"),
+        ("kafka://h:1/t", {"properties": "x=1"}, ts.InvalidRequest, "properties is a mapping of names"),
+        (
+            "kafka://h:1/t",
+            {"format_options": ["x"]},
+            ts.InvalidRequest,
+            "format_options is a mapping of names",
+        ),
+        ("kafka://h:1/t", {"format": 1}, ts.NotFound, "no format of changes"),
+        ("kafka://h:1/t", {"messages": 0}, ts.InvalidRequest, "messages is a whole number above 0"),
     ],
     ids=lambda v: v[:30] if isinstance(v, str) else "",
 )

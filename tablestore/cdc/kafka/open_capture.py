@@ -22,6 +22,7 @@ from tablestore.cdc.kafka.shape_scan import CaptureTables
 from tablestore.cdc.kafka.topic_ranges import TopicRanges
 from tablestore.core.errors import InvalidOption, InvalidRequest
 from tablestore.format.types.arrow_types import as_type
+from tablestore.format.types.data_type import DataType
 
 SCHEME = "kafka://"
 _FORM = "kafka://host:9092/topic"
@@ -52,19 +53,19 @@ def open_topics(
     partition at most make a batch. Raises InvalidRequest, InvalidOption, NotFound, Unsupported.
     """
     brokers, topics, pattern = parsed(url)
-    found = events_of(format, dict(format_options or {}))
+    found = events_of(format, _texts("format_options", format_options))
+    given = _texts("properties", properties)
+    if isinstance(messages, bool) or not isinstance(messages, int) or messages < 1:
+        raise InvalidRequest(f"messages is a whole number above 0, not {messages!r}")
     ranges = TopicRanges(
-        _properties(brokers, properties or {}),
+        _properties(brokers, given),
         topics,
-        _start(start, dict(properties or {}).get("group.id", "")),
+        _start(start, given.get("group.id", "")),
         ScanPoint(UNBOUNDED if follow else LATEST),
         limit=messages,
         pattern=pattern,
     )
-    declared = {
-        table: {name: as_type(kind, f"the type of column {name!r}") for name, kind in types.items()}
-        for table, types in (columns or {}).items()
-    }
+    declared = {str(table): _types(types) for table, types in _mapping(_COLUMNS, columns).items()}
     return TopicsCapture(ranges, found, CaptureTables(rules, declared), ShapeFiles(checkpoint))
 
 
@@ -92,11 +93,29 @@ def parsed(url: str) -> tuple[str, tuple[str, ...], str]:
     return brokers, (), path
 
 
+_COLUMNS = "columns is {table: {column: type}}"
+
+
+def _types(written: Any) -> dict[str, DataType]:
+    found = _mapping(_COLUMNS, written)
+    return {name: as_type(kind, f"the type of column {name!r}") for name, kind in found.items()}
+
+
+def _texts(name: str, written: Any) -> dict[str, str]:
+    found = _mapping(f"{name} is a mapping of names to texts", written)
+    return {str(key): str(value) for key, value in found.items()}
+
+
+def _mapping(form: str, written: Any) -> Mapping[Any, Any]:
+    if written is not None and not isinstance(written, Mapping):
+        raise InvalidRequest(f"{form}, not {type(written).__name__}")
+    return written or {}
+
+
 def _properties(brokers: str, given: Mapping[str, str]) -> Properties:
     for key, written in given.items():
-        require_from_environment(f"properties.{key}", str(written))
-    kept = {key: str(value) for key, value in given.items()}
-    return tuple(sorted({**kept, "bootstrap.servers": brokers}.items()))
+        require_from_environment(f"properties.{key}", written)
+    return tuple(sorted({**given, "bootstrap.servers": brokers}.items()))
 
 
 def _start(start: str | int, group: str) -> ScanPoint:
