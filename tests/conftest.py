@@ -39,7 +39,13 @@ CI_SEED = 54_963
 LONGEST = ("demo", "spark", "bench", "servers", "lab", "crash", "peers", "hostile", "cli", "model")
 LONGEST += ("notebooks", "test_wheel.py", "table", "test_layers.py", "test_types.py")
 """Folders (and files) that take long, longest first, so that two processes end together on small files."""
-SLOW = ("demo/test_demo.py", "bench/test_bench.py", "spark/test_kill.py", "spark/test_stream_changes.py")
+SLOW = (
+    "demo/test_demo.py",
+    "demo/test_demo_database.py",
+    "bench/test_bench.py",
+    "spark/test_kill.py",
+    "spark/test_stream_changes.py",
+)
 SLOW += (
     "spark/test_counting.py",
     "spark/test_ingest.py",

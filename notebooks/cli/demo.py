@@ -13,30 +13,21 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pyspark.errors import PySparkException
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.text import Text
 
 import tablestore as ts
 import widgets
 from datasets.errors import DatasetError
 from datasets.tpch import Scale
+from notebooks.cli import demo_database
 from notebooks.cli.places import ROOT
-from notebooks.demo import pipeline, scorecard, summary_job, tables
+from notebooks.cli.step_bars import step_bars
+from notebooks.demo import database_scorecard, pipeline, scorecard, summary_job, tables
 from notebooks.demo.journal import Busy, Journal, Places, alone
 from notebooks.demo.pipeline import Plan, Run
 from notebooks.demo.resources import MemoryWatch
@@ -44,6 +35,7 @@ from notebooks.demo.verification import Verification, verify
 from tablestore.spark.sessions import session
 
 DIFFERS, REFUSED, FAILED, INTERRUPTED = 1, 2, 3, 130
+_CHUNKS = 8
 
 
 def main(arguments: list[str]) -> int:
@@ -105,13 +97,14 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--chunks-per-batch",
         type=int,
-        default=8,
+        default=None,
         metavar="N",
-        help="chunks of the full load in one commit (default %(default)s)",
+        help=f"chunks of the full load in one commit (default {_CHUNKS})",
     )
     p.add_argument(
         "--cores", type=int, default=None, metavar="N", help="Spark tasks at once (default: all cores)"
     )
+    demo_database.add_options(p)
     return p
 
 
@@ -120,6 +113,8 @@ def _demo(options: argparse.Namespace, places: Places, screen: Console) -> int:
     if options.fresh:
         _remove(places)
     journal = Journal(places.journal)
+    if options.source is not None:
+        return _over_database(options, places, screen)
     plan = _plan(options, journal)
     journal.add("run", time=time.time())
     began = time.monotonic()
@@ -132,7 +127,7 @@ def _demo(options: argparse.Namespace, places: Places, screen: Console) -> int:
         if run.source.note:
             screen.print(run.source.note)
         _work(run, screen)
-        with _bars(screen) as show:
+        with step_bars(screen) as show:
             found = verify(run, show)
     peak = max([memory.peak_bytes, *(e["bytes"] for e in journal.events("memory"))])
     journal.add("memory", bytes=memory.peak_bytes)
@@ -142,9 +137,40 @@ def _demo(options: argparse.Namespace, places: Places, screen: Console) -> int:
     return 0 if found.verified else DIFFERS
 
 
+def _over_database(options: argparse.Namespace, places: Places, screen: Console) -> int:
+    run, facts = demo_database.demo(options, places, screen)
+    out = Console(highlight=False)
+    out.print(database_scorecard.as_text(facts, run))
+    for one in facts["tables"]:
+        hidden = f"; not compared: {', '.join(one['left_out'])}" if one["left_out"] else ""
+        agree = "[red]differs[/]" if one["differences"] else "[green]equal[/]"
+        counts = f"{one['rows']:,} rows, {one['columns']} columns, {one['ranges']} ranges of keys{hidden}"
+        out.print(f"{agree} {one['source']} = {one['target']}: {counts}", soft_wrap=True)
+    _print_verdict(out, facts, f"{facts['rows_final']:,} rows are in the lake as they are in the source")
+    if options.json:
+        options.json.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    if options.html:
+        largest = max(facts["tables"], key=lambda one: one["rows"])["target"]
+        options.html.write_text(page(run.lake.table(largest)), encoding="utf-8")
+    return 0 if facts["verified"] else DIFFERS
+
+
+def _print_verdict(out: Console, facts: dict[str, Any], agreed: str) -> None:
+    if facts["verified"]:
+        out.print(f"[bold green]verified[/]: {agreed}; all invariants hold")
+    else:
+        out.print("[bold red]DIFFERS[/]:")
+        for problem in facts["problems"][:20]:
+            out.print(f"  {problem}", markup=False)
+
+
 def _plan(options: argparse.Namespace, journal: Journal) -> Plan:
     """The options, where they are silent what the warehouse was begun with, else the defaults."""
     before = journal.last("plan") or {}
+    if "source" in before:
+        raise ts.InvalidRequest(
+            f"this warehouse holds a demo of {before['source']}: add --fresh to start over"
+        )
     scale = str(Scale.of(options.scale_factor or before.get("scale_factor", "0.1")))
     pairs = options.pairs if options.pairs is not None else before.get("pairs", 10)
     for name, wanted in (("scale_factor", scale), ("pairs", pairs)):
@@ -158,7 +184,7 @@ def _plan(options: argparse.Namespace, journal: Journal) -> Plan:
     return Plan(
         scale,
         pairs,
-        chunks_per_batch=options.chunks_per_batch,
+        chunks_per_batch=options.chunks_per_batch or _CHUNKS,
         interval_seconds=options.interval,
         cores=options.cores,
     )
@@ -174,6 +200,8 @@ def _require_possible(options: argparse.Namespace) -> None:
         value = getattr(options, name)
         if value is not None and value < least:
             raise ts.InvalidRequest(f"--{name.replace('_', '-')} {value}: use at least {least}")
+    if options.source is not None:
+        demo_database.require_possible(options)
     for file in (options.json, options.html):
         if file is not None and not file.expanduser().absolute().parent.is_dir():
             raise ts.InvalidRequest(f"{file}: there is no directory {file.parent}")
@@ -182,6 +210,9 @@ def _require_possible(options: argparse.Namespace) -> None:
 def _remove(places: Places) -> None:
     """Take away what a demo made; other tables of the lake stay, a foreign one of the same name refuses."""
     lake = ts.connect(str(places.warehouse))
+    plan = Journal(places.journal).last("plan") or {}
+    for name in plan.get("tables", ()):
+        lake.drop_table(name, if_exists=True)
     for name, column in ((tables.LINEITEM, "l_shipinstruct"), (tables.SUMMARY, "sum_disc_price")):
         if name in lake and column not in lake.table(name).schema.names:
             raise ts.InvalidRequest(f"{name} was not made by a demo; choose another --warehouse")
@@ -208,55 +239,15 @@ def _work(run: Run, screen: Console) -> None:
         )
     spark = session("workbench demo", cores=run.plan.cores, log_file=str(run.places.spark_log))
     try:
-        with _bars(screen) as show:
+        with step_bars(screen) as show:
             pipeline.patiently(
                 lambda: pipeline.run_queries(spark, run, show),
                 again=lambda: screen.print("Spark waited 10 s for a worker in vain: going on"),
             )
-        with _bars(screen) as show:
+        with step_bars(screen) as show:
             pipeline.compact_fully(spark, run, show)
     finally:
         spark.stop()
-
-
-@contextmanager
-def _bars(screen: Console) -> Iterator[pipeline.ShowProgress]:
-    """A `show` that moves a progress bar for each step; a line at the end of each where there
-    is no terminal.
-    """
-    columns = (
-        TextColumn("{task.description:<13}"),
-        BarColumn(),
-        _Amount(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    progress = Progress(*columns, console=screen)
-    known: dict[str, Any] = {}
-
-    def show(step: str, done: float, total: float, note: str) -> None:
-        if step not in known:
-            known[step] = progress.add_task(step, total=total or None, note="")
-        progress.update(known[step], completed=done, total=total or None, note=note)
-
-    with progress:
-        yield show
-        for task in known.values():
-            if progress.tasks[task].total is None:
-                progress.update(task, total=max(progress.tasks[task].completed, 1))
-
-
-class _Amount(ProgressColumn):
-    """Rows and rows a second, or the share done of what is not counted in rows."""
-
-    def render(self, task: Task) -> Text:
-        note = f"  {task.fields['note']}" if task.fields.get("note") else ""
-        if task.total is not None and task.total <= 1:
-            return Text(f"{task.percentage:3.0f} %{note}")
-        total = f" of {task.total:,.0f}" if task.total else ""
-        seconds = task.finished_time or task.elapsed or 0.0
-        speed = f"  {task.completed / seconds:,.0f}/s" if seconds > 0.5 and task.completed else ""
-        return Text(f"{task.completed:,.0f}{total} rows{speed}{note}")
 
 
 def _report(
@@ -264,19 +255,12 @@ def _report(
 ) -> None:
     out = Console(highlight=False)
     out.print(scorecard.as_text(facts))
-    if found.verified:
-        out.print(
-            f"[bold green]verified[/]: {found.rows:,} rows, {found.columns} column checksums and"
-            f" {found.groups} groups of Q1 equal an independent computation; all invariants hold"
-        )
-    else:
-        out.print("[bold red]DIFFERS[/]:")
-        for problem in found.problems[:20]:
-            out.print(f"  {problem}", markup=False)
+    agreed = f"{found.rows:,} rows, {found.columns} column checksums and {found.groups} groups of Q1 equal"
+    _print_verdict(out, facts, f"{agreed} an independent computation")
     if options.json:
         options.json.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     if options.html:
-        options.html.write_text(page(run), encoding="utf-8")
+        options.html.write_text(page(run.lineitem), encoding="utf-8")
     out.print("\nderived from TPC-H, not comparable to published TPC-H results")
     out.print("next:")
     for command in next_commands(run, options.warehouse):
@@ -298,10 +282,9 @@ def next_commands(run: Run, warehouse: Path) -> list[str]:
     ]
 
 
-def page(run: Run) -> str:
-    """One self-contained page: the timeline of the table and the levels of its trees, linked."""
-    timeline, levels = widgets.SnapshotTimeline(run.lineitem), widgets.LsmLevels(run.lineitem)
-    return widgets.page(run.lineitem.name, [timeline, levels])
+def page(table: ts.Table) -> str:
+    """One self-contained page: the timeline of a table and the levels of its trees, linked."""
+    return widgets.page(table.name, [widgets.SnapshotTimeline(table), widgets.LsmLevels(table)])
 
 
 if __name__ == "__main__":

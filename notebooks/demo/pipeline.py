@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import pyarrow.compute as pc
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
@@ -206,9 +205,7 @@ def _raise_failure(queries: list[Query]) -> None:
 
 def last_change(run: Run) -> int:
     """The newest snapshot of line items that holds changes."""
-    commits = run.lineitem.inspect.snapshots()
-    appended = commits.filter(pc.equal(commits["commit_kind"], "APPEND"))
-    return pc.max(appended["snapshot_id"]).as_py() or 0
+    return summary_job.newest_change(run.lineitem)
 
 
 def summary_position(run: Run) -> int:

@@ -173,7 +173,7 @@ def as_text(f: dict[str, Any]) -> TextTable:
         ("after", "compacted"),
     ):
         table.add_row(
-            f"live data files {label}", f"{f['data_files_' + key]:,}, {_mb(f['data_bytes_' + key])}", ""
+            f"live data files {label}", f"{f['data_files_' + key]:,}, {size(f['data_bytes_' + key])}", ""
         )
     table.add_row("write amplification", f"{f['write_amplification']:.2f}", "")
     table.add_row(
@@ -183,9 +183,10 @@ def as_text(f: dict[str, Any]) -> TextTable:
     )
     table.add_row("space amplification before compaction", f"{f['space_amplification_before']:.2f}", "")
     table.add_row("snapshots", f"{f['snapshots']:,}", "")
-    table.add_row("peak memory, all processes", _mb(f["peak_rss_bytes"]), "")
+    table.add_row("peak memory, all processes", size(f["peak_rss_bytes"]), "")
     return table
 
 
-def _mb(count: int) -> str:
+def size(count: int) -> str:
+    """Bytes in words."""
     return f"{count / 1e9:.2f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"

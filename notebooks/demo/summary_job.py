@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 import tablestore as ts
@@ -54,6 +55,13 @@ def reached(warehouse: str) -> int:
     status = JobDirectories.of("", warehouse).status(JOB)
     offset: Any = status.parts[0].offset if status is not None and status.parts else None
     return 0 if offset is None else int(max(offset["sources"][0]["tables"].values()))
+
+
+def newest_change(lineitem: ts.Table) -> int:
+    """The newest snapshot of line items that holds changes; 0 before the first."""
+    commits = lineitem.inspect.snapshots()
+    appended = commits.filter(pc.equal(commits["commit_kind"], "APPEND"))
+    return pc.max(appended["snapshot_id"]).as_py() or 0
 
 
 def directory(warehouse: Path) -> Path:

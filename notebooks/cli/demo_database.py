@@ -1,0 +1,241 @@
+"""`demo --source`: the demo over a database server, a private MariaDB or one's own.
+
+The private one is made, filled with TPC-H, changed while it is read, compared with the lake and gone at the
+end. One's own is read and followed; it is changed only where that is asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Collection, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from rich.console import Console
+
+import tablestore as ts
+from datasets.tpch import SCHEMAS, Scale
+from notebooks.cli.step_bars import step_bars
+from notebooks.demo import database_run, database_scorecard, tables, tpch_database
+from notebooks.demo.database_run import TPCH_RULES, DatabasePlan, DatabaseRun
+from notebooks.demo.database_scorecard import Outcome
+from notebooks.demo.journal import Journal, Places
+from notebooks.demo.mariadb import MariaDb, missing
+from notebooks.demo.resources import MemoryWatch
+from notebooks.demo.tpch_database import RefreshWriter, load
+from tablestore.cdc.capture.names import Patterns, SourceName
+from tablestore.cdc.mysql.address import Address
+from tablestore.cdc.mysql.server import Connection
+from tablestore.core.extras import required
+from tablestore.spark.compaction import compact
+from tablestore.spark.sessions import session
+
+PRIVATE = "mariadb"
+_SERVER_MEMORY = "256M"
+_PAIRS, _SCALE, _PACE = 10, "0.1", 1.0
+_LEAST_ROWS, _MOST_ROWS = 5_000, 200_000  # of a chunk, so that a small snapshot has some batches, too
+
+
+def add_options(p: argparse.ArgumentParser) -> None:
+    """The options of a demo over a server."""
+    p.add_argument(
+        "--source",
+        metavar="SOURCE",
+        help="mariadb: a private server, changed while it is read; or mysql://user@host/database, your own,"
+        " with its password in TABLESTORE_SOURCE_PASSWORD or a file (default: a change stream of files)",
+    )
+    p.add_argument("--password-file", metavar="FILE", help="with --source mysql://…: holds the password")
+    p.add_argument(
+        "--tables", metavar="PATTERNS", help="with --source mysql://…: which, as 'orders,line*' (all)"
+    )
+    p.add_argument("--into", metavar="DATABASE", help="with --source mysql://…: of the lake (as there)")
+    p.add_argument(
+        "--refresh",
+        action="store_true",
+        help="with --source mysql://…: run refresh pairs in it, which insert and delete orders and their"
+        " lines; needs --scale-factor",
+    )
+    p.add_argument(
+        "--pace",
+        type=float,
+        default=_PACE,
+        metavar="SECONDS",
+        help="with --source: time of a refresh pair, 0 for no pause (default %(default)s)",
+    )
+
+
+def demo(options: argparse.Namespace, places: Places, screen: Console) -> tuple[DatabaseRun, dict[str, Any]]:
+    """Run it; gives the run, which has ended, and its figures."""
+    began = time.monotonic()
+    with MemoryWatch() as memory:
+        if options.source == PRIVATE:
+            run, facts = _private(options, places, screen)
+        else:
+            run, facts = _own(options, places, screen)
+    facts |= {"peak_rss_bytes": memory.peak_bytes, "total_seconds": round(time.monotonic() - began, 3)}
+    return run, facts
+
+
+def require_possible(options: argparse.Namespace) -> None:
+    """Refuse what cannot be, before anything is noted or removed."""
+    if options.pace < 0:
+        raise ts.InvalidRequest(f"--pace {options.pace}: use at least 0")
+    if options.source == PRIVATE:
+        if absent := missing():
+            raise ts.Unsupported("a private MariaDB", absent)
+        return
+    address = _address(options)
+    if not address.database:
+        raise ts.InvalidRequest(f"--source {address}: name a database, as {address}/shop")
+    if options.refresh and options.scale_factor is None:
+        raise ts.InvalidRequest("--refresh needs --scale-factor: that of the TPC-H tables that are there")
+
+
+def _address(options: argparse.Namespace) -> Address:
+    if "://" not in options.source:
+        raise ts.InvalidRequest(
+            f"--source {options.source}: write mariadb for a private one, or mysql://user@host/database"
+        )
+    return Address.parse(options.source, password_file=options.password_file)
+
+
+def _private(
+    options: argparse.Namespace, places: Places, screen: Console
+) -> tuple[DatabaseRun, dict[str, Any]]:
+    journal = Journal(places.journal)
+    if journal.last("plan"):
+        raise ts.InvalidRequest(
+            "this warehouse holds an earlier demo, which a new server cannot go on with: add --fresh"
+        )
+    scale, pairs = Scale.of(options.scale_factor or _SCALE), _or(options.pairs, _PAIRS)
+    made = [f"{tables.DATABASE}.dwd_{name}" for name in tpch_database.TABLES]
+    journal.add("plan", source=PRIVATE, scale_factor=str(scale), pairs=pairs, tables=made)
+    with MariaDb(memory=_SERVER_MEMORY) as server:
+        screen.print(f"TPC-H at scale factor {scale}, {pairs} refresh pairs, from a private MariaDB,")
+        screen.print(f"{server.url}, which ends with this run, into {places.warehouse}", soft_wrap=True)
+        with step_bars(screen) as show:
+            rows = load(server.connect, scale, show=lambda done: show("fill", done, 0, ""))
+        address = Address.parse(
+            f"{server.url}/{tpch_database.DATABASE}", password_file=str(server.password_file)
+        )
+        rules = _rules(options, {**TPCH_RULES, "chunk_rows": min(_MOST_ROWS, max(_LEAST_ROWS, rows // 12))})
+        plan = DatabasePlan(address, tables.DATABASE, rules, True, rows, _interval(options))
+        writer = RefreshWriter(server.connect, scale, pairs=pairs, seconds_a_pair=options.pace)
+        return _work(options, places, screen, plan, writer)
+
+
+def _own(options: argparse.Namespace, places: Places, screen: Console) -> tuple[DatabaseRun, dict[str, Any]]:
+    address = _address(options)
+    into = options.into or address.database
+    found = _tables_of(address, options.tables or "*")
+    journal, lake = Journal(places.journal), ts.connect(str(places.warehouse))
+    before = journal.last("plan")
+    if before and before.get("source") != str(address):
+        raise ts.InvalidRequest("this warehouse holds a demo of another source: add --fresh to start over")
+    if not before and (taken := [t for t in found if f"{into}.{t}" in lake]):
+        raise ts.InvalidRequest(f"{into}.{taken[0]} is in the lake already; choose --into or --warehouse")
+    rows, names = sum(found.values()), ", ".join(found)
+    screen.print(f"reads {len(found)} tables of {address} (about {rows:,} rows) and follows its binlog")
+    screen.print("without locks; " + _changes(options, address))
+    writer = _writer(options, address, found) if options.refresh else None
+    screen.print(f"writes database {into} of {places.warehouse}: {names}", soft_wrap=True)
+    if not before:
+        journal.add("plan", source=str(address), into=into, tables=[f"{into}.{t}" for t in found])
+    rules = _rules(options, {"tables": options.tables} if options.tables else {})
+    plan = DatabasePlan(address, into, rules, False, rows, _interval(options))
+    return _work(options, places, screen, plan, writer)
+
+
+def _changes(options: argparse.Namespace, address: Address) -> str:
+    if not options.refresh:
+        return "changes nothing there"
+    pairs = _or(options.pairs, _PAIRS)
+    return (
+        f"runs {pairs} refresh pairs there, which insert new orders and delete old ones with their lines"
+        f" in {address.database}.orders and {address.database}.lineitem"
+    )
+
+
+def _tables_of(address: Address, patterns: str) -> dict[str, int]:
+    """The tables that the patterns choose, with about how many rows they have."""
+    chosen = Patterns.of(patterns, database=address.database)
+    with Connection.open(address) as connection:
+        rows = connection.rows(
+            "SELECT table_name, table_rows FROM information_schema.tables"
+            " WHERE table_schema = %s AND table_type = 'BASE TABLE' ORDER BY table_name",
+            address.database,
+        )
+    found = {name: int(n or 0) for name, n in rows if chosen.match(SourceName(address.database, name))}
+    if not found:
+        raise ts.NotFound(f"{address} has no table that matches {patterns}")
+    return found
+
+
+def _writer(options: argparse.Namespace, address: Address, found: Collection[str]) -> RefreshWriter:
+    if absent := [name for name in SCHEMAS if name not in found]:
+        raise ts.InvalidRequest(
+            f"--refresh changes orders and lineitem, and {absent[0]} is not among the tables"
+        )
+    pymysql = required("pymysql", by="refresh pairs")
+
+    def connect() -> Any:
+        place = {"host": address.host, "port": address.port, "user": address.user}
+        return pymysql.connect(**place, password=address.password(), charset="utf8mb4")
+
+    pairs = _or(options.pairs, _PAIRS)
+    return RefreshWriter(
+        connect, options.scale_factor, pairs=pairs, seconds_a_pair=options.pace, database=address.database
+    )
+
+
+def _or(value: int | None, other: int) -> int:
+    return other if value is None else value
+
+
+def _interval(options: argparse.Namespace) -> str:
+    return "1s" if options.interval is None else f"{int(options.interval * 1000)}ms"
+
+
+def _rules(options: argparse.Namespace, rules: Any) -> dict[str, Any]:
+    chunks = {} if options.chunks_per_batch is None else {"chunks": options.chunks_per_batch}
+    return {"compact_every": 0, **rules, **chunks}
+
+
+def _work(
+    options: argparse.Namespace,
+    places: Places,
+    screen: Console,
+    plan: DatabasePlan,
+    writer: RefreshWriter | None,
+) -> tuple[DatabaseRun, dict[str, Any]]:
+    """Capture, compact, compare."""
+
+    def quiet() -> bool:
+        if writer is not None and writer.error is not None:
+            raise writer.error
+        return writer is None or writer.finished
+
+    spark = session("workbench demo", cores=options.cores, log_file=str(places.spark_log))
+    with ExitStack() as stack:
+        stack.callback(spark.stop)
+        run = stack.enter_context(DatabaseRun(spark, places, plan))
+        if writer is not None:
+            stack.callback(writer.stop)
+        with step_bars(screen) as show:
+            run.follow(show, quiet, begun=(lambda: None) if writer is None else writer.start)
+            lineitem = run.lake.table(tables.LINEITEM) if plan.summary else None
+            compacted = compact(spark, lineitem.location, full=True) if lineitem is not None else None
+            began = time.monotonic()
+            found = database_run.verify(run, show, until=quiet)
+        problems = [line for one in found for line in one.differences]
+        problems += [
+            f"{run.lake.table(one.target).name}: {v}" for one in found for v in _violations(run, one.target)
+        ]
+        problems += database_run.summary_problems(run) if plan.summary else []
+        outcome = Outcome(found, tuple(problems), time.monotonic() - began, compacted, writer)
+        return run, database_scorecard.figures(run, run.reports, outcome)
+
+
+def _violations(run: DatabaseRun, target: str) -> Sequence[Any]:
+    return run.lake.table(target).check()
