@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
+from inspect import signature
 from io import StringIO
 from pathlib import Path
 
@@ -67,6 +69,16 @@ def test_options_are_the_arguments_of_ingest() -> None:
         "follow": False,
         "chunk_rows": 500,
     }
+
+
+def test_the_commands_of_the_readme_are_ones() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8").replace("\\\n", " ")
+    found = [line for line in text.splitlines() if line.startswith("./workbench cdc ")]
+    assert len(found) == 3
+    for line in found:
+        given = cdc.wanted(cdc.parser().parse_args(shlex.split(line, comments=True)[2:]))
+        names = signature(CaptureRules.of).parameters
+        CaptureRules.of(given.pop("tables", "shop.*"), **{k: v for k, v in given.items() if k in names})
 
 
 def test_computed_columns_of_some_tables() -> None:

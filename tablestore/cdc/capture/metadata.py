@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from tablestore.cdc.capture.names import words
 from tablestore.cdc.capture.source import TableRows
 from tablestore.core.errors import NotFound
 from tablestore.format.types.arrow_types import STRING, TIMESTAMP_LTZ
@@ -32,8 +33,7 @@ class MetadataColumn:
     @classmethod
     def of(cls, wanted: str | Iterable[str], prefix: str = "") -> tuple[MetadataColumn, ...]:
         """Columns as written: several with commas, or a list; raises NotFound with the nearest."""
-        given = wanted.split(",") if isinstance(wanted, str) else list(wanted)
-        names = [name.strip() for name in given if name.strip()]
+        names = [name for name in words(wanted, "metadata columns") if name]
         for name in names:
             if name not in METADATA:
                 raise NotFound.among("metadata column", name, METADATA)

@@ -56,9 +56,22 @@ class Patterns:
         return not shadow or _literal(str(name)) in self.include
 
 
+def words(written: str | Iterable[str], what: str) -> list[str]:
+    """Names as a user writes them: several with commas, or a list. Raises InvalidRequest for what is no
+    text."""
+    if isinstance(written, str):
+        written = written.split(",")
+    elif isinstance(written, bytes) or not isinstance(written, Iterable):
+        raise InvalidRequest(f"{what} are texts: one with commas, or a list, not {written!r}")
+    found = list(written)
+    for text in found:
+        if not isinstance(text, str):
+            raise InvalidRequest(f"{what} are texts, not {text!r}")
+    return [text.strip() for text in found]
+
+
 def _patterns(written: str | Iterable[str], database: str) -> tuple[str, ...]:
-    texts = written.split(",") if isinstance(written, str) else list(written)
-    return tuple(_pattern(text.strip(), database) for text in texts)
+    return tuple(_pattern(text, database) for text in words(written, "patterns of tables"))
 
 
 def _pattern(text: str, database: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from tablestore.cdc.capture.computed import ComputedColumn, computed_columns
 from tablestore.cdc.capture.conversion import Conversion
 from tablestore.cdc.capture.metadata import MetadataColumn
-from tablestore.cdc.capture.names import Patterns, SourceName
+from tablestore.cdc.capture.names import Patterns, SourceName, words
 from tablestore.cdc.capture.source import Shape, ShapeColumn
 from tablestore.cdc.capture.target_shape import TargetShape, united
 from tablestore.cdc.capture.type_mapping import TypeMapping
@@ -298,9 +298,8 @@ def _first(rules: ByTable[T], name: SourceName) -> T | None:
     return next((found for pattern, found in rules if fnmatchcase(text, pattern)), None)
 
 
-def _names(written: str | Sequence[str]) -> tuple[str, ...]:
-    parts = written.split(",") if isinstance(written, str) else list(written)
-    return tuple(part.strip() for part in parts if part.strip())
+def _names(written: str | Iterable[str]) -> tuple[str, ...]:
+    return tuple(name for name in words(written, "columns of keys and partitions") if name)
 
 
 def _by_table(written: Any, database: str, of: Any) -> ByTable[Any]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tablestore.cdc.capture import names
 from tablestore.cdc.capture.source import ShapeColumn
 from tablestore.core.errors import NotFound
 from tablestore.format.types import casts
@@ -32,11 +33,11 @@ class TypeMapping:
     modes: frozenset[str] = frozenset()
 
     @classmethod
-    def parse(cls, words: str | Iterable[str]) -> TypeMapping:
+    def parse(cls, written: str | Iterable[str]) -> TypeMapping:
         """Rules as written: several with commas, or a list; `_` counts as `-`. Raises NotFound with the
         nearest."""
-        given = words.split(",") if isinstance(words, str) else list(words)
-        modes = [word.strip().lower().replace("_", "-") for word in given if word.strip()]
+        given = names.words(written, "type mappings")
+        modes = [word.lower().replace("_", "-") for word in given if word]
         for mode in modes:
             if mode not in TYPE_MAPPINGS:
                 raise NotFound.among("type mapping", mode, TYPE_MAPPINGS)

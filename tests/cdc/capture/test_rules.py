@@ -226,3 +226,23 @@ def test_the_common_type_does_not_depend_on_the_order_and_holds_itself(
     assert both == common(other, one)
     if both is not None:
         assert common(both, one) == both == common(both, other)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"tables": 5},
+        {"tables": [None]},
+        {"exclude": [1]},
+        {"type_mapping": [3]},
+        {"primary_keys": {"shop.*": 5}},
+        {"partition_by": [b"x"]},
+        {"metadata": 7},
+        {"computed": {"dt": 3}},
+        {"computed": {"shop.*": {"dt": None}}},
+        {"computed": {"": "year(at)"}},
+    ],
+)
+def test_what_is_no_text_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidRequest, match=r"text|expression"):
+        rules(given.pop("tables", "shop.*"), **given)
