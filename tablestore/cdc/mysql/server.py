@@ -7,6 +7,7 @@ values read the same whatever the server's defaults are. A `Connection` belongs 
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import ssl
 from collections.abc import Callable, Iterator
@@ -60,8 +61,12 @@ class Connection:
                 read_timeout=_READ_SECONDS,
                 write_timeout=_READ_SECONDS,
                 init_command=_SESSION,
+                defer_connect=True,
                 **_encryption(address),
             )
+            if address.tls == PREFERRED:
+                raw._ssl_required = False
+            raw.connect()
         return cls(address, raw)
 
     def __enter__(self) -> Self:
@@ -97,10 +102,21 @@ class Connection:
         return {str(name).lower(): str(value) for name, value in self.rows("SHOW GLOBAL VARIABLES")}
 
 
+@functools.cache
+def _unverified() -> ssl.SSLContext:
+    """Encryption with whoever answers; one for all connections, as making it takes longer than connecting."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
 def _encryption(address: Address) -> dict[str, Any]:
-    """What PyMySQL is told of TLS; without a word it is encrypted if the server can."""
-    if address.tls in (OFF, PREFERRED):
-        return {"ssl_disabled": address.tls == OFF}
+    """What PyMySQL is told of TLS."""
+    if address.tls == OFF:
+        return {"ssl_disabled": True}
+    if address.tls == PREFERRED:
+        return {"ssl": _unverified()}
     try:
         context = ssl.create_default_context(cafile=address.tls_ca)
     except OSError as e:
