@@ -85,14 +85,15 @@ def read_log(
     follow: bool = False,
     by_gtid: bool = False,
     heartbeat_seconds: float = 0.5,
+    any_key: bool = False,
     parts: Mapping[tuple[str, str], tuple[int, int]] = MappingProxyType({}),
     env: Env = SYSTEM,
 ) -> Generator[LogChange, None, None]:
     """Changes of the tables after `start`, up to `until` or the end of the log; `follow`: on and on.
 
     `parts` has (i, n) for a table of which only images are wanted whose key is in part i of n, by a hash; an
-    update of the key is then −D and +I. `by_gtid`: positions are of another server of the same replication,
-    which finds them by their GTIDs.
+    update of the key is then −D and +I. `any_key`: rows with NULL in the key, too. `by_gtid`: positions are
+    of another server of the same replication, which finds them by their GTIDs.
     Raises NotFound where the log does not go back to `start` or not on to `until`, SchemaMismatch where a
     table has, or had, other columns, Unavailable where the connection breaks: what follows the last
     TransactionEnd is to be read again.
@@ -100,7 +101,9 @@ def read_log(
     if until is not None and not by_gtid and start.reaches(until):
         return
     with Dump.open(address, start, by_gtid=by_gtid) as dump:
-        reader = _Reader(dump, {(t.database, t.name): t for t in tables}, until, dump.charsets(), parts)
+        reader = _Reader(
+            dump, {(t.database, t.name): t for t in tables}, until, dump.charsets(), parts, any_key
+        )
         yield from reader.changes(
             dump.events(until=until, follow=follow, heartbeat_seconds=heartbeat_seconds, env=env)
         )
@@ -142,6 +145,7 @@ class _Reader:
     until: LogPosition | None
     charsets: dict[int, str]
     parts: Mapping[tuple[str, str], tuple[int, int]]
+    any_key: bool
     maps: dict[int, TableMap | None] = field(default_factory=dict)
     pending: dict[tuple[str, str], _Pending] = field(default_factory=dict)
     pending_bytes: int = 0
@@ -298,7 +302,7 @@ class _Reader:
             slices, kinds, seconds = slices.taken(mine), keyed(key, kinds)[mine], seconds[mine]
         if len(kinds):
             made = self._columns(table, table.columns, each.wire, slices)
-            batch = checked(made, table.columns, table.schema)
+            batch = checked(made, table.columns, table.schema, any_key=self.any_key)
             yield RowImages(table, batch, pa.array(kinds, pa.int8()), pa.array(seconds, pa.int64()))
 
     def _columns(

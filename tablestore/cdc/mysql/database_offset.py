@@ -25,7 +25,7 @@ READING, SETTLING, FOLLOWED, UNUSABLE, GONE = (
     "snapshot",  # rows up to `key` are read
     "settling",  # all rows are read, some maybe ahead of the position
     "log",
-    "skipped",  # it is not captured
+    "skipped",  # it is not captured; one with a digest was before
     "dropped",  # its rows stay in the lake
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.source import BadRow, ChunkFacts, Shape, TableRows
@@ -23,12 +25,12 @@ from tablestore.cdc.mysql.definitions import shape_of
 from tablestore.cdc.mysql.dialect import dialect_of
 from tablestore.cdc.mysql.log_scan import scan
 from tablestore.cdc.mysql.position import LogPosition
-from tablestore.cdc.mysql.row_keys import keyed
+from tablestore.cdc.mysql.row_keys import Kinds, keyed
 from tablestore.cdc.mysql.server import Connection, patiently
 from tablestore.cdc.mysql.settings import require_in_log, server_id
 from tablestore.cdc.mysql.snapshot import KeyRange, read_range, read_view
 from tablestore.core.errors import InvalidRequest, NotFound
-from tablestore.format.rowkind import INSERT
+from tablestore.format.rowkind import INSERT, UPDATE_BEFORE
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -62,20 +64,19 @@ class DatabaseLogPiece:
         other = _patiently(self._is_other, self.definitions[0], self.patience_seconds)
         parts = {(database, table): (i, n) for database, table, i, n in self.parts}
         found = read_log(
-            address, self.definitions, start=self.start, until=self.end, by_gtid=other, parts=parts
+            *(address, self.definitions),
+            start=self.start,
+            until=self.end,
+            by_gtid=other,
+            any_key=True,
+            parts=parts,
         )
         with contextlib.closing(found):
             for change in found:
                 if isinstance(change, RowImages):
                     key = [change.batch.column(name) for name in change.table.primary_key]
                     kinds = keyed(key, change.kinds.to_numpy(zero_copy_only=False))
-                    yield TableRows(
-                        _name(change.table),
-                        change.batch,
-                        pa.array(kinds, pa.int8()),
-                        change.seconds,
-                        str(self.end),
-                    )
+                    yield from _with_key(change.table, change.batch, kinds, change.seconds, self.end)
 
     def _is_other(self) -> bool:
         """Whether the start is a position of another server; raises NotFound where the log lacks it."""
@@ -110,10 +111,9 @@ class DatabaseChunkPiece:
     def read(self) -> Iterator[TableRows | BadRow]:
         """All rows as +I. Of a table that was altered since the chunk was planned maybe fewer, or none: the
         statement is in the log behind the position, and the table is read again then."""
-        name = _name(self.definition)
         for batch in _patiently(self._begun, self.definition, self.patience_seconds):
-            kinds = pa.array(np.full(batch.num_rows, INSERT, np.int8), pa.int8())
-            yield TableRows(name, batch, kinds, None, str(self.position))
+            kinds = np.full(batch.num_rows, INSERT, np.int8)
+            yield from _with_key(self.definition, batch, kinds, None, self.position)
 
     def _begun(self) -> Iterator[pa.RecordBatch]:
         """The rows, once the first are there: what goes wrong before that is tried again."""
@@ -127,7 +127,7 @@ class DatabaseChunkPiece:
             view = read_view(connection, dialect_of(connection), at_least=self.position, by_gtid=other)
             with view:
                 try:
-                    yield from read_range(connection, self.definition, self.keys)
+                    yield from read_range(connection, self.definition, self.keys, any_key=True)
                 except (InvalidRequest, NotFound, pa.ArrowInvalid) as e:
                     if not self._altered(other):
                         raise
@@ -146,6 +146,29 @@ class DatabaseChunkPiece:
             self.address, start=self.position, until=end, captured=(), relevant=alters, by_gtid=other
         )
         return found.statement is not None
+
+
+def _with_key(
+    table: SourceTable, batch: pa.RecordBatch, kinds: Kinds, seconds: pa.Array | None, end: LogPosition
+) -> Iterator[TableRows | BadRow]:
+    """Rows, and apart from them those without a value in a column of the key: NULL, or an impossible date."""
+    name = _name(table)
+    for column in table.primary_key:
+        absent = batch.column(column).is_null()
+        if absent.true_count == 0:
+            continue
+        at = None if seconds is None else seconds.filter(absent).to_pylist()
+        reason = f"column {column!r} of the key has no value"
+        for i, row in enumerate(batch.filter(absent).to_pylist()):
+            kind = int(kinds[absent.to_numpy(zero_copy_only=False)][i])
+            if kind != UPDATE_BEFORE:
+                shown = json.dumps(row, default=str, ensure_ascii=False)
+                yield BadRow(name, str(end), kind, reason, shown, None if at is None else at[i])
+        there = pc.invert(absent)
+        batch, kinds = batch.filter(there), kinds[there.to_numpy(zero_copy_only=False)]
+        seconds = None if seconds is None else seconds.filter(there)
+    if batch.num_rows:
+        yield TableRows(name, batch, pa.array(kinds, pa.int8()), seconds, str(end))
 
 
 def log_pieces(

@@ -148,10 +148,11 @@ def read_view(
 
 
 def read_range(
-    connection: Connection, table: SourceTable, keys: KeyRange | None = None
+    connection: Connection, table: SourceTable, keys: KeyRange | None = None, *, any_key: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """The rows of the range in the connection's read view, in batches of a few MB. The connection does
-    nothing else until the last one; it is closed if the reader stops before."""
+    nothing else until the last one; it is closed if the reader stops before. `any_key`: rows with NULL in the
+    key, too."""
     schema = table.schema
     columns = ", ".join(column.selected for column in table.columns)
     column = chunk_key(table)
@@ -166,7 +167,7 @@ def read_range(
             for _ in range(fields + 1):  # their descriptions, and an EOF packet
                 raw._read_packet()
             for slices in _slices(raw, fields):
-                yield text_values.batch(slices, table.columns, schema)
+                yield text_values.batch(slices, table.columns, schema, any_key=any_key)
         whole = True
     finally:
         if not whole:

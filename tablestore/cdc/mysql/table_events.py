@@ -105,7 +105,9 @@ class TableEvents:
                 self._note(DROPPED, name, cause)
                 self.tables[name] = TableProgress(GONE)
             elif name not in before:
-                del self.tables[name]
+                was_captured = bool(self.tables.pop(name).digest)
+                if was_captured:
+                    self.tables[name] = TableProgress(GONE)
         for old, new in renamed:
             self._rename(old, new, cause)
         for name, identity in places.items():
@@ -130,8 +132,8 @@ class TableEvents:
         digest = self.definitions.put(table)
         self.tables[name] = TableProgress(READING, digest, through=later.through)
         self._note(CAPTURED, name, cause, shape=digest, rows=self.count(name))
-        if known is not None and known.state == GONE:
-            self._note(EMPTIED, name, cause, reason="another table of this name was captured before")
+        if known is not None and (known.state == GONE or known.digest):
+            self._note(EMPTIED, name, cause, reason="a table of this name was captured before")
 
     def lost(self, name: SourceName, cause: EventOrigin) -> None:
         """A table whose definition is lost: it is looked up and read again."""
@@ -274,7 +276,7 @@ class TableEvents:
 
     def _skip(self, name: SourceName, reason: str, cause: EventOrigin) -> None:
         known = self.tables.get(name)
-        self.tables[name] = TableProgress(UNUSABLE)
+        self.tables[name] = TableProgress(UNUSABLE, known.digest if known else "")
         if known is None or known.state != UNUSABLE:
             self._note(SKIPPED, name, cause, reason=reason)
 

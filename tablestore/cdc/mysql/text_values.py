@@ -84,19 +84,24 @@ def _possible_dates(slices: Slices, c: int, source: SourceColumn, type_: pa.Data
     return calendar.timestamps(micros, valid, type_)
 
 
-def batch(slices: Slices, columns: tuple[SourceColumn, ...], schema: pa.Schema) -> pa.RecordBatch:
-    """All columns of the rows."""
+def batch(
+    slices: Slices, columns: tuple[SourceColumn, ...], schema: pa.Schema, *, any_key: bool = False
+) -> pa.RecordBatch:
+    """All columns of the rows; `any_key` as in `checked`."""
     made = [
         column(slices, c, each, field.type)
         for c, (each, field) in enumerate(zip(columns, schema, strict=True))
     ]
-    return checked(made, columns, schema)
+    return checked(made, columns, schema, any_key=any_key)
 
 
-def checked(made: list[pa.Array], columns: tuple[SourceColumn, ...], schema: pa.Schema) -> pa.RecordBatch:
-    """The columns as a batch; raises InvalidRequest for an impossible date in a key."""
+def checked(
+    made: list[pa.Array], columns: tuple[SourceColumn, ...], schema: pa.Schema, *, any_key: bool = False
+) -> pa.RecordBatch:
+    """The columns as a batch; raises InvalidRequest for an impossible date in a key, unless rows with
+    `any_key` are wanted: it is NULL there."""
     for array, source in zip(made, columns, strict=True):
-        if source.in_key and array.null_count:
+        if source.in_key and array.null_count and not any_key:
             row = pc.index(array.is_null(), True).as_py()
             raise InvalidRequest(
                 f"key column {source.name!r} holds no possible date, in row {row} of a batch"
