@@ -13,6 +13,7 @@ from tablestore.cdc.capture.opening import SourceAddress, Tables, rules_of, sour
 from tablestore.core.errors import InvalidRequest
 from tablestore.io.paths import checked_name, location
 from tablestore.spark.capture import CaptureJob, CaptureSettings, Listener, default_checkpoint
+from tablestore.spark.sessions import pass_environment, session
 from tablestore.table.lake import Lake
 from tablestore.table.reads import require_session
 from tablestore.table.refs import Duration, milliseconds
@@ -46,6 +47,8 @@ def ingest(
     name = checked_name(name or _default_name(made.into, address), "capture")
     place = default_checkpoint(lake, name) if checkpoint is None else location(checkpoint)
     opened = address.open(made, checkpoint=place, follow=follow)
+    spark = spark or session()
+    pass_environment(spark, address.variables)
     settings = CaptureSettings(name, place, address.title, seconds, compact_every)
     return CaptureJob(lake, opened, made, settings, spark=spark, on_batch=on_batch).start()
 

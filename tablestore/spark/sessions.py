@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from urllib.parse import quote
 
 from pyspark.sql import SparkSession
@@ -75,9 +75,23 @@ def register(spark: SparkSession) -> SparkSession:
     master = spark.sparkContext.master
     if master is None or not master.startswith("local["):
         spark.sparkContext.addPyFile(_zipped())  # before the sources: they remember what goes with them
+    _register_sources(spark)
+    return spark
+
+
+def _register_sources(spark: SparkSession) -> None:
     for source in (TablestoreSource, ChangeDirectorySource, WorkSource):
         spark.dataSource.register(source)
-    return spark
+
+
+def pass_environment(spark: SparkSession, names: Iterable[str]) -> None:
+    """Give the Python processes of a session these variables of this process as they are now: they have the
+    environment in which the session was started. A secret gets into no setting, log or plan by it."""
+    environment = spark.sparkContext.environment
+    changed = {n: os.environ[n] for n in names if n in os.environ and environment.get(n) != os.environ[n]}
+    if changed:
+        environment.update(changed)
+        _register_sources(spark)  # which remember the environment
 
 
 def _settings(cores: int, memory: str) -> dict[str, str]:

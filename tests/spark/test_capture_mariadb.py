@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tablestore as ts
+from tablestore.cdc.mysql.address import PASSWORD_VARIABLE
 from tests.servers.mariadb import PASSWORD, MariaDb
 
 pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
-def shop(mariadb: MariaDb) -> Iterator[str]:
+def shop(mariadb: MariaDb, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setenv(PASSWORD_VARIABLE, PASSWORD)  # after Spark was started
     mariadb.run("CREATE DATABASE shopping")
     yield "shopping"
     mariadb.run("DROP DATABASE shopping")
-
-
-@pytest.fixture
-def password_file(tmp_path: Path) -> str:
-    path = tmp_path / "password"
-    path.write_text(PASSWORD)
-    return str(path)
 
 
 def content(lake: ts.Lake, table: str) -> list[tuple[Any, ...]]:
@@ -34,7 +28,7 @@ def content(lake: ts.Lake, table: str) -> list[tuple[Any, ...]]:
     return sorted(zip(*(c.to_pylist() for c in found.columns), strict=True))
 
 
-def soon(claim: Callable[[], bool], job: Any, seconds: float = 60) -> None:
+def soon(claim: Callable[[], bool], job: Any, seconds: float = 300) -> None:
     """Wait until it holds."""
     until = time.monotonic() + seconds
     while not claim():
@@ -44,7 +38,7 @@ def soon(claim: Callable[[], bool], job: Any, seconds: float = 60) -> None:
 
 
 def test_a_database_is_followed_with_its_statements_and_goes_on_after_a_stop(
-    spark: Any, lake: ts.Lake, mariadb: MariaDb, shop: str, password_file: str
+    spark: Any, lake: ts.Lake, mariadb: MariaDb, shop: str
 ):
     run = mariadb.run
     run(f"CREATE TABLE {shop}.orders (id BIGINT PRIMARY KEY, v INT, note VARCHAR(20))")
@@ -55,7 +49,7 @@ def test_a_database_is_followed_with_its_statements_and_goes_on_after_a_stop(
 
     def ingest() -> Any:
         url = f"{mariadb.url}/{shop}"
-        more: dict[str, Any] = {"password_file": password_file, "chunk_rows": 200, "spark": spark}
+        more: dict[str, Any] = {"chunk_rows": 200, "spark": spark}
         return lake.ingest(url, into="ods", interval="100ms", **more)
 
     job = ingest()
@@ -89,12 +83,12 @@ def test_a_database_is_followed_with_its_statements_and_goes_on_after_a_stop(
 
 
 def test_one_table_of_an_address_ends_when_all_is_read(
-    spark: Any, lake: ts.Lake, mariadb: MariaDb, shop: str, password_file: str
+    spark: Any, lake: ts.Lake, mariadb: MariaDb, shop: str
 ):
     mariadb.run(f"CREATE TABLE {shop}.t (id INT PRIMARY KEY, d DATE)")
     mariadb.run(f"INSERT INTO {shop}.t VALUES (1, '2024-02-03'), (2, NULL)")
     url = f"{mariadb.url}/{shop}.t"
     more: dict[str, Any] = {"computed": {"y": "year(d)"}, "follow": False, "spark": spark}
-    job = lake.ingest(url, into="mine", interval="50ms", password_file=password_file, **more)
-    assert job.wait(90)
+    job = lake.ingest(url, into="mine", interval="50ms", **more)
+    assert job.wait(300)
     assert [(r[0], r[2]) for r in content(lake, "default.mine")] == [(1, 2024), (2, None)]

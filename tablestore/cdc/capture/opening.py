@@ -11,6 +11,7 @@ beside it are the other arguments of `lake.ingest`.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -32,11 +33,13 @@ from tablestore.table.identifier import DEFAULT_DATABASE
 
 Tables = str | Sequence[str]
 _WILD = "*?["
+_VARIABLE = re.compile(r"\$\{env:(\w+)\}")
 
 
 class SourceAddress(Protocol):
     """Where a source is. `tables` are the patterns of what is captured there, those without a dot of
-    `database`; `one_table`: the address itself names a table. `title` has neither secrets nor settings."""
+    `database`; `one_table`: the address itself names a table. `title` has neither secrets nor settings;
+    `variables` of the environment hold the secrets."""
 
     @property
     def title(self) -> str: ...
@@ -49,6 +52,9 @@ class SourceAddress(Protocol):
 
     @property
     def one_table(self) -> bool: ...
+
+    @property
+    def variables(self) -> Sequence[str]: ...
 
     def open(self, rules: CaptureRules, *, checkpoint: str, follow: bool) -> CaptureSource:
         """The source; its definitions of tables are kept beside the checkpoint."""
@@ -105,6 +111,10 @@ class MysqlAddress:
     def title(self) -> str:
         return str(self.address)
 
+    @property
+    def variables(self) -> Sequence[str]:
+        return [] if self.address.password_file else [self.address.password_variable]
+
     def open(self, rules: CaptureRules, *, checkpoint: str, follow: bool) -> MysqlDatabase:
         return MysqlDatabase.open(
             _at(self.address, self.database),
@@ -142,6 +152,10 @@ class TopicsAddress:
     def title(self) -> str:
         return self.url
 
+    @property
+    def variables(self) -> Sequence[str]:
+        return _VARIABLE.findall(str(self.settings))
+
     def open(self, rules: CaptureRules, *, checkpoint: str, follow: bool) -> CaptureSource:
         return open_topics(self.url, rules=rules, checkpoint=checkpoint, follow=follow, **self.settings)
 
@@ -154,6 +168,7 @@ class DirectoryAddress:
     table: str
     settings: Mapping[str, Any]
     one_table: bool = False
+    variables: Sequence[str] = ()
 
     @classmethod
     def of(cls, url: str, tables: Tables, settings: Mapping[str, Any]) -> DirectoryAddress:

@@ -13,17 +13,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tablestore.cdc.capture.target_shape import TargetShape
+from tablestore.cdc.capture.type_mapping import common
 from tablestore.core.errors import SchemaMismatch
 from tablestore.format import schema_change as change
 from tablestore.format.schema import TableSchema
 from tablestore.format.schema_change import Change
 from tablestore.format.types import casts
-from tablestore.format.types.data_type import LENGTHS, DataType
+from tablestore.format.types.data_type import DataType
 
 COLUMNS = "tablestore.cdc.columns"
-_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
-_PRECISIONS = (*LENGTHS, "TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
-_MOST_DIGITS = 38
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +58,8 @@ def adjustment(
     `renamed` (old name: new name).
 
     Into a `merged` table other tables are captured, too, or not all columns of the source are known: its
-    columns are neither dropped nor moved. Raises
-    SchemaMismatch for another key or partitions, and for a type that cannot become the wanted one.
+    columns are neither dropped nor moved. Raises SchemaMismatch for another key or partitions, and for a type
+    that cannot become the wanted one.
     """
     known = json.loads(schema.options.get(COLUMNS, "null"))
     columns = _Columns(schema, () if merged or known is None else known)
@@ -132,7 +130,7 @@ class _Columns:
                 self.order.insert(0 if before is None else self.order.index(before) + 1, name)
             else:
                 field = self.fields[name]
-                wide = common(field.type, t)
+                wide = widened(field.type, t)
                 if wide is None:
                     raise _no_such_cast(name, field.type, t)
                 if wide.as_nullable() != field.type.as_nullable():
@@ -183,40 +181,10 @@ def _no_such_cast(name: str, here: DataType, there: DataType) -> SchemaMismatch:
     )
 
 
-def common(here: DataType, there: DataType) -> DataType | None:
+def widened(here: DataType, there: DataType) -> DataType | None:
     """The type that a column of the type `here` must have for values of both: itself if it is wide enough.
     None where no such change is allowed."""
-    if here.as_nullable() == there.as_nullable():
-        return here
-    if _holds(here, there):
-        return here
-    if here.root == there.root == "DECIMAL":
-        scale = max(here.scale, there.scale)
-        digits = max(here.precision - here.scale, there.precision - there.scale) + scale
-        return replace(here, precision=digits, scale=scale) if digits <= _MOST_DIGITS else None
-    if here.root == there.root and here.root in _PRECISIONS:
-        return replace(here, precision=max(here.precision, there.precision))
-    if there.root == "DECIMAL" and here.root in (*_DIGITS, "FLOAT", "DOUBLE"):
-        digits = max(_DIGITS.get(here.root, _MOST_DIGITS + 1), there.precision - there.scale) + there.scale
-        return replace(there, precision=digits, nullable=here.nullable) if digits <= _MOST_DIGITS else None
-    allowed = not here.is_nested and casts.allowed(here, there.as_nullable(), explicit=False)
-    return replace(there, nullable=here.nullable) if allowed else None
-
-
-def _holds(here: DataType, there: DataType) -> bool:
-    """Whether a column of the type `here` has room for every value of `there`, exactly."""
-    if here.root in _DIGITS and there.root in _DIGITS:
-        return _DIGITS[here.root] >= _DIGITS[there.root]
-    if here.root == "DECIMAL" and (there.root in _DIGITS or there.root == "DECIMAL"):
-        scale = there.scale if there.root == "DECIMAL" else 0
-        digits = there.precision - scale if there.root == "DECIMAL" else _DIGITS[there.root]
-        return here.scale >= scale and here.precision - here.scale >= digits
-    if here.root == "VARCHAR" and there.root in ("CHAR", "VARCHAR"):
-        return here.precision >= there.precision
-    if here.root == "VARBINARY" and there.root in ("BINARY", "VARBINARY"):
-        return here.precision >= there.precision
-    if here.root == "DOUBLE":
-        return there.root in ("FLOAT", "TINYINT", "SMALLINT", "INT")
-    if here.root == there.root and here.root in _PRECISIONS:
-        return here.precision >= there.precision
-    return False
+    found = common(here.as_nullable(), there.as_nullable())
+    if found is None or found == here.as_nullable():
+        return found and here
+    return replace(found, nullable=here.nullable) if casts.allowed(here, found, explicit=False) else None
