@@ -252,6 +252,7 @@ course.progress()
 # | [13 A foreign table](13_reading_a_foreign_paimon_table.ipynb) | open what another engine wrote |
 # | [14 SQL](14_sql.ipynb) | the same in statements, and queries that go on |
 # | [15 A dashboard](15_lookup_join_dashboard.ipynb) | a stream of orders joined with tables that change |
+# | [16 Change capture](16_cdc_cockpit.ipynb) | a database goes into the lake while others write into it |
 #
 # **You have a Paimon table already?** In a shell:
 #

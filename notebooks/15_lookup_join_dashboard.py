@@ -264,4 +264,4 @@ course.progress()
 #    update, and what happens to the sums?
 # 2. Give `dim_customer` a million rows: what does `EXPLAIN` of the second query say about its cache?
 #
-# Back to **00 · Start here**.
+# Next: **16 · Change capture, watched**.

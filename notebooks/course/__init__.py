@@ -16,6 +16,7 @@ from notebooks.course.cards import Card
 from notebooks.course.crash import CrashLab
 from notebooks.course.data import ORDERS, deletes, orders, updates
 from notebooks.course.health import check
+from notebooks.course.needs import NotHere, need
 from notebooks.course.places import lake, orders_table, warehouse
 from notebooks.course.tasks import Task, begin, progress, task
 from notebooks.course.trees import tree
@@ -31,6 +32,7 @@ __all__ = [
     "CrashLab",
     "Holds",
     "Members",
+    "NotHere",
     "Number",
     "Race",
     "Rows",
@@ -39,6 +41,7 @@ __all__ = [
     "check",
     "deletes",
     "lake",
+    "need",
     "orders",
     "orders_table",
     "progress",

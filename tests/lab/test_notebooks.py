@@ -17,17 +17,20 @@ from papermill.inspection import inspect_notebook
 from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
 
+from notebooks.demo import mariadb
 from tests.browsing import needs_browser
 from tests.lab.jupyter import Lab
 
 pytestmark = needs_browser
 
-SMALL = {"scale": 0.01, "scale_factor": "0.01", "solve": True}
+SMALL = {"scale": 0.01, "scale_factor": "0.01", "solve": True, "race_seconds": 2}
 SPARK = {  # those that need it, and what they say at the end when all is right
     "01_tpch_cdc_ingest": "equal, invariants hold",
     "14_sql": "files before",
     "15_lookup_join_dashboard": "sums: equal",
+    "16_cdc_cockpit": "nothing lost at the seam",
 }
+MARIADB = {"16_cdc_cockpit"}
 SECONDS, SPARK_SECONDS = 600, 1200  # for what hangs; they take some 10 and 70 on an idle machine
 NOTEBOOKS = [
     pytest.param(path, id=path.stem, marks=[pytest.mark.spark] if path.stem in SPARK else [])
@@ -53,6 +56,8 @@ def parameterized(path: Path, folder: Path) -> Path:
 def test_the_notebook_runs(lab: Lab, path: Path, tmp_path: Path) -> None:
     if path.stem in SPARK and shutil.which("java") is None:
         pytest.skip("needs Java")
+    if path.stem in MARIADB and mariadb.missing():
+        pytest.skip(f"needs MariaDB: {mariadb.missing()}")
     notebook = lab.open_file(parameterized(path, tmp_path), run=False)
     notebook.run_all(seconds=SPARK_SECONDS if path.stem in SPARK else SECONDS)
     notebook.check()

@@ -283,3 +283,10 @@ def test_a_lake_in_a_folder_of_ones_own_stays_and_takes_a_second_run(tmp_path) -
         table = course.orders_table(course.lake(tmp_path))
         table.write(course.orders(3))
     assert ts.open(table.location).scan().count() == 3
+
+
+def test_a_notebook_ends_with_one_sentence_where_something_is_missing() -> None:
+    course.need("")
+    with pytest.raises(course.NotHere, match="ends here: no server; install one") as refused:
+        course.need("no server; install one")
+    assert refused.value._render_traceback_() == ["This notebook ends here: no server; install one"]

@@ -162,7 +162,8 @@ def _watermarks(lane: Lane, boxes: list[Box], y: float) -> str:
             continue
         steps.append(_bracket(begin, end, y))
         position = some[-1].chunks[-1].position
-        for words in (position, position.rpartition(":")[2]):
+        place = position.partition(" ")[0]  # without the GTID behind it
+        for words in (position, place, place.rpartition(":")[2]):
             half = text_width(words, size=11, monospace=True) / 2
             middle = (begin + end) / 2
             if words and half * 2 <= end - begin + 24 and middle - half > free:
