@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from tablestore.sql.connectors.registry import CONNECTORS
 from tablestore.sql.forms import FORMS
 from tablestore.sql.procedures.all import PROCEDURES
 from tablestore.sql.query.functions import FUNCTIONS
@@ -17,11 +18,14 @@ _KINDS = {"scalar": "Of one row", "aggregate": "Aggregates", "window": "Over win
 
 def page() -> str:
     """The whole page, in Markdown."""
-    return "\n".join([*_opening(), *_statements(), *_procedures(), *_functions(), *_settings()]) + "\n"
+    return (
+        "\n".join([*_opening(), *_statements(), *_procedures(), *_functions(), *_settings(), *_connectors()])
+        + "\n"
+    )
 
 
 def _opening() -> Iterator[str]:
-    yield "# SQL: statements, procedures, functions, settings"
+    yield "# SQL: statements, procedures, functions, settings, connectors"
     yield ""
     yield "Made by `python -m tablestore.sql.reference` from the tables that the code goes by."
     yield ""
@@ -30,7 +34,8 @@ def _opening() -> Iterator[str]:
     yield ""
     families = dict.fromkeys(form.family for form in FORMS)
     yield "Statements: " + ", ".join(f"[{family}](#{family})" for family in families) + ". Then"
-    yield "[procedures](#procedures), [functions](#functions), [settings](#settings)."
+    yield "[procedures](#procedures), [functions](#functions), [settings](#settings),"
+    yield "[connectors](#connectors)."
 
 
 def _statements() -> Iterator[str]:
@@ -63,6 +68,23 @@ def _settings() -> Iterator[str]:
     for one in SETTINGS.values():
         values = f" ({', '.join(one.values)})" if one.values else ""
         yield f"| `{one.name}` | {_cell(one.default)} | {_cell(one.text + values)} |"
+
+
+def _connectors() -> Iterator[str]:
+    yield from (
+        "",
+        "## Connectors",
+        "",
+        "Of temporary tables: `WITH ('connector' = 'name', 'key' = 'value', …)`.",
+    )
+    for one in CONNECTORS.values():
+        yield from ("", f"### `{one.name}`", "", f"{one.text[:1].upper()}{one.text[1:]}.", "")
+        yield from ("| option | default | |", "|---|---|---|")
+        for option in one.options:
+            default = "" if option.default is None else str(option.default)
+            needed = "needed: " if option.required else ""
+            text = f"refused: {option.refused}" if option.refused else needed + option.text
+            yield f"| `{_cell(option.key)}` | {_cell(default)} | {_cell(text)} |"
 
 
 def _cell(text: str) -> str:

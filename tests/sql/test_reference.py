@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tablestore.sql import reference
+from tablestore.sql.connectors.registry import CONNECTORS
 from tablestore.sql.forms import FORMS
 from tablestore.sql.procedures.all import PROCEDURES
 from tablestore.sql.query.functions import FUNCTIONS
@@ -19,6 +20,8 @@ def test_the_page_has_all() -> None:
     assert all(f"### {form.words}\n" in text and form.text in text for form in FORMS)
     assert all(f"`CALL sys.{name}(" in text for name in PROCEDURES)
     assert all(f"`{name}" in text for name in [*FUNCTIONS, *SETTINGS])
+    for connector in CONNECTORS.values():
+        assert all(f"| `{option.key}` |" in text for option in connector.options)
     for line in text.splitlines():
         if line.startswith("|"):
             cells = line.replace("\\|", "").count("|") - 1

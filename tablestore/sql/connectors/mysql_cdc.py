@@ -95,7 +95,13 @@ _OPTIONS = (
         _zone,
         default="UTC",
     ),
-    Option("scan.startup.mode", "where reading begins", one_of(*STARTUP_MODES), default=INITIAL),
+    Option(
+        "scan.startup.mode",
+        "initial: the rows, then changes; snapshot: the rows alone; earliest-offset: what the binlog still "
+        "has; latest-offset: changes from now on; specific-offset; timestamp",
+        one_of(*STARTUP_MODES),
+        default=INITIAL,
+    ),
     Option(f"{_OFFSET}.file", "a file of the binlog, for the mode specific-offset"),
     Option(f"{_OFFSET}.pos", "where in it, between two transactions", count, default=4),
     Option(f"{_OFFSET}.gtid-set", "instead of file and pos: the transactions before; of MariaDB"),
@@ -111,7 +117,7 @@ _OPTIONS = (
     ),
     Option(
         "connect.timeout",
-        "how long a connection may take",
+        "how long a connection may take: `30 s`; the default is in seconds",
         lambda text: max(1, duration_ms(text) // 1000),
         default=10,
     ),
