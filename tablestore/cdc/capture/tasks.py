@@ -20,6 +20,7 @@ from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.report import ChunkReport
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.source import BadRow, CapturePiece, TableRows
+from tablestore.cdc.phase import PHASE_OPTION
 from tablestore.cdc.stream_sink import SEQUENCE_SPAN
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest
@@ -118,7 +119,7 @@ class CaptureTask:
             if not found.by_tasks:
                 return None
             if target not in writers:
-                writers[target] = self._writer(found, work.ordinal)
+                writers[target] = self._writer(found, work)
             return writers[target].write
 
         try:
@@ -142,11 +143,16 @@ class CaptureTask:
     def opened(self, target: str) -> Table:
         return open_table(self.targets[target].path, roots=self.targets[target].roots)
 
-    def _writer(self, target: TableTarget, ordinal: int) -> EngineWriter:
+    def _writer(self, target: TableTarget, work: CaptureWork) -> EngineWriter:
         table = open_table(target.path, roots=target.roots)
-        base = target.sequence_base + ordinal * SEQUENCE_SPAN if table.primary_key else None
+        base = target.sequence_base + work.ordinal * SEQUENCE_SPAN if table.primary_key else None
+        changelog = work.piece.chunk is None or table.options.get(PHASE_OPTION, "true") == "true"
         return table.open_writer(
-            user=self.user, sequence_base=base, compact=False, buffer_bytes=self.pool_bytes
+            user=self.user,
+            sequence_base=base,
+            compact=False,
+            changelog=changelog,
+            buffer_bytes=self.pool_bytes,
         )
 
 

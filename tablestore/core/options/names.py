@@ -30,7 +30,7 @@ CHANGE_TRACKING = "tablestore.change-tracking"
 # Names of ours that are no typed options.
 ENGINE_NAMES = {
     "tablestore.cdc.columns": "of change capture: the columns of the source that were captured, as JSON",
-    "tablestore.full-phase-changelog": "of the Spark ingest: false writes no changelog files while it loads",
+    "tablestore.full-phase-changelog": "of change capture: false writes no changelog for rows of snapshots",
     "tablestore.uuid": "generated: identifies the table among others that had its name",
 }
 # What is read where it is used, from the options as text.

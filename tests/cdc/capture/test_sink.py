@@ -107,6 +107,20 @@ def test_tables_are_made_and_their_rows_are_those_of_the_source(world: World):
     assert (identifier, json.loads(position)["start"]) == (1, {"v": 1, "at": 1})
 
 
+@pytest.mark.parametrize(("wanted", "written"), [("true", True), ("false", False)])
+def test_rows_of_a_snapshot_make_no_changelog_where_a_table_does_without(
+    world: World, wanted: str, written: bool
+):
+    world.rules["options"] = {"changelog-producer": "input", "tablestore.full-phase-changelog": wanted}
+    chunk = ChunkFacts(name("item"), None, "2", True)
+    read = piece(rows("item", [("+I", 1, 10), ("+I", 2, 20)]), chunk=chunk)
+    world.run(Step([captured("item")], [read]), Step((), [piece(rows("item", [("+I", 3, 3)], seconds=5))]))
+    table = world.lake.table("ods.item")
+    first, second = (table.store.snapshots.get(n).changelog_record_count for n in (1, 2))
+    assert (bool(first), bool(second)) == (written, True)
+    assert world.rows() == [(1, 10), (2, 20), (3, 3)]
+
+
 def test_of_two_pieces_the_later_one_wins_and_later_batches_win_over_both(world: World):
     early, late = piece(rows("item", [("+I", 1, 1)])), piece(rows("item", [("+I", 1, 2)]))
     world.run(Step([captured("item")], [early, late]))
