@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -294,8 +295,9 @@ def capture(options: argparse.Namespace, screen: Console) -> int:
         )
         try:
             return show(job, fresh, screen, log)
-        finally:
+        except Exception:
             job.stop()
+            raise
     finally:
         spark.stop()
 
@@ -337,12 +339,16 @@ def _lines(job: Any, fresh: list[BatchReport], screen: Console, asked: Event) ->
 
 def _picture(job: Any, fresh: list[BatchReport], screen: Console, asked: Event) -> None:
     seen = job.reports()
+    model = _model(job, seen)
     with Live(console=screen, auto_refresh=False) as live:
         for _ in _until_end(job, asked):
-            while fresh:
-                seen.append(fresh.pop(0))
-            del seen[:-KEPT]
-            live.update(picture(_model(job, seen)), refresh=True)
+            if fresh:
+                while fresh:
+                    seen.append(fresh.pop(0))
+                del seen[:-KEPT]
+                model = _model(job, seen)
+            model = replace(model, now=time.time(), state=job.state)
+            live.update(picture(model), refresh=True)
 
 
 @contextmanager
