@@ -48,7 +48,6 @@ class CaptureSettings:
     title: str = ""
     interval_seconds: float = 1.0
     compact_every: int = 5
-    roots: tuple[str, ...] = ()
 
 
 Listener = Callable[[BatchReport], Any]
@@ -165,7 +164,7 @@ class CaptureJob:
             self.lake,
             self._source,
             self._rules,
-            SinkSettings(settings.name, compact_every=settings.compact_every, roots=settings.roots),
+            SinkSettings(settings.name, compact_every=settings.compact_every),
             self._journal,
         )
 

@@ -43,6 +43,7 @@ from tablestore.cdc.stream_sink import (
 from tablestore.cdc.stream_source import Offset
 from tablestore.core.env import SYSTEM, Env
 from tablestore.format import commit_message
+from tablestore.io.confined import roots_of
 from tablestore.table.lake import Lake
 from tablestore.table.table import Table
 from tablestore.write.commit.commit_or_discard import discarded_if_refused
@@ -111,7 +112,6 @@ class SinkSettings:
     user: str
     compact_every: int = 5
     pool_bytes: int = POOL_BYTES
-    roots: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -196,7 +196,8 @@ class CaptureSink:
 
     def _target(self, now: _Batch, name: str) -> TableTarget:
         """A table with the sequence numbers from which it takes rows, unless it has the batch already."""
-        table, roots = self._targets.opened(name), self._settings.roots
+        table = self._targets.opened(name)
+        roots = roots_of(table.store.io)
         if self._targets.is_committed(name, now.identifier):
             table.commit([], user=self._settings.user, identifier=now.identifier)  # compacts what a kill left
             now.reports[name] = TableReport(name)
@@ -294,11 +295,9 @@ class CaptureSink:
             waiting += [(table, task) for task in table.buckets_to_compact(full=full)] if due else []
         if not waiting:
             return
-        items = [(table.location, task) for table, task in waiting]
+        items = [(table.location, roots_of(table.store.io), task) for table, task in waiting]
         results: dict[str, list[bytes | None]] = defaultdict(list)
-        for (table, _), message in zip(
-            waiting, now.batch.over(_Compaction(self._settings.roots), items), strict=True
-        ):
+        for (table, _), message in zip(waiting, now.batch.over(_compacted, items), strict=True):
             results[table.name].append(message)
         for table in {table.name: table for table, _ in waiting}.values():
             commit_compaction(table, results[table.name])
@@ -318,12 +317,7 @@ def _report_of(name: str, written: TableWritten, committed: Committed) -> TableR
     return TableReport(name, written.snapshot_rows, written.changes, written.bad_rows, committed.snapshot)
 
 
-@dataclass(frozen=True, slots=True)
-class _Compaction:
-    """The task that compacts a bucket of one of the tables."""
-
-    roots: tuple[str, ...]
-
-    def __call__(self, item: tuple[str, bytes]) -> bytes | None:
-        path, task = item
-        return CompactTask(path, self.roots)(task)
+def _compacted(item: tuple[str, tuple[str, ...], bytes]) -> bytes | None:
+    """The task that compacts a bucket of one of the tables: of (table, its roots, what to compact)."""
+    path, roots, task = item
+    return CompactTask(path, roots)(task)
