@@ -16,8 +16,14 @@ import time
 from types import TracebackType
 from typing import Any
 
+import pyarrow as pa
 import pymysql
 
+import tablestore as ts
+from tablestore.cdc.mysql.address import Address
+from tablestore.cdc.mysql.columns import SourceTable
+from tablestore.cdc.mysql.server import Connection
+from tablestore.cdc.mysql.snapshot import read_range
 from tests.servers.mariadb import MariaDb
 
 TABLES = ("t0", "t1", "t2", "größe")
@@ -216,3 +222,30 @@ class Traffic:
 
 COLUMNS = ("add", "default", "drop column", "rename column", "widen", "several")
 WHOLE = ("truncate", "replace", "drop", "rename", "swap", "gh-ost")
+
+
+def differences(lake: ts.Lake, url: str, database: str) -> list[str]:
+    """Where database `ods` of the lake does not hold what the source holds now."""
+    found = []
+    with Connection.open(Address.parse(f"{url}/{database}")) as connection:
+        for name, table in sorted(SourceTable.read_all(connection, database).items()):
+            if f"ods.{name}" not in lake:
+                found.append(f"{name} is not there")
+                continue
+            want = pa.Table.from_batches(list(read_range(connection, table)), table.schema)
+            found += [
+                f"{name}: {text}" for text in _unequal(want, lake.table(f"ods.{name}").scan().to_arrow())
+            ]
+    return found
+
+
+def _unequal(want: pa.Table, have: pa.Table) -> list[str]:
+    if sorted(want.column_names) != sorted(have.column_names):
+        return [f"columns {want.column_names} are {have.column_names}"]
+    nullable = pa.schema([field.with_nullable(True) for field in want.schema])
+    have = have.select(want.column_names).cast(nullable)
+    if have.num_rows != len(set(have["id"].to_pylist())):
+        return ["a key twice"]
+    a, b = ({row["id"]: row for row in one.to_pylist()} for one in (want, have))
+    lines = [f"{key} is {b.get(key)}, not {a.get(key)}" for key in sorted(a | b) if a.get(key) != b.get(key)]
+    return [f"{len(lines)} of {len(a)} rows", *lines[:5]] if lines else []
