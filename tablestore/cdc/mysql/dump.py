@@ -96,6 +96,8 @@ class Dump:
 
     def reaches(self, until: LogPosition) -> bool:
         """Whether everything before `until` has been read."""
+        if not self.by_gtid and self.file == until.file:
+            return self.offset >= until.offset
         return self.position.includes(until) if self.by_gtid else self.position.reaches(until)
 
     def corrupt(self, problem: str) -> Corrupt:

@@ -398,8 +398,8 @@ class Alterations:
         r = self._r
         there = [row[0] for row in self._source.server.run(f"SHOW TABLES IN {self._source.name}")]
         name, other = r.choice(there), r.choice(there)
-        columns = [row[0] for row in self._source.server.run(f"DESCRIBE {self._source.name}.{name}")]
-        column, second = r.choice(columns[1:]), r.choice(columns[1:])
+        columns = self._columns(name)
+        column, second = r.choice(columns), r.choice(columns)
         self._number += 1
         n = self._number
         kinds = ["INT", "BIGINT", "VARCHAR(20)", "VARCHAR(90)", "CHAR(4)", "TEXT", "DECIMAL(12,2)", "UUID"]
@@ -409,10 +409,11 @@ class Alterations:
             [
                 f"ALTER TABLE {name} ADD c{n} {kind}{r.choice(['', ' FIRST', f' AFTER `{column}`'])}",
                 f"ALTER TABLE {name} ADD c{n} INT DEFAULT {n}",
-                f"ALTER TABLE {name} DROP `{column}`" if len(columns) > 3 else "SELECT 1",
+                f"ALTER TABLE {name} DROP `{column}`" if len(columns) > 2 else "SELECT 1",
                 f"ALTER TABLE {name} RENAME COLUMN `{column}` TO c{n}",
                 f"ALTER TABLE {name} CHANGE `{column}` `{second}` {kind}{rest}",
                 f"ALTER TABLE {name} MODIFY `{column}` {kind}",
+                f"ALTER TABLE {name} MODIFY k {r.choice(['INT', 'BIGINT'])}",
                 f"TRUNCATE {name}",
                 f"RENAME TABLE {name} TO t{n}",
                 f"RENAME TABLE {name} TO t{n}, {other} TO {name}",
@@ -429,6 +430,11 @@ class Alterations:
             return None
         return found
 
+    def _columns(self, name: str) -> list[str]:
+        """All but the key."""
+        rows = self._source.server.run(f"DESCRIBE {self._source.name}.{name}")
+        return [row[0] for row in rows if row[0] != "k"]
+
     def write(self) -> None:
         """Some changes of rows of any table."""
         r = self._r
@@ -436,13 +442,9 @@ class Alterations:
             name = row[0]
             if r.random() < 0.5:
                 continue
-            columns = [
-                column[0] for column in self._source.server.run(f"DESCRIBE {self._source.name}.{name}")
-            ]
+            columns = self._columns(name)
             changes = [f"INSERT IGNORE INTO {name} (k) SELECT seq FROM seq_{r.randrange(30)}_to_60"]
-            changes += [
-                f"UPDATE IGNORE {name} SET `{r.choice(columns[1:])}` = {r.randrange(99)} WHERE k > 30"
-            ]
+            changes += [f"UPDATE IGNORE {name} SET `{r.choice(columns)}` = {r.randrange(99)} WHERE k > 30"]
             changes += [f"DELETE FROM {name} ORDER BY k LIMIT 2", f"UPDATE IGNORE {name} SET k = k + 5"]
             self._source.run("SET sql_mode = ''", *r.sample(changes, r.randrange(1, 4)))
 
