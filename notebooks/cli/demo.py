@@ -146,6 +146,8 @@ def _over_database(options: argparse.Namespace, places: Places, screen: Console)
         agree = "[red]differs[/]" if one["differences"] else "[green]equal[/]"
         counts = f"{one['rows']:,} rows, {one['columns']} columns, {one['ranges']} ranges of keys{hidden}"
         out.print(f"{agree} {one['source']} = {one['target']}: {counts}", soft_wrap=True)
+    for name, reason in facts["left_out"].items():
+        out.print(f"[yellow]not captured[/] {name}:", Text(reason), soft_wrap=True)
     _print_verdict(out, facts, f"{facts['rows_final']:,} rows are in the lake as they are in the source")
     if options.json:
         options.json.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")

@@ -23,7 +23,7 @@ from notebooks.demo.journal import Journal, Places
 from notebooks.demo.pipeline import ShowProgress
 from notebooks.demo.source_checksums import TableComparison, compare
 from tablestore.cdc.capture.report import BatchReport
-from tablestore.cdc.capture.source import CAPTURED
+from tablestore.cdc.capture.source import CAPTURED, SKIPPED
 from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.dialect import dialect_of
 from tablestore.cdc.mysql.position import LogPosition
@@ -97,6 +97,11 @@ class DatabaseRun:
         """The tables of the lake by the name in the source."""
         events = [event for report in self.reports for event in report.events]
         return {event.source: event.table for event in events if event.kind == CAPTURED}
+
+    def left_out(self) -> dict[str, str]:
+        """Why tables are not captured, by their name in the source."""
+        events = [event for report in self.reports for event in report.events]
+        return {event.source: event.done for event in events if event.kind == SKIPPED}
 
     def follow(
         self, show: ShowProgress, until: Callable[[], bool], *, begun: Callable[[], None] = lambda: None

@@ -54,6 +54,7 @@ def figures(run: DatabaseRun, reports: Sequence[BatchReport], outcome: Outcome) 
         "bad_rows": sum(t.bad_rows for r in reports for t in r.tables),
         "freshness_while_loading": _facts(loading),
         "freshness_following": _facts(following),
+        "left_out": run.left_out(),
         "tables": [asdict(one) for one in outcome.comparisons],
         "compact_seconds": round(compacted.seconds, 3) if compacted else None,
         "verify_seconds": round(outcome.verify_seconds, 3),

@@ -160,7 +160,9 @@ def test_names_that_start_as_ours_do_must_be_ours(tmp_path: Path) -> None:
         make("tablestore.compaction.strategi")
     with pytest.raises(InvalidOption, match=r"level0-file-num-trigger'"):
         make("tablestore.compaction.leveled.level0-trigger")
-    with pytest.raises(InvalidOption, match=r"there are tablestore\.change-tracking, tablestore\.compaction"):
+    with pytest.raises(
+        InvalidOption, match=r"there are tablestore\.cdc\.columns, tablestore\.change-tracking"
+    ):
         make("tablestore.zzz")
     t = lake.create_table("d.t", schema={"k": ts.INT}, primary_key=["k"], options={"bucket": 1})
     made = lake.create_table("d.v", schema=t.schema, primary_key=["k"], options=t.options)
