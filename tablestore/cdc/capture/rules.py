@@ -194,14 +194,21 @@ class CaptureRules:
         SchemaMismatch, Unsupported) and NotFound, by name, for the first thing that cannot be: two tables
         that go into one without merge_shards, shards whose columns have no common type, keys without their
         columns."""
+        self.require_apart(shapes)
         found: dict[str, dict[SourceName, TargetShape]] = {}
         for name, shape in shapes.items():
-            target = self.target(name)
-            others = found.setdefault(target, {})
-            if others and not self.merge_shards:
-                raise InvalidRequest(self._collision(target, next(iter(others)), name))
-            others[name] = self.target_shape(name, shape)
+            found.setdefault(self.target(name), {})[name] = self.target_shape(name, shape)
         return {target: united(target, tables) for target, tables in found.items()}
+
+    def require_apart(self, names: Iterable[SourceName]) -> None:
+        """Raise InvalidRequest where two of these tables go into one, unless shards are merged."""
+        if self.merge_shards:
+            return
+        found: dict[str, SourceName] = {}
+        for name in names:
+            target = self.target(name)
+            if found.setdefault(target, name) != name:
+                raise InvalidRequest(self._collision(target, found[target], name))
 
     def _collision(self, target: str, one: SourceName, other: SourceName) -> str:
         apart = "exclude one of them" if self.pinned else "leave out into=, or exclude one of them"

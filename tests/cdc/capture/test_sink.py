@@ -378,3 +378,18 @@ def test_compactions_come_with_the_commits_of_a_table(world: World):
     assert world.rows() == [(1, 11), (2, 20)]
     assert world.lake.table("ods.item").inspect.files().num_rows < 10
     assert world.lake.table("ods.item").check() == []
+
+
+def test_two_tables_that_would_go_into_one_are_refused_before_it_is_made(world: World):
+    world.rules = {"into": "ods.item"}
+    with pytest.raises(ts.InvalidRequest, match=r"shop.a and shop.b both go into ods.item.*merge_shards"):
+        world.run(Step([captured("a"), captured("b")]))
+    assert world.lake.databases() == []
+
+
+def test_a_table_that_comes_later_does_not_mix_its_rows_with_those_of_another(world: World):
+    world.rules = {"into": "ods.item"}
+    world.run(Step([captured("a")]), Step((), [piece(rows("a", [("+I", 1, 1)]))]))
+    with pytest.raises(ts.InvalidRequest, match=r"shop.a and shop.b both go into ods.item"):
+        world.run(Step((), [piece(rows("a", [("+I", 2, 1)]), rows("b", [("+I", 3, 1)]))]))
+    assert world.rows() == [(1, 1)]
