@@ -108,7 +108,12 @@ def test_the_rows_alone_are_a_stream_that_ends(mariadb: MariaDb, address: Addres
 
 @pytest.mark.spark
 def test_jobs_keep_tables_like_the_source_while_it_changes(
-    mariadb: MariaDb, address: Address, session: Session, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    mariadb: MariaDb,
+    address: Address,
+    session: Session,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    spark: Any,
 ) -> None:
     """Rows, groups and what a lookup adds; a word of the password is in no file and no log."""
     caplog.set_level("DEBUG")
@@ -118,27 +123,24 @@ def test_jobs_keep_tables_like_the_source_while_it_changes(
     session.sql(
         "CREATE TABLE groups (g INT, n BIGINT, total BIGINT, largest BIGINT, PRIMARY KEY (g) NOT ENFORCED)"
     )
-    session.spark = ts.spark.session("tests of MySQL", cores=2, memory="512m")
-    try:
-        session.settings.set("execution.runtime-mode", "streaming")
-        session.settings.set("execution.checkpointing.interval", "50 ms")
-        with Writers(mariadb, address, "INT", 7, 3_000) as writers:
-            session.sql(
-                "EXECUTE STATEMENT SET BEGIN INSERT INTO rows_now SELECT k, v, s FROM t; "
-                "INSERT INTO groups SELECT k % 7, count(*), sum(v), max(v) FROM t GROUP BY k % 7; END"
-            )
-            until = time.monotonic() + 60
-            while not now(session, "SELECT k FROM rows_now LIMIT 1") and time.monotonic() < until:
-                time.sleep(0.3)
-        assert writers.written > 20
-        source = f"FROM {address.database}.t"
-        wanted = [(k, v, s) for k, v, s in mariadb.run(f"SELECT k, v, s {source} ORDER BY k")]
-        await_rows(session, "SELECT k, v, s FROM rows_now ORDER BY k", wanted)
-        groups = mariadb.run(f"SELECT k % 7, count(*), sum(v), max(v) {source} GROUP BY 1 ORDER BY 1")
-        await_rows(session, "SELECT * FROM groups ORDER BY g", [tuple(int(n) for n in row) for row in groups])
-        session.jobs.stop_all()
-    finally:
-        session.spark.stop()
+    session.spark = spark
+    session.settings.set("execution.runtime-mode", "streaming")
+    session.settings.set("execution.checkpointing.interval", "50 ms")
+    with Writers(mariadb, address, "INT", 7, 3_000) as writers:
+        session.sql(
+            "EXECUTE STATEMENT SET BEGIN INSERT INTO rows_now SELECT k, v, s FROM t; "
+            "INSERT INTO groups SELECT k % 7, count(*), sum(v), max(v) FROM t GROUP BY k % 7; END"
+        )
+        until = time.monotonic() + 60
+        while not now(session, "SELECT k FROM rows_now LIMIT 1") and time.monotonic() < until:
+            time.sleep(0.3)
+    assert writers.written > 20
+    source = f"FROM {address.database}.t"
+    wanted = [(k, v, s) for k, v, s in mariadb.run(f"SELECT k, v, s {source} ORDER BY k")]
+    await_rows(session, "SELECT k, v, s FROM rows_now ORDER BY k", wanted)
+    groups = mariadb.run(f"SELECT k % 7, count(*), sum(v), max(v) {source} GROUP BY 1 ORDER BY 1")
+    await_rows(session, "SELECT * FROM groups ORDER BY g", [tuple(int(n) for n in row) for row in groups])
+    session.jobs.stop_all()
     for name in ("rows_now", "groups"):
         assert session.lake().table(f"shop.{name}").check() == []
     assert PASSWORD not in caplog.text + session.sql("SHOW CREATE TABLE t").text(width=None)
