@@ -31,6 +31,9 @@ BROWSER_ONLY = {"playwright"}
 ELSEWHERE = {
     "notebooks/bench/contenders/delta.py",
     "notebooks/bench/contenders/duckdb.py",
+    "notebooks/bench/contenders/mysql_client.py",
+    "notebooks/bench/contenders/mysql_connectorx.py",
+    "notebooks/bench/contenders/mysql_replication.py",
     "notebooks/bench/contenders/pypaimon.py",
     "notebooks/course/by_pypaimon.py",
     "tests/peers/pypaimon_driver.py",

@@ -121,7 +121,10 @@ class CaptureRules:
         for text, what in ((database, "database"), (table, "table")):
             checked_name(text, what)
             if "." in text:
-                raise InvalidRequest(f"{name}: {what} name {text!r} has a dot; choose its name by into=")
+                raise InvalidRequest(
+                    f"{name}: {what} name {text!r} has a dot; exclude= the table, or capture it alone, into= "
+                    "a table that you name"
+                )
         return f"{database}.{table}"
 
     @property

@@ -121,7 +121,7 @@ class Targets:
     def _carry_out(self, event: TableEvent, identifier: int) -> tuple[str, str]:
         target = self.name(event.table)
         if event.kind == CAPTURED:
-            return target, self._captured(event, target, identifier)
+            return target, _joined(self._captured(event, target, identifier), event.reason)
         if event.kind == RENAMED:
             return self._renamed(event, target)
         if event.kind == EMPTIED:

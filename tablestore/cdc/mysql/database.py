@@ -39,6 +39,7 @@ from tablestore.cdc.mysql.database_pieces import DatabaseChunkPiece, DatabaseLog
 from tablestore.cdc.mysql.ddl import Effect
 from tablestore.cdc.mysql.definitions import Definitions, in_log
 from tablestore.cdc.mysql.dialect import dialect_of
+from tablestore.cdc.mysql.foreign_keys import unlogged
 from tablestore.cdc.mysql.log_scan import LogScan, first_rows, scan
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.server import Connection, patiently
@@ -454,6 +455,7 @@ class MysqlDatabase:
             self._usable,
             lambda name, position, before: self._look(connection, name, position, before),
             lambda name: self._counts(connection, [name]).get(name),
+            lambda name: unlogged(connection, name),
         )
 
     def _effects(self, statement: Statement) -> list[Effect]:

@@ -68,7 +68,7 @@ class TableEvents:
 
     `chosen`: which names are captured · `usable`: a definition as it is captured, or why it cannot be ·
     `look`: what a table is from a position on, by its name and what is known of it · `count`: about how many
-    rows it has
+    rows it has · `unlogged`: in words, which of its changes are not in the log, empty if all are
     """
 
     tables: dict[SourceName, TableProgress]
@@ -77,6 +77,7 @@ class TableEvents:
     usable: Callable[[SourceTable], SourceTable | str]
     look: Callable[[SourceName, LogPosition, SourceTable | None], LaterTable]
     count: Callable[[SourceName], int | None]
+    unlogged: Callable[[SourceName], str]
     events: list[Event] = field(default_factory=list)
 
     def concerns(self, effects: Sequence[Effect]) -> bool:
@@ -131,7 +132,8 @@ class TableEvents:
         known = self.tables.get(name)
         digest = self.definitions.put(table)
         self.tables[name] = TableProgress(READING, digest, through=later.through)
-        self._note(CAPTURED, name, cause, shape=digest, rows=self.count(name))
+        warning = self.unlogged(name)
+        self._note(CAPTURED, name, cause, shape=digest, rows=self.count(name), reason=warning)
         if known is not None and (known.state == GONE or known.digest):
             self._note(EMPTIED, name, cause, reason="a table of this name was captured before")
 

@@ -689,3 +689,22 @@ def test_a_hot_table_is_read_in_parts(source: Source) -> None:
 
 def position(connection: Connection) -> LogPosition:
     return dialect_of(connection).position(connection)
+
+
+def test_a_table_whose_foreign_key_changes_rows_unlogged_says_so(
+    mariadb: MariaDb, database: str, address: Address, tmp_path: Path
+):
+    with mariadb.connect(database=database) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE parent (k INT PRIMARY KEY)")
+        cursor.execute(
+            "CREATE TABLE child (k INT PRIMARY KEY, p INT, CONSTRAINT up FOREIGN KEY (p) "
+            "REFERENCES parent (k) ON DELETE CASCADE ON UPDATE RESTRICT)"
+        )
+        cursor.execute("CREATE TABLE safe (k INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES parent (k))")
+    patterns = Patterns.of("*", database=database)
+    lake = Lake(MysqlDatabase.open(address, patterns, checkpoint=str(tmp_path)))
+    lake.catch_up()
+    reasons = {event.table.table: event.reason for event in lake.events}
+    assert reasons.keys() == {"parent", "child", "safe"}
+    assert (reasons["parent"], reasons["safe"]) == ("", "")
+    assert "foreign key 'up' (ON DELETE CASCADE)" in reasons["child"]
