@@ -34,7 +34,6 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("workbench")
 
 MISSING = "needs "
-PASSWORD_VARIABLES = ("OUR_SOURCE_PASSWORD", "TABLESTORE_SOURCE_PASSWORD")
 LATE = "Python worker failed to connect back"
 CI_SEED = 54_963
 LONGEST = ("demo", "spark", "bench", "servers", "lab", "crash", "peers", "hostile", "cli", "model")
@@ -226,10 +225,7 @@ def spark() -> Iterator[Any]:
     from tablestore.spark import session
 
     try:
-        with pytest.MonkeyPatch.context() as environment:  # workers have that of when Spark starts
-            for variable in PASSWORD_VARIABLES:
-                environment.setenv(variable, mariadb_servers.PASSWORD)
-            made = session("tests", cores=2, memory="512m")
+        made = session("tests", cores=2, memory="512m")
     except (NotFound, InvalidRequest) as e:
         pytest.skip(f"needs Java: {e}")
     yield made

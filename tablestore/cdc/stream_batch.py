@@ -115,6 +115,11 @@ class Streams:
     sources: tuple[StreamSource, ...]
     lookups: tuple[LookupTable, ...] = ()
 
+    @property
+    def variables(self) -> list[str]:
+        """The environment variables that hold secrets of the sources."""
+        return sorted({name for source in self.sources for name in getattr(source, "variables", ())})
+
     def initial(self) -> Offset:
         """The offset before the first batch."""
         return self._offset([s.initial() for s in self.sources], {t.place: 0 for t in self.lookups})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import os
 import re
 import shutil
@@ -24,6 +25,7 @@ from pyspark.sql import SparkSession
 
 from tablestore import __path__ as _package_path
 from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.core.options.secrets import HIDDEN
 from tablestore.spark.datasource import TablestoreSource
 from tablestore.spark.directory_source import ChangeDirectorySource
 from tablestore.spark.work_source import WorkSource
@@ -84,12 +86,39 @@ def _register_sources(spark: SparkSession) -> None:
         spark.dataSource.register(source)
 
 
+class _Unlogged(logging.Filter):
+    """Takes values of the environment out of what py4j logs, which at level DEBUG is all that it sends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.values: set[str] = set()
+
+    def add(self, values: Iterable[str]) -> None:
+        """Take these values out, too, also as py4j writes them."""
+        for value in filter(None, values):
+            self.values |= {value, value.replace("\\", "\\\\")}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        if any(value in text for value in self.values):
+            for value in self.values:
+                text = text.replace(value, HIDDEN)
+            record.msg, record.args = text, ()
+        return True
+
+
+_unlogged = _Unlogged()
+for _name in ("py4j.clientserver", "py4j.java_gateway"):
+    logging.getLogger(_name).addFilter(_unlogged)
+
+
 def pass_environment(spark: SparkSession, names: Iterable[str]) -> None:
     """Give the Python processes of a session these variables of this process as they are now: they have the
     environment in which the session was started. A secret gets into no setting, log or plan by it."""
     environment = spark.sparkContext.environment
     changed = {n: os.environ[n] for n in names if n in os.environ and environment.get(n) != os.environ[n]}
     if changed:
+        _unlogged.add(changed.values())
         environment.update(changed)
         _register_sources(spark)  # which remember the environment
 

@@ -23,6 +23,7 @@ from tablestore.cdc.stream_source import Offset
 from tablestore.core.errors import TablestoreError, Unavailable
 from tablestore.io.paths import join, location
 from tablestore.io.routed import file_io_for
+from tablestore.spark.sessions import pass_environment
 from tablestore.spark.work_source import encoded
 
 logging.getLogger("py4j.clientserver").addFilter(lambda record: "Python Proxy" not in record.msg)
@@ -180,11 +181,14 @@ def start_stream(
     checkpoint: str,
     start: Offset | None = None,
     interval_seconds: float = 1.0,
+    variables: Sequence[str] = (),
 ) -> StreamJob:
     """Start a query over what is planned; `on_batch` carries out each batch, in a thread of the driver.
 
-    `start` is where the first batch of a new checkpoint begins. An error of `on_batch` ends the query.
+    `start` is where the first batch of a new checkpoint begins; `variables` of this process's environment
+    are those of its workers, too. An error of `on_batch` ends the query.
     """
+    pass_environment(spark, variables)
     job = StreamJob(spark, plan, on_batch, checkpoint)
     job.start(start=start, interval_seconds=interval_seconds)
     return job

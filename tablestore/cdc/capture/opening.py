@@ -11,7 +11,6 @@ beside it are the other arguments of `lake.ingest`.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -27,13 +26,13 @@ from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.database import MysqlDatabase
 from tablestore.cdc.source import ChangeDirectory
 from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.core.options import environment
 from tablestore.io.fileio import LocalFileIO
 from tablestore.io.paths import location
 from tablestore.table.identifier import DEFAULT_DATABASE
 
 Tables = str | Sequence[str]
 _WILD = "*?["
-_VARIABLE = re.compile(r"\$\{env:(\w+)\}")
 
 
 class SourceAddress(Protocol):
@@ -113,7 +112,7 @@ class MysqlAddress:
 
     @property
     def variables(self) -> Sequence[str]:
-        return [] if self.address.password_file else [self.address.password_variable]
+        return self.address.variables
 
     def open(self, rules: CaptureRules, *, checkpoint: str, follow: bool) -> MysqlDatabase:
         return MysqlDatabase.open(
@@ -154,7 +153,7 @@ class TopicsAddress:
 
     @property
     def variables(self) -> Sequence[str]:
-        return _VARIABLE.findall(str(self.settings))
+        return environment.variables(str(self.settings))
 
     def open(self, rules: CaptureRules, *, checkpoint: str, follow: bool) -> CaptureSource:
         return open_topics(self.url, rules=rules, checkpoint=checkpoint, follow=follow, **self.settings)

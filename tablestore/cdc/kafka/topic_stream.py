@@ -16,6 +16,7 @@ from tablestore.cdc.kafka.partition_range import PartitionRange
 from tablestore.cdc.kafka.scan_point import UNBOUNDED, ScanPoint
 from tablestore.cdc.kafka.topic_ranges import TopicRanges
 from tablestore.cdc.stream_source import Changes, Offset
+from tablestore.core.options import environment
 from tablestore.format.predicates.predicate import Predicate
 
 
@@ -67,6 +68,11 @@ class TopicStream:
     @property
     def appends(self) -> bool:
         return self.format.appends
+
+    @property
+    def variables(self) -> list[str]:
+        """The environment variables that hold its secrets."""
+        return environment.variables(*(value for _, value in self.properties), str(self.format))
 
     def initial(self) -> Offset:
         return self._ranges.initial()

@@ -89,6 +89,11 @@ class Address:
         """Where the password comes from, in words."""
         return self.password_file or f"environment variable {self.password_variable}"
 
+    @property
+    def variables(self) -> list[str]:
+        """The environment variables that are looked up."""
+        return [] if self.password_file else [self.password_variable]
+
     def password(self) -> str:
         """The password as it is now; empty without one."""
         if self.password_file is None:

@@ -127,6 +127,11 @@ class MysqlTable:
         return self.table.schema if self.columns is None else self.columns.schema()
 
     @property
+    def variables(self) -> list[str]:
+        """The environment variables that hold its secrets."""
+        return self.address.variables
+
+    @property
     def primary_key(self) -> tuple[str, ...]:
         """The columns of the source's key; empty where not all of them are columns here."""
         key = self.table.primary_key

@@ -4,10 +4,17 @@ that what is stored, shown or sent to workers has the name alone."""
 from __future__ import annotations
 
 import os
+import re
 
 from tablestore.core.errors import InvalidOption
 
 ENVIRONMENT = "${env:"  # begins, in the value of an option, the name of an environment variable
+_VARIABLE = re.compile(r"\$\{env:([^}]+)\}")
+
+
+def variables(*texts: str) -> list[str]:
+    """The names of the environment variables in values of options."""
+    return sorted({name for text in texts for name in _VARIABLE.findall(text)})
 
 
 def resolved(key: str, written: str) -> str:

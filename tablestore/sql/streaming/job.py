@@ -73,6 +73,7 @@ class Job:
                     checkpoint=batches.checkpoint,
                     start=batches.start,
                     interval_seconds=interval_seconds,
+                    variables=part.streams.variables,
                 )
                 self._queries.append(query)
         except BaseException as e:
