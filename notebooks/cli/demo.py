@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
         screen.print("[bold red]demo:[/]", Text(str(e)))
         return REFUSED
     except KeyboardInterrupt:
-        screen.print("stopped; the same command goes on from here")
+        screen.print(f"stopped; {_again(options.source)}")
         return INTERRUPTED
     except OSError as e:
         screen.print("[bold red]demo:[/]", Text(f"{e.filename or places.warehouse}: {e.strerror or e}"))
@@ -59,8 +59,14 @@ def main(arguments: list[str]) -> int:
         text = str(e).splitlines()
         lines = [line for line in text if "tablestore.core.errors" in line] or text[:5]
         screen.print("[bold red]demo: a query failed[/]", Text("\n".join(lines)))
-        screen.print(f"Spark's own words are in {places.spark_log}; the same command goes on from here")
+        screen.print(f"Spark's own words are in {places.spark_log}; {_again(options.source)}")
         return FAILED
+
+
+def _again(source: str | None) -> str:
+    """What to do after a run that did not end."""
+    private = source == demo_database.PRIVATE
+    return "its server is gone: --fresh begins anew" if private else "the same command goes on from here"
 
 
 def parser() -> argparse.ArgumentParser:

@@ -18,11 +18,11 @@ pytestmark = pytest.mark.peer
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Every fourth script, from the seed on; all of them with `--rewrite` and more than five `--rounds`."""
+    """Every eighth script, from the seed on; all of them with `--rewrite` and more than five `--rounds`."""
     if "name" in metafunc.fixturenames:
         options, names = metafunc.config.option, sql_scripts.names()
         whole = options.rewrite or options.rounds > 5
-        metafunc.parametrize("name", names if whole else names[options.seed % 4 :: 4])
+        metafunc.parametrize("name", names if whole else names[options.seed % 8 :: 8])
 
 
 def test_flink_gives_the_recorded_answers(name: str, flink: FlinkSql, tmp_path: Path, rewrite: bool) -> None:

@@ -70,7 +70,7 @@ def started(lake: Path) -> subprocess.Popen[str]:
 
 def kill_amid_batches(process: subprocess.Popen[str], session: Session, random_: random.Random) -> None:
     """Change the sources while the jobs run, and kill the driver, or all of its group, amid that."""
-    wanted = random_.randint(1, 6)
+    wanted = random_.randint(1, 3)
     threading.Thread(target=count_batches, args=(process, wanted, enough := threading.Event())).start()
     number = 0
     until = time.monotonic() + PATIENCE_SECONDS
