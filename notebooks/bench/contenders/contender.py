@@ -121,7 +121,7 @@ class _Tree:
 
     def _look(self) -> None:
         while True:
-            self.peak_bytes = max(self.peak_bytes, sum(p.memory_info().rss for p in self._alive()))
+            self.peak_bytes = max(self.peak_bytes, sum(map(_resident, self._alive())))
             if self._over.wait(_LOOK_SECONDS):
                 return
 
@@ -136,6 +136,14 @@ class _Tree:
             return [p for p in found if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
         except psutil.NoSuchProcess:
             return []
+
+
+def _resident(process: psutil.Process) -> int:
+    """Bytes in memory, 0 of a process that has ended."""
+    try:
+        return int(process.memory_info().rss)
+    except psutil.NoSuchProcess:
+        return 0
 
 
 def _files(folder: Path | None) -> dict[Path, int]:
