@@ -41,6 +41,7 @@ _CHUNKS = 8
 def main(arguments: list[str]) -> int:
     """Run the demo; 0 verified, 1 something differs, 2 refused, 3 a query failed."""
     options = parser().parse_args(arguments)
+    options.warehouse = options.warehouse or ROOT / ("lake" if options.source is None else "lake-of-source")
     places = Places(options.warehouse.expanduser().resolve())
     screen = Console(stderr=True, highlight=False)
     try:
@@ -82,9 +83,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--warehouse",
         type=Path,
-        default=ROOT / "lake",
         metavar="DIR",
-        help="where the lake is (default %(default)s)",
+        help="where the lake is (default lake, with --source lake-of-source, beside the code)",
     )
     p.add_argument("--json", type=Path, metavar="FILE", help="write the figures")
     p.add_argument(
