@@ -29,7 +29,7 @@ import tablestore as ts
 from notebooks.cli.cdc_plan import print_plan
 from notebooks.cli.cdc_screen import picture, plain_lines, summary
 from notebooks.cli.places import ROOT
-from notebooks.cli.sql import pair
+from notebooks.cli.sql import add_warehouse_options, pair
 from tablestore.cdc.capture.functions import FUNCTIONS
 from tablestore.cdc.capture.metadata import METADATA
 from tablestore.cdc.capture.report import BatchReport
@@ -133,14 +133,7 @@ def _target_options(p: Any) -> None:
         metavar="DIR",
         help="where the lake is (default %(default)s)",
     )
-    p.add_argument(
-        "--option",
-        type=pair,
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="how to reach the warehouse: s3.endpoint=…, metastore=jdbc",
-    )
+    add_warehouse_options(p)
     p.add_argument(
         "--into",
         default="",

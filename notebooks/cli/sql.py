@@ -49,10 +49,8 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def parser() -> argparse.ArgumentParser:
-    """The options of the verb."""
-    p = argparse.ArgumentParser(prog="workbench sql", description=__doc__.partition("\n")[0])
-    p.add_argument("lake", nargs="?", help="a warehouse, the catalog `lake`; others come by CREATE CATALOG")
+def add_warehouse_options(p: argparse._ActionsContainer) -> None:
+    """`--option`, as often as one likes."""
     p.add_argument(
         "--option",
         type=pair,
@@ -61,6 +59,13 @@ def parser() -> argparse.ArgumentParser:
         metavar="KEY=VALUE",
         help="how to reach the warehouse: s3.endpoint=…, metastore=jdbc",
     )
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of the verb."""
+    p = argparse.ArgumentParser(prog="workbench sql", description=__doc__.partition("\n")[0])
+    p.add_argument("lake", nargs="?", help="a warehouse, the catalog `lake`; others come by CREATE CATALOG")
+    add_warehouse_options(p)
     p.add_argument(
         "-i", "--init", action="append", default=[], metavar="FILE.sql", help="run first; prints nothing"
     )

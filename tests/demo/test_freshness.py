@@ -11,7 +11,7 @@ def batch(number: int, ended: float, *commits: tuple[int, int], reading: bool = 
     return BatchReport(number, ended, ended, ended, "binlog.000001:4", commits=commits, snapshotting=tables)
 
 
-def test_transactions_while_rows_are_read_are_apart_from_later_ones():
+def test_transactions_while_rows_are_read_are_counted_separately():
     reports = [batch(0, 10.5, (9, 2), reading=True), batch(1, 12.0, (10, 1), (11, 1)), batch(2, 13.0)]
     loading, following = distributions(reports)
     assert loading == Distribution(2, 1.5, 1.5, 1.5)

@@ -56,7 +56,7 @@ def test_nothing_stays_when_the_maker_is_killed():
         time.sleep(0.05)
 
 
-def test_a_machine_without_it_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch):
+def test_a_machine_without_it_learns_what_to_install(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", os.devnull)
     with pytest.raises(ts.Unsupported, match=r"mariadbd and mariadb-install-db not found; .*apt-get install"):
         MariaDb()

@@ -53,7 +53,7 @@ class Patterns:
         if not self.match(name):
             return False
         shadow = any(fnmatchcase(name.table, pattern) for pattern in SHADOWS)
-        return not shadow or _literal(str(name)) in self.include
+        return not shadow or literal(str(name)) in self.include
 
 
 def words(written: str | Iterable[str], what: str) -> list[str]:
@@ -81,9 +81,9 @@ def _pattern(text: str, database: str) -> str:
         return text
     if not database:
         raise InvalidRequest(f"pattern {text!r} names no database; write it as shop.{text}")
-    return f"{_literal(database)}.{text}"
+    return f"{literal(database)}.{text}"
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
     """The pattern that only this text matches."""
     return "".join(f"[{c}]" if c in "*?[" else c for c in text)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
-from tablestore.cdc.capture.names import SourceName
+from tablestore.cdc.capture.names import SourceName, literal
 from tablestore.cdc.capture.one_table import OneTable
 from tablestore.cdc.capture.rules import SOURCE_KEY, CaptureRules
 from tablestore.cdc.capture.source import CaptureSource
@@ -100,7 +100,7 @@ class MysqlAddress:
         database, _, table = address.database.partition(".")
         if table and tables:
             raise InvalidRequest(f"the address names the table {table!r}: leave out tables=, or its name")
-        chosen = tables or ([f"{_literal(database)}.{_literal(table)}"] if table else "*")
+        chosen = tables or ([f"{literal(database)}.{literal(table)}"] if table else "*")
         if not database and not tables:
             raise InvalidRequest("the address names no database: add it, or tables=['shop.*']")
         how = {k: _positive(k, settings[k]) for k in _OF_DATABASES if settings.get(k) is not None}
@@ -192,7 +192,7 @@ class DirectoryAddress:
 
     @property
     def tables(self) -> Tables:
-        return [f"{_literal(self.database)}.{_literal(self.table)}"]
+        return [f"{literal(self.database)}.{literal(self.table)}"]
 
     def open(self, rules: CaptureRules, *, checkpoint: str, follow: bool) -> OneTable:
         directory = ChangeDirectory(LocalFileIO(), self.path, self.table)
@@ -243,8 +243,3 @@ def _keys(rules: CaptureRules) -> dict[str, tuple[str, ...]]:
         if columns and SOURCE_KEY not in key:
             found[pattern] = columns
     return found
-
-
-def _literal(text: str) -> str:
-    """The pattern that only this text matches."""
-    return "".join(f"[{c}]" if c in _WILD else c for c in text)

@@ -197,13 +197,13 @@ class CaptureRules:
         SchemaMismatch, Unsupported) and NotFound, by name, for the first thing that cannot be: two tables
         that go into one without merge_shards, shards whose columns have no common type, keys without their
         columns."""
-        self.require_apart(shapes)
+        self.require_own_targets(shapes)
         found: dict[str, dict[SourceName, TargetShape]] = {}
         for name, shape in shapes.items():
             found.setdefault(self.target(name), {})[name] = self.target_shape(name, shape)
         return {target: united(target, tables) for target, tables in found.items()}
 
-    def require_apart(self, names: Iterable[SourceName]) -> None:
+    def require_own_targets(self, names: Iterable[SourceName]) -> None:
         """Raise InvalidRequest where two of these tables go into one, unless shards are merged."""
         if self.merge_shards:
             return

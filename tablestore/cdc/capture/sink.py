@@ -173,7 +173,7 @@ class CaptureSink:
     def _carry_out(self, now: _Batch) -> list[EventReport]:
         """Carry out the events, each once."""
         events = self._source.events(now.batch.start, now.batch.end)
-        self._rules.require_apart([event.table for event in events if event.kind == CAPTURED])
+        self._rules.require_own_targets([event.table for event in events if event.kind == CAPTURED])
         done = self._journal.events_done(now.identifier)[: len(events)]
         for event in events[len(done) :]:
             done.append(self._targets.carry_out(event, now.identifier))
@@ -186,7 +186,7 @@ class CaptureSink:
     def _task(self, now: _Batch, works: Sequence[CaptureWork]) -> CaptureTask:
         """The task over the pieces, with all tables that they may have rows for."""
         sources = sorted({name for work in works for name in work.piece.tables})
-        self._rules.require_apart(sources)
+        self._rules.require_own_targets(sources)
         routes = {name: self._targets.name(name) for name in sources}
         names = dict.fromkeys(routes.values())
         if self._letters:

@@ -31,6 +31,7 @@ from tablestore.cdc.mysql.dialect import dialect_of
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.server import Connection
 from tablestore.core.errors import NotFound, Unsupported
+from tests.cdc.mysql.four_writers import FourWriters
 from tests.servers import mariadb as servers
 from tests.servers.mariadb import PASSWORD, MariaDb
 
@@ -172,37 +173,12 @@ class Source:
         return Lake(self.opened(include, **how))
 
 
-class Writers:
-    """Four of them over three tables: inserts, updates, deletes and moves of keys in transactions."""
+class Writers(FourWriters):
+    """Over three tables: inserts, updates, deletes and moves of keys in transactions."""
 
     def __init__(self, source: Source, seed: int, keys: int) -> None:
-        self._source, self._keys, self._stop = source, keys, threading.Event()
-        self.written = 0
-        self._threads = [threading.Thread(target=self._write, args=(seed * 10 + i,)) for i in range(4)]
-
-    def __enter__(self) -> Writers:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _write(self, seed: int) -> None:
-        r = random.Random(seed)
-        source = self._source
-        with source.server.connect(database=source.name) as connection, connection.cursor() as cursor:
-            while not self._stop.is_set():
-                try:
-                    cursor.execute("BEGIN")
-                    for _ in range(r.choice([1, 1, 3])):
-                        self._change(cursor, r)
-                    cursor.execute(r.choice(["COMMIT", "COMMIT", "COMMIT", "ROLLBACK"]))
-                    self.written += 1
-                except pymysql.Error:  # a deadlock, a key that is taken, a table that is altered
-                    cursor.execute("ROLLBACK")
+        self._keys = keys
+        super().__init__(source.server, source.name, seed)
 
     def _change(self, cursor: Any, r: random.Random) -> None:
         table = r.choice("abc")

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import pymysql
 import pytest
 
 from tablestore.cdc.mysql import ddl
@@ -23,6 +22,7 @@ from tablestore.cdc.stream_source import Offset
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.format.types.data_type import DataField
 from tablestore.format.types.type_text import parse_type
+from tests.cdc.mysql.four_writers import FourWriters
 from tests.servers import mariadb as servers
 from tests.servers.mariadb import PASSWORD, MariaDb
 
@@ -79,40 +79,12 @@ def changes_of(piece: Any, source: MysqlTable) -> list[tuple[int, dict[str, Any]
     ]
 
 
-class Writers:
+class Writers(FourWriters):
     """Four of them: inserts, updates, deletes and moves of keys, in transactions of several rows."""
 
     def __init__(self, server: MariaDb, address: Address, kind: str, seed: int, keys: int) -> None:
-        self._server, self._address, self._keys = server, address, keys
-        self._key, self._stop = KEY_KINDS[kind], threading.Event()
-        self.written = 0
-        self._threads = [threading.Thread(target=self._write, args=(seed * 10 + i,)) for i in range(4)]
-
-    def __enter__(self) -> Writers:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _write(self, seed: int) -> None:
-        r = random.Random(seed)
-        with (
-            self._server.connect(database=self._address.database) as connection,
-            connection.cursor() as cursor,
-        ):
-            while not self._stop.is_set():
-                try:
-                    cursor.execute("BEGIN")
-                    for _ in range(r.choice([1, 1, 3])):
-                        self._change(cursor, r)
-                    cursor.execute(r.choice(["COMMIT", "COMMIT", "COMMIT", "ROLLBACK"]))
-                    self.written += 1
-                except pymysql.Error:  # a deadlock, or a key that is taken
-                    cursor.execute("ROLLBACK")
+        self._keys, self._key = keys, KEY_KINDS[kind]
+        super().__init__(server, address.database, seed)
 
     def _change(self, cursor: Any, r: random.Random) -> None:
         one, other = (self._key(r.randrange(self._keys)) for _ in range(2))
@@ -248,7 +220,7 @@ def test_columns_that_nobody_asked_for_may_change(mariadb: MariaDb, address: Add
         sink.catch_up()
 
 
-def test_a_stream_begins_where_it_is_told(mariadb: MariaDb, table: MysqlTable) -> None:
+def test_a_stream_begins_where_its_start_says(mariadb: MariaDb, table: MysqlTable) -> None:
     def keys(start: StartPoint) -> list[Any]:
         source = replace(table, start=start)
         began = source.next(source.initial())
