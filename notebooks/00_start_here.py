@@ -253,6 +253,8 @@ course.progress()
 # | [14 SQL](14_sql.ipynb) | the same in statements, and queries that go on |
 # | [15 A dashboard](15_lookup_join_dashboard.ipynb) | a stream of orders joined with tables that change |
 # | [16 Change capture](16_cdc_cockpit.ipynb) | a database goes into the lake while others write into it |
+# | [17 Log and lake](17_log_and_lake.ipynb) | rows are seen in milliseconds, and exactly once |
+# | [18 Tiering](18_tiering.ipynb) | a streaming cluster is copied into the lake, and may be killed |
 #
 # **You have a Paimon table already?** In a shell:
 #

@@ -261,4 +261,4 @@ course.progress()
 # 1. Start the server with `mariadb.FAST` instead: how many reads of the textbook lose rows, and why fewer?
 # 2. `ALTER TABLE shop.orders MODIFY o_orderstatus VARCHAR(9)`: does the capture read the table again?
 #
-# Back to **00 · Start here**.
+# Next: **17 · Log and lake**: rows that are seen before their commit.

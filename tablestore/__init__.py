@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tablestore.insight.simulator import compare
     from tablestore.sql import sql_session as sql_session
     from tablestore.table.advise import advise_buckets as advise_buckets
+    from tablestore.tiering.journal import tiering_report as tiering_report
 
     what_if = compare
 
@@ -31,12 +32,16 @@ provide(
         "tablestore.merging": "tablestore.insight.explain.merge_steps.arrow_runs:merging",
         "tablestore.merging_events": "tablestore.insight.explain.merge_steps.arrow_runs:merging_events",
         "tablestore.sql_session": "tablestore.sql:sql_session",
+        "tablestore.tiering_report": "tablestore.tiering.journal:tiering_report",
         "Lake.sql": "tablestore.sql:sql_session",
         "%load_ext tablestore": "tablestore.sql.magics:load",
         "live table of a stream": "widgets:StreamTable",
         "cockpit of a table": "widgets:Workbench",
         "tablestore.what_if": "tablestore.insight.simulator:compare",
+        "Lake.coordinator": "tablestore.tiering.coordinator.coordinator:Coordinator",
         "Lake.ingest": "tablestore.spark.capture_start:ingest",
+        "Lake.tier": "tablestore.tiering.opening:tier",
+        "rounds by Spark": "tablestore.spark.tiering:SparkRunner",
         "Lake.register": "tablestore.spark.lake_views:register_views",
         "Lake.table of system tables": "tablestore.table.system:global_table",
         "Table.inspect": "tablestore.insight.inspect.inspect:Inspect",
@@ -81,4 +86,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__getattr__("__all__")})
 
 
-_FEATURES = {"advise_buckets", "capture_reports", "merging", "merging_events", "sql_session", "what_if"}
+_FEATURES = {
+    *("advise_buckets", "capture_reports", "merging", "merging_events", "sql_session", "tiering_report"),
+    "what_if",
+}

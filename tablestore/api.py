@@ -4,7 +4,15 @@ They stand here so that who imports one module of the package, as a worker of Sp
 only.
 """
 
-from tablestore.cdc.capture.report import BatchReport, ChunkReport, EventReport, Freshness, TableReport
+from tablestore.cdc.capture.report import (
+    BatchProgress,
+    BatchReport,
+    ChunkReport,
+    EventReport,
+    Freshness,
+    PieceProgress,
+    TableReport,
+)
 from tablestore.core.errors import (
     AlreadyExists,
     CommitConflict,
@@ -66,6 +74,14 @@ from tablestore.table.lake import open_table as open
 from tablestore.table.row_changes import RowChanges
 from tablestore.table.scan import Scan
 from tablestore.table.table import Table
+from tablestore.tiering.report import (
+    BucketMarks,
+    Heartbeat,
+    RoundReport,
+    SplitReport,
+    TableState,
+    TieringReport,
+)
 from tablestore.write.commit.committer import Committed
 from tablestore.write.progress import text_bar
 
@@ -94,7 +110,9 @@ __all__ = [
     "VARCHAR",
     "VARIANT",
     "AlreadyExists",
+    "BatchProgress",
     "BatchReport",
+    "BucketMarks",
     "ChunkReport",
     "CommitConflict",
     "CommitUnknown",
@@ -103,16 +121,22 @@ __all__ = [
     "Corrupt",
     "EventReport",
     "Freshness",
+    "Heartbeat",
     "InvalidOption",
     "InvalidRequest",
     "Lake",
     "NotFound",
+    "PieceProgress",
+    "RoundReport",
     "RowChanges",
     "Scan",
     "SchemaMismatch",
+    "SplitReport",
     "Table",
     "TableReport",
+    "TableState",
     "TablestoreError",
+    "TieringReport",
     "Unavailable",
     "Unsupported",
     "add",

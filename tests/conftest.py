@@ -38,7 +38,7 @@ LATE = "Python worker failed to connect back"
 CI_SEED = 54_963
 LONGEST = ("demo", "spark", "bench", "servers", "lab", "crash", "peers", "hostile", "cli", "model")
 LONGEST += ("notebooks", "test_wheel.py", "table", "test_layers.py", "test_types.py")
-"""Folders (and files) that take long, longest first, so that two processes end together on small files."""
+"""Folders (and files) that take long, longest first, so that processes end together on small files."""
 SLOW = (
     "demo/test_demo.py",
     "demo/test_demo_database.py",
@@ -107,6 +107,7 @@ def set_aside(config: pytest.Config) -> None:
     util.Finalize(None, shutil.rmtree, (folder,), {"ignore_errors": True}, exitpriority=last)
     os.environ["TMPDIR"] = tempfile.tempdir = folder
     os.environ.setdefault("PYSPARK_SUBMIT_ARGS", spark_options(folder))
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each of hundreds of processes compiles all sources
 
 
 def spark_options(folder: str) -> str:

@@ -177,4 +177,8 @@ class SimEnv(Env):
         return self._now / 1000
 
     def sleep(self, seconds: float) -> None:
-        object.__setattr__(self, "_now", self._now + max(1, int(seconds * 1000)))
+        self.move(max(1, int(seconds * 1000)))
+
+    def move(self, millis: int) -> None:
+        """Let time pass, or the clock jump back."""
+        object.__setattr__(self, "_now", self._now + millis)

@@ -18,7 +18,7 @@ def snippets(readme: Path, language: str) -> list[str]:
 
 def test_the_quick_start_runs_when_pasted(tmp_path: Path) -> None:
     found = snippets(ROOT / "README.md", "python")
-    assert len(found) == 5
+    assert len(found) == 6
     done = subprocess.run(
         [sys.executable, "-c", "\n".join(found)],  # each goes on where the one before ended
         cwd=tmp_path,
@@ -38,6 +38,9 @@ def test_the_quick_start_runs_when_pasted(tmp_path: Path) -> None:
     assert "WhatIf(tablestore.compaction.strategy = leveled)" in done.stdout
     assert "replayed under its own options the table ends with the same files" in done.stdout
     assert "kept by" in done.stdout
+    assert "committed: [{'order_id': 1, 'status': 'new'}]" in done.stdout
+    assert "now: [{'order_id': 1, 'status': 'paid'}, {'order_id': 2, 'status': 'new'}]" in done.stdout
+    assert "files 2\n" in done.stdout
     assert "1 buckets" not in done.stdout
     assert "read  ▃" in done.stdout
     assert "K key range" in done.stdout
@@ -79,7 +82,7 @@ def test_every_module_that_the_map_of_the_engine_names_exists() -> None:
 def test_the_invariants_are_numbered_alike_everywhere() -> None:
     readme = (ROOT / "tablestore" / "README.md").read_text(encoding="utf-8")
     numbered = set(re.findall(r"^\| (I\d+) \|", readme, flags=re.M))
-    assert numbered == {f"I{i}" for i in range(1, 14)}
+    assert numbered == {f"I{i}" for i in range(1, 15)}
     used = set()
     for path in (ROOT / "tablestore").rglob("*.py"):
         used |= set(re.findall(r"\b(I\d{1,2})\b", path.read_text(encoding="utf-8")))

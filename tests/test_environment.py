@@ -22,6 +22,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 # Imported under another name than the package's, or not imported from Python at all.
 MODULE_OF = {
     "backports-zstd": "backports",
+    "protobuf": "google",
+    "grpcio-tools": "grpc_tools",
     "tpchgen-cli": "",
     "jupyterlab": "",
     "ipykernel": "",

@@ -32,7 +32,8 @@ task thin thread threshold timeout timestamp token total trace trial ttl type un
 unsupported use walk weights window work
 zone zstd automatic compound execute finish location mendable nearest summed
 capture comment connection current definition describe drop expression property rename report
-show using view
+show using view slot fsync bootstrap runner paimon iceberg pending response admin info node
+avro confluent basic auth subject url debezium
 """.split()
 
 

@@ -7,6 +7,7 @@ of the layers is in tablestore/README.md; this file is its test.
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,16 +26,17 @@ MAY_IMPORT: dict[str, set[str]] = {
     "io": {"core"},
     "format": {"core", "io"},
     "meta": {"core", "io", "format"},
-    "logstore": {"core", "io", "format"},
+    "fluss": {"core", "io", "format"},
+    "log": {"core", "io", "format", "fluss"},
     "catalog": {"core", "io", "format", "meta"},
     "lsm": {"core", "io", "format", "meta"},
 }
-MAY_IMPORT["write"] = MAY_IMPORT["read"] = MAY_IMPORT["lsm"] | {"lsm"}
+MAY_IMPORT["write"] = MAY_IMPORT["read"] = MAY_IMPORT["lsm"] | {"lsm", "log", "fluss"}
 MAY_IMPORT["insight"] = MAY_IMPORT["write"] | {"write", "read", "catalog"}
 MAY_IMPORT["table"] = MAY_IMPORT["insight"] | {"insight"}
 MAY_IMPORT["cdc"] = MAY_IMPORT["table"] | {"table"}
-MAY_IMPORT["tiering"] = MAY_IMPORT["cdc"] | {"logstore"}
-MAY_IMPORT["spark"] = MAY_IMPORT["cdc"] | {"cdc", "tiering"}
+MAY_IMPORT["tiering"] = MAY_IMPORT["cdc"] | {"cdc"}
+MAY_IMPORT["spark"] = MAY_IMPORT["tiering"] | {"tiering"}
 MAY_IMPORT["sql"] = MAY_IMPORT["spark"]  # Spark by the features it asks for
 # Modules of `table` for which `insight` needs tables: loaded as features, imported by none but each other.
 ABOVE_INSIGHT = {"advise", "dry_run", "mend", "recovery", "system", "what_if"}
@@ -67,13 +69,14 @@ IN_CORE = {
 
 ONLY_ENV = {"time", "uuid", "random", "secrets"}
 ONLY_IO = {"os", "pathlib", "shutil", "tempfile", "glob", "fcntl"}
-ENGINE = {"format", "meta", "logstore", "lsm", "write", "read", "insight"}  # below `table`, above `io`
+ENGINE = {"format", "meta", "fluss", "log", "lsm", "write", "read", "insight"}  # below `table`, above `io`
 EXTRAS = {
     "pyspark": {"spark"},
     "py4j": {"spark"},
     "pandas": {"spark"},
     "sqlglot": {"sql"},
     "duckdb": {"sql"},
+    "google": {"fluss"},  # generated code, imported when a cluster is first asked
 }
 """Layers that import a package which not everybody has; other layers ask `core.extras` for it."""
 NEVER = {"plotly", "IPython", "rich", "anywidget", "ipywidgets"}
@@ -93,8 +96,13 @@ class Import:
         return f"{self.path.relative_to(ROOT)}:{self.line} imports {self.module}"
 
 
-def imports(path: Path) -> Iterator[Import]:
+@functools.cache  # most tests of this file ask for those of all files
+def imports(path: Path) -> tuple[Import, ...]:
     """Every import of the file; `from a import b` counts as `a.b`, so a layer is seen however it is named."""
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[Import]:
     tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
     functions = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
     pending: list[tuple[ast.AST, bool, bool]] = [(tree, False, False)]

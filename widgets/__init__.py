@@ -18,10 +18,12 @@ from widgets.findings.widget import Findings
 from widgets.ingest.widget import IngestProgress
 from widgets.kit.page import page
 from widgets.levels.widget import LsmLevels
+from widgets.log.widget import LogAndLake
 from widgets.merge.widget import MergeView
 from widgets.pruning.widget import PruningExplainer
 from widgets.steps.widget import StepLanes
 from widgets.stream.widget import StreamTable
+from widgets.tiering.widget import TieringView
 from widgets.timeline.widget import SnapshotTimeline
 from widgets.what_if.widget import WhatIf
 from widgets.workbench.widget import Workbench
@@ -36,12 +38,14 @@ __all__ = [
     "FileExplorer",
     "Findings",
     "IngestProgress",
+    "LogAndLake",
     "LsmLevels",
     "MergeView",
     "PruningExplainer",
     "SnapshotTimeline",
     "StepLanes",
     "StreamTable",
+    "TieringView",
     "WhatIf",
     "Workbench",
     "page",

@@ -14,7 +14,7 @@ import shutil
 import sys
 from pathlib import Path
 
-VERBS = ("demo", "lab", "open", "sql", "cdc", "docs", "test", "bench", "doctor", "clean")
+VERBS = ("demo", "lab", "open", "sql", "cdc", "tier", "docs", "test", "bench", "doctor", "clean")
 
 
 def main(arguments: list[str]) -> int:

@@ -32,8 +32,8 @@ from notebooks.cli.places import ROOT
 from notebooks.cli.sql import add_warehouse_options, pair
 from tablestore.cdc.capture.functions import FUNCTIONS
 from tablestore.cdc.capture.metadata import METADATA
-from tablestore.cdc.capture.report import BatchReport
-from tablestore.cdc.capture.rules import BAD_ROWS, SCHEMA_CHANGES
+from tablestore.cdc.capture.report import BatchProgress, BatchReport
+from tablestore.cdc.capture.rules import BAD_ROWS, KEYLESS, SCHEMA_CHANGES
 from tablestore.cdc.capture.type_mapping import TYPE_MAPPINGS
 from tablestore.cdc.mysql.address import TLS_MODES
 from tablestore.spark.sessions import session
@@ -188,6 +188,13 @@ def _column_options(p: Any) -> None:
         default=BAD_ROWS[0],
         help="what becomes of rows that do not fit (default %(default)s)",
     )
+    p.add_argument(
+        "--keyless",
+        choices=KEYLESS,
+        default=KEYLESS[0],
+        help="what becomes of tables without a primary key; append: updates and deletions are bad rows "
+        "(default %(default)s)",
+    )
 
 
 def _run_options(p: Any) -> None:
@@ -222,6 +229,7 @@ def wanted(options: argparse.Namespace) -> dict[str, Any]:
         "options": dict(options.table_option),
         "schema_change": options.schema_change,
         "bad_rows": options.bad_rows,
+        "keyless": options.keyless,
         "follow": not options.once,
     }
     if options.tables:
@@ -298,7 +306,7 @@ def capture(options: argparse.Namespace, screen: Console) -> int:
 def show(job: Any, fresh: list[BatchReport], screen: Console, log: Path) -> int:
     """Show the capture until it ends or is stopped; `fresh` gets its reports. Spark's own words are in
     `log`, which is kept where the capture failed."""
-    with _asked_to_stop(screen) as asked:
+    with asked_to_stop(screen, "stopping after this batch; once more leaves it to be done again") as asked:
         look = _picture if screen.is_terminal else _lines
         look(job, fresh, screen, asked)
     screen.print(summary(_model(job, job.reports())), markup=False, soft_wrap=True)
@@ -331,29 +339,31 @@ def _lines(job: Any, fresh: list[BatchReport], screen: Console, asked: Event) ->
 
 
 def _picture(job: Any, fresh: list[BatchReport], screen: Console, asked: Event) -> None:
-    seen = job.reports()
+    seen, shown = job.reports(), None
     model = _model(job, seen)
     with Live(console=screen, auto_refresh=False) as live:
         for _ in _until_end(job, asked):
-            if fresh:
+            under_way = job.progress()
+            if fresh or under_way != shown:
                 while fresh:
                     seen.append(fresh.pop(0))
                 del seen[:-KEPT]
-                model = _model(job, seen)
+                model, shown = _model(job, seen, under_way), under_way
             model = replace(model, now=time.time(), state=job.state)
             live.update(picture(model), refresh=True)
 
 
 @contextmanager
-def _asked_to_stop(screen: Console) -> Iterator[Event]:
-    """An event that the first Ctrl-C sets, or the first SIGTERM; the second one interrupts."""
+def asked_to_stop(screen: Console, words: str) -> Iterator[Event]:
+    """An event that the first Ctrl-C sets, or the first SIGTERM, with `words` of what comes; the second one
+    interrupts."""
     asked = Event()
 
     def ask(*_: object) -> None:
         if asked.is_set():
             raise KeyboardInterrupt
         asked.set()
-        screen.print("stopping after this batch; once more leaves it to be done again")
+        screen.print(words)
 
     signals = (signal.SIGINT, signal.SIGTERM)
     before = [signal.signal(number, ask) for number in signals]
@@ -364,9 +374,10 @@ def _asked_to_stop(screen: Console) -> Iterator[Event]:
             signal.signal(number, handler)
 
 
-def _model(job: Any, reports: Iterable[BatchReport]) -> CaptureModel:
+def _model(job: Any, reports: Iterable[BatchReport], under_way: BatchProgress | None = None) -> CaptureModel:
     error = "" if job.error is None else str(job.error)
-    return capture_model(list(reports), title=job.name, now=time.time(), state=job.state, error=error)
+    given = {"title": job.name, "now": time.time(), "state": job.state, "error": error}
+    return capture_model(list(reports), **given, under_way=under_way)
 
 
 if __name__ == "__main__":

@@ -80,10 +80,11 @@ def _lane(lane: Lane) -> tuple[Text | ProgressBar | str, ...]:
 
 def lane_speed(lane: Lane) -> float | None:
     """Rows of its snapshot a second, over the last chunks that were read."""
-    if not lane.chunks:
+    read = [chunk.report for chunk in lane.chunks if chunk.committed]
+    if not read:
         return None
-    newest = max(chunk.report.ended for chunk in lane.chunks)
-    recent = [c.report for c in lane.chunks if c.report.ended > newest - SPEED_SECONDS]
+    newest = max(chunk.ended for chunk in read)
+    recent = [chunk for chunk in read if chunk.ended > newest - SPEED_SECONDS]
     span = newest - min(chunk.started for chunk in recent)
     return sum(chunk.rows for chunk in recent) / span if span > 0 else None
 

@@ -250,7 +250,7 @@ def _work(run: Run, screen: Console) -> None:
         with step_bars(screen) as show:
             pipeline.patiently(
                 lambda: pipeline.run_queries(spark, run, show),
-                again=lambda: screen.print("Spark waited 10 s for a worker in vain: going on"),
+                again=lambda: screen.print("a process was away: going on"),
             )
         with step_bars(screen) as show:
             pipeline.compact_fully(spark, run, show)

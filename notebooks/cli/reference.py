@@ -26,6 +26,7 @@ from notebooks.cli.pages import styled_page
 from tablestore.core.options import rules
 from tablestore.insight.explain.explanation import Explanation
 from tablestore.insight.inspect.inspect import Inspect
+from tablestore.table.log_view import LogView
 from tablestore.table.lookup_join.join import LookupJoin
 from tablestore.table.refs import Branches, Consumers, Tags
 from tablestore.table.writer import EngineWriter, Writer
@@ -91,10 +92,12 @@ def pages() -> list[Page]:
         Page("table", "Table", "Reading, writing and keeping a table.", tuple(members(ts.Table))),
         Page(
             "around",
-            "Tags, writers, joins",
-            "What a table gives: its tags, branches and consumers, writers, lookup joins.",
+            "Tags, log, writers, joins",
+            "What a table gives: its tags, branches and consumers, its log, writers, lookup joins.",
             tuple(
-                e for c in (Tags, Branches, Consumers, Writer, EngineWriter, LookupJoin) for e in members(c)
+                e
+                for c in (Tags, Branches, Consumers, LogView, Writer, EngineWriter, LookupJoin)
+                for e in members(c)
             ),
         ),
         Page(

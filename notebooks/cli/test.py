@@ -2,7 +2,7 @@
 
 `--rounds N` gives the seeded tests N seeds, `--quick` runs each test once and no slow one; `--rewrite` and
 everything else goes to pytest as it is. `--campaign 30m` runs attacks instead (tests/campaign). The whole
-suite runs on two processes, a file of tests in one of them (its servers start once); named tests run in one,
+suite runs on three processes, a file of tests in one of them (its servers start once); named ones run in one,
 as does everything with `-n 0`.
 """
 
@@ -16,8 +16,9 @@ from pathlib import Path
 from notebooks.cli.places import ROOT
 
 TAKE_A_VALUE = ("-k", "-m", "-p", "-n", "-o", "-W", "-c")
-TWO_PROCESSES = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
-"""A file at a time in the order of tests/conftest.py, which puts long ones first."""
+THREE_PROCESSES = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder")
+"""A file at a time in the order of tests/conftest.py, which puts long ones first. On two cores the third
+works while tests of the others wait for a browser, a server or Spark."""
 CAMPAIGN = "--campaign"
 ONE_PROCESS = ("-n", "-k", "-s", "-x", "--pdb", "--rewrite", "--collect-only", "--co")
 
@@ -27,7 +28,7 @@ def main(arguments: list[str]) -> int:
         os.chdir(ROOT)
         os.execv(sys.executable, [sys.executable, "-m", "tests.campaign", *without_word(arguments, CAMPAIGN)])
     found = located(arguments, start=Path.cwd())
-    shared = TWO_PROCESSES if is_whole(found) and (os.cpu_count() or 1) > 1 else ()
+    shared = THREE_PROCESSES if is_whole(found) and (os.cpu_count() or 1) > 1 else ()
     command = [sys.executable, "-m", "pytest", "--durations=20", *shared, *found]
     os.chdir(ROOT)
     os.execv(sys.executable, command)  # so Ctrl-C reaches pytest, which then still prints its summary

@@ -17,7 +17,7 @@ from notebooks.course.crash import CrashLab
 from notebooks.course.data import ORDERS, deletes, orders, updates
 from notebooks.course.health import check
 from notebooks.course.needs import NotHere, need
-from notebooks.course.places import lake, orders_table, warehouse
+from notebooks.course.places import LaterEnv, lake, orders_table, warehouse
 from notebooks.course.tasks import Task, begin, progress, task
 from notebooks.course.trees import tree
 from notebooks.course.two_writers import Race
@@ -31,6 +31,7 @@ __all__ = [
     "Choice",
     "CrashLab",
     "Holds",
+    "LaterEnv",
     "Members",
     "NotHere",
     "Number",

@@ -239,6 +239,8 @@ def _mark(operation: Operation) -> str:
     """One word for the box."""
     if operation.kind == PUBLISH:
         return f"#{operation.snapshot}"
+    if operation.name.endswith(".log"):
+        return "log"
     if operation.kind == MANIFEST:
         return "list" if operation.name.startswith("manifest-list") else "manifest"
     words = {"create": "data", "append": "… data", "delete": "remove", "replace": "hint"}
@@ -254,6 +256,8 @@ def _words(operation: Operation) -> str:
         return f"begin {name}"
     if operation.kind == PUBLISH:
         return f"publish {name}"
+    if operation.name.endswith(".log"):
+        return "append to the log"
     if operation.kind == HINT:
         return f"note the newest snapshot in {name}"
     return f"remove {name}" if operation.kind == CLEAN else f"write {name}"

@@ -11,6 +11,7 @@ import random
 import shutil
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,3 +45,18 @@ def orders_table(
     lake.drop_table(name, if_exists=True)
     chosen = {"bucket": 1, "write-only": True, **(options or {})}
     return lake.create_table(name, schema=ORDERS, primary_key=["order_id"], options=chosen)
+
+
+@dataclass(frozen=True)
+class LaterEnv(Env):
+    """The environment of a process `minutes` later: what has an age is older to it.
+
+    >>> SYSTEM.now_ms() < LaterEnv(minutes=1).now_ms()
+    True
+    """
+
+    minutes: float = 0.0
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch, as they will be."""
+        return super().now_ms() + int(self.minutes * 60_000)

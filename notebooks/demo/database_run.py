@@ -31,9 +31,10 @@ from tablestore.cdc.mysql.server import Connection
 
 TPCH_RULES: Mapping[str, Any] = {
     "prefix": "dwd_",
-    "computed": {"lineitem": {"l_year": "year(l_shipdate)", "l_month": "month(l_shipdate)"}},
-    "primary_keys": {"lineitem": ["*", "l_year", "l_month"]},
-    "partition_by": {"lineitem": ["l_year", "l_month"]},
+    **{
+        rule: {"lineitem": tables.LINEITEM_RULES[rule]}
+        for rule in ("computed", "primary_keys", "partition_by")
+    },
     "options": tables.LINEITEM_OPTIONS,
 }
 """`dwd_lineitem` as in the article, the other tables of TPC-H beside it."""
@@ -131,7 +132,7 @@ class DatabaseRun:
         if not self.job.running:
             self.job.wait()  # raises what ended it
             raise ts.Unavailable("the capture has ended")
-        if self._summary is not None and (failed := self._summary.exception()):
+        if self._summary is not None and (failed := self._summary.error):
             raise failed
 
     def _report(self, show: ShowProgress, reports: Sequence[BatchReport], *, loaded: bool) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from notebooks.demo.guard import Guard
 from notebooks.demo.ports import free_port, listens
 from tablestore.core.errors import Unavailable, Unsupported
 from tablestore.core.extras import required
@@ -49,12 +50,6 @@ character-set-server=utf8mb4
 max-allowed-packet=1G
 performance-schema=OFF
 """
-# Reads the id of the server that runs (a line; empty: none); once its input ends, nobody is there any more.
-_GUARD = """
-while read -r line; do server=$line; done
-if [ -n "$server" ]; then kill -9 "$server" 2>/dev/null; fi
-rm -rf -- "$1" 2>/dev/null || { sleep 1; rm -rf -- "$1"; }
-"""
 _START_SECONDS, _STOP_SECONDS = 120, 60
 
 
@@ -78,7 +73,7 @@ class MariaDb:
         if absent := missing():
             raise Unsupported("a private MariaDB", absent)
         self.folder = Path(tempfile.mkdtemp(prefix="workbench-mariadb-"))
-        self._guard = _guard(self.folder)
+        self._guard = Guard(self.folder)
         self._process: subprocess.Popen[bytes] | None = None
         self._owner_password = secrets.token_urlsafe(24)
         try:
@@ -126,7 +121,7 @@ class MariaDb:
                 env=self._environment,
                 start_new_session=True,  # Ctrl-C is for us
             )
-        self._tell_guard(str(self._process.pid))
+        self._guard.watch(self._process.pid)
         until = time.monotonic() + _START_SECONDS
         while not listens(self.port):
             if self._process.poll() is not None or time.monotonic() > until:
@@ -149,9 +144,7 @@ class MariaDb:
         if self._process is not None and self._process.poll() is None:
             self._process.kill()  # nobody will read what it holds
             self._ended()
-        if self._guard.stdin is not None and not self._guard.stdin.closed:
-            self._guard.stdin.close()
-            self._guard.wait()
+        self._guard.close()
 
     def connect(self, **options: Any) -> Any:
         """A connection of the owner, by PyMySQL; `options` are those of its `connect`."""
@@ -175,12 +168,7 @@ class MariaDb:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        self._tell_guard("")
-
-    def _tell_guard(self, server: str) -> None:
-        assert self._guard.stdin is not None, "it was opened with a pipe"
-        self._guard.stdin.write(f"{server}\n".encode())
-        self._guard.stdin.flush()
+        self._guard.watch()
 
     def _make_data(self, password: str) -> None:
         if os.geteuid() == 0:
@@ -213,17 +201,6 @@ class MariaDb:
     def _environment(self) -> dict[str, str]:
         """Its temporary files lie where it may write."""
         return {**os.environ, "TMPDIR": str(self.folder)}
-
-
-def _guard(folder: Path) -> subprocess.Popen[bytes]:
-    """The process that survives us, for a moment."""
-    return subprocess.Popen(
-        ["sh", "-c", _GUARD, "guard", str(folder)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
 
 
 def _user() -> list[str]:

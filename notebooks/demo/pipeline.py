@@ -1,4 +1,4 @@
-"""The demo step by step: source → tables → full load and increments, with the summary beside them →
+"""The demo step by step: source → tables → a capture, full load and increments, with the summary beside it →
 compaction.
 
 Every step can be called again after a kill: it looks at the tables and goes on. `show(step, done, total,
@@ -8,6 +8,7 @@ caller that stops listening may raise from it, and the step ends with that error
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,28 +17,28 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 import tablestore as ts
 from datasets import cdc
 from notebooks.demo import summary_job, tables
 from notebooks.demo.journal import Journal, Places
+from tablestore.cdc.capture.change_directory import position_of
+from tablestore.cdc.capture.report import BatchProgress, BatchReport
 from tablestore.cdc.source import ChangeDirectory, Position
 from tablestore.io.fileio import LocalFileIO
-from tablestore.spark import ingest
 from tablestore.spark.compaction import Compacted, compact
 
 ShowProgress = Callable[[str, float, float, str], None]
 ATTEMPTS = 3
-_LATE = "Python worker failed to connect back"  # within 10 s, which Spark does not let one choose
 _POLL_SECONDS = 0.15
 
 
 class Query(Protocol):
     """What runs beside others until it is stopped."""
 
-    def exception(self) -> BaseException | None:
+    @property
+    def error(self) -> BaseException | None:
         """What it failed with."""
         ...
 
@@ -47,14 +48,14 @@ class Query(Protocol):
 
 
 class Watch(Protocol):
-    """Somebody who looks on, batch by batch. Both are called in the thread of the query, which waits."""
+    """Somebody who looks on."""
 
-    def started(self, batch: ingest.BatchStarted) -> None:
-        """A batch is about to be read."""
+    def look(self, batch: BatchProgress) -> None:
+        """How far the batch under way is; called a few times a second by who called the step."""
         ...
 
-    def committed(self, batch: ingest.FinishedBatch) -> None:
-        """A batch is in a snapshot."""
+    def committed(self, report: BatchReport) -> None:
+        """A batch is done; called in the thread of the query, which waits."""
         ...
 
 
@@ -100,9 +101,20 @@ class Run:
         return ChangeDirectory(LocalFileIO(), str(self.places.source), "lineitem")
 
     def position(self) -> Position:
-        """How far the table of line items is."""
+        """How far the table of line items is. Raises InvalidRequest for one that an older demo has loaded, or
+        that somebody made in its place."""
         known = self.lineitem.position(tables.LINEITEM_USER)
-        return Position.of(known[1]) if known and known[1] else Position()
+        try:
+            if known is not None:
+                return position_of(json.loads(known[1] or "")["end"])
+            if not self.journal.events("batch"):
+                return Position()
+            why = "is another table than the one that was loaded"
+        except (ValueError, KeyError, TypeError):
+            why = "was loaded by an older version of the demo"
+        raise ts.InvalidRequest(
+            f"{tables.LINEITEM} {why}: add --fresh to start over, or choose another warehouse"
+        )
 
     def loaded(self) -> bool:
         """Whether the full phase is over."""
@@ -127,15 +139,14 @@ def prepare(places: Places, plan: Plan, *, progress: bool = True) -> Run:
 
 
 def patiently(work: Callable[[], None], *, again: Callable[[], None] = lambda: None) -> None:
-    """Do `work`, which goes on from the last commit, and up to twice more where Spark gave up on a Python
-    worker that a busy machine was slow to start; `again` is called before each further try.
+    """Do `work`, which goes on from the last commit, and up to twice more where a process that it needs was
+    away, as on a busy machine; `again` is called before each further try.
     """
     for left in reversed(range(ATTEMPTS)):
         try:
             return work()
-        except (StreamingQueryException, ts.Unavailable) as late:
-            transient = isinstance(late, ts.Unavailable) or _LATE in str(late)
-            if not left or not transient:
+        except ts.Unavailable:
+            if not left:
                 raise
         again()
 
@@ -150,16 +161,14 @@ def run_queries(spark: SparkSession, run: Run, show: ShowProgress, *, watch: Wat
     queries: list[Query] = []
     try:
         with _failing_together(queries):
-            job = _job(run)
-            load = ingest.start(spark, job, on_batch=state.batch_done, on_start=state.batch_started)
+            load = _capture(spark, run, state.batch_done)
             queries.append(load)
             following = False
-            while load.isActive:
+            while load.running:
                 if not following and run.loaded():
                     queries.append(_follow(spark, run))
                     following = True
-                if run.plan.interval_seconds is not None and run.ingested():
-                    load.stop()
+                state.look(load.progress())
                 state.report(show)
                 _raise_failure(queries)
                 time.sleep(_POLL_SECONDS)
@@ -173,12 +182,21 @@ def run_queries(spark: SparkSession, run: Run, show: ShowProgress, *, watch: Wat
     run.journal.add("queries", seconds=time.monotonic() - began)
 
 
-def _job(run: Run) -> ingest.Ingest:
-    return ingest.Ingest(
-        tables.load_of(str(run.places.source), run.lineitem),
-        str(run.places.checkpoint("lineitem")),
-        chunks_per_batch=run.plan.chunks_per_batch,
-        interval_seconds=run.plan.interval_seconds,
+def _capture(spark: SparkSession, run: Run, on_batch: Callable[[BatchReport], None]) -> Any:
+    """The job that loads line items and follows them to the end of the source."""
+    return ts.connect(str(run.places.warehouse)).ingest(
+        run.places.source,
+        tables="lineitem",
+        into=tables.LINEITEM,
+        **tables.LINEITEM_RULES,
+        follow=False,
+        interval=run.plan.interval_seconds or 0,
+        compact_every=0,
+        checkpoint=run.places.checkpoint("capture"),
+        name=tables.LINEITEM_USER,
+        spark=spark,
+        on_batch=on_batch,
+        chunks=run.plan.chunks_per_batch,
     )
 
 
@@ -198,7 +216,7 @@ def _failing_together(queries: list[Query]) -> Iterator[None]:
 
 def _raise_failure(queries: list[Query]) -> None:
     for query in queries:
-        failed = query.exception()
+        failed = query.error
         if failed is not None:
             raise failed
 
@@ -230,25 +248,32 @@ class _Progress:
         here = run.position()
         self._rows = sum(c.rows for c in run.source.chunks[: here.chunks])
         self._changes, self._summary_at = 0, summary_position(run)
-        self._reading: ingest.BatchStarted | None = None
+        self._reading, self._done = 0, -1  # rows of the batch under way; the newest batch that is done
 
-    def batch_started(self, batch: ingest.BatchStarted) -> None:
+    def look(self, batch: BatchProgress | None) -> None:
+        """Take down how far the batch under way is."""
         with self._lock:
-            self._reading = batch
+            if batch is None or batch.number <= self._done:
+                return
+            self._reading = batch.rows
         if self._watch is not None:
-            self._watch.started(batch)
+            self._watch.look(batch)
 
-    def batch_done(self, batch: ingest.FinishedBatch) -> None:
+    def batch_done(self, report: BatchReport) -> None:
+        """Take down what a batch did; the first one has no rows."""
+        full = sum(one.snapshot_rows for one in report.tables)
+        changes = sum(one.changes for one in report.tables)
         with self._lock:
-            self._reading = None
-            if batch.phase == "full":
-                self._rows += batch.rows
-            else:
-                self._changes += batch.rows
-        facts = {"phase": batch.phase, "rows": batch.rows, "started": batch.started, "ended": batch.ended}
-        self._run.journal.add("batch", snapshot=batch.snapshot, **facts)
+            self._reading, self._done = 0, report.number
+            self._rows, self._changes = self._rows + full, self._changes + changes
+        phase = "full" if report.chunks else "increment"
+        facts: dict[str, Any] = {"phase": phase, "rows": full + changes}
+        facts |= {"started": report.started, "ended": report.ended}
+        for one in report.tables:
+            if one.snapshot is not None:
+                self._run.journal.add("batch", snapshot=one.snapshot, **facts)
         if self._watch is not None:
-            self._watch.committed(batch)
+            self._watch.committed(report)
 
     def _look_at_summary(self) -> None:
         at = summary_position(self._run)
@@ -259,8 +284,7 @@ class _Progress:
     def report(self, show: ShowProgress) -> None:
         self._look_at_summary()
         with self._lock:
-            rows, changes, at = self._rows, self._changes, self._summary_at
-            read = sum(self._reading.read().values()) if self._reading is not None else 0
+            rows, changes, at, read = self._rows, self._changes, self._summary_at, self._reading
         total = self._run.snapshot_rows
         if rows < total:
             show("load", min(rows + read, total), total, "")

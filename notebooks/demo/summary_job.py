@@ -32,7 +32,7 @@ _SETTINGS = {
 
 
 class SummaryJob:
-    """The job at work; a killed one goes on where it was. Stopped and asked like a query of Spark."""
+    """The job at work; a killed one goes on where it was. Stopped and asked like a capture."""
 
     def __init__(self, spark: SparkSession, lake: ts.Lake) -> None:
         self._session = ts.sql_session(lake, spark=spark)
@@ -40,7 +40,8 @@ class SummaryJob:
             self._session.sql(f"SET '{key}' = '{value}'")
         self._session.sql(Q1)
 
-    def exception(self) -> BaseException | None:
+    @property
+    def error(self) -> BaseException | None:
         """What it failed with."""
         failed = self._session.jobs.failures()
         return None if not failed else ts.Unavailable(0, failed[0])

@@ -7,17 +7,18 @@ group.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pyarrow as pa
 
 import tablestore as ts
-from tablestore.cdc.capture.computed import computed_columns
-from tablestore.cdc.sink import Load
 
 DATABASE = "tpch"
 LINEITEM, SUMMARY = f"{DATABASE}.dwd_lineitem", f"{DATABASE}.ads_pricing_summary"
 LINEITEM_USER = "lineitem-ingest"
 KEY = ("l_orderkey", "l_linenumber", "l_year", "l_month")
-COMPUTED = computed_columns({"l_year": "year(l_shipdate)", "l_month": "month(l_shipdate)"})
+COMPUTED = {"l_year": "year(l_shipdate)", "l_month": "month(l_shipdate)"}
 LINEITEM_OPTIONS = {
     "bucket": 2,
     "changelog-producer": "input",
@@ -25,6 +26,13 @@ LINEITEM_OPTIONS = {
     "write-only": True,  # compaction is a job of its own
     "write-buffer-size": "1 gb",  # for each task: a chunk then makes one file in each bucket
 }
+LINEITEM_RULES: Mapping[str, Any] = {
+    "computed": COMPUTED,
+    "primary_keys": ["*", *COMPUTED],
+    "partition_by": [*COMPUTED],
+    "options": LINEITEM_OPTIONS,
+}
+"""Arguments of `lake.ingest` for line items: the key is that of the source, and the partition."""
 GROUP = ("l_returnflag", "l_linestatus")
 
 
@@ -50,7 +58,7 @@ SUMMARY_SCHEMA = pa.schema(
 
 def lineitem(lake: ts.Lake, source: pa.Schema) -> ts.Table:
     """The table of line items, made if need be for the columns of `source`."""
-    added = [pa.field(c.name, pa.int64(), nullable=False) for c in COMPUTED]
+    added = [pa.field(name, pa.int64(), nullable=False) for name in COMPUTED]
     schema = pa.schema([*source, *added])
     return lake.create_table(
         LINEITEM,
@@ -67,8 +75,3 @@ def summary(lake: ts.Lake) -> ts.Table:
     return lake.create_table(
         SUMMARY, schema=SUMMARY_SCHEMA, primary_key=GROUP, options={"bucket": 2}, if_not_exists=True
     )
-
-
-def load_of(source: str, table: ts.Table) -> Load:
-    """The load of line items from the change directory `source`."""
-    return Load(source, "lineitem", table.location, LINEITEM_USER, COMPUTED)

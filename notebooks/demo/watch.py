@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pyspark.sql import SparkSession
 
 from notebooks.demo.pipeline import Run, patiently, run_queries
-from tablestore.cdc.source import Chunk
-from tablestore.spark import BatchStarted, FinishedBatch
+from tablestore import BatchProgress, BatchReport
+from tablestore.cdc.capture.change_directory import position_of
+from tablestore.cdc.source import Position
 from widgets import IngestProgress
 
 
@@ -20,8 +21,8 @@ class _Stopped(Exception):
 
 def ingest_job(spark: SparkSession, run: Run) -> Callable[[IngestProgress], None]:
     """What `IngestProgress.run` wants: load and follow; on Stop the queries end, and what was committed
-    stays. Pause takes effect before the next batch: a batch is whole or not at all. On a busy machine, where
-    Spark gives up on a worker that is slow to start, it goes on from the last commit."""
+    stays. Pause takes effect before the next batch: a batch is whole or not at all. Where a process that it
+    needs was away, as on a busy machine, it goes on from the last commit."""
 
     def attempt(progress: IngestProgress) -> None:
         watch = IngestWatch(spark, run, progress)
@@ -29,7 +30,6 @@ def ingest_job(spark: SparkSession, run: Run) -> Callable[[IngestProgress], None
         def show(step: str, done: float, total: float, note: str) -> None:
             if progress.stopped.is_set():
                 raise _Stopped
-            watch.look()
             if step != "load" or done < total:
                 progress.update(phase=" · ".join(part for part in (step, note) if part))
 
@@ -37,7 +37,7 @@ def ingest_job(spark: SparkSession, run: Run) -> Callable[[IngestProgress], None
 
     def job(progress: IngestProgress) -> None:
         def again() -> None:
-            progress.update(phase="Spark waited 10 s for a worker in vain: going on")
+            progress.update(phase="a process was away: going on")
 
         with contextlib.suppress(_Stopped):
             patiently(lambda: attempt(progress), again=again)
@@ -46,84 +46,76 @@ def ingest_job(spark: SparkSession, run: Run) -> Callable[[IngestProgress], None
 
 
 class IngestWatch:
-    """What the batches of the ingest report, as the widget shows it.
+    """What the capture reports, as the widget shows it.
 
-    `started` and `committed` are called by the query, `look` by whoever polls.
+    `committed` is called by the query, `look` by whoever polls.
     """
 
     def __init__(self, spark: SparkSession, run: Run, progress: IngestProgress) -> None:
         self._spark, self._run, self._progress = spark, run, progress
         self._directory, self._lock = run.directory, threading.Lock()
-        self._batch: BatchStarted | None = None
-        marks, here = self._directory.chunk_marks, run.position()
-        self._rows = sum(mark.rows for mark in marks[: here.chunks])
+        self._marked = self._done = -1  # batches: the newest one that is marked in the log, that is committed
+        marks, self._here = self._directory.chunk_marks, run.position()
+        self._rows = sum(mark.rows for mark in marks[: self._here.chunks])
         progress.describe(marks, key=self._directory.primary_key[0])
-        for number in range(here.chunks):
+        for number in range(self._here.chunks):
             progress.update(chunk=(number, "committed"))
         end = self._directory.end()
         progress.update(
             rows=self._rows,
             committed=self._rows,
             total=self._directory.snapshot_rows,
-            log_done=self._directory.log_bytes(here),
+            log_done=self._directory.log_bytes(self._here),
             log_head=self._directory.log_bytes(end),
             log_name=end.file,
         )
 
-    def started(self, batch: BatchStarted) -> None:
-        """Wait here while paused; then show what the batch will read."""
-        self._progress.proceed()
-        with self._lock:
-            self._batch = batch
-        self._mark(batch, note="reading", committed=False)
-        self.look()
-
-    def look(self) -> None:
+    def look(self, batch: BatchProgress) -> None:
         """What the tasks have read of the batch so far; as many pieces as tasks run are being read."""
         with self._lock:
-            batch = self._batch
-            if batch is None:
+            if batch.number <= self._done:
                 return
-            read = dict(batch.read())
-            open_ = [at for at in range(len(batch.pieces)) if at not in read][: tasks_running(self._spark)]
+            start, end = position_of(batch.start), position_of(batch.end)
+            if self._marked < batch.number:
+                self._marked = batch.number
+                self._mark(batch.number, start, end, note="reading", committed=False)
+            running = tasks_running(self._spark)
+            open_ = [at for at, piece in enumerate(batch.pieces) if piece.rows is None][:running]
             for at, piece in enumerate(batch.pieces):
-                if isinstance(piece, Chunk) and (at in read or at in open_):
-                    self._progress.update(chunk=(piece.number, "read" if at in read else "reading"))
-            self._progress.update(rows=self._rows + sum(read.values()))
+                if piece.chunk is not None and (piece.rows is not None or at in open_):
+                    state = "reading" if piece.rows is None else "read"
+                    self._progress.update(chunk=(start.chunks + at, state))
+            self._progress.update(rows=self._rows + batch.rows)
 
-    def committed(self, done: FinishedBatch) -> None:
-        """The batch is in a snapshot."""
+    def committed(self, report: BatchReport) -> None:
+        """The batch is in a snapshot. Waits here while paused."""
+        rows = sum(one.snapshot_rows + one.changes for one in report.tables)
         with self._lock:
-            batch, self._batch = self._batch, None
-            self._rows += done.rows
-        if batch is not None:
-            for piece in batch.pieces:
-                if isinstance(piece, Chunk):
-                    self._progress.update(chunk=(piece.number, "committed"))
-            note = f"{done.rows:,} changes" if done.phase != "full" else ""
-            self._mark(batch, note=note, committed=True)
-        self._progress.update(
-            rows=self._rows,
-            committed=self._rows,
-            commit=done.snapshot,
-            log_done=self._directory.log_bytes(done.position),
-            log_head=self._directory.log_bytes(self._directory.end()),
-        )
+            start, self._here, self._done = self._here, self._run.position(), report.number
+            self._rows += rows
+            for number in range(start.chunks, self._here.chunks):
+                self._progress.update(chunk=(number, "committed"))
+            note = "" if report.chunks else f"{rows:,} changes"
+            self._mark(report.number, start, self._here, note=note, committed=True)
+            for one in report.tables:
+                self._progress.update(rows=self._rows, committed=self._rows, commit=one.snapshot)
+            self._progress.update(
+                log_done=self._directory.log_bytes(self._here),
+                log_head=self._directory.log_bytes(self._directory.end()),
+            )
+        self._progress.proceed()
 
-    def _mark(self, batch: BatchStarted, *, note: str, committed: bool) -> None:
+    def _mark(self, batch: int, start: Position, end: Position, *, note: str, committed: bool) -> None:
         """A chunk lies between its own watermarks, a batch of changes between its two positions."""
         where = self._directory.log_bytes
-        for piece in batch.pieces:
-            if isinstance(piece, Chunk):
-                mark = self._directory.chunk_marks[piece.number]
-                low, high = where(mark.low), where(mark.high)
-                text = "rows as of here; what changed later is in the log" if high == low else note
-                self._progress.mark(
-                    f"chunk {piece.number}", low=low, high=high, note=text, committed=committed
-                )
-        if not any(isinstance(piece, Chunk) for piece in batch.pieces):
-            low, high = where(batch.start), where(batch.end)
-            self._progress.mark(f"batch {batch.number}", low=low, high=high, note=note, committed=committed)
+        for number in range(start.chunks, end.chunks):
+            mark = self._directory.chunk_marks[number]
+            low, high = where(mark.low), where(mark.high)
+            text = "rows as of here; what changed later is in the log" if high == low else note
+            self._progress.mark(f"chunk {number}", low=low, high=high, note=text, committed=committed)
+        if start.chunks == end.chunks and start != end:
+            low, high = where(start), where(end)
+            self._progress.mark(f"batch {batch}", low=low, high=high, note=note, committed=committed)
 
 
 def tasks_running(spark: SparkSession) -> int:

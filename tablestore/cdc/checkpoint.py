@@ -58,17 +58,6 @@ def origin_of(checkpoint: str, table: Table, user: str) -> Origin:
     return Origin(found["identifier"], found["position"])
 
 
-def planned_end(checkpoint: str, table: Table, number: int) -> str | None:
-    """The position at which batch `number` ends, as Spark recorded it before the batch; None without a
-    record."""
-    path = join(location(checkpoint), "offsets", str(number))
-    try:
-        lines = table.store.io.inner.read(path).decode().splitlines()
-    except FileNotFoundError:
-        return None
-    return lines[2] if len(lines) == 3 else None  # version, metadata, the offset of the one source
-
-
 def _identity(table: Table) -> str:
     """What differs between a table and one that was created in its place."""
     return table.options.get(UUID, table.location)

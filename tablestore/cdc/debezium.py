@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from tablestore.cdc.formats.images import Changes, merged
 from tablestore.core.errors import SchemaMismatch, Unsupported
+from tablestore.format.messages.images import Changes, merged
 
 _LONGEST_LINE = 64 << 20
 _BLOCK = 8 << 20

@@ -71,7 +71,7 @@ class DirectoryStream:
         return directory.finished() and Position.of(offset).order >= directory.end().order
 
     def pieces(self, start: Offset, end: Offset) -> list[DirectoryPiece]:
-        work = self.directory.work(Position.of(start), Position.of(end), tasks=1)
+        work = self.directory.work(Position.of(start), Position.of(end))
         return [DirectoryPiece(self, piece) for piece in work]
 
     def done(self, end: Offset) -> None:

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.cdc.formats.images import Changes
 from tablestore.core.errors import InvalidRequest, Unsupported
+from tablestore.format.messages.images import Changes
 from tablestore.format.rowkind import DELETE, UPDATE_BEFORE
 
 _N = "__n"  # no column: added and taken away below

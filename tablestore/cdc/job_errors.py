@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tablestore.core.errors import (
     CommitConflict,
     CommitUnknown,
@@ -46,7 +48,16 @@ def is_transient(error: BaseException) -> bool:
     ours = _ours(error)
     if ours is not None:
         return ours[0] in {kind.__name__ for kind in transient}
-    return any(words in str(error) for words in _LOST_PROCESS)
+    text = "\n".join(str(one) for one in _chain(error))
+    return any(words in text for words in _LOST_PROCESS)
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An error and its causes: the text of one of Spark lacks a cause that has no message."""
+    found: BaseException | None = error
+    while found is not None:
+        yield found
+        found = found.__cause__
 
 
 def _ours(error: BaseException) -> tuple[str, str] | None:

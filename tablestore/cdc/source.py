@@ -4,8 +4,8 @@ work and rows.
 The layout is the one `datasets/cdc/README.md` describes. A `Position` says how far a reader has come: whole
 chunks first, then an offset in the log that is always at the end of a transaction, so the changes between two
 positions are the same whenever they are read. `next` gives the next position (admission), `work` cuts the
-changes between two positions into independent pieces, `read` gives the rows of one piece. Safe to share:
-nothing is kept but paths. Used by `cdc.sink` inside tasks and by `spark.directory_source` in the driver.
+changes between two positions into pieces, `read` gives the rows of one piece. Safe to share: nothing is kept
+but paths. Used by `cdc.directory_stream`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tablestore.cdc.debezium import decode
-from tablestore.cdc.formats.images import Changes
 from tablestore.core.errors import Corrupt, InvalidRequest, NotFound
+from tablestore.format.messages.images import Changes
 from tablestore.format.rowkind import INSERT
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import join
@@ -48,6 +48,9 @@ class Position:
         """What positions are compared by: the later one is the greater."""
         return self.chunks, self.file, self.offset
 
+    def __str__(self) -> str:
+        return f"{self.file}:{self.offset}" if self.file else f"chunk {self.chunks}"
+
     def to_dict(self) -> dict[str, Any]:
         """The form kept in Spark offsets and snapshot properties."""
         return {"v": VERSION, "chunks": self.chunks, "file": self.file, "offset": self.offset}
@@ -72,15 +75,11 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class LogRange:
-    """Whole lines of one log file from byte `start` up to `end`, for part `part` of `parts` of the table's
-    buckets.
-    """
+    """Whole lines of one log file from byte `start` up to `end`."""
 
     path: str
     start: int
     end: int
-    part: int = 0
-    parts: int = 1
 
 
 Work = Chunk | LogRange
@@ -188,20 +187,12 @@ class ChangeDirectory:
                 return Position(start.chunks, name, offset)
         return start
 
-    def work(self, start: Position, end: Position, *, tasks: int) -> list[Work]:
-        """The pieces of work between two positions, in order: chunks, then each range of the log once for
-        each of `tasks` parts.
-
-        Every part reads the whole range and keeps the rows of its own buckets: reading is cheap, and each
-        bucket then gets one file of a batch, not one from every task.
-        """
-        pieces: list[Work] = list(self.chunks[start.chunks : end.chunks])
-        for r in self._ranges(start, end):
-            pieces += [LogRange(r.path, r.start, r.end, part, tasks) for part in range(tasks)]
-        return pieces
+    def work(self, start: Position, end: Position) -> list[Work]:
+        """The pieces of work between two positions, in order: chunks, then ranges of the log."""
+        return [*self.chunks[start.chunks : end.chunks], *self._ranges(start, end)]
 
     def read(self, work: Work, schema: pa.Schema) -> Iterator[Changes]:
-        """Rows of one piece (of all its parts) as the types of `schema` (the source's columns), in bounded
+        """Rows of one piece as the types of `schema` (the source's columns), in bounded
         batches.
         """
         if isinstance(work, Chunk):

@@ -14,13 +14,12 @@ from typing import Protocol
 import pyarrow as pa
 
 from tablestore.cdc.compactions import compactions
-from tablestore.cdc.sink import Written
 from tablestore.cdc.stream_batch import Batch, Work
 from tablestore.cdc.stream_source import Changes
 from tablestore.core.errors import CommitConflict
 from tablestore.format import commit_message, rowkind
 from tablestore.table.engine import compact_bucket
-from tablestore.table.lake import open_table
+from tablestore.table.place import TablePlace
 from tablestore.table.table import Table
 from tablestore.table.writer import Writer
 from tablestore.write.commit.commit_or_discard import discarded_if_refused
@@ -45,6 +44,14 @@ class SinkBatch:
     job_id: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The result of a piece of work: messages to commit, and how many rows they hold."""
+
+    messages: tuple[bytes, ...]
+    rows: int
+
+
 class StreamSink(Protocol):
     """What takes the changes of a stream."""
 
@@ -61,15 +68,14 @@ class TableSink:
     compaction is due are compacted after every n batches.
     """
 
-    path: str
-    roots: tuple[str, ...] = ()
+    place: TablePlace
     options: tuple[tuple[str, str], ...] = ()
     before: bool = True
     compact_every: int = 5
 
     def opened(self) -> Table:
         """The table."""
-        table = open_table(self.path, roots=self.roots)
+        table = self.place.opened()
         return table.with_options(dict(self.options)) if self.options else table
 
     def write(self, batch: SinkBatch) -> int:
@@ -115,7 +121,7 @@ class TableSink:
         due, full = compactions(table, batch.number, every=self.compact_every)
         tasks = table.buckets_to_compact(full=full) if due else []
         if tasks:
-            commit_compaction(table, batch.over(CompactTask(self.path, self.roots), tasks))
+            commit_compaction(table, batch.over(CompactTask(self.place), tasks))
 
 
 def commit_compaction(table: Table, found: Sequence[bytes | None]) -> None:
@@ -164,8 +170,8 @@ class TableTask:
 class CompactTask:
     """The task that compacts one bucket."""
 
-    path: str
-    roots: tuple[str, ...] = ()
+    place: TablePlace
 
     def __call__(self, task: bytes) -> bytes | None:
-        return compact_bucket(self.path, task, roots=self.roots)
+        place = self.place
+        return compact_bucket(place.path, task, roots=place.roots, options=dict(place.store))

@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.cdc.change_feed import ChangeFeed, Piece
+from tablestore.cdc.log_pieces import LogPiece
+from tablestore.core.options.log_store import LogSystem
 from tablestore.format.predicates.predicate import Predicate, all_of, conjuncts
 
 Offset = dict[str, Any]
@@ -66,7 +68,7 @@ class TablePiece:
     """A piece of a table's changelog."""
 
     feed: ChangeFeed
-    piece: Piece
+    piece: Piece | LogPiece
 
     def read(self, columns: Sequence[str], where: Predicate | None = None) -> Changes:
         """Of changes all that have the keys that the condition names: the two rows of an update stay
@@ -90,8 +92,11 @@ class TableStream:
 
     @property
     def appends(self) -> bool:
-        store = self.feed.table.store
-        return not store.schema.primary_keys and store.schema.row_count_field is None
+        schema, options = self.feed.table.store.schema, self.feed.table.store.options
+        if schema.primary_keys or schema.row_count_field is not None:
+            return False
+        # a log says which rows went, and only deletion vectors remove rows without a key
+        return options.log_system is LogSystem.NONE or not options.deletion_vectors
 
     def initial(self) -> Offset:
         return self.feed.initial()
@@ -100,9 +105,7 @@ class TableStream:
         return self.feed.newest()
 
     def next(self, start: Offset, target: Offset | None = None) -> Offset:
-        return self.feed.next(
-            start, limit=None, target=None if target is None else self.feed.snapshot(target)
-        )
+        return self.feed.next(start, limit=None, target=target)
 
     def ended(self, offset: Offset) -> bool:
         return False

@@ -7,6 +7,7 @@ its own lock.
 
 from __future__ import annotations
 
+import os
 import random
 import time
 import uuid
@@ -41,6 +42,10 @@ class Env:
     def uuid(self) -> str:
         """A fresh random name."""
         return str(uuid.UUID(int=self.rng.getrandbits(128), version=4))
+
+    def process(self) -> int:
+        """A number of this process, another one in each child."""
+        return os.getpid()
 
     def sleep(self, seconds: float) -> None:
         """Wait; a test's environment moves its clock instead."""

@@ -17,6 +17,8 @@ EXTRA_OF = {
     "confluent_kafka": "kafka",
     "datasketches": "sketches",
     "duckdb": "sql",
+    "google.protobuf": "fluss",
+    "google_crc32c": "fluss",
     "hmsclient": "hive",
     "numba": "numba",
     "obstore": "s3",
@@ -26,6 +28,8 @@ EXTRA_OF = {
     "pymysql": "mysql",
     "pyorc": "orc",
     "pyspark": "spark",
+    "pyiceberg": "iceberg",
+    "rocksdict": "fluss",
     "sqlglot": "sql",
     "thrift": "hive",
 }
@@ -36,21 +40,30 @@ def required(module: str, *, by: str) -> ModuleType:
     """The module, imported now; raises MissingPackage if it is not installed. `by` names what needs it."""
     found = available(module)
     if found is None:
-        package = module.partition(".")[0]
+        package = package_of(module)
         raise MissingPackage(by, f"{package} is missing: {remedy(EXTRA_OF[package])}")
     return found
 
 
 def available(module: str) -> ModuleType | None:
     """The module, imported now; None if its package is missing."""
-    package = module.partition(".")[0]
+    package = package_of(module)
     try:
         import_module(package)
     except ModuleNotFoundError as e:
-        if e.name != package:  # it is installed, and one of its own imports is missing
+        if e.name not in (
+            package,
+            package.partition(".")[0],
+        ):  # it is installed, and one of its own imports is missing
             raise
         return None
     return import_module(module)
+
+
+def package_of(module: str) -> str:
+    """The package of an extra that a module belongs to: `google.protobuf` of `google.protobuf.message`."""
+    names = [name for name in EXTRA_OF if module == name or module.startswith(f"{name}.")]
+    return max(names, key=len, default=module.partition(".")[0])
 
 
 def remedy(extra: str) -> str:

@@ -14,7 +14,7 @@ from tablestore.format.manifests import index_manifest
 from tablestore.format.manifests.index_manifest import IndexFileMeta
 from tablestore.format.manifests.manifest import DataFileMeta, file_of, file_record, file_schema
 
-VERSION = 4
+VERSION = 5
 _LISTS = ("new_files", "changelog_files", "compact_before", "compact_after", "compact_changelog")
 _INDEX_LISTS = ("new_index", "deleted_index", "compact_new_index", "compact_deleted_index")
 
@@ -41,11 +41,12 @@ class CommitMessage:
     compact_deleted_index: tuple[IndexFileMeta, ...] = ()
     compacted_from: int | None = None  # the snapshot that was compacted, 0 for the empty table
     compactions: tuple[CompactionRecord, ...] = ()  # of the compactions
+    log: bytes | None = None  # rows of all buckets of a writer, for the table's log; the message has no file
 
     @property
     def empty(self) -> bool:
         """Whether nothing happened."""
-        return not any(getattr(self, name) for name in (*_LISTS, *_INDEX_LISTS))
+        return self.log is None and not any(getattr(self, name) for name in (*_LISTS, *_INDEX_LISTS))
 
 
 _SCHEMA = fastavro.parse_schema(
@@ -68,6 +69,7 @@ _SCHEMA = fastavro.parse_schema(
             *({"name": n, "type": {"type": "array", "items": "index"}} for n in _INDEX_LISTS[1:]),
             {"name": "seen", "type": ["null", "long"]},
             {"name": "compactions", "type": {"type": "array", "items": "string"}},
+            {"name": "log", "type": ["null", "bytes"]},
         ],
     }
 )
@@ -81,6 +83,7 @@ def encode(message: CommitMessage) -> bytes:
         "total_buckets": message.total_buckets,
         "seen": message.compacted_from,
         "compactions": [compaction_record.to_json(r) for r in message.compactions],
+        "log": message.log,
     }
     record |= {name: [file_record(f) for f in getattr(message, name)] for name in _LISTS}
     for name in _INDEX_LISTS:
@@ -101,4 +104,5 @@ def decode(data: bytes) -> CommitMessage:
         **lists,
         compacted_from=r["seen"],
         compactions=records,
+        log=r["log"],
     )

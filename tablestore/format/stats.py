@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tablestore.core.errors import InvalidOption
 from tablestore.format import binary_row
@@ -86,6 +88,31 @@ def encode(columns: Sequence[ColumnStats], types: Sequence[DataType], *, counts:
         binary_row.encode([c.max for c in columns], types),
         tuple(c.null_count if counts else None for c in columns),
     )
+
+
+def merged(parts: Sequence[SimpleStats], types: Sequence[DataType], rows: Sequence[int]) -> SimpleStats:
+    """The statistics of several files together, which have so many rows; bounds that one of them lacks are
+    unknown."""
+    columns = zip(*(decode(p, types, n) for p, n in zip(parts, rows, strict=True)), strict=True)
+    return encode([_together(column, t) for column, t in zip(columns, types, strict=True)], types)
+
+
+def _together(parts: Sequence[ColumnStats], t: DataType) -> ColumnStats:
+    rows = sum(p.rows for p in parts)
+    counts = [p.null_count for p in parts if p.null_count is not None]
+    nulls = sum(counts) if len(counts) == len(parts) else None
+    lows: list[Any] = [p.min for p in parts if not p.all_null]
+    highs: list[Any] = [p.max for p in parts if not p.all_null]
+    if not lows or None in lows or None in highs:
+        return ColumnStats(None, None, nulls, rows)
+    order = _java_order if t.root in ("FLOAT", "DOUBLE") else None
+    return ColumnStats(min(lows, key=order), max(highs, key=order), nulls, rows)
+
+
+def _java_order(value: float) -> tuple[bool, float, float]:
+    """−0.0 below 0.0, NaN above all."""
+    nan = math.isnan(value)
+    return nan, 0.0 if nan else value, math.copysign(1, value)
 
 
 def decode(stats: SimpleStats, types: Sequence[DataType], rows: int) -> list[ColumnStats]:

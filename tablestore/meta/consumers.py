@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from tablestore.core.errors import Corrupt, brief
 from tablestore.format import checksums
@@ -16,20 +19,39 @@ from tablestore.meta.refs import existing_name
 from tablestore.meta.store import Store
 
 _FILE = re.compile(r"consumer-(.+)")
+_LOG, _INSIDE = "tablestore.log-offsets", "tablestore.log-inside"
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerPlace:
+    """Where a consumer goes on: at a snapshot, or in a table with a log at these offsets, where all older
+    snapshots are delivered (`inside`: some of that one, too)."""
+
+    next_snapshot: int
+    log: Mapping[int, int] | None = field(default=None, hash=False)
+    inside: bool = False
 
 
 def next_snapshot(store: Store, consumer: str) -> int | None:
     """The next snapshot of this consumer; None for a new consumer. Raises Corrupt for a damaged file."""
+    found = place(store, consumer)
+    return None if found is None else found.next_snapshot
+
+
+def place(store: Store, consumer: str) -> ConsumerPlace | None:
+    """Where this consumer goes on; None for a new one. Raises Corrupt for a damaged file."""
     path = _path(store, existing_name(consumer, "consumer"))
     try:
-        found = json.loads(checksums.require_intact(store.io.read(path), path))["nextSnapshot"]
+        body = json.loads(checksums.require_intact(store.io.read(path), path))
+        found, log = body["nextSnapshot"], body.get(_LOG)
+        log = None if log is None else {int(bucket): int(offset) for bucket, offset in log.items()}
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError, RecursionError) as e:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
         raise Corrupt(path, f"not a consumer file: {brief(e)}") from e
     if isinstance(found, bool) or not isinstance(found, int):
         raise Corrupt(path, f"nextSnapshot is {found!r}")
-    return found
+    return ConsumerPlace(found, log, bool(body.get(_INSIDE, False)))
 
 
 def names(store: Store) -> dict[str, int]:
@@ -44,13 +66,25 @@ def all_next(store: Store) -> dict[str, int]:
     return {name: n for name, n in found.items() if n is not None}
 
 
-def record(store: Store, consumer: str, snapshot: int) -> None:
-    """Set the consumer's next snapshot; earlier ones may expire."""
+def record(
+    store: Store,
+    consumer: str,
+    snapshot: int,
+    *,
+    log: Mapping[int, int] | None = None,
+    inside: bool = False,
+) -> None:
+    """Set the consumer's next snapshot, and its place in the log; earlier ones may expire."""
     path = _path(store, existing_name(consumer, "consumer"))
     store.require_same()
     if not store.io.exists(path):
         checked_name(consumer, "consumer")
-    text = json.dumps({"nextSnapshot": snapshot}).encode()
+    body: dict[str, Any] = {"nextSnapshot": snapshot}
+    if log is not None:
+        body |= {_LOG: {str(bucket): log[bucket] for bucket in sorted(log)}} | (
+            {_INSIDE: True} if inside else {}
+        )
+    text = json.dumps(body).encode()
     store.io.replace(path, checksums.sealed(text), after=store.after)
 
 

@@ -1,4 +1,4 @@
-"""Spark over tables: sessions, sources and sinks, the ingest pipeline, compaction jobs.
+"""Spark over tables: sessions, sources and sinks, captures, compaction jobs.
 
 Spark plans, schedules and retries; the rows stay in Python workers.
 """
@@ -9,22 +9,16 @@ required("pyspark", by="tablestore.spark")
 
 from tablestore.spark.compaction import Compacted, compact
 from tablestore.spark.frames import arrow_schema, to_spark, write_df
-from tablestore.spark.ingest import BatchStarted, FinishedBatch, Ingest
-from tablestore.spark.ingest import start as start_ingest
 from tablestore.spark.sessions import register, session
 from tablestore.spark.stream_jobs import StreamJob, start_stream
 
 __all__ = [
-    "BatchStarted",
     "Compacted",
-    "FinishedBatch",
-    "Ingest",
     "StreamJob",
     "arrow_schema",
     "compact",
     "register",
     "session",
-    "start_ingest",
     "start_stream",
     "to_spark",
     "write_df",

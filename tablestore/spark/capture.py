@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from tablestore.cdc.capture.journal import Journal
 from tablestore.cdc.capture.origin import CaptureOrigin, origin_of
-from tablestore.cdc.capture.report import BatchReport, Freshness
+from tablestore.cdc.capture.report import BatchProgress, BatchReport, Freshness
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.sink import CapturePlan, CaptureSink, SinkSettings
 from tablestore.cdc.capture.source import CaptureSource
@@ -71,7 +71,8 @@ class CaptureJob:
         self._spark, self._on_batch = spark, on_batch
         self._journal = Journal(settings.checkpoint)
         self._query: StreamJob | None = None
-        self._lock = threading.Lock()  # protects `_query` and `_state`
+        self._sink: CaptureSink | None = None
+        self._lock = threading.Lock()  # protects `_query`, `_sink` and `_state`
         self._state, self._reason = WAITING, ""
         self._stopping, self._over = threading.Event(), threading.Event()
         self._paused = False
@@ -139,6 +140,13 @@ class CaptureJob:
         """The newest batches in order, also those of earlier processes."""
         return self._journal.reports(newest)
 
+    def progress(self) -> BatchProgress | None:
+        """The batch that is being read and written, with the rows of each of its pieces that is done; None
+        between two batches."""
+        with self._lock:
+            sink = self._sink
+        return None if sink is None else sink.progress()
+
     def freshness(self, newest: int = 2_000) -> Freshness:
         """How many seconds after its commit in the source a transaction was visible in the lake: the
         distribution over those of the newest batches."""
@@ -183,7 +191,8 @@ class CaptureJob:
             interval_seconds=settings.interval_seconds,
         )
         with self._lock:
-            self._query, self._state, self._reason = query, RUNNING, ""
+            self._query, self._sink = query, sink
+            self._state, self._reason = RUNNING, ""
             if self._paused:
                 query.pause()
 
@@ -267,6 +276,9 @@ def default_checkpoint(lake: Lake, name: str) -> str:
     """The directory of a capture beside the databases of its lake. Raises Unsupported where that is no local
     disk."""
     if is_object_location(lake.warehouse):
-        why = "the warehouse is not on a local disk: name a place"
+        why = (
+            "the warehouse is in an object store, and Spark keeps how far it has come in a directory: name "
+            "one that stays"
+        )
         raise Unsupported("a capture without checkpoint=", why)
     return join(lake.warehouse, DEFAULT_ROOT, checked_name(name, "capture"))

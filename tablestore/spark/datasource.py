@@ -20,7 +20,7 @@ prunes columns.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -39,6 +39,8 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 from pyspark.sql.types import StringType, StructType
 
 from tablestore.cdc.change_feed import ChangeFeed, Piece
+from tablestore.cdc.log_pieces import LogPiece
+from tablestore.cdc.stream_sink import SEQUENCE_SPAN
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.format import rowkind
 from tablestore.format.predicates.predicate import Predicate
@@ -47,9 +49,9 @@ from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.split_generator import split_raw_and_merged
 from tablestore.spark.exchange import arrow_schema, for_spark, predicate_of, spark_schema
 from tablestore.spark.frames import written
-from tablestore.spark.ingest import SEQUENCE_SPAN
 from tablestore.spark.source_options import Use, path_of, start_of, used
 from tablestore.table.table import Table
+from tablestore.table.union_read import UnionPart, UnionState
 
 
 class TablestoreSource(DataSource):
@@ -101,6 +103,13 @@ class SplitPartition(InputPartition):
     split: DataSplit
 
 
+@dataclass
+class UnionPartition(InputPartition):
+    """One bucket of a union read."""
+
+    part: UnionPart
+
+
 class TableReader(DataSourceReader):
     """A batch read: one task a split. Plans once, in the driver's helper process."""
 
@@ -111,6 +120,8 @@ class TableReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         scan = _at(self._options).scan(self._schema.names, self._options.get("where"))
         scan = scan if self._where is None else scan.filter(self._where)
+        if isinstance(scan.target, UnionState):
+            return [UnionPartition(p) for p in scan.target.parts(scan.store)]
         plan = scan.plan()
         self._where = plan.where
         if self._options.get("splits") != "merged":
@@ -121,12 +132,23 @@ class TableReader(DataSourceReader):
         return [SplitPartition(p) for p in parts if not p.plain]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        wanted = arrow_schema(self._schema)
+        if isinstance(partition, UnionPartition):
+            for batch in self._union(partition.part, wanted.names):
+                yield for_spark(batch, wanted)
         if not isinstance(partition, SplitPartition):  # what Spark runs where there is no split
             return
-        wanted = arrow_schema(self._schema)
         store = _at(self._options).scan().store
         for batch in partition.split.read(store, wanted.names, self._where):
             yield for_spark(batch, wanted)
+
+    def _union(self, part: UnionPart, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The rows of one bucket, whose part of the log this task reads."""
+        scan = _at(self._options).scan(columns, self._options.get("where"))
+        scan = scan if self._where is None else scan.filter(self._where)
+        assert isinstance(scan.target, UnionState), "the driver planned a union read"
+        target = scan.target.of_part(scan.store, part)
+        return replace(scan, target=target, store=target.under(scan.store)).to_batches()
 
 
 class PredicateReader(TableReader):
@@ -144,7 +166,7 @@ _SWITCH = {"": None, "true": True, "false": False}
 class PiecePartition(InputPartition):
     """One piece of a change feed."""
 
-    piece: Piece
+    piece: Piece | LogPiece
 
 
 class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -165,13 +187,13 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             consumer=options.get("consumer-id"),
             roots=roots_in(options.get("roots")) or (),
         )
-        self._target: int | None = None
+        self._target: dict[str, Any] | None = None
 
     def initialOffset(self) -> dict[str, Any]:
         return self._feed.initial()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self._target = self._feed.latest()
+        self._target = self._feed.newest()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         return self._feed.next(start, limit=None, target=self._target)

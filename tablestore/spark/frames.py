@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from tablestore.cdc.stream_sink import SEQUENCE_SPAN
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.format import rowkind
 from tablestore.format.parquet.schema import KIND
@@ -30,7 +31,6 @@ from tablestore.read.scan.file_read import TOLERANT
 from tablestore.read.scan.split_generator import split_raw_and_merged
 from tablestore.spark import exchange
 from tablestore.spark.exchange import spark_condition, spark_schema
-from tablestore.spark.ingest import SEQUENCE_SPAN
 from tablestore.table.lake import open_table
 from tablestore.table.table import Table
 from tablestore.write.commit.committer import Committed

@@ -7,14 +7,17 @@ query ends by itself once all sources have ended.
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import pickle
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
+from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -34,6 +37,7 @@ _RESULT = "ordinal int, result binary"
 _RESULT_ARROW = pa.schema([("ordinal", pa.int32()), ("result", pa.binary())])
 _LOOK_SECONDS = 0.05  # between two looks whether Spark has recorded a batch
 _PAUSE_LOOK_SECONDS = 0.5  # between two looks whether a paused query is still there
+Counts = tuple[int, dict[int, int]]  # the number of a batch, and the count of each of its pieces
 
 
 class StreamJob:
@@ -50,6 +54,7 @@ class StreamJob:
         self._going = threading.Event()  # unless it is paused
         self._going.set()
         self._over = threading.Event()  # sources have ended, or somebody stops the query
+        self._counts = spark.sparkContext.accumulator((-1, {}), _NewestCounts())
         self.error: BaseException | None = None
 
     def start(self, *, start: Offset | None, interval_seconds: float) -> None:
@@ -114,7 +119,7 @@ class StreamJob:
 
     def _failed(self, error: BaseException) -> None:
         if self.error is None and not self._over.is_set():
-            self.error = error
+            self.error = _with_causes(error)
 
     def _batch(self, rows: DataFrame, number: int) -> None:
         """What Spark calls with each batch."""
@@ -127,7 +132,8 @@ class StreamJob:
             end = self._planned_end(number)
             assert end is not None, "Spark records the end of a batch before it begins"
             try:
-                self._on_batch(WorkBatch(self._spark, rows, number, self._begin(number), end))
+                begin = self._begin(number)
+                self._on_batch(WorkBatch(self._spark, rows, number, begin, end, counts=self._counts))
                 self._plan.done(end)
             except BaseException as e:
                 self.error = e
@@ -197,8 +203,17 @@ def start_stream(
 class WorkBatch:
     """A batch whose tasks are Spark's."""
 
-    def __init__(self, spark: SparkSession, rows: DataFrame, number: int, start: Offset, end: Offset) -> None:
-        self._spark, self._rows = spark, rows
+    def __init__(
+        self,
+        spark: SparkSession,
+        rows: DataFrame,
+        number: int,
+        start: Offset,
+        end: Offset,
+        *,
+        counts: Accumulator[Counts],
+    ) -> None:
+        self._spark, self._rows, self._counts = spark, rows, counts
         self.number, self.start, self.end = number, start, end
 
     def works(self) -> list[Any]:
@@ -211,12 +226,52 @@ class WorkBatch:
         done = self._rows.mapInArrow(_OverWorks(task), _RESULT).collect()
         return [_result(row.result) for row in sorted(done, key=lambda row: row.ordinal)]
 
-    def over(self, task: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        """What a task gives for each item, in order."""
+    def counted(self) -> Mapping[int, int]:
+        """The counts of the items that are done, by their places."""
+        number, counts = self._counts.value
+        return counts if number == self.number else {}
+
+    def over(
+        self, task: Callable[[T], R], items: Sequence[T], *, count: Callable[[R], int] | None = None
+    ) -> list[R]:
+        """What a task gives for each item, in order. `counted` has what is counted in each result as soon as
+        its item is done. Quicker than `over_works`, which needs a second worker for each task."""
         if not items:
             return []
-        spread = self._spark.sparkContext.parallelize([pickle.dumps(i) for i in items], len(items))
-        return [_result(found) for found in spread.map(_OverItems(task)).collect()]
+        counting = None if count is None else _Counting(self.number, count, self._counts)
+        sent = [(place, pickle.dumps(item)) for place, item in enumerate(items)]
+        spread = self._spark.sparkContext.parallelize(sent, len(sent))
+        return [_result(found) for found in spread.map(_OverItems(task, counting)).collect()]
+
+
+class _NewestCounts(AccumulatorParam[Counts]):
+    """The counts of the newest batch, gathered in the driver."""
+
+    def zero(self, value: Counts) -> Counts:
+        return -1, {}
+
+    def addInPlace(self, value1: Counts, value2: Counts) -> Counts:
+        if value1[0] != value2[0]:
+            return max(value1, value2, key=lambda counts: counts[0])
+        return value1[0], {**value1[1], **value2[1]}
+
+
+class _Counting:
+    """Tells the driver what is counted in the result of an item."""
+
+    def __init__(self, number: int, count: Callable[[Any], int], counts: Accumulator[Counts]) -> None:
+        self._number, self._count, self._counts = number, count, counts
+
+    def note(self, place: int, result: Any) -> None:
+        self._counts.add((self._number, {place: self._count(result)}))
+
+
+def _with_causes(error: BaseException) -> BaseException:
+    """The error with the causes that PySpark keeps of those of the JVM where Python looks for them."""
+    cause = getattr(error, "_cause", None)
+    if isinstance(cause, BaseException):
+        error.__cause__ = _with_causes(cause)
+    return error
 
 
 class _OverWorks:
@@ -236,14 +291,21 @@ class _OverWorks:
 
 
 class _OverItems:
-    """The same over other items."""
+    """The same over other items, each with its place."""
 
-    def __init__(self, task: Callable[[Any], Any]) -> None:
-        self._task = task
+    def __init__(self, task: Callable[[Any], Any], counting: _Counting | None) -> None:
+        self._task, self._counting = task, counting
 
-    def __call__(self, item: bytes) -> bytes:
+    def __call__(self, item: tuple[int, bytes]) -> bytes:
         pa.set_cpu_count(1)
-        return _attempt(self._task, pickle.loads(item))
+        place, sent = item
+        return _attempt(partial(self._counted, place), pickle.loads(sent))
+
+    def _counted(self, place: int, item: Any) -> Any:
+        result = self._task(item)
+        if self._counting is not None:
+            self._counting.note(place, result)
+        return result
 
 
 def _attempt(task: Callable[[Any], Any], item: Any) -> bytes:
@@ -254,6 +316,16 @@ def _attempt(task: Callable[[Any], Any], item: Any) -> bytes:
         raise
     except TablestoreError as e:
         return pickle.dumps((False, e))
+    finally:
+        _spare_modules()
+
+
+@cache
+def _spare_modules() -> None:
+    """Exempt what a worker has loaded with its first task from garbage collection. Spark collects after each
+    task, which would take a tenth of a second for modules alone."""
+    gc.collect()
+    gc.freeze()
 
 
 def _result(found: bytes) -> Any:

@@ -85,6 +85,15 @@ def _connectors() -> Iterator[str]:
             needed = "needed: " if option.required else ""
             text = f"refused: {option.refused}" if option.refused else needed + option.text
             yield f"| `{_cell(option.key)}` | {_cell(default)} | {_cell(text)} |"
+        if one.metadata:
+            yield from (
+                "",
+                "Columns `name type METADATA FROM 'key' VIRTUAL`:",
+                "",
+                "| key | type | |",
+                "|---|---|---|",
+            )
+            yield from (f"| `{key}` | {t} | {_cell(text)} |" for key, (text, t) in one.metadata.items())
 
 
 def _cell(text: str) -> str:

@@ -19,7 +19,7 @@ from tablestore.format.computed_columns import (
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.data_type import DataField
 from tablestore.sql.names import Name
-from tablestore.sql.temporary import TemporaryTable
+from tablestore.sql.temporary import MetadataColumn, TemporaryTable
 from tablestore.table.table import Table
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class Shape:
     options: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None
     temporary: bool = False
+    metadata: tuple[MetadataColumn, ...] = ()
 
     @staticmethod
     def of_schema(schema: TableSchema) -> Shape:
@@ -64,6 +65,7 @@ class Shape:
             table.shown_options,
             table.comment,
             temporary=True,
+            metadata=table.metadata,
         )
 
     @property

@@ -13,9 +13,20 @@ from tablestore.format.types.data_type import DataField
 
 
 @dataclass(frozen=True, slots=True)
+class MetadataColumn:
+    """A column with what its connector knows of a record beside the row, by the connector's `key`. A
+    `virtual` one is only read."""
+
+    name: str
+    key: str
+    virtual: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class TemporaryTable:
-    """A table of CREATE TEMPORARY TABLE. `columns` are those that the connector gives, `computed` are made of
-    them; `options` are as they were typed, `connector` among them, and may hold secrets."""
+    """A table of CREATE TEMPORARY TABLE. `columns` are those that the connector gives, some as `metadata`;
+    `computed` are made of them. `options` are as they were typed, `connector` among them, and may hold
+    secrets."""
 
     columns: tuple[DataField, ...]
     primary_key: tuple[str, ...] = ()
@@ -24,6 +35,7 @@ class TemporaryTable:
     computed: tuple[ComputedColumn, ...] = ()
     partition_by: tuple[str, ...] = ()
     comment: str | None = None
+    metadata: tuple[MetadataColumn, ...] = ()
 
     @property
     def connector(self) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from tablestore.core.errors import TablestoreError
 from tablestore.io.confined import roots_of
 from tablestore.io.external_paths import ExternalPaths
+from tablestore.log.settings import require_own_rows
 from tablestore.lsm.merge import validate
 from tablestore.meta.store import Store
 from tablestore.read.changes.streamable import require_streamable
@@ -58,8 +59,13 @@ def _write(store: Store) -> None:
     require_writable(store.schema, store.options, roots=roots_of(store.io))
 
 
-def _delete(store: Store) -> None:
+def _write_rows(store: Store) -> None:
     _write(store)
+    require_own_rows(store.options, "a write")
+
+
+def _delete(store: Store) -> None:
+    _write_rows(store)
     if store.schema.shown.primary_keys:
         validate.require_deletable(store.options)
     elif store.schema.row_count_field is None:
@@ -69,7 +75,7 @@ def _delete(store: Store) -> None:
 _CHECKS: tuple[tuple[str, Callable[[Store], None]], ...] = (
     ("read", _read),
     ("stream", _stream),
-    ("write", _write),
+    ("write", _write_rows),
     ("delete", _delete),
     ("compact", _write),
 )

@@ -51,7 +51,7 @@ def _once(
     found = plan(store, snapshot, where)
     with write() as target:
         splits = (s.read(store, store.schema.names, found.where) for s in found.splits)
-        for batch in read_for_commit(store, chain.from_iterable(splits)):
+        for batch in read_for_commit(store, chain.from_iterable(splits), snapshot):
             old = counted.there(batch, count)
             changes = steps.change(old)
             target.write_stored(counted.negated(old.take(pa.array(changes.gone)), count))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from tablestore.core.errors import InvalidOption
@@ -12,6 +11,8 @@ from tablestore.core.options.rules import require_usable
 from tablestore.core.options.table_options import as_text, current_names
 from tablestore.format.schema import ROW_COUNT_OPTION
 from tablestore.format.schema_change import Change
+from tablestore.log.kafka.kafka_log import KafkaLog
+from tablestore.log.settings import FIXED
 from tablestore.meta import refs
 from tablestore.meta.refs import MAIN
 from tablestore.meta.store import Store
@@ -49,12 +50,14 @@ def with_options(table: Handle, options: Mapping[str, Any]) -> Handle:
         raise InvalidOption(f"option {key!r} is stored, so that streams know of it: alter(ts.set_options(…))")
     for key in sorted(_LAYOUT & set(given)):
         raise InvalidOption(f"option {key!r} is part of the table's layout and cannot be set for one use")
+    for key in sorted(set(FIXED.values()) & set(given)):
+        raise InvalidOption(f"option {key!r} is part of the table's log and cannot be set for one use")
     name = given.pop("branch", table.store.paths.branch)
     chosen = table if name == table.store.paths.branch else branch(table, name)
     store = chosen.store.with_schema(chosen.store.schema.with_options(given))
     if {refs.FALLBACK, refs.PRIMARY} & set(given):
         refs.require_branch_beside(store)
-    return Handle(store, chosen.name, table.at)
+    return Handle(store, chosen.name, table.at, table.moment_ms)
 
 
 def altered(table: Handle, changes: Sequence[Change]) -> Handle:
@@ -62,4 +65,8 @@ def altered(table: Handle, changes: Sequence[Change]) -> Handle:
     table.require_present()
     if not changes:
         return refreshed(table)
-    return replace(table, store=table.store.altered_to(alter(table.store, changes)))
+    changed = Handle(table.store.altered_to(alter(table.store, changes)), table.name, table.at)
+    retention = changed.store.options.log_retention_ms
+    if isinstance(changed.log, KafkaLog) and retention != table.store.options.log_retention_ms:
+        changed.log.set_retention(retention)
+    return changed

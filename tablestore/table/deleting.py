@@ -9,7 +9,7 @@ positions of one data file.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,6 +23,7 @@ from tablestore.format.deletion_vector import DeletionVector
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.predicates import evaluate, predicate
 from tablestore.format.predicates.predicate import Predicate
+from tablestore.format.snapshot import Snapshot
 from tablestore.meta.store import Store
 from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.file_read import read_file
@@ -33,11 +34,12 @@ from tablestore.table.row_changes import RowChanger, RowSteps, deleting_all
 from tablestore.write.commit.commit_or_discard import commit_or_discard, discarded_on_error
 from tablestore.write.commit.committer import Committed, Committer
 from tablestore.write.commit.expired_basis import conflict_if_expired
-from tablestore.write.commit.request import CommitRequest
+from tablestore.write.commit.request import Basis, CommitRequest
 from tablestore.write.delete import DeletionMarks, require_deletable
 from tablestore.write.table_write import TableWrite
 
 log = logging.getLogger(__name__)
+LogCommit = Callable[[TableWrite, CommitRequest, Sequence[CommitMessage]], Committed]
 _TRIES = 5
 _NONE = np.empty(0, dtype=np.int64)
 
@@ -79,35 +81,54 @@ def change_rows(
     request: CommitRequest,
     steps: RowSteps,
     write: Callable[[], TableWrite] | None,
+    to_log: LogCommit | None = None,
 ) -> Committed:
     """Change the rows that `where` selects (None: all) and add those that come in, in one OVERWRITE snapshot:
     rows that change are marked as deleted and come back in new files. Without `write` rows can only be
-    deleted, and who changes them gets the columns of the condition only."""
+    deleted, and who changes them gets the columns of the condition only. `to_log` commits in a table with a
+    log: the rows that go are there, too."""
     require_deletable(store)
     bound = None if where is None else predicate.bind(where, store.schema)
 
     def once() -> Committed:
         steps.restart()
+        snapshot = store.snapshots.latest()
         if write is None:
-            return _commit(store, *_marked(store, bound, steps.change, None), request)
+            return _commit(store, *_marked(store, snapshot, bound, steps.change, None), request)
         with write() as target:
-            marks, rows = _marked(store, bound, steps.change, target)
-            with discarded_on_error(store, marks):
-                for batch in steps.inserts():
-                    rows += batch.num_rows
-                    target.write(batch)
-                written = target.prepare()
-        return _commit(store, _joined(marks, written), rows, request)
+            messages, rows = changed(store, snapshot, bound, steps, target)
+        if to_log is None or not messages:
+            return _commit(store, messages, rows, request)
+        asked = replace(request, basis=Basis(snapshot, appends=True))
+        return replace(to_log(target, asked, messages), rows=rows)
 
     return again(once)
 
 
-def again(once: Callable[[], Committed]) -> Committed:
+def changed(
+    store: Store, snapshot: Snapshot | None, where: Predicate | None, steps: RowSteps, target: TableWrite
+) -> tuple[list[CommitMessage], int]:
+    """(messages, rows) of a run over the rows of a snapshot that a bound filter selects: their marks, and
+    what is in `target` then."""
+    marks, rows = _marked(store, snapshot, where, steps.change, target)
+    with discarded_on_error(store, marks):
+        for batch in steps.inserts():
+            rows += batch.num_rows
+            target.write(batch)
+        written = target.prepare()
+    return _joined(marks, written), rows
+
+
+def again(
+    once: Callable[[], Committed], *, unless: type[CommitConflict] | tuple[type[CommitConflict], ...] = ()
+) -> Committed:
     """The result of `once`, which is called again, on the newer snapshot, when another commit came first or
-    the snapshot expired meanwhile."""
+    the snapshot expired meanwhile; not for conflicts of the kind `unless`."""
     for _ in range(_TRIES - 1):
         try:
             return once()
+        except unless:
+            raise
         except CommitConflict as e:
             log.info("rows to delete have moved: %s", e)
     return once()
@@ -132,11 +153,15 @@ def _joined(marks: list[CommitMessage], written: list[CommitMessage]) -> list[Co
 
 
 def _marked(
-    store: Store, where: Predicate | None, change: RowChanger, target: TableWrite | None
+    store: Store,
+    snapshot: Snapshot | None,
+    where: Predicate | None,
+    change: RowChanger,
+    target: TableWrite | None,
 ) -> tuple[list[CommitMessage], int]:
     """(messages, rows) that mark the rows of a bound filter that change; what they become goes to
     `target`."""
-    snapshot, rows = store.snapshots.latest(), 0
+    rows = 0
     with conflict_if_expired(store, snapshot.id if snapshot is not None else None):
         found = plan(store, snapshot, where)
         marks = DeletionMarks(store, store.manifests.index_entries(snapshot))
@@ -166,6 +191,8 @@ def _mark(
     for positions, batch in _selected(found, split, file, old, whole=target is not None):
         changes = change(batch)
         places.append(positions[changes.gone])
+        if target is not None:
+            target.log_removed(split.bucket, batch.take(pa.array(changes.gone)))
         if target is not None and changes.rows is not None:
             target.write(changes.rows)
     gone = np.concatenate(places) if places else _NONE

@@ -3,26 +3,33 @@ shipped."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from tablestore.catalog.options import CatalogOptions
 from tablestore.core.arguments import checked
 from tablestore.io.confined import named_roots
 from tablestore.io.paths import location
+from tablestore.io.routed import file_io_for
 from tablestore.meta.store import Store
 from tablestore.table import compaction
 
 
 @checked
-def compact_bucket(path: str, task: bytes, *, roots: Sequence[str] = ()) -> bytes | None:
+def compact_bucket(
+    path: str, task: bytes, *, roots: Sequence[str] = (), options: Mapping[str, Any] | None = None
+) -> bytes | None:
     """Run one task of `Table.buckets_to_compact`; the message for `Table.commit`, None if there was nothing
     to do.
 
-    `path` is the table's location, `task` the bytes of the task; `roots` as in `open`. A plain function, so
-    that an engine can ship it to its workers.
+    `path` is the table's location, `task` the bytes of the task; `roots` and `options` as in `open`. A plain
+    function, so that an engine can ship it to its workers.
 
     >>> (task,) = orders.buckets_to_compact(full=True)
     >>> message = ts.compact_bucket(orders.location, task)
     >>> orders.commit([message], user="compactor").snapshot
     3
     """
-    return compaction.run_task(Store.open(location(path), roots=named_roots(roots)), task)
+    root = location(path)
+    io = file_io_for(root, CatalogOptions.parse(options or {}).raw)
+    return compaction.run_task(Store.open(root, io=io, roots=named_roots(roots)), task)

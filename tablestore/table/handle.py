@@ -8,9 +8,11 @@ from functools import cached_property
 from tablestore.core.errors import CommitConflict, InvalidRequest
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
+from tablestore.log.log import Log
 from tablestore.meta.store import Store
 from tablestore.read.scan import fallback, time_travel
 from tablestore.read.scan.fallback import OtherBranch
+from tablestore.table.log_of import log_of
 from tablestore.table.lookup import Lookups
 from tablestore.table.scan import Scan, snapshot_scan
 
@@ -18,16 +20,22 @@ from tablestore.table.scan import Scan, snapshot_scan
 @dataclass(frozen=True)
 class Handle:
     """The store under the schema it was opened with; `at` is the snapshot that was chosen, None: the
-    newest."""
+    newest, `moment_ms` the moment by which it was chosen."""
 
     store: Store
     name: str
     at: Snapshot | None = None
+    moment_ms: int | None = None
 
     @cached_property
     def lookups(self) -> Lookups:
         """The point reads of the table, which keep what they have read of files."""
         return Lookups()
+
+    @cached_property
+    def log(self) -> Log | None:
+        """The log of the table, None without one."""
+        return log_of(self.store)
 
     def state(self, where: Predicate | None = None) -> Scan:
         """A scan of all rows of the newest snapshot or the chosen one, whatever the scan options say: writes

@@ -16,14 +16,18 @@ from tablestore.core.options.table_options import as_text
 from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.snapshot import Snapshot
+from tablestore.log import offsets
+from tablestore.log.offsets import Offsets
 from tablestore.meta import consumers, positions, refs
 from tablestore.meta.compaction_history import as_recorded
 from tablestore.meta.store import Store
 from tablestore.read.changes.diff import StateDiff, by_key
 from tablestore.read.changes.incremental import DIFF, MODES, change_schema, changes
 from tablestore.read.scan import time_travel
+from tablestore.read.table_log import kept_for_consumers, offsets_at
 from tablestore.table.features import feature_or_none
 from tablestore.table.handle import Handle
+from tablestore.table.log_of import require_log_ends_at
 from tablestore.table.refs import Duration, milliseconds
 from tablestore.write.progress import ProgressCallback
 from tablestore.write.retention import auto_tags, rollback, tags
@@ -91,7 +95,8 @@ def at(
     """`Table.at`: the table at a snapshot, under the columns that it had."""
     store = table.store
     found = time_travel.resolve(store, snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
-    return Handle(time_travel.at(store, found), table.name, found)
+    moment = None if timestamp is None else time_travel.millis_of(timestamp)
+    return Handle(time_travel.at(store, found), table.name, found, moment)
 
 
 def position(store: Store, user: str) -> tuple[int, str | None] | None:
@@ -135,6 +140,27 @@ def after_commit(store: Store, name: str, made: Sequence[int]) -> Expiry | None:
             log.warning("%s: committed, but not all that is old was removed: %s", name, e)
             done = replace(done, problems=(*done.problems, str(e)))
     return None if done.empty else done
+
+
+def expire_log(table: Handle) -> None:
+    """Remove rows of the table's log that are old, as its options say, and in files. Errors are logged: the
+    next expiry goes on."""
+    if table.log is None:
+        return
+    store = table.store
+    try:
+        keep = kept_for_consumers(store, offsets_at(store, store.snapshots.latest()))
+        table.log.expire(keep, everywhere=_in_every_snapshot(store, keep))
+    except (TablestoreError, OSError) as e:
+        log.warning("%s: old rows of the log were not removed: %s", table.name, e)
+
+
+def _in_every_snapshot(store: Store, keep: Offsets) -> Offsets | None:
+    """The offsets up to which the oldest snapshot has the rows, none behind `keep`; None if it does not
+    say."""
+    oldest = store.snapshots.earliest_id()
+    known = None if oldest is None else offsets.of_snapshot(store.snapshots.get(oldest))
+    return None if known is None else {b: min(o, keep.get(b, 0)) for b, o in known.items()}
 
 
 def _outdated_partitions(store: Store, made: Sequence[int]) -> tuple[str, ...]:
@@ -220,7 +246,8 @@ def expire_snapshots(
     dry_run: bool,
     progress: ProgressCallback | None = None,
 ) -> Expiry:
-    """`Table.expire_snapshots`: snapshots by number and age, then changelogs that outlived them."""
+    """`Table.expire_snapshots`: snapshots by number and age, then changelogs that outlived them, and old rows
+    of the log."""
     table.require_present()
     store = table.store
     policy, lasting = ExpirePolicy.of(store), ExpirePolicy.of_changelogs(store)
@@ -242,9 +269,11 @@ def expire_snapshots(
     )
     found = expire(store, policy, request)
     found = replace(found, forgotten=forgotten)
-    if not policy.decoupled:
-        return found
-    return found.and_changelogs(expire_changelogs(store, lasting, request, after=found))
+    if policy.decoupled:
+        found = found.and_changelogs(expire_changelogs(store, lasting, request, after=found))
+    if not dry_run:
+        expire_log(table)
+    return found
 
 
 def roll_back(
@@ -256,5 +285,8 @@ def roll_back(
     if sum(v is not None for v in (snapshot, tag, timestamp)) != 1:
         raise InvalidRequest("give exactly one of snapshot, tag and timestamp")
     if timestamp is not None:
-        return rollback.rollback(store, time_travel.at_or_before(store, time_travel.millis_of(timestamp)))
-    return rollback.rollback(store, rollback.target_of(store, snapshot=snapshot, tag=tag))
+        target = time_travel.at_or_before(store, time_travel.millis_of(timestamp))
+    else:
+        target = rollback.target_of(store, snapshot=snapshot, tag=tag)
+    require_log_ends_at(store, target, "rollback")
+    return rollback.rollback(store, target)

@@ -24,6 +24,7 @@ from tablestore.core.errors import (
     InvalidRequest,
     NotFound,
     SchemaMismatch,
+    TablestoreError,
 )
 from tablestore.core.options.rules import require_storable
 from tablestore.core.options.secrets import hidden
@@ -35,6 +36,7 @@ from tablestore.io.confined import named_roots
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import checked_name, location
 from tablestore.io.routed import file_io_for
+from tablestore.log.settings import ADOPTED
 from tablestore.lsm.merge import counted
 from tablestore.meta.identity import UUID
 from tablestore.meta.refs import FALLBACK, MAIN, PRIMARY
@@ -42,6 +44,7 @@ from tablestore.meta.store import Store
 from tablestore.table.columns import Columns, declared
 from tablestore.table.features import feature
 from tablestore.table.identifier import DEFAULT_DATABASE, SYSTEM_DATABASE, Identifier
+from tablestore.table.log_of import log_outside, make_log, with_topic
 from tablestore.table.reads import require_session
 from tablestore.table.refs import require_branch
 from tablestore.table.table import Table
@@ -55,6 +58,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 _OWN = {"tablestore.uuid", "path", FALLBACK, PRIMARY}
+_OWN |= {"kafka.topic", ADOPTED}
 _OWN |= {f"data-file.external-paths{end}" for end in ("", ".strategy", ".specific-fs", ".weights")}
 
 
@@ -165,7 +169,7 @@ class Lake:
             held = f"{len(tables)} tables" + (f" and {len(views)} views" if views else "")
             raise InvalidRequest(f"database {name!r} holds {held}; drop them, or pass cascade=True")
         for table in tables:
-            self._catalog.drop_table(name, table)
+            self._drop(name, table)
         for view in views:
             self._catalog.drop_view(name, view)
         self._catalog.drop_database(name)
@@ -233,6 +237,7 @@ class Lake:
         if primary_key and model is None:  # of a model an absent one means what it means there
             given.setdefault("bucket", "1")
         given[UUID] = self._env.uuid()  # also where the options are those of another table
+        given = with_topic(given, str(identifier), given[UUID])
         given = with_levels(given)
         made = create_schema(
             fields,
@@ -252,10 +257,16 @@ class Lake:
         warning = warning_of(made, TableOptions.parse(given))
         if warning is not None:
             log.warning("table %s: %s", identifier, warning)
+        if if_not_exists and name in self:
+            return self.table(name)
+        made, log_made = make_log(made, self._catalog.io)
         try:
             self._create(identifier, made)
-        except AlreadyExists:
-            if not if_not_exists or name not in self:  # the catalog may not know what is in its place
+        except BaseException as e:
+            if log_made is not None:
+                log_made.drop()
+            # the catalog may not know what is in its place
+            if not (isinstance(e, AlreadyExists) and if_not_exists and name in self):
                 raise
         return self.table(name)
 
@@ -332,7 +343,18 @@ class Lake:
             if (known and self._catalog.finish_drop(identifier.database, identifier.table)) or if_exists:
                 return
             raise NotFound.among("table", str(identifier), self.tables())
-        self._catalog.drop_table(identifier.database, identifier.table)
+        self._drop(identifier.database, identifier.table)
+
+    def _drop(self, database: str, table: str) -> None:
+        """Drop a table, then what its log has outside of its directory."""
+        try:
+            outside = log_outside(self._store(Identifier(database, table)))
+        except (TablestoreError, OSError) as e:  # damaged tables can be dropped
+            log.debug("%s.%s is dropped without a look at its log: %s", database, table, e)
+            outside = None
+        self._catalog.drop_table(database, table)
+        if outside is not None:
+            outside.drop()
 
     def rename_table(self, name: str, new_name: str) -> None:
         """Give the table `name` the name `new_name`, also in another database; its files move along, so
@@ -484,6 +506,7 @@ class Lake:
         options: Mapping[str, Any] | None = None,
         schema_change: str = "evolve",
         bad_rows: str = "fail",
+        keyless: str = "refuse",
         follow: bool = True,
         interval: Any = "1s",
         compact_every: int = 5,
@@ -508,17 +531,21 @@ class Lake:
         of the source; `computed` columns are {name: "date(created_at)"}; `metadata` has "op_ts",
         "database_name", "table_name", with `metadata_prefix` before their names; `options` are Paimon's.
         `schema_change` is what a change of columns in the source does: "evolve", "ignore" or "fail";
-        `bad_rows` "fail", or "dead-letter": they go to `cdc_dead_letters`, with position and reason.
+        `bad_rows` "fail", or "dead-letter": they go to `cdc_dead_letters`, with position and reason. Tables
+        without a primary key are left out, `keyless` "refuse", or captured into append tables, "append": each
+        row that is inserted comes once, and a row that is updated or deleted counts as bad.
 
         Unless it is to `follow`, the job ends at what there is when all is read. A batch is planned every
         `interval`; a table is compacted after `compact_every` of its commits. The job's `name` is the user of
         its commits; the same call later goes on by its `checkpoint`, a directory (None: in the warehouse).
         `spark` is a session (None: one is started); `on_batch(report)` is called after each batch. `source`
         are arguments of the kind of source: `password_file`, `tls`, `tls_ca`, `chunk_rows`, `chunks`,
-        `log_bytes` of databases; `format`, `format_options`, `properties`, `columns`, `start` of topics.
+        `log_bytes` of databases; `chunks`, `log_bytes` of directories; `format`, `format_options`,
+        `properties`, `columns`, `start` of topics.
 
-        The job has `wait()`, `stop()`, `running`, `reports()`, `freshness()`. Raises InvalidRequest with what
-        the server must be set to, NotFound, Unsupported; nothing is made then.
+        The job has `wait()`, `stop()`, `pause()`, `resume()`, `running`, `progress()` (of the batch under
+        way), `reports()` (of those that are done), `freshness()`. Raises InvalidRequest with what the server
+        must be set to, NotFound, Unsupported; nothing is made then.
 
         >>> job = lake.ingest("mysql://me@db.example/shop", into="ods")      # doctest: +SKIP
         >>> job.wait(60), job.freshness().quantile(0.5)                     # doctest: +SKIP
@@ -540,10 +567,85 @@ class Lake:
             "options": options,
             "schema_change": schema_change,
             "bad_rows": bad_rows,
+            "keyless": keyless,
         }
         how: dict[str, Any] = {"follow": follow, "interval": interval, "compact_every": compact_every}
         how |= {"checkpoint": checkpoint, "name": name, "spark": spark, "on_batch": on_batch}
         return feature("Lake.ingest")(self, url, tables=tables, rules=rules, source=source, **how)
+
+    def tier(
+        self,
+        source: str,
+        *,
+        tables: str | Sequence[str] = (),
+        follow: bool = True,
+        name: str | None = None,
+        log_columns: bool = False,
+        options: Mapping[str, Any] | None = None,
+        iceberg: Mapping[str, str] | None = None,
+        lost_rows: str = "fail",
+        rounds: int = 2,
+        threads: int = 2,
+        poll: Any = "500ms",
+        spark: SparkSession | None = None,
+    ) -> Any:
+        """Copy what is new in tables of a streaming cluster into tables of this lake of the same names, in
+        rounds, each row once; gives the service, which runs on.
+
+        `source` is fluss://host:port, several with commas between them: a Fluss, or what `coordinator()` of
+        another lake gives. `tables` are patterns of `database.table`: "shop.*"; without any all tables with
+        `table.datalake.enabled`. The coordinator says which table is due; it is asked every `poll`. Unless it
+        is to `follow`, nobody is asked: every table has one round, and the service ends.
+
+        Lake tables are made as the cluster's are, with their keys, partitions and buckets; `log_columns`:
+        those of log tables get `__bucket`, `__offset`, `__timestamp`; `options` are Paimon's. Streams and
+        `scan(log=True)` of them see rows that no round has brought yet. With `iceberg`, the properties of a
+        catalog (`type`, `uri`, `warehouse`, …), log tables go to Iceberg tables there instead.
+
+        Rows that retention removed from the log before a round are an error of their table; with `lost_rows`
+        = "skip" it goes on behind them. There are `rounds` at a time, of which `threads` read splits; with
+        `spark`, a session, its tasks do. What happens is written below the warehouse under the `name` of the
+        service; one that is started again under it gives back what it held when it was killed.
+
+        The service has `wait()`, `stop()`, `pause()`, `resume()`, `running`, `state`, and `tables()`,
+        `rounds()`, `heartbeats()` with what is known of them. Raises InvalidRequest, Unavailable where no
+        cluster answers, Unsupported; nothing is made then.
+
+        >>> service = lake.tier("fluss://127.0.0.1:9123", tables="shop.*")     # doctest: +SKIP
+        >>> [(one.table, one.state, one.lag_rows) for one in service.tables()]  # doctest: +SKIP
+        [('shop.clicks', 'Tiered', 0)]
+        >>> service.stop()                                                     # doctest: +SKIP
+        True
+        """
+        return feature("Lake.tier")(
+            self,
+            source,
+            tables=tables,
+            follow=follow,
+            name=name,
+            log_columns=log_columns,
+            options=options,
+            iceberg=iceberg,
+            lost_rows=lost_rows,
+            rounds=rounds,
+            threads=threads,
+            poll=poll,
+            spark=spark,
+        )
+
+    def coordinator(self, *, port: int = 0) -> Any:
+        """A coordinator of tiering for the tables with a log, as a cluster on a `port` of 127.0.0.1 (0: any
+        that is free), until it is closed.
+
+        Tables with `tablestore.tiering.enabled` become due one `tablestore.tiering.freshness` after their
+        last round; services ask for them there, and clients of Fluss read the logs. It has `address`,
+        `tables()` with their states, `epoch`, `close()`, and is a context manager.
+
+        >>> with lake.coordinator() as c:
+        ...     c.tables()
+        []
+        """
+        return feature("Lake.coordinator")(self, self._catalog.io, port=port, env=self._env)
 
     def __contains__(self, name: str) -> bool:
         identifier = _plain(name)

@@ -11,7 +11,7 @@ applies to what comes out: a row that enters it is +I, one that leaves it −D. 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -24,45 +24,72 @@ from tablestore.format import rowkind
 from tablestore.format.predicates import evaluate, predicate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.predicates.predicate_text import condition
-from tablestore.format.snapshot import APPEND
 from tablestore.lsm.merge.equality import equal_rows
 from tablestore.lsm.merge.merge_function import joined
-from tablestore.meta.deletion_files import deletion_files
 from tablestore.meta.store import Store
 from tablestore.read.changes.change import Change, Read, StateSize
-from tablestore.read.changes.changed_keys import with_level_0
 from tablestore.read.changes.incremental import change_schema
+from tablestore.read.changes.log_start import files_alone
+from tablestore.read.changes.log_stream import log_stream
+from tablestore.read.changes.state_before import state_before
 from tablestore.read.changes.stream import StreamRequest, stream
 from tablestore.read.changes.stream_start import next_of_consumer
 from tablestore.read.changes.streamable import is_upsert_stream, require_streamable
-from tablestore.read.scan.plan import plan
-from tablestore.read.scan.pruning import TRUE, Filters, Pruner
-from tablestore.read.scan.split_generator import splits
+from tablestore.read.scan.pruning import TRUE, Filters
+from tablestore.read.table_log import TableLog
 from tablestore.table.last_rows import LastRows
 
 LOOK_UP = "lookup"
+_NO_KEY = "a stream without a primary key gives each row once: there is no key to go by"
+Steps = Callable[[Store, StreamRequest], Generator[Change]]
 
 
-def follow(store: Store, request: StreamRequest, *, normalize: bool | str | None = None) -> Iterator[Change]:
+def follow(
+    store: Store,
+    request: StreamRequest,
+    *,
+    normalize: bool | str | None = None,
+    log: TableLog | None = None,
+) -> Iterator[Change]:
     """The steps of a stream, normalised where that is asked for (None: where the table has upserts only and
-    `scan.remove-normalize` does not say otherwise), looked up where `normalize` is "lookup"."""
-    if normalize == LOOK_UP:
-        return stream(store, replace(request, look_up=True))
-    if normalize is not None and not isinstance(normalize, bool):
+    `scan.remove-normalize` does not say otherwise), looked up where `normalize` is "lookup"; of the `log`
+    where the table has one and nothing stands against it."""
+    looks_up = normalize == LOOK_UP
+    if normalize is not None and not isinstance(normalize, bool) and not looks_up:
         raise InvalidRequest(f"stream normalize {normalize!r} must be True, False, None or {LOOK_UP!r}")
+    reason = None
+    if log is not None:
+        reason = files_alone(store, as_written=normalize is False, look_up=looks_up)
+        if reason is None:
+            return _of_log(store, request, log, normalize)
+    if looks_up:
+        return stream(store, replace(request, look_up=True), reason=reason)
     if normalize is not False:
         require_streamable(store)
     if normalize is None:
         normalize = is_upsert_stream(store) and not store.options.remove_normalize
     elif normalize:
         _require_normalizable(store)
-    return NormalizedStream(store, request) if normalize else stream(store, request)
+    steps = partial(stream, reason=reason)
+    return NormalizedStream(store, request, steps) if normalize else steps(store, request)
+
+
+def _of_log(
+    store: Store, request: StreamRequest, log: TableLog, normalize: bool | str | None
+) -> Iterator[Change]:
+    """The steps of a stream of a log."""
+    steps = partial(log_stream, log=log)
+    if normalize is None:
+        normalize = log.upserts and not store.options.remove_normalize
+    elif normalize and not store.schema.shown.primary_keys:
+        raise InvalidRequest(_NO_KEY)
+    return NormalizedStream(store, request, steps) if normalize else steps(store, request)
 
 
 def _require_normalizable(store: Store) -> None:
     producer, engine = store.options.changelog_producer, store.options.merge_engine
     if not store.schema.shown.primary_keys:
-        raise InvalidRequest("a stream without a primary key gives each row once: there is no key to go by")
+        raise InvalidRequest(_NO_KEY)
     if producer in (ChangelogProducer.LOOKUP, ChangelogProducer.FULL_COMPACTION):
         raise InvalidRequest(
             f"changelog-producer {producer.value} writes changes with what was before; to leave out pairs of "
@@ -73,9 +100,10 @@ def _require_normalizable(store: Store) -> None:
 
 
 class NormalizedStream:
-    """The steps of a stream, normalised. `state` is how much it keeps for that now."""
+    """The steps of a stream, normalised; `steps` gives them as they are written. `state` is how much it keeps
+    for that now."""
 
-    def __init__(self, store: Store, request: StreamRequest) -> None:
+    def __init__(self, store: Store, request: StreamRequest, steps: Steps = stream) -> None:
         schema, columns = store.schema, request.columns
         request.require_valid()
         self._names = tuple(columns if columns is not None else schema.names)
@@ -92,7 +120,7 @@ class NormalizedStream:
         self._from_nothing = request.start == "earliest" and not _goes_on(store, request)
         self._below = predicate.all_of(*below) if below else None
         self._kept = tuple(n for n in schema.names if n in needed)
-        self._raw = stream(store, replace(request, columns=self._kept, where=self._below))
+        self._raw = steps(store, replace(request, columns=self._kept, where=self._below))
         self._last: LastRows | None = None
         self._full: Change | None = None
         self._asked = asked
@@ -134,13 +162,23 @@ class NormalizedStream:
             return last
         full, self._full = self._full, None
         try:
-            last.fill(full._read() if full is not None else self._before(change.snapshot))
+            if full is not None:
+                last.fill(full._read())
+            else:
+                self._fill(last, change)
         except NotFound:
             if full is None:
                 raise
-            last.fill(self._before(change.snapshot))  # the first step's snapshot expired meanwhile
+            self._fill(last, change)  # the first step's snapshot expired meanwhile
         self._last = last
         return last
+
+    def _fill(self, last: LastRows, change: Change) -> None:
+        if change._before is None:
+            last.fill(self._before(change.snapshot))
+            return
+        last.fill(change._before.rows())
+        last.apply(change._before.behind())
 
     def _before(self, snapshot: int) -> Iterator[pa.RecordBatch]:
         schema = change_schema(self._store, self._kept)
@@ -209,36 +247,3 @@ def _inside(
     kept = pa.RecordBatch.from_arrays(changes, schema=schema).filter(pa.array(inside))
     if kept.num_rows:
         yield kept
-
-
-def state_before(
-    store: Store, snapshot: int, names: Sequence[str], where: Predicate | None = None
-) -> Iterator[pa.RecordBatch]:
-    """The rows of the table before a snapshot, also where the one before has expired and all its files are
-    still live.
-
-    Raises NotFound where that state cannot be read any more.
-    """
-    if snapshot == 1:
-        return
-    store = with_level_0(store)
-    if store.snapshots.exists(snapshot - 1):
-        found = plan(store, store.snapshots.get(snapshot - 1), where, columns=names)
-        for split in found.splits:
-            yield from split.read(store, names, found.where)
-        return
-    kept = store.snapshots.get(snapshot) if store.snapshots.exists(snapshot) else None
-    if kept is None or kept.commit_kind != APPEND:  # others take files away
-        raise NotFound(
-            f"the state before snapshot {snapshot} has expired: start with latest-full, or take changes as "
-            "they were written with normalize=False"
-        )
-    entries = store.manifests.read_manifests(store.manifests.read_list(kept.base_manifest_list)).live()
-    pruner = Pruner(
-        store.schema, store.options, Filters.of(None, store.schema), store.partition_values, store.schema_of
-    )
-    entries = entries.filter(pruner.keep(entries))
-    vectors = deletion_files(store, kept) if store.options.deletion_vectors else {}
-    made = splits(entries, snapshot_id=kept.id, schema=store.schema, options=store.options, deletions=vectors)
-    for split in made:
-        yield from split.read(store, names, where)

@@ -13,20 +13,45 @@ from tablestore.format.predicates.predicate import Predicate, all_of, col
 from tablestore.format.predicates.predicate_text import condition
 from tablestore.read.scan import fallback, scan_mode
 from tablestore.read.scan.data_split import DataSplit
+from tablestore.read.scan.scan_mode import ScanTarget, SnapshotState
 from tablestore.table import lookup
 from tablestore.table.handle import Handle
 from tablestore.table.lazy_read import column_names
 from tablestore.table.scan import Scan, snapshot_scan
+from tablestore.table.table_log import table_log
+from tablestore.table.union_read import union_of
 from tablestore.write.arrow_input import as_batches
 
 
-def scan(table: Handle, columns: Sequence[str] | None, where: Predicate | str | None) -> Scan:
-    """A scan of what the scan options name: the newest snapshot, a chosen one, changes or a difference."""
+def scan(
+    table: Handle,
+    columns: Sequence[str] | None,
+    where: Predicate | str | None,
+    *,
+    log: bool | None = None,
+) -> Scan:
+    """A scan of what the scan options name: the newest snapshot, a chosen one, changes or a difference; with
+    the rows of the log behind a snapshot if `log` (None: `tablestore.scan.log`) says so."""
     target = scan_mode.batch(table.store, table.at)
+    by_option = log is None and table.store.options.scan_log and isinstance(target, SnapshotState)
+    if log or by_option:
+        return _with_log(table, target, columns, where)
     store, names = target.under(table.store), column_names(columns)
     chosen = table.at is not None
     other = table.other_branch() if chosen else fallback.of_options(table.store, target)
     return Scan(store, target, columns=names, where=condition(where, store.schema), other=other)
+
+
+def _with_log(
+    table: Handle, target: ScanTarget, columns: Sequence[str] | None, where: Predicate | str | None
+) -> Scan:
+    """The union read of what `target` would read."""
+    store, moment = table.store, table.moment_ms
+    if table.at is None and scan_mode.mode_of(store) == "from-timestamp":
+        moment = scan_mode.moment_ms(store)
+    found = union_of(store, table_log(store, table.log), target, moment)
+    under = found.under(store)
+    return Scan(under, found, columns=column_names(columns), where=condition(where, under.schema))
 
 
 def get(table: Handle, key: Mapping[str, Any], columns: Sequence[str] | None) -> dict[str, Any] | None:

@@ -18,6 +18,7 @@ from tablestore.meta import consumers, refs
 from tablestore.meta.refs import Tag
 from tablestore.meta.store import Store
 from tablestore.table.features import feature
+from tablestore.table.log_of import require_log_ends_at
 from tablestore.write.retention import branches, tags
 from tablestore.write.retention.tags import Removed
 
@@ -195,6 +196,9 @@ class Branches(_View):
         4
         """
         self._store.require_same()
+        if name in refs.branches(self._store):
+            newest = refs.on_branch(self._store, name).snapshots.latest()
+            require_log_ends_at(self._store, newest, "fast_forward")
         return branches.fast_forward(self._store, name)
 
 

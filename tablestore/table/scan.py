@@ -26,6 +26,7 @@ from tablestore.read.scan.plan import Plan
 from tablestore.read.scan.scan_mode import ScanTarget, SnapshotState
 from tablestore.table.features import feature
 from tablestore.table.lazy_read import LazyScan, column_names, limited
+from tablestore.table.union_read import UnionState
 
 if TYPE_CHECKING:
     from tablestore.insight.explain.explanation import Explanation
@@ -40,7 +41,7 @@ class Scan(LazyScan):
     """
 
     store: Store
-    target: ScanTarget
+    target: ScanTarget | UnionState
     other: OtherBranch | None = None
 
     @property

@@ -35,6 +35,7 @@ from tablestore.table.columns import shown
 from tablestore.table.compaction import Compaction
 from tablestore.table.features import feature, feature_or_none
 from tablestore.table.handle import Handle
+from tablestore.table.log_view import LogView
 from tablestore.table.lookup_join.join import LookupJoin
 from tablestore.table.lookup_join.source import Columns, On
 from tablestore.table.normalize import follow as followed
@@ -42,6 +43,7 @@ from tablestore.table.refs import Branches, Consumers, Tags
 from tablestore.table.row_changes import RowChanger, RowInserts, RowSteps, no_rows, nothing
 from tablestore.table.scan import Scan
 from tablestore.table.stored_options import StoredOptions
+from tablestore.table.table_log import table_log
 from tablestore.table.writer import EngineWriter, Writer
 from tablestore.write.commit.committer import Committed
 from tablestore.write.progress import ProgressCallback
@@ -71,7 +73,9 @@ class Table:
 
     @classmethod
     def _of(cls, handle: Handle) -> Table:
-        return cls(handle.store, handle.name, at=handle.at)
+        found = cls(handle.store, handle.name, at=handle.at)
+        found._handle = handle
+        return found
 
     # what it is
 
@@ -111,6 +115,12 @@ class Table:
         """Metadata as Arrow tables: snapshots, files, levels, … After `at` those of that snapshot, if no
         other is named."""
         return feature("Table.inspect")(self.store, at=self._handle.at)
+
+    @property
+    def log(self) -> LogView | None:
+        """The log of the table: its offsets per bucket, its size, `finish`; None for a table without one."""
+        committer = writes.with_log(self._handle)
+        return None if committer is None else LogView(committer, lambda: writes.finish_log(self._handle))
 
     @property
     def past(self) -> bool:
@@ -159,7 +169,13 @@ class Table:
 
     # reading
 
-    def scan(self, columns: Sequence[str] | None = None, where: Predicate | str | None = None) -> Scan:
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        where: Predicate | str | None = None,
+        *,
+        log: bool | None = None,
+    ) -> Scan:
         """A lazy read of the newest snapshot (of the chosen one after `at`).
 
         `columns` are names, in the order wanted (None: all). `where` is a condition, here as everywhere
@@ -168,12 +184,17 @@ class Table:
         The options `scan.*` and `incremental-*` may name another snapshot, changes or a difference instead:
         `t.with_options({"incremental-between": "1,2"}).scan()`; rows that are gone are left out then.
 
-        Raises NotFound for an unknown column, InvalidRequest for a condition that does not fit.
+        With `log` rows of the table's log that are not yet in a snapshot are there, too, merged as a commit
+        would merge them (None: as the option tablestore.scan.log says); after `at(timestamp=…)` those of
+        that moment. `log=False` reads the snapshot alone.
+
+        Raises NotFound for an unknown column and where the log no longer has those rows, InvalidRequest for a
+        condition that does not fit, and for `log` where a table has none.
 
         >>> orders.scan(["order_id", "amount"], where=col("amount") > 10).to_arrow().to_pylist()
         [{'order_id': 2, 'amount': 25.0}]
         """
-        return reads.scan(self._handle, columns, where)
+        return reads.scan(self._handle, columns, where, log=log)
 
     def at(
         self,
@@ -279,15 +300,19 @@ class Table:
 
         `start` is "latest-full" (state, then changes; the default unless `scan.mode` says otherwise),
         "latest" (later changes only), "earliest", a snapshot id (its changes first), a cursor, {"timestamp":
-        moment} or {"snapshot": id, "full": True}. It ends after snapshot `until`, after `timeout` seconds
-        without a new one, or, unless `follow`, when there is none; `poll_seconds` is how long it waits
-        between two looks. A `consumer` that is known goes on where it was, and keeps its snapshots from
-        expiring. `columns` and `where` choose as in `scan`.
+        moment}, {"snapshot": id, "full": True} or {"log": {bucket: offset}}. It ends after snapshot `until`,
+        after `timeout` seconds without a new one, or, unless `follow`, when there is none; `poll_seconds` is
+        how long it waits between two looks. A `consumer` that is known goes on where it was, and keeps its
+        snapshots from expiring. `columns` and `where` choose as in `scan`.
 
         Where a table without changelog producer has upserts only, a normaliser adds what was before (−U/+U
         pairs, −D with the old values, nothing of unchanged rows). It keeps the last row of each key on the
         local disk: `step.state`. `normalize="lookup"` keeps nothing and looks up what was before, in the
         snapshot before, of any merge engine; `normalize=False` gives the rows as they were written.
+
+        A table with a log gives the state of a snapshot and then the rows of the log from there on, each once
+        and as soon as they are visible. Where the log has expired, changes come from files of snapshots:
+        `step.source` is "log" or "files", `step.reason` says why.
 
         Raises NotFound when the next snapshot has expired, Unsupported for a table or partition whose
         'change-tracking' is off (unless `where` leaves it out, or changes are looked up).
@@ -306,7 +331,7 @@ class Table:
             columns=columns,
             where=where,
         )
-        return followed(self.store, request, normalize=normalize)
+        return followed(self.store, request, normalize=normalize, log=table_log(self.store, self._handle.log))
 
     @eagerly_checked
     def read_split(
@@ -665,7 +690,7 @@ class Table:
         dry_run: bool = False,
         progress: ProgressCallback | None = None,
     ) -> Expiry:
-        """Remove old snapshots and the files only they need.
+        """Remove old snapshots and the files only they need, and what the options let go of a log.
 
         `keep=n`: exactly the newest n stay. `older_than` ("1 h") adds an age; without either the table's
         options decide. Consumers, tags, branches and stream positions protect. `dry_run` gives the report
@@ -806,7 +831,7 @@ class Table:
         >>> orders.check()
         []
         """
-        return feature("Table.check")(self.store)
+        return feature("Table.check")(self.store, log=self._handle.log)
 
     def system(self, name: str) -> SystemTable:
         """The system table of that `name`, such as `snapshots`, to be read like a table; `inspect` has the

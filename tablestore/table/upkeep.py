@@ -11,14 +11,15 @@ from tablestore.format.predicates.predicate import Predicate
 from tablestore.meta import statistics
 from tablestore.meta.statistics import Statistics
 from tablestore.read.scan import time_travel
-from tablestore.table import compaction
+from tablestore.table import compaction, history
 from tablestore.table.compaction import Compaction
 from tablestore.table.features import feature
 from tablestore.table.handle import Handle
 from tablestore.table.lazy_read import column_names
+from tablestore.table.log_of import embedded_log_of
 from tablestore.table.refs import Duration, milliseconds
 from tablestore.table.scan import snapshot_scan
-from tablestore.table.writes import batch_request, expired_after
+from tablestore.table.writes import batch_request, expired_after, finished
 from tablestore.write import analyze as columns_of
 from tablestore.write.commit.committer import Committed, Committer
 from tablestore.write.progress import ProgressCallback
@@ -48,12 +49,16 @@ def compact(
     if dry_run:
         store = table.store if table.at is None else time_travel.at(table.store, table.at)
         return feature("Table.compact(dry_run=True)")(store, full=full, at=table.at, **chosen)
+    if not table.store.options.tiering_enabled:  # rounds of tiering bring what the log has
+        finished(table)
     if until_quiet:
         done = compaction.compact_until_quiet(table.store, **chosen, progress=progress)
     else:
         done = compaction.compact(table.store, full=full, **chosen, progress=progress)
     if isinstance(done.committed, Committed) and done.committed.snapshots:
         done = replace(done, committed=expired_after(table, done.committed))
+    if table.store.options.write_only:  # its writers leave the old rows of a log to this job
+        history.expire_log(table)
     return done
 
 
@@ -98,4 +103,9 @@ def compact_manifests(table: Handle) -> Committed:
 def remove_orphans(table: Handle, *, older_than: Duration, dry_run: bool, force: bool) -> Orphans:
     """`Table.remove_orphans`."""
     age = milliseconds(older_than, "older_than")
-    return orphans.remove_orphans(table.store, older_than_ms=age, dry_run=dry_run, force=force)
+    found = orphans.remove_orphans(table.store, older_than_ms=age, dry_run=dry_run, force=force)
+    log = embedded_log_of(table.store)
+    if log is None:
+        return found
+    parts = log.remove_orphans(older_than_ms=age, dry_run=dry_run)
+    return replace(found, files=tuple(sorted({*found.files, *parts})))

@@ -13,6 +13,7 @@ from tablestore.core.errors import InvalidRequest
 from tablestore.format import commit_message
 from tablestore.lsm.writing.memory import MemoryPool
 from tablestore.meta.store import Store
+from tablestore.table.logged import staged
 from tablestore.write.arrow_input import as_batches
 from tablestore.write.commit import synced
 from tablestore.write.commit.committer import Committed
@@ -115,6 +116,8 @@ class EngineWriter:
         1
         """
         messages = self._basis.stamped(self._target.prepare())
+        part = None if self._target.tee is None else staged(self._target.tee)
+        messages += [] if part is None else [part]
         synced.sync_messages(self._store, messages)
         return [commit_message.encode(m) for m in messages]
 

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.core.options.log_store import LogSystem
 from tablestore.format import commit_message, rowkind, schema_change
 from tablestore.format.predicates.predicate import Predicate, all_of, col
 from tablestore.format.predicates.predicate_text import chosen
 from tablestore.format.snapshot import BATCH_IDENTIFIER
+from tablestore.log.settings import require_own_rows
 from tablestore.lsm.merge.merge_function import MergeFunction, merge_function
 from tablestore.lsm.merge.validate import require_deletable, update_kinds
 from tablestore.meta.store import Store
@@ -26,6 +28,8 @@ from tablestore.table.bucket_choice import partition_filter
 from tablestore.table.definition import altered, refreshed
 from tablestore.table.handle import Handle
 from tablestore.table.located_keys import located_keys
+from tablestore.table.log_of import settings_of
+from tablestore.table.logged import LogCommitter
 from tablestore.table.reads import rows_of_keys
 from tablestore.table.row_changes import RowSteps, as_kinds, deleting_all, setting
 from tablestore.table.scan import Scan, snapshot_scan
@@ -60,6 +64,8 @@ def batch_request(store: Store) -> CommitRequest:
 def expired_after(table: Handle, committed: Committed) -> Committed:
     """The result of a commit with what expired after it. Errors of expiry do not undo the commit."""
     expired = history.after_commit(table.store, table.name, committed.snapshots)
+    if not table.store.options.write_only:
+        history.expire_log(table)
     return replace(committed, expired=expired)
 
 
@@ -71,9 +77,57 @@ def table_write(store: Store, **options: Any) -> TableWrite:
     return TableWrite(store, **{**defaults, **options})
 
 
-def commit_written(table: Handle, target: TableWrite, asked: CommitRequest) -> Committed:
+def with_log(table: Handle) -> LogCommitter | None:
+    """The table with its log, None if it has none."""
+    settings = settings_of(table.store)
+    if settings is None or table.log is None:
+        return None
+    return LogCommitter(table.store, table.log, settings, lambda user: table_write(table.store, user=user))
+
+
+def logged(table: Handle) -> LogCommitter | None:
+    """The table with the log that its writers append to, None if it has none."""
+    return None if table.store.options.log_system is LogSystem.FLUSS else with_log(table)
+
+
+def _require_rows_written(table: Handle, what: str) -> None:
+    """Raise InvalidRequest for a table of the past, NotFound for one that is gone, Unsupported for one whose
+    rows others bring."""
+    table.require_present()
+    require_own_rows(table.store.options, what)
+
+
+def finished(table: Handle) -> LogCommitter | None:
+    """The same; what the log has and the files have not, since a writer was killed, is in the files then."""
+    found = logged(table)
+    if found is not None:
+        found.finish()
+    return found
+
+
+def _ready(table: Handle, asked: CommitRequest) -> LogCommitter | None:
+    """The table's log as a commit needs it. That of a tiered table may be ahead of the files, unless the
+    commit is based on what these hold."""
+    to = logged(table)
+    if to is not None and to.settings.tiered and asked.basis is None:
+        return to
+    return finished(table)
+
+
+def finish_log(table: Handle) -> tuple[int, ...]:
+    """Bring the files up to the log; the ids of the snapshots made."""
+    _require_rows_written(table, "log.finish()")
+    found = logged(table)
+    return () if found is None else found.finish()
+
+
+def commit_written(
+    table: Handle, target: TableWrite, asked: CommitRequest, to: LogCommitter | None = None
+) -> Committed:
     """Commit the rows written to `target`."""
     messages = target.prepare()
+    if to is not None:
+        return expired_after(table, to.commit(target, asked, messages))
     asked = replace(asked, basis=_stricter(target.basis, asked.basis), compacted_from=target.compacted_from)
     return expired_after(table, finishing.commit(table.store, messages, asked))
 
@@ -85,9 +139,13 @@ def _stricter(routed: Basis | None, asked: Basis | None) -> Basis | None:
 
 def writer(table: Handle, asked: CommitRequest) -> Writer:
     """A writer whose rows are one commit."""
-    table.require_present()
-    target = table_write(table.store, user=asked.user)
-    return Writer(target, lambda target: commit_written(table, target, asked))
+    _require_rows_written(table, "a write")
+    to = _ready(table, asked)
+    if to is not None and to.settings.eventual and Committer(table.store).knows(asked):
+        to = None  # a replay, whose rows the log has
+    files = to is None or not to.settings.tiered or asked.basis is not None
+    target = table_write(table.store, user=asked.user, tee=None if to is None else to.tee, files=files)
+    return Writer(target, lambda target: commit_written(table, target, asked, to))
 
 
 def write(table: Handle, data: Any, row_kind_column: str | None, asked: CommitRequest) -> Committed:
@@ -107,20 +165,26 @@ def open_writer(
     buffer_bytes: int | None,
 ) -> EngineWriter:
     """A writer that gives commit messages."""
-    table.require_present()
+    _require_rows_written(table, "a write")
     store = table.store
     require_parallel_writers(store.schema, store.options)
     pool = shared_pool(buffer_bytes or store.options.write_buffer_bytes)
-    asked = {"compact": compact, "changelog": changelog, "sequence_base": sequence_base}
+    asked: dict[str, Any] = {"compact": compact, "changelog": changelog, "sequence_base": sequence_base}
+    to = logged(table)
+    asked["tee"] = None if to is None else to.tee
+    asked["files"] = to is None or not to.settings.tiered
     return EngineWriter(table_write(store, **asked, pool=pool, user=user), store)
 
 
 def commit(table: Handle, messages: Sequence[bytes], asked: CommitRequest) -> Committed:
     """Commit messages of engine writers at once."""
-    table.require_present()
+    _require_rows_written(table, "a write")
     decoded = [commit_message.decode(m) for m in messages]
     bases = [m.compacted_from for m in decoded if m.compacted_from is not None]
     asked = replace(asked, compacted_from=min(bases, default=None), handed_over=not asked.streaming)
+    to = _ready(table, asked)
+    if to is not None:
+        return expired_after(table, to.commit_messages(decoded, asked))
     committed = Committer(table.store).commit(decoded, asked)
     return expired_after(table, finishing.finished(table.store, committed, decoded, asked))
 
@@ -129,7 +193,8 @@ def overwrite(
     table: Handle, data: Any, *, partition: Mapping[str, Any] | None, dynamic: bool | None
 ) -> Committed:
     """Replace partitions by `data` in one OVERWRITE snapshot."""
-    table.require_present()
+    _require_rows_written(table, "overwrite")
+    finished(table)
     store, named = table.store, _partitions(table.store, partition) if partition else None
     spares = store.options.dynamic_partition_overwrite if dynamic is None else dynamic
     if dynamic is None:
@@ -155,6 +220,11 @@ def _overwriting(store: Store) -> TableWrite:
 def rescaled(table: Handle, bucket: int, *, partition: Mapping[str, Any] | None) -> Committed:
     """Rewrite the rows, or those of one partition, into `bucket` buckets."""
     table.require_present()
+    if settings_of(table.store) is not None:
+        raise Unsupported(
+            "another number of buckets of a table with a log",
+            "the log has one part a bucket: make a table with that number and insert the rows",
+        )
     rescale.require_rescalable(table.store, bucket)
     named = _partitions(table.store, partition) if partition else None
     if bucket != table.store.options.bucket:
@@ -167,7 +237,8 @@ def rescaled(table: Handle, bucket: int, *, partition: Mapping[str, Any] | None)
 
 def truncate(table: Handle, *, partition: Mapping[str, Any] | None) -> Committed:
     """Remove all rows, or those of one partition, in one OVERWRITE snapshot."""
-    table.require_present()
+    _require_rows_written(table, "truncate")
+    finished(table)
     asked, named = batch_request(table.store), _partitions(table.store, partition)
     return expired_after(table, Committer(table.store).overwrite([], asked, named, "TRUNCATE"))
 
@@ -191,24 +262,29 @@ def delete(table: Handle, what: Predicate | str | Any) -> Committed:
     store = table.store
     if isinstance(what, str):
         what = chosen(what, store.schema)
+    require_own_rows(store.options, "delete")
     if not store.schema.shown.primary_keys:
         if not isinstance(what, Predicate):
             raise InvalidRequest(f"{table.name} has no primary key: delete by a condition")
         table.require_present()
         if store.schema.row_count_field is not None:
             return _change_counted(table, what, RowSteps(deleting_all))
+        if settings_of(store) is not None:
+            return _change_logged(table, what, RowSteps(deleting_all))
         return expired_after(table, deleting.delete(store, what, batch_request(store)))
     require_deletable(store.options)
     table.require_present()
     if isinstance(what, Predicate):
-        if deleting.needs_no_rows(store, what):
+        if settings_of(store) is None and deleting.needs_no_rows(store, what):
             return expired_after(table, deleting.drop_partitions(store, what, batch_request(store)))
         return _change_keyed(table, what, RowSteps(deleting_all), ())
     postpone.require_none_waiting(store)
     earlier = _compact_waiting(table)
-    rows = rows_of_keys(table, _rewritable(table), what)
+    finished(table)  # so that they are found among all that the log has
+    found = _rewritable(table)
+    rows = rows_of_keys(table, found, what)
     with writer(table, batch_request(store)) as w:
-        for batch in read_for_commit(store, rows):
+        for batch in read_for_commit(store, rows, found.snapshot):
             kinds = pa.array(np.full(batch.num_rows, rowkind.DELETE, dtype=np.int8))
             w.write(batch.append_column("_kind", kinds), row_kind_column="_kind")
     return _after(earlier, w.committed)
@@ -228,14 +304,39 @@ def change_rows(
     """Change rows and add rows in one commit; `columns` are those that updates set, with the constants that
     are known."""
     store = table.store
+    require_own_rows(store.options, "update")
     if store.schema.shown.primary_keys:
         return _change_keyed(table, where, steps, update_kinds(_function(store), columns))
     table.require_present()
     if store.schema.row_count_field is not None:
         return _change_counted(table, where, steps)
+    if settings_of(store) is not None:
+        return _change_logged(table, where, steps)
     asked = batch_request(store)
     written = partial(table_write, store, user=asked.user, compact=False)
     return expired_after(table, deleting.change_rows(store, where, asked, steps, written))
+
+
+def _change_logged(table: Handle, where: Predicate | None, steps: RowSteps) -> Committed:
+    """`change_rows` in a table with a log and without a primary key: the log has −D for each row that goes,
+    also where a condition selects whole partitions."""
+    store, asked = table.store, batch_request(table.store)
+    to = logged(table)
+    assert to is not None, "the table has a log"
+    if not store.options.deletion_vectors:
+        raise InvalidRequest(
+            "rows of a table with a log and without a primary key are removed by deletion vectors only, so "
+            "that its log has them, too: first t.alter(ts.set_options({'deletion-vectors.modifiable': True, "
+            "'deletion-vectors.enabled': True})), or t.truncate(partition=…), which streams do not see"
+        )
+
+    def restart() -> None:
+        to.finish()  # so that rows are chosen among all that the log has
+        steps.restart()
+
+    written = partial(table_write, store, user=asked.user, compact=False, tee=to.tee)
+    changed = deleting.change_rows(store, where, asked, replace(steps, restart=restart), written, to.commit)
+    return expired_after(table, changed)
 
 
 def _function(store: Store) -> MergeFunction:
@@ -253,10 +354,11 @@ def _change_keyed(
 
     def once() -> Committed:
         steps.restart()
+        finished(table)  # so that they are chosen among all that the log has
         found = _rewritable(table, where)  # chosen before the writer numbers its rows, which must be newer
         basis = Basis(found.snapshot, buckets=True)
         with writer(table, replace(batch_request(store), basis=basis)) as w:
-            for batch in read_for_commit(store, found.to_batches()):
+            for batch in read_for_commit(store, found.to_batches(), found.snapshot):
                 for rows in as_kinds(batch, steps.change(batch), kinds, function):
                     w.write(rows, row_kind_column="_kind")
             for batch in steps.inserts():

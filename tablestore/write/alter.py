@@ -12,10 +12,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tablestore.core.errors import CommitConflict, Unsupported
+from tablestore.core.options.log_store import LogSystem
 from tablestore.core.options.table_options import TableOptions, with_levels
 from tablestore.format.schema import TableSchema
 from tablestore.format.schema_change import Change, apply
 from tablestore.io.confined import roots_of
+from tablestore.log.kafka.column_changes import require_readable
+from tablestore.log.settings import require_unchanged
 from tablestore.lsm.merge import counted
 from tablestore.meta import refs
 from tablestore.meta.store import Store
@@ -51,6 +54,10 @@ def altered(store: Store, latest: TableSchema, changes: Sequence[Change]) -> Tab
     made = replace(made, options=with_levels(made.options))
     if replace(made, id=latest.id, time_millis=latest.time_millis) == latest:
         return latest
+    before, after = TableOptions.parse(latest.options), TableOptions.parse(made.options)
+    require_unchanged(before, after, has_rows=has_snapshots)
+    if after.log_system is LogSystem.KAFKA and made.fields != latest.fields:
+        require_readable(map(store.schemas.get, store.schemas.ids()), made)
     _require_consistent(made, roots_of(store.io))
     counted.require_whole_rows(made, latest)
     if any(made.options.get(key) != latest.options.get(key) for key in (refs.FALLBACK, refs.PRIMARY)):

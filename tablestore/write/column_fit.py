@@ -237,7 +237,8 @@ def _castable(source: pa.DataType, target: pa.DataType) -> bool:
 def _check_length(array: pa.Array, t: DataType, what: str) -> None:
     if not (t.is_string or t.is_binary) or t.precision == MAX_LENGTH or not len(array):
         return
-    lengths = pc.utf8_length(array) if t.is_string else pc.binary_length(array)
-    longest = pc.max(lengths).as_py() or 0
+    longest = pc.max(pc.binary_length(array)).as_py() or 0
+    if t.is_string and longest > t.precision:  # text has no more characters than bytes
+        longest = pc.max(pc.utf8_length(array)).as_py()
     if longest > t.precision:
         raise SchemaMismatch(f"{what} is {t} and a value has length {longest}{NOTHING_WRITTEN}")

@@ -13,6 +13,7 @@ from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import to_arrow
 from tablestore.io.external_paths import ExternalPaths
 from tablestore.io.paths import POSTPONE_BUCKET
+from tablestore.log.settings import require_log
 from tablestore.lsm.compaction import require_strategy
 from tablestore.lsm.merge.changelog_rules import require_changelog
 from tablestore.lsm.merge.validate import validate
@@ -39,6 +40,7 @@ def _require_keys(schema: TableSchema, options: TableOptions) -> None:
     require_changelog(schema, options)
     require_levels(options)
     require_strategy(schema, options)
+    require_log(schema, options)
 
 
 def require_buckets(schema: TableSchema, options: TableOptions) -> None:

@@ -31,6 +31,7 @@ from tablestore.format.commit_message import CommitMessage
 from tablestore.format.manifests.index_manifest import IndexFileMeta
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema
+from tablestore.format.snapshot import Snapshot
 from tablestore.io.confined import roots_of
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.merge.counted import counted
@@ -52,11 +53,12 @@ from tablestore.write.commit.expired_basis import conflict_if_expired
 from tablestore.write.commit.live_files import LiveFiles
 from tablestore.write.commit.request import Basis
 from tablestore.write.conform import conform
+from tablestore.write.log_tee import LogTee
 from tablestore.write.routing import row_buckets
 from tablestore.write.routing.bucket_mode import BucketMode
 from tablestore.write.routing.cross_partition import CrossPartitionRouting, LocatedKeys
 from tablestore.write.routing.dynamic_bucket import DynamicRouting
-from tablestore.write.routing.routing import Place, Routing, routing_of_rows
+from tablestore.write.routing.routing import Place, Routing, routing_of_rows, routing_to
 from tablestore.write.routing.row_buckets import ARRIVAL, Slice
 from tablestore.write.supported import require_parallel_writers, require_writable
 
@@ -82,10 +84,13 @@ class BucketWriter(Protocol):
 
 class TableWrite:
     """The writers of one table for one commit. `compact`: writers may compact; `changelog`: they write the
-    input changelog, if the table has one.
+    input changelog, if the table has one; `produce`: compactions write that of its producer.
 
     `located` reads where keys are, which upserts across partitions need; `user` is the commit user, which is
     part of the names of postponed files. `ignore_live`: as if the table were empty, for overwriting.
+    `bucket`: all rows are of this one, of whichever partition; their keys are not asked. `tee` gives what
+    takes the rows to the table's log, if it has one, at the snapshot that rows are numbered after. Without
+    `files` rows go there alone.
     """
 
     def __init__(
@@ -95,10 +100,14 @@ class TableWrite:
         pool: MemoryPool,
         compact: bool,
         changelog: bool = True,
+        produce: bool = True,
         sequence_base: int | None = None,
         ignore_live: bool = False,
         user: str | None = None,
         located: LocatedKeys | None = None,
+        bucket: int | None = None,
+        tee: Callable[[Snapshot | None], LogTee] | None = None,
+        files: bool = True,
     ) -> None:
         require_writable(store.schema, store.options, roots=roots_of(store.io))
         self._store, self._pool, self._compact = store, pool, compact
@@ -107,16 +116,20 @@ class TableWrite:
         self._sequence = sequence_base
         self._mode = BucketMode.of(store.schema, store.options)
         self._user = user or store.fresh_user()
-        self._routing = _routing(
-            store, self._mode, engine=sequence_base is not None, ignore_live=ignore_live, at=located
+        self._one_bucket = bucket is not None
+        self._routing = (
+            _routing(store, self._mode, engine=sequence_base is not None, ignore_live=ignore_live, at=located)
+            if bucket is None
+            else routing_to(store.schema, bucket)
         )
         keyed = bool(store.schema.primary_keys)
         self._function = merge_function(store.schema, store.options) if keyed else None
         self._writers: dict[Place, BucketWriter] = {}
-        self._ignore_live = ignore_live
+        self._ignore_live, self._produce = ignore_live, produce and not ignore_live
         self._failure: BaseException | None = None
         self._snapshot = store.snapshots.latest()
-        reads_no_files = ignore_live or self._mode in (BucketMode.UNAWARE, BucketMode.POSTPONE)
+        self.tee, self.files = None if tee is None else tee(self._snapshot), files
+        reads_no_files = not files or ignore_live or self._mode in (BucketMode.UNAWARE, BucketMode.POSTPONE)
         reads_no_files = reads_no_files or (sequence_base is not None and not compact)
         self._live = None if reads_no_files else LiveFiles(store, self._snapshot)
         self.rows = 0
@@ -188,17 +201,32 @@ class TableWrite:
         try:
             with in_table(self._store.paths.root), self._expiring():
                 for partition, bucket, rows in self._routed(batch):
-                    self._append(partition, bucket, rows)
+                    if self.tee is not None:
+                        self.tee.add(bucket, rows.column(KIND), rows)
+                    if self.files:
+                        self._append(partition, bucket, rows)
+                if self.tee is not None:
+                    self.tee.end_batch()
         except BaseException as e:
             self._failure = e  # some of the batch's rows may be written, others not
             if isinstance(e, Corrupt):  # files are missing where the table has gone
                 self._store.require_same()
             raise
 
+    def log_removed(self, bucket: int, rows: pa.RecordBatch) -> None:
+        """Tell the log, if there is one, of rows without a key that marks in files remove."""
+        if self.tee is not None and rows.num_rows:
+            self.tee.add(bucket, pa.array(np.full(rows.num_rows, rowkind.DELETE, np.int8)), rows)
+
     def _routed(self, batch: pa.RecordBatch) -> Iterator[Slice]:
         """A slice for each bucket; in key order for a small commit, so that writers need not gather them
         again."""
-        alone = self._sequence is None and not self._writers and batch.num_rows <= _MAX_SORTED_ROWS
+        alone = (
+            not self._one_bucket
+            and self._sequence is None
+            and not self._writers
+            and batch.num_rows <= _MAX_SORTED_ROWS
+        )
         if alone and self._function is not None and self._mode is BucketMode.FIXED:
             return row_buckets.route(batch, self._store.schema, self._store.options, by_key=True)
         return self._routing.route(batch)
@@ -234,7 +262,7 @@ class TableWrite:
             next_sequence=self._next_sequence(place),
             compact=self._compact,
             changelog=self._changelog and bucket.options.change_tracking,
-            produce=not self._ignore_live,
+            produce=self._produce,
             workers=self._workers,
         )
 
@@ -353,6 +381,8 @@ class TableWrite:
         writers, self._writers = list(self._writers.values()), {}
         with ExitStack() as each:  # an interrupt of one keeps none of the others open
             each.callback(remove_made_anew, self._store.io, self._store.paths.root)
+            if self.tee is not None:
+                each.callback(self.tee.abort)
             for writer in writers:
                 each.callback(writer.abort)
 

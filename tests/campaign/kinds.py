@@ -10,6 +10,9 @@ from tests.campaign import failures, races
 from tests.campaign.outcome import Kind, Outcome
 from tests.crash import power
 from tests.hostile import elsewhere, flips
+from tests.log import soak
+from tests.tiering.simulation.lake import Wrong
+from tests.tiering.simulation.life import Life
 
 CRASHES = 80
 """A turn: two lives of tables."""
@@ -17,6 +20,10 @@ FLIPS = 51
 """A turn: each kind of file three times."""
 FIELDS = 6
 """A turn, of the fields of all metadata files of a table."""
+MOMENTS = 60
+"""A turn, of the life of a table with a log: about three days."""
+LIVES_OF_TIERING = 100
+"""A turn: simulated lives of a cluster, its services and their lake."""
 
 
 def crashes(seed: int, folder: Path) -> Outcome:
@@ -49,6 +56,24 @@ def lead_outside(seed: int, folder: Path) -> Outcome:
     )
 
 
+def tier(seed: int, folder: Path) -> Outcome:
+    """Tiering on a deterministic scheduler."""
+    counts, wrong = Counter[str](), list[str]()
+    for number in range(seed * LIVES_OF_TIERING, (seed + 1) * LIVES_OF_TIERING):
+        try:
+            counts += Life(number).run().counts
+        except Wrong as e:
+            wrong.append("\n".join((str(e), *e.__notes__)))
+    return Outcome(LIVES_OF_TIERING, counts, tuple(wrong))
+
+
+def logged(seed: int, folder: Path) -> Outcome:
+    """Some days of a table with a log, by a virtual clock."""
+    kind = sorted(soak.SPECS)[seed % len(soak.SPECS)]
+    counts = soak.live(folder, kind, seed // len(soak.SPECS), MOMENTS)
+    return Outcome(MOMENTS, {f"{what} of {kind}": n for what, n in counts.items()})
+
+
 KINDS = (
     Kind("races", "racing processes and kills lose and double nothing", races.run),
     Kind("failures", "a verb that fails anywhere is done or not done, and says which", failures.run),
@@ -56,6 +81,8 @@ KINDS = (
     Kind("power", "a loss of power takes nothing that was promised", crashes),
     Kind("bit flips", "a flipped bit is named, and never read as other rows", flip),
     Kind("hostile", "no field of a table leads to files outside of it", lead_outside),
+    Kind("log", "a table with a log shows every reader what was written, whatever fails", logged),
+    Kind("tiering", "the lake holds each row of the log once, whatever is lost or late", tier),
 )
 
 

@@ -11,6 +11,7 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -23,13 +24,29 @@ Rows = Counter[tuple[object, ...]]
 
 @dataclass(frozen=True)
 class Life:
-    """A kind of table. `lagging`: scans pass over new rows until they are compacted."""
+    """A kind of table: the first word of its name says how rows are merged. `lagging`: scans pass over new
+    rows until they are compacted."""
 
     name: str
     options: tuple[tuple[str, object], ...]
     keyed: bool = True
     deletes: bool = False
     lagging: bool = False
+
+    @property
+    def merging(self) -> str:
+        """How rows of a key are merged."""
+        return self.name.split()[0]
+
+    @property
+    def logged(self) -> bool:
+        """Whether it has a log."""
+        return "log.system" in dict(self.options)
+
+    @property
+    def streams(self) -> bool:
+        """Whether its log is a stream of what its rows are."""
+        return self.logged and self.merging in ("deduplicate", "append")
 
     def create(self, lake: ts.Lake, *, writers: int, seed: int) -> ts.Table:
         """`d.t` with options that make commits, compactions and expiry meet often."""
@@ -44,7 +61,7 @@ class Life:
             "commit.max-retry-wait": "20 ms",
             **dict(self.options),
         }
-        if self.name == "partial-update":  # without groups, rows of several writers have no order
+        if self.merging == "partial-update":  # without groups, rows of several writers have no order
             options |= {f"fields.s{w}.sequence-group": f"v{w}" for w in range(writers)}
         schema = dict.fromkeys(self.columns(writers), ts.BIGINT) | {"w": ts.INT}
         key = {"primary_key": ["k"]} if self.keyed else {}
@@ -52,13 +69,13 @@ class Life:
 
     def columns(self, writers: int) -> list[str]:
         """Key, writer, and the values: of `partial-update` a step and a value for each writer."""
-        if self.name != "partial-update":
+        if self.merging != "partial-update":
             return ["k", "w", "v"]
         return ["k", "w", *(f"{of}{w}" for w in range(writers) for of in "sv")]
 
     def shared(self) -> bool:
         """Whether writers write the same keys."""
-        return self.name in ("sum", "partial-update")
+        return self.merging in ("sum", "partial-update")
 
     def step(self, seed: int, writer: int, step: int) -> pa.Table:
         """What a writer writes in a step: up to twenty rows, with row kinds where deletes are applied."""
@@ -68,7 +85,7 @@ class Life:
             keys = [writer * SPAN + k for k in keys]
         values = [draw.randint(-50, 50) for _ in keys]
         own = {"v": values}
-        if self.name == "partial-update":
+        if self.merging == "partial-update":
             own = {f"s{writer}": [step] * len(keys), f"v{writer}": values}
         numbers = pa.array([0 if self.shared() else writer] * len(keys), pa.int32())
         rows = pa.table({"k": keys, "w": numbers, **own})
@@ -103,27 +120,26 @@ class Life:
         before = rows.get(key)
         if kind == "-D":
             rows.pop(key, None)
-        elif before is None or self.name == "deduplicate" or not self.keyed:
+        elif before is None or self.merging == "deduplicate" or not self.keyed:
             rows[key] = row
-        elif self.name == "sum":
+        elif self.merging == "sum":
             rows[key] = row | {"v": before["v"] + row["v"]}
-        elif self.name == "partial-update":
+        elif self.merging == "partial-update":
             rows[key] = before | row
-        elif self.name != "first-row":
+        elif self.merging != "first-row":
             rows[key] = row
 
 
+SUM = (
+    ("merge-engine", "aggregation"),
+    ("fields.v.aggregate-function", "sum"),
+    ("fields.w.aggregate-function", "last_value"),
+)
+LOG = (("log.system", "embedded"),)
 LIVES = {
     life.name: life
     for life in (
-        Life(
-            "sum",
-            (
-                ("merge-engine", "aggregation"),
-                ("fields.v.aggregate-function", "sum"),
-                ("fields.w.aggregate-function", "last_value"),
-            ),
-        ),
+        Life("sum", SUM),
         Life("deduplicate", (("changelog-producer", "input"),), deletes=True),
         Life("partial-update", (("merge-engine", "partial-update"),)),
         Life("lookup", (("changelog-producer", "lookup"),), deletes=True),
@@ -140,10 +156,15 @@ LIVES = {
             keyed=False,
             deletes=True,
         ),
+        Life("deduplicate with a log", LOG, deletes=True),
+        Life("deduplicate with an eventual log", (*LOG, ("log.consistency", "eventual")), deletes=True),
+        Life("sum with a log", (*SUM, *LOG)),
+        Life("append with a log", (*LOG, ("bucket", 2), ("bucket-key", "k")), keyed=False),
     )
 }
+LOGGED = tuple(name for name, life in LIVES.items() if life.logged)
 
 
-def rows_of(table: ts.Table) -> Rows:
+def rows_of(table: ts.Table, **asked: Any) -> Rows:
     """The rows of a scan, each with how often it came."""
-    return Counter(tuple(row.values()) for row in table.scan().to_arrow().to_pylist())
+    return Counter(tuple(row.values()) for row in table.scan(**asked).to_arrow().to_pylist())

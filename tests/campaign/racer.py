@@ -1,5 +1,5 @@
-"""One process of a race: a writer, a compactor, an expirer or a reader of one table, which dies at an
-operation of its store drawn beforehand.
+"""One process of a race: a writer, a compactor, an expirer, a reader or a follower of one table, which dies
+at an operation of its store drawn beforehand.
 
 Death is SIGKILL for the whole process group, so processes that it started go with it. A process that is
 started again goes on where the table says that it was.
@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import pickle
 import random
 import signal
 import sys
@@ -19,10 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 import tablestore as ts
 from tablestore.core.errors import NotFound
+from tablestore.format import rowkind
 from tests.campaign.lives import LIVES, rows_of
 from tests.faults import FaultyIO
+from tests.log.followed import Followed
 
 MOST_RETRIES = 200
 
@@ -55,6 +60,20 @@ class Racer:
     def finish(self) -> Path:
         """A file whose presence tells compactors, expirers and readers to end."""
         return Path(self.folder) / "finish"
+
+    def followed(self) -> Followed | None:
+        """What the process noted of a stream; None if nothing."""
+        return pickle.loads(self._notes.read_bytes()) if self._notes.exists() else None
+
+    def note(self, reader: Followed) -> None:
+        """Note what was read of a stream, at once."""
+        half = self._notes.with_suffix(".half")
+        half.write_bytes(pickle.dumps(reader))
+        half.replace(self._notes)
+
+    @property
+    def _notes(self) -> Path:
+        return Path(self.folder) / f"{self.name}.notes"
 
     def draw(self) -> random.Random:
         return random.Random(f"{self.seed} {self.name} {self.incarnation}")
@@ -100,20 +119,39 @@ def _until_done(act: Callable[[], Any]) -> Any:
 def write(racer: Racer) -> None:
     """All steps from the one that the table knows; the last one is repeated, which must add nothing."""
     life, table, user = LIVES[racer.life], _open(racer), f"w{racer.number}"
+    if table.log is not None:
+        table.log.finish()  # what it appended before it was killed
     position = table.position(user)
     known = -1 if position is None else position[0]
     for step in range(max(0, known), racer.steps):
         rows = life.step(racer.seed, racer.number, step)
-        kinds = {"row_kind_column": "kind"} if "kind" in rows.column_names else {}
-
-        def commit(rows: Any = rows, step: int = step, kinds: dict[str, str] = kinds) -> ts.Committed:
-            return table.write(rows, user=user, identifier=step, **kinds)
-
-        done = _until_done(commit)
+        done = _until_done(lambda rows=rows, step=step: _commit(table, rows, user, step))
         assert done.replayed == (step <= known), f"step {step} after {known}: {done}"
         gone = life.delete(racer.seed, racer.number, step)
         if gone is not None:
             _until_done(lambda gone=gone: table.delete(ts.col("k").between(*gone)))
+
+
+def _commit(table: ts.Table, rows: pa.Table, user: str, step: int) -> ts.Committed:
+    """The rows of a step in one commit; of a table with a log in several ways."""
+    kinds = {"row_kind_column": "kind"} if "kind" in rows.column_names else {}
+    way = step % 3 if table.log is not None else 0
+    if way == 0:
+        return table.write(rows, user=user, identifier=step, **kinds)
+    if way == 1:
+        with table.writer(user=user, identifier=step) as writer:
+            for at in range(0, rows.num_rows, 7):
+                writer.write(rows.slice(at, 7), **kinds)
+        return writer.committed or ts.Committed()
+    engine = table.open_writer(user=user)
+    numbers = rowkind.parse(rows["kind"].combine_chunks()) if kinds else None
+    try:
+        batch = rows.drop_columns(list(kinds.values())).combine_chunks().to_batches()[0]
+        engine.write(batch, numbers)
+        messages = engine.prepare()
+    finally:
+        engine.close()
+    return table.commit(messages, user=user, identifier=step)
 
 
 def _turns(racer: Racer) -> Iterator[random.Random]:
@@ -184,4 +222,22 @@ def read(racer: Racer) -> None:
             assert rows_of(past) == rows_of(past), f"snapshot {newest} reads differently"
 
 
-ROLES = {"writer": write, "compactor": compact, "expirer": expire, "reader": read}
+def follow(racer: Racer) -> None:
+    """The stream of the table, from where the process before was with what it had read, to the very end.
+    Where that has expired, it begins again."""
+    life, table = LIVES[racer.life], _open(racer)
+    reader = racer.followed() or Followed(1 if life.keyed else 0)
+    last = False
+    while not last:
+        last = racer.finish.exists()
+        try:
+            for step in table.stream(start=reader.cursor or "latest-full", timeout=0.0):
+                reader.take(step)
+                racer.note(reader)
+        except NotFound as e:
+            if "latest-full" not in str(e):
+                raise
+            reader, last = Followed(reader.keys), False
+
+
+ROLES = {"writer": write, "compactor": compact, "expirer": expire, "reader": read, "follower": follow}

@@ -9,14 +9,16 @@ import pytest
 
 from tests.campaign.__main__ import attack, budget, turn
 from tests.campaign.kinds import KINDS, named
-from tests.campaign.lives import LIVES
+from tests.campaign.lives import LIVES, LOGGED
 from tests.campaign.outcome import Kind, Outcome, total
 from tests.campaign.races import race
 from tests.campaign.report import page
 
 SHARE = 3
 """Turns of each kind in the suite; `--rounds` multiplies them by a fifth of itself."""
-ELSEWHERE = ("races", "power", "bit flips", "hostile")
+KILLS = 3
+"""In a race; the campaign has more of them in each."""
+ELSEWHERE = ("races", "power", "bit flips", "hostile", "tiering", "log")
 """Kinds that have tests of their own, of about as many cases."""
 
 
@@ -28,15 +30,28 @@ def test_nothing_breaks(kind: Kind, seeds: tuple[int, ...]) -> None:
     assert total(each.outcome for each in found).cases >= turns
 
 
-@pytest.mark.parametrize("life", list(LIVES))
+@pytest.mark.parametrize("life", [name for name in LIVES if name not in LOGGED])
 def test_a_race_with_kills_loses_and_doubles_nothing(
     life: str, tmp_path: Path, seeds: tuple[int, ...]
 ) -> None:
     for seed in seeds[: max(1, len(seeds) // 5)]:
         (tmp_path / str(seed)).mkdir()
-        outcome = race(LIVES[life], seed, tmp_path / str(seed))
+        outcome = race(LIVES[life], seed, tmp_path / str(seed), most_kills=KILLS)
         assert outcome.wrong == ()
         assert outcome.counts["kills"] > 0
+
+
+def test_a_race_on_a_table_with_a_log_leaves_log_and_files_with_the_same_rows(
+    tmp_path: Path, seeds: tuple[int, ...]
+) -> None:
+    kills = 0
+    for n, seed in enumerate(seeds[: max(2, len(seeds) // 2)]):
+        (tmp_path / str(seed)).mkdir()
+        outcome = race(LIVES[LOGGED[n % len(LOGGED)]], seed, tmp_path / str(seed), most_kills=KILLS)
+        assert outcome.wrong == ()
+        kills += outcome.counts["kills"]
+    print(f"{kills} kills")
+    assert kills >= KILLS
 
 
 def test_a_budget_is_a_time_or_a_number_of_turns() -> None:

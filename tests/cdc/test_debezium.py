@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from tablestore.cdc.debezium import decode
-from tablestore.cdc.formats.images import Changes
 from tablestore.core.errors import SchemaMismatch, Unsupported
+from tablestore.format.messages.images import Changes
 from tests.cdc.changes import SCHEMA, envelope, row, transaction
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "debezium"

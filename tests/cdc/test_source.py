@@ -34,7 +34,7 @@ def walk(source: ChangeDirectory, *, chunks: int, log_bytes: int, start: Positio
 
 
 def ids(source: ChangeDirectory, start: Position, end: Position) -> list[int]:
-    pieces = source.work(start, end, tasks=1)
+    pieces = source.work(start, end)
     return [i for w in pieces for c in source.read(w, SCHEMA) for i in c.rows["id"].to_pylist()]
 
 
@@ -57,17 +57,14 @@ def test_a_batch_holds_whole_transactions_whatever_its_size(source: ChangeDirect
     )
 
 
-def test_every_part_reads_the_whole_stretch_and_long_ones_are_parsed_in_pieces(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_long_stretches_are_parsed_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("tablestore.cdc.source._PARSE_BYTES", 100_000)
     source = opened(directory(tmp_path / "s", chunks=[[1]], log=[inserts(range(3000), "x" * 400)]))
-    pieces = source.work(Position(1), source.end(), tasks=3)
-    assert [(p.part, p.parts) for p in pieces if isinstance(p, LogRange)] == [(0, 3), (1, 3), (2, 3)]
-    for piece in pieces:
-        read = list(source.read(piece, SCHEMA))
-        assert len(read) > 5
-        assert [i for c in read for i in c.rows["id"].to_pylist()] == list(range(3000))
+    [piece] = source.work(Position(1), source.end())
+    assert isinstance(piece, LogRange)
+    read = list(source.read(piece, SCHEMA))
+    assert len(read) > 5
+    assert [i for c in read for i in c.rows["id"].to_pylist()] == list(range(3000))
 
 
 def test_a_torn_tail_is_left_until_it_is_whole(tmp_path: Path):
@@ -106,7 +103,7 @@ def test_chunks_give_plain_strings_as_inserts(source: ChangeDirectory):
 def test_updates_and_deletes_keep_their_place(tmp_path: Path):
     events = [envelope("u", row(1), row(1, "b")), envelope("d", row(1, "b"), None)]
     source = opened(directory(tmp_path / "s", chunks=[[1]], log=[transaction(events)]))
-    [work] = source.work(Position(1), source.end(), tasks=1)
+    [work] = source.work(Position(1), source.end())
     [changes] = source.read(work, SCHEMA)
     assert changes.kinds.to_pylist() == [1, 2, 3]
 

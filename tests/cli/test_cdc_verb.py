@@ -66,6 +66,7 @@ def test_options_are_the_arguments_of_ingest() -> None:
         "options": {"bucket": "4"},
         "schema_change": "evolve",
         "bad_rows": "fail",
+        "keyless": "refuse",
         "follow": False,
         "chunk_rows": 500,
     }
@@ -168,6 +169,9 @@ class FakeJob:
 
     def reports(self) -> list[BatchReport]:
         return [REPORT]
+
+    def progress(self) -> None:
+        """None between two batches."""
 
 
 @pytest.mark.parametrize("terminal", [True, False])

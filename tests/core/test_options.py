@@ -29,6 +29,10 @@ UNLISTED = {"scan.version", "scan.remove-normalize"}
 UNLISTED |= {"lookup.cache", "lookup.async", "lookup.async-thread-number", "lookup.refresh.async"}
 UNLISTED |= {"lookup.refresh.async.pending-snapshot-count", "lookup.refresh.full-load-threshold"}
 FLINKS_OWN = {"lookup.partial-cache.expire-after-write", "lookup.partial-cache.expire-after-access"}
+OF_LOGS = {"log.system": "none", "log.consistency": "transactional", "log.changelog-mode": "auto"}
+OF_LOGS |= {"log.format": "debezium-json", "log.key.format": "json", "log.retention": None}
+OF_LOGS |= {"kafka.bootstrap.servers": None, "kafka.topic": None}  # of the Flink Table Store
+OF_LOGS |= {f"debezium-avro-confluent.{name}": None for name in ("url", "subject", "basic-auth.user-info")}
 DIFFERENT_IN_2_0_0 = {"postpone.default-bucket-num": 1, "postpone.target-size-per-bucket": None}
 
 
@@ -46,6 +50,8 @@ def test_names_and_defaults_are_those_of_paimon(key: str) -> None:
     ours = getattr(TableOptions(), BY_KEY[key].name)
     if key in UNLISTED | FLINKS_OWN or key.startswith("tablestore."):
         assert key not in LISTED
+    elif key in OF_LOGS:
+        assert (key not in LISTED, ours) == (True, OF_LOGS[key])
     else:
         assert ours == listed_default(key) or (not ours and not listed_default(key))
 
@@ -80,6 +86,10 @@ def test_no_two_fields_share_a_key() -> None:
             {"tablestore.compaction.leveled.max-bytes-for-level-base": "1 gb"},
         ),
         ({"kafka.topic": "t", "log.format": "json"}, {"kafka.topic": "t", "log.format": "json"}),
+        ({"table-storage.log.properties.bootstrap.servers": "h:1"}, {"kafka.bootstrap.servers": "h:1"}),
+        ({"table-storage.log.properties.acks": "1", "kafka.acks": "all"}, {"kafka.acks": "all"}),
+        ({"table-storage.log.consistency": "eventual"}, {"log.consistency": "eventual"}),
+        ({"table-storage.log.retention": "1 d"}, {"log.retention": "1 d"}),
     ],
 )
 def test_old_names_become_current_ones_and_current_ones_win(old: dict, new: dict) -> None:

@@ -186,7 +186,7 @@ class TableMachine(RuleBasedStateMachine):
 
 def test_a_table_behaves_as_a_dict_a_snapshot(request: pytest.FixtureRequest) -> None:
     rounds = request.config.option.rounds
-    TableMachine.TestCase.settings = settings(max_examples=10 * rounds, stateful_step_count=30)
+    TableMachine.TestCase.settings = settings(max_examples=6 * rounds, stateful_step_count=30)
     TableMachine.TestCase("runTest").runTest()
 
 

@@ -19,6 +19,7 @@ from tests.peers.pypaimon import PyPaimon
 pytestmark = pytest.mark.peer
 FIELDS = {"p": "STRING", "k": "INT", "v": "STRING"}
 NEVER_EXPIRE = {"snapshot.num-retained.min": "1000"}
+TURNS = 6  # of two engines at a table; `--rounds` gives more tables
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ def test_the_two_engines_take_turns_in_every_mode(
         else:
             location = str(tmp_path / str(seed) / "d.db" / "t")
             mode.create_in_java(java, location)
-        for turn in range(10):
+        for turn in range(TURNS):
             act = rng.choice(
                 ["java write", "our write", "our write", "java write", "compact", "java compact"]
             )
@@ -207,7 +208,7 @@ def test_both_overwrite_in_every_mode(java: JavaPaimon, tmp_path: Path, name: st
         return [[rng.choice(own), k, f"{rng.random():.3f}"] for k in rng.sample(range(50), 12)]
 
     ts.open(location).write(as_table(rows := rows_of(None), ["+I"] * len(rows)).drop(["kind"]))
-    for turn in range(6):
+    for turn in range(4):
         rows = rows_of(rng.choice([None, "a"]))
         named = mode.partitions and all(r[0] == "a" for r in rows) and not crossing
         if turn % 2 and not crossing:  # Java's assigner would retract rows in the table it replaces

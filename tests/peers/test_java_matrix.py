@@ -141,7 +141,7 @@ def cases(seed: int) -> list[tuple[str, dict[str, str]]]:
 def test_both_engines_make_the_same_table_of_the_same_rows(
     java: JavaPaimon, tmp_path: Path, seeds: tuple[int, ...]
 ) -> None:
-    for number, (seed, (name, extra)) in enumerate((s, c) for s in seeds for c in cases(s)):
+    for number, (seed, (name, extra)) in enumerate((s, c) for s in seeds[::2] for c in cases(s)):
         place = f"seed {seed}: {name}, {extra}"
         try:
             live(Twins(java, KINDS[name], tmp_path / str(number), extra, seed), place)

@@ -123,7 +123,7 @@ class Undone(Exception):
 def test_the_engines_take_turns(
     java: JavaPaimon, tmp_path: Path, engine: str, seeds: tuple[int, ...]
 ) -> None:
-    for seed in seeds:
+    for seed in seeds[::2]:
         for number in range(3):
             take_turns(java, tmp_path / f"{seed}-{number}", engine, seed * 100 + number)
 

@@ -306,7 +306,7 @@ def play_in_turns(java: JavaPaimon, space: Space, where: Path) -> None:
 
 @pytest.mark.peer
 def test_both_engines_agree_on_random_tables(java: JavaPaimon, tmp_path: Path, seeds: Sequence[int]) -> None:
-    for number in merge_space.numbers(seeds, each=6):
+    for number in merge_space.numbers(seeds, each=4):
         space = drawn(number)
         for play in (play_apart, play_in_turns):
             try:

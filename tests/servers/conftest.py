@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers import fluss as fluss_server
 from tests.servers import hive as hive_server
 from tests.servers import kafka as kafka_server
 from tests.servers import postgres as postgres_server
 from tests.servers import s3 as s3_servers
+from tests.servers.fluss import Fluss
 from tests.servers.kafka import Broker
 from tests.servers.s3 import S3Server
 
@@ -54,6 +56,13 @@ def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with kafka_server.broker(tmp_path_factory.mktemp("kafka")) as found:
+def kafka() -> Iterator[Broker]:
+    with kafka_server.broker() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def fluss() -> Iterator[Fluss]:
+    """A cluster of one tablet server. A test that kills a server starts it again."""
+    with fluss_server.fluss_cluster() as found:
         yield found

@@ -12,13 +12,13 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from tablestore.cdc.final_rows import FinalRows
-from tablestore.cdc.formats.images import Changes
-from tablestore.cdc.formats.messages import BadMessage
 from tablestore.cdc.formats.registry import format_of
 from tablestore.cdc.kafka.scan_point import EARLIEST, GROUP, LATEST, SPECIFIC, TIMESTAMP, ScanPoint
 from tablestore.cdc.kafka.topic_stream import TopicStream
 from tablestore.cdc.stream_source import Offset
 from tablestore.core.errors import InvalidOption, NotFound, Unavailable
+from tablestore.format.messages.images import Changes
+from tablestore.format.messages.messages import BadMessage
 from tests.cdc.formats.messages_of import KINDS, columns
 from tests.cdc.formats.test_golden import GOLDEN, ITEMS, MODES, expected
 from tests.servers.kafka import Broker
@@ -323,6 +323,6 @@ def test_properties_and_brokers_that_cannot_be_used_are_named(kafka: Broker, mon
         stream(kafka, "t", properties=(("key.deserializer", "x"),)).latest()
     with pytest.raises(NotFound, match="has no topic 'missing'"):
         stream(kafka, "missing").latest()
-    monkeypatch.setattr("tablestore.cdc.kafka.cluster._SECONDS", 1)
+    monkeypatch.setattr("tablestore.log.kafka.cluster._SECONDS", 1)
     with pytest.raises(Unavailable, match="Kafka at 127"):
-        stream(Broker("127.0.0.1:9"), "t").latest()
+        stream(dataclasses.replace(kafka, address="127.0.0.1:9"), "t").latest()

@@ -198,3 +198,70 @@ def test_secrets_of_the_environment_are_not_shown(
     kafka.send(topic, [(None, '{"id": 1}')])
     assert rows(session, "SELECT * FROM t") == [(1,)]
     assert "hidden-one" not in session.sql("SHOW CREATE TABLE t").text(width=None)
+
+
+METADATA = (
+    "t STRING METADATA FROM 'topic' VIRTUAL, `partition` BIGINT METADATA VIRTUAL, k INT, "
+    "o BIGINT METADATA FROM 'offset', at TIMESTAMP_LTZ(3) METADATA FROM 'timestamp', "
+    "kind STRING METADATA FROM 'timestamp-type', h MAP<STRING, BYTES> METADATA FROM 'headers', "
+    "id BYTES METADATA FROM 'key'"
+)
+
+
+def test_metadata_of_messages_are_columns(kafka: Broker, session: Session) -> None:
+    topic = kafka.topic(partitions=2)
+    began = int(time.time() * 1000)
+    producer = kafka.producer()
+    producer.produce(topic, b'{"k": 1}', b"one", 1, headers=[("a", b"x"), ("b", None)])
+    producer.produce(topic, b"no json", b"two", 1)
+    producer.produce(topic, b'{"k": 3}', None, 1, timestamp=1_700_000_000_000)
+    producer.produce(topic, b'{"k": 4}', b"four", 0)
+    producer.flush()
+    bounded = {"json__ignore_parse_errors": "true", "scan__bounded__mode": "latest-offset"}
+    table(session, kafka, topic, METADATA, **bounded)
+    found = session.sql("SELECT * FROM t ORDER BY k").to_arrow().to_pylist()
+    assert [(r["t"], r["partition"], r["k"], r["o"], r["id"]) for r in found] == [
+        (topic, 1, 1, 0, b"one"),
+        (topic, 1, 3, 2, None),
+        (topic, 0, 4, 0, b"four"),
+    ]
+    assert [dict(r["h"]) for r in found] == [{"a": b"x", "b": None}, {}, {}]
+    times = [r["at"].timestamp() * 1000 for r in found]
+    assert times[1] == 1_700_000_000_000
+    assert began - 1000 <= times[0] <= time.time() * 1000 + 1000
+    assert {r["kind"] for r in found} == {"CreateTime"}
+    assert rows(session, "SELECT o FROM t WHERE `partition` = 1 AND id IS NOT NULL") == [(0,)]
+    assert rows(session, "SELECT count(*) AS n, max(o) AS m FROM t") == [(3, 2)]
+    sql = "SELECT o, t FROM t WHERE `partition` = 1"
+    streamed = follow(planned(session, reader(()).read(pieces(sql)[0]), sql))
+    assert [r for batch, _ in streamed for r in batch.to_pylist()] == [{"o": o, "t": topic} for o in (0, 2)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "error", "words"),
+    [
+        ("k INT, o STRING METADATA FROM 'offset'", {}, ts.SchemaMismatch, "'o' is STRING"),
+        ("k INT, o BIGINT METADATA FROM 'ofset'", {}, ts.NotFound, "offset"),
+        (
+            "k INT, o BIGINT METADATA FROM 'offset'",
+            {"format": "debezium-json"},
+            ts.Unsupported,
+            "METADATA columns with format 'debezium-json'",
+        ),
+    ],
+    ids=["type", "name", "format"],
+)
+def test_metadata_that_messages_do_not_have_are_refused(
+    kafka: Broker,
+    session: Session,
+    columns: str,
+    options: dict[str, str],
+    error: type[Exception],
+    words: str,
+) -> None:
+    def read() -> None:
+        table(session, kafka, kafka.topic(), columns, **options)
+        session.sql("SELECT * FROM t")
+
+    with pytest.raises(error, match=words):
+        read()

@@ -13,7 +13,12 @@ from typing import Any
 import pytest
 
 import tablestore as ts
+from tablestore.cdc.capture.journal import Journal
+from tablestore.cdc.capture.rules import CaptureRules
+from tablestore.cdc.capture.sink import CaptureSink, SinkSettings
 from tablestore.core.errors import InvalidRequest, NotFound, Unavailable
+from tablestore.table.place import TablePlace
+from tests.cdc.capture.fakes import FakeBatch, FakeSource, Step, captured, piece, rows
 from tests.servers.s3 import KEY, SECRET, S3Server
 
 FEBRUARY = date(2026, 2, 2)
@@ -97,6 +102,27 @@ def test_a_store_travels_to_workers_with_its_keys_hidden(options: dict[str, Any]
     root = Path(__file__).resolve().parents[2]
     subprocess.run([sys.executable, "-c", IN_A_WORKER, packed], cwd=root, check=True, timeout=300)
     assert [k for k, _ in rows_of(table)] == [1, 2, 11, 12]
+
+
+def test_tasks_of_a_capture_reach_the_store_by_the_keys_of_its_lake(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
+    lake, source, journal = ts.connect(**options), FakeSource(), Journal(str(tmp_path / "checkpoint"))
+    values = [("+I", n, n) for n in range(9)]
+    source.steps = [Step([captured("item")], [piece(rows("item", values))])]
+    source.steps += [Step((), [piece(rows("item", [("+U", 1, n)], seconds=n))]) for n in range(20, 24)]
+    rules = CaptureRules.of("shop.*", into="ods", options={"num-sorted-run.compaction-trigger": 2})
+    sink = CaptureSink(lake, source, rules, SinkSettings("job", compact_every=2), journal)
+    for n in range(5):
+        start, end = ({"v": 1, "at": at} for at in (n, n + 1))
+        sink.write(FakeBatch(source, n, start, end), n)
+    table = lake.table("ods.item")
+    assert table.get({"id": 1}) == {"id": 1, "v": 23}
+    assert "COMPACT" in table.inspect.snapshots().column("commit_kind").to_pylist()
+    place = TablePlace.of(table)
+    assert SECRET.encode() not in pickle.dumps(place)
+    assert "s3." not in repr(place)
+    assert pickle.loads(pickle.dumps(place)).opened().scan().count() == 9
 
 
 def test_keys_may_come_from_the_environment(options: dict[str, Any], s3: S3Server) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import tablestore as ts
 from tablestore.spark import session as spark_session
 
-DATABASE = "shop"
+DATABASE, USER = "shop", "capture"
 
 
 def start(lake: ts.Lake, url: str, password_file: str, **more: Any) -> Any:
@@ -17,9 +17,9 @@ def start(lake: ts.Lake, url: str, password_file: str, **more: Any) -> Any:
     return lake.ingest(
         f"{url}/{DATABASE}",
         into="ods",
-        name="capture",
+        name=USER,
         password_file=password_file,
-        interval="50ms",
+        interval="100ms",
         chunk_rows=60,
         options={"bucket": 1},
         **more,

@@ -17,9 +17,8 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import tablestore as ts
-from notebooks.demo.pipeline import patiently
-from tablestore.spark import FinishedBatch, session, start_ingest
-from tests.spark.items import ingest_of, item_table
+from tablestore.spark import session
+from tests.spark.items import ingest, item_table
 
 
 def where(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -32,18 +31,18 @@ def run(spark: SparkSession, source: str, warehouse: str, checkpoint: str, hold:
     """The pipeline to its end, or to the batch `hold`, from wherever it is."""
     lake = ts.connect(warehouse)
     options = {"num-sorted-run.compaction-trigger": 3, "write-only": True}
-    table = lake.table("shop.item") if "shop.item" in lake else item_table(lake, **options)
-    ingest = ingest_of(
-        Path(source), table, Path(checkpoint), chunks_per_batch=1, log_bytes_per_batch=1, compact_every=3
-    )
+    if "shop.item" not in lake:
+        item_table(lake, **options)
 
-    def print_and_wait(batch: FinishedBatch) -> None:
-        print("snapshot", batch.snapshot, flush=True)
-        if batch.number >= hold:
+    def print_and_wait(report: ts.BatchReport) -> None:
+        for one in report.tables:
+            print("snapshot", one.snapshot, flush=True)
+        if report.number >= hold:
             print("held", flush=True)
             sys.stdin.read()
 
-    patiently(lambda: start_ingest(spark, ingest, on_batch=print_and_wait).awaitTermination())
+    how = {"chunks": 1, "log_bytes": 1, "compact_every": 3, "checkpoint": checkpoint}
+    ingest(lake, Path(source), spark=spark, on_batch=print_and_wait, **how).wait()
 
 
 def main(source: str, warehouse: str, checkpoint: str, hold: str, master: str | None = None) -> None:

@@ -8,9 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 import tablestore as ts
-from tablestore.cdc.capture.computed import computed_columns
-from tablestore.cdc.sink import Load
-from tablestore.spark import Ingest
+from tablestore.spark.capture import CaptureJob
 from tests.cdc.changes import SCHEMA, directory, envelope, row, transaction
 
 USER = "item-ingest"
@@ -25,10 +23,20 @@ def item_table(lake: ts.Lake, **options: Any) -> ts.Table:
     )
 
 
-def ingest_of(source: Path, table: ts.Table, checkpoint: Path, **settings: Any) -> Ingest:
-    """The pipeline from a change directory into the table."""
-    load = Load(str(source), "item", table.location, USER, computed_columns({"year": "year(day)"}))
-    return Ingest(load, str(checkpoint), **{"chunks_per_batch": 2, **settings})
+def ingest(lake: ts.Lake, source: Path, *, into: str = "shop.item", **settings: Any) -> CaptureJob:
+    """Start to load and follow a change directory into a table, to the end of what there is; two chunks a
+    batch, no compaction."""
+    rules = {"computed": {"year": "year(day)"}, "primary_keys": ["*", "year"], "partition_by": "year"}
+    how = {"follow": False, "interval": 0, "compact_every": 0, "chunks": 2, "name": USER, **rules, **settings}
+    found: CaptureJob = lake.ingest(source, tables="item", into=into, **how)
+    return found
+
+
+def ingested(lake: ts.Lake, source: Path, **settings: Any) -> list[ts.BatchReport]:
+    """The reports of the batches of `ingest` with a commit, once it has ended."""
+    done: list[ts.BatchReport] = []
+    assert ingest(lake, source, on_batch=done.append, **settings).wait(300)
+    return [report for report in done if any(one.snapshot is not None for one in report.tables)]
 
 
 def shop(

@@ -85,6 +85,7 @@ def test_a_query_is_started_again_when_a_server_was_away(spark: Any, lake: ts.La
     made = job(
         spark, lake, FakeSource([*steps(), Step((), [away])]), on_batch=lambda r: seen.append(r.number)
     )
+    assert made.progress() is None
     assert made.start().wait(120)
     assert content(lake, "ods.a") == [(1, 2), (2, 2), (3, 3)]
     assert seen == [0, 1, 2, 3]
@@ -138,7 +139,17 @@ def test_a_change_directory_is_captured_by_its_path(spark: Any, lake: ts.Lake, t
     assert (job.name, lake.tables()) == ("cdc-ods", ["ods.item"])
     found = {r["id"]: r for r in lake.table("ods.item").scan().to_arrow().to_pylist()}
     assert {i: {**r, "year": r["day"].year} for i, r in left.items()} == found
-    assert sum(chunk.rows for report in job.reports() for chunk in report.chunks) == 200
+    chunks = [chunk for report in job.reports() for chunk in report.chunks]
+    assert [(chunk.low, chunk.high, chunk.last) for chunk in chunks] == [
+        (None, "49", False),
+        ("49", "99", False),
+        ("99", "149", False),
+        ("149", None, True),
+    ]
+    assert sum(chunk.rows for chunk in chunks) == 200
+    newest = job.reports()[-1]
+    assert (newest.snapshotting, newest.bytes_behind) == ((), 0)
+    assert newest.position.startswith("00002.jsonl:")
     assert lake.table("ods.item").check() == []
 
 

@@ -1,5 +1,5 @@
 """SIGKILL for the driver of a capture, for its Python workers and for the server, at any moment, while the
-database is written and altered: the lake holds what the source holds, each batch once."""
+database is written and altered: after each of them the lake holds what the source holds, each batch once."""
 
 from __future__ import annotations
 
@@ -16,23 +16,25 @@ import pytest
 
 import tablestore as ts
 from tests.cdc.mysql.traffic import COLUMNS, WHOLE, Traffic, differences
-from tests.servers import mariadb as servers
 from tests.servers.mariadb import PASSWORD, MariaDb
-from tests.spark.capture_program import DATABASE, start
-from tests.spark.test_job_kill import count_batches, kill_a_worker
+from tests.spark.capture_program import DATABASE, USER, start
+from tests.spark.test_job_kill import PLANNER, TASKS, count_batches, kill_a_worker
 from tests.spark.test_kill import ROOT, await_the_end_of_group, kill
 
 pytestmark = pytest.mark.spark
 PATIENCE_SECONDS = 300
+DRIVER, SERVER = "driver", "server"
+OTHERS = (PLANNER, SERVER, TASKS, SERVER)
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    """A server of its own, since it is killed."""
+def server(monkeypatch: pytest.MonkeyPatch, mariadb: MariaDb, tmp_path: Path) -> Any:
+    """The server of the run, which is there again after each kill."""
     monkeypatch.setenv("TABLESTORE_SOURCE_PASSWORD", PASSWORD)
     (tmp_path / "password").write_text(PASSWORD)
-    with servers.mariadb() as server:
-        yield server
+    mariadb.run(f"DROP DATABASE IF EXISTS {DATABASE}")
+    yield mariadb
+    mariadb.run(f"DROP DATABASE {DATABASE}")
 
 
 def started(lake: Path, server: MariaDb) -> subprocess.Popen[str]:
@@ -49,16 +51,21 @@ def started(lake: Path, server: MariaDb) -> subprocess.Popen[str]:
     )
 
 
-def kill_amid_batches(process: subprocess.Popen[str], random_: random.Random) -> None:
-    """Kill the driver, or all of its group, after some batches."""
-    wanted = random_.randint(1, 6)
-    threading.Thread(target=count_batches, args=(process, wanted, enough := threading.Event())).start()
+def kill_amid_batches(process: subprocess.Popen[str], traffic: Traffic, random_: random.Random) -> None:
+    """Let there be traffic once a driver has carried out its first batch, and kill it, or all of its group,
+    some batches later."""
+    wanted = random_.randint(2, 6)
+    reached = {number: threading.Event() for number in (1, wanted)}
+    threading.Thread(target=count_batches, args=(process, reached)).start()
     try:
-        assert enough.wait(PATIENCE_SECONDS)
-        time.sleep(random_.uniform(0, 1))
-        assert process.poll() is None, "it ended by itself"
+        assert reached[1].wait(PATIENCE_SECONDS)
+        with traffic:
+            assert reached[wanted].wait(PATIENCE_SECONDS)
+            time.sleep(random_.uniform(0, 1))
+            assert process.poll() is None, "it ended by itself"
+            kill(process, whole_group=random_.random() < 0.5)
     finally:
-        kill(process, whole_group=random_.random() < 0.5)
+        kill(process, whole_group=True)
         process.stdin.close()
     await_the_end_of_group(process.pid)
 
@@ -66,51 +73,67 @@ def kill_amid_batches(process: subprocess.Popen[str], random_: random.Random) ->
 def restarted(server: MariaDb, random_: random.Random) -> None:
     """The server is killed, and away for a moment."""
     server.kill()
-    time.sleep(random_.uniform(0, 1))
-    server.start()
+    try:
+        time.sleep(random_.uniform(0, 0.5))
+    finally:
+        server.start()
 
 
-def some_batches(job: Any, random_: random.Random) -> None:
+def some_batches(job: Any, wanted: int) -> None:
     """Wait until the capture has come on."""
     before, until = batches(job), time.monotonic() + PATIENCE_SECONDS
-    while batches(job) < before + random_.randint(1, 4):
+    while batches(job) < before + wanted:
         assert job.running, repr(job.error)
         assert time.monotonic() < until, repr(job)
-        time.sleep(0.05)
-    time.sleep(random_.uniform(0, 0.5))
+        time.sleep(0.02)
 
 
 def batches(job: Any) -> int:
     return max((report.number for report in job.reports(1)), default=-1)
 
 
+def await_same(job: Any, server: MariaDb, about: Any) -> None:
+    """Until the lake holds what the source holds, which is at rest."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while found := differences(job.lake, server.url, DATABASE):
+        assert job.running, repr(job.error)
+        assert time.monotonic() < until, (about, found)
+        time.sleep(0.1)
+
+
 def test_a_capture_killed_at_any_moment_holds_what_the_source_holds(
     spark: Any, server: MariaDb, tmp_path: Path, seeds: tuple[int, ...]
 ):
-    path = tmp_path / "lake"
+    """As many kills as `--rounds`: of each five one of the driver, of the process that plans batches and of
+    one that carries out tasks, and two of the server; after each of them lake = source."""
+    path, password = tmp_path / "lake", str(tmp_path / "password")
     lake = ts.connect(path)
     Traffic(server, DATABASE, seed=seeds[0]).make()
-    for seed in seeds[: max(1, len(seeds) // 5)]:
+    job = None
+    for number, seed in enumerate(seeds):
         random_ = random.Random(seed)
-        with Traffic(server, DATABASE, seed=seed, ddl=COLUMNS + WHOLE, ddl_pause=2, pause=0.05) as traffic:
-            kill_amid_batches(started(path, server), random_)
-            job = start(lake, server.url, str(tmp_path / "password"), spark=spark)
-            actions = [lambda r=random_: restarted(server, r), lambda r=random_: kill_a_worker(r)]
-            random_.shuffle(actions)
-            for action in actions:
-                some_batches(job, random_)
-                action()
-            some_batches(job, random_)
-        until = time.monotonic() + PATIENCE_SECONDS
-        while found := differences(lake, server.url, DATABASE):
-            assert job.running, repr(job.error)
-            assert time.monotonic() < until, (seed, found, traffic.statements)
-            time.sleep(0.2)
-        job.stop()
-        assert job.error is None
-        print(seed, repr(job), f"{len(traffic.statements)} statements")
-    for table in lake.tables():
-        assert lake.table(table).check() == []
-        commits = lake.table(table).inspect.commits().to_pylist()
-        mine = [c["commit_identifier"] for c in commits if c["commit_user"] == "capture"]
-        assert mine == sorted(mine)
+        victim = OTHERS[(number % 5 - 1 + seeds[0]) % 4] if number % 5 else DRIVER
+        how: dict[str, Any] = {"ddl": COLUMNS + WHOLE, "ddl_pause": 1, "most_ddl": 4, "pause": 0.15}
+        traffic = Traffic(server, DATABASE, seed=seed, **how)
+        if victim == DRIVER:
+            if job is not None:
+                job.stop()
+            server.run(f"CREATE TABLE {DATABASE}.new{number} (id INT PRIMARY KEY)")  # a batch for it
+            kill_amid_batches(started(path, server), traffic, random_)
+            job = start(lake, server.url, password, spark=spark)
+        else:
+            with traffic:
+                some_batches(job, random_.randint(0, 2))
+                time.sleep(random_.uniform(0, 0.5))
+                restarted(server, random_) if victim == SERVER else kill_a_worker(random_, [victim])
+                some_batches(job, 1)
+        await_same(job, server, (seed, victim, traffic.statements))
+        print(seed, victim, f"{batches(job) + 1} batches, {len(traffic.statements)} statements")
+    job.stop()
+    assert job.error is None
+    for table in map(lake.table, lake.tables()):
+        assert table.check() == []
+        commits = table.inspect.commits().to_pylist()
+        appended = [c for c in commits if c["commit_kind"] == "APPEND" and c["commit_user"] == USER]
+        mine = [c["commit_identifier"] for c in appended]
+        assert mine == sorted(set(mine))

@@ -9,8 +9,7 @@ import pytest
 import tablestore as ts
 from tablestore.cdc.change_feed import ChangeFeed
 from tablestore.core.errors import Unsupported
-from tablestore.spark import start_ingest
-from tests.spark.items import content, ingest_of, item_table, shop
+from tests.spark.items import content, ingested, item_table, shop
 
 pytestmark = pytest.mark.spark
 
@@ -19,7 +18,7 @@ def test_rows_and_changes_end_at_the_sources_state(spark, lake, tmp_path: Path) 
     options = {"changelog-producer": "lookup", "deletion-vectors.enabled": True}
     source, expected = shop(tmp_path / "s", transactions=2)
     table = item_table(lake, **options)
-    start_ingest(spark, ingest_of(source, table, tmp_path / "ck", log_bytes_per_batch=1)).awaitTermination()
+    ingested(lake, source, spark=spark, log_bytes=1)
     assert content(table) == expected
     assert table.check() == []
     left: dict[int, str] = {}
@@ -39,8 +38,7 @@ def test_a_partition_whose_changes_are_not_tracked(spark, lake, tmp_path: Path) 
     year = min(row["day"].year for row in expected.values())
     table = table.alter(ts.set_options({"change-tracking": False}, partition={"year": year}))
     for n in (1, 2):  # the second is a replay: it adds nothing
-        ingest = ingest_of(source, table, tmp_path / f"ck{n}", log_bytes_per_batch=1)
-        start_ingest(spark, ingest).awaitTermination()
+        ingested(lake, source, spark=spark, checkpoint=tmp_path / f"ck{n}", log_bytes=1)
         assert content(table) == expected
     assert table.check() == []
     tracked = table.with_options({"incremental-between": f"0,{table.store.snapshots.latest_id()}"})

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -23,6 +24,7 @@ from tests.spark.test_kill import ROOT, await_the_end_of_group, kill
 
 pytestmark = pytest.mark.spark
 PATIENCE_SECONDS = 300
+TASKS, PLANNER = "pyspark.daemon pyspark.worker", "python_streaming_source_runner"  # in their command lines
 PAIRS = (("large", LARGE), ("counted", SUMS), ("log", "SELECT n, word FROM words"))
 
 
@@ -71,7 +73,8 @@ def started(lake: Path) -> subprocess.Popen[str]:
 def kill_amid_batches(process: subprocess.Popen[str], session: Session, random_: random.Random) -> None:
     """Change the sources while the jobs run, and kill the driver, or all of its group, amid that."""
     wanted = random_.randint(1, 3)
-    threading.Thread(target=count_batches, args=(process, wanted, enough := threading.Event())).start()
+    reached = {wanted: (enough := threading.Event())}
+    threading.Thread(target=count_batches, args=(process, reached)).start()
     number = 0
     until = time.monotonic() + PATIENCE_SECONDS
     while not enough.is_set():
@@ -86,24 +89,64 @@ def kill_amid_batches(process: subprocess.Popen[str], session: Session, random_:
     await_the_end_of_group(process.pid)
 
 
-def count_batches(process: subprocess.Popen[str], wanted: int, enough: threading.Event) -> None:
+def count_batches(process: subprocess.Popen[str], reached: Mapping[int, threading.Event]) -> None:
+    """Set the events of the numbers of batches that the process has told."""
+    batches = 0
     for line in process.stdout:
-        wanted -= line == "batch\n"
-        if wanted <= 0:
-            enough.set()
+        batches += line == "batch\n"
+        for number, event in reached.items():
+            if batches >= number:
+                event.set()
 
 
-def kill_a_worker(random_: random.Random) -> None:
-    """Kill a Python worker of this process's Spark session, if there is one."""
+def kill_a_worker(
+    random_: random.Random,
+    kinds: Sequence[str] = (TASKS, PLANNER),
+    *,
+    ended: Callable[[], object] = lambda: False,
+) -> None:
+    """Kill a Python process of the Spark session of this one, once there is one of these kinds, unless the
+    jobs have `ended`: then none comes."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not (found := [process for kind in kinds for process in workers(kind)]):
+        if ended():
+            return
+        assert time.monotonic() < until, f"Spark has no Python workers: {commands()}"
+        time.sleep(0.05)
+    with contextlib.suppress(psutil.NoSuchProcess):
+        random_.choice(found).send_signal(signal.SIGKILL)
+
+
+def has_failed(session: Session) -> bool:
+    """Whether a job has; `failures` tells of each only once, so who asks twice waits for another."""
+    return "FAILED" in session.sql("SHOW JOBS").to_arrow()["status"].to_pylist()
+
+
+def commands() -> list[str]:
+    """What runs below this process, for an error."""
     found = []
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):
-            if "pyspark.daemon" in " ".join(process.cmdline()):
-                found.append(process)
-    workers = [p for p in found if any(q.pid == p.ppid() for q in found)]  # the daemon is their parent
-    if workers:
+            found.append(" ".join(process.cmdline())[-120:])
+    return found
+
+
+def workers(kind: str) -> list[psutil.Process]:
+    """Those that Spark has forked for tasks, or those that plan the batches of streams."""
+    found: dict[int, psutil.Process] = {}
+    for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):
-            random_.choice(workers).send_signal(signal.SIGKILL)
+            if kind in " ".join(process.cmdline()):
+                found[process.pid] = process
+    if kind == PLANNER:
+        return list(found.values())
+    return [process for process in found.values() if _parent(process) in found]  # which is their daemon
+
+
+def _parent(process: psutil.Process) -> int | None:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.ppid()
+    return None
 
 
 def await_same(session: Session) -> None:
@@ -118,7 +161,7 @@ def await_same(session: Session) -> None:
             for table, query in waiting
             if content(session, f"SELECT * FROM {table}") != content(session, query)
         ]
-        time.sleep(0.05)
+        time.sleep(0.5)  # to look takes the cores from what is waited for
 
 
 def content(session: Session, query: str) -> list[str]:
@@ -134,9 +177,9 @@ def test_jobs_killed_at_any_moment_lose_and_double_nothing(spark, tmp_path: Path
         change(session, random_, 0)
         kill_amid_batches(started(path), session, random_)
         start(session)  # goes on in this process, until a worker is killed
-        while not session.jobs.failures():
+        while not has_failed(session):
             change(session, random_, 1)
-            kill_a_worker(random_)
+            kill_a_worker(random_, ended=lambda: has_failed(session))
             time.sleep(random_.uniform(0.2, 0.5))
         session.jobs.stop_all()
         start(session)

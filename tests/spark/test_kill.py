@@ -100,13 +100,13 @@ def test_a_driver_killed_at_any_moment_loses_and_doubles_nothing(
     assert table.check() == []
     commits = table.inspect.commits().to_pylist()
     mine = [c["commit_identifier"] for c in commits if c["commit_user"] == USER]
-    assert mine == list(range(CHUNKS + TRANSACTIONS))
+    assert mine == list(range(1, 1 + CHUNKS + TRANSACTIONS))
 
 
 def test_the_pipeline_runs_on_workers_of_their_own_with_the_code_shipped(spark, tmp_path: Path):
     del spark
     source, expected = shop(tmp_path / "s", chunks=2, transactions=2)
-    process = started(source, tmp_path / "lake", tmp_path / "ck", sys.maxsize, "local-cluster[2,1,1024]")
+    process = started(source, tmp_path / "lake", tmp_path / "ck", sys.maxsize, "local-cluster[1,2,1024]")
     said, _ = process.communicate(timeout=600)
     shutil.rmtree(
         Path(pyspark.__file__).with_name("work"), ignore_errors=True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import psutil
 import pytest
 
 from tablestore.core.errors import InvalidRequest, NotFound
-from tablestore.spark import register, session
+from tablestore.spark import register, session, sessions
 
 ROOT = Path(__file__).parents[2]
 
@@ -38,6 +39,15 @@ def test_a_session_is_set_up_for_python_workers(spark):
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert session() is spark or session().sparkContext is spark.sparkContext
     assert register(spark) is spark
+
+
+def test_a_class_archive_is_used_where_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    archive = tmp_path / "of classes.jsa"
+    monkeypatch.setattr(sessions, "CLASS_ARCHIVE", str(archive))
+    for there in (False, True):
+        options = shlex.split(sessions._settings(1, "1g")["spark.driver.extraJavaOptions"])
+        assert (f"-XX:SharedArchiveFile={archive}" in options) == there
+        archive.touch()
 
 
 @pytest.mark.spark

@@ -14,6 +14,7 @@ from tablestore.cdc.change_feed import ChangeFeed
 from tablestore.cdc.stream_batch import Batch, Streams, Work
 from tablestore.cdc.stream_source import RowsStream, TableStream
 from tablestore.spark import start_stream
+from tablestore.spark.stream_jobs import WorkBatch
 
 pytestmark = pytest.mark.spark
 
@@ -44,16 +45,17 @@ def test_sources_that_end_end_the_query_and_are_read_once(spark, tmp_path: Path)
     streams = Streams((RowsStream(pa.table({"n": [1, 2]})), RowsStream(pa.table({"n": [5]}))))
     found: list[list[int]] = []
 
-    def on_batch(batch: Batch) -> None:
+    def on_batch(batch: WorkBatch) -> None:
         found.append(batch.over_works(Summed("n")))
-        found.append(batch.over(doubled, [3, 4]))
+        found.append(batch.over(doubled, [3, 4], count=doubled))
+        found.append(list(batch.counted().values()))
         assert [w.source for w in batch.works()] == [0, 1]
 
     for _ in range(2):  # the second time all has been read
         job = start_stream(spark, streams, on_batch, checkpoint=str(tmp_path / "c"), interval_seconds=0.1)
         assert job.wait(60)
         assert job.failure() is None
-    assert found == [[3, 5], [6, 8]]
+    assert found == [[3, 5], [6, 8], [12, 16]]
 
 
 def test_an_error_of_a_task_ends_the_query_and_is_what_it_was(spark, tmp_path: Path):

@@ -19,11 +19,13 @@ import pytest
 
 import tablestore as ts
 from tablestore.insight.inspect.inspect import Inspect
+from tablestore.table.log_view import LogView
 from tablestore.table.lookup_join.join import LookupJoin
 from tablestore.table.refs import Branches, Consumers, Tags
 from tablestore.table.writer import EngineWriter, Writer
 
-CLASSES = (ts.Lake, ts.Table, ts.Scan, Inspect, Tags, Branches, Consumers, Writer, EngineWriter, LookupJoin)
+MADE_OF_A_TABLE = (Inspect, Tags, Branches, Consumers, LogView, Writer, EngineWriter, LookupJoin)
+CLASSES = (ts.Lake, ts.Table, ts.Scan, *MADE_OF_A_TABLE)
 FUNCTIONS = [n for n in ts.__all__ if inspect.isfunction(getattr(ts, n)) and n != n.upper()]
 EASY = {"self", "progress", "io", "env"}  # the same everywhere; file systems and clocks are for tests
 

@@ -116,7 +116,18 @@ def test_replayed_steps_give_the_table_and_fit_what_came_before(
                 assert step.full or (step.state is not None and step.state.rows == len(wanted))
 
 
-def test_changes_are_those_of_a_lookup_changelog(tmp_path: Path, seeds: tuple[int, ...]) -> None:
+STATES = {
+    "all in memory": {},
+    "spilled after each step": {"_MEMORY_BYTES": 1},
+    "spilled now and then": {"_MEMORY_BYTES": 500},
+    "large steps": {"_SMALL_BYTES": 0},
+    "small and large steps": {"_SMALL_BYTES": 120, "_MEMORY_BYTES": 500},
+}
+
+
+def test_changes_are_those_of_a_lookup_changelog_wherever_the_state_is(
+    tmp_path: Path, seeds: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     for seed in seeds[:1]:
         rng = random.Random(seed)
         with_lookup = {"changelog-producer": "lookup", "changelog-producer.row-deduplicate": True}
@@ -125,8 +136,13 @@ def test_changes_are_those_of_a_lookup_changelog(tmp_path: Path, seeds: tuple[in
             data = some(rng, rng.randrange(1, 8))
             ours.write(data, row_kind_column="kind")
             other.write(data, row_kind_column="kind")
-        steps = [rows(s) for s in ours.stream(start="earliest", follow=False)]
-        assert steps == [r for r in map(rows, other.stream(start="earliest", follow=False)) if r], seed
+        wanted = [r for r in map(rows, other.stream(start="earliest", follow=False)) if r]
+        for where, limits in STATES.items():
+            with monkeypatch.context() as m:
+                for name, limit in limits.items():
+                    m.setattr(last_rows, name, limit)
+                steps = [rows(s) for s in ours.stream(start="earliest", follow=False)]
+            assert steps == wanted, (seed, where)
 
 
 def test_a_stream_goes_on_from_a_cursor_as_if_it_had_not_ended(
@@ -208,8 +224,27 @@ def test_the_state_shows_its_size_and_goes_with_the_stream(
     second = next(steps)
     assert second.state == steps.state
     assert second.state is not None
-    assert (second.state.rows, second.state.bytes > 0) == (15, True)
+    assert second.state.rows == 15
+    assert second.state.bytes == second.state.in_memory > 0
     assert "state 15 rows, " in repr(steps)
+    assert list(tmp_path.glob("tablestore-*")) == []
+    assert len(brief(second)) == 5
+
+
+def test_a_state_above_a_write_buffer_is_on_the_disk_and_goes_with_the_stream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(last_rows, "_SMALL_BYTES", 0)
+    t = made(tmp_path / "lake", **{"write-buffer-size": "500 b"})
+    put(t, *((k, "a", "+I") for k in range(20)))
+    steps = t.stream(follow=False)
+    first = next(steps)
+    put(t, *((k, None, "-D") for k in range(5)))
+    second = next(steps)
+    assert second.state is not None
+    assert second.state.rows == 15
+    assert second.state.bytes > second.state.in_memory == 0
     (folder,) = tmp_path.glob("tablestore-*")
     del steps, first
     gc.collect()
@@ -219,7 +254,10 @@ def test_the_state_shows_its_size_and_goes_with_the_stream(
     assert not folder.exists()
 
 
-def test_of_the_state_only_what_pending_steps_need_is_kept(tmp_path: Path) -> None:
+def test_of_the_state_only_what_pending_steps_need_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(last_rows, "_SMALL_BYTES", 0)
     t = made(tmp_path)
     for i in range(6):
         put(t, (1, str(i), "+I"))
@@ -227,7 +265,8 @@ def test_of_the_state_only_what_pending_steps_need_is_kept(tmp_path: Path) -> No
     second = list(islice(steps, 2))[1]
     assert [brief(s) for s in steps][-1] == [("-U", 1, "4"), ("+U", 1, "5")]
     assert brief(second) == [("-U", 1, "0"), ("+U", 1, "1")]
-    last = steps._last
+    assert steps._last is not None
+    last = steps._last._scratch
     assert last is not None
     assert len(last.store.snapshots.ids()) > 5
     del second

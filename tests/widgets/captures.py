@@ -8,7 +8,7 @@ import threading
 
 import numpy as np
 
-from tablestore.cdc.capture.report import BatchReport, ChunkReport, EventReport, TableReport
+from tablestore.cdc.capture.report import BatchProgress, BatchReport, ChunkReport, EventReport, TableReport
 
 BEGAN = 1_795_366_800.0  # 2026-11-22 17:00:00 UTC
 TABLES = {"orders": 150_000, "lineitem": 600_000, "customer": 15_000, "nation": 25}
@@ -122,12 +122,17 @@ class Job:
     def __init__(self, given: list[BatchReport], *, shown: int = 1) -> None:
         self._given, self._shown = given, shown
         self.running, self.state, self.error = True, "running", None
+        self.under_way: BatchProgress | None = None
         self.asked: list[str] = []
         self.ended = threading.Event()
 
     def reports(self) -> list[BatchReport]:
         """Those of the batches that are done."""
         return self._given[: self._shown]
+
+    def progress(self) -> BatchProgress | None:
+        """The batch under way."""
+        return self.under_way
 
     def advance(self, batches: int = 1) -> None:
         """So many batches more are done."""

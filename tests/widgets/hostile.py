@@ -17,6 +17,16 @@ import pyarrow as pa
 import tablestore as ts
 import widgets
 from tablestore.cdc.capture.report import BatchReport, ChunkReport, EventReport, TableReport
+from tablestore.tiering.report import (
+    BucketMarks,
+    Heartbeat,
+    ReportedTable,
+    RoundReport,
+    SplitReport,
+    TableError,
+    TableState,
+    TieringReport,
+)
 from widgets.kit.view import View
 
 IMG = "<img src=x onerror=\"window.owned=1;document.title='owned'\">"
@@ -88,6 +98,45 @@ def hostile_reports() -> list[BatchReport]:
     return [first, BatchReport(1, 2, 2, 3, SCRIPT, commits=((1, 2),), chunks=tuple(chunks), tables=done)]
 
 
+def hostile_tiering() -> TieringReport:
+    """Tables, rounds and heartbeats in which every name, reason and note is markup."""
+    marks = tuple(BucketMarks(value, 0, 90, 50, 40) for value in VALUES)
+    tables = tuple(
+        TableState(f"{IMG}.{name}", at, "Failed", 1.0, 2, 3.0, 1.0, 9, SCRIPT, marks)
+        for at, name in enumerate(VALUES)
+    )
+    splits = tuple(SplitReport(value, 0, 50, 90, 3, 60, 10, 99, 1.0, reason=IMG) for value in VALUES)
+    rounds = tuple(
+        RoundReport(at, one.table, at, 1, 2, 1.0 + at, "reading", splits=splits, reason=MIXED, notes=VALUES)
+        for at, one in enumerate(tables)
+    )
+    named = tuple(ReportedTable(value, 1) for value in VALUES)
+    refused = tuple(TableError(value, 50, SCRIPT) for value in VALUES)
+    beats = Heartbeat(2.0, 0.1, named, named, named, True, 4, named[0], refused)
+    return TieringReport(tables, rounds, (beats, Heartbeat(3.0, reason=IMG)), IMG, MIXED)
+
+
+class HostileLog:
+    """A table whose name, committers and errors are markup, with a real log below."""
+
+    name = full_name = IMG
+
+    def __init__(self, folder: Path) -> None:
+        made = ts.connect(folder).create_table(
+            "d.log",
+            schema={"k": ts.STRING},
+            primary_key=["k"],
+            options={"log.system": "embedded", "bucket": 1},
+        )
+        for number, value in enumerate(VALUES):
+            made.write({"k": [value]}, user=value[:300], identifier=number)
+        self.log = made.log
+
+    def stream(self, **_asked: Any) -> Iterator[Any]:
+        """Nobody reads it."""
+        raise ts.NotFound(MIXED + SCRIPT)
+
+
 def views_of(table: ts.Table) -> dict[str, View]:
     """Every view there is, of the table."""
     files = widgets.FileExplorer(table, against=2)
@@ -117,6 +166,8 @@ def views_of(table: ts.Table) -> dict[str, View]:
         "ingest": ingest,
         "capture": widgets.CaptureProgress(hostile_reports(), title=IMG),
         "stream": widgets.StreamTable(HostileStream(), title=IMG).wait(60),
+        "log": widgets.LogAndLake(HostileLog(Path(table.location).parent.parent / "logs"), follow=0),
+        "tiering": widgets.TieringView(hostile_tiering(), title=IMG),
         "broken": broken,
     }
 

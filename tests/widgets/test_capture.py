@@ -11,7 +11,16 @@ import pytest
 
 import widgets
 from tablestore.cdc.capture.journal import Journal
-from tablestore.cdc.capture.report import BatchReport, ChunkReport, EventReport, TableReport
+from tablestore.cdc.capture.names import SourceName
+from tablestore.cdc.capture.report import (
+    BatchProgress,
+    BatchReport,
+    ChunkReport,
+    EventReport,
+    PieceProgress,
+    TableReport,
+)
+from tablestore.cdc.capture.source import ChunkFacts
 from tests.widgets import captures
 from widgets.capture.model import CaptureModel, capture_model, text_form
 
@@ -95,7 +104,10 @@ def test_freshness_is_from_the_commit_to_the_snapshot() -> None:
 def test_speed_is_that_of_the_last_seconds_while_it_runs() -> None:
     slow = [batch(at, tables=(TableReport("t", changes=10),)) for at in range(30)]
     fast = [batch(at, tables=(TableReport("t", changes=100),)) for at in range(30, 50)]
-    assert model(*slow, *fast, state="running").speed == pytest.approx(100, rel=0.1)
+    assert model(*slow, *fast, state="running", now=51).speed == pytest.approx(100, rel=0.1)
+    assert model(*slow, *fast, state="running", now=100).speed == 0
+    behind = batch(50, tables=(TableReport("t", changes=100),), bytes_behind=9)
+    assert model(*fast, behind, state="running", now=100).speed == pytest.approx(100, rel=0.1)
     assert model(*slow, *fast).speed == pytest.approx(2300 / 50, rel=0.1)
 
 
@@ -137,6 +149,25 @@ def test_reports_that_come_are_drawn_and_the_end_ends_the_watch() -> None:
     _until(lambda: not view.watching)
     assert view.state == "ended"
     assert view.frame["state"] == "ended"
+
+
+def test_the_batch_under_way_counts_as_read_until_its_report_comes() -> None:
+    given = captures.reports()
+    job = captures.Job(given, shown=2)
+    view = widgets.CaptureProgress(job, follow=0, clock=lambda: captures.BEGAN + 3)
+    rows, chunk = view.model.totals["snapshot_rows"], given[2].chunks[0]
+    facts = ChunkFacts(SourceName("shop", chunk.source.partition(".")[2]), chunk.low, chunk.high)
+    pieces = (PieceProgress(facts, chunk.rows), PieceProgress(facts), PieceProgress(None, 7))
+    job.under_way = BatchProgress(2, captures.BEGAN + 2, {}, {}, pieces)
+    shown = view.refresh().model
+    assert shown.totals["snapshot_rows"] == rows + chunk.rows
+    [last] = [lane.chunks[-1] for lane in shown.lanes if lane.source == chunk.source]
+    assert (last.report.rows, last.committed) == (chunk.rows, False)
+    assert "2 of 3 pieces of the next written" in view.words(width=600)["subtitle"]
+    assert "not committed yet" in str(view.figure(width=600).meta["boxes"])
+    job.advance()
+    assert view.refresh().model.under_way is None
+    assert view.model.totals["snapshot_rows"] == rows + sum(c.rows for c in given[2].chunks)
 
 
 def test_a_checkpoint_is_read_as_it_grows(tmp_path: Path) -> None:

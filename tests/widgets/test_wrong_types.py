@@ -46,6 +46,14 @@ def test_an_ingest_has_a_title_and_steps_a_model(tmp_path: Path) -> None:
     for wrong in (None, table, [1], {"a": 1}):
         with pytest.raises(ts.InvalidRequest, match=r"CaptureProgress takes a job of lake\.ingest"):
             widgets.CaptureProgress(wrong)
+        with pytest.raises(ts.InvalidRequest, match=r"TieringView takes a service of lake\.tier"):
+            widgets.TieringView(wrong)
+
+
+def test_a_log_is_that_of_a_table_and_its_reader_a_place_in_it() -> None:
+    for wrong in (None, "/lake/d.db/t", 7, [1]):
+        with pytest.raises(ts.InvalidRequest, match="LogAndLake takes a table"):
+            widgets.LogAndLake(wrong)
 
 
 REFUSED = {
@@ -55,6 +63,7 @@ REFUSED = {
     "Workbench(table, 'p=1', 'zero', 1)": ("Workbench", ("table", "p=1", "zero", 1), {}),
     "IngestProgress(table)": ("IngestProgress", ("table",), {}),
     "WhatIf(table)": ("WhatIf", ("table",), {}),
+    "LogAndLake(table)": ("LogAndLake", ("table",), {}),
 }
 
 

@@ -1,9 +1,10 @@
 """The chunk map of a capture: a lane a table, its ranges of keys filling from the left as they are read.
 
 Invariants: a box is as wide as its chunk has rows, of the rows of its table; what is read and committed is
-solid, what is still to be read an empty outline; brackets below join the chunks of a batch and name the
-position of the log from which they are followed; lanes keep their places. Up to six tables have two lines
-each; of more, one line; of more than twelve, those that are being read come first. Pure: called by `figure`.
+solid, what is written and not committed pale, what is still to be read an empty outline; brackets below join
+the chunks of a batch and name the position of the log from which they are followed; lanes keep their places.
+Up to six tables have two lines each; of more, one line; of more than twelve, those that are being read come
+first. Pure: called by `figure`.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ class Box:
     x: float
     right: float
     chunks: tuple[Chunk, ...]
+
+    @property
+    def committed(self) -> bool:
+        return all(chunk.committed for chunk in self.chunks)
 
 
 def chunk_map(model: CaptureModel, y: float, width: float) -> tuple[str, float, dict[str, Any]]:
@@ -138,8 +143,11 @@ def _boxes(lane: Lane, x: float, room: float) -> Iterator[Box]:
 def _drawn(lane: Lane, boxes: list[Box], top: float, x: float, room: float) -> str:
     """What is read, solid; what is to come, an empty outline, dashed where nobody knows how much it is."""
     fill = var("line2") if lane.ended else var("append")
-    solid = [_outline(box.x, max(box.right - 1, box.x + 1), top, BOX) for box in boxes]
-    parts = [path(solid, fill=fill, class_="box")] if solid else []
+    parts = []
+    for committed, opacity in ((True, None), (False, "0.4")):
+        some = [box for box in boxes if box.committed is committed]
+        drawn = [_outline(box.x, max(box.right - 1, box.x + 1), top, BOX) for box in some]
+        parts += [path(drawn, fill=fill, fill_opacity=opacity, class_="box")] if drawn else []
     end = boxes[-1].right if boxes else x
     if lane.snapshotting and x + room - end >= 4:
         dash = "3 3" if lane.remaining is None else None
@@ -154,7 +162,7 @@ def _drawn(lane: Lane, boxes: list[Box], top: float, x: float, room: float) -> s
 def _watermarks(lane: Lane, boxes: list[Box], y: float) -> str:
     """A bracket under the chunks of a batch; the log position where it fits, at least its end."""
     parts, steps, free = list[str](), list[str](), 0.0
-    batches = groupby(boxes, key=lambda box: box.chunks[-1].batch)
+    batches = groupby((box for box in boxes if box.committed), key=lambda box: box.chunks[-1].batch)
     for _, group in batches:
         some = list(group)
         begin, end = some[0].x, some[-1].right - 1
@@ -195,6 +203,7 @@ def _spot(lane: Lane, box: Box, top: float) -> list[Any]:
     high = "the last" if last.report.high is None else fmt.key(last.report.high)
     took = sum(chunk.report.ended - chunk.report.started for chunk in box.chunks)
     many = f" in {len(box.chunks):,} chunks" if len(box.chunks) > 1 else ""
-    words = [f"{low} … {high}", f"{rows:,}{many}", seconds_text(took), f"#{last.batch}", last.position]
+    position = last.position or "not committed yet"
+    words = [f"{low} … {high}", f"{rows:,}{many}", seconds_text(took), f"#{last.batch}", position]
     heading = fmt.value(lane.source) or ""
     return [round(box.x, 1), top, round(box.right - box.x, 1), BOX, heading, *(fmt.value(w) for w in words)]

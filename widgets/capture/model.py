@@ -1,8 +1,9 @@
 """What a change capture has done, from the reports of its batches: tables with their chunks, totals, events.
 
-Invariants: values are frozen and follow from the reports alone; the clock is an argument; chunks of a table
-stand in the order they were read, which is that of the key and of the log. Where old reports are gone, what
-they said is gone: totals count what is there. Pure. Called by the figures and by the widget.
+Invariants: values are frozen and follow from the reports and the batch under way alone; the clock is an
+argument; chunks of a table stand in the order they were read, which is that of the key and of the log. Where
+old reports are gone, what they said is gone: totals count what is there. Pure. Called by the figures and by
+the widget.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tablestore import BatchReport, ChunkReport, EventReport, Freshness
+from tablestore import BatchProgress, BatchReport, ChunkReport, EventReport, Freshness
 from widgets.kit import format as fmt
 
 CAPTURED, RENAMED, EMPTIED, DROPPED, SKIPPED = "captured", "renamed", "emptied", "dropped", "skipped"
@@ -26,11 +27,13 @@ _BAR = 24
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """A range of keys, the batch that read it, and the position of the log at which that batch ended: its
-    rows were read at that position or later, and are followed from there."""
+    rows were read at that position or later, and are followed from there. Those of the batch under way are
+    not `committed`, and have no position yet."""
 
     report: ChunkReport
     batch: int
     position: str
+    committed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,7 @@ class CaptureModel:
     paused: tuple[tuple[float, float | None], ...] = ()
     error: str = ""
     totals: dict[str, int] = field(default_factory=dict)
+    under_way: BatchProgress | None = None
 
     @property
     def live(self) -> bool:
@@ -127,10 +131,14 @@ class CaptureModel:
 
     @property
     def speed(self) -> float | None:
-        """Rows and changes a second: of the last seconds while it runs, then of the whole."""
+        """Rows and changes a second: of the last seconds while it runs, none where nothing comes; then of the
+        whole."""
         if not self.reports:
             return None
         end = self.reports[-1].ended
+        waits = not self.snapshotting and not self.reports[-1].bytes_behind
+        if self.live and waits and self.now > end + SPEED_SECONDS:
+            return 0.0
         recent = [r for r in self.reports if not self.live or r.ended > end - SPEED_SECONDS]
         span = recent[-1].ended - recent[0].planned
         return sum(map(rows_of, recent)) / span if span > 0 else None
@@ -185,8 +193,10 @@ def capture_model(
     state: str = "",
     paused: Sequence[tuple[float, float | None]] = (),
     error: str = "",
+    under_way: BatchProgress | None = None,
 ) -> CaptureModel:
-    """The model of reports, the oldest first; of two of one number the later one counts."""
+    """The model of reports, the oldest first; of two of one number the later one counts. What the batch
+    `under_way` has read counts as read, unless its report is there."""
     unique = {report.number: report for report in reports}
     ordered = tuple(unique[number] for number in sorted(unique))
     totals = dict.fromkeys(("snapshot_rows", "changes", "bad_rows", "commits", "log_bytes"), 0)
@@ -197,17 +207,22 @@ def capture_model(
             totals["changes"] += one.changes
             totals["bad_rows"] += one.bad_rows
             totals["commits"] += one.snapshot is not None
+    if under_way is not None and under_way.number in unique:
+        under_way = None
+    for piece in () if under_way is None else under_way.pieces:
+        totals["changes" if piece.chunk is None else "snapshot_rows"] += piece.rows or 0
     return CaptureModel(
         title=title,
         state=state,
         reports=ordered,
-        lanes=_lanes(ordered),
+        lanes=_lanes(ordered, _chunks_of(under_way, now)),
         changes=_schema_changes(ordered),
         freshness=Freshness.of(ordered),
         now=now,
         paused=tuple(paused),
         error=error,
         totals=totals,
+        under_way=under_way,
     )
 
 
@@ -221,7 +236,21 @@ def _schema_changes(reports: Sequence[BatchReport]) -> tuple[SchemaChange, ...]:
     return tuple(found)
 
 
-def _lanes(reports: Sequence[BatchReport]) -> tuple[Lane, ...]:
+def _chunks_of(under_way: BatchProgress | None, now: float) -> list[Chunk]:
+    """The chunks of a batch under way that tasks have written."""
+    found = []
+    for piece in () if under_way is None else under_way.pieces:
+        if under_way is not None and piece.chunk is not None and piece.rows is not None:
+            facts = piece.chunk
+            ends = max(now, under_way.started)
+            made = ChunkReport(
+                str(facts.table), facts.low, facts.high, facts.last, piece.rows, under_way.started, ends
+            )
+            found.append(Chunk(made, under_way.number, "", committed=False))
+    return found
+
+
+def _lanes(reports: Sequence[BatchReport], under_way: Sequence[Chunk]) -> tuple[Lane, ...]:
     """Tables in the order in which they came, each with the chunks since its rows were last read anew."""
     lanes: dict[str, Lane] = {}
     for report in reports:
@@ -232,6 +261,9 @@ def _lanes(reports: Sequence[BatchReport]) -> tuple[Lane, ...]:
         for chunk in report.chunks:
             lane = lanes.get(chunk.source, Lane(chunk.source))
             lanes[chunk.source] = _with_chunk(lane, Chunk(chunk, report.number, report.position))
+    for more in under_way:
+        lane = lanes.get(more.report.source, Lane(more.report.source))
+        lanes[more.report.source] = _with_chunk(lane, more)
     behind = set(reports[-1].snapshotting) if reports else set()
     for source in sorted(behind - lanes.keys()):
         lanes[source] = Lane(source)
@@ -306,9 +338,13 @@ def rows_text(lane: Lane) -> str:
 
 
 def state_text(model: CaptureModel) -> str:
-    """`running · 38 batches · last 1.2 s ago`."""
+    """`running · 38 batches · last 1.2 s ago`, `running · 38 batches · 3 of 8 pieces of the next written`."""
     parts = [model.state, "1 batch" if len(model.reports) == 1 else f"{len(model.reports):,} batches"]
-    if model.last is not None and model.live:
+    if model.under_way is not None and model.live:
+        pieces = model.under_way.pieces
+        written = sum(piece.rows is not None for piece in pieces)
+        parts.append(f"{written:,} of {len(pieces):,} pieces of the next written")
+    elif model.last is not None and model.live:
         parts.append(f"last {fmt.duration(max(model.now - model.last.ended, 0.0))} ago")
     return " · ".join(part for part in parts if part)
 

@@ -1,7 +1,8 @@
 """CaptureProgress: what a change capture reads, how late it is, what changed in the source; Pause and Stop.
 
-A look reads the reports that are new. While the capture runs a thread looks twice a second; every look holds
-the lock. Stop works in a thread of its own, since a job ends between two batches.
+A look reads the reports that are new and how far the batch under way is. While the capture runs a thread
+looks twice a second; every look holds the lock. Stop works in a thread of its own, since a job ends between
+two batches.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import pyarrow as pa
 import traitlets
 
 import tablestore as ts
-from tablestore import BatchReport
+from tablestore import BatchProgress, BatchReport
 from widgets.capture.figure import capture_figure
 from widgets.capture.model import (
     CaptureModel,
@@ -49,6 +50,9 @@ class Capture(Protocol):
         """running, paused, waiting (to try again), ended, stopped or failed."""
 
     def reports(self) -> Sequence[BatchReport]: ...
+
+    def progress(self) -> BatchProgress | None:
+        """The batch under way."""
 
     def pause(self) -> object: ...
 
@@ -131,6 +135,7 @@ class CaptureProgress(WatchingView):
         return self
 
     def _load(self) -> None:
+        under_way = None if self._job is None else self._job.progress()  # before the reports: one may end it
         for report in self._read_new(max(self._reports, default=-1)):
             self._reports[report.number] = report
         for number in sorted(self._reports)[:-KEPT]:
@@ -144,6 +149,7 @@ class CaptureProgress(WatchingView):
             state=self.state,
             paused=self._paused,
             error=self._error,
+            under_way=under_way,
         )
         self.redraw()
 

@@ -197,8 +197,11 @@ class FileExplorer(View):
         self.guarded(self._open_file, what=what, next_step=step)
 
     def _open_file(self) -> None:
-        self._detail = None
-        self._detail = self._detail_of(self._chosen(), self.row_group)
+        try:
+            self._detail = self._detail_of(self._chosen(), self.row_group)
+        except BaseException:
+            self._detail = None  # not before: clicks and cells may run in two threads of the kernel
+            raise
         self.redraw()
 
     def _detail_of(self, name: str, group: int) -> Detail | None:

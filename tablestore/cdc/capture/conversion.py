@@ -29,6 +29,11 @@ from tablestore.cdc.capture.source import BadRow, TableRows
 from tablestore.format.rowkind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from tablestore.format.types.data_type import DataField, DataType, to_arrow
 
+_NO_KEY = (
+    "the table has no primary key, and only insertions are followed (keyless='append'): name its key in "
+    "primary_keys"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Converted:
@@ -57,7 +62,8 @@ class _Problem:
 @dataclass(frozen=True)
 class Conversion:
     """How rows of `table`, with columns of the types `source`, become rows of `fields` of the target, whose
-    primary key and partition columns are `key`."""
+    primary key and partition columns are `key`. Where the target is not `keyed`, nothing tells which
+    of its rows an update or a deletion is about, and such a change is bad."""
 
     table: SourceName
     source: Mapping[str, DataType]
@@ -65,6 +71,7 @@ class Conversion:
     key: tuple[str, ...]
     computed: tuple[ComputedColumn, ...] = ()
     metadata: tuple[MetadataColumn, ...] = ()
+    keyed: bool = True
 
     def convert(self, changes: TableRows) -> Converted:
         """The changes as changes of the target, in their order; the two images of an update lie next to each
@@ -85,6 +92,9 @@ class Conversion:
                 if rows.any():
                     counted.append(_Problem(rows, problem.reason, problem.shown))
                     bad |= rows
+        if not self.keyed and (kinds != INSERT).any():
+            changed = kinds != INSERT
+            counted, bad = [_Problem(changed, _NO_KEY), *counted], bad | changed
         if retracted.any():
             pairs = zip(columns, self.fields, strict=True)
             columns = [c if f.name in self.key else _present(c, f) for c, f in pairs]
@@ -142,6 +152,8 @@ class Conversion:
         Of one with a bad old image, which the target cannot have, the new one is inserted.
         """
         found, kept, reported = kinds.copy(), ~bad, bad.copy()
+        if not self.keyed:
+            return found, kept, reported
         before = np.flatnonzero(kinds == UPDATE_BEFORE)
         before = before[before + 1 < len(kinds)]
         before = before[kinds[before + 1] == UPDATE_AFTER]

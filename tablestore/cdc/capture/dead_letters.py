@@ -31,6 +31,11 @@ def beside(target: str) -> str:
     return f"`{database}`.{TABLE}" if "." in database else f"{database}.{TABLE}"
 
 
+def is_dead_letters(target: str) -> bool:
+    """Whether it is such a table."""
+    return Identifier.parse(target).table == TABLE
+
+
 def create(lake: Lake, name: str) -> None:
     """Make the table unless it is there."""
     lake.create_table(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tablestore.cdc.capture.names import words
+from tablestore.cdc.capture.names import SourceName, words
 from tablestore.cdc.capture.source import TableRows
 from tablestore.core.errors import NotFound
 from tablestore.format.types.arrow_types import STRING, TIMESTAMP_LTZ
@@ -20,7 +20,7 @@ METADATA = {
     "table_name": "the table in the source",
     "op_ts": "when the change was committed in the source; 1970-01-01 for rows of a snapshot",
 }
-_TYPES = {"database_name": STRING, "table_name": STRING, "op_ts": TIMESTAMP_LTZ(3)}
+METADATA_TYPES = {"database_name": STRING, "table_name": STRING, "op_ts": TIMESTAMP_LTZ(3)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class MetadataColumn:
 
     @property
     def type(self) -> DataType:
-        return _TYPES[self.what].not_null()
+        return METADATA_TYPES[self.what].not_null()
 
     @property
     def of_change(self) -> bool:
@@ -50,12 +50,16 @@ class MetadataColumn:
 
     def values(self, rows: TableRows) -> pa.Array:
         """Its value in each row."""
-        count = rows.rows.num_rows
-        if self.what == "op_ts":
-            seconds = rows.seconds
-            millis = pa.array(np.zeros(count, np.int64)) if seconds is None else _millis(seconds)
-            return millis.cast(to_arrow(self.type))
-        return pa.repeat(rows.table.database if self.what == "database_name" else rows.table.table, count)
+        return metadata_values(self.what, rows.table, rows.rows.num_rows, rows.seconds)
+
+
+def metadata_values(what: str, table: SourceName, rows: int, seconds: pa.Array | None) -> pa.Array:
+    """One of `METADATA` for some rows of a table, which were committed `seconds` after 1970 (None: of a
+    snapshot)."""
+    if what == "op_ts":
+        millis = pa.array(np.zeros(rows, np.int64)) if seconds is None else _millis(seconds)
+        return millis.cast(to_arrow(METADATA_TYPES[what]))
+    return pa.repeat(table.database if what == "database_name" else table.table, rows)
 
 
 def _millis(seconds: pa.Array) -> pa.Array:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import TypeVar
 
 from tablestore.core.errors import InvalidRequest
 
+REFUSE, APPEND = "refuse", "append"
+"""What becomes of tables without a primary key."""
+T = TypeVar("T")
+ByTable = tuple[tuple[str, T], ...]  # a pattern of database.table, and what holds for the tables it matches
 SHADOWS = ("_*_gho", "_*_ghc", "_*_del", "__*_new", "_*_new", "_*_old")
 """Tables that gh-ost and pt-online-schema-change make beside one whose columns they change."""
 
@@ -54,6 +59,12 @@ class Patterns:
             return False
         shadow = any(fnmatchcase(name.table, pattern) for pattern in SHADOWS)
         return not shadow or literal(str(name)) in self.include
+
+
+def first_match(rules: ByTable[T], name: SourceName) -> T | None:
+    """What holds for a table: of the first pattern that it matches."""
+    text = str(name)
+    return next((found for pattern, found in rules if fnmatchcase(text, pattern)), None)
 
 
 def words(written: str | Iterable[str], what: str) -> list[str]:

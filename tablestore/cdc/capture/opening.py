@@ -13,13 +13,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
+from tablestore.cdc.capture.change_directory import DirectoryTable
 from tablestore.cdc.capture.names import SourceName, literal
-from tablestore.cdc.capture.one_table import OneTable
 from tablestore.cdc.capture.rules import SOURCE_KEY, CaptureRules
 from tablestore.cdc.capture.source import CaptureSource
+from tablestore.cdc.capture.targets import name_refusal
 from tablestore.cdc.directory_stream import DirectoryStream
 from tablestore.cdc.kafka.open_capture import open_topics, parsed
 from tablestore.cdc.mysql.address import Address
@@ -120,6 +122,8 @@ class MysqlAddress:
             rules.patterns,
             checkpoint=checkpoint,
             primary_keys=_keys(rules),
+            keyless=rules.keyless,
+            refusal=partial(name_refusal, rules),
             bounded=not follow,
             **self.settings,
         )
@@ -194,11 +198,11 @@ class DirectoryAddress:
     def tables(self) -> Tables:
         return [f"{literal(self.database)}.{literal(self.table)}"]
 
-    def open(self, rules: CaptureRules, *, checkpoint: str, follow: bool) -> OneTable:
+    def open(self, rules: CaptureRules, *, checkpoint: str, follow: bool) -> DirectoryTable:
         directory = ChangeDirectory(LocalFileIO(), self.path, self.table)
         stream = DirectoryStream(self.path, self.table, directory.schema, **self.settings)
         name = SourceName(self.database, self.table)
-        return OneTable(stream, name, rules.key_override(name) or stream.primary_key, follow=follow)
+        return DirectoryTable(stream, name, until=None if follow else stream.latest())
 
 
 SOURCES: Mapping[str, Callable[[str, Tables, Mapping[str, Any]], SourceAddress]] = {

@@ -1,4 +1,4 @@
-"""Reports of batches: what a capture has read, changed and committed, as it is shown and stored.
+"""Reports of batches: what a capture reads, and what it has changed and committed, as it is shown and stored.
 
 Times are seconds after 1970. Freshness is the time from a commit in the source, whose binlog has whole
 seconds, to the snapshot of the lake in which its rows are visible.
@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from tablestore.cdc.capture.source import ChunkFacts
+from tablestore.cdc.stream_source import Offset
 from tablestore.core.errors import InvalidRequest
 
 VERSION = 1
@@ -89,6 +91,32 @@ class BatchReport:
         known["chunks"] = tuple(ChunkReport(**one) for one in item["chunks"])
         known["events"] = tuple(EventReport(**one) for one in item["events"])
         return cls(**known)
+
+
+@dataclass(frozen=True, slots=True)
+class PieceProgress:
+    """A piece of a batch under way: the range of keys that it is (None: changes), and how many rows it had,
+    None until a task has written them."""
+
+    chunk: ChunkFacts | None
+    rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchProgress:
+    """A batch under way since `started`, between two offsets of its source, with its pieces in order. What
+    is written becomes visible with the commits of the batch."""
+
+    number: int
+    started: float
+    start: Offset
+    end: Offset
+    pieces: tuple[PieceProgress, ...]
+
+    @property
+    def rows(self) -> int:
+        """Rows that tasks have read and written so far."""
+        return sum(piece.rows or 0 for piece in self.pieces)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

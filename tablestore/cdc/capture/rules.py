@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
-from typing import Any, TypeVar
+from typing import Any
 
 from tablestore.cdc.capture.computed import ComputedColumn, computed_columns
 from tablestore.cdc.capture.conversion import Conversion
 from tablestore.cdc.capture.metadata import MetadataColumn
-from tablestore.cdc.capture.names import Patterns, SourceName, words
+from tablestore.cdc.capture.names import APPEND, REFUSE, ByTable, Patterns, SourceName, first_match, words
 from tablestore.cdc.capture.source import Shape, ShapeColumn
 from tablestore.cdc.capture.target_shape import TargetShape, united
 from tablestore.cdc.capture.type_mapping import TypeMapping
@@ -28,9 +27,8 @@ from tablestore.io.paths import checked_name
 EVOLVE, IGNORE, FAIL, DEAD_LETTER = "evolve", "ignore", "fail", "dead-letter"
 SCHEMA_CHANGES = (EVOLVE, IGNORE, FAIL)
 BAD_ROWS = (FAIL, DEAD_LETTER)
+KEYLESS = (REFUSE, APPEND)
 SOURCE_KEY = "*"  # in a key: the columns of the source's key
-T = TypeVar("T")
-ByTable = tuple[tuple[str, T], ...]  # a pattern of database.table, and what holds for the tables it matches
 
 
 @dataclass(frozen=True)
@@ -55,6 +53,7 @@ class CaptureRules:
     options: tuple[tuple[str, str], ...] = ()
     schema_change: str = EVOLVE
     bad_rows: str = FAIL
+    keyless: str = REFUSE
 
     @classmethod
     def of(
@@ -76,10 +75,12 @@ class CaptureRules:
         options: Mapping[str, Any] | None = None,
         schema_change: str = EVOLVE,
         bad_rows: str = FAIL,
+        keyless: str = REFUSE,
     ) -> CaptureRules:
         """Rules as written. Patterns without a dot are of `database`. Keys and partitions: columns for all
         tables, or {pattern: columns}; `*` among key columns stands for the key of the source. Computed
-        columns: {name: expression} for all tables, or {pattern: {name: expression}}.
+        columns: {name: expression} for all tables, or {pattern: {name: expression}}. `keyless` is REFUSE or
+        APPEND.
 
         Raises InvalidRequest, NotFound with the nearest name, Unsupported for what cannot be combined.
 
@@ -103,6 +104,7 @@ class CaptureRules:
             tuple(as_text(options).items()),
             schema_change,
             bad_rows,
+            keyless,
         )
         found._require_sound()
         return found
@@ -132,10 +134,22 @@ class CaptureRules:
         """Whether all rows go into one table that is named."""
         return "." in self.into
 
+    def shard(self, name: SourceName, primary_key: Sequence[str]) -> dict[str, str]:
+        """The metadata columns of a merged table, whose key this is, by which the rows of one table of the
+        source are known, with their values; empty where nothing in the key tells rows of several apart."""
+        values = {"database_name": name.database, "table_name": name.table}
+        known = {c.what: c.name for c in self.metadata if c.name in primary_key and c.what in values}
+        pairs = [pattern.partition(".")[::2] for pattern in self.patterns.include]
+        for what, parts in (("database_name", [d for d, _ in pairs]), ("table_name", [t for _, t in pairs])):
+            one = len({*parts}) == 1 and not any(c in "*?[" for c in parts[0])
+            if what not in known and not one:
+                return {}
+        return {column: values[what] for what, column in known.items()}
+
     def key_override(self, name: SourceName) -> tuple[str, ...]:
         """The columns that are asked for as the key of this table, empty where none are. `*` among them
         stands for the key of the source."""
-        return _first(self.primary_keys, name) or ()
+        return first_match(self.primary_keys, name) or ()
 
     def source_key(self, name: SourceName, shape: Shape) -> tuple[str, ...]:
         """The key by which rows of the table are told apart in the source: its own, or for a table without
@@ -159,7 +173,7 @@ class CaptureRules:
         columns = [replace(c, type=self.type_mapping.of(c)) for c in shape.columns]
         columns += self._added(name, {c.name: c.type for c in shape.columns})
         columns = [replace(c, type=c.type.not_null()) if c.name in key else c for c in columns]
-        partitions = _first(self.partition_by, name) or ()
+        partitions = first_match(self.partition_by, name) or ()
         found = TargetShape(tuple(columns), key, partitions, shape.comment)
         self._require_keys(name, found)
         _require_table(found)
@@ -190,7 +204,8 @@ class CaptureRules:
         types = source | {c.name: c.type for c in self.metadata}
         for one in computed:
             types[one.name] = one.type(types)  # of columns that the table may have lost
-        return Conversion(name, source, tuple(target_fields), key, computed, self.metadata)
+        fields, keyed = tuple(target_fields), bool(primary_key)
+        return Conversion(name, source, fields, key, computed, self.metadata, keyed=keyed)
 
     def plan(self, shapes: Mapping[SourceName, Shape]) -> dict[str, TargetShape]:
         """The tables of the lake, by name, that these tables of a source need. Raises InvalidRequest (also
@@ -221,7 +236,7 @@ class CaptureRules:
         )
 
     def _computed(self, name: SourceName) -> tuple[ComputedColumn, ...]:
-        return _first(self.computed, name) or ()
+        return first_match(self.computed, name) or ()
 
     def _needed(self, name: SourceName, wanted: Iterable[str]) -> set[str]:
         """The columns wanted and those that they are computed of."""
@@ -237,9 +252,11 @@ class CaptureRules:
             raise Unsupported("'*' in its primary_keys", "the table has no primary key")
         parts = (shape.primary_key if column == SOURCE_KEY else (column,) for column in override)
         found = tuple(dict.fromkeys(c for part in parts for c in part)) if override else shape.primary_key
-        if not found:
+        if not found and self.keyless != APPEND:
             raise Unsupported(
-                "a table without a primary key", f"primary_keys={{'{name}': [columns that tell rows apart]}}"
+                "a table without a primary key",
+                f"primary_keys={{'{name}': [columns that tell rows apart]}}, or keyless='append' if its rows "
+                "are never changed",
             )
         return found
 
@@ -276,7 +293,7 @@ class CaptureRules:
                         "the time of a change differs from that of the row it takes back: the row would stay",
                     )
         outside = [column for column in shape.partition_by if column not in shape.primary_key]
-        if outside:
+        if outside and shape.primary_key:
             key = ", ".join(repr(column) for column in (SOURCE_KEY, *outside))
             raise InvalidRequest(
                 f"partition column {', '.join(map(repr, outside))} is not in the primary key "
@@ -288,6 +305,7 @@ class CaptureRules:
         for what, word, known in (
             ("schema_change", self.schema_change, SCHEMA_CHANGES),
             ("bad_rows", self.bad_rows, BAD_ROWS),
+            ("keyless", self.keyless, KEYLESS),
         ):
             if word not in known:
                 raise NotFound.among(what, word, known)
@@ -301,11 +319,6 @@ class CaptureRules:
                 raise InvalidRequest(f"into={self.into!r} is a database or database.table")
             for part, what in zip(parts, ("database", "table"), strict=False):
                 checked_name(part, what)
-
-
-def _first(rules: ByTable[T], name: SourceName) -> T | None:
-    text = str(name)
-    return next((found for pattern, found in rules if fnmatchcase(text, pattern)), None)
 
 
 def _names(written: str | Iterable[str]) -> tuple[str, ...]:

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from tablestore.cdc.capture.common_type import widened
 from tablestore.cdc.capture.target_shape import TargetShape
-from tablestore.cdc.capture.type_mapping import common
 from tablestore.core.errors import SchemaMismatch
 from tablestore.format import schema_change as change
 from tablestore.format.schema import TableSchema
 from tablestore.format.schema_change import Change
-from tablestore.format.types import casts
 from tablestore.format.types.data_type import DataType
 
 COLUMNS = "tablestore.cdc.columns"
@@ -134,6 +133,8 @@ class _Columns:
                 if wide is None:
                     raise _no_such_cast(name, field.type, t)
                 if wide.as_nullable() != field.type.as_nullable():
+                    if name in keys:
+                        raise _key_column(name, field.type, t)
                     self.changes.append((change.retype(name, wide), f"{name} is {wide.as_nullable()}"))
                 if t.nullable and not field.type.nullable and name not in keys:
                     self.changes.append((change.nullable(name), f"{name} may be NULL"))
@@ -155,7 +156,7 @@ class _Columns:
 
 
 def _require_keys(columns: _Columns, schema: TableSchema, wanted: TargetShape) -> None:
-    if not schema.primary_keys:
+    if not schema.primary_keys and wanted.primary_key:
         raise SchemaMismatch(
             "changes are captured into a table with a primary key, and this one has none: drop it, or "
             "choose another"
@@ -174,17 +175,16 @@ def _list(names: set[str]) -> str:
     return ", ".join(sorted(names)) or "none"
 
 
+def _key_column(name: str, here: DataType, there: DataType) -> SchemaMismatch:
+    return SchemaMismatch(
+        f"column {name!r} of the key is {here.as_nullable()} here and {there.as_nullable()} in the source, "
+        "and the type of a key never changes: drop the table and capture it anew, or go on with "
+        "schema_change='ignore', where keys that do not fit are bad rows"
+    )
+
+
 def _no_such_cast(name: str, here: DataType, there: DataType) -> SchemaMismatch:
     return SchemaMismatch(
         f"column {name!r} is {here.as_nullable()} here and {there.as_nullable()} in the source, and no wider "
         "type has both: drop the table and capture it anew, or say by type_mapping what it becomes"
     )
-
-
-def widened(here: DataType, there: DataType) -> DataType | None:
-    """The type that a column of the type `here` must have for values of both: itself if it is wide enough.
-    None where no such change is allowed."""
-    found = common(here.as_nullable(), there.as_nullable())
-    if found is None or found == here.as_nullable():
-        return found and here
-    return replace(found, nullable=here.nullable) if casts.allowed(here, found, explicit=False) else None

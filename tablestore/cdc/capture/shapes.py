@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tablestore.cdc.capture.common_type import common_type
 from tablestore.cdc.capture.source import Shape, ShapeColumn
 from tablestore.format.types import arrow_types as t
-from tablestore.format.types.casts import FLOATS, INTEGERS, TEXTS, TIMES
 from tablestore.format.types.data_type import DataType
 from tablestore.format.types.type_text import parse_type
 from tablestore.io.paths import join, location
@@ -18,8 +18,6 @@ from tablestore.io.routed import file_io_for
 
 VERSION = 1
 FOLDER = "tablestore-source"
-_INTEGER_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
-_MOST_DIGITS = 38
 
 
 def to_json(shape: Shape) -> dict[str, Any]:
@@ -88,7 +86,8 @@ def grown(known: Shape, found: tuple[ShapeColumn, ...], *, inferred: bool = Fals
 def _grown(known: ShapeColumn, found: ShapeColumn | None, in_key: bool, inferred: bool) -> ShapeColumn:
     if found is None:
         return known if in_key else replace(known, type=known.type.as_nullable())
-    kind = common_type(known.type.as_nullable(), found.type.as_nullable(), inferred=inferred)
+    both = _of_guesses if inferred else _of_both
+    kind = both(known.type.as_nullable(), found.type.as_nullable())
     if in_key or not (known.type.nullable or found.type.nullable):
         kind = kind.not_null()
     if kind == known.type:
@@ -96,33 +95,9 @@ def _grown(known: ShapeColumn, found: ShapeColumn | None, in_key: bool, inferred
     return replace(known, type=kind, spelled=found.spelled)
 
 
-def common_type(a: DataType, b: DataType, *, inferred: bool = False) -> DataType:
-    """The narrowest type, NULL allowed, that holds the values of both; STRING where there is no other. Of
-    `inferred` ones BIGINT and DOUBLE are DOUBLE, and of any others the first stays."""
-    if a == b:
-        return a
-    roots = {a.root, b.root}
-    if inferred:
-        return t.DOUBLE if roots == {"BIGINT", "DOUBLE"} else a
-    if roots <= {*INTEGERS}:
-        return max(a, b, key=lambda one: INTEGERS.index(one.root))
-    if roots <= {*INTEGERS, "DECIMAL"}:
-        return _decimal(a, b)
-    if roots <= {*INTEGERS, *FLOATS, "DECIMAL"}:
-        return t.DOUBLE
-    if roots <= {*TEXTS}:
-        longest = max(a.precision, b.precision)
-        return DataType(
-            "CHAR" if roots == {"CHAR"} and a.precision == b.precision else "VARCHAR", precision=longest
-        )
-    if roots <= {"BINARY", "VARBINARY"}:
-        return DataType("VARBINARY", precision=max(a.precision, b.precision))
-    if len(roots) == 1 and a.root in (*TIMES, "TIME"):
-        return max(a, b, key=lambda one: one.precision)
-    return t.STRING
+def _of_both(known: DataType, found: DataType) -> DataType:
+    return common_type(known, found) or t.STRING
 
 
-def _decimal(a: DataType, b: DataType) -> DataType:
-    scale = max(a.scale, b.scale)
-    whole = max(_INTEGER_DIGITS.get(one.root, one.precision - one.scale) for one in (a, b))
-    return t.DECIMAL(whole + scale, scale) if whole + scale <= _MOST_DIGITS else t.STRING
+def _of_guesses(known: DataType, found: DataType) -> DataType:
+    return t.DOUBLE if {known.root, found.root} == {"BIGINT", "DOUBLE"} else known

@@ -13,23 +13,30 @@ from __future__ import annotations
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
+from tablestore.cdc.capture.dead_letters import is_dead_letters
 from tablestore.cdc.capture.journal import Journal
-from tablestore.cdc.capture.report import BatchReport, EventReport, TableReport
+from tablestore.cdc.capture.report import (
+    BatchProgress,
+    BatchReport,
+    EventReport,
+    PieceProgress,
+    TableReport,
+)
 from tablestore.cdc.capture.rules import DEAD_LETTER, CaptureRules
 from tablestore.cdc.capture.source import CAPTURED, CapturePiece, CaptureSource
 from tablestore.cdc.capture.targets import Targets
 from tablestore.cdc.capture.tasks import (
-    POOL_BYTES,
     CaptureTask,
     PieceWritten,
     TableTarget,
     TableWritten,
     Write,
+    rows_written,
 )
 from tablestore.cdc.compactions import compactions
 from tablestore.cdc.phase import CHANGES_PHASE, FULL_PHASE, PHASE, ROWS, SOURCE_TIME, STARTED, STATEMENT
@@ -42,9 +49,10 @@ from tablestore.cdc.stream_sink import (
 )
 from tablestore.cdc.stream_source import Offset
 from tablestore.core.env import SYSTEM, Env
+from tablestore.core.errors import InvalidRequest
 from tablestore.format import commit_message
-from tablestore.io.confined import roots_of
 from tablestore.table.lake import Lake
+from tablestore.table.place import TablePlace
 from tablestore.table.table import Table
 from tablestore.write.commit.commit_or_discard import discarded_if_refused
 from tablestore.write.commit.committer import Committed
@@ -53,6 +61,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 R = TypeVar("R")
 _LONGEST_STATEMENT = 4_000
+WRITE_BUFFER = "write-buffer-size"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +84,14 @@ class CaptureBatch(Protocol):
     @property
     def end(self) -> Offset: ...
 
-    def over_works(self, task: Callable[[CaptureWork], R]) -> list[R]:
-        """What a task gives for each piece, in order, done by workers; task and results are picklable."""
+    def over(
+        self, task: Callable[[T], R], items: Sequence[T], *, count: Callable[[R], int] | None = None
+    ) -> list[R]:
+        """What a task gives for each item, in order, done by workers; tasks, items, `count` and results are
+        picklable. What is counted in the result of an item is in `counted` as soon as the item is done."""
 
-    def over(self, task: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        """What a task gives for each of other items, in order, done by workers."""
+    def counted(self) -> Mapping[int, int]:
+        """The counts of the items that are done, by their places. Any thread may ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +119,11 @@ class CapturePlan:
 @dataclass(frozen=True, slots=True)
 class SinkSettings:
     """How a capture writes: under the commit user `user`; a table is compacted after `compact_every` of its
-    commits (0: never); `pool_bytes` is the memory of all writers of a task."""
+    commits (0: never); `pool_bytes` is the memory of all writers of a task (None: as the tables say)."""
 
     user: str
     compact_every: int = 5
-    pool_bytes: int = POOL_BYTES
+    pool_bytes: int | None = None
 
 
 @dataclass(slots=True)
@@ -128,7 +140,7 @@ class _Batch:
 
 
 class CaptureSink:
-    """Writes batches of `source` into a lake. One thread of one driver; not thread-safe."""
+    """Writes batches of `source` into a lake. One thread of one driver; any thread may ask for `progress`."""
 
     def __init__(
         self,
@@ -146,17 +158,36 @@ class CaptureSink:
         self._targets = Targets(lake, rules, user=settings.user)
         self._heights: dict[str, tuple[int, int]] = {}  # (snapshot, bound of the sequence numbers in it)
         self._commits: dict[str, int] = {}  # of each table, in this process
+        self._under_way: tuple[CaptureBatch, BatchProgress] | None = None  # one value: threads read it
+
+    def progress(self) -> BatchProgress | None:
+        """The batch whose rows are being written, None between two batches."""
+        under_way = self._under_way
+        if under_way is None:
+            return None
+        batch, begun = under_way
+        rows = batch.counted()
+        pieces = [replace(piece, rows=rows.get(i)) for i, piece in enumerate(begun.pieces)]
+        return replace(begun, pieces=tuple(pieces))
 
     def write(self, batch: CaptureBatch, identifier: int) -> BatchReport:
         """Carry out the events of a batch and commit its rows under this identifier; the report is in the
         journal, too."""
+        try:
+            return self._write(batch, identifier)
+        finally:
+            self._under_way = None
+
+    def _write(self, batch: CaptureBatch, identifier: int) -> BatchReport:
         position = json.dumps({"v": 1, "start": batch.start, "end": batch.end}, separators=(",", ":"))
         now = _Batch(batch, identifier, position, self._seconds())
         events = self._carry_out(now)
         works = CapturePlan(self._source).works(batch.start, batch.end)
         task = self._task(now, works)
+        pieces = tuple(PieceProgress(work.piece.chunk) for work in works)
+        self._under_way = batch, BatchProgress(batch.number, now.started, batch.start, batch.end, pieces)
         if any(target.by_tasks for target in task.targets.values()):
-            now.done = batch.over_works(task)
+            now.done = batch.over(task, works, count=rows_written)
         for name, target in task.targets.items():
             if target.by_tasks:
                 self._commit(now, name)
@@ -167,6 +198,7 @@ class CaptureSink:
                 self._commit(now, name)
         report = self._report(now, events)
         self._journal.note(report)
+        self._under_way = None
         self._compact(now)
         return report
 
@@ -199,13 +231,29 @@ class CaptureSink:
     def _target(self, now: _Batch, name: str) -> TableTarget:
         """A table with the sequence numbers from which it takes rows, unless it has the batch already."""
         table = self._targets.opened(name)
-        roots = roots_of(table.store.io)
+        place = TablePlace.of(table)
         if self._targets.is_committed(name, now.identifier):
             table.commit([], user=self._settings.user, identifier=now.identifier)  # compacts what a kill left
             now.reports[name] = TableReport(name)
-            return TableTarget(table.location, roots, committed=True)
-        base = self._height(name, table) + 1
-        return TableTarget(table.location, roots, base, one_writer=takes_one_writer(table))
+            return TableTarget(place, committed=True)
+        if not table.primary_key:
+            self._require_next(now, name, table)
+        base, options = self._height(name, table) + 1, table.store.options
+        said = options.write_buffer_bytes if WRITE_BUFFER in table.options else None
+        return TableTarget(place, base, said, one_writer=takes_one_writer(table))
+
+    def _require_next(self, now: _Batch, name: str, table: Table) -> None:
+        """Raise InvalidRequest for a batch that a table without a key has under another identifier: a
+        capture that lost a part of its checkpoint begins with it again."""
+        known = table.position(self._settings.user)
+        if known is None or known[1] is None or is_dead_letters(name):
+            return
+        start = json.loads(known[1]).get("start")
+        if known[0] < now.identifier and start == now.batch.start:
+            raise InvalidRequest(
+                f"{name} has the rows behind {str(start)[:200]} already, and without a key they would be "
+                "there twice: drop it, and begin anew with another name="
+            )
 
     def _height(self, name: str, table: Table) -> int:
         """No row of the table has a higher sequence number."""
@@ -297,7 +345,7 @@ class CaptureSink:
             waiting += [(table, task) for task in table.buckets_to_compact(full=full)] if due else []
         if not waiting:
             return
-        items = [(table.location, roots_of(table.store.io), task) for table, task in waiting]
+        items = [(TablePlace.of(table), task) for table, task in waiting]
         results: dict[str, list[bytes | None]] = defaultdict(list)
         for (table, _), message in zip(waiting, now.batch.over(_compacted, items), strict=True):
             results[table.name].append(message)
@@ -319,7 +367,7 @@ def _report_of(name: str, written: TableWritten, committed: Committed) -> TableR
     return TableReport(name, written.snapshot_rows, written.changes, written.bad_rows, committed.snapshot)
 
 
-def _compacted(item: tuple[str, tuple[str, ...], bytes]) -> bytes | None:
-    """The task that compacts a bucket of one of the tables: of (table, its roots, what to compact)."""
-    path, roots, task = item
-    return CompactTask(path, roots)(task)
+def _compacted(item: tuple[TablePlace, bytes]) -> bytes | None:
+    """The task that compacts a bucket of one of the tables: of (table, what to compact)."""
+    place, task = item
+    return CompactTask(place)(task)

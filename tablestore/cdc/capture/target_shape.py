@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from tablestore.cdc.capture.common_type import common_type
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.source import ShapeColumn
-from tablestore.cdc.capture.type_mapping import common
 from tablestore.core.errors import SchemaMismatch
 from tablestore.format.types.data_type import DataType
 
@@ -63,7 +63,7 @@ def _united(
         if other is None:
             columns.append(replace(column, type=column.type.as_nullable()))
             continue
-        both = common(column.type, other.type)
+        both = common_type(column.type, other.type)
         if both is None:
             raise SchemaMismatch(
                 f"{first} and {name} cannot be one table {target}: column {column.name!r} is {column.type} "

@@ -9,7 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
+import operator
+from collections.abc import Iterator, Mapping
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
 
 from tablestore.cdc.capture import dead_letters, schema_change
 from tablestore.cdc.capture.names import SourceName
@@ -25,7 +30,10 @@ from tablestore.cdc.capture.source import (
     Shape,
     TableEvent,
 )
+from tablestore.cdc.stream_sink import write_kinds
 from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, SchemaMismatch
+from tablestore.format.predicates.predicate import Predicate, col
+from tablestore.format.rowkind import DELETE, INSERT
 from tablestore.table.identifier import Identifier
 from tablestore.table.lake import Lake
 from tablestore.table.table import Table
@@ -49,6 +57,15 @@ def plain_name(name: str, source: SourceName) -> str:
             f"{source} cannot become {name}, where rows that do not fit are kept: use prefix="
         )
     return name
+
+
+def name_refusal(rules: CaptureRules, source: SourceName) -> str:
+    """Why a table has no target, for want of a name that the lake takes; empty if it has one."""
+    try:
+        plain_name(rules.target(source), source)
+    except InvalidRequest as e:
+        return str(e)
+    return ""
 
 
 class Targets:
@@ -137,19 +154,31 @@ class Targets:
             return "created"
         done = self._altered(event, target)
         made_anew = bool(event.statement) and not self._rules.merge_shards
+        if not made_anew and not self.opened(target).primary_key:
+            self._require_no_rows(event, target)
         if made_anew and self.opened(target).store.snapshots.latest() is not None:
             done = _joined(self._emptied(event, target, identifier), done)
         return _joined("it was there", done)
 
+    def _require_no_rows(self, event: TableEvent, target: str) -> None:
+        """Raise InvalidRequest where rows without a key would come to those of somebody else."""
+        if self.opened(target).store.snapshots.latest() is not None and not self._rules.merge_shards:
+            raise InvalidRequest(
+                f"{target} has rows, and those of a table without a primary key would be added to them: drop "
+                f"it, or capture {event.table} into another"
+            )
+
     def _create(self, source: SourceName, shape: Shape, target: str) -> None:
         wanted = self._rules.target_shape(source, shape)
         options = dict(self._rules.options)
+        if not wanted.primary_key and options.get("bucket", "-1") != "-1" and "bucket-key" not in options:
+            del options["bucket"]  # rows without a key have no bucket
         if not self._rules.merge_shards and not shape.partial:
             options[schema_change.COLUMNS] = schema_change.recorded(shape.names)
         self._tables[target] = self._lake.create_table(
             target,
             schema=[(c.name, c.type) for c in wanted.columns],
-            primary_key=list(wanted.primary_key),
+            primary_key=list(wanted.primary_key) or None,
             partition_by=list(wanted.partition_by),
             options=options,
             comments={c.name: c.comment for c in wanted.columns if c.comment},
@@ -162,7 +191,7 @@ class Targets:
             return ""
         table, merged = self.opened(target), self._rules.merge_shards
         if merged and event.renamed_columns and self._policy == EVOLVE:
-            raise _one_of_several(event, target)
+            raise _one_of_several(target)
         wanted = self._rules.target_shape(event.table, event.shape)
         try:
             needed = schema_change.adjustment(
@@ -193,13 +222,29 @@ class Targets:
         new = self.name(event.new_name)
         done = f"it stays {target}"
         if new != target:
-            self._rename(event, target, new)
+            self._rename(target, new)
             done = f"{target} is {new}"
+        elif self._policy != IGNORE:
+            done = _joined(done, self._move(event.table, event.new_name, target))
         return new, _joined(done, self._altered(_as(event, event.new_name), new))
 
-    def _rename(self, event: TableEvent, target: str, new: str) -> None:
+    def _move(self, old: SourceName, new: SourceName, target: str) -> str:
+        """Give the rows of a shard that is renamed its new name, where it is in their key."""
+        table = self.opened(target)
+        shard, named = self._rules.shard(old, table.primary_key), self._rules.shard(new, table.primary_key)
+        if not shard or shard == named:
+            return ""
+        rows = table.scan(where=_equal(shard)).to_reader()
+        with table.writer(user=f"{self._user}-rename") as writer:
+            for batch in rows:
+                for columns, kind in ((shard, DELETE), (named, INSERT)):
+                    kinds = pa.array(np.full(batch.num_rows, kind, np.int8))
+                    write_kinds(writer, _with_values(batch, columns), kinds)
+        return "its rows have its new name"
+
+    def _rename(self, target: str, new: str) -> None:
         if self._rules.merge_shards:
-            raise _one_of_several(event, target)
+            raise _one_of_several(target)
         if self._policy == FAIL:
             raise SchemaMismatch(
                 f"{target} would become {new}; schema_change='fail' asks to stop here: start again with "
@@ -219,14 +264,18 @@ class Targets:
             self._tables.pop(name, None)
 
     def _emptied(self, event: TableEvent, target: str, identifier: int) -> str:
-        if self._rules.merge_shards:
-            if self._policy == IGNORE:
-                return "its rows stay, since other tables have rows there"
-            raise _one_of_several(event, target)
         if self.is_committed(target, identifier):
             return "emptied before"
-        self.opened(target).truncate()
-        return "emptied"
+        table = self.opened(target)
+        if not self._rules.merge_shards:
+            table.truncate()
+            return "emptied"
+        if shard := self._rules.shard(event.table, table.primary_key):
+            table.delete(_equal(shard))
+            return f"its rows are gone, those of {_shown(shard)}"
+        if self._policy == IGNORE and table.primary_key:
+            return "its rows stay, since other tables have rows there"
+        raise _one_of_several(target)
 
 
 def _as(event: TableEvent, name: SourceName) -> TableEvent:
@@ -239,10 +288,26 @@ def _joined(*parts: str) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def _one_of_several(event: TableEvent, target: str) -> SchemaMismatch:
+def _equal(values: Mapping[str, str]) -> Predicate:
+    return reduce(operator.and_, (col(name) == value for name, value in values.items()))
+
+
+def _shown(values: Mapping[str, str]) -> str:
+    return " and ".join(f"{name} = {value!r}" for name, value in values.items())
+
+
+def _with_values(batch: pa.RecordBatch, values: Mapping[str, str]) -> pa.RecordBatch:
+    for name, value in values.items():
+        at = batch.schema.get_field_index(name)
+        batch = batch.set_column(at, batch.schema.field(at), pa.repeat(value, batch.num_rows))
+    return batch
+
+
+def _one_of_several(target: str) -> SchemaMismatch:
     return SchemaMismatch(
         f"{target} has rows of other tables, too, and a statement about one of them cannot be followed: "
-        "start again with schema_change='ignore', or capture the tables apart from each other"
+        "start again with schema_change='ignore', capture the tables apart from each other, or have their "
+        "names in the key, with metadata and primary_keys='database_name, table_name, *', from the start"
     )
 
 

@@ -1,7 +1,8 @@
 """The task that reads one piece of a capture and writes level 0 of all tables in it. Picklable and small.
 
-Memory: the rows that the piece gives at a time, and one pool for the buffers of all writers; when it is full
-the largest flushes, so a piece with hundreds of tables needs no more than one with one.
+Memory: the rows that the piece gives at a time, and one pool for the buffers of all writers, as large as the
+largest `write-buffer-size` that one of the tables says, 128 MB where none does; when it is full the largest
+buffer flushes, so a piece with hundreds of tables needs no more than one with one.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tablestore.cdc.phase import PHASE_OPTION
 from tablestore.cdc.stream_sink import SEQUENCE_SPAN
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest
-from tablestore.table.lake import open_table
+from tablestore.table.place import TablePlace
 from tablestore.table.table import Table
 from tablestore.table.writer import EngineWriter
 
@@ -46,11 +47,12 @@ class CaptureWork(Protocol):
 @dataclass(frozen=True, slots=True)
 class TableTarget:
     """A table of the lake. Tasks write it, numbering rows from `sequence_base` on, unless it has the batch
-    already (`committed`) or takes one writer only, which the driver is (`one_writer`)."""
+    already (`committed`) or takes one writer only, which the driver is (`one_writer`). `buffer_bytes` is its
+    `write-buffer-size`, None where it says none."""
 
-    path: str
-    roots: tuple[str, ...] = ()
+    place: TablePlace
     sequence_base: int = 0
+    buffer_bytes: int | None = None
     one_writer: bool = False
     committed: bool = False
 
@@ -99,16 +101,22 @@ class PieceWritten:
     chunk: ChunkReport | None = None
 
 
+def rows_written(done: PieceWritten) -> int:
+    """Rows of snapshots and changes of a piece."""
+    return sum(one.snapshot_rows + one.changes for one in done.tables.values())
+
+
 @dataclass(frozen=True)
 class CaptureTask:
     """Writes the rows of a piece; `routes` says to which of the `targets` each table of the source goes.
-    `letters`: rows that do not fit are written beside it, else they are errors."""
+    `letters`: rows that do not fit are written beside it, else they are errors. `pool_bytes` replaces what
+    the tables say."""
 
     rules: CaptureRules
     routes: Mapping[SourceName, str]
     targets: Mapping[str, TableTarget]
     user: str
-    pool_bytes: int = POOL_BYTES
+    pool_bytes: int | None = None
     letters: bool = False
 
     def __call__(self, work: CaptureWork) -> PieceWritten:
@@ -140,11 +148,16 @@ class CaptureTask:
         ended = SYSTEM.now_ms() / 1000
         return PieceWritten(rows.found, started, ended, _chunk(work.piece, rows.found, started, ended))
 
+    @property
+    def _pool_bytes(self) -> int:
+        said = [t.buffer_bytes for t in self.targets.values() if t.buffer_bytes is not None]
+        return self.pool_bytes or max(said, default=POOL_BYTES)
+
     def opened(self, target: str) -> Table:
-        return open_table(self.targets[target].path, roots=self.targets[target].roots)
+        return self.targets[target].place.opened()
 
     def _writer(self, target: TableTarget, work: CaptureWork) -> EngineWriter:
-        table = open_table(target.path, roots=target.roots)
+        table = target.place.opened()
         base = target.sequence_base + work.ordinal * SEQUENCE_SPAN if table.primary_key else None
         changelog = work.piece.chunk is None or table.options.get(PHASE_OPTION, "true") == "true"
         return table.open_writer(
@@ -152,7 +165,7 @@ class CaptureTask:
             sequence_base=base,
             compact=False,
             changelog=changelog,
-            buffer_bytes=self.pool_bytes,
+            buffer_bytes=self._pool_bytes,
         )
 
 

@@ -1,5 +1,4 @@
-"""TypeMapping: the types of columns in the lake, by rules that have Paimon's names; and the type that holds
-the values of two."""
+"""TypeMapping: the types of columns in the lake, by rules that have Paimon's names."""
 
 from __future__ import annotations
 
@@ -9,7 +8,6 @@ from dataclasses import dataclass
 from tablestore.cdc.capture import names
 from tablestore.cdc.capture.source import ShapeColumn
 from tablestore.core.errors import NotFound
-from tablestore.format.types import casts
 from tablestore.format.types.arrow_types import BIGINT, BOOLEAN, BYTES, STRING
 from tablestore.format.types.data_type import DataType
 
@@ -23,7 +21,6 @@ TYPE_MAPPINGS = {
     "bigint-unsigned-to-bigint": "BIGINT UNSIGNED becomes BIGINT; larger values are bad rows",
     "decimal-no-change": "decimals stay as they are; so they do without",
 }
-_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,37 +59,3 @@ class TypeMapping:
         if column.type.is_string and "char-to-string" in modes:
             return STRING
         return column.type
-
-
-def common(one: DataType, other: DataType) -> DataType | None:
-    """The narrowest type that holds the values of both (BIGINT as DOUBLE may lose digits), nullable where one
-    of them is; None without any."""
-    found = _common(one, other)
-    if found is None:
-        return None
-    return found.as_nullable() if one.nullable or other.nullable else found.not_null()
-
-
-def _common(one: DataType, other: DataType) -> DataType | None:
-    roots = {one.root, other.root}
-    if one.as_nullable() == other.as_nullable():
-        return one
-    if roots <= set(_DIGITS):
-        return max(one, other, key=lambda t: _DIGITS[t.root])
-    if roots <= {*_DIGITS, "DECIMAL"}:
-        return _decimal(one, other)
-    if roots <= set(casts.NUMBERS):
-        return DataType("DOUBLE")
-    if roots <= set(casts.TEXTS) or roots <= {"BINARY", "VARBINARY"}:
-        longer = max(one.precision, other.precision)
-        varying = "VARCHAR" if one.is_string else "VARBINARY"
-        return DataType(one.root if len(roots) == 1 else varying, precision=longer)
-    if len(roots) == 1 and one.root in (*casts.TIMES, "TIME"):
-        return max(one, other, key=lambda t: t.precision)
-    return None
-
-
-def _decimal(one: DataType, other: DataType) -> DataType | None:
-    whole = max(_DIGITS.get(t.root, t.precision - t.scale) for t in (one, other))
-    scale = max(t.scale for t in (one, other))
-    return DataType("DECIMAL", precision=whole + scale, scale=scale) if whole + scale <= 38 else None

@@ -16,16 +16,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.cdc.capture.source import ShapeColumn
-from tablestore.cdc.formats import debezium_avro, json_text
 from tablestore.cdc.formats.connect_types import of_avro_schema, of_json_schema
-from tablestore.cdc.formats.debezium_avro import DebeziumAvro
-from tablestore.cdc.formats.debezium_json import DebeziumJson, Handling, joined, runs
 from tablestore.cdc.formats.events import NO_ROWS, SNAPSHOT, TRUNCATE, Routes, plain_routes
-from tablestore.cdc.formats.images import Changes
 from tablestore.cdc.formats.inferred_types import STRUCTURE, of_structure
-from tablestore.cdc.formats.messages import MessageFormat, Messages
-from tablestore.cdc.formats.registry_client import Registry
 from tablestore.core.errors import InvalidRequest, SchemaMismatch, Unsupported
+from tablestore.format.messages import debezium_avro, json_text
+from tablestore.format.messages.debezium_avro import DebeziumAvro
+from tablestore.format.messages.debezium_json import DebeziumJson, Handling, joined, runs
+from tablestore.format.messages.images import Changes
+from tablestore.format.messages.messages import MessageFormat, Messages
+from tablestore.format.messages.registry_client import Registry
 from tablestore.format.types.data_type import DataField
 
 _SCHEMA = "{schema}"  # begins the description of an event with its schema; a structure begins with {"

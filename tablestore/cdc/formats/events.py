@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.cdc.capture.source import ShapeColumn
-from tablestore.cdc.formats.messages import MessageFormat, Messages
+from tablestore.format.messages.messages import MessageFormat, Messages
 from tablestore.format.types.data_type import DataField
 
 TRUNCATE, NO_ROWS, SNAPSHOT = "t", "-", "r"

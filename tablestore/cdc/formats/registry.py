@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from tablestore.cdc.formats import json_text
-from tablestore.cdc.formats.canal_maxwell import ChangedRows
-from tablestore.cdc.formats.debezium_avro import DebeziumAvro
 from tablestore.cdc.formats.debezium_events import AvroEvents, JsonEvents
-from tablestore.cdc.formats.debezium_json import DebeziumJson, Handling
 from tablestore.cdc.formats.events import EventFormat
-from tablestore.cdc.formats.messages import MessageFormat
-from tablestore.cdc.formats.plain_json import PlainJson
-from tablestore.cdc.formats.registry_client import Registry
 from tablestore.cdc.formats.row_events import CanalEvents, MaxwellEvents
 from tablestore.core.errors import InvalidOption, NotFound, Unsupported
 from tablestore.core.options.environment import ENVIRONMENT, resolved
 from tablestore.core.options.secrets import is_secret
 from tablestore.core.options.values import boolean
+from tablestore.format.messages import json_text
+from tablestore.format.messages.canal_maxwell import ChangedRows
+from tablestore.format.messages.debezium_avro import DebeziumAvro
+from tablestore.format.messages.debezium_json import DebeziumJson, Handling
+from tablestore.format.messages.messages import MessageFormat
+from tablestore.format.messages.plain_json import PlainJson
+from tablestore.format.messages.registry_client import Registry
 from tablestore.format.types.data_type import DataField
 
 Options = Mapping[str, Any]

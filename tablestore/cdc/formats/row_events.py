@@ -17,12 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.cdc.capture.source import ShapeColumn
-from tablestore.cdc.formats import canal_types, json_text
-from tablestore.cdc.formats.canal_maxwell import ChangedRows
+from tablestore.cdc.formats import canal_types
 from tablestore.cdc.formats.events import NO_ROWS, SNAPSHOT, TRUNCATE, Routes, plain_routes
 from tablestore.cdc.formats.inferred_types import STRUCTURE, of_structure
-from tablestore.cdc.formats.messages import MessageFormat, Messages
 from tablestore.core.errors import SchemaMismatch, Unsupported
+from tablestore.format.messages import json_text
+from tablestore.format.messages.canal_maxwell import ChangedRows
+from tablestore.format.messages.messages import MessageFormat, Messages
 from tablestore.format.types.data_type import DataField
 
 _CANAL = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "TRUNCATE": TRUNCATE}

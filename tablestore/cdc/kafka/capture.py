@@ -38,16 +38,16 @@ from tablestore.cdc.capture.source import (
     TableRows,
 )
 from tablestore.cdc.formats.events import SNAPSHOT, TRUNCATE, EventFormat, Routes
-from tablestore.cdc.formats.images import Changes
-from tablestore.cdc.formats.messages import BadMessage, Messages, readable
-from tablestore.cdc.kafka.partition_range import PartitionRange
 from tablestore.cdc.kafka.shape_scan import CaptureTables, Found, ShapeScan, place, source_name, table_names
 from tablestore.cdc.kafka.topic_ranges import TopicRanges, positions
 from tablestore.cdc.stream_source import Offset
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import NotFound
+from tablestore.format.messages.images import Changes
+from tablestore.format.messages.messages import BadMessage, Messages, readable
 from tablestore.format.rowkind import INSERT
 from tablestore.format.types.data_type import DataField
+from tablestore.log.kafka.partition_range import PartitionRange
 
 _ORDER = (SKIPPED, CAPTURED, ALTERED, EMPTIED)
 _MOST_SECONDS = 200  # pairs in an offset

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tablestore.cdc.formats.messages import BadMessage, Messages
-from tablestore.cdc.kafka.cluster import OF_CONSUMERS, Properties, hidden, made
 from tablestore.core.errors import Unavailable
 from tablestore.core.extras import required
+from tablestore.format.messages.messages import BadMessage, Messages
+from tablestore.log.kafka.cluster import Properties, hidden, made, without_consumers
 
 _SECONDS = 60
 
@@ -27,7 +27,7 @@ class DeadLetters:
         """Send the one message."""
         if self._producer is None:
             producer = required("confluent_kafka", by="topics of Kafka").Producer
-            kept = tuple((key, value) for key, value in self._properties if key not in OF_CONSUMERS)
+            kept = without_consumers(self._properties)
             self._producer = made(producer, kept, {"enable.idempotence": True})
         headers = {"topic": bad.topic, "partition": bad.partition, "offset": bad.offset, "reason": bad.reason}
         self._producer.produce(

@@ -16,13 +16,13 @@ from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.shapes import ShapeFiles
 from tablestore.cdc.formats.registry import EVENTS, events_of, require_from_environment
 from tablestore.cdc.kafka.capture import TopicsCapture
-from tablestore.cdc.kafka.cluster import Properties
 from tablestore.cdc.kafka.scan_point import EARLIEST, GROUP, LATEST, TIMESTAMP, UNBOUNDED, ScanPoint
 from tablestore.cdc.kafka.shape_scan import CaptureTables
 from tablestore.cdc.kafka.topic_ranges import TopicRanges
 from tablestore.core.errors import InvalidOption, InvalidRequest
 from tablestore.format.types.arrow_types import as_type
 from tablestore.format.types.data_type import DataType
+from tablestore.log.kafka.cluster import Properties
 
 SCHEME = "kafka://"
 _FORM = "kafka://host:9092/topic"

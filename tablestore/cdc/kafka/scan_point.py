@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tablestore.cdc.kafka.cluster import Cluster, Partition
 from tablestore.core.errors import NotFound
+from tablestore.log.kafka.cluster import Cluster, Partition
 
 EARLIEST, LATEST, GROUP = "earliest-offset", "latest-offset", "group-offsets"
 TIMESTAMP, SPECIFIC, UNBOUNDED = "timestamp", "specific-offsets", "unbounded"

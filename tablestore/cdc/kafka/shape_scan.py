@@ -22,10 +22,10 @@ from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.shapes import grown
 from tablestore.cdc.capture.source import ALTERED, CAPTURED, EMPTIED, SKIPPED, Shape, ShapeColumn
 from tablestore.cdc.formats.events import NO_ROWS, SNAPSHOT, TRUNCATE, EventFormat, Routes
-from tablestore.cdc.formats.messages import BadMessage, Messages, readable
-from tablestore.cdc.kafka.partition_range import PartitionRange
 from tablestore.core.errors import InvalidRequest, Unsupported
+from tablestore.format.messages.messages import BadMessage, Messages, readable
 from tablestore.format.types.data_type import DataType
+from tablestore.log.kafka.partition_range import PartitionRange
 
 _MOST_KEYS_LOOKED_AT = 1000
 _DATABASE = "default"

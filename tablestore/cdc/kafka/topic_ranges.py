@@ -16,11 +16,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tablestore.cdc.kafka.cluster import Cluster, Partition, Properties, Topic
-from tablestore.cdc.kafka.partition_range import PartitionRange
 from tablestore.cdc.kafka.scan_point import UNBOUNDED, ScanPoint
 from tablestore.cdc.stream_source import Offset
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError
+from tablestore.log.kafka.cluster import Cluster, Partition, Properties, Topic
+from tablestore.log.kafka.partition_range import PartitionRange
 
 log = logging.getLogger(__name__)
 VERSION = 1

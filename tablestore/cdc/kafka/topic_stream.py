@@ -5,39 +5,51 @@ partition.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from tablestore.cdc.formats.messages import BadMessage, MessageFormat, Messages, decoded
-from tablestore.cdc.kafka.cluster import Properties
 from tablestore.cdc.kafka.dead_letters import DeadLetters
-from tablestore.cdc.kafka.partition_range import PartitionRange
+from tablestore.cdc.kafka.message_metadata import MessageMetadata, one_row_each
 from tablestore.cdc.kafka.scan_point import UNBOUNDED, ScanPoint
 from tablestore.cdc.kafka.topic_ranges import TopicRanges
 from tablestore.cdc.stream_source import Changes, Offset
 from tablestore.core.options import environment
+from tablestore.format.messages.messages import BadMessage, MessageFormat, Messages, decoded
 from tablestore.format.predicates.predicate import Predicate
+from tablestore.log.kafka.cluster import Properties
+from tablestore.log.kafka.partition_range import PartitionRange
 
 
 @dataclass(frozen=True)
 class TopicPiece:
-    """A range of one partition, decoded."""
+    """A range of one partition, decoded. `metadata`: columns that are not of the format."""
 
     range: PartitionRange
     format: MessageFormat
     skip_bad: bool
     dead_letters: str = ""
+    metadata: tuple[MessageMetadata, ...] = ()
 
     def read(self, columns: Sequence[str], where: Predicate | None = None) -> Changes:
         """Changes in the order of the messages; all of them, whatever the condition. Raises BadMessage."""
         known = {f.name: f for f in self.format.columns}
-        chosen = self.format.of(tuple(known[name] for name in columns)) if columns else self.format
+        of_rows = tuple(known[name] for name in columns if name in known)
+        beside = [one for one in self.metadata if one.field.name in columns]
+        chosen = self.format.of(of_rows) if of_rows else self.format
         letters = DeadLetters(self.range.properties, self.dead_letters)
         bad = letters.add if self.dead_letters else _forget
-        for messages in self.range.read():
-            for part in decoded(messages, chosen, skip_bad=self.skip_bad or bool(self.dead_letters), bad=bad):
-                yield part.rows.select(list(columns)), part.kinds
+        skips = self.skip_bad or bool(self.dead_letters)
+        for messages in replace(self.range, metadata=bool(beside)).read():
+            for some, changes in decoded(messages, chosen, skip_bad=skips, bad=bad):
+                if not beside:
+                    yield changes.rows.select(list(columns)), changes.kinds
+                    continue
+                for these, found in one_row_each(some, changes, chosen.decode):
+                    rows = found.rows
+                    for one in beside:
+                        rows = rows.append_column(one.field.arrow, one.values(these))
+                    yield rows.select(list(columns)), found.kinds
         letters.flush()
 
 
@@ -48,7 +60,7 @@ def _forget(error: BadMessage, message: Messages) -> None:
 @dataclass(frozen=True)
 class TopicStream:
     """The changes that the messages of topics mean. `limit`: messages of a partition in one batch, at
-    most."""
+    most. `metadata`: columns behind those of the format."""
 
     properties: Properties
     topics: tuple[str, ...]
@@ -60,10 +72,11 @@ class TopicStream:
     limit: int = 1_000_000
     primary_key: tuple[str, ...] = ()
     dead_letters: str = ""
+    metadata: tuple[MessageMetadata, ...] = ()
 
     @property
     def schema(self) -> pa.Schema:
-        return pa.schema([f.arrow for f in self.format.columns])
+        return pa.schema([f.arrow for f in (*self.format.columns, *(one.field for one in self.metadata))])
 
     @property
     def appends(self) -> bool:
@@ -90,7 +103,8 @@ class TopicStream:
 
     def pieces(self, start: Offset, end: Offset) -> list[TopicPiece]:
         ranges = self._ranges.ranges(start, end)
-        return [TopicPiece(part, self.format, self.skip_bad, self.dead_letters) for part in ranges]
+        how = self.format, self.skip_bad, self.dead_letters, self.metadata
+        return [TopicPiece(part, *how) for part in ranges]
 
     def done(self, end: Offset) -> None:
         """Note the offsets with the consumer group, if there is one: for those who watch its lag."""

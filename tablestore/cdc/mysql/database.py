@@ -19,10 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
-from tablestore.cdc.capture.names import Patterns, SourceName
+from tablestore.cdc.capture.names import APPEND, REFUSE, ByTable, Patterns, SourceName, first_match
 from tablestore.cdc.capture.source import BatchFacts, TableEvent
 from tablestore.cdc.mysql import ddl
 from tablestore.cdc.mysql.address import Address
@@ -63,16 +62,19 @@ TABLES = "information_schema.tables"
 class MysqlDatabase:
     """The tables of a server that `patterns` choose, those too that come while it runs.
 
-    `primary_keys` and `left_out` have columns by a table's name or a pattern; `chunk_rows` to a chunk, up to
-    `chunks` of them in a batch, and about `log_bytes` of log; its log in up to `tasks` pieces. `bounded`: it
-    ends once all rows are read and the log is followed to where it ended then.
+    `primary_keys` and `left_out` have columns by patterns of names; tables without a key are captured if
+    `keyless` is APPEND, each in one chunk; `refusal` says why one of a name is not, empty if it is.
+    `chunk_rows` to a chunk, up to `chunks` of them in a batch, and about `log_bytes` of log; its log in up to
+    `tasks` pieces. `bounded`: it ends once all rows are read and the log is followed to where it ended then.
     """
 
     address: Address
     patterns: Patterns
     definitions: Definitions
-    primary_keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    primary_keys: ByTable[tuple[str, ...]] = ()
+    left_out: ByTable[tuple[str, ...]] = ()
+    keyless: str = REFUSE
+    refusal: Callable[[SourceName], str] | None = None
     chunk_rows: int = 200_000
     chunks: int = 4
     log_bytes: int = 256 << 20
@@ -97,8 +99,8 @@ class MysqlDatabase:
         """The tables as the server has them. Raises InvalidRequest with all that it must be set to, NotFound
         for a table that is asked for by its full name and is not there, and Unsupported where such a table
         cannot be captured."""
-        keys = {name: tuple(columns) for name, columns in (primary_keys or {}).items()}
-        out = {name: tuple(columns) for name, columns in (left_out or {}).items()}
+        keys = tuple((name, tuple(columns)) for name, columns in (primary_keys or {}).items())
+        out = tuple((name, tuple(columns)) for name, columns in (left_out or {}).items())
         with Connection.open(address) as connection:
             lowercase = connection.variables().get("lower_case_table_names", "0") == "1"
             source = cls(
@@ -159,7 +161,10 @@ class MysqlDatabase:
             if one.captured and (name in there.changed or here.tables[name].state == READING):
                 tables[name] = self._definition(name, one.digest, position)
         found: list[DatabaseLogPiece | DatabaseChunkPiece] = []
-        for group in log_pieces(there.changed, self.tasks):
+        keyless = {name for name, table in tables.items() if not table.primary_key}
+        unread = {name for name in keyless if here.tables[name].state == READING}  # its chunk has all rows
+        changed = {name: size for name, size in there.changed.items() if name not in unread}
+        for group in log_pieces(changed, self.tasks, whole=keyless):
             parts = tuple((n.database, n.table, i, of) for n, (i, of) in group if of > 1)
             mine = tuple(tables[name] for name, _ in group)
             ends = (position, there.position, here.server, there.server)
@@ -398,14 +403,19 @@ class MysqlDatabase:
     def _usable(self, table: SourceTable, *, known: bool = False) -> SourceTable | str:
         """A table as it is captured, or why it cannot be. `known`: raises NotFound for columns of
         `primary_keys` and `left_out` that it does not have."""
-        name = str(table)
-        out = _by_pattern(self.left_out, name)
-        key = _by_pattern(self.primary_keys, name) or tuple(table.primary_key)
+        name = SourceName(table.database, table.name)
+        if self.refusal is not None and (reason := self.refusal(name)):
+            return reason
+        out = first_match(self.left_out, name) or ()
+        key = first_match(self.primary_keys, name) or tuple(table.primary_key)
         there = {column.name for column in table.columns}
         for column in (*out, *key) if known else ():
             table.column(column)
-        if not key:
-            return "it has no primary key: ALTER TABLE … ADD PRIMARY KEY, or name its key in primary_keys"
+        if not key and self.keyless != APPEND:
+            return (
+                "it has no primary key: ALTER TABLE … ADD PRIMARY KEY, name its key in primary_keys, or "
+                "take keyless='append' if its rows are never changed"
+            )
         if missing := [column for column in key if column not in there or column in out]:
             return f"its key has no column {missing[0]!r}"
         kept = tuple(
@@ -523,12 +533,6 @@ def _settled(tables: Mapping[SourceName, TableProgress]) -> dict[SourceName, Tab
 
 def _without_bounds(tables: Mapping[SourceName, TableProgress]) -> dict[SourceName, TableProgress]:
     return {name: replace(one, bounds=()) if one.bounds else one for name, one in tables.items()}
-
-
-def _by_pattern(found: Mapping[str, tuple[str, ...]], name: str) -> tuple[str, ...]:
-    if name in found:
-        return found[name]
-    return next((columns for pattern, columns in found.items() if fnmatchcase(name, pattern)), ())
 
 
 def _plain(pattern: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -29,6 +29,7 @@ from tablestore.cdc.mysql.row_keys import Kinds, keyed
 from tablestore.cdc.mysql.server import Connection, patiently
 from tablestore.cdc.mysql.settings import require_in_log, server_id
 from tablestore.cdc.mysql.snapshot import KeyRange, read_range, read_view
+from tablestore.cdc.mysql.undo import UndoCounts
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.format.rowkind import INSERT, UPDATE_BEFORE
 
@@ -89,7 +90,9 @@ class DatabaseLogPiece:
 
 @dataclass(frozen=True)
 class DatabaseChunkPiece:
-    """The rows of a key range, in a read view at or after a position."""
+    """The rows of a key range, in a read view at or after a position. Of a table without a key they are those
+    of the position itself: what was logged between it and the view is undone, so that each change comes once.
+    """
 
     address: Address
     definition: SourceTable
@@ -125,13 +128,30 @@ class DatabaseChunkPiece:
         with Connection.open(self.address) as connection:
             other = server_id(connection) != self.server
             view = read_view(connection, dialect_of(connection), at_least=self.position, by_gtid=other)
-            with view:
+            with view as seen:
                 try:
-                    yield from read_range(connection, self.definition, self.keys, any_key=True)
+                    if self.definition.primary_key:
+                        yield from read_range(connection, self.definition, self.keys, any_key=True)
+                    else:
+                        yield from self._rows_of_position(connection, seen, other)
                 except (InvalidRequest, NotFound, pa.ArrowInvalid) as e:
                     if not self._altered(other):
                         raise
                     log.info("%s was altered behind %s: %s", self.definition, self.position, e)
+
+    def _rows_of_position(
+        self, connection: Connection, seen: LogPosition, other: bool
+    ) -> Iterator[pa.RecordBatch]:
+        table = self.definition
+        undo = UndoCounts(table.schema)
+        log_read = read_log(self.address, [table], start=self.position, until=seen, by_gtid=other)
+        with contextlib.closing(log_read):
+            for change in log_read:
+                if isinstance(change, RowImages):
+                    undo.add(change.batch, change.kinds)
+        for batch in read_range(connection, table):
+            yield undo.unchanged(batch)
+        yield from undo.before()
 
     def _altered(self, other: bool) -> bool:
         """Whether the log has a statement behind the position that makes the table another."""
@@ -172,17 +192,18 @@ def _with_key(
 
 
 def log_pieces(
-    changed: Mapping[SourceName, int], tasks: int
+    changed: Mapping[SourceName, int], tasks: int, *, whole: Container[SourceName] = ()
 ) -> list[list[tuple[SourceName, tuple[int, int]]]]:
     """Tables with the part of them (i, n) for each of at most so many tasks, by the bytes of their changes.
-    Little is not parted; one large table is parted by its keys."""
+    Little is not parted; one large table is parted by its keys, unless it is to stay
+    `whole`."""
     total = sum(changed.values())
     if not changed:
         return []
     share = max(_SPLIT_BYTES, -(-total // max(1, tasks)))
     units = []
     for name, size in changed.items():
-        parts = min(max(1, tasks), -(-size // share))
+        parts = 1 if name in whole else min(max(1, tasks), -(-size // share))
         units += [(size / parts, name, (i, parts)) for i in range(parts)]
     count = min(max(1, tasks), -(-total // share))
     loads = [0.0] * count

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore.cdc.capture.metadata import METADATA_TYPES, metadata_values
+from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.mysql.columns import SourceTable
 from tablestore.core.errors import InvalidRequest, NotFound, SchemaMismatch, TablestoreError
 from tablestore.format.types import cast_text, casts
@@ -30,32 +32,50 @@ _WITH_TEXT = (*casts.NUMBERS, *casts.TEXTS, "BOOLEAN", "DATE", *casts.TIMES)
 @dataclass(frozen=True, slots=True)
 class DeclaredColumns:
     """Columns with their types. A TIMESTAMP of the source that is declared without a zone is the local time
-    of `zone`."""
+    of `zone`. `metadata` are pairs of a column and which of `METADATA` it has."""
 
     fields: tuple[DataField, ...]
     zone: str = "UTC"
+    metadata: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def of_table(self) -> list[str]:
+        """The names of those that are columns of the table."""
+        others = dict(self.metadata)
+        return [f.name for f in self.fields if f.name not in others]
 
     def require(self, table: SourceTable) -> None:
         """Raise NotFound or SchemaMismatch with all that the table does not have, or not with such a type."""
         names = [column.name for column in table.columns]
-        absent = [f.name for f in self.fields if f.name not in names]
+        absent = [name for name in self.of_table if name not in names]
         if absent:
             raise NotFound.among(f"column of {table}", absent[0], names)
-        wrong = [f for f in self.fields if not fits(table.column(f.name).type, f.type)]
+        types = {name: (table.column(name).type, table.column(name).spelled) for name in self.of_table}
+        types |= {name: (METADATA_TYPES[what], str(METADATA_TYPES[what])) for name, what in self.metadata}
+        wrong = [f for f in self.fields if not fits(types[f.name][0], f.type)]
         if wrong:
-            found = (f"{f.name!r} is {table.column(f.name).spelled}, not {f.type}" for f in wrong)
+            found = (f"{f.name!r} is {types[f.name][1]}, not {f.type}" for f in wrong)
             raise SchemaMismatch(f"columns of {table}: {'; '.join(found)}")
 
     def schema(self) -> pa.Schema:
         """The Arrow schema of the rows."""
         return pa.schema([f.arrow for f in self.fields])
 
-    def of(self, rows: pa.RecordBatch, table: SourceTable, names: Sequence[str]) -> pa.RecordBatch:
-        """These columns of rows of the table; raises SchemaMismatch for a value that does not fit."""
-        known = {f.name: f for f in self.fields}
-        made = []
+    def of(
+        self, rows: pa.RecordBatch, table: SourceTable, names: Sequence[str], seconds: pa.Array | None = None
+    ) -> pa.RecordBatch:
+        """These columns of rows of the table, committed `seconds` after 1970 (None: of a snapshot); raises
+        SchemaMismatch for a value that does not fit."""
+        known, metadata = {f.name: f for f in self.fields}, dict(self.metadata)
+        source, made = SourceName(table.database, table.name), []
         for name in names:
-            declared, there = known[name], table.column(name)
+            declared = known[name]
+            if name in metadata:
+                what = metadata[name]
+                array = metadata_values(what, source, rows.num_rows, seconds)
+                made.append(converted(array, METADATA_TYPES[what], declared.type, self.zone))
+                continue
+            there = table.column(name)
             try:
                 array = converted(rows.column(name), there.type, declared.type, self.zone)
             except (pa.ArrowException, TablestoreError) as e:

@@ -106,13 +106,13 @@ class TextRows:
         return at, why
 
     def taken(self, data: bytearray) -> Slices:
-        """The rows cut so far; the next ones start a new batch."""
+        """The rows cut so far, valid until more are cut; the next ones start a new batch."""
         rows, self.rows = self.rows, 0
         shape = (self._columns, self._capacity)
         offsets, lengths = (
             np.asarray(part, np.int64).reshape(shape)[:, :rows] for part in (self._offsets, self._lengths)
         )
-        return Slices(np.frombuffer(data, np.uint8), rows, offsets.copy(), lengths.copy())
+        return Slices(np.frombuffer(data, np.uint8), rows, offsets, lengths)
 
 
 def cut_images(

@@ -175,7 +175,8 @@ def read_range(
 
 
 def _slices(raw: Any, columns: int) -> Iterator[Any]:
-    """Rows until the end of the result. The stream is read as it comes, without a call for each packet."""
+    """Rows until the end of the result, each batch valid until the next. The stream is read as it comes,
+    without a call for each packet."""
     stream = raw._rfile
     cutter = TextRows(columns, _BATCH_ROWS)
     data, begin, end = bytearray(_BUFFER_BYTES + PADDING), 0, 0
@@ -198,8 +199,9 @@ def _slices(raw: Any, columns: int) -> Iterator[Any]:
                 begin, end = 0, len(rest)
                 continue
             rest = data[begin:end]
-            wanted = max(_BUFFER_BYTES, 2 * len(rest))
-            data = bytearray(wanted + PADDING)
+            wanted = max(_BUFFER_BYTES, 2 * len(rest)) + PADDING
+            if not wanted <= len(data) <= 2 * wanted:
+                data = bytearray(wanted)
             data[: len(rest)] = rest
             begin, end = 0, len(rest)
             if why == FULL:

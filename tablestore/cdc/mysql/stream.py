@@ -118,7 +118,7 @@ class MysqlTable:
             raise Unsupported(f"{table} without a primary key", "ALTER TABLE … ADD PRIMARY KEY")
         if columns is not None:
             columns.require(table)
-            table = table.only(f.name for f in columns.fields)
+            table = table.only(columns.of_table)
         table.schema  # noqa: B018  refuses columns without a type
         return cls(address, table, columns=columns, **how)
 
@@ -224,11 +224,19 @@ class MysqlTable:
         for batch, _ in ChunkPiece(self, KeyRange(), there.position, there.server).read(columns):
             yield batch
 
-    def shown(self, batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-        """Columns of rows of the source as they are declared."""
-        return (
-            batch.select(list(names)) if self.columns is None else self.columns.of(batch, self.table, names)
-        )
+    def needed(self, names: Sequence[str]) -> SourceTable:
+        """The table with those of its columns that these ones are made of, and its key."""
+        declared = self.columns
+        return self.table.only(names if declared is None else [n for n in names if n in declared.of_table])
+
+    def shown(
+        self, batch: pa.RecordBatch, names: Sequence[str], seconds: pa.Array | None = None
+    ) -> pa.RecordBatch:
+        """Columns of rows of the source as they are declared; `seconds` after 1970 they were committed (None:
+        of a snapshot)."""
+        if self.columns is None:
+            return batch.select(list(names))
+        return self.columns.of(batch, self.table, names, seconds)
 
     def done(self, end: Offset) -> None:
         """The server keeps its binlog as long as it is set to."""
@@ -261,7 +269,7 @@ class ChunkPiece:
     def read(self, columns: Sequence[str], where: Predicate | None = None) -> Changes:
         """All rows as +I; no condition is pushed down to the server."""
         source = self.source
-        table = source.table.only(columns)
+        table = source.needed(columns)
         with source.connected() as connection:
             if server_id(connection) != self.server:
                 raise InvalidRequest(
@@ -272,7 +280,7 @@ class ChunkPiece:
                 changes = UndoImages(table.schema, table.primary_key)
                 if position != self.position:
                     log = LogPiece(source, self.position, position, self.server, self.server)
-                    for rows, kinds in log.changes(table, low=self.keys.low, high=self.keys.high):
+                    for rows, kinds, _ in log.changes(table, low=self.keys.low, high=self.keys.high):
                         changes.add(rows, kinds)
                 for batch in read_range(connection, table, self.keys):
                     yield from self._inserts(changes.unchanged(batch), columns)
@@ -298,24 +306,26 @@ class LogPiece:
     def read(self, columns: Sequence[str], where: Predicate | None = None) -> Changes:
         """Changes in the order of the log; no condition is pushed down. Raises Unsupported where the table
         was altered, emptied or dropped."""
-        for batch, kinds in self.changes(self.source.table.only(columns), high=self.up_to):
-            yield self.source.shown(batch, columns), kinds
+        for batch, kinds, seconds in self.changes(self.source.needed(columns), high=self.up_to):
+            yield self.source.shown(batch, columns, seconds), kinds
 
-    def changes(self, table: SourceTable, *, low: Key | None = None, high: Key | None = None) -> Changes:
+    def changes(
+        self, table: SourceTable, *, low: Key | None = None, high: Key | None = None
+    ) -> Iterator[tuple[pa.RecordBatch, pa.Array, pa.Array]]:
         """Changes of rows of `table`, the source's with some of its columns, above `low` and not above
-        `high`."""
-        for batch, kinds in self._logged(table):
+        `high`: rows, their kinds, and how many seconds after 1970 they were committed."""
+        for batch, kinds, seconds in self._logged(table):
             key = [batch.column(name) for name in table.primary_key]
             kinds = _kinds(keyed(key, kinds.to_numpy(zero_copy_only=False)))
             for bound, inside in ((low, pc.greater), (high, pc.less_equal)):
                 if bound is not None:
                     column = batch.column(table.primary_key[0])
                     mine = inside(column, pa.scalar(Decimal(bound)).cast(column.type))
-                    batch, kinds = batch.filter(mine), kinds.filter(mine)
+                    batch, kinds, seconds = (one.filter(mine) for one in (batch, kinds, seconds))
             if batch.num_rows:
-                yield batch, kinds
+                yield batch, kinds, seconds
 
-    def _logged(self, table: SourceTable) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+    def _logged(self, table: SourceTable) -> Iterator[tuple[pa.RecordBatch, pa.Array, pa.Array]]:
         source = self.source
         with source.connected() as connection:
             other = self.start_server != self.server or server_id(connection) != self.server
@@ -325,7 +335,7 @@ class LogPiece:
         with contextlib.closing(log):
             for change in log:
                 if isinstance(change, RowImages):
-                    yield change.batch, change.kinds
+                    yield change.batch, change.kinds, change.seconds
                 elif isinstance(change, Statement) and ddl.touches(
                     change.text, change.database, table=source.table
                 ):

@@ -3,7 +3,8 @@
 A table is known by where it came from: names may change hands within a statement. One that takes the name of
 another has other rows, so that the target is emptied and read again; one that goes on under a name that is
 chosen is renamed. Whatever may have changed values without images in the log has the table read again, and so
-has every statement about a table that is just being read: its chunks were planned for what it was.
+has every statement about a table that is just being read: its chunks were planned for what it was. A table
+without a key is emptied before it is read again.
 """
 
 from __future__ import annotations
@@ -148,6 +149,8 @@ class TableEvents:
         self.tables[name] = TableProgress(READING, digest, through=later.through)
         reason = "its definition, which the checkpoint held, is lost"
         self._note(ALTERED, name, cause, shape=digest, read_again=True, rows=self.count(name), reason=reason)
+        if not table.primary_key:
+            self._note(EMPTIED, name, cause, reason=reason)
 
     def _known(self) -> list[SourceName]:
         return [name for name, one in self.tables.items() if one.state != GONE]
@@ -183,7 +186,10 @@ class TableEvents:
         moves = {
             one.origin: name
             for name, one in places.items()
-            if one.origin in before and one.origin != name and self.chosen(name)
+            if one.origin in before
+            and one.origin != name
+            and self.chosen(name)
+            and self._fits(one.origin, name)
         }
         free = {name for name in moves.values() if name not in before}
         while ready := next(((old, new) for old, new in moves.items() if new in free), None):
@@ -192,6 +198,13 @@ class TableEvents:
             del moves[old]
             free = free - {new} | {old}
             yield old, new
+
+    def _fits(self, old: SourceName, new: SourceName) -> bool:
+        """Whether a table is captured under a new name, too."""
+        table = self._definition(self.tables[old])
+        return table is None or not isinstance(
+            self.usable(replace(table, database=new.database, name=new.table)), str
+        )
 
     def _rename(self, old: SourceName, new: SourceName, cause: EventOrigin) -> None:
         known = self.tables.pop(old)
@@ -203,6 +216,8 @@ class TableEvents:
         if known.is_read:
             self.tables[new] = TableProgress(READING, digest, through=known.through)
         self._note(RENAMED, old, cause, new_name=[new.database, new.table], shape=digest)
+        if known.is_read and table is not None and not table.primary_key:
+            self._note(EMPTIED, new, cause, reason="its rows are read again")
 
     def _changed(self, name: SourceName, identity: _Identity, cause: EventOrigin) -> None:
         if not self.tables[name].captured:
@@ -239,12 +254,11 @@ class TableEvents:
         emptied = bool(reason) and (effect.removes_rows or old is None or _rekeyed(old, new, renamed))
         if known.is_read:
             reason = reason or "its rows are being read"
+        emptied |= bool(reason) and not new.primary_key  # rows that are read again would be there twice
         digest = self.definitions.put(new)
         self.tables[name] = replace(known, digest=digest, through=later.through or known.through)
         if reason:
             self.tables[name] = TableProgress(READING, digest, through=later.through)
-        if emptied:
-            self._note(EMPTIED, name, cause, reason=reason)
         if digest != known.digest or reason:
             rows = self.count(name) if reason else None
             self._note(
@@ -255,26 +269,30 @@ class TableEvents:
                 read_again=bool(reason),
                 reason=reason,
             )
+        if emptied:  # after what may be refused
+            self._note(EMPTIED, name, cause, reason=reason)
 
     def _replaced(self, name: SourceName, cause: EventOrigin) -> None:
         """Another table took the name."""
         known = self.tables[name]
         later = self.look(name, cause.position, self._definition(known))
         reason = "another table took its name"
-        self._note(EMPTIED, name, cause, reason=reason)
         if later.table is None:
+            self._note(EMPTIED, name, cause, reason=reason)
             if not later.dropped:
                 self._note(DROPPED, name, cause, reason="it is not there any more")
                 self.tables[name] = TableProgress(GONE)
             return
         table = self.usable(later.table)
         if isinstance(table, str):
+            self._note(EMPTIED, name, cause, reason=reason)
             self._skip(name, table, cause)
             return
         digest = self.definitions.put(table)
         self.tables[name] = TableProgress(READING, digest, through=later.through)
         rows = self.count(name)
         self._note(ALTERED, name, cause, shape=digest, read_again=True, rows=rows, reason=reason)
+        self._note(EMPTIED, name, cause, reason=reason)
 
     def _skip(self, name: SourceName, reason: str, cause: EventOrigin) -> None:
         known = self.tables.get(name)

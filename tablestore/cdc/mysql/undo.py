@@ -1,4 +1,5 @@
-"""Undo images: rows as they were before some changes, the first image of each key.
+"""Undo images: rows as they were before some changes, the first image of each key, or of a table without a
+key how often each row was there.
 
 A read view is at a position of its own; with the changes between an earlier position and the view's undone,
 its rows are those of the earlier position, the same whenever they are read. Pure.
@@ -13,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.format.rowkind import INSERT
+from tablestore.core.errors import InvalidRequest
+from tablestore.format.rowkind import DELETE, INSERT, UPDATE_BEFORE
 
 _N = "__n"  # no column: added and taken away below
 _GATHERED = 65_536  # images that are folded at once
@@ -76,3 +78,85 @@ class UndoImages:
         groups = numbered.group_by(self._key, use_threads=False).aggregate([(_N, "min")])
         first = np.sort(groups.column(f"{_N}_min").to_numpy())
         self._first = rows.take(pa.array(first)).combine_chunks()
+
+
+class UndoCounts:
+    """What changes to a table without a key undo: of each row, how many are to come back or to go. Memory: a
+    row for each that they change. Not thread-safe."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._columns = schema.names
+        self._counts = schema.append(pa.field(_N, pa.int64())).empty_table()
+        self._parts: list[pa.RecordBatch] = []
+        self._waiting = 0
+
+    def add(self, rows: pa.RecordBatch, kinds: pa.Array) -> None:
+        """Take changes; their order does not count."""
+        back = np.isin(kinds.to_numpy(zero_copy_only=False), (DELETE, UPDATE_BEFORE))
+        self._take(rows, np.where(back, 1, -1))
+        if self._waiting > max(_GATHERED, self._counts.num_rows):
+            self._fold()
+
+    def unchanged(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows without those that changes have made, each as often as they made it, here or in batches
+        before."""
+        self._fold()
+        gone = self._counts.filter(pc.less(self._counts.column(_N), 0))
+        if not gone.num_rows:
+            return rows
+        maybe = pa.array(np.ones(rows.num_rows, np.bool_))
+        for name in self._columns:
+            found = pc.is_in(rows.column(name), value_set=gone.column(name).combine_chunks())
+            maybe = pc.and_(maybe, found)
+        places = np.flatnonzero(maybe.to_numpy(zero_copy_only=False))
+        if not len(places):
+            return rows
+        dropped = places[_counted(pa.table(rows.take(pa.array(places))), gone)]
+        self._take(rows.take(pa.array(dropped)), np.ones(len(dropped), np.int64))
+        kept = np.ones(rows.num_rows, np.bool_)
+        kept[dropped] = False
+        return rows.filter(pa.array(kept))
+
+    def before(self) -> list[pa.RecordBatch]:
+        """The rows that changes took away, after `unchanged` was asked for all that are there now. Raises
+        InvalidRequest where one that a change has made was not among these."""
+        self._fold()
+        counts = self._counts.column(_N).to_numpy()
+        if (counts < 0).any():
+            raise InvalidRequest("the log has rows that were made and that the table does not have")
+        times = np.repeat(np.arange(len(counts)), counts)
+        batches: list[pa.RecordBatch] = self._counts.drop_columns([_N]).take(pa.array(times)).to_batches()
+        return batches
+
+    def _take(self, rows: pa.RecordBatch, signs: np.ndarray) -> None:
+        self._parts.append(rows.append_column(_N, pa.array(signs)))
+        self._waiting += rows.num_rows
+
+    def _fold(self) -> None:
+        if not self._parts:
+            return
+        rows = pa.concat_tables(
+            [self._counts, pa.Table.from_batches(self._parts, schema=self._counts.schema)]
+        )
+        self._parts, self._waiting = [], 0
+        found = rows.group_by(self._columns, use_threads=False).aggregate([(_N, "sum")])
+        found = found.select([*self._columns, f"{_N}_sum"]).rename_columns([*self._columns, _N])
+        self._counts = found.filter(pc.not_equal(found.column(_N), 0)).cast(self._counts.schema)
+
+
+def _counted(rows: pa.Table, gone: pa.Table) -> np.ndarray:
+    """Which of the rows are to go: of equal ones the first, as many as `gone` says by a count below 0."""
+    columns = rows.column_names
+    both = pa.concat_tables([rows, gone.select(columns)])
+    numbered = both.append_column(_N, pa.array(np.arange(both.num_rows)))
+    groups = numbered.group_by(columns, use_threads=False).aggregate([(_N, "list")]).column(f"{_N}_list")
+    lists = groups.combine_chunks()
+    numbers = lists.flatten().to_numpy()  # the place of a count comes last in its group
+    sizes = lists.value_lengths().to_numpy()
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    rank = np.arange(len(numbers)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    allowed = np.zeros(len(sizes), np.int64)
+    of_counts = numbers >= rows.num_rows
+    allowed[group[of_counts]] = -gone.column(_N).to_numpy()[numbers[of_counts] - rows.num_rows]
+    found: np.ndarray = np.sort(numbers[~of_counts & (rank < allowed[group])])
+    return found

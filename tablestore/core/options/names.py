@@ -1,7 +1,8 @@
 """Names of table options that are read as text, and old names of the Flink Table Store.
 
-`ALIASES`: old name → (current name, values that changed). `LEVELED`: what some of them become where leveled
-compaction is chosen. Typed options: `table_options.py`; others: `ignored.py`, `refused.py`.
+`ALIASES`: old name → (current name, values that changed), `ALIAS_FAMILIES`: the same of beginnings of names.
+`LEVELED`: what some of them become where leveled compaction is chosen. Typed options: `table_options.py`;
+others: `ignored.py`, `refused.py`.
 """
 
 _SCAN = {"initial": "latest-full", "latest-offset": "latest"}
@@ -10,6 +11,8 @@ _LEVELED = "tablestore.compaction.leveled."
 ALIASES: dict[str, tuple[str, dict[str, str]]] = {
     "table-storage.bucket": ("bucket", {}),
     "table-storage.file.format": ("file.format", {}),
+    "table-storage.log.consistency": ("log.consistency", {}),
+    "table-storage.log.retention": ("log.retention", {}),
     "table-storage.log.scan.startup.mode": ("scan.mode", _SCAN),
     "log.scan": ("scan.mode", {}),
     "log.scan.remove-normalize": ("scan.remove-normalize", {}),
@@ -24,6 +27,10 @@ ALIASES: dict[str, tuple[str, dict[str, str]]] = {
     "universal_max_size_amplification_percent": ("compaction.max-size-amplification-percent", {}),
     "universal_size_ratio": ("compaction.size-ratio", {}),
 }
+# What starts so has another beginning now.
+ALIAS_FAMILIES = {"table-storage.log.properties.": "kafka."}
+# What starts so is passed to another system as it is.
+PASSED_ON = {"kafka.": "a property of librdkafka, for the log in Kafka"}
 LEVELED = {"level0_file_num_compaction_trigger": _LEVELED + "level0-file-num-trigger"}
 # Before the path of a partition: the option of that partition (`format/change_tracking.py`).
 CHANGE_TRACKING = "tablestore.change-tracking"
@@ -31,6 +38,7 @@ CHANGE_TRACKING = "tablestore.change-tracking"
 ENGINE_NAMES = {
     "tablestore.cdc.columns": "of change capture: the columns of the source that were captured, as JSON",
     "tablestore.full-phase-changelog": "of change capture: false writes no changelog for rows of snapshots",
+    "tablestore.log.adopted": "generated: the topic of the log was there before the table, and stays",
     "tablestore.uuid": "generated: identifies the table among others that had its name",
 }
 # What is read where it is used, from the options as text.

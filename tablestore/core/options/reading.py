@@ -112,6 +112,9 @@ class ReadingOptions:
     streaming_read_overwrite: bool = opt(
         "streaming-read-overwrite", boolean, False, "streams report what an overwrite replaced"
     )
+    scan_log: bool = opt(
+        "tablestore.scan.log", boolean, False, "scans add rows of the log that are not yet in a snapshot"
+    )
     remove_normalize: bool = opt(
         "scan.remove-normalize", boolean, False, "streams report upserts as they were written"
     )

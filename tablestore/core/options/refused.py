@@ -35,7 +35,7 @@ class Refused:
 
 
 _OFF = ("false",)
-_LOG = "there is no log system yet: streams read changelogs and the files of snapshots"
+_LOG = "no option of a log that is known here; options.describe() lists them"
 _JVM = "classes of the JVM, which commits here do not call"
 _SESSION = "a setting of a Flink session, which SET changes; not of a table"
 _CATALOG = "an option of a catalog, for ts.connect(…, {…}); not of a table"
@@ -111,7 +111,6 @@ REFUSED: dict[str, Refused] = {
     # names of the Flink Table Store without a meaning today
     "compaction.early-max.file-num": Refused(_PICKS),
     "compaction.max.file-num": Refused(_PICKS),
-    "log.system": Refused(_LOG, ("none",)),
     "table-storage.file.root-path": Refused(_CATALOG),
     "root-path": Refused(_CATALOG),
     # settings of something else
@@ -149,7 +148,6 @@ REFUSED: dict[str, Refused] = {
 }
 # What starts so is of a family of its own; a name listed above or elsewhere comes first.
 REFUSED_FAMILIES: dict[str, Refused] = {
-    "kafka.": Refused(_LOG),
     "log.": Refused(_LOG),
     "table-storage.log.": Refused(_LOG),
     "commit.callback.": Refused(_JVM),

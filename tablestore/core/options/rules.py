@@ -17,7 +17,14 @@ from typing import Any
 
 from tablestore.core.errors import InvalidOption, Unsupported
 from tablestore.core.options.ignored import IGNORED, IGNORED_FAMILIES, Ignored
-from tablestore.core.options.names import ALIASES, CHANGE_TRACKING, OF_COLUMNS, READ_AS_TEXT
+from tablestore.core.options.names import (
+    ALIAS_FAMILIES,
+    ALIASES,
+    CHANGE_TRACKING,
+    OF_COLUMNS,
+    PASSED_ON,
+    READ_AS_TEXT,
+)
 from tablestore.core.options.refused import REFUSED, REFUSED_FAMILIES, Refused, Stored
 from tablestore.core.options.secrets import require_no_secrets
 from tablestore.core.options.table_options import TableOptions, parsed
@@ -79,8 +86,12 @@ def fate(key: str) -> Field[Any] | Ignored | Refused | str | None:
         key[len(_SCHEMA) : len(_SCHEMA) + 1].isdecimal() or key.startswith("schema.watermark.")
     ):
         return "a computed column, or the watermark"
-    for families in (REFUSED_FAMILIES, IGNORED_FAMILIES):
-        for prefix, found in families.items():
+    for old, new in ALIAS_FAMILIES.items():
+        if key.startswith(old):
+            return f"becomes {new + key.removeprefix(old)!r}"
+    families: tuple[Mapping[str, Any], ...] = (PASSED_ON, REFUSED_FAMILIES, IGNORED_FAMILIES)
+    for family in families:
+        for prefix, found in family.items():
             if key.startswith(prefix):
                 return found
     return None

@@ -13,11 +13,18 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from tablestore.core.errors import InvalidOption
+from tablestore.core.options.log_store import (
+    LogChangelogMode,
+    LogConsistency,
+    LogOptions,
+    LogSystem,
+)
 from tablestore.core.options.lookup import LookupCacheMode, LookupOptions
 from tablestore.core.options.merging import MergingOptions
-from tablestore.core.options.names import ALIASES, LEVELED, WRITE_MODES
+from tablestore.core.options.names import ALIAS_FAMILIES, ALIASES, LEVELED, WRITE_MODES
 from tablestore.core.options.reading import ReadingOptions
 from tablestore.core.options.storage import StorageOptions
+from tablestore.core.options.tiering import TieringOptions
 from tablestore.core.options.values import (
     ENDLESS,
     INFINITE,
@@ -40,6 +47,9 @@ __all__ = [
     "ChangelogProducer",
     "CompactionStrategy",
     "Durability",
+    "LogChangelogMode",
+    "LogConsistency",
+    "LogSystem",
     "LookupCacheMode",
     "LookupCompact",
     "MergeEngine",
@@ -58,7 +68,15 @@ LEVELED_LEVELS = 7  # as in RocksDB: with base 1 GiB and factor 5 levels 1 to 5 
 
 
 @dataclass(frozen=True)
-class TableOptions(ReadingOptions, WritingOptions, MergingOptions, StorageOptions, LookupOptions):
+class TableOptions(
+    ReadingOptions,
+    WritingOptions,
+    MergingOptions,
+    StorageOptions,
+    LookupOptions,
+    LogOptions,
+    TieringOptions,
+):
     """Options the engine reads. Each field: key, parser, default of Paimon 2.0.0, meaning."""
 
     @property
@@ -183,6 +201,10 @@ def current_names(
         if old in options:
             name = LEVELED.get(old, new) if leveled else new
             made.setdefault(name, values.get(options[old], options[old].removesuffix("%").strip()))
+    for old, new in ALIAS_FAMILIES.items():
+        for key in [k for k in made if k.startswith(old)]:
+            made.setdefault(new + key.removeprefix(old), made[key])
+            del made[key]
     return made
 
 

@@ -30,7 +30,7 @@ from tablestore.format.parquet import page_headers
 from tablestore.format.parquet import thrift_compact as thrift
 from tablestore.io.fileio import FileIO
 
-_WHOLE, _PAGES = b"w", b"p"
+_WHOLE, PAGES = b"w", b"p"
 _TAIL, _MARK = struct.Struct("<III8s"), b"TSCRC32\x01"
 _PAGE, _CRC = struct.Struct("<III"), struct.Struct("<I")
 _SMALL = 48 << 10  # bytes before the footer
@@ -93,16 +93,20 @@ class CheckedSink(io.RawIOBase):
         """Write the checksums and the footer; returns the size of the file."""
         assert self._footer is not None, "a file is finished after it ended"
         before = b"".join(self._few or ())
-        content = _PAGES + self._pages if self._few is None else _WHOLE + _CRC.pack(zlib.crc32(before))
-        footer = zlib.crc32(memoryview(self._footer)[: -len(_MAGIC)])
-        tail = _TAIL.pack(len(content), zlib.crc32(content), footer, _MARK)
-        self._sink.write(b"".join((before, content, tail, self._footer)))
-        self._position += len(content) + len(tail)
+        content = PAGES + self._pages if self._few is None else _WHOLE + _CRC.pack(zlib.crc32(before))
+        self._sink.write(before + ending(content, self._footer))
+        self._position += len(content) + _TAIL.size
         return self._position
 
     def close(self) -> None:
         self._sink.close()  # may fail; then `close` can be called again
         super().close()
+
+
+def ending(content: bytes, footer: bytes | bytearray) -> bytes:
+    """The end of a file behind its last page: checksums of this content, and the footer with its length."""
+    checksum = zlib.crc32(memoryview(footer)[: -len(_MAGIC)])
+    return b"".join((content, _TAIL.pack(len(content), zlib.crc32(content), checksum, _MARK), footer))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +124,17 @@ class PageHeaders:
         lengths, sizes, checksums = np.frombuffer(content, dtype="<u4").reshape(-1, 3).astype(np.int64).T
         ends = len(_MAGIC) + np.cumsum(lengths + sizes)
         return cls(ends - lengths - sizes, lengths, checksums, int(ends[-1]))
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of all pages with their headers."""
+        return self.end - len(_MAGIC)
+
+    @property
+    def content(self) -> bytes:
+        """What a file's checksums say of its pages; the inverse of `of`."""
+        sizes = np.diff(self.starts, append=self.end) - self.lengths
+        return np.stack([self.lengths, sizes, self.checksums], axis=1).astype("<u4").tobytes()
 
     def require(self, data: bytes, at: int) -> None:
         """Raise ValueError if `data`, the bytes of the file from `at` on, has a changed header."""
@@ -215,7 +230,7 @@ def _checked(source: pa.NativeFile) -> pa.NativeFile | CheckedFile:
     if len(end) < min(length + 8 + _TAIL.size, size):
         end = source.read_at(min(length + 8 + _TAIL.size, size), max(size - length - 8 - _TAIL.size, 0))
     kind, content = _content(source, size, end, length)
-    if kind == _PAGES:
+    if kind == PAGES:
         return CheckedFile(source, PageHeaders.of(content), end)
     if kind == _WHOLE:
         whole = end if len(end) == size else source.read_at(size, 0)

@@ -27,6 +27,7 @@ from tablestore.insight.check.data import DataCheck
 from tablestore.insight.check.findings import Findings, Violation
 from tablestore.insight.check.index import IndexCheck
 from tablestore.insight.check.levels import live_once
+from tablestore.insight.check.log_check import LogCheck
 from tablestore.insight.check.metadata_reader import MetadataReader
 from tablestore.insight.check.needed_files import NeededFiles
 from tablestore.insight.check.schemas import readable_schemas
@@ -41,6 +42,7 @@ from tablestore.insight.check.states import (
     rows_of,
 )
 from tablestore.io.paths import join
+from tablestore.log.log import Log
 from tablestore.meta import changelogs, refs, statistics
 from tablestore.meta.deletion_files import Place
 from tablestore.meta.store import Store
@@ -52,18 +54,19 @@ CHANGES = "changes of "  # before a snapshot's name: what its rows do not need
 STATISTICS = "statistics of "
 
 
-def check(store: Store, *, data: bool = True) -> list[Violation]:
-    """The violations of a table, none if it is sound. With `data` False no data file is opened."""
-    return examine(store, data=data).violations
+def check(store: Store, *, data: bool = True, log: Log | None = None) -> list[Violation]:
+    """The violations of a table, and of its `log`, none if it is sound. With `data` False no data file is
+    opened."""
+    return examine(store, data=data, log=log).violations
 
 
-def examine(store: Store, *, data: bool = True, branches: bool = True) -> Findings:
+def examine(store: Store, *, data: bool = True, branches: bool = True, log: Log | None = None) -> Findings:
     """Violations, and notes on what could not be looked at or is a known quirk of its writer."""
     found = Findings()
     try:
         for _ in range(_TRIES):
             found = Findings()
-            if _Check(store, found, data, branches).run():
+            if _Check(store, found, data, branches, log).run():
                 break
     except (TablestoreError, OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as e:
         found.violate("I2", store.paths.root, f"the check stopped: {e!r}")
@@ -79,6 +82,7 @@ class _Check:
     found: Findings
     data: bool
     whole: bool = True  # branches included
+    log: Log | None = None
     entries: dict[str, list[ManifestEntry]] = field(default_factory=dict)
     at_once: set[Place] = field(default_factory=set)  # buckets that two writers wrote at once
     followed: dict[tuple[Any, ...], int] = field(
@@ -113,6 +117,10 @@ class _Check:
             self.contents(snapshots, list(live.values()) if live is not None else [])
         if self.store.paths.branch == refs.MAIN and self.whole:
             self.branches()
+        if self.log is not None:
+            log_check = LogCheck(self.store, self.log, self.found, data=self.data)
+            with self.found.about([f"snapshot-{s.id}" for s in snapshots[-1:]]):
+                self.reader.guarded("log", lambda: log_check.run(snapshots))
         self.found.without(self.is_gone)
         return not snapshots or any(not self.is_gone(f"snapshot-{s.id}") for s in reversed(snapshots))
 

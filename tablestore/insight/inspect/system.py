@@ -1,8 +1,8 @@
 """System tables of one table (`t$snapshots`, …): name → columns and rows, as Paimon 2.0.0 has them
-(FORMAT.md 23).
+(FORMAT.md 23). `lake` is Fluss's: the table without the rows that are in its log only.
 
-The small ones are made whole from metadata (`inspect`); `audit_log`, `binlog`, `ro` and `row_tracking` read
-data and come as batches. Called by `table.system`.
+The small ones are made whole from metadata (`inspect`); `audit_log`, `binlog`, `lake`, `ro` and
+`row_tracking` read data and come as batches. Called by `table.system`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tablestore.core.errors import NotFound
+from tablestore.core.errors import NotFound, Unsupported
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.insight.inspect import audit, row_tracking
@@ -52,7 +52,7 @@ METADATA = (
     "table_indexes",
 )
 OF_STATE = ("manifests", "files", "file_key_ranges", "partitions", "buckets", "statistics", "table_indexes")
-DATA = ("audit_log", "binlog", "ro", "row_tracking")
+DATA = ("audit_log", "binlog", "lake", "ro", "row_tracking")
 NAMES = (*METADATA, *DATA)
 
 
@@ -63,6 +63,10 @@ def source(store: Store, name: str, at: Snapshot | None = None) -> Source:
         return Source(found.schema, lambda _, __: iter(found.to_batches()))
     if name not in DATA:
         raise NotFound.among("system table", name, NAMES)
+    if store.options.scan_log and name in ("audit_log", "binlog"):
+        raise Unsupported(
+            f"${name} with tablestore.scan.log", "it shows rows of files: set the option to false"
+        )
     target = scan_mode.batch(store, at)
     under = target.under(store)
     if name == "audit_log":
@@ -73,7 +77,8 @@ def source(store: Store, name: str, at: Snapshot | None = None) -> Source:
     if name == "row_tracking":
         schema = row_tracking.tracked_schema(under)
         return Source(schema, lambda _, __: row_tracking.tracked_rows(under, snapshot))
-    return Source(under.schema.shown.arrow, lambda _, w: read_optimized(under, snapshot, w), filters=True)
+    read = in_files if name == "lake" else read_optimized
+    return Source(under.schema.shown.arrow, lambda _, w: read(under, snapshot, w), filters=True)
 
 
 def _metadata(store: Store, name: str, at: Snapshot | None) -> pa.Table:
@@ -84,6 +89,13 @@ def _metadata(store: Store, name: str, at: Snapshot | None) -> pa.Table:
         if isinstance(target, SnapshotState) and target.travelled and target.snapshot is not None:
             return getattr(inspect, name)(target.snapshot)
     return getattr(inspect, name)()
+
+
+def in_files(store: Store, snapshot: Snapshot | None, where: Predicate | None) -> Iterator[pa.RecordBatch]:
+    """Rows of a snapshot, without those of a log."""
+    found = plan(store, snapshot, where)
+    for split in found.splits:
+        yield from split.read(store, store.schema.shown.names, found.where)
 
 
 def read_optimized(

@@ -27,6 +27,7 @@ from tablestore.lsm.compaction import CompactionOptions
 from tablestore.lsm.compaction.compact_result import CompactResult
 from tablestore.lsm.compaction.decision import CompactUnit
 from tablestore.lsm.compaction.deletions import BucketDeletions
+from tablestore.lsm.compaction.joining import Joining
 from tablestore.lsm.compaction.read_progress import ReadListener, reporting
 from tablestore.lsm.compaction.rewrite_plan import Step, drops_deletes, plan_unit
 from tablestore.lsm.levels.bucket_files import BucketFiles, FileNames, RollingWriter, write_all
@@ -120,6 +121,7 @@ class Rewriter:
     ) -> None:
         self._files, self._deletions, self._on_read = files, deletions, on_read
         self._names = FileNames(files)
+        self._joining = Joining(files, self._names.data, on_read=on_read)
         self._bucket = bucket = files.bucket
         schema, options = bucket.schema, bucket.options
         self._function: MergeFunction = merge_function(schema, options)
@@ -180,11 +182,24 @@ class Rewriter:
         before = tuple(f for section in sections for run in section for f in run.files)
         if self._mode.needs_old_rows(before, work):
             after, changelog = self._merge_with_changes(sections, work, rewrite=True)
+        elif self._joinable(sections, work) and (joined := self._joining.run(before, work.level)) is not None:
+            return joined
         else:
             after, changelog = self._merge(sections, work), ()
         if self._deletions is not None:
             self._deletions.drop(f.file_name for f in before)
         return CompactResult(before, after, changelog)
+
+    def _joinable(self, sections: Sequence[Section], work: _Work) -> bool:
+        """Whether the files of these sections become others with the same rows: no keys are merged, none are
+        left out."""
+        if self._expire is not None or any(len(section) > 1 for section in sections):
+            return False
+        files = [f for section in sections for f in section[0].files]
+        if work.drop and any(f.delete_count != 0 for f in files):
+            return False
+        marks = self._deletions
+        return marks is None or all(marks.vector(f.file_name) is None for f in files)
 
     def _upgrade(self, file: DataFileMeta, work: _Work) -> CompactResult:
         """Move a file to the output level, reading it if its rows change something there."""

@@ -79,7 +79,7 @@ class LevelLookup:
         for level in self._levels:
             if not len(left):
                 break
-            wanted = list(parts) if len(left) == len(parts[0]) else _taken(parts, left)
+            wanted = list(parts) if len(left) == len(parts[0]) else key_columns.taken(parts, left)
             gone = np.zeros(len(left), dtype=bool)
             for matched, file, positions, rows in level.find(wanted):
                 found.append((left[matched], file, positions, rows))
@@ -101,10 +101,6 @@ class LevelLookup:
         return Hits(asked[order], files, numbers[order], positions[order], rows)
 
 
-def _taken(parts: Sequence[Component], places: np.ndarray) -> list[Component]:
-    return [p[places] if isinstance(p, np.ndarray) else p.take(pa.array(places)) for p in parts]
-
-
 class _Level:
     """One level: its files in key order, disjoint in keys (I4)."""
 
@@ -114,8 +110,8 @@ class _Level:
         self._files, self._run, self._rows, self._deletions = files, run.files, rows, deletions
         bounds = file_bounds(run.files, files.bucket.schema.key_fields)
         count = 2 * len(run.files)
-        self._lows = _taken(bounds, np.arange(0, count, 2))
-        self._highs = _taken(bounds, np.arange(1, count, 2))
+        self._lows = key_columns.taken(bounds, np.arange(0, count, 2))
+        self._highs = key_columns.taken(bounds, np.arange(1, count, 2))
         self._keep = CacheBounds.of(files.bucket.options)
         self._keyed: dict[int, KeyedFile] = {}
 

@@ -80,11 +80,13 @@ class Window:
 
     def with_hits(self, hits: Hits, asked: np.ndarray, function: MergeFunction) -> Window:
         """The window with the rows that a lookup found; `asked` are the groups that were looked up."""
-        if hits.rows is None:
-            return self
-        rows = joined([self.rows, hits.rows.select(self.rows.schema.names)])
-        codes = np.concatenate([self.codes, self.codes[self.first_rows[asked[hits.asked]]]])
-        levels = np.concatenate([self.levels, np.full(len(hits.asked), _FOUND)])
+        return self if hits.rows is None else self.with_older(hits.rows, asked[hits.asked], function)
+
+    def with_older(self, rows: pa.RecordBatch, found: np.ndarray, function: MergeFunction) -> Window:
+        """The window with an older row of each of the groups `found`."""
+        rows = joined([self.rows, rows.select(self.rows.schema.names)])
+        codes = np.concatenate([self.codes, self.codes[self.first_rows[found]]])
+        levels = np.concatenate([self.levels, np.full(len(found), _FOUND)])
         return Window(rows, codes, levels, grouped(codes, function.sequence.numbers(rows)))
 
 

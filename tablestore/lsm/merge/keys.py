@@ -194,6 +194,11 @@ def sliced(parts: Sequence[Component], start: int, stop: int) -> list[Component]
     return [p[start:stop] if isinstance(p, np.ndarray) else p.slice(start, stop - start) for p in parts]
 
 
+def taken(parts: Sequence[Component], places: np.ndarray) -> list[Component]:
+    """Components of the rows at these positions."""
+    return [p[places] if isinstance(p, np.ndarray) else p.take(pa.array(places)) for p in parts]
+
+
 Key = tuple[Any, ...]  # one row's components: ints, and Arrow scalars of text
 
 

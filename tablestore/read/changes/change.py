@@ -8,25 +8,37 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 Read = Callable[[], Iterator[pa.RecordBatch]]
+FILES, LOG = "files", "log"
 
 
 @dataclass(frozen=True, slots=True)
 class StateSize:
-    """How much a normaliser keeps: the last row of each key, on the local disk."""
+    """How much a normaliser keeps: the last row of each key, in memory and, above a write buffer, on the
+    local disk. `in_memory`: those of the `bytes` that are in memory."""
 
     rows: int
     bytes: int
+    in_memory: int = 0
 
     def __str__(self) -> str:
-        return f"{self.rows:,} rows, {self.bytes:,} bytes"
+        return f"{self.rows:,} rows, {self.bytes:,} bytes ({self.in_memory:,} in memory)"
+
+
+@dataclass(frozen=True)
+class Before:
+    """The rows of a table before a step: `rows`, all "+I", then the changes `behind` them."""
+
+    rows: Read
+    behind: Read
 
 
 @dataclass(frozen=True)
 class Change:
-    """One step of a stream: a snapshot's changes, or with `full` all its rows as "+I".
+    """One step of a stream: a snapshot's changes, or with `full` all its rows as "+I", or rows of the log.
 
     `cursor` is where a stream goes on after this step. `state` is what the normaliser kept after it, None for
-    a stream without one.
+    a stream without one. `source` is "log" or "files"; where a table has a log and its files are read,
+    `reason` says why. `snapshot` of a step of the log is the newest one of that moment, 0 for none.
     """
 
     snapshot: int
@@ -36,10 +48,13 @@ class Change:
     _read: Read = field(repr=False)
     _done: Callable[[], None] = field(repr=False)
     state: StateSize | None = None
+    source: str = FILES
+    reason: str | None = None
+    _before: Before | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
-        what = "state" if self.full else "changes"
-        return f"Change({what} of snapshot {self.snapshot}: {', '.join(self.schema.names)})"
+        what = "rows of the log at" if self.source == LOG else "state of" if self.full else "changes of"
+        return f"Change({what} snapshot {self.snapshot}: {', '.join(self.schema.names)})"
 
     @property
     def batches(self) -> Iterator[pa.RecordBatch]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
@@ -49,12 +50,12 @@ class StreamRequest:
     """What a stream is asked for: where it starts and ends, which rows and columns.
 
     `start`: "latest-full" (state, then changes), "latest" (later changes only), "earliest", a snapshot id
-    (its changes first), a cursor, {"timestamp": moment}, {"snapshot": id, "full": True}; None means what
-    `scan.mode` and its companions say, else "latest-full". A `consumer` (None: that of `consumer-id`) that
-    is known goes on where it was, whatever `start` says, unless `consumer.ignore-progress`. The stream ends
-    after snapshot `until`, after `timeout` seconds without a new one, at `scan.bounded.watermark`, or, unless
-    `follow`, when there is none. `look_up`: changes are looked up in the snapshot before each, instead of
-    taken as they were written.
+    (its changes first), a cursor, {"timestamp": moment}, {"snapshot": id, "full": True}, of a log {"log":
+    offsets}; None means what `scan.mode` and its companions say, else "latest-full". A `consumer` (None: that
+    of `consumer-id`) that is known goes on where it was, whatever `start` says, unless
+    `consumer.ignore-progress`. The stream ends after snapshot `until`, after `timeout` seconds without a new
+    one, at `scan.bounded.watermark`, or, unless `follow`, when there is none. `look_up`: changes are looked
+    up in the snapshot before each, instead of taken as they were written.
     """
 
     start: Start | None = None
@@ -83,8 +84,19 @@ class StreamRequest:
             raise InvalidRequest(f"columns are a list of names, not {self.columns!r}")
 
 
-def stream(store: Store, request: StreamRequest) -> Generator[Change]:
-    """The steps of a table, waiting for snapshots to come.
+@dataclass(frozen=True, slots=True)
+class TableRequest:
+    """A request as it is of one table: the columns by name, the condition bound, and the consumer."""
+
+    store: Store
+    request: StreamRequest
+    names: tuple[str, ...]
+    where: Predicate | None
+    consumer: str | None
+
+
+def stream(store: Store, request: StreamRequest, *, reason: str | None = None) -> Generator[Change]:
+    """The steps of a table, waiting for snapshots to come; `reason` says why they are not of its log.
 
     A snapshot counts as new once it is as old as `streaming.read.snapshot.delay`. The request is checked
     before the first step is asked for. Raises NotFound when the next snapshot has expired.
@@ -92,6 +104,14 @@ def stream(store: Store, request: StreamRequest) -> Generator[Change]:
     require_single_changelog(store)
     if request.look_up:
         require_looked_up(store)
+    asked = of_table(store, request)
+    if not request.look_up:
+        require_tracked(store, Filters.of(asked.where, store.schema).partition)
+    return _Follower(store, request, asked.names, asked.where, asked.consumer, reason).steps()
+
+
+def of_table(store: Store, request: StreamRequest) -> TableRequest:
+    """The request of this table. Raises InvalidRequest or NotFound for what cannot be asked of it."""
     request.require_valid()
     shown = store.schema.shown
     names = tuple(request.columns if request.columns is not None else shown.names)
@@ -99,10 +119,8 @@ def stream(store: Store, request: StreamRequest) -> Generator[Change]:
         if name not in shown.by_name:
             raise NotFound.among("column", name, shown.names)
     where = readable_condition(store, condition(request.where, store.schema), names)
-    if not request.look_up:
-        require_tracked(store, Filters.of(where, store.schema).partition)
     consumer = store.options.consumer_id if request.consumer is None else request.consumer
-    return _Follower(store, request, names, where, consumer).steps()
+    return TableRequest(store, request, names, where, consumer)
 
 
 @dataclass
@@ -114,6 +132,7 @@ class _Follower:
     names: tuple[str, ...]
     where: Predicate | None
     consumer: str | None
+    reason: str | None = None
     after: str | None = None  # mark of the snapshot before the next one, if it is known
 
     def steps(self) -> Generator[Change]:
@@ -150,7 +169,8 @@ class _Follower:
     def _step(self, snapshot: int, read: Read, *, full: bool) -> Change:
         schema, after = change_schema(self.store, self.names), snapshot + 1
         cursor = Cursor(after, self.after).text
-        return Change(snapshot, full, cursor, schema, read, lambda: self._record_progress(after))
+        done = partial(self._record_progress, after)
+        return Change(snapshot, full, cursor, schema, read, done, reason=self.reason)
 
     def _state(self, snapshot: Snapshot, made_since_ms: int | None) -> Read:
         schema = change_schema(self.store, self.names)

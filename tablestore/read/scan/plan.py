@@ -14,10 +14,11 @@ from functools import cached_property
 import numpy as np
 
 from tablestore.core import quantities
+from tablestore.format.manifests.manifest import ManifestEntry
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta.deletion_files import deletion_files
-from tablestore.meta.entries import Entries, PartitionFilter
+from tablestore.meta.entries import Entries, PartitionFilter, concatenated
 from tablestore.meta.store import Store
 from tablestore.read.scan import pruning
 from tablestore.read.scan.data_split import DataSplit
@@ -92,19 +93,23 @@ def plan(
     made_since: int | None = None,
     complete: bool = False,
     partition: PartitionFilter | None = None,
+    behind: Sequence[ManifestEntry] | None = None,
+    bucket: int | None = None,
 ) -> Plan:
     """The plan of a batch read of `snapshot` under the schema of `store`; `where` may be unbound.
 
     Raises Unsupported, naming the feature, before a byte of data is read. `columns` are those that will be
     asked for (None: all); `made_since` (local wall clock, ms) leaves out files made before, `partition` those
-    of other partitions.
+    of other partitions, `bucket` those of others. `behind`: level-0 files with rows newer than the snapshot,
+    merged with all of its files, level 0 included.
     """
     where = readable_condition(store, where, columns)
-    if snapshot is None:
+    if snapshot is None and not behind:
         return Plan(store, None, where, ())
     filters = Filters.of(where, store.schema)
-    with expiring(store, snapshot.id):
-        manifests = store.manifests.manifests(snapshot)
+    snapshot_id = snapshot.id if snapshot else 0
+    with expiring(store, snapshot_id):
+        manifests = store.manifests.manifests(snapshot) if snapshot else []
         buckets = _buckets(store, filters)
         chosen = (
             manifests
@@ -113,24 +118,35 @@ def plan(
         )
         entries = store.manifests.read_manifests(chosen).live()
         deletions = deletion_files(store, snapshot) if store.options.deletion_vectors else {}
+    if behind:
+        entries = concatenated([entries.table, Entries.of(behind).table])
+    if bucket is not None:
+        entries = entries.of_buckets(lambda number, total: number == bucket)
     if partition is not None:
         entries = entries.of_partitions(partition)
     if made_since is not None:
         entries = entries.filter(entries.numbers("creation_time_ms") >= made_since)
-    pruner = Pruner(store.schema, store.options, filters, store.partition_values, store.schema_of)
+    pruner = Pruner(
+        store.schema,
+        store.options,
+        filters,
+        store.partition_values,
+        store.schema_of,
+        all_levels=behind is not None,
+    )
     with store.manifests.naming_rows():
         decided = tuple(pruner.prune(entries, min_level=min_level)) if complete else None
         keep = pruner.keep(entries, min_level=min_level) if decided is None else _kept(decided)
         kept = entries.filter(keep)
         require_readable_files(kept, store.schema_of)
         made = splits(
-            kept, snapshot_id=snapshot.id, schema=store.schema, options=store.options, deletions=deletions
+            kept, snapshot_id=snapshot_id, schema=store.schema, options=store.options, deletions=deletions
         )
     skipped = len(manifests) - len(chosen)
     looked_at = (entries, pruner, min_level, len(manifests), skipped, decided)
     found = Plan(store, snapshot, where, made, *looked_at)
     if log.isEnabledFor(logging.DEBUG):
-        log.debug("plan of snapshot %d: %s", snapshot.id, found.summary)
+        log.debug("plan of snapshot %d: %s", snapshot_id, found.summary)
     return found
 
 

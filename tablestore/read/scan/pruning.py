@@ -196,6 +196,7 @@ class Pruner:
     decode_partition: Callable[[bytes], Sequence[Any]]
     schema_of: SchemaOf
     independent: bool = False  # rows stand for themselves: no file hides rows of another
+    all_levels: bool = False  # level 0 is read and merged also where reads wait for a compaction of it
 
     def prune(self, entries: Sequence[ManifestEntry], *, min_level: int = 0) -> list[FileVerdict]:
         """A verdict on each entry, in order. Files below `min_level` are invisible to this scan."""
@@ -266,7 +267,7 @@ class Pruner:
             return ""
         if bucket == POSTPONE_BUCKET:
             return "rows of the postponed bucket are seen once compacted"
-        if level == 0 and self.schema.primary_keys:
+        if level == 0 and self.schema.primary_keys and not self.all_levels:
             if self.options.merge_engine is MergeEngine.FIRST_ROW:
                 return "first-row tables show level 0 once compacted"
             if self.options.deletion_vectors and not self.options.merge_on_read:
@@ -317,10 +318,9 @@ class Pruner:
     def _skipped_together(self, files: list[DataFileMeta]) -> list[tuple[DataFileMeta, ...]]:
         """Files that must be skipped together or not at all: each alone, or those of a section."""
         lone = self.independent or not self.schema.primary_keys
-        if lone or self.options.merge_engine is MergeEngine.FIRST_ROW:
-            return [(f,) for f in files]
-        if self.options.deletion_vectors and all(f.level > 0 for f in files):
-            return [(f,) for f in files]  # what a newer file supersedes is marked as deleted
+        once = self.options.deletion_vectors or self.options.merge_engine is MergeEngine.FIRST_ROW
+        if lone or (once and all(f.level > 0 for f in files)):
+            return [(f,) for f in files]  # what a newer file supersedes is marked as deleted, or not there
         key = interval.key_order([f.type for f in self.schema.key_fields])
         groups: list[tuple[DataFileMeta, ...]] = []
         for section in interval.partition(files, key):

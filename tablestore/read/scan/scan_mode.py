@@ -147,7 +147,7 @@ def batch(store: Store, at: Snapshot | None = None) -> ScanTarget:
     if mode == "compacted-full":
         return SnapshotState(compacted(store))
     if mode == "from-timestamp":
-        return SnapshotState(time_travel.at_or_before(store, _millis(store)), travelled=True)
+        return SnapshotState(time_travel.at_or_before(store, moment_ms(store)), travelled=True)
     if mode == "from-file-creation-time":
         return SnapshotState(store.snapshots.latest(), options.scan_file_creation_millis)
     if mode == "from-creation-timestamp":
@@ -172,7 +172,7 @@ def following(store: Store) -> StreamStart:
     if mode == "compacted-full":
         return StreamStart(full=compacted(store))
     if mode == "from-timestamp":
-        return StreamStart(time_travel.first_after(store, _millis(store)))
+        return StreamStart(time_travel.first_after(store, moment_ms(store)))
     if mode == "from-file-creation-time":
         return StreamStart(full=latest, made_since_ms=options.scan_file_creation_millis)
     if mode == "from-creation-timestamp":
@@ -193,7 +193,8 @@ def _given(store: Store) -> str:
     return ", ".join(key for key in _PLACES if _value(store, key) is not None)
 
 
-def _millis(store: Store) -> int:
+def moment_ms(store: Store) -> int:
+    """The moment of scan.mode from-timestamp, in epoch milliseconds."""
     options = store.options
     if options.scan_timestamp is not None:
         return time_travel.millis_of(options.scan_timestamp)

@@ -20,7 +20,7 @@ from tablestore.core.options.environment import ENVIRONMENT, resolved
 from tablestore.core.options.secrets import HIDDEN, is_secret
 from tablestore.format.predicates import evaluate
 from tablestore.format.predicates.predicate import Predicate
-from tablestore.format.types.data_type import DataField
+from tablestore.format.types.data_type import DataField, DataType
 from tablestore.sql.temporary import TemporaryTable
 from tablestore.table.schema_scan import bind
 
@@ -52,6 +52,7 @@ class ConnectorOptions:
     values: Mapping[str, Any] = field(default_factory=dict, repr=False)
     of_columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     primary_key: tuple[str, ...] = ()
+    metadata: tuple[tuple[str, str], ...] = ()  # pairs of a column and which metadata it has
 
     @property
     def schema(self) -> pa.Schema:
@@ -102,7 +103,8 @@ def inserts(batches: Iterator[pa.RecordBatch]) -> Changes:
 class Connector:
     """One connector. Without `source` it cannot be read in batch mode, without `stream` not in streaming
     mode; without `sink` and `stream_sink` it cannot be written there. `takes_retracts`: a stream may give it
-    rows that are taken back. `columns` gives columns and primary key of a table that declares none."""
+    rows that are taken back. `columns` gives columns and primary key of a table that declares none;
+    `metadata` is what it knows of a record beside the row: what that is and its type, by key."""
 
     name: str
     text: str
@@ -113,6 +115,7 @@ class Connector:
     stream_sink: Callable[[ConnectorOptions], StreamSink] | None = None
     takes_retracts: bool = False
     columns: Callable[[ConnectorOptions], tuple[tuple[DataField, ...], tuple[str, ...]]] | None = None
+    metadata: Mapping[str, tuple[str, DataType]] = field(default_factory=dict)
 
     def parsed(self, table: TemporaryTable) -> ConnectorOptions:
         """The table's options, parsed. Raises NotFound, InvalidOption, Unsupported, naming the option."""
@@ -136,7 +139,14 @@ class Connector:
         for column in of_columns:
             if column.partition(".")[0] not in stored and column not in stored:
                 raise NotFound.among("column", column, stored)
-        return ConnectorOptions(table.columns, values, of_columns, table.primary_key)
+        for one in table.metadata:
+            what = f"metadata of connector {self.name!r}"
+            if not self.metadata:
+                raise Unsupported(f"METADATA column {one.name!r}", f"there is no {what}")
+            if one.key not in self.metadata:
+                raise NotFound.among(what, one.key, self.metadata)
+        metadata = tuple((column.name, column.key) for column in table.metadata)
+        return ConnectorOptions(table.columns, values, of_columns, table.primary_key, metadata)
 
     def require_no_secrets(self, options: Mapping[str, str]) -> None:
         """Raise InvalidOption for a secret that is typed where only the environment may hold it."""

@@ -16,10 +16,8 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.cdc.final_rows import FinalRows
-from tablestore.cdc.formats.images import Changes
-from tablestore.cdc.formats.messages import MessageFormat
 from tablestore.cdc.formats.registry import FORMATS, format_of, require_from_environment
-from tablestore.cdc.kafka.cluster import Properties
+from tablestore.cdc.kafka.message_metadata import METADATA, MessageMetadata
 from tablestore.cdc.kafka.scan_point import (
     BOUNDED_MODES,
     EARLIEST,
@@ -33,10 +31,13 @@ from tablestore.cdc.kafka.scan_point import (
     specific_offsets,
 )
 from tablestore.cdc.kafka.topic_stream import TopicStream
-from tablestore.cdc.kafka.topic_writer import TopicWriter
 from tablestore.cdc.stream_source import Offset
 from tablestore.core.errors import InvalidOption, Unsupported
 from tablestore.core.options.values import boolean
+from tablestore.format.messages.images import Changes
+from tablestore.format.messages.messages import MessageFormat
+from tablestore.log.kafka.cluster import Properties
+from tablestore.log.kafka.topic_writer import TopicWriter
 from tablestore.sql.connectors.connector import Connector, ConnectorOptions, Option, count, one_of, whole
 from tablestore.sql.connectors.file_formats import json_objects, require_json
 
@@ -133,7 +134,22 @@ def _stream(options: ConnectorOptions) -> TopicStream:
         values["tablestore.max-messages-per-batch"],
         options.primary_key,
         values["tablestore.dead-letter-topic"],
+        _metadata(options, format),
     )
+
+
+def _metadata(options: ConnectorOptions, format: MessageFormat) -> tuple[MessageMetadata, ...]:
+    """The METADATA columns. Raises SchemaMismatch for a type that does not fit."""
+    if options.metadata and not format.appends:
+        name = _format_name(options.values)
+        raise Unsupported(
+            f"METADATA columns with format {name!r}", "its messages may change several rows, or none"
+        )
+    known = {f.name: f for f in options.columns}
+    found = tuple(MessageMetadata(known[name], key) for name, key in options.metadata)
+    for one in found:
+        one.require_valid()
+    return found
 
 
 def _properties(values: Mapping[str, Any]) -> Properties:
@@ -160,7 +176,8 @@ def _format(options: ConnectorOptions) -> tuple[MessageFormat, bool]:
         if other != name:
             raise InvalidOption(f"option {key!r} is one of format {other!r}, and the format is {name!r}")
     mine = {k.removeprefix(f"{name}."): v for k, v in options.values.items() if k.startswith(f"{name}.")}
-    return format_of(name, options.columns, mine)
+    beside = {column for column, _ in options.metadata}
+    return format_of(name, tuple(f for f in options.columns if f.name not in beside), mine)
 
 
 def _point(which: str, values: Mapping[str, Any], properties: Mapping[str, str]) -> ScanPoint:
@@ -230,6 +247,10 @@ class _Messages:
             raise Unsupported(f"INSERT with format {name!r}", "rows are sent as 'json'")
         if len(topics) > 1:
             raise Unsupported("INSERT into several topics")
+        if options.metadata:
+            raise Unsupported(
+                "INSERT into a table with METADATA columns", "a message gets its own from the broker"
+            )
         require_json(options.columns)
         _format(options)
         self._topic, self._columns = topics[0], options.columns
@@ -246,4 +267,4 @@ class _Messages:
         self._writer.abort()
 
 
-CONNECTOR = Connector("kafka", "topics of Kafka", _OPTIONS, _Topics, _Messages, _stream)
+CONNECTOR = Connector("kafka", "topics of Kafka", _OPTIONS, _Topics, _Messages, _stream, metadata=METADATA)

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tablestore.cdc.capture.metadata import METADATA, METADATA_TYPES
 from tablestore.cdc.mysql.address import PASSWORD_VARIABLE, PREFERRED, TLS_MODES, Address
 from tablestore.cdc.mysql.declared import DeclaredColumns
 from tablestore.cdc.mysql.start_point import (
@@ -208,7 +209,8 @@ def _opened(options: ConnectorOptions, columns: DeclaredColumns | None) -> Mysql
 
 
 def _stream(options: ConnectorOptions) -> MysqlTable:
-    return _opened(options, DeclaredColumns(options.columns, options.values["server-time-zone"]))
+    zone = options.values["server-time-zone"]
+    return _opened(options, DeclaredColumns(options.columns, zone, options.metadata))
 
 
 def _columns(options: ConnectorOptions) -> tuple[tuple[DataField, ...], tuple[str, ...]]:
@@ -238,5 +240,11 @@ class _Rows:
 
 
 CONNECTOR = Connector(
-    "mysql-cdc", "a table of MariaDB or MySQL", _OPTIONS, _Rows, stream=_stream, columns=_columns
+    "mysql-cdc",
+    "a table of MariaDB or MySQL",
+    _OPTIONS,
+    _Rows,
+    stream=_stream,
+    columns=_columns,
+    metadata={key: (text, METADATA_TYPES[key]) for key, text in METADATA.items()},
 )

@@ -39,6 +39,8 @@ class ColumnText:
     default: Any = None
     expression: str | None = None
     is_key: bool = False
+    metadata: str = ""  # its connector's key of it, empty: it is no metadata
+    virtual: bool = False
 
     def field(self, text: str, *, of_spark: bool = False) -> DataField:
         """The stored column. Raises InvalidRequest with its place for what is no type, SchemaMismatch for a
@@ -86,6 +88,11 @@ class TableText:
     def stored(self) -> tuple[ColumnText, ...]:
         return tuple(c for c in self.columns if c.expression is None)
 
+    @property
+    def of_rows(self) -> tuple[ColumnText, ...]:
+        """Those that are neither computed nor metadata."""
+        return tuple(c for c in self.stored if not c.metadata)
+
 
 @dataclass(slots=True)
 class _Collected:
@@ -96,17 +103,17 @@ class _Collected:
     watermark: WatermarkText | None = None
 
 
-def table_text(p: Parser) -> TableText:
-    """`(column, …, PRIMARY KEY (…) NOT ENFORCED, WATERMARK FOR … AS …)`."""
+def table_text(p: Parser, *, metadata: bool = False) -> TableText:
+    """`(column, …, PRIMARY KEY (…) NOT ENFORCED, WATERMARK FOR … AS …)`; `metadata`: also columns of it."""
     found = _Collected()
-    p.listed(lambda: _element(p, found))
+    p.listed(lambda: _element(p, found, metadata))
     key = tuple(c.name[0] for c in found.columns if c.is_key)
     if len(key) > 1 or (key and found.primary_key):
         p.fail("the primary key is named twice: write PRIMARY KEY (a, b) NOT ENFORCED behind the columns")
     return TableText(p.piece.text, tuple(found.columns), found.primary_key or key, found.watermark)
 
 
-def _element(p: Parser, found: _Collected) -> None:
+def _element(p: Parser, found: _Collected, metadata: bool) -> None:
     if p.comes("WATERMARK FOR"):
         if found.watermark is not None:
             p.fail("a table has one watermark")
@@ -116,7 +123,7 @@ def _element(p: Parser, found: _Collected) -> None:
             p.fail("the primary key is named twice")
         found.primary_key = primary_key(p)
     else:
-        found.columns.append(column_text(p))
+        found.columns.append(column_text(p, metadata=metadata))
 
 
 def watermark_text(p: Parser) -> WatermarkText:
@@ -143,8 +150,9 @@ def _not_enforced(p: Parser) -> None:
         p.fail("NOT ENFORCED is expected: rows of one key are merged, none is refused")
 
 
-def column_text(p: Parser) -> ColumnText:
-    """`name type [NOT NULL] [DEFAULT value] [COMMENT 'text'] …` or `name AS expression [COMMENT 'text']`."""
+def column_text(p: Parser, *, metadata: bool = False) -> ColumnText:
+    """`name type [NOT NULL] [DEFAULT value] [COMMENT 'text'] …` or `name AS expression [COMMENT 'text']`, or
+    where there is `metadata` `name type METADATA [FROM 'key'] [VIRTUAL]`."""
     at = p.at
     name = column_name(p)
     if p.accept("AS"):
@@ -164,8 +172,12 @@ def column_text(p: Parser) -> ColumnText:
         elif p.accept("PRIMARY KEY"):
             _not_enforced(p)
             made = replace(made, is_key=True, nullable=False)
-        elif p.comes("METADATA"):
-            p.refuse(f"METADATA column {name[-1]!r}", "metadata of connectors' records is not known here")
+        elif p.comes("METADATA") and not metadata:
+            why = "CREATE TEMPORARY TABLE takes those of a connector"
+            p.refuse(f"METADATA column {name[-1]!r} of a table in a catalog", why)
+        elif p.accept("METADATA"):
+            key = p.string("the key of the metadata, in single quotes,") if p.accept("FROM") else name[-1]
+            made = replace(made, metadata=key, virtual=p.accept("VIRTUAL"))
         elif p.comes("UNIQUE"):
             p.refuse("UNIQUE columns", "only the primary key tells rows apart")
         else:

@@ -37,7 +37,7 @@ from tablestore.sql.statements.columns import (
     watermark_of,
     without_nulls,
 )
-from tablestore.sql.temporary import TemporaryTable
+from tablestore.sql.temporary import MetadataColumn, TemporaryTable
 
 if TYPE_CHECKING:
     from tablestore.sql.dialect.parser import Parser
@@ -67,6 +67,7 @@ class _Definition:
     computed: tuple[ComputedColumn, ...] = ()
     watermark: Watermark | None = None
     comment: str | None = None
+    metadata: tuple[MetadataColumn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,13 +172,14 @@ class CreateTable:
             computed=made.computed,
             partition_by=made.partition_by,
             comment=made.comment,
+            metadata=made.metadata,
         )
         return Result(message=f"temporary table {self.name} is made")
 
     @property
     def _of_source(self) -> bool:
         """Whether the columns are those that the connector finds."""
-        return self.temporary and self.like is None and not self.table.stored
+        return self.temporary and self.like is None and not self.table.of_rows
 
     def _definition(self, session: Session, rows: pa.Schema | None) -> _Definition:
         """The whole table: what is written, what LIKE takes over, the columns of the query."""
@@ -213,6 +215,10 @@ class CreateTable:
             (*base.computed, *later),
             mark or base.watermark,
             self.comment,
+            (
+                *base.metadata,
+                *(MetadataColumn(c.name[0], c.metadata, c.virtual) for c in written if c.metadata),
+            ),
         )
 
 
@@ -245,6 +251,7 @@ def _model(session: Session, like: Like) -> _Definition:
             temporary.computed,
             temporary.watermark,
             temporary.comment,
+            temporary.metadata,
         )
     else:
         table = session.table(like.source)
@@ -260,6 +267,9 @@ def _model(session: Session, like: Like) -> _Definition:
         )
         found = replace(found, options={})  # `Lake.create_table(like=…)` knows which are taken over
     without = like.excluded
+    if "METADATA" in without:
+        names = {column.name for column in found.metadata}
+        found = replace(found, columns=tuple(f for f in found.columns if f.name not in names), metadata=())
     return replace(
         found,
         primary_key=() if "CONSTRAINTS" in without else found.primary_key,
@@ -283,7 +293,7 @@ def refuse_other_connectors(options: Mapping[str, str]) -> None:
 def _parse(p: Parser, *, temporary: bool) -> CreateTable:
     if_not_exists = p.accept("IF NOT EXISTS")
     name = p.name()
-    table = table_text(p) if p.comes("(") else TableText(p.piece.text)
+    table = table_text(p, metadata=temporary) if p.comes("(") else TableText(p.piece.text)
     made = CreateTable(name, table, temporary=temporary, if_not_exists=if_not_exists)
     while True:
         if p.accept("PARTITIONED BY"):
@@ -311,7 +321,7 @@ def _parse(p: Parser, *, temporary: bool) -> CreateTable:
     if p.accept("AS") or p.comes("SELECT") or (p.comes("WITH") and not _is_options(p)):
         made = replace(made, query=p.query())
     p.finish()
-    if made.like is None and made.query is None and not made.table.stored and not _finds_columns(made):
+    if made.like is None and made.query is None and not made.table.of_rows and not _finds_columns(made):
         p.fail("the columns are expected: (name type, …)")
     if made.like is not None and made.query is not None:
         p.fail("a table is LIKE another one or AS a query, not both")

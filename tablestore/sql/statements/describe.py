@@ -20,7 +20,7 @@ from tablestore.sql.result import Result
 from tablestore.sql.shape import Shape, shape_of, stored_table
 from tablestore.sql.statements.like import listed
 from tablestore.sql.statements.partitions import PartitionFiles, partition_files, require_partition
-from tablestore.sql.temporary import View
+from tablestore.sql.temporary import MetadataColumn, View
 from tablestore.sql.text import full_name_text, literal_text, name_text, names_text, options_text
 from tablestore.table.table import Table
 
@@ -114,6 +114,9 @@ def _row(shape: Shape, column: DataField | ComputedColumn) -> dict[str, Any]:
         row |= {"type": type_text(t), "null": t.nullable, "comment": column.description}
         if column.default is not None:
             row["extras"] = f"DEFAULT {literal_text(column.default)}"
+        of_records = next((one for one in shape.metadata if one.name == column.name), None)
+        if of_records is not None:
+            row["extras"] = metadata_text(of_records)
     else:
         known = parse_type(column.type) if column.type else None
         of_now = " *PROCTIME*" if column.expression.upper() == "PROCTIME()" else ""
@@ -189,8 +192,13 @@ def _spec(partition: Mapping[str, Any]) -> str:
 def _details(table: Table) -> dict[str, Any]:
     snapshot = table.store.snapshots.latest()
     mark = None if snapshot is None else snapshot.watermark
+    options = table.store.options
+    servers = {"bootstrap.servers": options.kafka_servers} if options.kafka_servers else None
     return {
         "name": table.name,
+        "log.kafka.bootstrap.servers": servers,
+        "log.retention": table.options.get("log.retention"),
+        "log.kafka.topic": options.kafka_topic,
         "file.path": table.location,
         "watermark": None if mark is None or mark == _NO_WATERMARK else mark,
         "file.format": str(table.store.options.file_format),
@@ -235,7 +243,8 @@ def create_text(full_name: tuple[str, ...], shape: Shape) -> str:
     """The statement that makes a table of this definition."""
     columns: dict[str, DataField | ComputedColumn] = {f.name: f for f in shape.columns}
     columns |= {c.name: c for c in shape.computed}
-    lines = [_column_text(columns[name]) for name in shape.names]
+    metadata = {column.name: f" {metadata_text(column)}" for column in shape.metadata}
+    lines = [_column_text(columns[name], metadata.get(name, "")) for name in shape.names]
     if shape.watermark is not None:
         mark = shape.watermark
         lines.append(f"WATERMARK FOR {name_text(mark.column)} AS {mark.expression}")
@@ -260,11 +269,16 @@ def _shown_options(shape: Shape) -> dict[str, str]:
     return options
 
 
-def _column_text(column: DataField | ComputedColumn) -> str:
+def metadata_text(column: MetadataColumn) -> str:
+    """`METADATA FROM 'key' VIRTUAL` of a column."""
+    return f"METADATA FROM {literal_text(column.key)}" + (" VIRTUAL" if column.virtual else "")
+
+
+def _column_text(column: DataField | ComputedColumn, metadata: str = "") -> str:
     if isinstance(column, ComputedColumn):
         text, comment = f"{name_text(column.name)} AS {column.expression}", column.comment
     else:
-        text, comment = f"{name_text(column.name)} {column.type}", column.description
+        text, comment = f"{name_text(column.name)} {column.type}{metadata}", column.description
         if column.default is not None:
             text += f" DEFAULT {literal_text(column.default)}"
     return text if comment is None else f"{text} COMMENT {literal_text(comment)}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from sqlglot import exp
 
+from tablestore.log import offsets
 from tablestore.sql.dialect.parser import OwnForm, Ready
 from tablestore.sql.form import Form, Statement
 from tablestore.sql.query.embedded import duck_plan
@@ -18,6 +19,7 @@ from tablestore.sql.result import Result
 from tablestore.sql.streaming.explained import explained_stream
 from tablestore.sql.streaming.plan import planned
 from tablestore.table.scan import Scan
+from tablestore.table.union_read import UnionState
 
 if TYPE_CHECKING:
     from tablestore.sql.dialect.parser import Parser
@@ -92,7 +94,10 @@ def _table(source: Source, feed: Feed) -> Iterator[str]:
     read, scan = source.read, source.scan()
     of = len(source.whole.schema.names)
     snapshot = getattr(scan, "snapshot", None)
-    yield f"table {source.name}" + ("" if snapshot is None else f" at snapshot {snapshot.id}")
+    place = "" if snapshot is None else f" at snapshot {snapshot.id}"
+    if isinstance(scan, Scan) and isinstance(scan.target, UnionState):
+        place += f", with the log up to offsets {offsets.text(scan.target.stop)}"
+    yield f"table {source.name}{place}"
     yield f"  columns: {', '.join(read.columns)} ({len(read.columns)} of {of})"
     yield f"  condition: {'none is pushed down' if read.where is None else read.where!r}"
     yield f"  limit: {'none is pushed down' if read.limit is None else f'{read.limit:,} rows'}"

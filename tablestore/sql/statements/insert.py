@@ -16,7 +16,6 @@ from tablestore.core.options.table_options import MergeEngine
 from tablestore.core.quantities import many
 from tablestore.format import rowkind
 from tablestore.format.schema import TableSchema
-from tablestore.io.confined import roots_of
 from tablestore.lsm.merge.merge_function import merge_function
 from tablestore.lsm.merge.validate import update_kinds
 from tablestore.sql.connectors.table import ConnectorTable
@@ -33,6 +32,7 @@ from tablestore.sql.statements.partitions import typed_partition
 from tablestore.sql.streaming.job_part import JobPart
 from tablestore.sql.streaming.plan import StreamPlan, planned
 from tablestore.sql.streaming.targets import require_takes, retracts
+from tablestore.table.place import TablePlace
 from tablestore.write.commit.committer import Committed
 from tablestore.write.conform import conform
 
@@ -89,9 +89,7 @@ class Insert:
             require_takes(table, str(self.target), plan, filling)
             options = tuple(sorted(self.options.items()))
             kinds = written_kinds(table)
-            sink = TableSink(
-                table.location, roots_of(table.store.io), options, before=rowkind.UPDATE_BEFORE in kinds
-            )
+            sink = TableSink(TablePlace.of(table), options, before=rowkind.UPDATE_BEFORE in kinds)
         _, database, name = session.full_name(self.target)
         return JobPart(f"{database}.{name}", plan, filling, sink)
 

@@ -85,6 +85,8 @@ class Committer:
     def _publishes_empty(self, request: CommitRequest) -> bool:
         """Whether a commit of nothing makes a snapshot: it has a position, or the options ask for one."""
         options = self._store.options
+        if request.log is not None:
+            return True
         if request.streaming:
             return request.position is not None or options.commit_always
         return request.position is not None or options.ignore_empty_commit is False
@@ -161,6 +163,10 @@ class Committer:
         """A COMPACT snapshot of the same files, whose manifests are merged as the options say."""
         return Committed((self._publish(COMPACT, lambda _: Changes(), request),))
 
+    def knows(self, request: CommitRequest) -> bool:
+        """Whether the table has the commit of this user and identifier already."""
+        return self._overtaken(self._store.snapshots.latest(), request)
+
     def _replayed(self, request: CommitRequest) -> bool:
         """Whether this is a replay; if so, what a kill interrupted in the first attempt is completed."""
         latest = self._store.snapshots.latest()
@@ -201,6 +207,8 @@ class Committer:
                     changes = provide(latest)
                 if kind != COMPACT and request.basis is not None:
                     conflict_check.require_basis(self._store, latest, request.basis, changes)
+                if kind != COMPACT and request.log is not None:
+                    conflict_check.require_log_range(self._store, latest, request.log)
                 if kind == COMPACT and request.compacted_from is not None:
                     conflict_check.require_compaction_basis(
                         self._store, latest, request.compacted_from, changes

@@ -13,10 +13,11 @@ from tablestore.core.options.table_options import MergeEngine
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS
 from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
 from tablestore.format.snapshot import APPEND, OVERWRITE, Snapshot
+from tablestore.log import offsets
 from tablestore.meta.store import Store
 from tablestore.write.commit import conflict_rules
 from tablestore.write.commit.changes import Changes
-from tablestore.write.commit.request import Basis
+from tablestore.write.commit.request import Basis, LogMoved, LogRange
 
 
 def require_no_conflict(store: Store, kind: str, latest: Snapshot | None, changes: Changes) -> None:
@@ -92,6 +93,15 @@ def _changed(store: Store, later: Snapshot | None, basis: Basis, changes: Change
         return False
     places = {(e.partition, e.bucket) for e in changes.entries}
     return any((e.partition, e.bucket) in places for e in store.manifests.delta_entries(later))
+
+
+def require_log_range(store: Store, latest: Snapshot | None, rows: LogRange) -> None:
+    """Raise LogMoved unless the files of the table end where these rows begin in its log."""
+    at = offsets.known(latest, store.snapshots.get)
+    for bucket, start in rows.start.items():
+        if at.get(bucket, 0) != start:
+            text = f"bucket {bucket} of the files ends at offset {at.get(bucket, 0)} of the log, not {start}"
+            raise LogMoved(text, snapshot=latest.id if latest else 0)
 
 
 def require_compaction_basis(store: Store, latest: Snapshot | None, since: int, changes: Changes) -> None:

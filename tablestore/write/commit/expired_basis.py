@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from tablestore.core.errors import CommitConflict, Corrupt, NotFound
+from tablestore.format.snapshot import Snapshot
 from tablestore.meta.store import Store
 
 
@@ -29,9 +30,11 @@ def conflict_if_expired(store: Store, snapshot_id: int | None) -> Iterator[None]
         raise CommitConflict(text, snapshot=snapshot_id) from e
 
 
-def read_for_commit(store: Store, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches; CommitConflict where the snapshot they are read from expired meanwhile."""
-    with conflict_if_expired(store, store.snapshots.latest_id()):
+def read_for_commit(
+    store: Store, batches: Iterable[pa.RecordBatch], snapshot: Snapshot | None
+) -> Iterator[pa.RecordBatch]:
+    """The batches; CommitConflict where `snapshot`, which they are read from, expired meanwhile."""
+    with conflict_if_expired(store, None if snapshot is None else snapshot.id):
         yield from batches
 
 

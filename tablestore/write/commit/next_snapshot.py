@@ -6,22 +6,25 @@ are written for each try on top of the newest snapshot. `discard` deletes what n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tablestore.core.errors import InvalidRequest
+from tablestore.core.options.table_options import LogSystem
 from tablestore.format import compaction_record
 from tablestore.format.manifests import index_manifest
 from tablestore.format.manifests.manifest import ADD, ManifestEntry, ManifestFileMeta
 from tablestore.format.snapshot import COMPACT, Snapshot
-from tablestore.meta import positions
+from tablestore.log import offsets
+from tablestore.meta import positions, tiered
 from tablestore.meta.manifests import ManifestWriter
+from tablestore.meta.refs import MAIN
 from tablestore.meta.store import Store
 from tablestore.write.commit import manifest_merge
 from tablestore.write.commit.changes import Changes, numbered
 from tablestore.write.commit.request import CommitRequest
 
-_OURS = (compaction_record.PROPERTY, compaction_record.FOLLOWED)
+_OURS = (compaction_record.PROPERTY, compaction_record.FOLLOWED, offsets.PROPERTY)
 
 
 class NextSnapshot:
@@ -72,7 +75,7 @@ class NextSnapshot:
             changelog_record_count=sum(e.file.row_count for e in changes.changelog) if changelog else None,
             watermark=_watermark(latest, request),
             statistics=changes.statistics or inherited,
-            properties=self._properties(latest) | self._kept(changes),
+            properties=self._properties(latest) | self._kept(changes) | self._log_offsets(latest),
             next_row_id=next_row,
             operation=self._operation,
             writer_version=positions.WRITER,
@@ -108,15 +111,31 @@ class NextSnapshot:
     def _properties(self, latest: Snapshot | None) -> dict[str, str]:
         request = self._request
         known = positions.known(self._store, latest)
+        reached = dict(request.positions or {})
         if request.streaming:
-            old = known.get(request.user)
-            kept = request.position if request.position is not None else (old[1] if old else None)
-            if old is None or request.identifier >= old[0]:
-                known[request.user] = (request.identifier, kept)
-        for key in request.properties or {}:
-            if key.startswith(positions.PREFIX) or key in _OURS:
-                raise InvalidRequest(f"property {key!r} is set by the engine; pass position=")
-        return {**(request.properties or {}), **positions.as_properties(known)}
+            reached[request.user] = (request.identifier, request.position)
+        for user, (identifier, position) in reached.items():
+            old = known.get(user)
+            kept = position if position is not None else (old[1] if old else None)
+            if old is None or identifier >= old[0]:
+                known[user] = (identifier, kept)
+        require_free(request.properties or {})
+        tiering = tiered.carried(self._store.snapshots, latest)
+        return {**tiering, **(request.properties or {}), **positions.as_properties(known)}
+
+    def _log_offsets(self, latest: Snapshot | None) -> dict[str, str]:
+        """The offsets of the table's log: what the snapshot before names and, in buckets of the commit, where
+        its rows end."""
+        store, rows = self._store, self._request.log
+        if store.options.log_system is LogSystem.NONE:
+            return {}
+        if store.paths.branch != MAIN:  # a branch has no log; what it was made from still says where that was
+            kept = offsets.of_snapshot(latest) if latest is not None else None
+            return {} if kept is None else {offsets.PROPERTY: offsets.text(kept)}
+        found = offsets.known(latest, store.snapshots.get)
+        if rows is not None and self._kind != COMPACT:
+            found = offsets.advanced(found, rows.end)
+        return {offsets.PROPERTY: offsets.text(found)}
 
     def _kept(self, changes: Changes) -> dict[str, str]:
         """The properties that keep this snapshot's compactions, or say that they come next
@@ -135,6 +154,13 @@ class NextSnapshot:
             self._written = None
         kept = (*self.delta, *(self._written[2] if self._written else ()))
         self._writer.discard(m.file_name for m in kept)
+
+
+def require_free(properties: Iterable[str]) -> None:
+    """Raise InvalidRequest for a property that the engine sets."""
+    for key in properties:
+        if key.startswith(positions.PREFIX) or key in _OURS:
+            raise InvalidRequest(f"property {key!r} is set by the engine; pass position=")
 
 
 def _watermark(latest: Snapshot | None, request: CommitRequest) -> int | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tablestore.core.errors import InvalidRequest
+from tablestore.core.errors import CommitConflict, InvalidRequest
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
+from tablestore.log.offsets import Offsets
 from tablestore.lsm.writing.stalls import Stall
 from tablestore.write.retention.expiry_result import Expiry
 
@@ -35,7 +36,8 @@ class Committed:
     snapshot. `lost_compaction`: the rows are in the table, the compaction that came with them is not.
     `expired`: what expired afterwards by the table's options, None if nothing. `stalls`: buckets whose writer
     had to wait for compaction. `replaced_partitions`: how many partitions an overwrite took rows away from,
-    None for other writes.
+    None for other writes. `from_log`: the rows were in the table's log, and came into files from there, by
+    this writer or by another one that was first.
     """
 
     snapshots: tuple[int, ...] = ()
@@ -45,6 +47,7 @@ class Committed:
     stalls: tuple[Stall, ...] = field(default=(), compare=False)
     lost_compaction: LostCompaction | None = None
     replaced_partitions: int | None = field(default=None, compare=False)
+    from_log: bool = field(default=False, compare=False)
 
     @property
     def snapshot(self) -> int | None:
@@ -55,6 +58,7 @@ class Committed:
         also = "" if self.expired is None else f", expired={self.expired!r}"
         count = self.replaced_partitions
         also += f", replaced_partitions={count}" if count is not None else ""
+        also += ", from_log=True" if self.from_log else ""
         also += f", stalls={self.stalls!r}" if self.stalls else ""
         also += f", lost_compaction={str(self.lost_compaction)!r}" if self.lost_compaction else ""
         return f"Committed(snapshots={self.snapshots}, rows={self.rows}, replayed={self.replayed}{also})"
@@ -73,11 +77,32 @@ class Basis:
     buckets: bool = False
 
 
+class LogMoved(CommitConflict):
+    """The files of the table are not where the rows of a commit begin in its log: those of others come first,
+    or somebody has put these into files already."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogRange:
+    """The rows of a commit in the log of its table: per bucket of theirs, the offset of the first and that
+    behind the last. The commit goes on top of a snapshot that names `start` in these buckets, and no
+    other."""
+
+    start: Offsets
+    end: Offsets
+
+    def __post_init__(self) -> None:
+        gone_back = [bucket for bucket, offset in self.end.items() if offset < self.start.get(bucket, 0)]
+        assert not gone_back, f"the offsets of a snapshot never go back, as those of buckets {gone_back} do"
+
+
 @dataclass(frozen=True, slots=True)
 class CommitRequest:
     """Who commits, under which identifier, with which properties. `basis`: the snapshot that the rows were
     made from; `compacted_from`: id of the snapshot that compactions were made from, 0 for the empty table;
-    `handed_over`: the messages were made elsewhere and may come twice."""
+    `handed_over`: the messages were made elsewhere and may come twice; `log`: where the rows are in the
+    table's log, if they are; `positions`: those of other streams, whose rows came by the log, as (identifier,
+    position) by user."""
 
     user: str
     identifier: int = BATCH_IDENTIFIER
@@ -87,6 +112,8 @@ class CommitRequest:
     basis: Basis | None = None
     compacted_from: int | None = None
     handed_over: bool = False
+    log: LogRange | None = None
+    positions: Mapping[str, tuple[int, str | None]] | None = None
 
     def __post_init__(self) -> None:
         """Raise InvalidRequest for what a snapshot file cannot hold: the table could not be read

@@ -63,5 +63,11 @@ def routing_of_rows(schema: TableSchema, options: TableOptions) -> StatelessRout
     """The routing of fixed buckets, of append tables without buckets, and of postponed ones."""
     if options.bucket > 0:
         return StatelessRouting(lambda batch: row_buckets.route(batch, schema, options))
-    bucket = POSTPONE_BUCKET if options.bucket == POSTPONE_BUCKET else row_buckets.UNAWARE_BUCKET
+    return routing_to(
+        schema, POSTPONE_BUCKET if options.bucket == POSTPONE_BUCKET else row_buckets.UNAWARE_BUCKET
+    )
+
+
+def routing_to(schema: TableSchema, bucket: int) -> StatelessRouting:
+    """The routing of rows that all belong to one bucket, each in its partition."""
     return StatelessRouting(lambda batch: row_buckets.route_to(batch, schema, bucket))

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.cdc.capture.names import SourceName
-from tablestore.cdc.capture.sink import CapturePlan
+from tablestore.cdc.capture.sink import CaptureWork
 from tablestore.cdc.capture.source import (
     CAPTURED,
     BadRow,
@@ -125,14 +125,24 @@ class FakeBatch:
     start: Offset
     end: Offset
     fails: Callable[[Any], None] = lambda _: None  # before the task over a piece
+    done: dict[int, int] = field(default_factory=dict)
 
-    def over_works(self, task: Callable[[Any], Any]) -> list[Any]:
-        found = []
-        for work in CapturePlan(self.source).works(self.start, self.end):
-            self.fails(work)
-            found.append(self.over(task, [work])[0])
-        return found
+    def counted(self) -> Mapping[int, int]:
+        return dict(self.done)
 
-    def over(self, task: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    def over(
+        self,
+        task: Callable[[Any], Any],
+        items: Sequence[Any],
+        *,
+        count: Callable[[Any], int] | None = None,
+    ) -> list[Any]:
         sent = pickle.loads(pickle.dumps(task))
-        return [pickle.loads(pickle.dumps(sent(pickle.loads(pickle.dumps(i))))) for i in items]
+        found = []
+        for place, item in enumerate(items):
+            if isinstance(item, CaptureWork):
+                self.fails(item)
+            found.append(pickle.loads(pickle.dumps(sent(pickle.loads(pickle.dumps(item))))))
+            if count is not None:
+                self.done[place] = count(found[-1])
+        return found

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.source import Shape, ShapeColumn
-from tablestore.cdc.capture.type_mapping import TypeMapping, common
+from tablestore.cdc.capture.type_mapping import TypeMapping
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError
 from tablestore.format.types import arrow_types as t
 from tablestore.format.types.data_type import DataType
@@ -205,27 +205,6 @@ def test_shapes_of_shards_are_united() -> None:
     shards[SourceName("c", "x")] = shape(("n",), n=t.INT.not_null())
     with pytest.raises(InvalidRequest, match=r"primary key \(id\) and \(n\) differ"):
         rules("*.x", merge_shards=True).plan(shards)
-
-
-TYPES = st.one_of(
-    st.sampled_from([t.TINYINT, t.SMALLINT, t.INT, t.BIGINT, t.FLOAT, t.DOUBLE, t.DATE, t.STRING, t.BOOLEAN]),
-    st.integers(1, 20).map(t.VARCHAR),
-    st.integers(1, 20).map(t.CHAR),
-    st.integers(0, 9).map(t.TIMESTAMP),
-    st.tuples(st.integers(1, 38), st.integers(0, 38))
-    .filter(lambda p: p[1] <= p[0])
-    .map(lambda p: t.DECIMAL(*p)),
-)
-
-
-@given(TYPES, TYPES)
-def test_the_common_type_does_not_depend_on_the_order_and_holds_itself(
-    one: DataType, other: DataType
-) -> None:
-    both = common(one, other)
-    assert both == common(other, one)
-    if both is not None:
-        assert common(both, one) == both == common(both, other)
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,48 @@ def test_tables_are_made_and_their_rows_are_those_of_the_source(world: World):
     assert (identifier, json.loads(position)["start"]) == (1, {"v": 1, "at": 1})
 
 
+def test_the_batch_under_way_says_which_pieces_are_done(world: World):
+    chunk = ChunkFacts(name("item"), None, None, True)
+    pieces = [piece(rows("item", [("+I", 1, 10), ("+I", 2, 20)]), chunk=chunk)]
+    pieces.append(piece(rows("item", [("+U", 2, 21)], seconds=50)))
+    world.run(Step([captured("item")]))
+    sink, seen = world.sink(), []
+    world.source.steps.append(Step((), pieces))
+    batch = world.batch(1)
+    batch.fails = lambda _: seen.append(sink.progress())
+    sink.write(batch, 1)
+    seen.append(sink.progress())
+    assert [None if p is None else [one.rows for one in p.pieces] for p in seen] == [
+        [None, None],
+        [2, None],
+        None,
+    ]
+    assert (seen[1].number, seen[1].rows, seen[1].end) == (1, 2, batch.end)
+    assert [one.chunk for one in seen[0].pieces] == [chunk, None]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "pool"), [(["1 mb", None], 1 << 20), ([None, None], 128 << 20), (["1 mb", "2 mb"], 2 << 20)]
+)
+def test_writers_share_the_largest_buffer_that_a_table_says(
+    world: World, monkeypatch: pytest.MonkeyPatch, sizes: list[str | None], pool: int
+):
+    for table, size in zip(("item", "other"), sizes, strict=True):
+        options = {} if size is None else {"write-buffer-size": size}
+        schema = {"id": "BIGINT NOT NULL", "v": "INT"}
+        world.lake.create_table(f"ods.{table}", schema=schema, primary_key=["id"], options=options)
+    asked, open_writer = [], ts.Table.open_writer
+
+    def noted(self: ts.Table, **how: Any) -> Any:
+        asked.append(how["buffer_bytes"])
+        return open_writer(self, **how)
+
+    monkeypatch.setattr(ts.Table, "open_writer", noted)
+    both = piece(rows("item", [("+I", 1, 1)]), rows("other", [("+I", 1, 1)]))
+    world.run(Step([captured("item"), captured("other")], [both]))
+    assert asked == [pool, pool]
+
+
 @pytest.mark.parametrize(("wanted", "written"), [("true", True), ("false", False)])
 def test_rows_of_a_snapshot_make_no_changelog_where_a_table_does_without(
     world: World, wanted: str, written: bool
@@ -393,3 +435,41 @@ def test_a_table_that_comes_later_does_not_mix_its_rows_with_those_of_another(wo
     with pytest.raises(ts.InvalidRequest, match=r"shop.a and shop.b both go into ods.item"):
         world.run(Step((), [piece(rows("a", [("+I", 2, 1)]), rows("b", [("+I", 3, 1)]))]))
     assert world.rows() == [(1, 1)]
+
+
+SHARDS = {"into": "ods.item", "merge_shards": True, "metadata": ["table_name"]}
+TWO = Step(
+    [captured("a"), captured("b")],
+    [piece(rows("a", [("+I", 1, 1), ("+I", 2, 2)])), piece(rows("b", [("+I", 1, 3)]))],
+)
+
+
+def test_one_shard_is_emptied_and_renamed_where_the_key_says_whose_rows_are_whose(world: World):
+    world.rules = SHARDS | {"primary_keys": "table_name, *"}
+    world.run(TWO, Step([event(EMPTIED, "a")]))
+    assert world.rows() == [(1, 3, "b")]
+    moved = event(RENAMED, "b", ITEM, new_name=name("c"))
+    (report,) = world.run(Step([moved]))
+    assert report.events[0].done.startswith("it stays ods.item; its rows have its new name")
+    world.sink().write(world.batch(2), 2)  # as after a kill
+    assert world.rows() == [(1, 3, "c")]
+    world.run(Step((), [piece(rows("c", [("+U", 1, 4)], seconds=5))]))
+    assert world.rows() == [(1, 4, "c")]
+    assert world.lake.table("ods.item").check() == []
+
+
+def test_of_shards_that_share_their_keys_none_is_emptied_alone(world: World):
+    world.rules = SHARDS
+    with pytest.raises(ts.SchemaMismatch, match=r"other tables, too.*primary_keys="):
+        world.run(TWO, Step([event(EMPTIED, "a")]))
+    world.rules = SHARDS | {"schema_change": "ignore"}
+    assert world.sink().write(world.batch(1), 1).events[0].done.startswith("its rows stay")
+    assert world.rows() == [(1, 3, "b"), (2, 2, "a")]
+
+
+def test_a_key_that_becomes_wider_stops_it_before_the_table_is_emptied(world: World):
+    wider = shape(("id", "DECIMAL(20, 0) NOT NULL"), ("v", "INT"))
+    steps = [event(ALTERED, "item", wider, read_again=True), event(EMPTIED, "item")]
+    with pytest.raises(ts.SchemaMismatch, match=r"'id' of the key is BIGINT here and DEC.*or go on"):
+        world.run(START, Step(steps))
+    assert world.rows() == [(1, 10), (2, 20)]

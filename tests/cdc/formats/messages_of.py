@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tablestore.cdc.formats.messages import MessageFormat, Messages, decoded
+from tablestore.format.messages.messages import MessageFormat, Messages, decoded
 from tablestore.format.types.data_type import DataField
 from tablestore.format.types.type_text import parse_type
 
@@ -32,7 +32,7 @@ def messages(*values: Any) -> Messages:
 
 def changes(format: MessageFormat, values: Sequence[Any], *, skip_bad: bool = False) -> list[tuple[str, Any]]:
     """(kind, row) of each change that the messages mean."""
-    found = decoded(messages(*values), format, skip_bad=skip_bad)
+    found = (part for _, part in decoded(messages(*values), format, skip_bad=skip_bad))
     return [
         (KINDS[kind], row)
         for part in found

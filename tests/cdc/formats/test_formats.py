@@ -18,12 +18,12 @@ import pyarrow as pa
 import pytest
 from confluent_kafka.schema_registry import Schema
 
-from tablestore.cdc.formats import debezium_avro, wire_bytes
-from tablestore.cdc.formats.debezium_json import DebeziumJson, Handling
-from tablestore.cdc.formats.messages import BadMessage, decoded
 from tablestore.cdc.formats.registry import FORMATS, format_of
-from tablestore.cdc.formats.registry_client import client
 from tablestore.core.errors import InvalidOption, NotFound, Unsupported
+from tablestore.format.messages import debezium_avro, wire_bytes
+from tablestore.format.messages.debezium_json import DebeziumJson, Handling
+from tablestore.format.messages.messages import BadMessage, decoded
+from tablestore.format.messages.registry_client import client
 from tests.cdc.formats.messages_of import changes, columns, messages
 
 ROW = columns(id="BIGINT NOT NULL", price="DECIMAL(38, 10)", name="STRING")

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 from tablestore.cdc.final_rows import FinalRows
-from tablestore.cdc.formats.messages import decoded
 from tablestore.cdc.formats.registry import format_of
+from tablestore.format.messages.messages import decoded
 from tests.cdc.formats.messages_of import columns, messages
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "debezium"
@@ -150,7 +150,7 @@ def test_events_lead_to_the_rows_of_the_server(table: str, mode: str):
     format, _ = format_of("debezium-json", fields, MODES[mode])
     key = ["order_id", "line"] if table == "items" else ["id"]
     final = FinalRows(pa.schema([f.arrow for f in fields]), key)
-    for part in decoded(messages(*values), format):
+    for _, part in decoded(messages(*values), format):
         final.add(part)
     rows = final.rows().to_pylist()
     if table == "orders":

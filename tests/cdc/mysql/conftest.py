@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tablestore.cdc.mysql.address import PASSWORD_VARIABLE, Address
 from tablestore.cdc.mysql.server import Connection
+from tests.cdc.mysql.memory_lake import Source
 from tests.servers import mariadb as servers
 from tests.servers.mariadb import MariaDb
 
@@ -35,3 +37,8 @@ def address(mariadb: MariaDb, database: str) -> Address:
 def connection(address: Address) -> Iterator[Connection]:
     with Connection.open(address) as opened:
         yield opened
+
+
+@pytest.fixture
+def source(mariadb: MariaDb, address: Address, tmp_path: Path) -> Source:
+    return Source(mariadb, address, tmp_path)

@@ -126,7 +126,7 @@ def test_jobs_keep_tables_like_the_source_while_it_changes(
     session.spark = spark
     session.settings.set("execution.runtime-mode", "streaming")
     session.settings.set("execution.checkpointing.interval", "50 ms")
-    with Writers(mariadb, address, "INT", 7, 3_000) as writers:
+    with Writers(mariadb, address, "INT", 7, 3_000, pause_seconds=0.05) as writers:
         session.sql(
             "EXECUTE STATEMENT SET BEGIN INSERT INTO rows_now SELECT k, v, s FROM t; "
             "INSERT INTO groups SELECT k % 7, count(*), sum(v), max(v) FROM t GROUP BY k % 7; END"
@@ -225,3 +225,71 @@ def test_changes_go_only_where_they_find_their_rows(
     shown = session.sql("EXPLAIN SELECT k FROM t").text(width=None)
     assert "rows in chunks of 200,000 first, then its binlog" in shown
     assert "rows may be taken back" in shown
+
+
+METADATA = (
+    "k INT, src STRING NOT NULL METADATA FROM 'database_name' VIRTUAL, table_name STRING METADATA, s STRING, "
+    "at TIMESTAMP_LTZ(3) METADATA FROM 'op_ts' VIRTUAL, PRIMARY KEY (k) NOT ENFORCED"
+)
+
+
+def test_what_is_known_beside_the_row_are_columns_too(
+    session: Session, address: Address, mariadb: MariaDb
+) -> None:
+    made(mariadb, address, "INT", 3)
+    table(session, address, METADATA)
+    found = rows(session, "SELECT src, table_name, k, CAST(at AS STRING) FROM t ORDER BY k")
+    assert [row[:2] for row in found] == [(address.database, "t")] * 3
+    assert {row[3] for row in found} == {"1970-01-01 00:00:00.000"}
+    (wanted,) = rows(session, "SELECT COUNT(*) FROM t WHERE src <> 'x' AND at < CURRENT_TIMESTAMP")
+    assert wanted == (3,)
+    query, began = "SELECT k, at, src FROM t", int(time.time())
+    followed = follow(planned(session, reader(()).read(pieces(query)[0]), query))
+    next(followed)
+    mariadb.run(f"INSERT INTO {address.database}.t (k, v, s) VALUES (1000, 1, 'x')")
+    seen = (row for batch, _ in followed for row in batch.to_pylist())
+    row = next(row for row in seen if row["k"] == 1000)
+    assert began <= row["at"].timestamp() <= time.time() + 1
+    assert row["src"] == address.database
+
+
+def test_columns_of_metadata_are_shown_and_taken_over(session: Session, address: Address) -> None:
+    table(session, address, METADATA)
+    shown = rows(session, "SHOW CREATE TABLE t")[0][0]
+    assert "`src` STRING NOT NULL METADATA FROM 'database_name' VIRTUAL" in shown
+    assert "`table_name` STRING METADATA FROM 'table_name'," in shown
+    described = {row["name"]: row["extras"] for row in session.sql("DESCRIBE t").to_arrow().to_pylist()}
+    assert described["at"] == "METADATA FROM 'op_ts' VIRTUAL"
+    session.sql("CREATE TEMPORARY TABLE u LIKE t (EXCLUDING METADATA)")
+    assert [row[0] for row in rows(session, "DESCRIBE u")] == ["k", "s"]
+    session.sql("CREATE TEMPORARY TABLE w LIKE t")
+    assert [row[0] for row in rows(session, "DESCRIBE w")] == ["k", "src", "table_name", "s", "at"]
+
+
+@pytest.mark.parametrize(
+    ("column", "error", "said"),
+    [
+        ("x STRING METADATA FROM 'op_tz'", ts.NotFound, "op_ts"),
+        ("op_ts INT METADATA", ts.SchemaMismatch, "'op_ts' is TIMESTAMP.*, not INT"),
+    ],
+)
+def test_other_metadata_is_refused(
+    session: Session, address: Address, mariadb: MariaDb, column: str, error: type, said: str
+) -> None:
+    made(mariadb, address, "INT", 1)
+    table(session, address, f"k INT, {column}")
+    with pytest.raises(error, match=said):
+        session.sql("SELECT * FROM t").to_arrow()
+    session.sql("CREATE TEMPORARY TABLE g (k INT, o STRING METADATA) WITH ('connector' = 'datagen')")
+    with pytest.raises(ts.Unsupported, match=r"METADATA column 'o'.*connector 'datagen'"):
+        session.sql("SELECT * FROM g LIMIT 1").to_arrow()
+
+
+def test_a_table_that_declares_metadata_alone_has_the_columns_of_the_source(
+    session: Session, address: Address, mariadb: MariaDb
+) -> None:
+    made(mariadb, address, "INT", 1)
+    table(session, address, "db STRING METADATA FROM 'database_name'")
+    names = [row[0] for row in rows(session, "DESCRIBE t")]
+    assert names == ["k", "v", "s", "db"]
+    assert rows(session, "SELECT db FROM t") == [(address.database,)]

@@ -37,7 +37,8 @@ def name(table: str) -> str:
 
 
 class Traffic:
-    """`writers` threads with transactions, and one with DDL (`ddl` says of which kinds; none: no thread)."""
+    """`writers` threads with transactions, and one with DDL (`ddl` says of which kinds; none: no thread),
+    which alters tables `most_ddl` times at most."""
 
     def __init__(
         self,
@@ -49,9 +50,10 @@ class Traffic:
         ddl: tuple[str, ...] = (),
         pause: float = 0.01,
         ddl_pause: float = 0.15,
+        most_ddl: int = 1_000_000,
     ) -> None:
         self.server, self.database, self.seed = server, database, seed
-        self.pause, self.ddl_pause, self.ddl = pause, ddl_pause, ddl
+        self.pause, self.ddl_pause, self.ddl, self.most_ddl = pause, ddl_pause, ddl, most_ddl
         self._stopping = threading.Event()
         self._errors: list[BaseException] = []
         self.statements: list[str] = []
@@ -167,6 +169,8 @@ class Traffic:
         cursor = self._cursor()
         number = 0
         while cursor is not None and not self._stopping.wait(r.random() * 2 * self.ddl_pause):
+            if number >= self.most_ddl:
+                continue
             number += 1
             table = name(r.choice(TABLES))
             columns = self._columns(cursor, table)

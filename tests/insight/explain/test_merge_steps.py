@@ -35,7 +35,7 @@ def fates(merging) -> list[str]:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_steps_give_the_rows_of_the_merge_function_on_random_records(engine: str, seeds) -> None:
     merged = refused = 0
-    for seed in (s * 1000 + n for s in seeds for n in range(25)):
+    for seed in (s * 1000 + n for s in seeds for n in range(15)):
         rng = random.Random(seed)
         schema, rules, kinds = random_table(rng, engine)
         options = TableOptions.parse(schema.options)
@@ -65,7 +65,7 @@ def test_steps_give_the_rows_of_the_merge_function_on_random_records(engine: str
                 assert repr(found.output_rows.slice(step, 1).to_pylist()) == repr(shown), f"seed {seed}"
                 merged += 1
         require_winners_hold_the_values(found)
-    assert merged > 50 * len(seeds)
+    assert merged > 30 * len(seeds)
     assert refused or engine == "deduplicate"
 
 

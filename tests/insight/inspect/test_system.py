@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.insight.inspect.system import NAMES
 from tests.faults import SimEnv
 from tests.tables import TableSpec
@@ -54,6 +54,22 @@ def test_every_one_of_them_opens(tmp_path: Path) -> None:
         assert table.to_arrow().schema.names == table.schema.names, name
     with pytest.raises(InvalidRequest, match="row-tracking"):
         t.system("row_tracking").to_arrow()
+
+
+def test_the_lake_alone_lacks_rows_that_are_in_the_log_only(tmp_path: Path) -> None:
+    options = {"log.system": "embedded", "log.consistency": "eventual", "bucket": 1}
+    t = SIMULATED.create(tmp_path, {**options, "tablestore.scan.log": True})
+    t.write(rows(0, 4))
+    with t.writer() as w:
+        w.write(rows(2, 4, "y"))
+        name = "d.t$lake"
+        alone = ts.connect(str(tmp_path)).table(name).scan(where=ts.col("k") >= 2)
+        assert sorted(alone.to_arrow()["k"].to_pylist()) == [2, 3]
+        assert t.scan().count() == 6
+    assert t.system("lake").scan().count() == 6
+    with pytest.raises(Unsupported, match="audit_log"):
+        t.system("audit_log").to_arrow()
+    assert t.with_options({"tablestore.scan.log": False}).system("audit_log").scan().count() == 6
 
 
 def test_what_is_misspelt_or_written_to_is_refused(tmp_path: Path) -> None:

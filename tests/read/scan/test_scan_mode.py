@@ -157,7 +157,7 @@ ENGINES: list[dict[str, Any]] = [
 def test_a_difference_is_that_of_the_two_states(
     tmp_path: Path, seeds: tuple[int, ...], options: dict[str, Any]
 ) -> None:
-    for seed in seeds:
+    for seed in seeds[::2]:
         rng = random.Random(seed)
         t = ts.connect(str(tmp_path / str(seed)), env=SimEnv()).create_table(
             "d.t",

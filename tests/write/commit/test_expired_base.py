@@ -11,6 +11,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.errors import CommitConflict, Corrupt
+from tablestore.table import writes
 from tests.faults import FaultyIO
 
 
@@ -97,6 +98,25 @@ def test_deletes_and_updates_look_again_by_themselves(
     act(t)
     assert keys(t) == after
     assert t.check() == []
+
+
+def test_they_look_again_where_others_committed_before_the_first_row_was_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    io = Meanwhile()
+    t, _ = made(tmp_path, io, KEYED)
+    before, other = writes.writer, ts.connect(str(tmp_path)).table("d.t")
+
+    def late(*given: Any) -> Any:
+        monkeypatch.setattr(writes, "writer", before)
+        other.compact(full=True)
+        other.write(rows(99))
+        io.act = lambda: other.expire_snapshots(keep=1)
+        return before(*given)
+
+    monkeypatch.setattr(writes, "writer", late)
+    t.delete("k < 2")
+    assert keys(t) == [2, 10, 11, 12, 99]
 
 
 def test_a_task_of_an_engine_is_a_conflict_too(tmp_path: Path) -> None:

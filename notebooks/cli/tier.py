@@ -1,0 +1,151 @@
+"""`tier`: copy what is new in tables of a Fluss cluster into a lake, in rounds, each row once.
+
+    ./workbench tier --from fluss://host:9123 --tables 'shop.*' --warehouse lake
+
+The coordinator of the cluster says which table is due. --once asks no coordinator: every table has one round.
+Ctrl-C gives up the rounds under way, whose tables are reported as failed. Exit codes: 0 done, 2 refused
+before it began, 3 failed (with --once also if a table failed), 130 stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+import tablestore as ts
+from notebooks.cli.cdc import FAILED, INTERRUPTED, REFUSED, asked_to_stop
+from notebooks.cli.places import ROOT
+from notebooks.cli.sql import add_warehouse_options, pair
+from notebooks.cli.tier_screen import fresh_rounds, picture, round_line, summary
+from tablestore.tiering.opening import LOST_ROWS
+
+_LOOK_SECONDS = 0.25
+
+
+def main(arguments: list[str]) -> int:
+    """Tier until Ctrl-C or, with --once, until every table had a round."""
+    options = parser().parse_args(arguments)
+    screen = Console(stderr=True, highlight=False)
+    try:
+        return show(started(options), screen, once=options.once)
+    except KeyboardInterrupt:
+        screen.print("stopped; the next round begins where the lake ends")
+        return INTERRUPTED
+    except (ts.TablestoreError, OSError) as error:
+        screen.print("[bold red]tier:[/]", Text(str(error)))
+        return REFUSED
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of the verb."""
+    lines = (__doc__ or "").partition("\n\n")
+    p = argparse.ArgumentParser(
+        prog="workbench tier",
+        description=lines[0].partition(": ")[2].replace("\n", " "),
+        epilog=lines[2].strip(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument(
+        "--from", dest="source", required=True, metavar="URL", help="fluss://host:port[,host:port…]"
+    )
+    p.add_argument(
+        "--tables",
+        action="append",
+        default=[],
+        metavar="PATTERNS",
+        help="database.table with * and ?, several with commas; default: all that are to be tiered",
+    )
+    p.add_argument(
+        "--warehouse",
+        default=str(ROOT / "lake"),
+        metavar="DIR",
+        help="where the lake is (default %(default)s)",
+    )
+    add_warehouse_options(p)
+    p.add_argument("--once", action="store_true", help="one round of every table, then end")
+    p.add_argument(
+        "--log-columns",
+        action="store_true",
+        help="__bucket, __offset, __timestamp in lake tables of log tables",
+    )
+    p.add_argument(
+        "--table-option",
+        type=pair,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="of tables that are made",
+    )
+    p.add_argument(
+        "--lost-rows",
+        choices=LOST_ROWS,
+        default=LOST_ROWS[0],
+        help="where the log no longer has rows that the lake lacks (default %(default)s)",
+    )
+    p.add_argument("--name", metavar="NAME", help="of the service, below which it writes down what it does")
+    p.add_argument(
+        "--parallel", type=int, default=2, metavar="N", help="rounds at a time (default %(default)s)"
+    )
+    p.add_argument("--threads", type=int, default=2, metavar="N", help="that read (default %(default)s)")
+    p.add_argument(
+        "--poll", default="500ms", metavar="TIME", help="between two questions (default %(default)s)"
+    )
+    return p
+
+
+def started(options: argparse.Namespace) -> Any:
+    """The service that the options ask for."""
+    lake = ts.connect(options.warehouse, **dict(options.option))
+    return lake.tier(
+        options.source,
+        tables=",".join(options.tables),
+        follow=not options.once,
+        name=options.name,
+        log_columns=options.log_columns,
+        options=dict(options.table_option),
+        lost_rows=options.lost_rows,
+        rounds=options.parallel,
+        threads=options.threads,
+        poll=options.poll,
+    )
+
+
+def show(service: Any, screen: Console, *, once: bool) -> int:
+    """Show the service until it ends or is stopped."""
+    with asked_to_stop(screen, "giving up the rounds under way") as asked:
+        shown: set[int] = set()
+        live = Live(console=screen, auto_refresh=False) if screen.is_terminal else None
+        if live is not None:
+            live.start()
+        try:
+            while True:
+                running = service.running
+                report = service.report()
+                if live is not None:
+                    live.update(picture(report, title="tier", now=time.time()), refresh=True)
+                else:
+                    for one in fresh_rounds(report, shown):
+                        print(round_line(one), flush=True)
+                if not running:
+                    break
+                if asked.wait(_LOOK_SECONDS):
+                    service.stop()
+        finally:
+            if live is not None:
+                live.stop()
+            service.stop()
+    report = service.report()
+    screen.print(summary(report), markup=False, soft_wrap=True)
+    if report.state == "failed" or (once and any(one.reason for one in report.tables)):
+        return FAILED
+    return INTERRUPTED if asked.is_set() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,109 @@
+"""A tiering service on a terminal: a picture that moves, or a line for each round where nobody looks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Group
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from tablestore.tiering.report import RoundReport, SplitReport, TableState, TieringReport
+from widgets.kit import format as fmt
+
+MOST_TABLES, MOST_SPLITS, MOST_HEARTBEATS = 20, 12, 3
+_STYLES = {"Failed": "red", "Tiering": "cyan", "Tiered": "green"}
+
+
+def picture(report: TieringReport, *, title: str, now: float) -> Group:
+    """Tables with state, epoch, lag and freshness, the splits under way, the last words with the
+    coordinator."""
+    rounds = [one for one in report.rounds if one.ended is None]
+    done = [one for one in report.rounds if one.outcome == "committed"]
+    rows = sum(one.rows for one in done)
+    head = Text.assemble(
+        (title, "bold"), "  ", report.state, f"  {fmt.plural(len(done), 'round')} {rows:,} rows"
+    )
+    parts: list[object] = [head, _tables(report.tables, now)]
+    for one in rounds:
+        parts.append(Text(f"{one.table} epoch {one.tiering_epoch}: {one.phase}", style="cyan"))
+        parts += [_splits(one.splits)] if one.splits else []
+    for beat in report.heartbeats[-MOST_HEARTBEATS:]:
+        parts.append(Text(f"{beat.sent} → {beat.received}", style="dim", overflow="ellipsis", no_wrap=True))
+    return Group(*parts)  # type: ignore[arg-type]  # all of them can be shown
+
+
+def _tables(tables: tuple[TableState, ...], now: float) -> Table:
+    found = Table(box=None, pad_edge=False, header_style="dim")
+    for title in ("table", "state", "epoch", "lag", "tiered", "why"):
+        found.add_column(title, justify="right" if title in ("epoch", "lag") else "left", no_wrap=True)
+    late = sorted(tables, key=lambda one: (not one.reason, one.state != "Tiering", -(one.lag_rows or 0)))
+    for one in late[:MOST_TABLES]:
+        found.add_row(
+            one.table,
+            Text(one.state, style=_STYLES.get(one.state, "")),
+            "" if one.tiering_epoch is None else str(one.tiering_epoch),
+            "" if one.lag_rows is None else f"{one.lag_rows:,}",
+            age_text(one, now),
+            _why(one),
+        )
+    if len(tables) > MOST_TABLES:
+        found.add_row(f"… {fmt.plural(len(tables) - MOST_TABLES, 'more table')}")
+    return found
+
+
+def _why(one: TableState) -> Text:
+    """Why it failed, and what may be lost."""
+    why = Text(one.reason, style="red", overflow="ellipsis")
+    return why.append(f"{' · ' if one.reason else ''}{one.warning}", style="yellow") if one.warning else why
+
+
+def age_text(one: TableState, now: float) -> str:
+    """`2.1 s ago of 5 s`: when the lake last had all, and how fresh it should be."""
+    if one.tiered_at is None:
+        return "never"
+    wanted = "" if one.freshness is None else f" of {fmt.duration(one.freshness)}"
+    return f"{fmt.duration(max(now - one.tiered_at, 0.0))} ago{wanted}"
+
+
+def _splits(splits: tuple[SplitReport, ...]) -> Table:
+    found = Table(box=None, pad_edge=False, show_header=False)
+    for one in splits[:MOST_SPLITS]:
+        name = f"bucket {one.bucket}" if one.partition is None else f"{one.partition}/{one.bucket}"
+        whole, read = max(one.stop - one.start, 1), (one.offset or one.start) - one.start
+        bar = ProgressBar(total=whole, completed=min(read, whole), width=24)
+        found.add_row(f"  {name}", one.kind, bar, f"{one.rows:,}", f"[{one.start:,}, {one.stop:,})")
+    if len(splits) > MOST_SPLITS:
+        found.add_row(f"  … {len(splits) - MOST_SPLITS} more")
+    return found
+
+
+def round_line(one: RoundReport) -> str:
+    """A round that ended, in a line."""
+    seconds = (one.ended or one.started) - one.started
+    speed = f", {fmt.short_count(one.rows / seconds)} rows/s" if one.rows and seconds > 0 else ""
+    snapshot = "" if one.snapshot_id is None else f" in snapshot {one.snapshot_id}"
+    why = f": {one.reason}" if one.reason else ""
+    notes = "".join(f"; {note}" for note in one.notes)
+    return (
+        f"{one.table} {one.outcome}{why} {one.rows:,} rows{snapshot}, {fmt.duration(seconds)}{speed}{notes}"
+    )
+
+
+def fresh_rounds(report: TieringReport, shown: set[int]) -> Iterator[RoundReport]:
+    """Rounds that ended and were not shown; empty ones are not."""
+    for one in report.rounds:
+        if one.ended is not None and one.number not in shown:
+            shown.add(one.number)
+            if one.outcome != "empty":
+                yield one
+
+
+def summary(report: TieringReport) -> str:
+    """What there was in all."""
+    done = [one for one in report.rounds if one.outcome == "committed"]
+    failed = [one for one in report.tables if one.reason]
+    text = f"{sum(one.rows for one in done):,} rows in {fmt.plural(len(done), 'round')}"
+    text += f" of {fmt.plural(len(report.tables), 'table')}"
+    return text + "".join(f"\n{one.table} failed: {one.reason}" for one in failed)

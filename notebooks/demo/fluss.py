@@ -1,0 +1,248 @@
+"""A private Fluss: ZooKeeper, a coordinator and tablet servers in a temporary directory, on 127.0.0.1 only.
+
+Its lake is one that takes every table and makes none (`fluss_lake/`), so that tables can be tiered from
+outside. Its jars come from Maven once for a machine. A guard process outside ours removes servers and
+directory when we are gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+import tempfile
+import time
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from notebooks.demo.guard import Guard
+from notebooks.demo.jars import fetched_jars, jars_folder
+from notebooks.demo.ports import free_port, listens
+from tablestore.core.errors import TablestoreError, Unavailable, Unsupported
+from tablestore.core.extras import available
+from tablestore.fluss import apis
+from tablestore.fluss.connection import Connection
+from tablestore.fluss.messages import pb
+
+VERSION = "0.7.0"
+_NAME = f"fluss-{VERSION}"
+_ARTIFACTS = [f"com.alibaba.fluss:fluss-{part}:{VERSION}" for part in ("server", "client")]
+_LAKE = Path(__file__).parent / "fluss_lake" / "NoLakeStorage.java"
+_SERVICE = "META-INF/services/com.alibaba.fluss.lake.lakestorage.LakeStoragePlugin"
+_SETTINGS = {
+    "default.bucket.number": 1,
+    "default.replication.factor": 1,
+    "netty.server.num-network-threads": 1,
+    "netty.server.num-worker-threads": 2,
+    "server.buffer.memory-size": "64mb",
+    "datalake.format": "paimon",
+    "log.segment.file-size": "4mb",
+    "log.index.file-size": "256kb",
+    "log.replica.high-watermark.checkpoint-interval": "100ms",  # what came after it, a killed leader loses
+    "remote.log.task-interval-duration": "3s",
+    "remote.log.index-file-cache-size": "16mb",
+    "kv.snapshot.interval": "5s",
+    "kv.rocksdb.writebuffer.size": "4mb",
+    "kv.rocksdb.block.cache-size": "4mb",
+    "zookeeper.client.session-timeout": "6s",  # as long a server that was killed is thought to be alive
+}
+_JAVA = [
+    *("java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k", "-XX:MaxDirectMemorySize=256m"),
+    *("--add-opens=java.base/java.nio=ALL-UNNAMED", "--add-opens=java.base/java.util=ALL-UNNAMED"),
+]
+_PROGRAMS = {
+    "zookeeper": (
+        "-Xmx64m",
+        "com.alibaba.fluss.shaded.zookeeper3.org.apache.zookeeper.server.quorum.QuorumPeerMain",
+    ),
+    "coordinator": ("-Xmx192m", "com.alibaba.fluss.server.coordinator.CoordinatorServer"),
+    "tablet": ("-Xmx256m", "com.alibaba.fluss.server.tablet.TabletServer"),
+}
+_START_SECONDS, _STOP_SECONDS, _KILLED_SECONDS = 180, 30, 30
+
+
+def missing() -> str:
+    """What to install so that there can be a private Fluss; empty where it is there."""
+    if any(available(name) is None for name in ("google.protobuf", "google_crc32c", "rocksdict")):
+        return "the extra fluss is missing: pip install 'tablestore-workbench[fluss]'"
+    if shutil.which("java") is None:
+        return "java not found; on Debian and Ubuntu: apt-get install openjdk-17-jdk-headless"
+    if not jars_folder(_NAME).exists():
+        for program, package in (("javac", "openjdk-17-jdk-headless"), ("mvn", "maven")):
+            if shutil.which(program) is None:
+                absent = f"the jars of Fluss {VERSION} are not there"
+                return f"{absent}; on Debian and Ubuntu: apt-get install {package}"
+    return ""
+
+
+def client_jars() -> Path:
+    """The folder of the jars of Fluss's own client. Raises Unavailable where they cannot be had."""
+    return fetched_jars(_NAME, _ARTIFACTS, add=_add_lake)
+
+
+class FlussCluster:
+    """A private cluster, running when made; its servers `zookeeper`, `coordinator`, `tablet-0`, … can be
+    killed, stopped and started one by one. `close` (or the end of its `with` block) removes it with all it
+    holds.
+
+    `settings` are added to those of its servers. Not thread-safe. Raises Unsupported, with what to install,
+    where it cannot be had, Unavailable where it does not start.
+    """
+
+    def __init__(self, settings: Mapping[str, str] | None = None, *, tablet_servers: int = 1) -> None:
+        if absent := missing():
+            raise Unsupported("a private Fluss", absent)
+        self._jars = client_jars()
+        self.folder = Path(tempfile.mkdtemp(prefix="workbench-fluss-"))
+        self._guard = Guard(self.folder)
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._tablets = [f"tablet-{i}" for i in range(tablet_servers)]
+        try:
+            self._ports = {name: free_port() for name in ("zookeeper", "coordinator", *self._tablets)}
+            self._prepare(settings or {})
+            self.start("zookeeper")
+            for name in ("coordinator", *self._tablets):
+                self._launch(name)
+            for name in ("coordinator", *self._tablets):
+                self._await(name)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> FlussCluster:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def address(self) -> str:
+        """Host and port of the coordinator."""
+        return f"127.0.0.1:{self._ports['coordinator']}"
+
+    @property
+    def remote_folder(self) -> Path:
+        """Where its segments and snapshots are."""
+        return self.folder / "remote"
+
+    def start(self, server: str) -> None:
+        """Start a server that was stopped or killed; returns when it answers. ZooKeeper believes for some
+        seconds that a server which was killed is alive: a coordinator does not start before, and a tablet
+        server does not lead its buckets again."""
+        until = time.monotonic() + _KILLED_SECONDS
+        while True:
+            self._launch(server)
+            try:
+                return self._await(server)
+            except Unavailable:
+                if self._processes[server].poll() is None or time.monotonic() > until:
+                    raise
+                time.sleep(0.5)
+
+    def stop(self, server: str) -> None:
+        """End it by SIGTERM: it says goodbye."""
+        process = self._processes.pop(server)
+        process.terminate()
+        try:
+            process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        self._watch()
+
+    def kill(self, server: str) -> None:
+        """End it by SIGKILL. A tablet server that leads the only replica of a bucket loses the rows of
+        its last tenth of a second, which it had acknowledged."""
+        process = self._processes.pop(server)
+        process.kill()
+        process.wait()
+        self._watch()
+
+    def close(self) -> None:
+        """End it and remove its directory."""
+        for server in reversed(list(self._processes)):
+            self.kill(server)  # nobody will read what it holds
+        self._guard.close()
+
+    def output(self, server: str) -> str:
+        """What the server wrote to its terminal since it was started last."""
+        return (self.folder / f"{server}.log").read_text(errors="replace")
+
+    def _launch(self, server: str) -> None:
+        memory, program = _PROGRAMS[server.partition("-")[0]]
+        place = self.folder / server
+        config = [str(place / "zoo.cfg")] if server == "zookeeper" else ["--configDir", str(place)]
+        with (self.folder / f"{server}.log").open("wb") as out:
+            self._processes[server] = subprocess.Popen(
+                [*_JAVA, memory, f"-Djava.io.tmpdir={place}", "-cp", f"{self._jars}/*", program, *config],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for us
+            )
+        self._watch()
+
+    def _await(self, server: str) -> None:
+        until = time.monotonic() + _START_SECONDS
+        while not self._answers(server):
+            if self._processes[server].poll() is not None or time.monotonic() > until:
+                raise Unavailable(f"{server} of Fluss did not start: {self.output(server)[-1500:]}")
+            time.sleep(0.05)
+
+    def _answers(self, server: str) -> bool:
+        """Whether it does its work: a coordinator tells of itself, a tablet server is known to it."""
+        if not listens(self._ports[server]):
+            return False
+        if server == "zookeeper":
+            return True
+        connection = Connection("127.0.0.1", self._ports["coordinator"], timeout=5)
+        with contextlib.closing(connection), contextlib.suppress(TablestoreError):
+            found = connection.call(apis.METADATA, pb.MetadataRequest(), again=False)
+            if server != "coordinator":
+                return self._ports[server] in {one.port for one in found.tablet_servers}
+            databases = connection.call(apis.LIST_DATABASES, pb.ListDatabasesRequest(), again=False)
+            return len(databases.database_names) > 0  # it makes one when it starts
+        return "coordinator" not in self._processes
+
+    def _watch(self) -> None:
+        self._guard.watch(*(process.pid for process in self._processes.values()))
+
+    def _prepare(self, settings: Mapping[str, str]) -> None:
+        """Write the settings of every server."""
+        zookeeper = self.folder / "zookeeper"
+        zookeeper.mkdir()
+        address = ("clientPortAddress=127.0.0.1", f"clientPort={self._ports['zookeeper']}")
+        quick = ("tickTime=500", "maxClientCnxns=0", "admin.enableServer=false")
+        (zookeeper / "zoo.cfg").write_text("\n".join([f"dataDir={zookeeper}", *address, *quick]))
+        shared = {
+            **_SETTINGS,
+            "zookeeper.address": f"127.0.0.1:{self._ports['zookeeper']}",
+            "remote.data.dir": str(self.remote_folder),
+        }
+        for number, server in enumerate(("coordinator", *self._tablets)):
+            place = self.folder / server
+            place.mkdir()
+            own = {
+                "bind.listeners": f"FLUSS://127.0.0.1:{self._ports[server]}",
+                "data.dir": str(place / "data"),
+                **({} if server == "coordinator" else {"tablet-server.id": number - 1}),
+            }
+            lines = [f"{key}: {value}\n" for key, value in {**shared, **own, **settings}.items()]
+            (place / "server.yaml").write_text("".join(lines))
+
+
+def _add_lake(folder: Path) -> None:
+    """Compile the lake that makes no tables, as a jar beside the others."""
+    with tempfile.TemporaryDirectory(dir=folder.parent) as classes:
+        command = ["javac", "--release", "11", "-cp", f"{folder}/*", "-d", classes, str(_LAKE)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        if done.returncode:
+            raise Unavailable(f"the lake of a private Fluss does not compile: {done.stderr.strip()[-500:]}")
+        with zipfile.ZipFile(folder / "no-lake.jar", "w") as jar:
+            for path in Path(classes).glob("*.class"):
+                jar.write(path, path.name)
+            jar.writestr(_SERVICE, _LAKE.stem)

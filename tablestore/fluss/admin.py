@@ -1,0 +1,440 @@
+"""What a cluster knows and can be told: databases, tables, partitions, offsets, snapshots, heartbeats.
+
+Every verb is one call or one call a server, and returns frozen values. A refusal is a FlussError.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tablestore.core.errors import Unsupported
+from tablestore.fluss import apis
+from tablestore.fluss.cluster import MOVED, Cluster, message_of
+from tablestore.fluss.errors import ErrorCode, FlussError
+from tablestore.fluss.messages import pb
+from tablestore.fluss.tables import (
+    FlussColumn,
+    FlussTable,
+    HeartbeatResponse,
+    KvSnapshot,
+    KvSnapshotFiles,
+    LakeSnapshot,
+    PartitionInfo,
+    TableBucket,
+    TableDescriptor,
+    TablePath,
+    TieringEpoch,
+    TieringResults,
+    TieringTable,
+    columns_of_schema,
+)
+
+Milliseconds = int
+EARLIEST, LATEST = "earliest", "latest"
+_OF_TIMESTAMP = 2
+_A_CLIENT = -1
+
+
+class Admin:
+    """The verbs over one cluster. Safe to share between threads."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    # ---- databases
+
+    def databases(self) -> list[str]:
+        """The names of all databases."""
+        return sorted(self._ask(apis.LIST_DATABASES).database_names)
+
+    def create_database(self, name: str, *, ignore_if_exists: bool = False, comment: str = "") -> None:
+        """Make a database. Raises FlussError 6 if it is there."""
+        described = {"version": 1, **({"comment": comment} if comment else {}), "custom_properties": {}}
+        self._ask(
+            apis.CREATE_DATABASE,
+            database_name=name,
+            ignore_if_exists=ignore_if_exists,
+            database_json=json.dumps(described).encode(),
+        )
+
+    def drop_database(self, name: str, *, ignore_if_not_exists: bool = False, cascade: bool = False) -> None:
+        """Remove a database; with `cascade` also its tables. Raises FlussError 4 if there is none, 5 if it
+        has tables."""
+        self._ask(
+            apis.DROP_DATABASE,
+            database_name=name,
+            ignore_if_not_exists=ignore_if_not_exists,
+            cascade=cascade,
+        )
+
+    # ---- tables
+
+    def tables(self, database: str) -> list[TablePath]:
+        """The tables of a database. Raises FlussError 4 if there is none."""
+        found = self._ask(apis.LIST_TABLES, database_name=database).table_names
+        return [TablePath(database, name) for name in sorted(found)]
+
+    def create_table(
+        self, path: TablePath, descriptor: TableDescriptor, *, ignore_if_exists: bool = False
+    ) -> FlussTable:
+        """Make a table and return it. Its buckets may be without leaders for a moment; every reader and
+        writer here waits for them."""
+        self._ask(
+            apis.CREATE_TABLE,
+            table_path=message_of(path),
+            table_json=descriptor.to_json(),
+            ignore_if_exists=ignore_if_exists,
+        )
+        return self.table(path)
+
+    def drop_table(self, path: TablePath, *, ignore_if_not_exists: bool = False) -> None:
+        """Remove a table. Raises FlussError 7 if there is none."""
+        self._ask(apis.DROP_TABLE, table_path=message_of(path), ignore_if_not_exists=ignore_if_not_exists)
+
+    def table(self, path: TablePath) -> FlussTable:
+        """The table as it is now. Raises FlussError 7 if there is none."""
+        found = self._ask(apis.GET_TABLE_INFO, table_path=message_of(path))
+        return FlussTable(
+            path,
+            found.table_id,
+            found.schema_id,
+            TableDescriptor.from_json(found.table_json, str(path)),
+            found.created_ms,
+            found.modified_ms,
+        )
+
+    def table_exists(self, path: TablePath) -> bool:
+        """Whether there is such a table."""
+        return bool(self._ask(apis.TABLE_EXISTS, table_path=message_of(path)).exists)
+
+    def columns(self, path: TablePath, schema_id: int | None = None) -> tuple[FlussColumn, ...]:
+        """The columns under a schema of the table, by default the newest. Raises FlussError 9 if there is
+        none."""
+        found = self._ask(apis.GET_TABLE_SCHEMA, table_path=message_of(path), schema_id=schema_id)
+        return columns_of_schema(found.schema_json, f"{path} schema {found.schema_id}")
+
+    # ---- partitions
+
+    def partitions(self, path: TablePath) -> tuple[PartitionInfo, ...]:
+        """The partitions by id, in the order in which they were made. Raises FlussError 37 for a table
+        without."""
+        found = self._ask(apis.LIST_PARTITION_INFOS, table_path=message_of(path)).partitions
+        made = (
+            PartitionInfo(one.partition_id, {v.key: v.value for v in one.partition_spec.values})
+            for one in found
+        )
+        return tuple(sorted(made, key=lambda one: one.partition_id))
+
+    def create_partition(
+        self, path: TablePath, values: Mapping[str, str], *, ignore_if_exists: bool = False
+    ) -> None:
+        """Make a partition. Raises FlussError 42 if it is there."""
+        self._ask(
+            apis.CREATE_PARTITION,
+            table_path=message_of(path),
+            partition_spec=_spec(values),
+            ignore_if_exists=ignore_if_exists,
+        )
+
+    def drop_partition(
+        self, path: TablePath, values: Mapping[str, str], *, ignore_if_not_exists: bool = False
+    ) -> None:
+        """Remove a partition with its rows. Raises FlussError 36 if there is none."""
+        self._ask(
+            apis.DROP_PARTITION,
+            table_path=message_of(path),
+            partition_spec=_spec(values),
+            ignore_if_not_exists=ignore_if_not_exists,
+        )
+
+    def buckets(
+        self, table: FlussTable, partitions: Iterable[PartitionInfo] | None = None
+    ) -> list[TableBucket]:
+        """All buckets of a table, of a partitioned one those of `partitions` or of all that there are now."""
+        ids: list[int | None] = [None]
+        if table.partition_keys:
+            ids = [
+                one.partition_id
+                for one in (self.partitions(table.path) if partitions is None else partitions)
+            ]
+        return [TableBucket(table.table_id, one, bucket) for one in ids for bucket in range(table.buckets)]
+
+    # ---- offsets
+
+    def offsets(
+        self, table: FlussTable, buckets: Iterable[TableBucket], at: str | Milliseconds = LATEST
+    ) -> dict[TableBucket, int]:
+        """The offset of each bucket: of the oldest row (EARLIEST), behind the newest that all may read
+        (LATEST), or of the first batch that is not older than a time in milliseconds.
+
+        Waits for buckets whose leader is just starting. Raises FlussError, of a bucket by name: 38 for a
+        time in the future, 21 for one that does not exist.
+        """
+        missing = list(dict.fromkeys(buckets))
+        found: dict[TableBucket, int] = {}
+
+        def ask() -> dict[TableBucket, int]:
+            found.update(self._listed(table, [b for b in missing if b not in found], at))
+            return {bucket: found[bucket] for bucket in missing}
+
+        return self.cluster.retried(ask, missing)
+
+    def _listed(
+        self, table: FlussTable, buckets: Sequence[TableBucket], at: str | Milliseconds
+    ) -> dict[TableBucket, int]:
+        kind = (EARLIEST, LATEST).index(at) if isinstance(at, str) else _OF_TIMESTAMP
+        pending = []
+        for connection, led in self.cluster.by_leader(table, buckets).items():
+            for partition_id in dict.fromkeys(bucket.partition_id for bucket in led):
+                request = pb.ListOffsetsRequest(
+                    follower_server_id=_A_CLIENT,
+                    offset_type=kind,
+                    table_id=table.table_id,
+                    partition_id=partition_id,
+                    bucket_ids=[bucket.bucket for bucket in led if bucket.partition_id == partition_id],
+                    start_timestamp=None if isinstance(at, str) else at,
+                )
+                pending.append((partition_id, connection.send(apis.LIST_OFFSETS, request)))
+        found, refused = {}, []
+        for partition_id, answer in pending:
+            for one in answer.result().buckets:
+                bucket = TableBucket(table.table_id, partition_id, one.bucket_id)
+                if one.error_code:
+                    refused.append(_refusal(one, f"{table.path}: {bucket}"))
+                else:
+                    found[bucket] = one.offset
+        if refused:
+            raise min(refused, key=lambda e: e.code in MOVED)  # what will not mend by waiting comes first
+        return found
+
+    # ---- snapshots of keyed tables
+
+    def kv_snapshots(
+        self, table: FlussTable, partition: PartitionInfo | None = None
+    ) -> dict[int, KvSnapshot]:
+        """The newest snapshot of each bucket, of one partition of a partitioned table; without those that
+        have none yet. Raises FlussError 20 for a log table, 36 where the partition is gone."""
+        name = None if partition is None else partition.name
+        found = self._ask(
+            apis.GET_LATEST_KV_SNAPSHOTS, table_path=message_of(table.path), partition_name=name
+        )
+        partition_id = found.partition_id if found.HasField("partition_id") else None
+        return {
+            one.bucket_id: KvSnapshot(
+                TableBucket(found.table_id, partition_id, one.bucket_id), one.snapshot_id, one.log_offset
+            )
+            for one in found.snapshots
+            if one.HasField("snapshot_id")
+        }
+
+    def kv_snapshot_files(self, snapshot: KvSnapshot) -> KvSnapshotFiles:
+        """The files of a snapshot. Raises FlussError 41 where a newer one has replaced it: plan again."""
+        bucket = snapshot.bucket
+        found = self._ask(
+            apis.GET_KV_SNAPSHOT_METADATA,
+            table_id=bucket.table_id,
+            partition_id=bucket.partition_id,
+            bucket_id=bucket.bucket,
+            snapshot_id=snapshot.snapshot_id,
+        )
+        return KvSnapshotFiles(snapshot, tuple((one.remote_path, one.local_file_name) for one in found.files))
+
+    # ---- snapshots of the lake
+
+    def lake_snapshot(self, path: TablePath) -> LakeSnapshot | None:
+        """The newest lake snapshot that the cluster was told of; None if there is none. Raises FlussError
+        7 if there is no such table."""
+        try:
+            found = self._ask(apis.GET_LAKE_SNAPSHOT, table_path=message_of(path))
+        except FlussError as e:
+            if e.code == ErrorCode.LAKE_SNAPSHOT_NOT_EXIST or (
+                e.code == ErrorCode.UNKNOWN_SERVER_ERROR and "LakeTableSnapshotNotExist" in e.message  # 0.6
+            ):
+                return None
+            raise
+        return LakeSnapshot(
+            found.table_id,
+            found.snapshot_id,
+            {
+                TableBucket(
+                    found.table_id, one.partition_id if one.HasField("partition_id") else None, one.bucket_id
+                ): one.log_offset
+                for one in found.buckets
+                if one.HasField("log_offset")
+            },
+        )
+
+    def commit_lake_snapshot(
+        self,
+        table: FlussTable,
+        snapshot_id: int,
+        offsets: Mapping[TableBucket, int],
+        *,
+        partition_names: Mapping[int, str] | None = None,
+        prepared: str | None = None,
+    ) -> None:
+        """Tell the cluster of a lake snapshot, and per bucket the offset behind its last row there. What
+        it was told of other buckets stays.
+
+        `partition_names` are sent to 0.8, which keeps them. `prepared`: what `prepare_lake_snapshot`
+        returned; from 0.9 on it takes the place of the offsets. The cluster checks nothing: that the
+        snapshot is the newest and its offsets are right is the caller's affair.
+        """
+        version = self.cluster.version
+        api = apis.COMMIT_LAKE_TABLE_SNAPSHOT_V9 if version >= (0, 9) else apis.COMMIT_LAKE_TABLE_SNAPSHOT
+        request = commit_request(
+            table,
+            snapshot_id,
+            offsets,
+            version=version,
+            partition_names=partition_names or {},
+            prepared=prepared,
+        )
+        for one in self.cluster.call(api, request).tables:
+            if one.error_code:
+                raise _refusal(one, f"{table.path} lake snapshot {snapshot_id}")
+
+    def prepare_lake_snapshot(self, table: FlussTable, offsets: Mapping[TableBucket, int]) -> str | None:
+        """Before a lake commit to a cluster from 0.9 on: where it has put the offsets that the commit
+        brings. None from an older cluster, which needs nothing before."""
+        if self.cluster.version < (0, 9):
+            return None
+        found = self.cluster.call(apis.PREPARE_LAKE_TABLE_SNAPSHOT, prepare_request(table, offsets)).tables
+        for one in found:
+            if one.error_code:
+                raise _refusal(one, f"{table.path} before a lake snapshot")
+        if len(found) != 1:
+            raise Unsupported(f"an answer for {len(found)} tables", f"{table.path} was asked for")
+        return str(found[0].offsets_path)
+
+    # ---- tiering
+
+    def heartbeat(
+        self,
+        *,
+        tiering: Iterable[TieringEpoch] = (),
+        finished: Iterable[TieringEpoch] = (),
+        failed: Iterable[TieringEpoch] = (),
+        force_finished: Iterable[int] = (),
+        request_table: bool = False,
+    ) -> HeartbeatResponse:
+        """Tell the coordinator of the tables that are being tiered, and ask for one. It works in this
+        order: failed, tiering, finished, then the request. A heartbeat that says nothing learns the
+        coordinator's epoch.
+
+        Sent once: raises Unavailable where the answer is lost, and a table may then have been handed out.
+        `force_finished`: ids, also in `finished`, of rounds that were cut short; from 0.9 on.
+        """
+        request = pb.LakeTieringHeartbeatRequest(
+            tiering_tables=map(_epoch_message, tiering),
+            finished_tables=map(_epoch_message, finished),
+            failed_tables=map(_epoch_message, failed),
+            request_table=request_table,
+        )
+        if forced := list(force_finished):
+            if self.cluster.version < (0, 9):
+                raise Unsupported("rounds that end before their work", "Fluss has them from 0.9 on")
+            request.force_finished_tables.extend(forced)
+        return heartbeat_response(self.cluster.call(apis.LAKE_TIERING_HEARTBEAT, request))
+
+    def _ask(self, api: apis.Api, **fields: Any) -> Any:
+        try:
+            return self.cluster.call(api, api.request(**fields))
+        except FlussError as e:
+            if e.where:
+                raise
+            raise FlussError(e.code, e.message, where=_about(api, fields)) from None
+
+
+def commit_request(
+    table: FlussTable,
+    snapshot_id: int,
+    offsets: Mapping[TableBucket, int],
+    *,
+    version: tuple[int, int],
+    partition_names: Mapping[int, str],
+    prepared: str | None,
+) -> pb.CommitLakeTableSnapshotRequest:
+    """The request of a lake commit as a cluster of that version takes it. Never with log_start_offset: a
+    server that is told one answers fetches below the end offset with nothing."""
+    if version >= (0, 9) and prepared is not None:
+        told = pb.LakeTableSnapshotMetadata(
+            table_id=table.table_id, snapshot_id=snapshot_id, tiered_offsets_path=prepared
+        )
+        return pb.CommitLakeTableSnapshotRequest(prepared_tables=[told])
+    buckets = [
+        pb.LakeTableOffset(
+            partition_id=bucket.partition_id,
+            bucket_id=bucket.bucket,
+            log_end_offset=offset,
+            partition_name=partition_names.get(bucket.partition_id) if version == (0, 8) else None,
+        )
+        if bucket.partition_id is not None
+        else pb.LakeTableOffset(bucket_id=bucket.bucket, log_end_offset=offset)
+        for bucket, offset in offsets.items()
+    ]
+    one = pb.LakeTableSnapshot(table_id=table.table_id, snapshot_id=snapshot_id, buckets=buckets)
+    return pb.CommitLakeTableSnapshotRequest(tables=[one])
+
+
+def prepare_request(
+    table: FlussTable, offsets: Mapping[TableBucket, int]
+) -> pb.PrepareLakeTableSnapshotRequest:
+    """The request before a lake commit, as clusters from 0.9 on take it."""
+    buckets = [
+        pb.BucketOffset(partition_id=bucket.partition_id, bucket_id=bucket.bucket, log_end_offset=offset)
+        for bucket, offset in offsets.items()
+    ]
+    told = pb.LakeTableOffsets(table_id=table.table_id, table_path=message_of(table.path), buckets=buckets)
+    return pb.PrepareLakeTableSnapshotRequest(tables=[told])
+
+
+def heartbeat_response(found: pb.LakeTieringHeartbeatResponse) -> HeartbeatResponse:
+    """The message as a value."""
+
+    def results(listed: Iterable[pb.TieringTableResult]) -> TieringResults:
+        return {
+            one.table_id: FlussError(
+                one.error.error_code, one.error.error_message, where=f"table {one.table_id}"
+            )
+            if one.HasField("error") and one.error.error_code
+            else None
+            for one in listed
+        }
+
+    table = None
+    if found.HasField("tiering_table"):
+        one = found.tiering_table
+        table = TieringTable(one.table_id, _path(one.table_path), one.tiering_epoch)
+    return HeartbeatResponse(
+        found.coordinator_epoch,
+        table,
+        results(found.tiering_results),
+        results(found.finished_results),
+        results(found.failed_results),
+    )
+
+
+def _epoch_message(one: TieringEpoch) -> pb.TieringTable:
+    return pb.TieringTable(
+        table_id=one.table_id, coordinator_epoch=one.coordinator_epoch, tiering_epoch=one.tiering_epoch
+    )
+
+
+def _spec(values: Mapping[str, str]) -> pb.PartitionSpec:
+    return pb.PartitionSpec(values=[pb.KeyValue(key=key, value=value) for key, value in values.items()])
+
+
+def _path(message: pb.TablePath) -> TablePath:
+    return TablePath(message.database_name, message.table_name)
+
+
+def _refusal(one: Any, where: str) -> FlussError:
+    return FlussError(one.error_code, one.error_message, where=where)
+
+
+def _about(api: apis.Api, fields: Mapping[str, Any]) -> str:
+    path, database = fields.get("table_path"), fields.get("database_name")
+    return f"{api} {_path(path)}" if path is not None else f"{api} {database}" if database else str(api)

@@ -1,0 +1,243 @@
+"""A cluster: where its coordinator is, who leads which bucket, and what version it is.
+
+What is known of leaders is kept until a server says that it is not one, or is gone (`forget`). Safe to share
+between threads.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, TypeVar
+
+from tablestore.core.env import SYSTEM, Env
+from tablestore.core.errors import InvalidRequest, Unavailable
+from tablestore.fluss.apis import METADATA, Api, version_of
+from tablestore.fluss.connection import TIMEOUT, Connection
+from tablestore.fluss.errors import ErrorCode, FlussError
+from tablestore.fluss.messages import pb
+from tablestore.fluss.tables import FlussTable, TableBucket, TablePath
+
+Seconds = float
+Version = tuple[int, int]
+MOVED = frozenset(
+    {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TABLE_OR_BUCKET, ErrorCode.LEADER_NOT_AVAILABLE}
+)
+"""Refusals after which the leader of a bucket is looked up again."""
+_PARTITIONS_A_CALL = 500
+_PAUSE: Seconds = 0.1
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerNode:
+    """One server of the cluster."""
+
+    node_id: int
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+class Cluster:
+    """A cluster reached by `bootstrap`, one or more `host:port` (with commas between them in a text, also
+    with `fluss://` before them).
+
+    `timeout`: seconds that a call waits for its answer, and that a bucket may be without a leader.
+    """
+
+    def __init__(
+        self, bootstrap: str | Sequence[str], *, timeout: Seconds = TIMEOUT, env: Env = SYSTEM
+    ) -> None:
+        self.bootstrap = _addresses(bootstrap)
+        self.timeout, self.env = timeout, env
+        self._lock = threading.Lock()
+        self._connections: dict[tuple[str, int], Connection] = {}
+        self._coordinator: ServerNode | None = None
+        self._servers: dict[int, ServerNode] = {}
+        self._leaders: dict[TableBucket, int] = {}
+        self._closed = False
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Cluster({self})"
+
+    def __str__(self) -> str:
+        return "fluss://" + ",".join(f"{host}:{port}" for host, port in self.bootstrap)
+
+    def close(self) -> None:
+        """Close all connections."""
+        with self._lock:
+            self._closed = True
+            connections, self._connections = list(self._connections.values()), {}
+        for connection in connections:
+            connection.close()
+
+    @property
+    def version(self) -> Version:
+        """(0, 6) to (0, 9), told by what the coordinator serves."""
+        return version_of(self.coordinator().keys())
+
+    @property
+    def servers(self) -> tuple[ServerNode, ...]:
+        """The tablet servers as they were known last."""
+        if not self._servers:
+            self.refresh()
+        return tuple(self._servers.values())
+
+    def coordinator(self) -> Connection:
+        """The connection to the coordinator. Raises Unavailable where no server of `bootstrap` knows it."""
+        if self._coordinator is None:
+            self.refresh()
+        if self._coordinator is None:
+            raise Unavailable(f"{self} has no coordinator now")
+        return self.connection_to(self._coordinator.host, self._coordinator.port)
+
+    def connection(self, server: ServerNode) -> Connection:
+        """The connection to a server."""
+        return self.connection_to(server.host, server.port)
+
+    def call(self, api: Api, request: Any, *, timeout: Seconds | None = None) -> Any:
+        """The coordinator's answer. Where it is gone, the next call looks for it anew."""
+        try:
+            return self.coordinator().call(api, request, timeout=timeout)
+        except Unavailable:
+            self._coordinator = None
+            raise
+
+    def leader(self, table: FlussTable, bucket: TableBucket) -> Connection:
+        """The connection to the server that leads a bucket now. Raises FlussError LEADER_NOT_AVAILABLE
+        where there is none yet, Unavailable where the cluster does not answer."""
+        return next(iter(self.by_leader(table, [bucket])))
+
+    def by_leader(
+        self, table: FlussTable, buckets: Iterable[TableBucket]
+    ) -> dict[Connection, list[TableBucket]]:
+        """The buckets by the server that leads them; raises as `leader`."""
+        found, leaderless = self.led(table, buckets)
+        for bucket in leaderless:
+            where = f"{table.path}: {bucket}"
+            raise FlussError(ErrorCode.LEADER_NOT_AVAILABLE, "it has no leader now", where=where)
+        return found
+
+    def led(
+        self, table: FlussTable, buckets: Iterable[TableBucket]
+    ) -> tuple[dict[Connection, list[TableBucket]], list[TableBucket]]:
+        """The buckets by the server that leads them, and those that nobody leads now. Raises Unavailable
+        where the cluster does not answer, FlussError where the table or a partition is gone."""
+        wanted = list(buckets)
+        unknown = [bucket for bucket in wanted if self._leaders.get(bucket, -1) not in self._servers]
+        if unknown:
+            self.refresh(table, {b.partition_id for b in unknown if b.partition_id is not None})
+        found: dict[Connection, list[TableBucket]] = {}
+        leaderless = []
+        for bucket in wanted:
+            server = self._servers.get(self._leaders.get(bucket, -1))
+            if server is None:
+                leaderless.append(bucket)
+            else:
+                found.setdefault(self.connection(server), []).append(bucket)
+        return found, leaderless
+
+    def forget(self, buckets: Iterable[TableBucket]) -> None:
+        """Look the leaders of these buckets up again when they are needed next."""
+        with self._lock:
+            for bucket in buckets:
+                self._leaders.pop(bucket, None)
+
+    def retried(self, ask: Callable[[], T], buckets: Iterable[TableBucket]) -> T:
+        """What `ask` returns; while it raises that leaders of the buckets have moved or are gone, they are
+        looked up again, until the time-out is over."""
+        concerned, over = tuple(buckets), self.env.monotonic() + self.timeout
+        while True:
+            try:
+                return ask()
+            except (FlussError, Unavailable) as e:
+                if isinstance(e, FlussError) and e.code not in MOVED:
+                    raise
+                if self.env.monotonic() + _PAUSE >= over:
+                    raise
+                self.forget(concerned)
+                self.env.sleep(_PAUSE)
+
+    def refresh(self, table: FlussTable | None = None, partition_ids: Iterable[int] = ()) -> None:
+        """Learn who is who and, of a table and its partitions, who leads. Raises Unavailable where nobody
+        answers."""
+        partitions = sorted(partition_ids)
+        for at in range(0, max(len(partitions), 1), _PARTITIONS_A_CALL):
+            request = pb.MetadataRequest(partition_ids=partitions[at : at + _PARTITIONS_A_CALL])
+            if table is not None:
+                request.table_paths.append(message_of(table.path))
+            try:
+                self._learn(self._anybody(request))
+            except FlussError as e:
+                raise FlussError(e.code, e.message, where=str(table.path if table else self)) from None
+
+    def _learn(self, found: pb.MetadataResponse) -> None:
+        with self._lock:
+            if found.HasField("coordinator"):
+                self._coordinator = _node(found.coordinator)
+            self._servers = {one.node_id: _node(one) for one in found.tablet_servers}
+            groups = [(one.table_id, None, one.buckets) for one in found.tables]
+            groups += [(one.table_id, one.partition_id, one.buckets) for one in found.partitions]
+            for table_id, partition_id, buckets in groups:
+                for one in buckets:
+                    bucket = TableBucket(table_id, partition_id, one.bucket_id)
+                    if one.HasField("leader_id") and one.leader_id >= 0:
+                        self._leaders[bucket] = one.leader_id
+                    else:
+                        self._leaders.pop(bucket, None)
+
+    def _anybody(self, request: pb.MetadataRequest) -> pb.MetadataResponse:
+        """The answer of the first server that gives one: the coordinator, who knows best, then all others."""
+        known = [self._coordinator] if self._coordinator else []
+        places = [(one.host, one.port) for one in (*known, *self._servers.values())]
+        failures: list[str] = []
+        for host, port in dict.fromkeys((*places[:1], *self.bootstrap, *places[1:])):
+            try:
+                return self.connection_to(host, port).call(METADATA, request, again=False)
+            except Unavailable as e:
+                failures.append(str(e))
+        raise Unavailable(f"no server of {self} answers: {'; '.join(failures)}")
+
+    def connection_to(self, host: str, port: int) -> Connection:
+        """The connection to a server by its place; one each, opened by its first call."""
+        with self._lock:
+            if self._closed:
+                raise Unavailable(f"{self} was closed")
+            found = self._connections.get((host, port))
+            if found is None:
+                found = Connection(host, port, timeout=self.timeout, env=self.env)
+                self._connections[host, port] = found
+            return found
+
+
+def message_of(path: TablePath) -> pb.TablePath:
+    """The path as messages have it."""
+    return pb.TablePath(database_name=path.database, table_name=path.table)
+
+
+def _node(one: pb.ServerNode) -> ServerNode:
+    return ServerNode(one.node_id, one.host, one.port)
+
+
+def _addresses(bootstrap: str | Sequence[str]) -> tuple[tuple[str, int], ...]:
+    texts = bootstrap.removeprefix("fluss://").split(",") if isinstance(bootstrap, str) else bootstrap
+    found = []
+    for text in texts:
+        host, colon, port = text.strip().rpartition(":")
+        if not (host and colon and port.isdigit()):
+            raise InvalidRequest(f"{text.strip()!r} is no address of a Fluss cluster: host:port")
+        found.append((host.strip("[]"), int(port)))
+    return tuple(found)

@@ -1,0 +1,234 @@
+"""One server: a socket that many threads may use at once, requests matched with answers by their ids.
+
+A server of Fluss says nothing to a call that it does not know, so it is first asked what it serves, and every
+call has a time-out. A connection that was lost, or was silent for too long, is closed with all calls that
+waited for it; the next call opens another. Calls that do the same when sent twice are then sent again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import threading
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as Late
+from typing import Any
+
+from tablestore.core.env import SYSTEM, Env
+from tablestore.core.errors import Corrupt, TablestoreError, Unavailable, Unsupported, brief
+from tablestore.fluss.apis import API_VERSIONS, Api
+from tablestore.fluss.errors import FlussError
+from tablestore.fluss.frames import LENGTH, frame_bytes, read_response, request_frame
+from tablestore.fluss.messages import pb
+
+Seconds = float
+TIMEOUT: Seconds = 30.0
+"""How long a call waits for its answer where nobody says otherwise."""
+_FIRST_WAIT, _LONGEST_WAIT = 0.05, 1.0
+_CLIENT = ("tablestore", "1")
+
+log = logging.getLogger(__name__)
+
+
+class Pending:
+    """A call whose answer has not been read yet."""
+
+    def __init__(self, link: _Link, api: Api, answer: Future[memoryview | None], deadline: float) -> None:
+        self._link, self._api, self._answer, self._deadline = link, api, answer, deadline
+
+    def result(self) -> Any:
+        """The message of the answer. Raises FlussError where the server refuses, Unavailable where it does
+        not answer in time or the connection is lost: it is then not known whether the call was carried
+        out."""
+        try:
+            body = self._answer.result(max(0.0, self._deadline - self._link.env.monotonic()))
+        except Late:
+            error = Unavailable(f"{self._link.peer} did not answer {self._api} in time")
+            self._link.close(error)
+            raise error from None
+        try:
+            return self._api.response.FromString(body)
+        except Exception as e:  # protobuf's DecodeError, of a package imported when first used
+            raise Corrupt(self._link.peer, f"the answer to {self._api}: {brief(e)}") from e
+
+    @property
+    def future(self) -> Future[Any]:
+        """What is done when the answer has come or never will, to wait for one of many."""
+        return self._answer
+
+    @property
+    def done(self) -> bool:
+        """Whether `result` returns or raises at once."""
+        return self._answer.done() or self._link.env.monotonic() >= self._deadline
+
+
+class Connection:
+    """The calls of one server. Safe to share between threads; opened by the first call.
+
+    `timeout`: seconds that a call waits for its answer, by default.
+    """
+
+    def __init__(self, host: str, port: int, *, timeout: Seconds = TIMEOUT, env: Env = SYSTEM) -> None:
+        self.host, self.port, self.timeout = host, port, timeout
+        self._env = env
+        self._lock = threading.Lock()
+        self._link: _Link | None = None
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"Connection({self.peer})"
+
+    @property
+    def peer(self) -> str:
+        """Host and port."""
+        return f"{self.host}:{self.port}"
+
+    def keys(self) -> frozenset[int]:
+        """The keys of the calls that the server serves."""
+        return self._opened(self.timeout).keys
+
+    def send(self, api: Api, request: Any, *, timeout: Seconds | None = None) -> Pending:
+        """Send a request and return at once; many may be under way. Raises Unsupported for a call that the
+        server does not serve, Unavailable where it cannot be reached."""
+        seconds = self.timeout if timeout is None else timeout
+        return self._opened(seconds).send(api, request.SerializeToString(), seconds)
+
+    def call(self, api: Api, request: Any, *, timeout: Seconds | None = None, again: bool = True) -> Any:
+        """The answer to a request. If the connection is lost and the call is idempotent, it is sent again
+        until the time-out is over; never with `again` = False. Raises as `send` and `Pending.result`."""
+        over = self._env.monotonic() + (self.timeout if timeout is None else timeout)
+        wait = _FIRST_WAIT
+        while True:
+            try:
+                return self.send(api, request, timeout=over - self._env.monotonic()).result()
+            except Unavailable as e:
+                if not (again and api.idempotent) or self._closed or self._env.monotonic() + wait >= over:
+                    raise
+                log.debug("%s: %s again in %.2f s after %s", self.peer, api, wait, e)
+                self._env.sleep(wait)
+                wait = min(2 * wait, _LONGEST_WAIT)
+
+    def close(self) -> None:
+        """Close the connection; calls under way fail, and so do later ones."""
+        with self._lock:
+            self._closed = True
+            link, self._link = self._link, None
+        if link is not None:
+            link.close(Unavailable(f"the connection to {self.peer} was closed"))
+
+    def _opened(self, timeout: Seconds) -> _Link:
+        with self._lock:
+            if self._closed:
+                raise Unavailable(f"the connection to {self.peer} was closed")
+            if self._link is None or self._link.error is not None:
+                self._link = _Link(self.host, self.port, timeout, self._env)
+            return self._link
+
+
+class _Link:
+    """One socket from its opening to its end; a thread of its own reads what arrives."""
+
+    def __init__(self, host: str, port: int, timeout: Seconds, env: Env) -> None:
+        self.peer, self.env = f"{host}:{port}", env
+        self.error: TablestoreError | None = None
+        self._lock = threading.Lock()  # the calls under way and the end
+        self._sending = threading.Lock()
+        self._waiting: dict[int, Future[memoryview | None]] = {}
+        self._last_id = 0
+        try:
+            self._socket = socket.create_connection((host, port), timeout)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError as e:
+            raise Unavailable(f"{self.peer} cannot be reached: {e.strerror or e}") from e
+        try:
+            self.keys = self._served()
+        except TablestoreError:
+            self._socket.close()
+            raise
+        self._socket.settimeout(None)
+        threading.Thread(target=self._read, name=f"fluss {self.peer}", daemon=True).start()
+
+    def send(self, api: Api, body: bytes, timeout: Seconds) -> Pending:
+        if api.key not in self.keys:
+            raise Unsupported(f"{api} at {self.peer}", "that server does not serve this call")
+        answer: Future[memoryview | None] = Future()
+        with self._lock:
+            if self.error is not None:
+                raise self.error
+            self._last_id = self._last_id % 0x7FFFFFFF + 1
+            request_id = self._last_id
+            self._waiting[request_id] = answer
+        try:
+            with self._sending:
+                self._socket.sendall(request_frame(api.key, request_id, body))
+        except OSError as e:
+            error = Unavailable(f"the connection to {self.peer} was lost: {e.strerror or e}")
+            self.close(error)
+            raise error from e
+        return Pending(self, api, answer, self.env.monotonic() + timeout)
+
+    def close(self, error: TablestoreError) -> None:
+        with self._lock:
+            if self.error is None:
+                self.error = error
+            waiting, self._waiting = list(self._waiting.values()), {}
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        for answer in waiting:
+            _fail(answer, self.error)
+
+    def _served(self) -> frozenset[int]:
+        """The keys of the calls that the server serves, asked before the thread that reads has started."""
+        hello = pb.ApiVersionsRequest(client_name=_CLIENT[0], client_version=_CLIENT[1]).SerializeToString()
+        try:
+            self._socket.sendall(request_frame(API_VERSIONS.key, 0, hello))
+            response = read_response(self._frame(), self.peer)
+        except OSError as e:
+            what = "does not say what it serves" if isinstance(e, TimeoutError) else "was lost"
+            raise Unavailable(f"{self.peer} {what}: {e.strerror or e}") from e
+        if response.error is not None:
+            raise response.error
+        found = pb.ApiVersionsResponse.FromString(response.body)
+        return frozenset(one.api_key for one in found.api_versions)
+
+    def _read(self) -> None:
+        try:
+            while True:
+                response = read_response(self._frame(), self.peer)
+                if response.request_id is None:
+                    assert response.error is not None, "a failure without an id is an error"
+                    raise response.error
+                with self._lock:
+                    answer = self._waiting.pop(response.request_id, None)
+                if answer is None:
+                    continue  # nobody waits for it any more
+                if response.error is not None:
+                    _fail(answer, response.error)
+                elif not answer.done():
+                    answer.set_result(response.body)
+        except OSError as e:
+            self.close(Unavailable(f"the connection to {self.peer} was lost: {e.strerror or e}"))
+        except TablestoreError as e:
+            self.close(e)
+
+    def _frame(self) -> memoryview:
+        """The next frame without its length."""
+        size = frame_bytes(self._exactly(LENGTH.size), self.peer)
+        return memoryview(self._exactly(size))
+
+    def _exactly(self, size: int) -> bytearray:
+        found = bytearray(size)
+        view = memoryview(found)
+        while view:
+            received = self._socket.recv_into(view)
+            if not received:
+                raise ConnectionError("the server closed it")
+            view = view[received:]
+        return found
+
+
+def _fail(answer: Future[memoryview | None], error: TablestoreError | None) -> None:
+    if not answer.done():
+        answer.set_exception(error or FlussError(-1))

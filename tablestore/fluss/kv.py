@@ -1,0 +1,215 @@
+"""Keyed tables: rows of a snapshot, rows of keys, and batches of changes.
+
+snapshot   files of RocksDB; a value is int16 schema id, little-endian | compacted row
+changes    int32 length of what follows | int8 magic 0 | uint32 CRC-32C of what follows it | int16 schema id
+           | int8 0 | int64 writer id | int32 batch sequence | int32 changes
+           | each: int32 length of what follows | varint key length | key | compacted row, none: a delete
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.core.errors import Corrupt, Unsupported
+from tablestore.core.extras import required
+from tablestore.fluss.admin import Admin
+from tablestore.fluss.apis import LIMIT_SCAN, LOOKUP
+from tablestore.fluss.cluster import Cluster
+from tablestore.fluss.compacted_rows import decode_rows, encode_rows, fixed_array, joined, varints
+from tablestore.fluss.errors import FlussError
+from tablestore.fluss.log_records import NO_WRITER
+from tablestore.fluss.messages import pb
+from tablestore.fluss.routing import buckets_of, by_partition, key_bytes, types_of
+from tablestore.fluss.schemas import TableSchemas, fitted
+from tablestore.fluss.tables import FlussTable, KvSnapshot, KvSnapshotFiles, TableBucket
+from tablestore.io.fileio import FileIO, LocalFileIO
+from tablestore.io.paths import join, location
+from tablestore.io.routed import file_io_for
+from tablestore.io.scratch import scratch_folder
+
+_USER = "a keyed table of Fluss"
+_SCHEMA_ID = 2  # bytes of it before a row
+_COPIED_BYTES = 16 << 20  # at once
+_LOOKUP_KEYS = 10_000  # of a call
+_COMPACTED = "compacted"
+
+
+def require_compacted(table: FlussTable) -> None:
+    """Raise Unsupported for a keyed table whose rows are stored in another form."""
+    found = table.properties.get("table.kv.format", _COMPACTED).lower()
+    if found != _COMPACTED:
+        raise Unsupported(f"rows of the format {found}", f"{table.path}: table.kv.format")
+
+
+def snapshot_rows(
+    cluster: Cluster,
+    table: FlussTable,
+    snapshot: KvSnapshot | KvSnapshotFiles,
+    *,
+    columns: Sequence[str] | None = None,
+    batch_rows: int = 65_536,
+    io: FileIO | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a bucket just before the snapshot's `log_offset`, in the order of their keys' bytes.
+
+    Its files are copied to a directory of this machine, which goes with the last row. `columns`: those
+    wanted, in this order. `io` reads the files; by default that of their place. Raises FlussError 41 where a
+    newer snapshot has taken its place, FileNotFoundError where its files go while they are read: plan again.
+    """
+    require_compacted(table)
+    files = Admin(cluster).kv_snapshot_files(snapshot) if isinstance(snapshot, KvSnapshot) else snapshot
+    where = f"{table.path}: {files.snapshot.bucket} snapshot {files.snapshot.snapshot_id}"
+    reader = ValueReader(cluster, table, columns)
+    rocksdict = required("rocksdict", by=_USER)
+    folder, disk = scratch_folder(reader), LocalFileIO()
+    try:
+        for remote, name in files.files:
+            path = location(remote)
+            _copy(io or file_io_for(path), path, disk, join(folder, name))
+        options = rocksdict.Options(raw_mode=True)
+        store = rocksdict.Rdict(folder, options, access_type=rocksdict.AccessType.read_only())
+        try:
+            values = store.values()
+            while batch := list(islice(values, batch_rows)):
+                yield reader.rows(pa.array(batch, pa.binary()), where)
+        finally:
+            store.close()
+    finally:
+        disk.delete_tree(folder)
+
+
+def _copy(source: FileIO, path: str, disk: FileIO, target: str) -> None:
+    with source.open_input(path) as read, disk.open_output(target) as write:
+        while data := read.read(_COPIED_BYTES):
+            write.write(data)
+
+
+class ValueReader:
+    """Stored values of a keyed table to rows with the columns that are wanted."""
+
+    def __init__(self, cluster: Cluster, table: FlussTable, columns: Sequence[str] | None = None) -> None:
+        self._schemas, self._newest = TableSchemas(cluster, table), table.schema_id
+        schema = table.arrow_schema
+        self._schema = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+
+    def rows(self, values: pa.Array, where: str) -> pa.RecordBatch:
+        """The rows of values (binary). Rows of an older schema come behind those of the newest."""
+        ids = pc.binary_slice(values, 0, _SCHEMA_ID).dictionary_encode()
+        made = []
+        for code, stored in enumerate(ids.dictionary.to_pylist()):  # one of each schema
+            if len(stored) < _SCHEMA_ID:
+                raise Corrupt(where, f"a value of {len(stored)} bytes")
+            same = values if len(ids.dictionary) == 1 else values.filter(pc.equal(ids.indices, code))
+            schema_id = int.from_bytes(stored, "little", signed=True)
+            types = [column.type for column in self._schemas.columns(schema_id)]
+            schema = self._schemas.arrow_schema(schema_id)
+            found = decode_rows(same, schema, types, skip=_SCHEMA_ID, where=where)
+            made.append((schema_id, fitted(found, self._schema)))
+        made.sort(key=lambda one: -one[0])
+        if len(made) == 1:
+            return made[0][1]
+        whole = pa.Table.from_batches([rows for _, rows in made], self._schema).combine_chunks()
+        batches = whole.to_batches()
+        return batches[0] if batches else pa.RecordBatch.from_pylist([], self._schema)
+
+
+def encode_changes(
+    keys: pa.Array,
+    rows: pa.Array | None,
+    *,
+    schema_id: int,
+    writer_id: int = NO_WRITER,
+    sequence: int = -1,
+) -> bytes:
+    """A batch of upserts of compacted rows (binary), or without `rows` of deletes, of these keys (binary)."""
+    lengths = pc.binary_length(keys).to_numpy(zero_copy_only=False)
+    head = varints(lengths.astype(np.uint64))
+    pieces = [head, keys, *([] if rows is None else [rows])]
+    sizes = sum(pc.binary_length(piece).to_numpy(zero_copy_only=False).astype(np.int64) for piece in pieces)
+    records = joined([fixed_array(np.asarray(sizes, np.int32)), *pieces])
+    body = memoryview(records.buffers()[2])[
+        : int(np.frombuffer(records.buffers()[1], np.int32)[len(records)])
+    ]
+    tail = struct.pack("<hbqii", schema_id, 0, writer_id, sequence, len(records)) + bytes(body)
+    crc = required("google_crc32c", by=_USER).value(tail)
+    return struct.pack("<ibI", 5 + len(tail), 0, crc) + tail
+
+
+def compacted(table: FlussTable, rows: pa.RecordBatch) -> pa.Array:
+    """The compacted rows (binary) of rows with all columns of the table."""
+    return encode_rows(rows.columns, types_of(table, rows.schema.names))
+
+
+def lookup(cluster: Cluster, table: FlussTable, keys: pa.RecordBatch) -> tuple[pa.Array, pa.RecordBatch]:
+    """Which keys there are (boolean, in their order), and their rows in the order of the keys. `keys` has
+    the columns of the primary key, partition keys among them. Waits for leaders that move."""
+    require_compacted(table)
+    reader = ValueReader(cluster, table)
+    partitions: dict[tuple[str, ...], int | None] = {(): None}
+    if table.partition_keys:
+        partitions = {tuple(p.values.values()): p.partition_id for p in Admin(cluster).partitions(table.path)}
+    found: list[Any] = [None] * keys.num_rows
+    buckets, encoded = buckets_of(table, keys), key_bytes(table, keys)
+    assert buckets is not None, "a keyed table has bucket keys"
+    for values, positions in by_partition(table, keys):
+        if values not in partitions:
+            continue
+        for bucket in np.unique(buckets[positions]).tolist():
+            own = positions[buckets[positions] == bucket]
+            place = TableBucket(table.table_id, partitions[values], bucket)
+            for at in range(0, len(own), _LOOKUP_KEYS):
+                some = own[at : at + _LOOKUP_KEYS]
+                answer = _looked_up(cluster, table, place, encoded.take(pa.array(some)).to_pylist())
+                for row, one in zip(some.tolist(), answer, strict=True):
+                    found[row] = one.value if one.HasField("value") else None
+    stored = pa.array(found, pa.binary())
+    rows = pa.RecordBatch.from_pylist([], table.arrow_schema)
+    if stored.null_count < len(stored):
+        rows = reader.rows(stored.drop_null(), str(table.path))
+    return stored.is_valid(), rows
+
+
+def _looked_up(cluster: Cluster, table: FlussTable, bucket: TableBucket, keys: list[bytes]) -> Any:
+    asked = pb.KeysForBucket(partition_id=bucket.partition_id, bucket_id=bucket.bucket, keys=keys)
+    request = pb.LookupRequest(table_id=table.table_id, buckets=[asked])
+
+    def ask() -> Any:
+        one = cluster.leader(table, bucket).call(LOOKUP, request).buckets[0]
+        if one.error_code:
+            raise FlussError(one.error_code, one.error_message, where=f"{table.path}: {bucket}")
+        return one.values
+
+    return cluster.retried(ask, [bucket])
+
+
+def limit_scan(cluster: Cluster, table: FlussTable, bucket: TableBucket, limit: int) -> pa.RecordBatch:
+    """Up to `limit` rows of a bucket of a keyed table as they are now, which is consistent with no offset."""
+    require_compacted(table)
+    request = pb.LimitScanRequest(
+        table_id=table.table_id, partition_id=bucket.partition_id, bucket_id=bucket.bucket, limit=limit
+    )
+    where = f"{table.path}: {bucket}"
+
+    def ask() -> bytes:
+        found = cluster.leader(table, bucket).call(LIMIT_SCAN, request)
+        if found.error_code:
+            raise FlussError(found.error_code, found.error_message, where=where)
+        return bytes(found.records)
+
+    data, values = cluster.retried(ask, [bucket]), []
+    count = struct.unpack_from("<i", data, 5)[0] if data else 0
+    at = 9
+    for _ in range(count):
+        (size,) = struct.unpack_from("<i", data, at)
+        values.append(data[at + 4 : at + 4 + size])
+        at += 4 + size
+    if not values:
+        return pa.RecordBatch.from_pylist([], table.arrow_schema)
+    return ValueReader(cluster, table).rows(pa.array(values, pa.binary()), where)

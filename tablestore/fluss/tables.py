@@ -1,0 +1,286 @@
+"""Tables of a cluster as frozen values: columns, keys, buckets, properties; and their JSON.
+
+table JSON  {"version": 1, "schema": {"version": 1, "columns": [{"name", "data_type", "comment"?}, …],
+             "primary_key"?: […]}, "comment"?, "partition_key": […], "bucket_key": […], "bucket_count",
+             "properties": {…}, "custom_properties": {…}}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.core.errors import Corrupt, NotFound, brief
+from tablestore.core.options.values import duration_ms
+from tablestore.fluss.errors import FlussError
+from tablestore.fluss.types import arrow_type, type_json, type_of_json
+from tablestore.format.types.arrow_types import DataType
+
+Milliseconds = int
+LAKE_ENABLED, LAKE_FRESHNESS = "table.datalake.enabled", "table.datalake.freshness"
+LAKE_FORMAT = "table.datalake.format"
+_FRESHNESS, _COMPRESSION = "3min", "ZSTD"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TablePath:
+    """Database and name of a table; `str` gives `database.table`."""
+
+    database: str
+    table: str
+
+    @classmethod
+    def parse(cls, text: str) -> TablePath:
+        """The path of `database.table`; raises NotFound for another form."""
+        database, point, table = text.partition(".")
+        if not (database and point and table):
+            raise NotFound(f"no table {text!r}: a table of a cluster is named database.table")
+        return cls(database, table)
+
+    def __str__(self) -> str:
+        return f"{self.database}.{self.table}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TableBucket:
+    """A bucket: of which table, of which of its partitions (None: it has none), which one."""
+
+    table_id: int
+    partition_id: int | None
+    bucket: int
+
+    def __str__(self) -> str:
+        partition = "" if self.partition_id is None else f" partition {self.partition_id}"
+        return f"table {self.table_id}{partition} bucket {self.bucket}"
+
+
+@dataclass(frozen=True, slots=True)
+class FlussColumn:
+    """A column: `type` is ours, of the same meaning; `arrow` that of its values in log batches."""
+
+    name: str
+    type: DataType
+    comment: str | None = None
+
+    @property
+    def arrow(self) -> pa.Field:
+        """The field of the column in log batches."""
+        return pa.field(self.name, arrow_type(self.type), nullable=self.type.nullable)
+
+
+@dataclass(frozen=True, slots=True)
+class TableDescriptor:
+    """What a table is made of. `buckets` None: as the cluster's default says; an empty `bucket_keys` of a
+    keyed table: the primary key without the partition keys."""
+
+    columns: tuple[FlussColumn, ...]
+    primary_key: tuple[str, ...] = ()
+    partition_keys: tuple[str, ...] = ()
+    bucket_keys: tuple[str, ...] = ()
+    buckets: int | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    custom_properties: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+
+    def to_json(self) -> bytes:
+        """As CreateTable takes it."""
+        columns = [
+            {"name": c.name, "data_type": type_json(c.type)} | ({"comment": c.comment} if c.comment else {})
+            for c in self.columns
+        ]
+        schema: dict[str, Any] = {"version": 1, "columns": columns}
+        if self.primary_key:
+            schema["primary_key"] = list(self.primary_key)
+        found: dict[str, Any] = {"version": 1, "schema": schema}
+        if self.comment:
+            found["comment"] = self.comment
+        found["partition_key"] = list(self.partition_keys)
+        if self.buckets is not None or self.bucket_keys:
+            found["bucket_key"] = list(self.bucket_keys)
+        if self.buckets is not None:
+            found["bucket_count"] = self.buckets
+        found |= {"properties": dict(self.properties), "custom_properties": dict(self.custom_properties)}
+        return json.dumps(found).encode()
+
+    @classmethod
+    def from_json(cls, data: bytes, where: str) -> TableDescriptor:
+        """What GetTableInfo says; raises Corrupt, naming `where`, for what cannot be read."""
+        try:
+            found = json.loads(data)
+            columns, key = _schema(found["schema"])
+            return cls(
+                columns,
+                key,
+                tuple(found.get("partition_key", ())),
+                tuple(found.get("bucket_key", ())),
+                found.get("bucket_count"),
+                dict(found.get("properties", {})),
+                dict(found.get("custom_properties", {})),
+                found.get("comment"),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as e:
+            raise Corrupt(where, f"a description that cannot be read: {brief(e)}") from e
+
+
+def _schema(found: Any) -> tuple[tuple[FlussColumn, ...], tuple[str, ...]]:
+    columns = tuple(
+        FlussColumn(one["name"], type_of_json(one["data_type"]), one.get("comment"))
+        for one in found["columns"]
+    )
+    return columns, tuple(found.get("primary_key", ()))
+
+
+def columns_of_schema(data: bytes, where: str) -> tuple[FlussColumn, ...]:
+    """The columns in a schema's JSON; raises Corrupt, naming `where`."""
+    try:
+        return _schema(json.loads(data))[0]
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
+        raise Corrupt(where, f"a schema that cannot be read: {brief(e)}") from e
+
+
+@dataclass(frozen=True, slots=True)
+class FlussTable:
+    """A table as the cluster knows it now. `table_id` is never given to another table of the same name."""
+
+    path: TablePath
+    table_id: int
+    schema_id: int
+    descriptor: TableDescriptor
+    created_ms: Milliseconds = 0
+    modified_ms: Milliseconds = 0
+
+    @property
+    def columns(self) -> tuple[FlussColumn, ...]:
+        return self.descriptor.columns
+
+    @property
+    def primary_key(self) -> tuple[str, ...]:
+        """Empty for a log table."""
+        return self.descriptor.primary_key
+
+    @property
+    def partition_keys(self) -> tuple[str, ...]:
+        """Empty for a table without partitions."""
+        return self.descriptor.partition_keys
+
+    @property
+    def physical_primary_key(self) -> tuple[str, ...]:
+        """The primary key without the partition keys: what tells rows of a partition apart."""
+        return tuple(name for name in self.primary_key if name not in self.partition_keys)
+
+    @property
+    def bucket_keys(self) -> tuple[str, ...]:
+        """The columns whose values say the bucket; empty where rows go to any bucket."""
+        return self.descriptor.bucket_keys or self.physical_primary_key
+
+    @property
+    def buckets(self) -> int:
+        """How many buckets each partition has."""
+        return self.descriptor.buckets or 1
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The columns of its log batches; raises Unsupported for a type that Fluss has no Arrow form for."""
+        return pa.schema([column.arrow for column in self.columns])
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        return self.descriptor.properties
+
+    @property
+    def lake_enabled(self) -> bool:
+        """Whether it is to be tiered."""
+        return self.properties.get(LAKE_ENABLED, "false").lower() == "true"
+
+    @property
+    def lake_format(self) -> str | None:
+        """Whose keys and buckets it has: `paimon`; None for those of Fluss."""
+        return self.properties.get(LAKE_FORMAT)
+
+    @property
+    def freshness_ms(self) -> Milliseconds:
+        """How late the lake may be."""
+        return duration_ms(self.properties.get(LAKE_FRESHNESS, _FRESHNESS))
+
+    @property
+    def compression(self) -> str:
+        """The codec of its log batches: NONE, LZ4_FRAME or ZSTD."""
+        return self.properties.get("table.log.arrow.compression.type", _COMPRESSION).upper()
+
+
+@dataclass(frozen=True, slots=True)
+class KvSnapshot:
+    """The newest snapshot of a bucket of a keyed table: its rows just before `log_offset`."""
+
+    bucket: TableBucket
+    snapshot_id: int
+    log_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class KvSnapshotFiles:
+    """Where the files of a snapshot are, as (remote path, name in the directory of a RocksDB)."""
+
+    snapshot: KvSnapshot
+    files: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LakeSnapshot:
+    """What the cluster knows of the lake's table: its newest snapshot, and per bucket the offset behind
+    the last row that is in it."""
+
+    table_id: int
+    snapshot_id: int
+    offsets: Mapping[TableBucket, int]
+
+
+@dataclass(frozen=True, slots=True)
+class TieringEpoch:
+    """A table that is being tiered, under the epochs with which it was handed out."""
+
+    table_id: int
+    coordinator_epoch: int
+    tiering_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class TieringTable:
+    """A table that the coordinator hands out."""
+
+    table_id: int
+    path: TablePath
+    tiering_epoch: int
+
+
+TieringResults = Mapping[int, FlussError | None]
+"""By table id: why the coordinator does not take what was said of a table; None where it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatResponse:
+    """What a coordinator answers: its epoch, a table if one was asked for and is due, and a result for
+    each table that was spoken of."""
+
+    coordinator_epoch: int
+    table: TieringTable | None
+    tiering: TieringResults
+    finished: TieringResults
+    failed: TieringResults
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionInfo:
+    """A partition: its id, which no other ever has, and the values of the partition keys."""
+
+    partition_id: int
+    values: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        """The values joined by `$`, as the protocol names it."""
+        return "$".join(self.values.values())

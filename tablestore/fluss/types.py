@@ -1,0 +1,124 @@
+"""Types of Fluss, their JSON and their form in log batches.
+
+BOOLEAN TINYINT SMALLINT INTEGER BIGINT FLOAT DOUBLE DECIMAL(p, s) CHAR(n) STRING BINARY(n) BYTES DATE
+TIME_WITHOUT_TIME_ZONE(p) TIMESTAMP_WITHOUT_TIME_ZONE(p) TIMESTAMP_WITH_LOCAL_TIME_ZONE(p)
+Arrow of a log batch: BINARY(n) is fixed_size_binary; TIME and TIMESTAMP by p: 0 s, 1-3 ms, 4-6 us, 7-9
+ns; an instant has no time zone in its type
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.core.errors import Unsupported
+from tablestore.format.types.arrow_types import BYTES, STRING
+from tablestore.format.types.data_type import DataField, DataType, nested, to_arrow
+
+_ROOTS = {  # ours by theirs
+    **{
+        root: root
+        for root in ("BOOLEAN", "TINYINT", "SMALLINT", "BIGINT", "FLOAT", "DOUBLE", "DATE", "DECIMAL")
+    },
+    **{root: root for root in ("CHAR", "BINARY")},
+    "INTEGER": "INT",
+    "TIME_WITHOUT_TIME_ZONE": "TIME",
+    "TIMESTAMP_WITHOUT_TIME_ZONE": "TIMESTAMP",
+    "TIMESTAMP_WITH_LOCAL_TIME_ZONE": "TIMESTAMP_LTZ",
+}
+_THEIRS = {ours: theirs for theirs, ours in _ROOTS.items()}
+_BY_PRECISION = ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
+
+
+def type_of_json(found: Mapping[str, Any]) -> DataType:
+    """Our type of the same meaning; raises Unsupported for one that is not known."""
+    root, nullable = found["type"], found.get("nullable", True)
+    if root == "STRING" or root == "BYTES":
+        t = STRING if root == "STRING" else BYTES
+    elif root in _ROOTS:
+        precision = found.get("length", found.get("precision", 0))
+        t = DataType(_ROOTS[root], precision=precision, scale=found.get("scale", 0))
+    elif root == "ARRAY":
+        t = nested("ARRAY", type_of_json(found["element_type"]))
+    elif root == "MAP":
+        t = nested("MAP", type_of_json(found["key_type"]), type_of_json(found["value_type"]))
+    elif root == "ROW":
+        fields = (
+            DataField(i, one["name"], type_of_json(one["field_type"]), one.get("description"))
+            for i, one in enumerate(found["fields"])
+        )
+        t = DataType("ROW", children=tuple(fields))
+    else:
+        raise Unsupported(f"type {root} of Fluss")
+    return t if nullable else t.not_null()
+
+
+def type_json(t: DataType) -> dict[str, Any]:
+    """The type as a table's JSON has it; raises Unsupported for one that Fluss does not have."""
+    found: dict[str, Any] = {} if t.nullable else {"nullable": False}
+    if t == STRING.not_null() or t == STRING:
+        return {"type": "STRING", **found}
+    if t == BYTES.not_null() or t == BYTES:
+        return {"type": "BYTES", **found}
+    if t.root == "ARRAY":
+        return {"type": "ARRAY", **found, "element_type": type_json(t.element)}
+    if t.root == "MAP":
+        key, value = (type_json(child.type) for child in t.children)
+        return {"type": "MAP", **found, "key_type": key, "value_type": value}
+    if t.root == "ROW":
+        return {"type": "ROW", **found, "fields": [_field_json(child) for child in t.children]}
+    if t.root not in _THEIRS:
+        raise Unsupported(f"{t} in a table of Fluss")
+    found = {"type": _THEIRS[t.root], **found}
+    if t.root in ("CHAR", "BINARY"):
+        found["length"] = t.precision
+    elif t.root == "DECIMAL":
+        found |= {"precision": t.precision, "scale": t.scale}
+    elif t.root in _BY_PRECISION:
+        found["precision"] = t.precision
+    return found
+
+
+def _field_json(field: DataField) -> dict[str, Any]:
+    found = {"name": field.name, "field_type": type_json(field.type)}
+    return found | ({"description": field.description} if field.description else {})
+
+
+def arrow_type(t: DataType) -> pa.DataType:
+    """The Arrow type of such a column in log batches; raises Unsupported for nested types, which Fluss 0.7
+    has no form for."""
+    if t.is_nested:
+        raise Unsupported(f"{t} in a log of Fluss")
+    if t.root == "BINARY":
+        return pa.binary(t.precision)
+    if t.root not in _BY_PRECISION:
+        return to_arrow(t)
+    unit = "s" if t.precision == 0 else "ms" if t.precision <= 3 else "us" if t.precision <= 6 else "ns"
+    if t.root == "TIME":
+        return pa.time32(unit) if t.precision <= 3 else pa.time64(unit)
+    return pa.timestamp(unit)
+
+
+def engine_column(values: pa.Array, t: DataType) -> pa.Array:
+    """A column of a log batch in the Arrow type that tables of the engine have for `t`: an instant with
+    UTC, seconds as milliseconds, TIME in milliseconds (finer digits are cut, as tables store them)."""
+    wanted = to_arrow(t)
+    if values.type == wanted:
+        return values
+    if pa.types.is_time64(values.type):
+        return values.cast(wanted, safe=False)
+    if pa.types.is_timestamp(wanted) and wanted.tz and values.type.unit == wanted.unit:
+        return values.view(wanted)
+    return values.cast(wanted)
+
+
+def engine_rows(rows: pa.RecordBatch, types: Sequence[DataType]) -> pa.RecordBatch:
+    """Rows of a log in the Arrow types of tables of the engine; `types` are those of its columns."""
+    arrays = [engine_column(array, t) for array, t in zip(rows.columns, types, strict=True)]
+    fields = [
+        pa.field(field.name, array.type, nullable=field.nullable)
+        for field, array in zip(rows.schema, arrays, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))

@@ -1,0 +1,123 @@
+"""Messages of one partition, and their decoding: where one does not decode, which one and why.
+
+Whole batches are decoded at once. Only if that fails is the batch halved until the messages at fault stand
+alone: then the first is an error, or each is left out, counted and logged, as the option
+`ignore-parse-errors` says.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.core.errors import InvalidRequest, MissingPackage
+from tablestore.format.messages.images import Changes
+from tablestore.format.types.data_type import DataField
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class BadMessage(InvalidRequest):
+    """A message that its format cannot read; `topic`, `partition`, `offset` and `reason` say which and
+    why."""
+
+    def __init__(self, topic: str, partition: int, offset: int, reason: str) -> None:
+        self.topic, self.partition, self.offset, self.reason = topic, partition, offset, reason
+        super().__init__(f"topic {topic!r}, partition {partition}, offset {offset}: {reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """Messages of one partition in their order. A value (or key) of NULL is a tombstone. `metadata`: a struct
+    of `timestamp`, `timestamp-type` and `headers`, where they were asked for."""
+
+    topic: str
+    partition: int
+    offsets: np.ndarray
+    keys: pa.BinaryArray
+    values: pa.BinaryArray
+    metadata: pa.StructArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def slice(self, start: int, length: int) -> Messages:
+        """Some of them."""
+        offsets = self.offsets[start : start + length]
+        keys, values = self.keys.slice(start, length), self.values.slice(start, length)
+        metadata = None if self.metadata is None else self.metadata.slice(start, length)
+        return Messages(self.topic, self.partition, offsets, keys, values, metadata)
+
+    def take(self, rows: np.ndarray) -> Messages:
+        """Those at these places."""
+        places = pa.array(rows)
+        keys, values = self.keys.take(places), self.values.take(places)
+        metadata = None if self.metadata is None else self.metadata.take(places)
+        return Messages(self.topic, self.partition, self.offsets[rows], keys, values, metadata)
+
+
+class MessageFormat(Protocol):
+    """How messages become changes of rows. Frozen and picklable."""
+
+    @property
+    def columns(self) -> tuple[DataField, ...]:
+        """What a row has."""
+
+    @property
+    def appends(self) -> bool:
+        """Whether all changes are +I."""
+
+    def of(self, columns: tuple[DataField, ...]) -> MessageFormat:
+        """The same format with rows of fewer columns."""
+
+    def decode(self, messages: Messages) -> Changes:
+        """The changes, in the order of the messages. Raises InvalidRequest where any cannot be read."""
+
+
+def decoded(
+    messages: Messages,
+    format: MessageFormat,
+    *,
+    skip_bad: bool = False,
+    bad: Callable[[BadMessage, Messages], None] = lambda error, message: None,
+) -> Iterator[tuple[Messages, Changes]]:
+    """The changes that messages mean, with those messages. Raises BadMessage for the first that cannot be
+    read; with `skip_bad` it is logged, given to `bad`, and left out instead."""
+
+    def at_fault(error: BadMessage, message: Messages) -> None:
+        if not skip_bad:
+            raise error from None
+        log.warning("message left out: %s", error)
+        bad(error, message)
+
+    for part, found in readable(messages, format.decode, at_fault):
+        if found.num_rows:
+            yield part, found
+
+
+def readable(
+    messages: Messages, read: Callable[[Messages], T], bad: Callable[[BadMessage, Messages], None]
+) -> Iterator[tuple[Messages, T]]:
+    """What `read` gives of the messages, in order, with those it is of; each that it cannot read is given to
+    `bad` and left out."""
+    if not len(messages):
+        return
+    try:
+        found = read(messages)
+    except MissingPackage:
+        raise
+    except InvalidRequest as e:
+        if len(messages) > 1:
+            half = len(messages) // 2
+            for part in (messages.slice(0, half), messages.slice(half, len(messages) - half)):
+                yield from readable(part, read, bad)
+            return
+        bad(BadMessage(messages.topic, messages.partition, int(messages.offsets[0]), str(e)), messages)
+        return
+    yield messages, found

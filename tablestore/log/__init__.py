@@ -1,0 +1,1 @@
+"""The log store: per bucket an ordered run of changes with offsets, embedded in the table or in Kafka."""

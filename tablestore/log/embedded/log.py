@@ -1,0 +1,317 @@
+"""The embedded log of a table.
+
+What is visible is all that is appended: transactional readers of the table go no further than the offsets of
+its newest snapshot, which is for the caller to see to.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from tablestore.core.env import SYSTEM, Env
+from tablestore.core.errors import Corrupt, TablestoreError, Unavailable
+from tablestore.core.options.log_store import LogCompression
+from tablestore.format.evolution import Projection, evolve, projection
+from tablestore.format.schema import TableSchema
+from tablestore.io.fileio import FileIO
+from tablestore.io.paths import is_object_location, join
+from tablestore.log.embedded import files, roll_up, soundness
+from tablestore.log.embedded.appender import EmbeddedAppender
+from tablestore.log.embedded.directory import SPAN, LogDirectory, LogFile, segment_of
+from tablestore.log.embedded.files import CUT, LogChunk, LogHeader
+from tablestore.log.embedded.roll_up import RollUp
+from tablestore.log.log import Appended, LogBatch, LogBounds, LogExpired, Milliseconds, Seconds
+from tablestore.log.offsets import Offsets
+from tablestore.log.settings import LogSettings
+
+log = logging.getLogger(__name__)
+_STEPS = (0.001, 0.006)  # seconds between two looks of a reader that waits: at first, at last
+_REMOTE_STEPS = (0.05, 0.5)  # the same where a look is a request
+_NEVER = 1 << 62  # an offset behind all others
+_GONE = 5  # times that a file may vanish below a reader without a new row
+
+
+class EmbeddedLog:
+    """The log in the directory that the settings name, with rows of their schema. Safe to share between
+    threads.
+
+    `schemas` gives the schema of an id, for rows that were appended before it changed; `memory_bytes`: what
+    an appender keeps of one transaction before rows go to a file.
+    """
+
+    def __init__(
+        self,
+        io: FileIO,
+        settings: LogSettings,
+        *,
+        schemas: Callable[[int], TableSchema],
+        env: Env = SYSTEM,
+        memory_bytes: int = 8 << 20,
+    ) -> None:
+        self._directory = LogDirectory(io, settings.directory, env)
+        self._settings, self._schemas, self._memory_bytes = settings, schemas, memory_bytes
+        self._schema, self._buckets = settings.schema, settings.buckets
+        codec = settings.compression
+        self._roll_up = RollUp(
+            None if codec is LogCompression.NONE else codec.value,
+            settings.schema.primary_keys if settings.upsert else (),
+        )
+        self._steps = _REMOTE_STEPS if is_object_location(settings.directory) else _STEPS
+
+    def bounds(self) -> LogBounds:
+        """Where the log starts and ends now; every bucket is named."""
+        end = self._directory.end().offsets
+        self._directory.look_at_start()
+        return LogBounds(self._start(), {b: end.get(b, 0) for b in range(self._buckets)})
+
+    def appender(self) -> EmbeddedAppender:
+        """A new appender."""
+        return EmbeddedAppender(
+            self._directory,
+            self._settings,
+            memory_bytes=self._memory_bytes,
+            appended=self._appended,
+        )
+
+    def read(self, start: Offsets, stop: Offsets, columns: Sequence[str] | None = None) -> Iterator[LogBatch]:
+        """The rows from `start` up to but without `stop`, of each bucket in order; none of a bucket that
+        `stop` does not name. Raises LogExpired where rows behind `start` are no longer there, Corrupt where
+        they are damaged. Memory: a chunk."""
+        names = tuple(self._schema.names if columns is None else columns)
+        at, gone = dict(start), 0
+        if not _reaches(self._directory.last_end().offsets, stop):
+            self._directory.end()
+        while True:
+            self._require_there(at, stop)
+            try:
+                asked = {
+                    b: at.get(b, 0) if at.get(b, 0) < stop.get(b, 0) else _NEVER for b in range(self._buckets)
+                }
+                for file in self._directory.files_from(asked):
+                    if _reaches(file.header.start, stop):
+                        return
+                    for chunk in file.header.chunks_between(at, stop):
+                        for batch in self._batches(
+                            file, chunk, names, at.get(chunk.bucket, 0), stop[chunk.bucket]
+                        ):
+                            yield batch
+                            at[chunk.bucket], gone = batch.end, 0
+                    if _reaches(file.header.end, stop):  # whatever lies behind it
+                        return
+                return
+            except FileNotFoundError as e:  # rolled up or expired meanwhile
+                gone += 1
+                if gone > _GONE:
+                    raise Corrupt(str(e.filename or e), "the log names it, but it is not there") from e
+                self._directory.forget()
+
+    def transactions(self, start: Offsets) -> Iterator[Appended]:
+        """What was appended behind `start`, in the order of the log."""
+        self._directory.end()
+        number, gone = 0, 0
+        while True:
+            try:
+                for file in self._directory.files_from(start):
+                    for transaction in file.header.transactions:
+                        is_behind = any(
+                            behind > start.get(bucket, 0)
+                            for bucket, (_, behind) in transaction.ranges.items()
+                        )
+                        if transaction.number > number and is_behind:
+                            yield transaction.appended
+                            number, gone = transaction.number, 0
+                return
+            except FileNotFoundError as e:
+                gone += 1
+                if gone > _GONE:
+                    raise Corrupt(str(e.filename or e), "the log names it, but it is not there") from e
+                self._directory.forget()
+
+    def headers(self) -> list[LogHeader]:
+        """What the files of the log say of themselves, oldest first."""
+        self._directory.end()
+        self._directory.look_at_start()
+        for _ in range(_GONE):
+            try:
+                found = self._directory.files_of(self._directory.chain())
+                return [file.header for file in found]
+            except FileNotFoundError:  # rolled up or expired meanwhile
+                self._directory.forget()
+        raise Unavailable(f"the files of {self._directory.path} change faster than they are read")
+
+    def at(self, timestamp_ms: Milliseconds) -> dict[int, int]:
+        """The offset of the first row of each bucket that is not older than a moment; the end, if none."""
+        end = self._directory.end()
+        found = {b: end.offsets.get(b, 0) for b in range(self._buckets)}
+        torn = set(end.cut)
+        for numbers in reversed(self._directory.chain()):
+            try:
+                header = self._directory.file(numbers).header
+            except Corrupt:
+                continue
+            except FileNotFoundError:
+                self._directory.forget()
+                return self.at(timestamp_ms)
+            torn.update(header.cut)
+            if header.timestamp_ms < timestamp_ms:
+                break
+            for transaction in reversed(header.transactions):
+                if transaction.timestamp_ms >= timestamp_ms and transaction.number not in torn:
+                    found.update({bucket: first for bucket, (first, _) in transaction.ranges.items()})
+        return found
+
+    def wait(self, offsets: Offsets, seconds: Seconds) -> Offsets | None:
+        """Wait until a bucket has rows behind `offsets`; then the end, None after that time without any."""
+        env = self._directory.env
+        began = env.monotonic()
+        step, longest = self._steps
+        while True:
+            end = self._directory.end().offsets
+            if any(behind > offsets.get(bucket, 0) for bucket, behind in end.items()):
+                return {b: max(end.get(b, 0), offsets.get(b, 0)) for b in range(self._buckets)}
+            waited = env.monotonic() - began
+            if waited >= seconds:
+                return None
+            env.sleep(min(max(step, min(waited / 50, longest)), seconds - waited))
+
+    def expire(self, keep: Offsets, *, everywhere: Offsets | None = None) -> int:
+        """Remove old rows as the table's options say, none from `keep` on; how many bytes went.
+
+        Small files are rolled up, too. `everywhere`: what the oldest snapshot has, so that nobody reads
+        older states from the log: where the newest row of a key is its state, only that one remains.
+        """
+        settings = self._settings
+        removed = roll_up.expire(
+            self._directory,
+            keep,
+            retention_ms=settings.retention_ms,
+            retention_bytes=settings.retention_bytes,
+        )
+        roll_up.roll_up_due(self._directory, self._roll_up, everywhere=everywhere)
+        return removed
+
+    def remove_orphans(self, *, older_than_ms: int, dry_run: bool = True) -> list[tuple[str, int]]:
+        """(path, bytes) of files that killed writers left and that are older; removed unless `dry_run`."""
+        found = roll_up.orphans(self._directory, older_than_ms=older_than_ms)
+        for path, _ in () if dry_run else found:
+            self._directory.io.delete(path)
+        return found
+
+    def problems(self, *, rows: bool) -> list[tuple[str, str]]:
+        """(path, what is wrong) of the files of the log; with `rows` the rows are read, too."""
+        for _ in range(_GONE):
+            try:
+                return list(soundness.problems(self._directory, rows=rows))
+            except FileNotFoundError:  # rolled up or expired meanwhile
+                self._directory.forget()
+        raise Unavailable(f"the files of {self._directory.path} change faster than they are read")
+
+    def unneeded(self) -> list[str]:
+        """Files that a roll-up has covered, or retention left, whose remover was killed."""
+        return [join(self._directory.path, name) for name in self._directory.listed()[1]]
+
+    def remove_damaged(self) -> list[str]:
+        """Remove files that are torn or damaged, though not at the end of the log: it begins behind the last
+        of them then. The paths."""
+        end = self._directory.end()
+        cut, found = set(end.cut), list[str]()
+        self._directory.forget()
+        for numbers in reversed(self._directory.chain()):
+            path = self._directory.file_path(numbers)
+            try:
+                file = self._directory.file(numbers)
+                self._directory.require_whole(file)
+                cut.update(file.header.cut)
+            except Corrupt:
+                if numbers[0] != numbers[1] or numbers[0] not in cut:
+                    found.append(path)
+        for path in found:
+            self._directory.io.delete(path)
+            log.warning("removed %s, which is torn or damaged: the log begins behind it", path)
+        self._directory.reset()
+        return found
+
+    def drop(self) -> None:
+        """Remove the log with all its rows."""
+        self._directory.io.delete_tree(self._directory.path)
+
+    def close(self) -> None:
+        """Nothing to let go of: no file stays open."""
+
+    def _appended(self, number: int) -> None:
+        """Roll up what has become due; a failure is left to the next."""
+        if number % SPAN or number <= SPAN:
+            return
+        try:
+            roll_up.roll_up(self._directory, segment_of(number - SPAN, SPAN), self._roll_up)
+        except (TablestoreError, OSError) as e:
+            log.warning("files of %s are not rolled up: %s", self._directory.path, e)
+
+    def _start(self) -> dict[int, int]:
+        for numbers in self._directory.chain():
+            try:
+                header = self._directory.file(numbers).header
+            except Corrupt:
+                continue
+            except FileNotFoundError:
+                self._directory.forget()
+                return self._start()
+            torn = CUT * len(header.cut)  # offsets right before it that nothing lies at
+            return {b: max(header.start.get(b, 0) - torn, 0) for b in range(self._buckets)}
+        return dict.fromkeys(range(self._buckets), 0)
+
+    def _require_there(self, at: Offsets, stop: Offsets) -> None:
+        for bucket, first in self._start().items():
+            if at.get(bucket, 0) < min(first, stop.get(bucket, 0)):
+                raise LogExpired(
+                    f"the log of bucket {bucket} starts at offset {first}; the rows from "
+                    f"{at.get(bucket, 0)} on are no longer there"
+                )
+
+    def _batches(
+        self, file: LogFile, chunk: LogChunk, columns: tuple[str, ...], start: int, stop: int
+    ) -> Iterator[LogBatch]:
+        """The rows of a chunk between two offsets."""
+        through = self._projection(chunk.schema_id, columns)
+        data = self._directory.rows_of(file, chunk)
+        files.require_intact(data, chunk, file.path)
+        first = chunk.start
+        for batch in files.decode_rows(data, chunk, through.file_columns):
+            if chunk.sparse:
+                offsets = batch.column(files.OFFSET).to_numpy()
+            else:
+                offsets = np.arange(first, first + batch.num_rows)
+            first += batch.num_rows
+            low, high = np.searchsorted(offsets, [start, stop])
+            if low >= high:
+                continue
+            batch, offsets = batch.slice(low, high - low), offsets[low:high]
+            rows = evolve(batch.select(through.file_columns), through)
+            yield LogBatch(
+                chunk.bucket,
+                offsets,
+                _timestamps(file.header, chunk.bucket, offsets),
+                batch.column(files.KIND),
+                rows,
+                int(offsets[-1]) + 1,
+            )
+
+    def _projection(self, schema_id: int, columns: tuple[str, ...]) -> Projection:
+        same = schema_id == self._schema.id
+        return projection(self._schema if same else self._schemas(schema_id), self._schema, columns)
+
+
+def _reaches(offsets: Offsets, stop: Offsets) -> bool:
+    return all(offsets.get(bucket, 0) >= offset for bucket, offset in stop.items())
+
+
+def _timestamps(header: LogHeader, bucket: int, offsets: np.ndarray) -> np.ndarray:
+    """When each row was appended."""
+    if len(header.transactions) == 1:
+        return np.full(len(offsets), header.timestamp_ms)
+    ends = [(t.ranges[bucket][1], t.timestamp_ms) for t in header.transactions if bucket in t.ranges]
+    behind, timestamps = np.array(ends, np.int64).T
+    return timestamps[np.searchsorted(behind, offsets, side="right")]

@@ -1,0 +1,197 @@
+"""What a cluster says of its topics: partitions and offsets; and the clients' properties.
+
+Properties are librdkafka's by name. Those that hold a secret are `${env:NAME}` and are looked up when a
+client is made, so that neither a source nor its pieces, offsets or errors hold one. The client that asks
+lives as long as the process, one for each cluster; safe to share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from tablestore.core.env import SYSTEM
+from tablestore.core.errors import InvalidOption, NotFound, TablestoreError, Unavailable
+from tablestore.core.extras import required
+from tablestore.core.options.environment import ENVIRONMENT, resolved
+from tablestore.core.options.secrets import HIDDEN
+
+Properties = tuple[tuple[str, str], ...]
+Partition = tuple[str, int]  # topic and number
+COMMITTED_ONLY = "read_committed"
+_SECONDS = 30
+_TRIES_A_CLIENT = 10  # while a partition moves
+_USER = "topics of Kafka"
+_OF_CONSUMERS = ("group.id", "isolation.level", "auto.offset.reset")
+
+
+_LEADERLESS = (
+    "NOT_LEADER_FOR_PARTITION",
+    "NOT_LEADER_OR_FOLLOWER",
+    "LEADER_NOT_AVAILABLE",
+    "FENCED_LEADER_EPOCH",
+    "UNKNOWN_LEADER_EPOCH",
+)
+
+
+class _Moving(Unavailable):
+    """A partition that another broker takes over now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic: its id, which is another one where it was deleted and made again, and how many partitions it
+    has."""
+
+    id: str
+    partitions: int
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster of brokers. All questions raise Unavailable where it does not answer, NotFound for a topic
+    that is not there, InvalidOption for properties that the client does not take."""
+
+    properties: Properties
+
+    def topics(self, names: Iterable[str]) -> dict[str, Topic]:
+        """The topics of these names."""
+        kafka = required("confluent_kafka", by=_USER)
+        wanted = kafka.TopicCollection(list(names))
+        asked = self.admin().describe_topics(wanted, request_timeout=_SECONDS)
+        found = {name: self._answer(future, name) for name, future in asked.items()}
+        return {name: Topic(str(one.topic_id), len(one.partitions)) for name, one in found.items()}
+
+    def names(self) -> list[str]:
+        """The names of all topics but the broker's own."""
+        kafka = required("confluent_kafka", by=_USER)
+        try:
+            found = self.admin().list_topics(timeout=_SECONDS).topics
+        except kafka.KafkaException as e:
+            raise self.problem(e.args[0], "*") from None
+        return sorted(name for name in found if not name.startswith("__"))
+
+    def led_partitions(self, topic: str) -> int:
+        """How many partitions of a topic can be read now, 0 for one that is not there."""
+        kafka = required("confluent_kafka", by=_USER)
+        try:
+            found = self.admin().list_topics(topic, timeout=_SECONDS).topics[topic]
+        except kafka.KafkaException as e:
+            raise self.problem(e.args[0], topic) from None
+        return sum(p.leader >= 0 for p in found.partitions.values())
+
+    def earliest(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """The first offset that is still there."""
+        return self._offsets(partitions, lambda specs: specs.earliest())
+
+    def latest(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """The offset behind the last message that may be read: not behind an open transaction, unless
+        messages that are not committed are read, too."""
+        return self._offsets(partitions, lambda specs: specs.latest())
+
+    def at(self, partitions: Iterable[Partition], millis: int) -> dict[Partition, int]:
+        """The first offset whose message is of that time or later; where there is none, the latest."""
+        wanted = list(partitions)
+        ends = self.latest(wanted)  # asked first: what is committed meanwhile is not passed over
+        found = self._offsets(wanted, lambda specs: specs.for_timestamp(millis))
+        return {one: ends[one] if offset < 0 else offset for one, offset in found.items()}
+
+    def committed(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """The offsets that a consumer group has committed; partitions without one are left out."""
+        kafka = required("confluent_kafka", by=_USER)
+        request = kafka.ConsumerGroupTopicPartitions(
+            group, [kafka.TopicPartition(*one) for one in partitions]
+        )
+        asked = self.admin().list_consumer_group_offsets([request], request_timeout=_SECONDS)
+        found = self._answer(asked[group], group).topic_partitions
+        return {(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
+
+    def commit(self, group: str, offsets: Mapping[Partition, int]) -> None:
+        """Note offsets with a consumer group, for those who watch its lag."""
+        kafka = required("confluent_kafka", by=_USER)
+        noted = [kafka.TopicPartition(*one, offset) for one, offset in offsets.items()]
+        request = kafka.ConsumerGroupTopicPartitions(group, noted)
+        asked = self.admin().alter_consumer_group_offsets([request], request_timeout=_SECONDS)
+        self._answer(asked[group], group)
+
+    def _offsets(self, partitions: Iterable[Partition], spec: Callable[[Any], Any]) -> dict[Partition, int]:
+        kafka = required("confluent_kafka", by=_USER)
+        specs = required("confluent_kafka.admin", by=_USER).OffsetSpec
+        wanted = {kafka.TopicPartition(*one): spec(specs) for one in partitions}
+        if not wanted:
+            return {}
+        levels, committed_only = kafka.IsolationLevel, isolation(self.properties) == COMMITTED_ONLY
+        level = levels.READ_COMMITTED if committed_only else levels.READ_UNCOMMITTED
+        over = SYSTEM.monotonic() + _SECONDS
+        tries = 0
+        while True:
+            asked = self.admin().list_offsets(wanted, isolation_level=level, request_timeout=_SECONDS)
+            try:
+                return {(p.topic, p.partition): self._answer(f, p.topic).offset for p, f in asked.items()}
+            except _Moving:
+                if SYSTEM.monotonic() > over:
+                    raise
+                tries += 1
+                if tries % _TRIES_A_CLIENT == 0:
+                    _admin.cache_clear()  # it goes on asking under the leader's epoch before a restart
+                SYSTEM.sleep(0.05)
+
+    def admin(self) -> Any:
+        """The client that asks for and changes topics, of this process."""
+        return _admin(self.properties, SYSTEM.process())
+
+    def _answer(self, future: Any, name: str) -> Any:
+        try:
+            return future.result(2 * _SECONDS)
+        except TimeoutError:
+            raise Unavailable(f"{self} does not answer") from None
+        except required("confluent_kafka", by=_USER).KafkaException as e:
+            raise self.problem(e.args[0], name) from None
+
+    def problem(self, error: Any, name: str) -> TablestoreError:
+        """The error of ours for one of Kafka that concerns the topic or group `name`."""
+        if error.name() in ("UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_OR_PARTITION"):
+            return NotFound(f"{self} has no topic {name!r}")
+        if error.name() in _LEADERLESS:
+            return _Moving(f"{self}: topic {name!r} has no leader")
+        return Unavailable(f"{self}, {name!r}: {hidden(error.str(), self.properties)}")
+
+    def __str__(self) -> str:
+        return f"Kafka at {dict(self.properties).get('bootstrap.servers', '?')}"
+
+
+def isolation(properties: Properties) -> str:
+    """Which messages are read: by default those of committed transactions only."""
+    return dict(properties).get("isolation.level", COMMITTED_ONLY)
+
+
+def without_consumers(properties: Properties) -> Properties:
+    """The properties of a client that reads no messages."""
+    return tuple((key, value) for key, value in properties if key not in _OF_CONSUMERS)
+
+
+def made(kind: Callable[[dict[str, Any]], Any], properties: Properties, more: Mapping[str, Any]) -> Any:
+    """A client with these properties. Raises InvalidOption for one that it does not take."""
+    found: dict[str, Any] = {"log_level": 0}
+    found |= {key: resolved(f"properties.{key}", value) for key, value in properties}
+    try:
+        return kind({**found, **more})
+    except required("confluent_kafka", by=_USER).KafkaException as e:
+        text = hidden(e.args[0].str(), properties)
+        raise InvalidOption(f"properties of Kafka: {text} (names are those of librdkafka)") from None
+
+
+def hidden(text: str, properties: Properties) -> str:
+    """A text of the client without what came from the environment."""
+    for key, value in properties:
+        if ENVIRONMENT in value:
+            text = text.replace(resolved(key, value), HIDDEN)
+    return text
+
+
+@lru_cache(maxsize=16)
+def _admin(properties: Properties, process: int) -> Any:
+    """The client that asks, of this process: none outlives a fork."""
+    return made(required("confluent_kafka.admin", by=_USER).AdminClient, without_consumers(properties), {})

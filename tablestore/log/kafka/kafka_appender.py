@@ -1,0 +1,146 @@
+"""Appends the rows of one writer to a log in Kafka.
+
+Rows wait in memory, above a limit in part files of the table's directory, until the commit sends them in one
+transaction; tasks of engines stage theirs in part files, too. Belongs to one thread.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from tablestore.core.env import SYSTEM
+from tablestore.core.errors import CommitUnknown, InvalidRequest
+from tablestore.io.fileio import FileIO
+from tablestore.log.kafka.cluster import Cluster
+from tablestore.log.kafka.overlap import overlapped
+from tablestore.log.kafka.sender import MessageOffsets
+from tablestore.log.log import Appended, CommitMark, RowsInBetween
+from tablestore.log.offsets import Offsets
+from tablestore.log.settings import LogSettings
+from tablestore.log.staged_rows import StagedRows
+
+if TYPE_CHECKING:
+    from tablestore.log.kafka.kafka_log import KafkaLog
+
+MARK = "tablestore-commit"
+"""The header with the mark of a transaction, as JSON."""
+_VISIBLE_SECONDS, _DECIDED_SECONDS = 5.0, 0.5
+
+
+class KafkaAppender:
+    """Appends to the topic of a table."""
+
+    def __init__(self, log: KafkaLog, settings: LogSettings, io: FileIO) -> None:
+        self._log, self._settings, self._io = log, settings, io
+        self._rows = StagedRows(io, settings.directory, settings.compression.value)
+
+    def write(self, bucket: int, kinds: pa.Array, rows: pa.RecordBatch) -> None:
+        """Take rows of a bucket, in their order; nobody sees them yet."""
+        self._rows.write(bucket, kinds, rows)
+
+    def flush(self) -> Appended | None:
+        """Send what was written at once, without a mark; None if there was nothing."""
+        if not self._settings.eventual:
+            raise InvalidRequest("rows of a log with log.consistency = transactional come with their commit")
+        return self._send(None, [self._rows], None)
+
+    def stage(self) -> bytes | None:
+        """What was written as a message for `commit` in another process; None if there was nothing."""
+        return self._rows.stage()
+
+    def commit(
+        self, mark: CommitMark, staged: Sequence[bytes] = (), *, after: Offsets | None = None
+    ) -> Appended | None:
+        """Send what was written, and what others staged, as one transaction; None if there was nothing.
+
+        With `after` the transaction is aborted, and RowsInBetween raised, where rows of others lie between
+        these offsets and its own: whatever comes later lies behind them.
+        """
+        others = [StagedRows.staged(self._io, self._settings.directory, message) for message in staged]
+        return self._send(mark, [*others, self._rows], after)
+
+    def abort(self) -> None:
+        """Forget what was written and not committed."""
+        self._rows.discard()
+
+    def _send(
+        self, mark: CommitMark | None, parts: Sequence[StagedRows], after: Offsets | None
+    ) -> Appended | None:
+        counts: dict[int, int] = {}
+        for part in parts:
+            for bucket, rows in part.rows.items():
+                counts[bucket] = counts.get(bucket, 0) + rows
+        if not counts:
+            return None
+        now = SYSTEM.now_ms()
+        with self._log.sending() as sender:
+            headers = None if mark is None else [(MARK, self._header(mark, counts, now))]
+            sender.begin()
+            marked = set[int]()
+            try:
+                with closing(self._encoded(parts)) as found:
+                    for bucket, keys, values in found:
+                        sender.send(bucket, keys, values, None if bucket in marked else headers)
+                        marked.add(bucket)
+                if after is not None:
+                    self._require_end(after, sender.arrived())
+            except BaseException:
+                sender.abort()
+                raise
+            sent = sender.finish()
+        for part in parts:
+            part.discard()
+        if any(s.start < 0 for s in sent.values()):
+            raise CommitUnknown(f"topic {self._log.topic!r} did not say where the rows are")
+        start, end = {b: s.start for b, s in sent.items()}, {b: s.end for b, s in sent.items()}
+        if not self._settings.eventual:  # else all brokers in sync have them, and readers see them
+            self._reached(end, _VISIBLE_SECONDS)  # a few milliseconds after the broker has said so
+        return Appended(start, end, now, mark)
+
+    def _encoded(self, parts: Sequence[StagedRows]) -> Generator[tuple[int, pa.Array, pa.Array]]:
+        """(bucket, keys, values) of each batch of rows; a large one is encoded while the one before is
+        sent."""
+        batches = (batch for part in parts for batch in part.batches())
+        encode = self._log.format.encode
+        return overlapped(batches, lambda b: (b[0], *encode(b[1], b[2])), lambda b: b[2].num_rows)
+
+    def _require_end(self, after: Offsets, sent: Mapping[int, MessageOffsets]) -> None:
+        """Raise RowsInBetween where somebody has rows between these offsets and those that were sent, or a
+        transaction there that stays open."""
+        start = {bucket: one.start for bucket, one in sent.items()}
+        decided = self._reached(start, _DECIDED_SECONDS)
+        for bucket, first in start.items():
+            if not decided or self._log.has_rows(bucket, after.get(bucket, 0), first):
+                text = f"partition {bucket} of topic {self._log.topic!r} has rows of others before {first}"
+                raise RowsInBetween(text)
+
+    def _reached(self, offsets: Offsets, seconds: float) -> bool:
+        """Wait until what lies before these offsets is committed or aborted; False after that time."""
+        places = {(self._log.topic, b): offset for b, offset in offsets.items()}
+        over = SYSTEM.monotonic() + seconds
+        while True:
+            found = Cluster(self._log.properties).latest(places)
+            if all(found[place] >= offset for place, offset in places.items()):
+                return True
+            if SYSTEM.monotonic() >= over:
+                return False
+            SYSTEM.sleep(0.002)
+
+    def _header(self, mark: CommitMark, counts: dict[int, int], now: int) -> bytes:
+        """The mark; `order` grows from transaction to transaction of a slot, whatever the clock does."""
+        places = [(self._log.topic, b) for b in range(self._settings.buckets)]
+        order = sum(Cluster(self._log.properties).latest(places).values())
+        body = {
+            "id": SYSTEM.uuid(),
+            "order": order,
+            "time": now,
+            "rows": counts,
+            "mark": {**asdict(mark), "properties": dict(mark.properties)},
+        }
+        return json.dumps(body).encode()

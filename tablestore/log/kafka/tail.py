@@ -1,0 +1,141 @@
+"""A consumer of all partitions of one topic that stays connected, so that what was just written is read at
+once.
+
+It reads from offsets to offsets. What comes behind the end waits for the next read, which finds the consumer
+where it stands if it begins there. Offsets have gaps (markers of transactions, aborted messages): a partition
+is read up to its end when a message at or behind the last wanted offset comes, or the broker says that the
+partition ends there. Not thread-safe. Memory: 32 MB in the client's queue and one batch of messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from typing import Any
+
+from tablestore.core.env import SYSTEM
+from tablestore.core.errors import Unavailable
+from tablestore.core.extras import required
+from tablestore.log.kafka.cluster import Properties, hidden, isolation, made
+from tablestore.log.log import LogExpired
+
+_CLIENT = {
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "enable.partition.eof": True,
+    "auto.offset.reset": "error",
+    "fetch.queue.backoff.ms": 5,  # by default it sleeps up to a second when its queue is full
+    "fetch.wait.max.ms": 100,
+    "queued.max.messages.kbytes": 32768,
+}
+_BATCH_MESSAGES, _WAIT_SECONDS, _SILENT_SECONDS = 20_000, 0.01, 60.0
+_PASSING = ("_ALL_BROKERS_DOWN", "_TRANSPORT", "_RESOLVE", "_TIMED_OUT")
+
+
+class Tail:
+    """Reads the messages of a topic, those of committed transactions unless its properties say otherwise."""
+
+    def __init__(self, properties: Properties, topic: str) -> None:
+        self._kafka = required("confluent_kafka", by="a log in Kafka")
+        self._properties, self._topic = properties, topic
+        more = {**_CLIENT, "isolation.level": isolation(properties)}
+        more["group.id"] = dict(properties).get("group.id", "tablestore")
+        self._consumer = made(self._kafka.Consumer, properties, more)
+        self.positions: dict[int, int] = {}
+        self._waiting: dict[int, list[Any]] = {}
+        self._ends: dict[int, int] = {}
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._consumer.close()
+
+    def read(self, start: Mapping[int, int], stop: Mapping[int, int]) -> Iterator[tuple[int, list[Any]]]:
+        """(partition, its next messages) from `start` up to `stop`, each partition in its order. Raises
+        LogExpired for messages that are gone, Unavailable where the brokers are silent."""
+        wanted = {b: stop[b] for b in stop if stop[b] > start.get(b, 0)}
+        if not wanted:
+            return
+        self._stand_at({**start, **{b: start.get(b, 0) for b in wanted}})
+        last = SYSTEM.monotonic()
+        for bucket in list(wanted):
+            found, over = self._before(bucket, self._waiting.pop(bucket, []), wanted[bucket])
+            if found:
+                yield bucket, found
+            if over or self._ends.get(bucket, -1) >= wanted[bucket]:
+                self.positions[bucket] = wanted.pop(bucket)
+        while wanted:
+            missing = sum(end - self.positions[bucket] for bucket, end in wanted.items())
+            came = self._poll(min(missing, _BATCH_MESSAGES), _WAIT_SECONDS)
+            if came:
+                last = SYSTEM.monotonic()
+            elif SYSTEM.monotonic() - last > _SILENT_SECONDS:
+                raise Unavailable(f"topic {self._topic!r}: nothing came for {_SILENT_SECONDS:.0f} seconds")
+            for bucket in list(came):
+                if bucket in wanted:
+                    found, over = self._before(bucket, self._waiting.pop(bucket, []), wanted[bucket])
+                    if found:
+                        yield bucket, found
+                    if over or self._ends.get(bucket, -1) >= wanted[bucket]:
+                        self.positions[bucket] = wanted.pop(bucket)
+
+    def wait(self, offsets: Mapping[int, int], seconds: float) -> dict[int, int] | None:
+        """Wait until a message behind the offsets is there; then the offset behind all that have come of each
+        partition. None after that time without any."""
+        self._stand_at(offsets)
+        over = SYSTEM.monotonic() + seconds
+        self._poll(_BATCH_MESSAGES, 0)
+        while not any(self._waiting.values()):
+            remaining = over - SYSTEM.monotonic()
+            if remaining <= 0:
+                return None
+            if self._poll(1, min(remaining, 0.5)):
+                self._poll(_BATCH_MESSAGES, 0)  # others that came with it
+        ends = {b: messages[-1].offset() + 1 for b, messages in self._waiting.items() if messages}
+        return {**self.positions, **ends}
+
+    def _stand_at(self, offsets: Mapping[int, int]) -> None:
+        if self.positions and all(self.positions.get(b) == offset for b, offset in offsets.items()):
+            return
+        self.positions, self._waiting, self._ends = dict(offsets), {}, {}
+        places = [self._kafka.TopicPartition(self._topic, b, offset) for b, offset in offsets.items()]
+        self._consumer.assign(places)
+
+    def _before(self, bucket: int, messages: list[Any], end: int) -> tuple[list[Any], bool]:
+        """(the messages before the end, whether nothing before it can follow); others wait."""
+        if not messages:
+            return [], False
+        if messages[-1].offset() < end:
+            self.positions[bucket] = messages[-1].offset() + 1
+            return messages, messages[-1].offset() == end - 1
+        found = [m for m in messages if m.offset() < end]
+        self._waiting[bucket] = messages[len(found) :]
+        return found, True
+
+    def _poll(self, count: int, seconds: float) -> set[int]:
+        """The partitions of which something came: messages, which wait now, or word of their end."""
+        came = set()
+        found = self._consumer.consume(count, seconds)
+        if not any(map(self._kafka.Message.error, found)):
+            for bucket, messages in groupby(found, self._kafka.Message.partition):
+                self._waiting.setdefault(bucket, []).extend(messages)
+                came.add(bucket)
+            return came
+        for message in found:
+            error, bucket = message.error(), message.partition()
+            if error is None:
+                self._waiting.setdefault(bucket, []).append(message)
+                came.add(bucket)
+            elif error.code() == self._kafka.KafkaError._PARTITION_EOF:
+                self._ends[bucket] = message.offset()
+                came.add(bucket)
+            elif error.code() == self._kafka.KafkaError._AUTO_OFFSET_RESET:
+                self.positions = {}
+                raise LogExpired(
+                    f"topic {self._topic!r}, partition {bucket}: rows behind the offset that was asked for "
+                    "are gone; retention was faster than the reader"
+                )
+            elif not error.retriable() and error.name() not in _PASSING:
+                self.positions = {}
+                text = hidden(error.str(), self._properties)
+                raise Unavailable(f"topic {self._topic!r}: {text}")
+        return came

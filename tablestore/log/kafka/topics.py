@@ -1,0 +1,109 @@
+"""The topic of a table: made with it, or adopted if it was there; checked, and dropped with the table that
+made it.
+
+A bucket is a partition. A log of upserts is compacted by key unless a retention is set. Names from outside
+become names of topics only if Kafka allows them.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tablestore.core.env import SYSTEM
+from tablestore.core.errors import InvalidOption, NotFound, Unavailable
+from tablestore.core.extras import required
+from tablestore.log.kafka.cluster import Cluster, Properties
+
+_SECONDS = 30
+_UNCOMPACTED_MS = 7 * 86_400_000  # marks of commits ride with messages, so those of late ones must stay
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_USER = "a log in Kafka"
+
+
+def legal_topic(name: str) -> str:
+    """The name, if Kafka allows it for a topic; raises InvalidOption otherwise."""
+    if not _LEGAL.fullmatch(name) or name in (".", ".."):
+        raise InvalidOption(
+            f"option 'kafka.topic': {name!r} is no name of a topic (up to 249 letters, digits, '.', '_', '-')"
+        )
+    return name
+
+
+def default_topic(table: str, uuid: str | None) -> str:
+    """The topic of a table that names none: its own name, and the start of its uuid, since others may have
+    had the name."""
+    plain = re.sub(r"[^a-zA-Z0-9._-]", "_", table)[:200]
+    return plain if uuid is None else f"{plain}.{uuid[:8]}"
+
+
+def make_topic(
+    properties: Properties, topic: str, partitions: int, *, retention_ms: int | None, compact: bool
+) -> bool:
+    """Make the topic; False if it was there, with as many partitions. Raises InvalidOption if it has another
+    number of them."""
+    admin = required("confluent_kafka.admin", by=_USER)
+    config = {"cleanup.policy": "compact" if compact and retention_ms is None else "delete"}
+    if compact:
+        config["min.compaction.lag.ms"] = str(_UNCOMPACTED_MS)
+        if retention_ms is not None:
+            config["cleanup.policy"] = "compact,delete"
+    if retention_ms is not None:
+        config["retention.ms"] = str(retention_ms)
+    client = Cluster(properties).admin()
+    new = admin.NewTopic(legal_topic(topic), num_partitions=partitions, config=config)
+    try:
+        client.create_topics([new], request_timeout=_SECONDS)[topic].result(2 * _SECONDS)
+    except required("confluent_kafka", by=_USER).KafkaException as e:
+        if e.args[0].name() != "TOPIC_ALREADY_EXISTS":
+            raise Cluster(properties).problem(e.args[0], topic) from None
+        require_partitions(properties, topic, partitions)
+        return False
+    _await_leaders(properties, topic, partitions)
+    return True
+
+
+def _await_leaders(properties: Properties, topic: str, partitions: int) -> None:
+    """Wait until each partition of a new topic can be read; raises Unavailable after a while.
+
+    Asked by the client that answers later questions: it remembers a partition that has no leader yet.
+    """
+    over = SYSTEM.monotonic() + _SECONDS
+    while Cluster(properties).led_partitions(topic) < partitions:
+        if SYSTEM.monotonic() > over:
+            raise Unavailable(f"{Cluster(properties)}: topic {topic!r} was made and cannot be read yet")
+        SYSTEM.sleep(0.05)
+
+
+def require_partitions(properties: Properties, topic: str, partitions: int) -> None:
+    """Raise NotFound for a topic that is not there, InvalidOption for another number of partitions."""
+    found = Cluster(properties).topics([topic])[topic].partitions
+    if found != partitions:
+        raise InvalidOption(
+            f"topic {topic!r} has {found} partitions and the table {partitions} buckets: a bucket is a "
+            f"partition; set 'bucket' = '{found}' or name another 'kafka.topic'"
+        )
+
+
+def set_retention(properties: Properties, topic: str, retention_ms: int | None) -> None:
+    """Set how long the topic keeps messages; None: as the cluster does."""
+    admin = required("confluent_kafka.admin", by=_USER)
+    operation = admin.AlterConfigOpType.DELETE if retention_ms is None else admin.AlterConfigOpType.SET
+    value = None if retention_ms is None else str(retention_ms)
+    entry = admin.ConfigEntry("retention.ms", value, incremental_operation=operation)
+    wanted = admin.ConfigResource(admin.ResourceType.TOPIC, topic, incremental_configs=[entry])
+    client = Cluster(properties).admin()
+    try:
+        client.incremental_alter_configs([wanted], request_timeout=_SECONDS)[wanted].result(2 * _SECONDS)
+    except required("confluent_kafka", by=_USER).KafkaException as e:
+        raise Cluster(properties).problem(e.args[0], topic) from None
+
+
+def drop_topic(properties: Properties, topic: str) -> None:
+    """Remove the topic with all its messages; nothing if it is not there."""
+    client = Cluster(properties).admin()
+    try:
+        client.delete_topics([topic], request_timeout=_SECONDS)[topic].result(2 * _SECONDS)
+    except required("confluent_kafka", by=_USER).KafkaException as e:
+        error = Cluster(properties).problem(e.args[0], topic)
+        if not isinstance(error, NotFound):
+            raise error from None

@@ -1,0 +1,44 @@
+"""What snapshots of a lake table say of the cluster whose rows they have: properties that rounds of tiering
+set.
+
+`fluss-offsets` is the JSON list of offsets that Fluss's own service writes, one object a bucket; the other
+property is the id of the table in the cluster. Every commit of this engine carries both forward; a reader
+walks back over snapshots of other engines.
+"""
+
+from __future__ import annotations
+
+from tablestore.core.errors import NotFound
+from tablestore.format.snapshot import Snapshot
+from tablestore.meta import positions
+from tablestore.meta.snapshots import SnapshotStore
+
+OFFSETS, TABLE_ID = "fluss-offsets", "tablestore.fluss-table-id"
+
+
+def newest(snapshots: SnapshotStore, latest: Snapshot | None) -> Snapshot | None:
+    """The newest snapshot up to `latest` that has offsets; None for a table without tiering, or if it has
+    expired."""
+    at = latest
+    while at is not None and OFFSETS not in (at.properties or {}):
+        if positions.is_ours(at) or at.id <= 1:
+            return None
+        try:
+            at = snapshots.get(at.id - 1)
+        except NotFound:
+            return None
+    return at
+
+
+def table_id(snapshots: SnapshotStore) -> int | None:
+    """The id of the table in the cluster whose rows the newest snapshot has, None if nothing says so."""
+    found = newest(snapshots, snapshots.latest())
+    text = None if found is None else (found.properties or {}).get(TABLE_ID)
+    return None if text is None else int(text)
+
+
+def carried(snapshots: SnapshotStore, latest: Snapshot | None) -> dict[str, str]:
+    """The properties that the snapshot after `latest` repeats."""
+    found = newest(snapshots, latest)
+    known = {} if found is None else found.properties or {}
+    return {key: known[key] for key in (OFFSETS, TABLE_ID) if key in known}

@@ -1,0 +1,360 @@
+"""Following a table with a log: the state of a snapshot, then the log from the offsets that it names, with no
+gap and nothing twice (`log_steps.py` decides, this reads and waits).
+
+A step of the log has the rows from the place of the step before to the visible end, each bucket in the order
+of the log. Steps of files, where the log has expired, say so (`Change.source`, `Change.reason`). A cursor has
+the place in the log and, for the files, the newest snapshot before it. Rows have the columns of the schema at
+the start. Belongs to one thread.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
+
+import pyarrow as pa
+
+from tablestore.core.errors import NotFound
+from tablestore.core.options.table_options import ChangelogProducer
+from tablestore.format import rowkind
+from tablestore.format.predicates import evaluate
+from tablestore.format.snapshot import Snapshot
+from tablestore.log.log import LogBatch, LogBounds, LogExpired
+from tablestore.log.offsets import Offsets, reaches
+from tablestore.meta import changelogs, consumers
+from tablestore.meta.store import Store
+from tablestore.read.changes.change import FILES, LOG, Before, Change, Read
+from tablestore.read.changes.cursor import Cursor, mark_of
+from tablestore.read.changes.first_state import first_state
+from tablestore.read.changes.incremental import (
+    AUTO,
+    DELTA,
+    change_schema,
+    changed_entries,
+    snapshot_changes,
+)
+from tablestore.read.changes.log_start import log_start, place_of
+from tablestore.read.changes.log_steps import (
+    LogPlace,
+    LogState,
+    LogStep,
+    Lost,
+    ReadFiles,
+    ReadLog,
+    WaitForRows,
+    next_step,
+)
+from tablestore.read.changes.looked_up import looked_up_changes, touched
+from tablestore.read.changes.snapshot_wait import SnapshotWait, missing
+from tablestore.read.changes.state_before import state_before
+from tablestore.read.changes.stream import StreamRequest, TableRequest, of_table
+from tablestore.read.scan import time_travel
+from tablestore.read.table_log import TableLog, furthest, offsets_at
+
+_AGAIN = "start again with latest-full"
+_SHORTEST_SLEEP, _LONGEST_SLEEP = 0.001, 0.05  # seconds between two looks for the snapshot of rows in the log
+_LONGEST_WAIT = 1.0  # seconds for which the log is waited for, and read without asking where it starts
+
+
+def log_stream(store: Store, request: StreamRequest, log: TableLog) -> Generator[Change]:
+    """The steps of a table with a log, waiting for rows to come.
+
+    The request is checked before the first step is asked for. Raises NotFound where rows behind the start or
+    a cursor are nowhere any more.
+    """
+    return _LogFollower(of_table(store, request), log).steps()
+
+
+@dataclass
+class _LogFollower:
+    """The state of one stream. `checked`: when the log was last seen to start at or before the place, in
+    seconds of a clock that never goes back."""
+
+    asked: TableRequest
+    log: TableLog
+    place: LogPlace = field(default_factory=lambda: LogPlace({}))
+    checked: float = -math.inf
+
+    @property
+    def store(self) -> Store:
+        """The table."""
+        return self.asked.store
+
+    def steps(self) -> Generator[Change]:
+        """The steps, waiting for rows to come. Raises NotFound where rows are nowhere any more."""
+        request = self.asked.request
+        start = log_start(
+            self.store, self.log, request.start, consumer=self.asked.consumer, until=request.until
+        )
+        if isinstance(start, Snapshot):
+            self.place = LogPlace(offsets_at(self.store, start), start.id)
+            yield self._change(start, self._state(start), full=True)
+        else:
+            self.place = start
+        self._record_progress(self.place)
+        while (change := self._next()) is not None:
+            yield change
+            self._record_progress(self.place)
+
+    def _next(self) -> Change | None:
+        """The next step that has rows; None where the stream ends. `place` is behind it then."""
+        end = self._end()
+        sleep = _SHORTEST_SLEEP
+        recent = self.store.env.monotonic() - self.checked < _LONGEST_WAIT
+        arrived = self._arrived(0) if recent else None
+        while True:
+            newest = self.store.snapshots.latest()
+            step, arrived = self._decided(newest, arrived), None
+            if isinstance(step, ReadLog | ReadFiles):
+                found = (
+                    self._read_files(step) if isinstance(step, ReadFiles) else self._read_log(step, newest)
+                )
+                if found is not None:
+                    return found
+                continue
+            if isinstance(step, Lost):
+                raise NotFound(f"{step.why}: {_AGAIN}")
+            if step is None or self._over(end):
+                return None
+            arrived = self._wait(step, end, sleep)
+            sleep = min(2 * sleep, _LONGEST_SLEEP)
+
+    def _decided(self, newest: Snapshot | None, arrived: Offsets | None) -> LogStep | None:
+        """The next step, None behind the snapshot `until`. `arrived`: rows of the log from the place up to
+        there are known to have come."""
+        place, until = self.place, self.asked.request.until
+        if arrived is None or place.offsets is None:
+            bounds = self.log.bounds(self.store, newest)
+            whole = place.offsets is not None and reaches(place.offsets, bounds.start)
+            self.checked = self.store.env.monotonic() if whole else -math.inf
+        else:
+            bounds = LogBounds(place.offsets, self.log.visible(self.store, newest, arrived))
+        begin, end = bounds.start, bounds.end
+        there = newest.id if newest else 0
+        if until is not None and until <= there:
+            last = offsets_at(self.store, self.store.snapshots.get(until))
+            if place.base >= until or (place.offsets is not None and reaches(place.offsets, last)):
+                return None
+            at = place.offsets or {}
+            end, there = furthest(at, {b: min(o, last.get(b, 0)) for b, o in end.items()}), until
+        expired = place.offsets is not None and not reaches(place.offsets, begin)
+        if expired and place.offsets is not None:  # snapshots since may hold no more than was delivered
+            later = place_of(self.store, place.offsets)
+            if later.base > place.base:
+                self.place = place = later
+        return next_step(place, LogState(begin, end, there, bool(self.store.schema.shown.primary_keys)))
+
+    def _end(self) -> float | None:
+        timeout = self.asked.request.timeout
+        return None if timeout is None else self.store.env.monotonic() + timeout
+
+    def _over(self, end: float | None) -> bool:
+        """Whether the stream ends instead of waiting."""
+        return not self.asked.request.follow or (end is not None and self.store.env.monotonic() >= end)
+
+    def _wait(self, step: WaitForRows, end: float | None, sleep: float) -> Offsets | None:
+        """Wait a while for rows; up to where they came to the log, None if they did not."""
+        env = self.store.env
+        remaining = None if end is None else end - env.monotonic()
+        if not step.log:
+            wait = SnapshotWait(self.store, True, remaining, self.asked.request.poll_seconds)
+            wait.arrived(self.place.base + 1)
+            return None
+        arrived = self._arrived(_LONGEST_WAIT if remaining is None else max(0, min(_LONGEST_WAIT, remaining)))
+        if arrived is not None and self.log.committed_only:
+            env.sleep(sleep)  # the rows are there, their snapshot comes
+        return arrived
+
+    def _arrived(self, seconds: float) -> Offsets | None:
+        """The end of the log if it has rows behind the place, waiting so long for them; None: not known."""
+        if self.place.offsets is None:
+            return None
+        try:
+            return self.log.log.wait(self.place.offsets, seconds)
+        except LogExpired:
+            return None
+
+    def _read_log(self, step: ReadLog, newest: Snapshot | None) -> Change | None:
+        """The rows up to a place in the log; None where there is none, but markers of transactions, or where
+        they expire just now."""
+        before, stop = self.place, step.stop
+        assert before.offsets is not None, "a place in the log"
+        try:
+            found = self.log.log.read(before.offsets, stop, self._columns)
+            first = next(found, None)
+        except LogExpired:
+            return None
+        self.place = self._behind(stop, newest)
+        if first is None:
+            return None
+        read = self._rows(before.offsets, stop, [chain([first], found)])
+        return self._change(newest, read, source=LOG, before=self._before(before))
+
+    def _behind(self, stop: Offsets, newest: Snapshot | None) -> LogPlace:
+        """The place at offsets that are not before those of the newest snapshot, or (`until`) some before."""
+        if newest is None:
+            return LogPlace(stop, 0, inside=any(stop.values()))
+        known = offsets_at(self.store, newest)
+        if reaches(stop, known):
+            return LogPlace(stop, newest.id, inside=not reaches(known, stop))
+        return place_of(self.store, stop)
+
+    def _read_files(self, step: ReadFiles) -> Change | None:
+        """The changes of a snapshot's files, None where it has none."""
+        try:
+            snapshot = changelogs.snapshot_or_changelog(self.store, step.snapshot)
+        except NotFound:
+            raise missing(self.store, step.snapshot) from None
+        before = self.place
+        known = offsets_at(self.store, snapshot)
+        at = known if before.offsets is None else furthest(before.offsets, known)
+        self.place = LogPlace(at, snapshot.id, inside=not reaches(known, at))
+        try:
+            with time_travel.expiring(self.store, snapshot.id):
+                changed = self._has_changes(snapshot)
+        except NotFound:
+            raise missing(self.store, step.snapshot) from None
+        if not changed:
+            return None
+        read = _with_remedy(self._file_changes(snapshot))
+        return self._change(snapshot, read, source=FILES, reason=step.reason, before=self._before(before))
+
+    @cached_property
+    def _looks_up(self) -> bool:
+        """Whether a snapshot's changes are looked up: the log says what was before, its files do not."""
+        options, keyed = self.store.options, bool(self.store.schema.shown.primary_keys)
+        raw = options.changelog_producer is ChangelogProducer.INPUT
+        return keyed and not self.log.upserts and not raw
+
+    @property
+    def _mode(self) -> str:
+        """Which files hold the rows that were written."""
+        return AUTO if self.store.options.changelog_producer is ChangelogProducer.INPUT else DELTA
+
+    def _has_changes(self, snapshot: Snapshot) -> bool:
+        if self._looks_up:
+            return bool(touched(self.store, snapshot))
+        return bool(changed_entries(self.store, snapshot, mode=self._mode))
+
+    def _file_changes(self, snapshot: Snapshot) -> Read:
+        names, where = self.asked.names, self.asked.where
+        if self._looks_up:
+            return lambda: looked_up_changes(self.store, snapshot, names, where=where)
+        return lambda: snapshot_changes(self.store, snapshot, names, where, mode=self._mode)
+
+    def _state(self, snapshot: Snapshot) -> Read:
+        names, where = self.asked.names, self.asked.where
+        schema = change_schema(self.store, names)
+
+        def read() -> Iterator[pa.RecordBatch]:
+            found = first_state(self.store, snapshot, where, columns=names, look_up=True)
+            for split in found.splits:
+                for batch in split.read(found.store, names, found.where):
+                    yield _inserted(batch, schema)
+
+        return _with_remedy(read)
+
+    @cached_property
+    def _columns(self) -> tuple[str, ...]:
+        """The columns that are read: those asked for, and those of the filter."""
+        where = self.asked.where
+        asked = () if where is None else where.columns
+        return tuple(dict.fromkeys((*self.asked.names, *(c for c in self.store.schema.names if c in asked))))
+
+    def _rows(self, start: Offsets, stop: Offsets, begun: list[Iterator[LogBatch]] | None = None) -> Read:
+        """Reads the rows of the log between two offsets; the first time what is `begun`."""
+        names, where = self.asked.names, self.asked.where
+        schema = change_schema(self.store, names)
+
+        def read() -> Iterator[pa.RecordBatch]:
+            try:
+                found = begun.pop() if begun else self.log.log.read(start, stop, self._columns)
+                for some in found:
+                    kinds = rowkind.texts(some.kinds)
+                    rows = [some.rows.column(n) for n in names]
+                    batch = pa.RecordBatch.from_arrays([kinds, *rows], schema=schema)
+                    if where is not None:
+                        batch = batch.filter(evaluate.mask(where, some.rows))
+                    if batch.num_rows:
+                        yield batch
+            except LogExpired as e:
+                raise LogExpired(f"{e}; a stream that is opened again goes on with files") from None
+
+        return read
+
+    def _before(self, place: LogPlace) -> Before:
+        """The rows before the step at a place."""
+        if place.offsets is None or not place.inside:
+            return Before(self._state_of(place.base), _nothing)
+
+        def behind() -> Iterator[pa.RecordBatch]:
+            assert place.offsets is not None, "a place in the log"
+            try:
+                known = offsets_at(self.store, self.store.snapshots.get(place.base)) if place.base else {}
+                yield from self._rows(known, place.offsets)()
+            except NotFound as e:
+                text = f"what was before offsets {dict(place.offsets)} has expired ({e})"
+                raise NotFound(f"{text}: start with latest-full, or take rows with normalize=False") from e
+
+        return Before(self._state_of(place.base), behind)
+
+    def _state_of(self, base: int) -> Read:
+        names, where = self.asked.names, self.asked.where
+        schema = change_schema(self.store, names)
+        return _with_remedy(
+            lambda: (_inserted(b, schema) for b in state_before(self.store, base + 1, names, where))
+        )
+
+    def _change(
+        self,
+        snapshot: Snapshot | None,
+        read: Read,
+        *,
+        full: bool = False,
+        source: str = FILES,
+        reason: str | None = None,
+        before: Before | None = None,
+    ) -> Change:
+        """A step, with the cursor of the place behind it."""
+        place, schema = self.place, change_schema(self.store, self.asked.names)
+        of_base = snapshot is not None and snapshot.id == place.base
+        mark = mark_of(snapshot) if of_base and snapshot is not None else self._mark(place.base)
+        cursor = Cursor(place.base + 1, mark, place.offsets, place.inside).text
+        number = 0 if snapshot is None else snapshot.id
+        found = Change(number, full, cursor, schema, read, lambda: self._record_progress(place))
+        return replace(found, source=source, reason=reason, _before=before)
+
+    def _mark(self, base: int) -> str | None:
+        try:
+            return mark_of(self.store.snapshots.get(base)) if base else None
+        except NotFound:
+            return None
+
+    def _record_progress(self, place: LogPlace) -> None:
+        if self.asked.consumer is not None:
+            kept = max(1, place.base) if place.inside else place.base + 1  # it has the rows before the place
+            consumers.record(self.store, self.asked.consumer, kept, log=place.offsets, inside=place.inside)
+
+
+def _with_remedy(read: Read) -> Read:
+    """A read whose NotFound, where the snapshot expires below it, says what to do."""
+
+    def reading() -> Iterator[pa.RecordBatch]:
+        try:
+            yield from read()
+        except NotFound as e:
+            raise e if "latest-full" in str(e) else NotFound(f"{e}: {_AGAIN}") from e
+
+    return reading
+
+
+def _nothing() -> Iterator[pa.RecordBatch]:
+    return iter(())
+
+
+def _inserted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    kinds = pa.repeat(pa.scalar(rowkind.TEXTS[rowkind.INSERT]), batch.num_rows)
+    return pa.RecordBatch.from_arrays([kinds, *batch.columns], schema=schema)

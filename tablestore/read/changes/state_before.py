@@ -1,0 +1,62 @@
+"""The rows of a table before a snapshot: what a stream that starts there begins to normalise from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from tablestore.core.errors import NotFound
+from tablestore.core.options.table_options import MergeEngine
+from tablestore.format.predicates.predicate import Predicate
+from tablestore.format.snapshot import ANALYZE, APPEND, COMPACT, Snapshot
+from tablestore.meta.deletion_files import deletion_files
+from tablestore.meta.store import Store
+from tablestore.read.changes.changed_keys import with_level_0
+from tablestore.read.scan.plan import plan
+from tablestore.read.scan.pruning import Filters, Pruner
+from tablestore.read.scan.split_generator import splits
+
+
+def state_before(
+    store: Store, snapshot: int, names: Sequence[str], where: Predicate | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the table before a snapshot, also where the one before has expired and all its files are
+    still live, or where the snapshot has the same rows.
+
+    Raises NotFound where that state cannot be read any more.
+    """
+    if snapshot == 1:
+        return
+    store = with_level_0(store)
+    kept = store.snapshots.get(snapshot) if store.snapshots.exists(snapshot) else None
+    same = kept if kept is not None and _has_rows_of_the_one_before(store, kept) else None
+    if store.snapshots.exists(snapshot - 1):
+        same = store.snapshots.get(snapshot - 1)
+    if same is not None:
+        found = plan(store, same, where, columns=names)
+        for split in found.splits:
+            yield from split.read(store, names, found.where)
+        return
+    if kept is None or kept.commit_kind != APPEND:  # others take files away
+        raise NotFound(
+            f"the state before snapshot {snapshot} has expired: start with latest-full, or take changes as "
+            "they were written with normalize=False"
+        )
+    entries = store.manifests.read_manifests(store.manifests.read_list(kept.base_manifest_list)).live()
+    pruner = Pruner(
+        store.schema, store.options, Filters.of(None, store.schema), store.partition_values, store.schema_of
+    )
+    entries = entries.filter(pruner.keep(entries))
+    vectors = deletion_files(store, kept) if store.options.deletion_vectors else {}
+    made = splits(entries, snapshot_id=kept.id, schema=store.schema, options=store.options, deletions=vectors)
+    for split in made:
+        yield from split.read(store, names, where)
+
+
+def _has_rows_of_the_one_before(store: Store, snapshot: Snapshot) -> bool:
+    """Whether a snapshot changed no rows (I12, and its exceptions)."""
+    options = store.options
+    plain = options.merge_engine is MergeEngine.DEDUPLICATE and not options.sequence_fields
+    compacted = snapshot.commit_kind == COMPACT and plain and options.record_expire_ms is None
+    return compacted or snapshot.commit_kind == ANALYZE

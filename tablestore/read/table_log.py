@@ -1,0 +1,86 @@
+"""TableLog: the log of a table as its readers see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tablestore.format import rowkind
+from tablestore.format.schema import TableSchema
+from tablestore.format.snapshot import Snapshot
+from tablestore.log import offsets
+from tablestore.log.log import Log, LogBounds
+from tablestore.log.offsets import Offsets
+from tablestore.meta import consumers
+from tablestore.meta.store import Store
+
+
+@dataclass(frozen=True)
+class TableLog:
+    """A log with what readers must know of it. `schema`: whose columns its rows have; `committed_only`: rows
+    are seen once a snapshot names them; `upserts`: it holds what rows are, not what they were before. Safe to
+    share between threads."""
+
+    log: Log
+    schema: TableSchema
+    committed_only: bool
+    upserts: bool
+
+    def end(self, store: Store, snapshot: Snapshot | None) -> dict[int, int]:
+        """The offsets up to which rows are seen while `snapshot` is the newest."""
+        if self.committed_only:
+            return offsets_at(store, snapshot)
+        return dict(self.log.bounds().end)
+
+    def bounds(self, store: Store, snapshot: Snapshot | None) -> LogBounds:
+        """Where the log starts, and up to where rows are seen while `snapshot` is the newest."""
+        found = self.log.bounds()
+        return LogBounds(found.start, self.visible(store, snapshot, found.end))
+
+    def visible(self, store: Store, snapshot: Snapshot | None, end: Offsets) -> Offsets:
+        """Of rows up to `end`, the offsets up to which they are seen while `snapshot` is the newest."""
+        return offsets_at(store, snapshot) if self.committed_only else end
+
+    def end_at(self, store: Store, snapshot: Snapshot | None, millis: int) -> dict[int, int]:
+        """The offsets up to which rows were seen at a moment at which `snapshot` was the newest; never before
+        those of that snapshot."""
+        known = offsets_at(store, snapshot)
+        return known if self.committed_only else furthest(known, self.log.at(millis + 1))
+
+
+def offsets_at(store: Store, snapshot: Snapshot | None) -> dict[int, int]:
+    """The offsets of the log at a snapshot: rows below them are in its files."""
+    return offsets.known(snapshot, store.snapshots.get)
+
+
+def furthest(some: Offsets, others: Offsets) -> dict[int, int]:
+    """The larger offset of each bucket."""
+    return {b: max(some.get(b, 0), others.get(b, 0)) for b in sorted({*some, *others})}
+
+
+def kept_for_consumers(store: Store, position: Offsets) -> dict[int, int]:
+    """The offsets from which on a log keeps its rows: those up to which files have them, or where a consumer
+    is farther back. A consumer inside a commit needs the rows behind the snapshot below it, too."""
+    kept = dict(position)
+    for name in consumers.names(store):
+        place = consumers.place(store, name)
+        if place is None or place.log is None:
+            continue
+        kept = {b: min(o, place.log.get(b, 0)) for b, o in kept.items()}
+        if place.inside and place.next_snapshot <= 1:  # maybe before any snapshot: from the log's start
+            kept = dict.fromkeys(kept, 0)
+        elif place.inside and store.snapshots.exists(place.next_snapshot):
+            base = offsets_at(store, store.snapshots.get(place.next_snapshot))
+            kept = {b: min(o, base.get(b, 0)) for b, o in kept.items()}
+    return kept
+
+
+def of_buckets(some: Mapping[int, int], bucket: int | None) -> dict[int, int]:
+    """The offsets of one bucket of the table, in all partitions; of all for None."""
+    return {b: o for b, o in some.items() if bucket is None or offsets.bucket_of(b) == bucket}
+
+
+def removes_rows(log: Log, schema: TableSchema, start: Offsets, stop: Offsets) -> bool:
+    """Whether rows of kind −U or −D are in the log between offsets."""
+    found = log.read(start, stop, schema.names[:1])
+    return any(rowkind.retracts(batch.kinds.to_numpy(zero_copy_only=False)).any() for batch in found)

@@ -1,0 +1,123 @@
+"""What a log holds, as Arrow tables: segments, transactions, the snapshots that name its offsets. Pure.
+
+Times are local wall clock, as in `table.inspect`. Called by `table.log`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.core.errors import NotFound
+from tablestore.format.snapshot import Snapshot
+from tablestore.log import offsets
+from tablestore.log.embedded.files import LogHeader, file_name
+from tablestore.log.log import Appended, LogBounds
+from tablestore.read.scan.time_travel import local_ms
+
+_MS = pa.timestamp("ms")
+_OFFSETS = pa.map_(pa.int32(), pa.int64())
+SEGMENTS = pa.schema(
+    {
+        "file_name": pa.string(),
+        "first": pa.int64(),
+        "last": pa.int64(),
+        "bucket": pa.int32(),
+        "start": pa.int64(),
+        "end": pa.int64(),
+        "record_count": pa.int64(),
+        "bytes": pa.int64(),
+        "transactions": pa.int64(),
+        "first_time": _MS,
+        "last_time": _MS,
+    }
+)
+TRANSACTIONS = pa.schema(
+    {
+        "time": _MS,
+        "start": _OFFSETS,
+        "end": _OFFSETS,
+        "commit_user": pa.string(),
+        "commit_identifier": pa.int64(),
+    }
+)
+SNAPSHOTS = pa.schema(
+    {
+        "snapshot_id": pa.int64(),
+        "commit_kind": pa.string(),
+        "commit_user": pa.string(),
+        "commit_identifier": pa.int64(),
+        "commit_time": _MS,
+        "offsets": _OFFSETS,
+    }
+)
+
+
+def segments(headers: Iterable[LogHeader]) -> pa.Table:
+    """One row per file of an embedded log and bucket with rows in it."""
+    return _made(SEGMENTS, (row for header in headers for row in _segment_rows(header)))
+
+
+def partitions(bounds: LogBounds) -> pa.Table:
+    """The same of a topic, one row per partition: what it holds between its offsets is not known."""
+    rows = ((None, None, None, b, bounds.start[b], bounds.end[b], *[None] * 5) for b in sorted(bounds.end))
+    return _made(SEGMENTS, rows)
+
+
+def transactions(found: Iterable[Appended]) -> pa.Table:
+    """One row per transaction."""
+    return _made(TRANSACTIONS, map(_transaction_row, found))
+
+
+def snapshots(found: Sequence[Snapshot], get: Callable[[int], Snapshot]) -> pa.Table:
+    """One row per snapshot with the offsets that hold there; `found` oldest first, without a gap."""
+    return _made(SNAPSHOTS, _snapshot_rows(found, get))
+
+
+def _segment_rows(header: LogHeader) -> Iterator[tuple[Any, ...]]:
+    name = file_name(header.first, header.last)
+    times = local_ms(header.transactions[0].timestamp_ms), local_ms(header.timestamp_ms)
+    for bucket, end in sorted(header.end.items()):
+        start = header.start.get(bucket, 0)
+        if start == end:
+            continue
+        chunks = [chunk for chunk in header.chunks if chunk.bucket == bucket]
+        rows, size = sum(chunk.rows for chunk in chunks), sum(chunk.length for chunk in chunks)
+        count = sum(bucket in t.ranges for t in header.transactions)
+        yield (name, header.first, header.last, bucket, start, end, rows, size, count, *times)
+
+
+def _transaction_row(found: Appended) -> tuple[Any, ...]:
+    mark = found.mark
+    who = (None, None) if mark is None else (mark.user, mark.identifier)
+    return local_ms(found.timestamp_ms), _pairs(found.start), _pairs(found.end), *who
+
+
+def _snapshot_rows(found: Sequence[Snapshot], get: Callable[[int], Snapshot]) -> Iterator[tuple[Any, ...]]:
+    known: dict[int, int] | None = None
+    for at, snapshot in enumerate(found):
+        named = offsets.of_snapshot(snapshot)
+        if named is None and at == 0:
+            known = _known(snapshot, get)
+        known = known if named is None else named
+        place = None if known is None else _pairs(known)
+        s = snapshot
+        yield s.id, s.commit_kind, s.commit_user, s.commit_identifier, local_ms(s.time_millis), place
+
+
+def _known(snapshot: Snapshot, get: Callable[[int], Snapshot]) -> dict[int, int] | None:
+    try:
+        return offsets.known(snapshot, get)
+    except NotFound:
+        return None
+
+
+def _pairs(found: offsets.Offsets) -> list[tuple[int, int]]:
+    return sorted(found.items())
+
+
+def _made(schema: pa.Schema, rows: Iterable[tuple[Any, ...]]) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    return pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)

@@ -1,0 +1,184 @@
+"""`table.log`: the log of a table as a user sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import pyarrow as pa
+
+from tablestore.core.arguments import checked
+from tablestore.core.errors import NotFound
+from tablestore.core.options.log_store import LogSystem
+from tablestore.format.snapshot import Snapshot
+from tablestore.io.fileio import FileIO
+from tablestore.io.paths import join
+from tablestore.log.embedded.log import EmbeddedLog
+from tablestore.log.kafka.kafka_log import KafkaLog
+from tablestore.read.changes.cursor import offsets_of
+from tablestore.table import log_tables
+from tablestore.table.logged import LogCommitter
+from tablestore.table.table_log import table_log
+
+
+@checked
+class LogView:
+    """The log of a table: what it holds, how much of it is in files, and `finish`."""
+
+    def __init__(self, committer: LogCommitter, finish: Callable[[], tuple[int, ...]]) -> None:
+        self._committer, self._finish = committer, finish
+
+    @property
+    def system(self) -> str:
+        """What holds it: embedded, kafka or fluss."""
+        return self._committer.settings.system.value
+
+    @property
+    def consistency(self) -> str:
+        """When readers see rows: transactional (with their commit) or eventual (at once)."""
+        return "eventual" if self._committer.settings.eventual else "transactional"
+
+    @property
+    def start(self) -> dict[int, int]:
+        """Per bucket the offset of the oldest row that is still there."""
+        return dict(self._committer.log.bounds().start)
+
+    @property
+    def end(self) -> dict[int, int]:
+        """Per bucket the offset behind the newest row."""
+        return dict(self._committer.log.bounds().end)
+
+    @property
+    def in_files(self) -> dict[int, int]:
+        """Per bucket the offset behind the last row that the newest snapshot has in files."""
+        at = self._committer.position()
+        return {bucket: at.get(bucket, 0) for bucket in self._buckets()}
+
+    @property
+    def newest_snapshot(self) -> int | None:
+        """Id of the snapshot that says how much is in files; None without any. No snapshot is read."""
+        return self._committer.store.snapshots.latest_id()
+
+    @property
+    def visible(self) -> dict[int, int]:
+        """Per bucket the offset up to which readers see rows now: with the transactions of an embedded log
+        that of the newest snapshot, else the end."""
+        store = self._committer.store
+        found = table_log(store, self._committer.log)
+        end = {} if found is None else found.end(store, store.snapshots.latest())
+        return {bucket: end.get(bucket, 0) for bucket in self._buckets()}
+
+    def _buckets(self) -> Iterable[int]:
+        """The numbers of its buckets; those of a Fluss table with partitions are known to the cluster."""
+        settings = self._committer.settings
+        if settings.system is LogSystem.FLUSS:
+            return sorted(self._committer.log.bounds().end)
+        return range(settings.buckets)
+
+    def segments(self) -> pa.Table:
+        """The files of the log, oldest first: one row per bucket with rows in it, from offset `start` up to
+        `end`.
+
+        A file of one transaction has `first` = `last`, its number; a segment has those of a range of them.
+        Where offsets have gaps, `record_count` is less than `end - start`: older rows of a key are gone. Of
+        a topic there is one row per partition, with its offsets alone.
+
+        >>> columns, options = {"n": ts.INT}, {"log.system": "embedded", "bucket": 1}
+        >>> visits = lake.create_table("shop.v", schema=columns, primary_key=["n"], options=options)
+        >>> _ = visits.write({"n": [1, 2, 3]})
+        >>> visits.log.segments().select(["first", "last", "start", "end", "record_count"]).to_pylist()
+        [{'first': 1, 'last': 1, 'start': 0, 'end': 3, 'record_count': 3}]
+        """
+        log = self._committer.log
+        if isinstance(log, EmbeddedLog):
+            return log_tables.segments(log.headers())
+        return log_tables.partitions(log.bounds())
+
+    def transactions(self, start: Mapping[int, int] | None = None) -> pa.Table:
+        """What was appended together at or behind the offsets `start` (None: all that is there), in the
+        order of the log: when, from where to where in each bucket, and the mark, who committed it.
+
+        Rows that were seen before their commit (eventual) have no mark. Of a topic the messages are read.
+
+        >>> columns, options = {"n": ts.INT}, {"log.system": "embedded", "bucket": 1}
+        >>> visits = lake.create_table("shop.v", schema=columns, primary_key=["n"], options=options)
+        >>> committed = [visits.write({"n": [n]}, user="till", identifier=n) for n in (1, 2)]
+        >>> visits.log.transactions({0: 1}).select(["start", "commit_user"]).to_pylist()
+        [{'start': [(0, 1)], 'commit_user': 'till'}]
+        """
+        begin = self.start if start is None else offsets_of(start)
+        return log_tables.transactions(self._committer.log.transactions(begin))
+
+    def snapshots(self, *, newest: int | None = None) -> pa.Table:
+        """Snapshots, oldest first, with the offsets up to which each has the rows of the log in files; of so
+        many of the `newest`, None: of all.
+
+        A snapshot of another engine names none: those of the one before hold. Null where that has expired.
+
+        >>> columns, options = {"n": ts.INT}, {"log.system": "embedded", "bucket": 1}
+        >>> visits = lake.create_table("shop.v", schema=columns, primary_key=["n"], options=options)
+        >>> committed = visits.write({"n": [1, 2]}), visits.write({"n": [3]})
+        >>> visits.log.snapshots()["offsets"].to_pylist()
+        [[(0, 2)], [(0, 3)]]
+        """
+        store, found = self._committer.store.snapshots, list[Snapshot]()
+        ids = store.ids()
+        for snapshot_id in ids if newest is None else ids[-newest:] if newest > 0 else []:
+            try:
+                found.append(store.get(snapshot_id))
+            except NotFound:  # expired meanwhile
+                found.clear()
+        return log_tables.snapshots(found, store.get)
+
+    @property
+    def size(self) -> int | None:
+        """Bytes of an embedded log on the disk; None for one in a cluster."""
+        log = self._committer.log
+        if not isinstance(log, EmbeddedLog):
+            return None
+        return _bytes_below(self._committer.store.io, self._committer.settings.directory)
+
+    @property
+    def topic(self) -> str | None:
+        """The topic in Kafka, None for other logs."""
+        log = self._committer.log
+        return log.topic if isinstance(log, KafkaLog) else None
+
+    def finish(self) -> tuple[int, ...]:
+        """Write what the log has and the files have not, as after a writer was killed; the ids of the
+        snapshots made. Every writer begins with that.
+
+        >>> columns, options = {"n": ts.INT}, {"log.system": "embedded"}
+        >>> visits = lake.create_table("shop.v", schema=columns, primary_key=["n"], options=options)
+        >>> visits.log.finish()
+        ()
+        """
+        return self._finish()
+
+    def repair(self) -> dict[int, int]:
+        """Remove torn or damaged files of an embedded log that lie before sound ones, which a loss of power
+        leaves where `tablestore.log.fsync` is off. Per bucket how many offsets went whose rows are nowhere:
+        none ({}) where the table's files had them already. The log begins behind the damage then, and
+        streams that are farther back go on with files.
+
+        >>> columns, options = {"n": ts.INT}, {"log.system": "embedded"}
+        >>> visits = lake.create_table("shop.v", schema=columns, primary_key=["n"], options=options)
+        >>> visits.log.repair()
+        {}
+        """
+        return self._committer.repair()
+
+    def __repr__(self) -> str:
+        bounds, at = self._committer.log.bounds(), self.in_files
+        parts = [f"bucket {b}: {bounds.start[b]}..{bounds.end[b]} ({at[b]} in files)" for b in sorted(at)]
+        shown = ", ".join(parts[:8]) + (f", … {len(parts) - 8} more" if len(parts) > 8 else "")
+        size = "" if self.size is None else f", {self.size:,} bytes"
+        topic = "" if self.topic is None else f" {self.topic}"
+        return f"Log({self.system}{topic}, {self.consistency}{size}; {shown})"
+
+
+def _bytes_below(io: FileIO, directory: str) -> int:
+    found = 0
+    for entry in io.list(directory):
+        path = join(directory, entry.name)
+        found += _bytes_below(io, path) if entry.is_dir else entry.size
+    return found

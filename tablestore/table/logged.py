@@ -1,0 +1,527 @@
+"""Commits to a table with a log: first the log, which is the order, then the files, always a prefix of it.
+
+A commit appends its rows to the log in one transaction with its mark (user, identifier, position), then
+publishes its files on top of a snapshot whose offsets end where the rows begin. Where rows of others lie in
+between its files are too old: they go, and what is missing is written from the log, transaction by
+transaction, each under its own mark (`finish`). That is also the recovery, with which every writer begins:
+what a kill interrupted between log and snapshot is completed by whoever comes next, and a replay of it adds
+nothing. Once the log has the rows no error says that they are not there.
+
+Where rows are seen at once (eventual) they carry no mark; who comes next completes them in one commit.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+
+from tablestore.core.errors import (
+    CommitConflict,
+    CommitUnknown,
+    Corrupt,
+    NotFound,
+    TablestoreError,
+    Unsupported,
+)
+from tablestore.format.commit_message import CommitMessage
+from tablestore.format.snapshot import Snapshot
+from tablestore.log import offsets
+from tablestore.log.embedded.log import EmbeddedLog
+from tablestore.log.log import Appended, Appender, CommitMark, FilesBehindLog, Log, RowsInBetween
+from tablestore.log.offsets import Offsets
+from tablestore.log.settings import LogSettings
+from tablestore.meta import positions
+from tablestore.meta.store import Store
+from tablestore.read.table_log import removes_rows
+from tablestore.table import deleting, finishing
+from tablestore.table.log_rounds import LogRound, round_of
+from tablestore.table.rows_to_remove import RowsToRemove
+from tablestore.write.commit import changes, conflict_check
+from tablestore.write.commit.commit_or_discard import commit_or_discard, discard, discarded_on_error
+from tablestore.write.commit.committer import Committer
+from tablestore.write.commit.next_snapshot import require_free
+from tablestore.write.commit.request import CommitRequest, Committed, LogMoved, LogRange
+from tablestore.write.log_tee import LogTee, has_gaps, joined
+from tablestore.write.table_write import TableWrite
+
+log = logging.getLogger(__name__)
+_TRIES = 50
+_STAGED, _VISIBLE = b"S", b"V"
+_WAIT_SECONDS, _STEP_SECONDS = 0.2, 0.01
+
+
+@dataclass(frozen=True)
+class LogCommitter:
+    """Commits to a table with a log. `write` makes a writer of its files for a commit user."""
+
+    store: Store
+    log: Log
+    settings: LogSettings
+    write: Callable[[str], TableWrite]
+
+    def position(self, snapshot: Snapshot | None = None) -> dict[int, int]:
+        """The offsets up to which the files of a snapshot (None: the newest) hold the rows of the log."""
+        at = snapshot or self.store.snapshots.latest()
+        return offsets.known(at, self.store.snapshots.get)
+
+    def tee(self, snapshot: Snapshot | None) -> LogTee:
+        """What takes rows to the log, of a writer that goes on from a snapshot."""
+        at = {} if snapshot is None else self.position(snapshot)
+        return LogTee(self.log.appender, self.settings, at)
+
+    def finish(self) -> tuple[int, ...]:
+        """Write what the log has and the files have not; the ids of the snapshots made. Raises what commits
+        raise; the same call later goes on."""
+        done = self._finish_at_once() if self.settings.tiered else None
+        return self._finish_each() if done is None else done
+
+    def _finish_at_once(self) -> tuple[int, ...] | None:
+        """The same in one commit; None where that cannot be: rows without a key are removed, or commits are
+        in the log twice."""
+        for _ in range(_TRIES):
+            latest = self.store.snapshots.latest()
+            at, end = self.position(latest) if latest is not None else {}, self.log.bounds().end
+            if offsets.reaches(at, end):
+                return ()
+            if not self._keyed and removes_rows(self.log, self.settings.schema, at, end):
+                return None
+            found = self.round(latest, end)
+            if found is None:
+                return None
+            try:
+                asked = found.request(self.store.fresh_user())
+                return self._published(asked, found.start, found.end).snapshots
+            except CommitConflict as e:
+                log.debug("%s: finishing the log again: %s", self.store.paths.root, e)
+        raise CommitConflict(f"others were first {_TRIES} times while the log was finished; retry later")
+
+    def round(self, latest: Snapshot | None, end: Offsets) -> LogRound | None:
+        """What a commit on top of a snapshot brings that has the log up to `end`; None where commits are in
+        the log twice."""
+        at = {} if latest is None else self.position(latest)
+        return round_of(self.log, at, end, positions.known(self.store, latest))
+
+    def _finish_each(self) -> tuple[int, ...]:
+        """`finish`, a snapshot for each commit."""
+        made: list[int] = []
+        for _ in range(_TRIES):
+            at = self.position()
+            if offsets.reaches(at, self.log.bounds().end):
+                return tuple(made)
+            try:
+                for found in self._missing(at):
+                    at = self.position()
+                    if not offsets.reaches(at, found.end):  # others may have been first
+                        made += self._from_log(found, at)
+                return tuple(made)  # behind the last row there may be offsets without rows
+            except CommitConflict as e:  # another writer finished it first, or what is written upon expired
+                log.debug("%s: finishing the log again: %s", self.store.paths.root, e)
+        raise CommitConflict(f"others were first {_TRIES} times while the log was finished; retry later")
+
+    def repair(self) -> dict[int, int]:
+        """Go on without damaged files of the log; per bucket how many offsets went that no file of the table
+        has the rows of."""
+        if not isinstance(self.log, EmbeddedLog):
+            raise Unsupported("repair of a log in Kafka", "its brokers keep it sound")
+        try:
+            self.finish()
+        except Corrupt as e:
+            log.info("%s: finished up to what is damaged: %s", self.store.paths.root, e)
+        self.log.remove_damaged()
+        at, start = self.position(), self.log.bounds().start
+        lost = {bucket: offset for bucket, offset in start.items() if at.get(bucket, 0) < offset}
+        if lost:
+            passed = CommitRequest(self.store.fresh_user(), log=LogRange(_of(at, lost), lost))
+            commit_or_discard(self.store, [], passed)
+        self.finish()
+        return {bucket: offset - at.get(bucket, 0) for bucket, offset in lost.items()}
+
+    def _missing(self, at: Offsets) -> Iterator[Appended]:
+        """What the files do not have, in the order of the log; rows without a mark as one."""
+        waiting: list[Appended] = []
+        for found in self.log.transactions(at):
+            if offsets.reaches(at, found.end):
+                continue
+            if found.mark is None:
+                waiting.append(found)
+                continue
+            if waiting:
+                yield _one(waiting)
+                waiting = []
+            yield found
+        if waiting:
+            yield _one(waiting)
+
+    def _from_log(self, found: Appended, at: Offsets, asked: CommitRequest | None = None) -> tuple[int, ...]:
+        """Write rows of the log to the files, on top of `at`, under their mark, `asked` or a name of their
+        own."""
+        asked = asked or _request_of(found.mark) or CommitRequest(self.store.fresh_user())
+        start = _of(at, found.end)
+        end = {bucket: max(start[bucket], offset) for bucket, offset in found.end.items()}
+        asked = replace(asked, basis=None, log=LogRange(start, end), handed_over=False)
+        if found.mark is not None and Committer(self.store).knows(asked):
+            return self._passed_over(found, asked)
+        committed = deleting.again(lambda: self._published(asked, start, end), unless=LogMoved)
+        log.info("%s: %d rows came from the log into files", self.store.paths.root, committed.rows)
+        if committed.replayed and not offsets.reaches(self.position(), found.end):
+            return self._passed_over(found, asked)
+        return committed.snapshots
+
+    def _published(self, asked: CommitRequest, start: Offsets, stop: Offsets) -> Committed:
+        """The commit of the rows of the log between two offsets."""
+        gone = RowsToRemove()
+        snapshot = self.store.snapshots.latest()
+        with self.write(asked.user) as target:
+            for batch in self.log.read(start, stop):
+                rows, kinds = batch.rows, batch.kinds
+                if not self._keyed:
+                    rows, kinds = gone.taken_from(rows, kinds)
+                target.write(rows, kinds)
+            if gone.missing:
+                messages, _ = deleting.changed(self.store, snapshot, None, gone.steps, target)
+            else:
+                messages = target.prepare()
+        if gone.missing:
+            text = "%s: %d rows that the log removes were not there: an overwrite or another engine did"
+            log.warning(text, self.store.paths.root, gone.missing)
+        return finishing.commit(self.store, messages, replace(asked, compacted_from=target.compacted_from))
+
+    def _passed_over(self, found: Appended, asked: CommitRequest) -> tuple[int, ...]:
+        """Go past rows of a commit that the table has already: two writers of one name appended it both.
+        Raises LogMoved where another writer has just brought these very rows."""
+        user = self.store.fresh_user()
+        made = commit_or_discard(self.store, [], CommitRequest(user, log=asked.log)).snapshots
+        log.warning(
+            "%s: the log has the rows of commit %d of %s twice; the files have them once",
+            self.store.paths.root,
+            asked.identifier,
+            asked.user,
+        )
+        return made
+
+    # commits
+
+    def commit(
+        self, target: TableWrite, asked: CommitRequest, messages: Sequence[CommitMessage]
+    ) -> Committed:
+        """Commit what was written to `target`: `messages` are its files."""
+        tee = target.tee
+        assert tee is not None, "a table with a log is written to through a tee"
+        if not target.files:
+            with _forgotten_on_error(tee.appender):
+                return self._appended(tee.appender, asked, rows=target.rows)
+        asked = replace(asked, compacted_from=target.compacted_from)
+        with discarded_on_error(self.store, messages), _forgotten_on_error(tee.appender):
+            require_free(asked.properties or {})
+            if tee.eventual:
+                tee.end_batch()
+                appended, gaps = tee.flushed(), tee.gaps
+            elif self._replays(asked):
+                tee.abort()
+                appended, gaps = None, False
+            else:
+                after = self._basis_in_log(asked, messages)
+                appended, gaps = tee.appender.commit(_mark_of(asked), after=after), False
+        if appended is None:
+            return finishing.commit(self.store, messages, asked)
+        at: Offsets | None = tee.at
+        if asked.basis is not None and not self._keyed:  # rows that others added meanwhile change nothing
+            try:
+                at = self.position()
+            except (TablestoreError, OSError) as e:  # the rows are in the log
+                log.info("%s: committing from the log: %s", self.store.paths.root, e)
+                at = None
+        publish = partial(finishing.commit, self.store, messages)
+        return self._placed(messages, asked, appended, None if gaps else at, target.rows, publish)
+
+    def _appended(
+        self, appender: Appender, asked: CommitRequest, staged: Sequence[bytes] = (), *, rows: int = 0
+    ) -> Committed:
+        """The commit of rows that go to the log alone, where they are seen at once. A replay adds nothing:
+        between the look at what is there and the append nobody else may append to the same buckets."""
+        require_free(asked.properties or {})
+        for _ in range(_TRIES):
+            end = self.log.bounds().end
+            if self._replays(asked):
+                appender.abort()
+                return Committed(replayed=True)
+            try:
+                done = appender.commit(_mark_of(asked), staged, after=end if asked.streaming else None)
+            except RowsInBetween as e:
+                log.debug("%s: looking for a replay again: %s", self.store.paths.root, e)
+                continue
+            if done is not None and staged:
+                rows = sum(done.end[b] - done.start[b] for b in done.end)
+            return Committed(rows=rows)
+        raise CommitConflict(f"others appended first {_TRIES} times; nothing was appended, retry later")
+
+    def commit_messages(self, messages: Sequence[CommitMessage], asked: CommitRequest) -> Committed:
+        """Commit messages of engine writers; what they staged for the log is appended first."""
+        parts = [m.log for m in messages if m.log is not None]
+        messages = [m for m in messages if m.log is None]
+        staged, visible = staged_of(parts), visible_of(parts)
+        if self.settings.tiered and not messages:
+            return self._appended(self.log.appender(), asked, staged)
+        require_free(asked.properties or {})
+        replayed = not visible and self._replays(asked)
+        at = self.position()
+        newer = replayed or not (staged or visible) or self._numbered_after(messages)
+        appended = joined(visible)
+        if staged and not replayed:
+            if asked.handed_over:
+                self._require_fresh(messages)
+            appended = self.log.appender().commit(_mark_of(asked), staged)
+
+        def publish(request: CommitRequest) -> Committed:
+            done = Committer(self.store).commit(messages, request)
+            return finishing.finished(self.store, done, messages, request)
+
+        if appended is None:
+            return publish(asked)
+        fits = newer and not has_gaps(visible)
+        rows = sum(f.row_count for m in messages for f in m.new_files)
+        return self._placed(messages, asked, appended, at if fits else None, rows, publish)
+
+    def _replays(self, asked: CommitRequest) -> bool:
+        """Whether table or log have this commit already; the log's part is finished then."""
+        if not asked.streaming:
+            return False
+        tail = self.log.transactions(self.position())
+        if any(_is(found.mark, asked) for found in tail):
+            if self.settings.tiered:
+                return True
+            self.finish()
+        return Committer(self.store).knows(asked)
+
+    def _follows(self, at: Offsets, appended: Appended) -> bool:
+        """Whether nothing lies between offsets and rows that were appended, in their buckets."""
+        if all(at.get(bucket, 0) == start for bucket, start in appended.start.items()):
+            return True
+        for found in self.log.transactions({**self.log.bounds().end, **_of(at, appended.end)}):
+            if any(found.end[b] > at.get(b, 0) for b in found.end if b in appended.end):
+                return found.start == appended.start
+        return False
+
+    def _placed(
+        self,
+        messages: Sequence[CommitMessage],
+        asked: CommitRequest,
+        appended: Appended,
+        at: Offsets | None,
+        rows: int,
+        publish: Callable[[CommitRequest], Committed],
+    ) -> Committed:
+        """The commit of rows that are in the log: `messages`, whose rows are newer than the files at the
+        offsets `at` (None: older than some), on top of these if nothing lies in between, or else what the log
+        has. From here on no error says that the rows are not there."""
+        if at is not None:
+            start = {bucket: at.get(bucket, 0) for bucket in appended.end}
+            try:
+                if not self._follows(at, appended):
+                    raise LogMoved("rows of others come before these in the log")
+                done = publish(replace(asked, basis=None, log=LogRange(start, appended.end)))
+            except LogMoved:
+                pass
+            except (TablestoreError, OSError) as e:
+                if isinstance(e, NotFound):
+                    self.store.require_same()
+                log.info("%s: committing from the log: %s", self.store.paths.root, e)
+                if isinstance(e, CommitUnknown):
+                    messages = ()  # a snapshot may name them
+            else:
+                if not done.replayed:
+                    return done
+        self._discard(messages)
+        try:
+            replayed = appended.mark is None and Committer(self.store).knows(asked)
+            self._settle(asked, appended, wait=at is not None)
+            made = self._made_by(asked)
+        except NotFound:
+            self.store.require_same()
+            raise
+        except (TablestoreError, OSError) as e:
+            raise FilesBehindLog(_behind(e)) from e
+        return Committed(replayed=True) if replayed else Committed(made, rows, from_log=True)
+
+    def _settle(self, asked: CommitRequest, appended: Appended, *, wait: bool) -> None:
+        """Bring the files up to the rows that were appended, whoever does it."""
+        if appended.mark is None:
+            return self._settle_visible(asked, appended)
+        clock = self.store.env.monotonic()
+        while not wait and self.store.env.monotonic() - clock < _WAIT_SECONDS:
+            if offsets.reaches(self.position(), appended.start):
+                break  # who came before has committed
+            self.store.env.sleep(_STEP_SECONDS)
+        self.finish()
+
+    def _settle_visible(self, asked: CommitRequest, appended: Appended) -> None:
+        """The same for rows without a mark: the commit that brings them, or an empty one, is that of
+        `asked`."""
+        if Committer(self.store).knows(asked):
+            asked = CommitRequest(self.store.fresh_user())
+        for _ in range(_TRIES):
+            at = self.position()
+            try:
+                if offsets.reaches(at, appended.end):
+                    if asked.streaming:
+                        commit_or_discard(self.store, [], replace(asked, basis=None, log=LogRange({}, {})))
+                    return
+                found = joined(list(self._missing(at)))
+                assert found is not None, "the log ends behind what was appended"
+                self._from_log(found, at, asked)
+                return
+            except CommitConflict as e:
+                log.debug("%s: finishing the log again: %s", self.store.paths.root, e)
+        raise CommitConflict(f"others were first {_TRIES} times; retry later")
+
+    def _made_by(self, asked: CommitRequest) -> tuple[int, ...]:
+        """The ids of the newest snapshots of a commit."""
+        found: list[int] = []
+        at = self.store.snapshots.latest()
+        for _ in range(_TRIES):
+            if at is None:
+                break
+            if (at.commit_user, at.commit_identifier) == (asked.user, asked.identifier):
+                found.insert(0, at.id)
+            elif found:
+                break
+            try:
+                at = self.store.snapshots.get(at.id - 1) if at.id > 1 else None
+            except NotFound:
+                break
+        return tuple(found)
+
+    def _discard(self, messages: Iterable[CommitMessage]) -> None:
+        try:
+            discard(self.store, messages)
+        except (TablestoreError, OSError) as e:
+            log.warning("%s: left files of no snapshot behind: %s", self.store.paths.root, e)
+
+    def _basis_in_log(self, asked: CommitRequest, messages: Sequence[CommitMessage]) -> Offsets | None:
+        """The offsets behind which others may not have appended to buckets of this commit, None for all.
+
+        Raises CommitConflict where rows changed that it was made from: later the log would have them.
+        Without a key rows that came since change nothing, only those that went do.
+        """
+        if asked.basis is None:
+            return None
+        latest, made = self.store.snapshots.latest(), changes.appended(messages)
+        conflict_check.require_basis(self.store, latest, asked.basis, made)
+        based = self.position(asked.basis.snapshot) if asked.basis.snapshot is not None else {}
+        if self._keyed:
+            return based
+        end = self.log.bounds().end
+        if removes_rows(self.log, self.settings.schema, based, end):
+            raise CommitConflict("others removed rows by way of the log meanwhile; do it again")
+        return end
+
+    @property
+    def _keyed(self) -> bool:
+        return bool(self.settings.schema.primary_keys)
+
+    def _numbered_after(self, messages: Sequence[CommitMessage]) -> bool:
+        """Whether the rows of new files are newer than all that their buckets hold: tasks of engines are told
+        the numbers before they start."""
+        least = {
+            (m.partition, m.bucket): min(f.min_sequence for f in m.new_files) for m in messages if m.new_files
+        }
+        partitions = {partition for partition, _ in least}
+        latest = self.store.snapshots.latest()
+        for e in self.store.manifests.live_entries(latest, partition=partitions.__contains__):
+            if least.get((e.partition, e.bucket), e.file.max_sequence + 1) <= e.file.max_sequence:
+                return False
+        return True
+
+    def _require_fresh(self, messages: Sequence[CommitMessage]) -> None:
+        """Raise CommitConflict for files that are in the table: these messages were committed before."""
+        names = {f.file_name for m in messages for f in m.new_files}
+        partitions = {m.partition for m in messages}
+        latest = self.store.snapshots.latest()
+        live = self.store.manifests.live_entries(latest, partition=partitions.__contains__)
+        known = sorted(names.intersection(e.file.file_name for e in live))
+        if known:
+            text = f"{', '.join(known[:3])}: in the table already; these messages were committed before"
+            raise CommitConflict(text, files=tuple(known))
+
+
+# messages of engine writers
+
+
+def staged(tee: LogTee) -> CommitMessage | None:
+    """What an engine's writer has for the log, as a message; None if it has nothing."""
+    if tee.eventual:
+        tee.end_batch()
+        done = tee.take_flushed()
+        if not done:
+            return None
+        ranges = [[{str(b): [a.start[b], a.end[b]] for b in a.end}, a.timestamp_ms] for a in done]
+        return CommitMessage(b"", 0, 0, log=_VISIBLE + json.dumps(ranges).encode())
+    part = tee.stage()
+    return None if part is None else CommitMessage(b"", 0, 0, log=_STAGED + part)
+
+
+def staged_of(parts: Iterable[bytes]) -> list[bytes]:
+    """What was staged, of the log parts of messages."""
+    return [part[1:] for part in parts if part[:1] == _STAGED]
+
+
+def visible_of(parts: Iterable[bytes]) -> list[Appended]:
+    """What was made visible at once, of the log parts of messages, in the order of the log."""
+    found = []
+    for part in parts:
+        for ranges, timestamp in json.loads(part[1:]) if part[:1] == _VISIBLE else ():
+            start = {int(bucket): first for bucket, (first, _) in ranges.items()}
+            end = {int(bucket): behind for bucket, (_, behind) in ranges.items()}
+            found.append(Appended(start, end, timestamp))
+    return sorted(found, key=lambda a: sorted(a.start.items()))
+
+
+def _one(parts: Sequence[Appended]) -> Appended:
+    found = joined(parts)
+    assert found is not None, "there are parts"
+    return found
+
+
+def _of(at: Offsets, buckets: Iterable[int]) -> dict[int, int]:
+    return {bucket: at.get(bucket, 0) for bucket in buckets}
+
+
+def _mark_of(asked: CommitRequest) -> CommitMark:
+    return CommitMark(
+        asked.user, asked.identifier, asked.position, dict(asked.properties or {}), asked.watermark
+    )
+
+
+def _request_of(mark: CommitMark | None) -> CommitRequest | None:
+    if mark is None:
+        return None
+    return CommitRequest(
+        mark.user, mark.identifier, mark.position, dict(mark.properties) or None, mark.watermark
+    )
+
+
+def _is(mark: CommitMark | None, asked: CommitRequest) -> bool:
+    return mark is not None and mark.user == asked.user and mark.identifier >= asked.identifier
+
+
+def _behind(e: object) -> str:
+    return (
+        f"the rows are in the table's log, but not yet in its files ({e}); the next write, compaction or "
+        "table.log.finish() brings them: do not write them again under another name"
+    )
+
+
+@contextmanager
+def _forgotten_on_error(appender: Appender) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        try:
+            appender.abort()
+        except (TablestoreError, OSError) as e:
+            log.warning("left staged rows of a log behind: %s", e)
+        raise

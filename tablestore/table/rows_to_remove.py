@@ -1,0 +1,88 @@
+"""Rows that a log removes from a table without a key: of rows that are equal in all columns, so many go.
+
+Which of equal rows goes makes no difference. Only a writer that completes what another one began removes rows
+so; memory: those rows.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.format import rowkind
+from tablestore.table.row_changes import RowChanges, RowSteps
+
+
+class RowsToRemove:
+    """Collects rows, then finds rows that are equal to them. `missing`: how many were not found."""
+
+    def __init__(self) -> None:
+        self._batches: list[pa.RecordBatch] = []
+        self._counts: Counter[tuple[Any, ...]] = Counter()
+
+    def taken_from(self, rows: pa.RecordBatch, kinds: pa.Array) -> tuple[pa.RecordBatch, pa.Array]:
+        """Collect the rows of kinds −U and −D; the others, which are insertions."""
+        retracts = rowkind.retracts(kinds.to_numpy(zero_copy_only=False))
+        if retracts.any():
+            gone = rows.filter(pa.array(retracts))
+            self._batches.append(gone)
+            self._counts.update(zip(*map(_values, gone.columns), strict=True))
+            rows = rows.filter(pa.array(~retracts))
+        return rows, pa.array(np.full(rows.num_rows, rowkind.INSERT, np.int8))
+
+    @property
+    def missing(self) -> int:
+        """How many collected rows were not found yet."""
+        return self._counts.total()
+
+    @property
+    def steps(self) -> RowSteps:
+        """The run over the table that removes them."""
+        return RowSteps(self._removed)
+
+    def _removed(self, batch: pa.RecordBatch) -> RowChanges:
+        if not self.missing:
+            return RowChanges()
+        gone = []
+        likely = self._likely(batch)
+        chosen = batch.take(pa.array(likely)).select(self._batches[0].schema.names)
+        for place, row in zip(likely, zip(*map(_values, chosen.columns), strict=True), strict=True):
+            if self._counts[row] > 0:
+                self._counts[row] -= 1
+                gone.append(int(place))
+        return RowChanges(deleted=gone)
+
+    def _likely(self, batch: pa.RecordBatch) -> np.ndarray:
+        """Positions of the rows each of whose plain values is one of those of a collected row."""
+        found = np.ones(batch.num_rows, dtype=bool)
+        for name in self._batches[0].schema.names:
+            column = batch.column(name)
+            if pa.types.is_nested(column.type):
+                continue
+            known = pa.chunked_array([b.column(name) for b in self._batches]).cast(column.type)
+            found &= np.asarray(pc.is_in(column, known.combine_chunks()))
+        return np.flatnonzero(found)
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """The values of a column such that equal ones are equal in Python: NaN is a value, too."""
+    return [_value(one) for one in column]
+
+
+def _value(one: pa.Scalar) -> Any:
+    if not one.is_valid:
+        return None
+    if pa.types.is_map(one.type) or pa.types.is_list(one.type) or pa.types.is_large_list(one.type):
+        return tuple(map(_value, one.values))
+    if pa.types.is_struct(one.type):
+        return tuple(map(_value, one.values()))
+    if pa.types.is_floating(one.type):
+        return struct.pack("<d", one.as_py())
+    if pa.types.is_timestamp(one.type):
+        return one.value
+    return one.as_py()

@@ -1,0 +1,201 @@
+"""The union read: a snapshot merged with the rows of the log behind it, as if they had been committed.
+
+The table's own writer puts those rows into level-0 files of a scratch folder, numbered after all rows of the
+snapshot; one plan over both then merges them as it does any level 0, by every merge engine. Nothing is
+committed and no file of the table changes. Memory: a write buffer; disk: the rows of the log, until nobody
+refers to the read any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import ClassVar
+
+from tablestore.core.errors import InvalidRequest, Unsupported
+from tablestore.core.options.log_store import LogSystem
+from tablestore.format.manifests.manifest import ADD, ManifestEntry
+from tablestore.format.predicates.predicate import Predicate
+from tablestore.format.schema import TableSchema
+from tablestore.format.snapshot import Snapshot
+from tablestore.io.confined import confined, roots_of
+from tablestore.io.paths import TablePaths, join
+from tablestore.io.scratch import ScratchFileIO, scratch_folder
+from tablestore.log.log import LogExpired
+from tablestore.log.offsets import Offsets, reaches
+from tablestore.meta.entries import PartitionFilter
+from tablestore.meta.schemas import SchemaStore
+from tablestore.meta.store import Store
+from tablestore.read.scan import fallback, time_travel
+from tablestore.read.scan.plan import Plan
+from tablestore.read.scan.plan import plan as planned
+from tablestore.read.scan.scan_mode import ScanTarget, SnapshotState
+from tablestore.read.table_log import TableLog, furthest, of_buckets, offsets_at, removes_rows
+from tablestore.table.writer import shared_pool
+from tablestore.write.table_write import TableWrite
+
+_OF_THE_TABLE = (
+    *("log.", "kafka.", "tablestore.log.", "tablestore.tiering.", "tablestore.scan.log", "scan."),
+    *("incremental-", "data-file.", "file-index.", "changelog-", "file.compression", "file.format"),
+    "write-mode",
+)
+_PLAIN = {"file.format": "parquet", "file.compression": "none", "tablestore.history.enabled": "false"}
+
+
+@dataclass(frozen=True, slots=True)
+class UnionPart:
+    """One bucket of a union read (None: all), for a task elsewhere: of which snapshot, and from where to
+    where in the log. Picklable."""
+
+    snapshot: int | None
+    start: Offsets = field(hash=False)
+    stop: Offsets = field(hash=False)
+    bucket: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class UnionState:
+    """The rows of a snapshot (None: of a table without any) and those of the log from its offsets `start` up
+    to `stop`; with `bucket` of that one alone.
+
+    `travelled`: the snapshot was asked for by name, so it is read under its own columns.
+    """
+
+    snapshot: Snapshot | None
+    log: TableLog
+    start: Offsets
+    stop: Offsets
+    travelled: bool = False
+    bucket: int | None = None
+
+    whole: ClassVar[bool] = False  # other engines cannot plan it: the log's rows are in nobody else's files
+
+    @cached_property
+    def folder(self) -> str:
+        """The scratch folder with the log's rows, as long as this is referred to."""
+        return scratch_folder(self)
+
+    def under(self, store: Store) -> Store:
+        """The store that reads the table and the scratch folder, with today's columns or those that the
+        snapshot had."""
+        then = time_travel.at(store, self.snapshot) if self.travelled else store
+        io = confined(then.io, then.paths.root, (*roots_of(then.io), self.folder))
+        return replace(then, io=io)
+
+    @cached_property
+    def _behind(self) -> dict[str, tuple[ManifestEntry, ...]]:
+        return {}
+
+    def behind(self, store: Store) -> tuple[ManifestEntry, ...]:
+        """The level-0 files that hold the log's rows, written when they are first asked for."""
+        root = store.paths.root
+        if root not in self._behind:
+            self._behind[root] = tuple(self._written(store))
+        return self._behind[root]
+
+    def plan(
+        self,
+        store: Store,
+        where: Predicate | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        complete: bool = False,
+        partition: PartitionFilter | None = None,
+    ) -> Plan:
+        """Splits over the snapshot's files and the log's rows; `store` is that of `under`. Raises LogExpired
+        where the log no longer has those rows."""
+        return planned(
+            store,
+            self.snapshot,
+            where,
+            columns=columns,
+            complete=complete,
+            partition=partition,
+            behind=self.behind(store),
+            bucket=self.bucket,
+        )
+
+    def parts(self, store: Store) -> list[UnionPart]:
+        """The read in parts, one a bucket, for tasks of an engine; each reads its own part of the log. Where
+        rows have no bucket there is one part."""
+        snapshot, count = None if self.snapshot is None else self.snapshot.id, store.options.bucket
+        buckets: Sequence[int | None] = range(count) if count > 0 else (None,)
+        return [UnionPart(snapshot, self.start, self.stop, b) for b in buckets]
+
+    def of_part(self, store: Store, part: UnionPart) -> UnionState:
+        """The union read of a part that was planned elsewhere. Raises NotFound where its snapshot has
+        expired."""
+        snapshot = None if part.snapshot is None else store.snapshots.get(part.snapshot)
+        return replace(self, snapshot=snapshot, start=part.start, stop=part.stop, bucket=part.bucket)
+
+    def _written(self, store: Store) -> list[ManifestEntry]:
+        start, stop = of_buckets(self.start, self.bucket), of_buckets(self.stop, self.bucket)
+        if all(start.get(bucket, 0) >= offset for bucket, offset in stop.items()):
+            return []
+        io, paths = ScratchFileIO(), TablePaths(self.folder)
+        SchemaStore(io, paths).commit(scratch_schema(self.log.schema))
+        scratch = Store.open(paths.root, io=io, env=store.env)
+        live = store.manifests.live_entries(self.snapshot)
+        base = int(live.numbers("max_sequence").max()) + 1 if len(live) else 0
+        pool = shared_pool(store.options.write_buffer_bytes)
+        found = []
+        with TableWrite(scratch, pool=pool, compact=False, changelog=False, sequence_base=base) as target:
+            try:
+                for batch in self.log.log.read(start, stop):
+                    target.write(batch.rows, batch.kinds)
+            except LogExpired as e:
+                raise LogExpired(f"{e}; read the snapshot alone, without the log") from None
+            for message in target.prepare():
+                place = message.partition, message.bucket
+                for file in message.new_files:
+                    path = join(scratch.bucket_dir(*place), file.file_name)
+                    outside = replace(file, external_path=path)
+                    found.append(ManifestEntry(ADD, *place, message.total_buckets, outside))
+        return found
+
+
+def scratch_schema(schema: TableSchema) -> TableSchema:
+    """The schema of a scratch table that holds rows of the log: the same columns, keys and merging, plain
+    files."""
+    kept = {k: v for k, v in schema.options.items() if not k.startswith(_OF_THE_TABLE)}
+    return replace(schema, options={**kept, **_PLAIN})
+
+
+def union_of(store: Store, log: TableLog | None, target: ScanTarget, moment_ms: int | None) -> UnionState:
+    """The union read of what a scan would read: of a snapshot up to the log's end, or up to the moment that
+    it was chosen by. Raises InvalidRequest where there is no log, and for reads of something else than the
+    state of a table."""
+    if log is None:
+        raise InvalidRequest(
+            f"{store.paths.root} has no log: scan(log=True) is for tables that are created with 'log.system'"
+        )
+    if not isinstance(target, SnapshotState) or target.since_ms is not None:
+        raise InvalidRequest("scan(log=True) reads a state of the table, not changes or some of its files")
+    if fallback.newest(store) is not None:
+        raise Unsupported("scan(log=True) of a table with a second branch", "the log is of one branch alone")
+    snapshot = target.snapshot
+    start = offsets_at(store, snapshot)
+    if moment_ms is not None:
+        stop = log.end_at(store, snapshot, moment_ms)
+    elif target.travelled:  # a snapshot by its name: what it holds
+        stop = start
+    else:
+        stop = log.end(store, snapshot)
+    adds = bool(store.schema.shown.primary_keys) or store.options.log_system is LogSystem.FLUSS
+    behind = stop if adds else _before_removals(log, start, stop)
+    return UnionState(snapshot, log, start, behind, target.travelled)
+
+
+def _before_removals(log: TableLog, start: Offsets, stop: Offsets) -> Offsets:
+    """`stop`, or the end of the last transaction before one that removes rows: without a key they are marked
+    in the files that have them, which a commit does."""
+    if not removes_rows(log.log, log.schema, start, stop):
+        return stop
+    at: Offsets = start
+    for found in log.log.transactions(start):
+        behind = {bucket: at.get(bucket, 0) for bucket in found.end}
+        if not reaches(stop, found.end) or removes_rows(log.log, log.schema, behind, found.end):
+            break
+        at = furthest(at, found.end)
+    return at

@@ -1,0 +1,203 @@
+"""One round of one table: what it has to read is planned, and what was read is committed.
+
+The order of a commit: the lake first, then the cluster, then the service says that the round is finished. A
+kill in between leaves rows in the lake of which the cluster does not know; every round begins by telling it,
+and plans from what the lake holds, so that no row is read twice. The epochs of heartbeats are no condition of
+anything here: a round is committed on the very state of the lake from which it was planned, or not at all.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tablestore.core.errors import CommitConflict, NotFound
+from tablestore.tiering.cluster import ClusterTable, TieringCluster
+from tablestore.tiering.factory import LakeCommit, LakeCommitter, LakeState
+from tablestore.tiering.heartbeat import TieringTable
+from tablestore.tiering.split_generator import (
+    KvSnapshot,
+    LogBounds,
+    OffsetGap,
+    SplitPlan,
+    TieringSplitGenerator,
+)
+from tablestore.tiering.splits import TableBucket, TieringSplit
+
+log = logging.getLogger(__name__)
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RoundPlan:
+    """What a round reads, on top of which state of the lake. `replaces`: the lake has rows of a former table
+    of this name. `notes` say what a person should know: rows that are lost, a cluster that knew less."""
+
+    table: ClusterTable
+    lake: LakeState
+    bounds: dict[TableBucket, LogBounds]
+    splits: tuple[TieringSplit, ...] = ()
+    partitions: tuple[tuple[int, str], ...] = ()
+    replaces: bool = False
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SplitResult:
+    """A split that was read up to its end: the writer's result, None where there was no row, and how many
+    rows it holds."""
+
+    split: TieringSplit
+    result: Any
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class RoundCommitted:
+    """What a round put into the lake: the snapshot, None if there was nothing to commit, and its rows."""
+
+    snapshot_id: int | None = None
+    rows: int = 0
+
+
+def plan_round(
+    cluster: TieringCluster,
+    committer: LakeCommitter,
+    table: ClusterTable,
+    *,
+    skips_lost_rows: bool = False,
+) -> RoundPlan:
+    """What a round of `table` has to read. The cluster is told first what the lake holds, if it knows less.
+
+    Raises NotFound where rows that the lake lacks are gone from the log, unless it `skips_lost_rows`.
+    """
+    lake = committer.state()
+    replaces = lake.table_id is not None and lake.table_id != table.table_id
+    notes = [] if replaces else _tell_cluster(cluster, table, lake)
+    if replaces:
+        notes.append(
+            f"the rows of table id {lake.table_id} are replaced: the table was dropped and made again"
+        )
+    partitions = dict(cluster.partitions(table.path)) if table.partition_keys else {}
+    offsets = {} if replaces else lake.offsets
+    bounds = dict(cluster.bounds(table, list(partitions) if table.partition_keys else [None]))
+    snapshots: dict[TableBucket, KvSnapshot] = {}
+    fresh = {place.partition_id for place in bounds if place not in offsets} if table.primary_keys else ()
+    for partition_id in fresh:
+        name = None if partition_id is None else partitions[partition_id]
+        kv = cluster.kv_snapshots(table, partition_id, name)
+        snapshots |= {TableBucket(partition_id, bucket): one for bucket, one in kv.items()}
+    generator = TieringSplitGenerator(table.path, table.table_id, partitions)
+    plan = generator.plan(bounds, lake=offsets, snapshots=snapshots)
+    if plan.gaps and skips_lost_rows:
+        notes.append(_lost(table.path, plan.gaps) + "; they are passed over")
+        plan = _beyond(generator, bounds, offsets, snapshots, plan)
+    elif plan.gaps:
+        raise NotFound(_lost(table.path, plan.gaps))
+    if plan.never_read:
+        notes.append(_lost(table.path, plan.never_read) + " before the first round")
+    for note in notes:
+        log.warning("%s: %s", table.path, note)
+    return RoundPlan(
+        table, lake, bounds, plan.splits, tuple(partitions.items()), replaces=replaces, notes=tuple(notes)
+    )
+
+
+def _beyond(
+    generator: TieringSplitGenerator,
+    bounds: dict[TableBucket, LogBounds],
+    offsets: Any,
+    snapshots: dict[TableBucket, KvSnapshot],
+    plan: SplitPlan,
+) -> SplitPlan:
+    """The plan that begins behind the rows that are lost."""
+    moved = {**offsets, **{gap.table_bucket: gap.stop for gap in plan.gaps}}
+    return generator.plan(bounds, lake=moved, snapshots=snapshots)
+
+
+def _tell_cluster(cluster: TieringCluster, table: ClusterTable, lake: LakeState) -> list[str]:
+    """Tell the cluster what the lake holds, unless it knows; what there is to say of that."""
+    known = cluster.lake_snapshot(table.path)
+    if lake.snapshot_id is None:
+        if known is None:
+            return []
+        return [
+            f"the cluster knows lake snapshot {known.snapshot_id}, and the lake has none: it is filled anew"
+        ]
+    at = None if known is None else known.snapshot_id
+    same = known is not None and lake.offsets.items() <= known.offsets.items()
+    if not same or at != lake.snapshot_id:
+        cluster.commit_lake_snapshot(table, lake.snapshot_id, lake.offsets)
+    if same:  # a newer snapshot with the same rows, perhaps: of a compaction
+        return []
+    return [f"the lake is at snapshot {lake.snapshot_id}, the cluster knew {at or 'none'}: it was told"]
+
+
+def commit_round(
+    cluster: TieringCluster,
+    committer: LakeCommitter,
+    plan: RoundPlan,
+    results: Sequence[SplitResult],
+    *,
+    still_ours: Callable[[], bool] = lambda: True,
+) -> RoundCommitted:
+    """Commit what was read: to the lake, then to the cluster.
+
+    Raises CommitConflict, then nothing of the round is in the lake and its files are deleted; any other error
+    of the two commits may come with rows that are in the lake, which the next round sees.
+    """
+    if not results and not plan.replaces:
+        return RoundCommitted()
+    committable = committer.to_committable([one.result for one in results if one.result is not None])
+    try:
+        _require_still_ours(cluster, plan, still_ours)
+        _require_same_lake(cluster, committer, plan)
+    except BaseException:
+        committer.abort(committable)
+        raise
+    done = {one.split.table_bucket: one.split.stop for one in results}
+    before = {} if plan.replaces else plan.lake.offsets
+    names = {} if plan.replaces else plan.lake.partition_names
+    touched = {place.partition_id for place in done}
+    names = {**names, **{id: name for id, name in plan.partitions if id in touched}}
+    commit = LakeCommit(plan.lake, plan.table.table_id, {**before, **done}, names, plan.replaces)
+    snapshot_id = committer.commit(committable, commit)
+    cluster.commit_lake_snapshot(plan.table, snapshot_id, done)
+    return RoundCommitted(snapshot_id, sum(one.rows for one in results))
+
+
+def _require_still_ours(cluster: TieringCluster, plan: RoundPlan, still_ours: Callable[[], bool]) -> None:
+    """Raise CommitConflict if the table was given to another service, or is another one by now."""
+    if not still_ours():
+        raise CommitConflict("the table is no longer this service's: nothing was committed")
+    now = cluster.table(plan.table.path).table_id
+    if now != plan.table.table_id:
+        text = f"the table was dropped and made again: its id is {now}, the rows are of {plan.table.table_id}"
+        raise CommitConflict(text)
+
+
+def _require_same_lake(cluster: TieringCluster, committer: LakeCommitter, plan: RoundPlan) -> None:
+    """Raise CommitConflict if the lake has a newer round; the cluster is told of that one."""
+    missing = committer.state()
+    if (missing.table_id, missing.offsets) == (plan.lake.table_id, plan.lake.offsets):
+        return
+    if missing.table_id == plan.table.table_id and missing.snapshot_id is not None:
+        cluster.commit_lake_snapshot(plan.table, missing.snapshot_id, missing.offsets)
+    raise CommitConflict(
+        f"another service committed snapshot {missing.snapshot_id} to the lake since this round began",
+        snapshot=missing.snapshot_id,
+    )
+
+
+def require_same_table(table: ClusterTable, handed_out: TieringTable) -> None:
+    """Raise CommitConflict unless the cluster's table is the one that was handed out."""
+    if table.table_id != handed_out.table_id:
+        text = f"{table.path} has id {table.table_id}, and table {handed_out.table_id} was handed out"
+        raise CommitConflict(f"{text}: it was dropped and made again")
+
+
+def _lost(path: str, gaps: Sequence[OffsetGap]) -> str:
+    more = f" and {len(gaps) - _SHOWN} more buckets" if len(gaps) > _SHOWN else ""
+    return f"ROWS ARE LOST: {'; '.join(map(str, gaps[:_SHOWN]))}{more} of {path}"

@@ -1,0 +1,362 @@
+"""What the coordinator answers to each call of the protocol, from values to values; no sockets here.
+
+It is coordinator and tablet server in one. An error of one bucket or table is told in its part of the answer;
+one of the whole call is raised as FlussError. Safe to share between threads.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from tablestore.core.env import Env
+from tablestore.core.errors import NotFound, TablestoreError, brief
+from tablestore.fluss import apis
+from tablestore.fluss.apis import Api
+from tablestore.fluss.errors import ErrorCode, FlussError
+from tablestore.fluss.messages import pb
+from tablestore.fluss.tables import TablePath
+from tablestore.fluss.types import type_json
+from tablestore.log.log import LogExpired
+from tablestore.tiering.coordinator.epochs import FileEpochs
+from tablestore.tiering.coordinator.served_tables import ServedTable, ServedTables
+from tablestore.tiering.coordinator.table_states import TableFreshness, TableStates, TableStatus
+from tablestore.tiering.heartbeat import HeartbeatRequest, TableEpoch, TableResponse
+
+log = logging.getLogger(__name__)
+EARLIEST, LATEST, OF_TIMESTAMP = 0, 1, 2
+NODE = 0
+_FROM_EARLIEST = -2  # what scanners of Fluss's own client send that begin with the oldest row
+_MOST_WAIT_MS, _STEP_SECONDS = 500, 0.01
+_MOST_BYTES, _MOST_BUCKETS = 64 << 20, 10_000
+
+
+class Requests:
+    """The calls over the tables of a lake. `host` and `port`: where clients find the server."""
+
+    def __init__(self, tables: ServedTables, epochs: FileEpochs, env: Env, *, host: str, port: int) -> None:
+        self._tables, self._epochs, self._env = tables, epochs, env
+        self._node = {"node_id": NODE, "host": host, "port": port}
+        self._lock = threading.Lock()  # of the states, the epochs and what is known of lakes
+        self._states = TableStates(epochs, coordinator_epoch=epochs.coordinator)
+        self._lakes: dict[int, tuple[int, dict[int, int]]] = {}
+        self._began = False
+        self._calls: dict[int, tuple[Api, Callable[[Any], Any]]] = {
+            api.key: (api, answer)
+            for api, answer in (
+                (apis.API_VERSIONS, self._api_versions),
+                (apis.LIST_DATABASES, self._list_databases),
+                (apis.DATABASE_EXISTS, self._database_exists),
+                (apis.GET_TABLE_INFO, self._table_info),
+                (apis.LIST_TABLES, self._list_tables),
+                (apis.LIST_PARTITION_INFOS, self._list_partitions),
+                (apis.TABLE_EXISTS, self._table_exists),
+                (apis.GET_TABLE_SCHEMA, self._table_schema),
+                (apis.METADATA, self._metadata),
+                (apis.FETCH_LOG, self._fetch_log),
+                (apis.LIST_OFFSETS, self._list_offsets),
+                (apis.GET_LATEST_KV_SNAPSHOTS, self._kv_snapshots),
+                (apis.COMMIT_LAKE_TABLE_SNAPSHOT, self._commit_lake_snapshot),
+                (apis.GET_LAKE_SNAPSHOT, self._lake_snapshot),
+                (apis.LAKE_TIERING_HEARTBEAT, self._heartbeat),
+            )
+        }
+
+    def answer(self, api_key: int, body: bytes) -> bytes:
+        """The answer to a request. Raises FlussError for every one that cannot be answered."""
+        if api_key not in self._calls:
+            raise FlussError(ErrorCode.UNSUPPORTED_VERSION, f"API {api_key} is not served here")
+        api, answer = self._calls[api_key]
+        try:
+            request = api.request.FromString(body)
+        except Exception as e:  # protobuf's DecodeError, of a package imported when first used
+            raise FlussError(ErrorCode.CORRUPT_MESSAGE, f"no {api} request: {brief(e)}") from None
+        if not request.IsInitialized():
+            missing = ", ".join(request.FindInitializationErrors())
+            raise FlussError(ErrorCode.CORRUPT_MESSAGE, f"a {api} request without {missing}")
+        try:
+            return bytes(answer(request).SerializeToString())
+        except FlussError:
+            raise
+        except NotFound as e:
+            raise FlussError(ErrorCode.TABLE_NOT_EXIST, str(e)) from None
+        except (TablestoreError, OSError) as e:
+            raise FlussError(ErrorCode.STORAGE, str(e)) from None
+
+    # tiering
+
+    def tables(self) -> list[TableStatus]:
+        """Tables that are tiered, with their states now."""
+        self.tick()
+        with self._lock:
+            return self._states.tables()
+
+    @property
+    def now_ms(self) -> int:
+        """The clock of the states: it never goes back."""
+        return int(self._env.monotonic() * 1000)
+
+    def tick(self) -> None:
+        """Look at the lake's tables and at the clock."""
+        tiered = {one.table_id: one for one in self._tables.all().values() if one.tiered}
+        with self._lock:
+            known = {s.table.table_id for s in self._states.tables()}
+        ages = {id: one.age_ms(self._env.now_ms()) for id, one in tiered.items() if id not in known}
+        with self._lock:
+            now = self.now_ms
+            for table_id, one in tiered.items():
+                fresh = TableFreshness(table_id, one.path, one.freshness_ms)
+                self._states.add(fresh, now, initialized=not self._began, age_ms=ages.get(table_id))
+            self._states.keep_only(tiered)
+            self._began = True
+            self._states.tick(now)
+
+    def tick_quietly(self) -> None:
+        """`tick`, whose errors are logged: the next one is soon."""
+        try:
+            self.tick()
+        except (TablestoreError, OSError) as e:
+            log.warning("the tables of the lake were not looked at: %s", brief(e))
+
+    def _heartbeat(self, request: Any) -> Any:
+        self.tick()
+        asked = HeartbeatRequest(
+            tiering=_epochs(request.tiering_tables),
+            finished=_epochs(request.finished_tables),
+            failed=_epochs(request.failed_tables),
+            request_table=request.request_table,
+        )
+        with self._lock:
+            found = self._states.heartbeat(asked, self.now_ms)
+        answer = pb.LakeTieringHeartbeatResponse(
+            coordinator_epoch=found.coordinator_epoch,
+            tiering_results=[_result(one) for one in found.tiering],
+            finished_results=[_result(one) for one in found.finished],
+            failed_results=[_result(one) for one in found.failed],
+        )
+        if found.table is not None:
+            answer.tiering_table.table_id = found.table.table_id
+            answer.tiering_table.table_path.CopyFrom(_message_of(found.table.table_path))
+            answer.tiering_table.tiering_epoch = found.table.tiering_epoch
+        return answer
+
+    def _commit_lake_snapshot(self, request: Any) -> Any:
+        """What the lake holds is kept until the coordinator ends; services tell it again."""
+        answer = pb.CommitLakeTableSnapshotResponse()
+        for lake in request.tables:
+            one = answer.tables.add(table_id=lake.table_id)
+            try:
+                self._tables.by_id(lake.table_id)
+            except NotFound as e:
+                one.error_code, one.error_message = ErrorCode.TABLE_NOT_EXIST, str(e)
+                continue
+            ends = {b.bucket_id: b.log_end_offset for b in lake.buckets if b.HasField("log_end_offset")}
+            with self._lock:
+                _, before = self._lakes.get(lake.table_id, (0, {}))
+                self._lakes[lake.table_id] = lake.snapshot_id, {**before, **ends}
+        return answer
+
+    def _lake_snapshot(self, request: Any) -> Any:
+        found = self._of(request.table_path)
+        with self._lock:
+            known = self._lakes.get(found.table_id) or found.in_files()
+        if known is None:
+            raise FlussError(ErrorCode.LAKE_SNAPSHOT_NOT_EXIST, f"{found.path} has no snapshot in the lake")
+        snapshot_id, ends = known
+        buckets = [pb.LakeSnapshotBucket(bucket_id=b, log_offset=o) for b, o in sorted(ends.items())]
+        return pb.GetLakeSnapshotResponse(table_id=found.table_id, snapshot_id=snapshot_id, buckets=buckets)
+
+    # what there is
+
+    def _api_versions(self, _: Any) -> Any:
+        found = pb.ApiVersionsResponse()
+        for key in sorted(self._calls):
+            found.api_versions.add(api_key=key, min_version=0, max_version=0)
+        return found
+
+    def _list_databases(self, _: Any) -> Any:
+        return pb.ListDatabasesResponse(database_names=self._tables.databases())
+
+    def _database_exists(self, request: Any) -> Any:
+        return pb.DatabaseExistsResponse(exists=request.database_name in self._tables.databases())
+
+    def _list_tables(self, request: Any) -> Any:
+        if request.database_name not in self._tables.databases():
+            text = f"no database {request.database_name!r}"
+            raise FlussError(ErrorCode.DATABASE_NOT_EXIST, text)
+        paths = (TablePath.parse(path) for path in self._tables.all())
+        names = sorted(path.table for path in paths if path.database == request.database_name)
+        return pb.ListTablesResponse(table_names=names)
+
+    def _table_exists(self, request: Any) -> Any:
+        try:
+            self._of(request.table_path)
+        except NotFound:
+            return pb.TableExistsResponse(exists=False)
+        return pb.TableExistsResponse(exists=True)
+
+    def _table_info(self, request: Any) -> Any:
+        found = self._of(request.table_path)
+        return pb.GetTableInfoResponse(
+            table_id=found.table_id,
+            schema_id=found.schema_id,
+            table_json=found.descriptor.to_json(),
+            created_ms=found.created_ms,
+            modified_ms=found.created_ms,
+        )
+
+    def _table_schema(self, request: Any) -> Any:
+        found = self._of(request.table_path)
+        if request.HasField("schema_id") and request.schema_id not in (-1, found.schema_id):
+            raise FlussError(ErrorCode.SCHEMA_NOT_EXIST, f"{found.path} has schema {found.schema_id} now")
+        columns = [{"name": c.name, "data_type": type_json(c.type)} for c in found.descriptor.columns]
+        schema: dict[str, Any] = {"version": 1, "columns": columns}
+        if found.descriptor.primary_key:
+            schema["primary_key"] = list(found.descriptor.primary_key)
+        return pb.GetTableSchemaResponse(schema_id=found.schema_id, schema_json=json.dumps(schema).encode())
+
+    def _list_partitions(self, request: Any) -> Any:
+        found = self._of(request.table_path)
+        raise FlussError(ErrorCode.TABLE_NOT_PARTITIONED, f"{found.path} is served without partitions")
+
+    def _metadata(self, request: Any) -> Any:
+        answer = pb.MetadataResponse(coordinator=self._node, tablet_servers=[self._node])
+        for path in request.table_paths:
+            found = self._of(path)
+            one = answer.tables.add(
+                table_path=path,
+                table_id=found.table_id,
+                schema_id=found.schema_id,
+                table_json=found.descriptor.to_json(),
+                created_ms=found.created_ms,
+                modified_ms=found.created_ms,
+            )
+            for bucket in range(found.buckets):
+                one.buckets.add(bucket_id=bucket, leader_id=NODE, replica_ids=[NODE], leader_epoch=0)
+        return answer
+
+    def _kv_snapshots(self, request: Any) -> Any:
+        found = self._of(request.table_path)
+        if not found.keyed:
+            raise FlussError(ErrorCode.NON_PRIMARY_KEY_TABLE, f"{found.path} has no primary key")
+        buckets = [pb.KvSnapshot(bucket_id=bucket) for bucket in range(found.buckets)]
+        return pb.GetLatestKvSnapshotsResponse(table_id=found.table_id, snapshots=buckets)
+
+    # logs
+
+    def _list_offsets(self, request: Any) -> Any:
+        answer = pb.ListOffsetsResponse()
+        try:
+            found: ServedTable | None = self._tables.by_id(request.table_id)
+            known = {} if found is None else self._offsets(found, request)
+        except NotFound:
+            found, known = None, {}
+        for bucket in list(request.bucket_ids)[:_MOST_BUCKETS]:
+            if found is None or not 0 <= bucket < found.buckets or request.HasField("partition_id"):
+                text = f"no bucket {bucket} of table {request.table_id}"
+                answer.buckets.add(
+                    bucket_id=bucket, error_code=ErrorCode.UNKNOWN_TABLE_OR_BUCKET, error_message=text
+                )
+            else:
+                answer.buckets.add(bucket_id=bucket, offset=known.get(bucket, 0))
+        return answer
+
+    def _offsets(self, found: ServedTable, request: Any) -> dict[int, int]:
+        if request.offset_type == EARLIEST:
+            return dict(found.start())
+        end = found.end()
+        if request.offset_type == LATEST:
+            return dict(end)
+        if request.offset_type != OF_TIMESTAMP:
+            raise FlussError(ErrorCode.UNKNOWN_SERVER_ERROR, f"no offsets of kind {request.offset_type}")
+        if request.start_timestamp > self._env.now_ms():
+            text = f"timestamp {request.start_timestamp} is in the future"
+            raise FlussError(ErrorCode.INVALID_TIMESTAMP, text)
+        at = found.log.log.at(request.start_timestamp)
+        return {bucket: min(offset, end.get(bucket, 0)) for bucket, offset in at.items()}
+
+    def _fetch_log(self, request: Any) -> Any:
+        """As many batches as the request allows; where there are none, they are waited for a moment."""
+        wait = min(max(request.max_wait_ms, 0), _MOST_WAIT_MS) / 1000
+        until = self._env.monotonic() + wait
+        while True:
+            answer, has_any = self._fetched(request)
+            if has_any or self._env.monotonic() >= until:
+                return answer
+            self._env.sleep(_STEP_SECONDS)
+
+    def _fetched(self, request: Any) -> tuple[Any, bool]:
+        answer, has_any = pb.FetchLogResponse(), False
+        room = min(max(request.max_bytes, 1), _MOST_BYTES)
+        for asked in request.tables:
+            table = answer.tables.add(table_id=asked.table_id)
+            try:
+                found = self._tables.by_id(asked.table_id)
+                start, end = found.start(), found.end()
+            except (TablestoreError, OSError) as e:
+                gone = isinstance(e, NotFound)
+                code = ErrorCode.UNKNOWN_TABLE_OR_BUCKET if gone else ErrorCode.LOG_STORAGE
+                for bucket in asked.buckets:
+                    table.buckets.add(bucket_id=bucket.bucket_id, error_code=code, error_message=str(e))
+                has_any = True
+                continue
+            columns = list(asked.projected_fields) if asked.projection_enabled else None
+            for bucket in asked.buckets:
+                one = table.buckets.add(bucket_id=bucket.bucket_id)
+                try:
+                    one.high_watermark = end.get(bucket.bucket_id, 0)
+                    one.log_start_offset = start.get(bucket.bucket_id, 0)
+                    one.records = b""
+                    if room > 0:
+                        one.records = _records(found, bucket, one, columns, room)
+                except FlussError as e:
+                    one.error_code, one.error_message = e.code, e.message
+                except LogExpired as e:
+                    one.error_code, one.error_message = ErrorCode.LOG_OFFSET_OUT_OF_RANGE, str(e)
+                except (TablestoreError, OSError) as e:
+                    one.error_code, one.error_message = ErrorCode.LOG_STORAGE, str(e)
+                room -= len(one.records)
+                has_any = has_any or bool(one.records) or one.HasField("error_code")
+        return answer, has_any
+
+    def _of(self, path: Any) -> ServedTable:
+        return self._tables.by_path(f"{path.database_name}.{path.table_name}")
+
+
+def _records(found: ServedTable, asked: Any, at: Any, columns: list[int] | None, room: int) -> bytes:
+    """The batches of one bucket, whose bounds `at` says."""
+    if asked.HasField("partition_id") or not 0 <= asked.bucket_id < found.buckets:
+        text = f"no bucket {asked.bucket_id} of table {found.table_id}"
+        raise FlussError(ErrorCode.UNKNOWN_TABLE_OR_BUCKET, text)
+    start = at.log_start_offset if asked.fetch_offset == _FROM_EARLIEST else asked.fetch_offset
+    if not at.log_start_offset <= start <= at.high_watermark:
+        text = f"offset {start} is not in [{at.log_start_offset}, {at.high_watermark}]"
+        raise FlussError(ErrorCode.LOG_OFFSET_OUT_OF_RANGE, text)
+    if columns is not None:
+        count = len(found.descriptor.columns)
+        if columns != sorted(set(columns)) or not columns or not 0 <= columns[0] <= columns[-1] < count:
+            text = f"columns {columns}: they must ascend and be of the {count} there are"
+            raise FlussError(ErrorCode.INVALID_COLUMN_PROJECTION, text)
+    if start == at.high_watermark:
+        return b""
+    most = min(max(asked.max_fetch_bytes, 1), room)
+    return found.batches(asked.bucket_id, start, at.high_watermark, most_bytes=most, columns=columns)
+
+
+def _epochs(tables: Any) -> tuple[TableEpoch, ...]:
+    return tuple(TableEpoch(t.table_id, t.coordinator_epoch, t.tiering_epoch) for t in tables)
+
+
+def _result(one: TableResponse) -> Any:
+    result = pb.TieringTableResult(table_id=one.table_id)
+    if one.error_code is not None:
+        result.error.error_code, result.error.error_message = one.error_code, one.message
+    return result
+
+
+def _message_of(path: str) -> Any:
+    parsed = TablePath.parse(path)
+    return pb.TablePath(database_name=parsed.database, table_name=parsed.table)

@@ -1,0 +1,264 @@
+"""FlussTieringCluster: a Fluss, or our own coordinator, which speaks the same protocol, as rounds need it.
+
+Values of the client (`tablestore.fluss`) become those of `cluster.py`. Picklable: a task of an engine opens
+connections of its own, once a process.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.core.errors import NotFound, Unavailable, Unsupported
+from tablestore.fluss import apis
+from tablestore.fluss.admin import EARLIEST, LATEST, Admin
+from tablestore.fluss.cluster import Cluster
+from tablestore.fluss.errors import ErrorCode, FlussError
+from tablestore.fluss.kv import snapshot_rows
+from tablestore.fluss.log_scan import LogOffsetExpired, LogScan, LogStalled, ScanBatch
+from tablestore.fluss.tables import (
+    FlussTable,
+    KvSnapshot,
+    PartitionInfo,
+    TablePath,
+    TieringEpoch,
+    TieringResults,
+)
+from tablestore.fluss.tables import TableBucket as FlussBucket
+from tablestore.format.types.data_type import DataField
+from tablestore.tiering.cluster import ClusterLakeSnapshot, ClusterTable, ReadStep, RowBatch
+from tablestore.tiering.heartbeat import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    TableEpoch,
+    TableResponse,
+    TieringTable,
+)
+from tablestore.tiering.split_generator import KvSnapshot as SplitSnapshot
+from tablestore.tiering.split_generator import LogBounds
+from tablestore.tiering.splits import Offsets, TableBucket, TieringSnapshotSplit, TieringSplit
+
+_GONE = {
+    ErrorCode.TABLE_NOT_EXIST,
+    ErrorCode.DATABASE_NOT_EXIST,
+    ErrorCode.PARTITION_NOT_EXISTS,
+    ErrorCode.KV_SNAPSHOT_NOT_EXIST,
+}
+_LOOK_SECONDS = 2.0  # a bucket that gives nothing for so long may be of a partition that was dropped
+_opened_lock = threading.Lock()
+_opened: dict[tuple[str, float, float], FlussTieringCluster] = {}
+
+
+class FlussTieringCluster:
+    """The cluster at `address`, host:port of any of its servers, several with commas between them. `timeout`
+    is for each call, `stall_seconds` how long a bucket may give nothing though it should. Safe to share."""
+
+    def __init__(self, address: str, *, timeout: float = 30.0, stall_seconds: float = 60.0) -> None:
+        self.address, self._timeout, self._stall_seconds = address, timeout, stall_seconds
+        self._client = Cluster(address, timeout=timeout)
+        self._admin = Admin(self._client)
+        self._tables: dict[int, FlussTable] = {}
+
+    def __reduce__(self) -> Any:
+        return opened, (self.address, self._timeout, self._stall_seconds)
+
+    def __str__(self) -> str:
+        return str(self._client)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._client.close()
+
+    def require_tiering(self, *, coordinated: bool) -> None:
+        """Raise Unavailable if nobody answers, Unsupported where the cluster has no coordinator of tiering
+        and one is to be asked."""
+        served = self._client.coordinator().keys()
+        if coordinated and apis.LAKE_TIERING_HEARTBEAT.key not in served:
+            version = ".".join(map(str, self._client.version))
+            raise Unsupported(
+                f"tiering by heartbeats with Fluss {version}", "it begins with 0.7: use follow=False"
+            )
+
+    def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
+        """The coordinator's answer."""
+        found = self._admin.heartbeat(
+            tiering=_epochs(request.tiering),
+            finished=_epochs(request.finished),
+            failed=_epochs(request.failed),
+            request_table=request.request_table,
+        )
+        table = found.table
+        return HeartbeatResponse(
+            found.coordinator_epoch,
+            None if table is None else TieringTable(table.table_id, str(table.path), table.tiering_epoch),
+            _responses(found.tiering),
+            _responses(found.finished),
+            _responses(found.failed),
+        )
+
+    def lake_tables(self) -> Sequence[TieringTable]:
+        """Every table of the cluster with `table.datalake.enabled`."""
+        found = []
+        for database in self._admin.databases():
+            for path in self._admin.tables(database):
+                with suppress(FlussError):  # dropped meanwhile
+                    table = self._admin.table(path)
+                    if table.lake_enabled:
+                        found.append(TieringTable(table.table_id, str(path), 0))
+        return found
+
+    def table(self, table_path: str) -> ClusterTable:
+        """A table as it is now; raises NotFound."""
+        with _not_found():
+            found = self._admin.table(TablePath.parse(table_path))
+        self._tables[found.table_id] = found
+        fields = (DataField(i, one.name, one.type, one.comment) for i, one in enumerate(found.columns))
+        return ClusterTable(
+            table_path,
+            found.table_id,
+            tuple(fields),
+            found.buckets,
+            found.primary_key,
+            found.partition_keys,
+            found.bucket_keys,
+            {**found.properties, **found.descriptor.custom_properties},
+            found.descriptor.comment,
+        )
+
+    def _known(self, table: ClusterTable) -> FlussTable:
+        if table.table_id not in self._tables:
+            now = self.table(table.path)
+            if now.table_id != table.table_id:
+                raise NotFound(f"{table.path} has id {now.table_id} now, not {table.table_id}")
+        return self._tables[table.table_id]
+
+    def partitions(self, table_path: str) -> Mapping[int, str]:
+        """Names of the partitions by id."""
+        with _not_found():
+            found = self._admin.partitions(TablePath.parse(table_path))
+        return {one.partition_id: one.name for one in found}
+
+    def bounds(
+        self, table: ClusterTable, partition_ids: Sequence[int | None]
+    ) -> Mapping[TableBucket, LogBounds]:
+        """The bounds of the log of each bucket."""
+        known = self._known(table)
+        buckets = [
+            FlussBucket(table.table_id, id, bucket) for id in partition_ids for bucket in range(known.buckets)
+        ]
+        with _not_found():
+            latest = self._admin.offsets(known, buckets, LATEST)
+            earliest = self._admin.offsets(known, buckets, EARLIEST)
+        return {_place(b): LogBounds(min(earliest[b], latest[b]), latest[b]) for b in buckets}
+
+    def kv_snapshots(
+        self, table: ClusterTable, partition_id: int | None, partition_name: str | None
+    ) -> Mapping[int, SplitSnapshot]:
+        """The newest snapshot of keys of each bucket that has one."""
+        partition = None
+        if partition_id is not None and partition_name is not None:
+            values = dict(zip(table.partition_keys, partition_name.split("$"), strict=False))
+            partition = PartitionInfo(partition_id, values)
+        with _not_found():
+            found = self._admin.kv_snapshots(self._known(table), partition)
+        return {bucket: SplitSnapshot(one.snapshot_id, one.log_offset) for bucket, one in found.items()}
+
+    def lake_snapshot(self, table_path: str) -> ClusterLakeSnapshot | None:
+        """The newest lake snapshot that the cluster knows."""
+        with _not_found():
+            found = self._admin.lake_snapshot(TablePath.parse(table_path))
+        if found is None:
+            return None
+        return ClusterLakeSnapshot(found.snapshot_id, {_place(b): at for b, at in found.offsets.items()})
+
+    def commit_lake_snapshot(self, table: ClusterTable, snapshot_id: int, offsets: Offsets) -> None:
+        """Tell the cluster what the lake holds."""
+        known = self._known(table)
+        told = {FlussBucket(table.table_id, *place): offset for place, offset in offsets.items()}
+        prepared = self._admin.prepare_lake_snapshot(known, told)
+        self._admin.commit_lake_snapshot(known, snapshot_id, told, prepared=prepared)
+
+    def read_log(self, table: ClusterTable, splits: Sequence[TieringSplit]) -> Iterator[ReadStep]:
+        """The rows of the logs, all read at once. A bucket that gives nothing is looked for: its partition
+        may have been dropped."""
+        places = {FlussBucket(table.table_id, *one.table_bucket): one for one in splits}
+        start = {bucket: one.log_start for bucket, one in places.items()}
+        stop = {bucket: one.stop for bucket, one in places.items()}
+        env = self._client.env
+        with LogScan(
+            self._client, self._known(table), start, stop, stall_seconds=self._stall_seconds
+        ) as scan:
+            moved = env.monotonic()
+            while not scan.done:
+                try:
+                    found = scan.poll(_LOOK_SECONDS)
+                except LogStalled as e:
+                    raise Unavailable(f"{table.path}: {_place(e.bucket)} stalls: {e}") from e
+                except LogOffsetExpired as e:
+                    raise NotFound(f"ROWS ARE LOST: {e}") from e
+                for batch in found:
+                    yield _step(batch)
+                now = env.monotonic()
+                if found:
+                    moved = now
+                elif now - moved > _LOOK_SECONDS and table.partition_keys:
+                    moved = now
+                    there = self.partitions(table.path)
+                    for bucket in [b for b in places if b.partition_id not in there]:
+                        del places[bucket]
+                        scan.drop(bucket)
+                        yield ReadStep(_place(bucket), None, 0, gone=True)
+
+    def read_snapshot(self, table: ClusterTable, split: TieringSnapshotSplit) -> Iterator[pa.RecordBatch]:
+        """The rows of a snapshot of keys; raises NotFound if a newer one has replaced it."""
+        bucket = FlussBucket(table.table_id, split.partition_id, split.bucket)
+        snapshot = KvSnapshot(bucket, split.snapshot_id, split.log_offset)
+        with _not_found():
+            yield from snapshot_rows(self._client, self._known(table), snapshot)
+
+
+def opened(address: str, timeout: float = 30.0, stall_seconds: float = 60.0) -> FlussTieringCluster:
+    """The cluster at an address, opened once in this process."""
+    key = address, timeout, stall_seconds
+    with _opened_lock:
+        if key not in _opened:
+            _opened[key] = FlussTieringCluster(address, timeout=timeout, stall_seconds=stall_seconds)
+        return _opened[key]
+
+
+@contextmanager
+def _not_found() -> Iterator[None]:
+    """A context that raises NotFound for what is not in the cluster."""
+    try:
+        yield
+    except FlussError as e:
+        if e.code in _GONE:
+            raise NotFound(str(e)) from e
+        raise
+
+
+def _place(bucket: FlussBucket) -> TableBucket:
+    return TableBucket(bucket.partition_id, bucket.bucket)
+
+
+def _step(batch: ScanBatch) -> ReadStep:
+    rows = None
+    if batch.rows.num_rows:
+        kinds = None if batch.kinds is None else pa.array(batch.kinds, pa.int8())
+        rows = RowBatch(batch.rows, kinds, batch.base, batch.timestamp_ms)
+    return ReadStep(_place(batch.bucket), rows, batch.end)
+
+
+def _epochs(tables: Sequence[TableEpoch]) -> list[TieringEpoch]:
+    return [TieringEpoch(one.table_id, one.coordinator_epoch, one.tiering_epoch) for one in tables]
+
+
+def _responses(results: TieringResults) -> tuple[TableResponse, ...]:
+    return tuple(
+        TableResponse(id) if error is None else TableResponse(id, int(error.code), error.message)
+        for id, error in results.items()
+    )

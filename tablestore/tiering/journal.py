@@ -1,0 +1,209 @@
+"""What a service does, in memory and as files: tables, rounds and heartbeats, the newest ones of each.
+
+<directory>/tables.jsonl, rounds.jsonl, heartbeats.jsonl     a report a line, from old to new
+<directory>/state.json                                       the state of the service
+<directory>/held.json                                        the epochs of the tables that it holds
+
+Each file is replaced as a whole, at most four times a second and when the service ends; whoever reads them
+sees one moment of each. Losing them loses nothing but what was seen. Safe to share between threads.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Protocol
+
+from tablestore.core.arguments import checked
+from tablestore.core.env import SYSTEM, Env
+from tablestore.core.errors import InvalidRequest
+from tablestore.io.fileio import FileIO
+from tablestore.io.paths import join, location
+from tablestore.io.routed import file_io_for
+from tablestore.tiering.heartbeat import TableEpoch
+from tablestore.tiering.report import Heartbeat, RoundReport, TableState, TieringReport
+
+KEPT_ROUNDS, KEPT_HEARTBEATS = 200, 200
+_SECONDS = 0.25
+_HELD = "held.json"
+
+
+class _Report(Protocol):
+    def to_json(self) -> dict[str, Any]: ...
+
+
+@dataclass(slots=True)
+class TieringJournal:
+    """The reports of one service; without a `directory` in memory only."""
+
+    directory: str | None = None
+    env: Env = SYSTEM
+    _tables: dict[str, TableState] = field(default_factory=dict)
+    _rounds: dict[int, RoundReport] = field(default_factory=dict)
+    _heartbeats: deque[Heartbeat] = field(default_factory=lambda: deque(maxlen=KEPT_HEARTBEATS))
+    _state: tuple[str, str] = ("", "")
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _writing: threading.Lock = field(default_factory=threading.Lock)
+    _written: float = float("-inf")
+    _held: tuple[TableEpoch, ...] | None = None
+
+    def note_table(self, table: TableState) -> None:
+        """Set what is known of a table."""
+        with self._lock:
+            self._tables[table.table] = table
+
+    def change_table(self, path: str, change: Callable[[TableState], TableState]) -> None:
+        """Change what is known of a table, if anything is."""
+        with self._lock:
+            if path in self._tables:
+                self._tables[path] = change(self._tables[path])
+
+    def note_round(self, report: RoundReport) -> None:
+        """Set what is known of a round, by its number."""
+        with self._lock:
+            self._rounds[report.number] = report
+            while len(self._rounds) > KEPT_ROUNDS:
+                del self._rounds[min(self._rounds)]
+
+    def note_heartbeat(self, heartbeat: Heartbeat) -> None:
+        """Add an exchange with the coordinator. Of several in a row that say nothing the newest is kept, and
+        how many there were."""
+        with self._lock:
+            before = self._heartbeats[-1] if self._heartbeats else None
+            if before is not None and _idle(before) and _idle(heartbeat):
+                self._heartbeats.pop()
+                since = before.time if before.since is None else before.since
+                heartbeat = replace(heartbeat, count=before.count + 1, since=since)
+            self._heartbeats.append(heartbeat)
+
+    def note_state(self, state: str, reason: str = "") -> None:
+        """Set the state of the service."""
+        with self._lock:
+            self._state = state, reason
+
+    def resume(self, before: TieringReport) -> None:
+        """Go on from the report of a service that has ended; rounds that it was at when it was killed have
+        failed."""
+        last = max((one.time for one in before.heartbeats), default=0.0)
+        with self._lock:
+            for table in before.tables:
+                self._tables.setdefault(table.table, table)
+            for one in before.rounds:
+                if one.ended is None:
+                    ended = max(last, one.started)
+                    why = "the service was killed"
+                    one = replace(one, phase="ended", ended=ended, outcome="failed", reason=why)
+                self._rounds.setdefault(one.number, one)
+            self._heartbeats.extendleft(reversed(before.heartbeats))
+
+    def table(self, path: str) -> TableState | None:
+        """What is known of a table."""
+        with self._lock:
+            return self._tables.get(path)
+
+    def report(self) -> TieringReport:
+        """All that is known now."""
+        with self._lock:
+            tables = tuple(self._tables[path] for path in sorted(self._tables))
+            rounds = tuple(self._rounds[number] for number in sorted(self._rounds))
+            return TieringReport(tables, rounds, tuple(self._heartbeats), *self._state)
+
+    def write(self, *, now: bool = False) -> None:
+        """Write the files, unless that was a moment ago."""
+        if self.directory is None:
+            return
+        with self._writing:
+            at = self.env.monotonic()
+            if now or at - self._written >= _SECONDS:
+                self._written = at
+                self._write(self.directory)
+
+    def write_held(self, epochs: Sequence[TableEpoch]) -> None:
+        """Write at once which tables the service holds, if that has changed: what a kill leaves can be given
+        back."""
+        found = tuple(epochs)
+        if self.directory is not None and found != self._held:
+            _io(self.directory).make_dir(location(self.directory))
+            text = json.dumps([asdict(one) for one in found])
+            _io(self.directory).replace(_file(self.directory, _HELD), text.encode())
+            self._held = found
+
+    def held_before(self) -> tuple[TableEpoch, ...]:
+        """What a service of this journal held when it ended."""
+        try:
+            data = b"[]" if self.directory is None else _io(self.directory).read(_file(self.directory, _HELD))
+            return tuple(TableEpoch(**one) for one in json.loads(data))
+        except (FileNotFoundError, ValueError, TypeError):  # none was there, or a loss of power emptied it
+            return ()
+
+    def _write(self, directory: str) -> None:
+        found, io = self.report(), _io(directory)
+        io.make_dir(location(directory))
+        for name, reports in (
+            ("tables", found.tables),
+            ("rounds", found.rounds),
+            ("heartbeats", found.heartbeats),
+        ):
+            io.replace(_file(directory, f"{name}.jsonl"), _lines(reports))
+        state = json.dumps({"state": found.state, "reason": found.reason})
+        io.replace(_file(directory, "state.json"), state.encode())
+
+
+@checked
+def tiering_report(journal: str | os.PathLike[str]) -> TieringReport:
+    """What a service does, by the directory of its `journal`; also of one that has ended, or that another
+    process runs.
+
+    >>> ts.tiering_report("a/journal/without/reports").tables
+    ()
+    """
+    return read_report(location(journal))
+
+
+def read_report(directory: str) -> TieringReport:
+    """The report of a service by the directory of its journal; empty parts where there is none yet."""
+    try:
+        state = json.loads(_io(directory).read(_file(directory, "state.json")))
+    except FileNotFoundError:
+        state = {"state": "", "reason": ""}
+    except ValueError:
+        raise InvalidRequest(f"{directory} holds no journal of a service") from None
+    return TieringReport(
+        tuple(TableState.from_json(one) for one in _read(directory, "tables")),
+        tuple(RoundReport.from_json(one) for one in _read(directory, "rounds")),
+        tuple(Heartbeat.from_json(one) for one in _read(directory, "heartbeats")),
+        state["state"],
+        state["reason"],
+    )
+
+
+def _idle(heartbeat: Heartbeat) -> bool:
+    named = heartbeat.finished or heartbeat.failed or heartbeat.errors or heartbeat.reason
+    return not (named or heartbeat.assigned or heartbeat.tiering or heartbeat.registers)
+
+
+def _io(directory: str) -> FileIO:
+    return file_io_for(location(directory))
+
+
+def _file(directory: str, name: str) -> str:
+    return join(location(directory), name)
+
+
+def _lines(reports: Iterable[_Report]) -> bytes:
+    return b"".join(json.dumps(one.to_json(), ensure_ascii=False).encode() + b"\n" for one in reports)
+
+
+def _read(directory: str, name: str) -> list[dict[str, Any]]:
+    try:
+        data = _io(directory).read(_file(directory, f"{name}.jsonl"))
+    except FileNotFoundError:
+        return []
+    try:
+        return [json.loads(line) for line in data.splitlines()]
+    except ValueError:
+        raise InvalidRequest(f"{directory}: {name}.jsonl holds no reports") from None

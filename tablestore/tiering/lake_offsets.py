@@ -1,0 +1,69 @@
+"""Offsets of a lake table as texts: the property that Fluss reads, and the position of the commit user.
+
+`fluss-offsets` is a JSON list with an object for each bucket: {"partition_id": 12, "bucket": 0,
+"partition_name": "dt=2026-01-01", "offset": 1234}; in tables without partitions the two of them are absent.
+The position has the same without names, for the case that another engine has expired every snapshot with the
+property.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+from tablestore.core.errors import Corrupt
+from tablestore.tiering.splits import Offsets, TableBucket
+
+
+def property_text(offsets: Offsets, names: Mapping[int, str], keys: Sequence[str]) -> str:
+    """The offsets as `fluss-offsets`; `names` are values of the partition columns `keys`, joined by `$`."""
+    found = []
+    for place, offset in sorted(offsets.items(), key=lambda one: (one[0].partition_id or 0, one[0].bucket)):
+        item: dict[str, object] = {"bucket": place.bucket, "offset": offset}
+        if place.partition_id is not None:
+            item = {"partition_id": place.partition_id, **item}
+            if place.partition_id in names:
+                item["partition_name"] = _qualified(names[place.partition_id], keys)
+        found.append(item)
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+
+
+def parse_property(
+    text: str, keys: Sequence[str], path: str
+) -> tuple[dict[TableBucket, int], dict[int, str]]:
+    """(offsets, names of partitions) of a text; raises Corrupt for anything else, with the `path` of the file
+    that holds it."""
+    offsets: dict[TableBucket, int] = {}
+    names: dict[int, str] = {}
+    pattern = re.compile("/".join(f"{re.escape(key)}=(.*)" for key in keys), re.DOTALL)
+    try:
+        for item in json.loads(text):
+            partition, name = item.get("partition_id"), item.get("partition_name")
+            offsets[TableBucket(partition, int(item["bucket"]))] = int(item["offset"])
+            values = pattern.fullmatch(name) if name is not None and partition is not None else None
+            if values is not None:
+                names[int(partition)] = "$".join(values.groups())
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise Corrupt(path, f"fluss-offsets {text[:80]!r} is no list of offsets") from None
+    return offsets, names
+
+
+def _qualified(name: str, keys: Sequence[str]) -> str:
+    return "/".join(f"{key}={value}" for key, value in zip(keys, name.split("$"), strict=False))
+
+
+def position_text(table_id: int, offsets: Offsets) -> str:
+    """The same as the position of the commit user."""
+    found = [[place.partition_id, place.bucket, offset] for place, offset in offsets.items()]
+    return json.dumps({"table": table_id, "offsets": found}, separators=(",", ":"))
+
+
+def parse_position(text: str, path: str) -> tuple[int, dict[TableBucket, int]]:
+    """(table id, offsets) of a position; raises Corrupt."""
+    try:
+        read = json.loads(text)
+        offsets = {TableBucket(partition, bucket): int(at) for partition, bucket, at in read["offsets"]}
+        return int(read["table"]), offsets
+    except (ValueError, TypeError, KeyError):
+        raise Corrupt(path, f"position {text[:80]!r} holds no offsets of a round") from None

@@ -1,0 +1,102 @@
+"""`lake.tier`: a service from what a user says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tablestore.core.env import SYSTEM
+from tablestore.core.errors import InvalidRequest
+from tablestore.core.options.values import duration_ms
+from tablestore.io.paths import checked_name, join, location
+from tablestore.table.features import feature
+from tablestore.table.lake import Lake
+from tablestore.tiering.factory import LakeTieringFactory
+from tablestore.tiering.fluss_cluster import FlussTieringCluster
+from tablestore.tiering.iceberg.factory import IcebergTieringFactory
+from tablestore.tiering.journal import TieringJournal
+from tablestore.tiering.paimon.factory import PaimonTieringFactory
+from tablestore.tiering.round import RoundParts
+from tablestore.tiering.runner import TaskRunner, ThreadRunner
+from tablestore.tiering.service import ServiceSettings, TieringService
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SCHEME = "fluss://"
+LOST_ROWS = ("fail", "skip")
+_FOLDER, _NAME = "tablestore-tiering", "tier"
+
+
+def tier(
+    lake: Lake,
+    source: str,
+    *,
+    tables: str | Sequence[str] = (),
+    follow: bool = True,
+    name: str | None = None,
+    log_columns: bool = False,
+    options: Mapping[str, Any] | None = None,
+    iceberg: Mapping[str, str] | None = None,
+    lost_rows: str = "fail",
+    rounds: int = 2,
+    threads: int = 2,
+    poll: Any = "500ms",
+    spark: SparkSession | None = None,
+) -> TieringService:
+    """The service of `Lake.tier`, started."""
+    if not source.startswith(SCHEME):
+        raise InvalidRequest(f"{source!r} is no address of a cluster: fluss://host:port")
+    if lost_rows not in LOST_ROWS:
+        raise InvalidRequest(f"lost_rows {lost_rows!r} must be one of {', '.join(LOST_ROWS)}")
+    for what, value in (("rounds", rounds), ("threads", threads)):
+        if value < 1:
+            raise InvalidRequest(f"{what} {value!r} must be at least 1")
+    patterns = tables.split(",") if isinstance(tables, str) else tables
+    settings = ServiceSettings(
+        tuple(one.strip() for one in patterns if one.strip()),
+        room=rounds,
+        poll_seconds=_seconds(poll),
+        once=not follow,
+    )
+    runner: TaskRunner = ThreadRunner(threads) if spark is None else feature("rounds by Spark")(spark)
+    cluster = FlussTieringCluster(source)
+    cluster.require_tiering(coordinated=follow)
+    parts = RoundParts(
+        cluster,
+        _factory(lake, source, log_columns, options, iceberg),
+        runner,
+        TieringJournal(journal_directory(lake.warehouse, name)),
+        SYSTEM,
+        skips_lost_rows=lost_rows == "skip",
+    )
+    return TieringService(parts, settings).start()
+
+
+def _factory(
+    lake: Lake,
+    source: str,
+    log_columns: bool,
+    options: Mapping[str, Any] | None,
+    iceberg: Mapping[str, str] | None,
+) -> LakeTieringFactory:
+    """What rounds write to: tables of the lake, or those of an Iceberg catalog."""
+    if iceberg is None:
+        servers = source.removeprefix(SCHEME)
+        return PaimonTieringFactory(lake, log_columns=log_columns, options=options, read_from=servers)
+    if options:
+        raise InvalidRequest("options= are of tables of this lake: an Iceberg catalog has its own properties")
+    return IcebergTieringFactory(iceberg, log_columns=log_columns)
+
+
+def _seconds(poll: Any) -> float:
+    try:
+        return duration_ms(str(poll)) / 1000
+    except ValueError:
+        raise InvalidRequest(f"poll {poll!r} must be a duration such as '500 ms'") from None
+
+
+def journal_directory(warehouse: str | os.PathLike[str], name: str | None = None) -> str:
+    """Where a service of that name writes down what it does."""
+    return join(location(warehouse), _FOLDER, checked_name(name or _NAME, "service"))

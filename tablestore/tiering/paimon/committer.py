@@ -1,0 +1,150 @@
+"""PaimonLakeCommitter: a round as one commit of a lake table, which names the offsets that it reaches.
+
+The commit is one of a stream, by Fluss's commit user, under the identifier after the last one: whoever
+committed that in the meantime was first. It also names the snapshot from which its round was planned, so that
+rows that others have put into the table since, or an overwrite, refuse it. Both are checked by the table's
+committer for each snapshot that it tries to follow.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tablestore.core.errors import AlreadyExists, CommitConflict
+from tablestore.core.options.log_store import LogSystem
+from tablestore.format import commit_message
+from tablestore.format.commit_message import CommitMessage
+from tablestore.format.snapshot import Snapshot
+from tablestore.log import offsets as log_offsets
+from tablestore.log.offsets import number
+from tablestore.meta import positions, tiered
+from tablestore.meta.store import Store
+from tablestore.table import finishing, history
+from tablestore.table.table import Table
+from tablestore.tiering.factory import COMMIT_USER, LakeCommit, LakeState
+from tablestore.tiering.lake_offsets import (
+    parse_position,
+    parse_property,
+    position_text,
+    property_text,
+)
+from tablestore.tiering.paimon.readable import readable_offsets
+from tablestore.tiering.paimon.writer import PaimonWriteResult
+from tablestore.tiering.splits import Offsets
+from tablestore.write.commit.commit_or_discard import discard, discarded_if_refused
+from tablestore.write.commit.committer import Committer
+from tablestore.write.commit.request import Basis, CommitRequest, Committed, LogRange
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PaimonBasis:
+    """The newest snapshot when a round was planned, and the identifier of the last round."""
+
+    snapshot: Snapshot | None
+    identifier: int
+
+
+@dataclass(frozen=True, slots=True)
+class PaimonCommittable:
+    """The commit messages of all writers of a round, as bytes."""
+
+    messages: tuple[bytes, ...]
+
+
+class PaimonLakeCommitter:
+    """Commits rounds to one lake table."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    @property
+    def _store(self) -> Store:
+        return self._table.store
+
+    def state(self) -> LakeState:
+        """What the newest snapshot says; where only other engines' snapshots are left, the position."""
+        store = self._store
+        store.require_same()
+        latest = store.snapshots.latest()
+        identifier, position = positions.known(store, latest).get(COMMIT_USER, (0, None))
+        basis = PaimonBasis(latest, identifier)
+        at = tiered.newest(store.snapshots, latest)
+        if at is None:
+            if position is None or latest is None:
+                return LakeState(basis=basis)
+            table_id, offsets = parse_position(position, store.paths.root)
+            return LakeState(latest.id, table_id, offsets, basis=basis)
+        known = at.properties or {}
+        keys = store.schema.partition_keys
+        offsets, names = parse_property(known[tiered.OFFSETS], keys, f"snapshot-{at.id}")
+        id_text = known.get(tiered.TABLE_ID)  # which Fluss's own service does not set
+        return LakeState(at.id, None if id_text is None else int(id_text), offsets, names, basis)
+
+    def to_committable(self, results: Sequence[PaimonWriteResult]) -> PaimonCommittable:
+        """The messages of all writers."""
+        return PaimonCommittable(tuple(message for one in results for message in one.messages))
+
+    def commit(self, committable: PaimonCommittable, commit: LakeCommit) -> int:
+        """Commit a round; the id of the newest snapshot that it made. Raises CommitConflict if the lake has
+        moved: then the files are gone."""
+        store, basis = self._store, commit.basis.basis
+        assert isinstance(basis, PaimonBasis), "a state of this lake"
+        messages = [commit_message.decode(m) for m in committable.messages]
+        compacted = [m.compacted_from for m in messages if m.compacted_from is not None]
+        offsets = property_text(commit.offsets, commit.partition_names, store.schema.partition_keys)
+        request = CommitRequest(
+            COMMIT_USER,
+            basis.identifier + 1,
+            position=position_text(commit.table_id, commit.offsets),
+            properties={tiered.OFFSETS: offsets, tiered.TABLE_ID: str(commit.table_id)},
+            basis=Basis(basis.snapshot),
+            compacted_from=min(compacted, default=None),
+            log=self._log_range(basis.snapshot, commit),
+        )
+        if commit.replaces:
+            committed = self._replaced(messages, request, commit)
+        else:
+            committed = finishing.commit(store, messages, request)
+        snapshot_id = committed.snapshot
+        if committed.replayed or snapshot_id is None:
+            discard(store, messages)  # of an overwrite; others have done it
+            raise CommitConflict(f"another service committed round {request.identifier} first")
+        history.after_commit(store, self._table.name, committed.snapshots)
+        return snapshot_id
+
+    def _log_range(self, before: Snapshot | None, commit: LakeCommit) -> LogRange | None:
+        """Where the rows are in the log that readers of the lake table look at; None without one."""
+        store = self._store
+        if store.options.log_system is LogSystem.NONE:
+            return None
+        end = {number(place.partition_id, place.bucket): at for place, at in commit.offsets.items()}
+        known = log_offsets.known(before, store.snapshots.get)
+        if commit.replaces:  # the log of another table, which is read from its start
+            return LogRange({}, {**dict.fromkeys(known, 0), **end})
+        return LogRange({place: known.get(place, 0) for place in end}, end)
+
+    def _replaced(
+        self, messages: Sequence[CommitMessage], request: CommitRequest, commit: LakeCommit
+    ) -> Committed:
+        """Put the rows in the place of those of a former table, which a tag keeps."""
+        basis = request.basis.snapshot if request.basis is not None else None
+        if basis is not None:
+            name = f"fluss-table-{commit.basis.table_id}"
+            try:
+                self._table.tags.create(name, snapshot=basis.id)
+            except AlreadyExists:
+                log.info("%s: tag %s is there already", self._table.name, name)
+        with discarded_if_refused(self._store, messages):
+            return Committer(self._store).overwrite(messages, request, lambda _: True)
+
+    def abort(self, committable: PaimonCommittable) -> None:
+        """Delete the files of a round that is not committed."""
+        discard(self._store, [commit_message.decode(m) for m in committable.messages])
+
+    def readable(self, tiered: Offsets) -> Offsets | None:
+        """The offsets that readers see, where level 0 is hidden from them."""
+        return readable_offsets(self._store, tiered, dict(self.state().partition_names))

@@ -1,0 +1,187 @@
+"""Reading splits and writing their rows: what a task of a round does.
+
+A reader has no state but the offset of each bucket: a task that is done again begins with the same offsets. A
+split ends at its `stop`, whatever rows there are: offsets may lack rows, and batches may be empty or cut. The
+logs of all splits of a task are read at once; each split has a writer of its own. Tasks are bounded in their
+number of splits, so that the rows that wait in writers are, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from tablestore.core.env import SYSTEM, Env
+from tablestore.core.errors import CommitConflict, Unavailable
+from tablestore.tiering.cluster import ClusterTable, RowBatch, TieringCluster
+from tablestore.tiering.committer import SplitResult
+from tablestore.tiering.factory import LakeTieringFactory, LakeWriter
+from tablestore.tiering.splits import TableBucket, TieringSnapshotSplit, TieringSplit
+
+T = TypeVar("T")
+MOST_SPLITS = 32
+"""Splits of a task."""
+
+
+@dataclass(slots=True)
+class SplitProgress:
+    """How far a split is: the offset up to which it is read, rows and bytes so far, when work on it began and
+    ended (seconds after 1970). `gone`: its partition was dropped, it has no result."""
+
+    split: TieringSplit
+    offset: int
+    rows: int = 0
+    bytes: int = 0
+    started: float | None = None
+    ended: float | None = None
+    gone: bool = False
+
+
+@dataclass(slots=True)
+class ReadSeconds:
+    """Where a task's time went: waiting for rows and decoding them, and writing them."""
+
+    fetch: float = 0.0
+    write: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SplitTask:
+    """The splits that one task reads, and the lake that it writes to. Picklable."""
+
+    cluster: TieringCluster
+    factory: LakeTieringFactory
+    table: ClusterTable
+    splits: tuple[TieringSplit, ...]
+    replaces: bool = False
+
+
+Observe = Callable[[SplitProgress], None]
+
+
+@dataclass(slots=True)
+class BoundedSplitReader:
+    """Reads the splits of one task to their ends. Belongs to one thread; `run` once.
+
+    `observe` is called as splits move on; `stopped` says that the round is given up.
+    """
+
+    task: SplitTask
+    observe: Observe = lambda _: None
+    stopped: Callable[[], bool] = lambda: False
+    env: Env = SYSTEM
+    seconds: ReadSeconds = field(default_factory=ReadSeconds)
+    _progress: dict[TableBucket, SplitProgress] = field(default_factory=dict)
+    _writers: dict[TableBucket, LakeWriter] = field(default_factory=dict)
+
+    def run(self) -> list[SplitResult]:
+        """The results of all splits but those whose partition was dropped. Raises CommitConflict if the round
+        was stopped; whatever it raises, the files are deleted."""
+        try:
+            self._progress = {one.table_bucket: SplitProgress(one, one.log_start) for one in self.task.splits}
+            self._read_snapshots()
+            self._read_logs()
+            return self._completed()
+        except BaseException:
+            for writer in self._writers.values():
+                writer.abort()
+            raise
+
+    def _read_snapshots(self) -> None:
+        task = self.task
+        for split in task.splits:
+            if isinstance(split, TieringSnapshotSplit):
+                for rows in self._timed(task.cluster.read_snapshot(task.table, split)):
+                    self._write(split.table_bucket, RowBatch(rows, None, -1, -1))
+
+    def _read_logs(self) -> None:
+        task = self.task
+        splits = [one for one in task.splits if one.log_start < one.stop]
+        for step in self._timed(task.cluster.read_log(task.table, splits)) if splits else ():
+            one = self._progress[step.table_bucket]
+            if step.gone:
+                one.gone = True
+                if step.table_bucket in self._writers:
+                    self._writers.pop(step.table_bucket).abort()
+            elif step.batch is not None:
+                self._write(step.table_bucket, step.batch)
+            one.offset = max(one.offset, step.offset)
+            self.observe(one)
+        for one in self._progress.values():
+            if not one.gone and one.offset < one.split.stop:
+                raise Unavailable(f"{one.split}: the rows end at offset {one.offset}")
+
+    def _timed(self, steps: Iterator[T]) -> Iterator[T]:
+        """The same; the time until each comes is counted. Raises CommitConflict once the round is stopped."""
+        while True:
+            if self.stopped():
+                raise CommitConflict("the round was stopped: nothing was committed")
+            began = self.env.monotonic()
+            found = next(steps, None)
+            self.seconds.fetch += self.env.monotonic() - began
+            if found is None:
+                return
+            yield found
+
+    def _write(self, place: TableBucket, batch: RowBatch) -> None:
+        one, task = self._progress[place], self.task
+        began = self.env.monotonic()
+        if one.started is None:
+            one.started = self.env.now_ms() / 1000
+        if batch.rows.num_rows:
+            if place not in self._writers:
+                self._writers[place] = task.factory.create_writer(
+                    task.table, one.split, replaces=task.replaces
+                )
+            self._writers[place].write(batch)
+            one.rows += batch.rows.num_rows
+            one.bytes += batch.rows.nbytes
+        self.seconds.write += self.env.monotonic() - began
+
+    def _completed(self) -> list[SplitResult]:
+        began = self.env.monotonic()
+        results: list[SplitResult] = []
+        try:
+            for place, one in self._progress.items():
+                if one.gone:
+                    continue
+                writer = self._writers.get(place)
+                result = None if writer is None else writer.complete()
+                self._writers.pop(place, None)
+                results.append(SplitResult(one.split, result, one.rows))
+                one.ended = self.env.now_ms() / 1000
+                self.observe(one)
+        except BaseException:
+            discard(self.task, results)
+            raise
+        self.seconds.write += self.env.monotonic() - began
+        return results
+
+
+def discard(task: SplitTask, results: Sequence[SplitResult]) -> None:
+    """Delete the files of results that nobody commits."""
+    found = [one.result for one in results if one.result is not None]
+    if found:
+        committer = task.factory.create_committer(task.table)
+        committer.abort(committer.to_committable(found))
+
+
+def tasks_of(
+    cluster: TieringCluster,
+    factory: LakeTieringFactory,
+    table: ClusterTable,
+    splits: Sequence[TieringSplit],
+    *,
+    replaces: bool,
+    parallel: int,
+) -> list[SplitTask]:
+    """The splits dealt to at least `parallel` tasks, if there are so many, the larger ones first, so that
+    tasks have about as many offsets each."""
+    count = max(min(parallel, len(splits)), -(-len(splits) // MOST_SPLITS))
+    parts: list[list[TieringSplit]] = [[] for _ in range(count)]
+    by_size = sorted(splits, key=lambda one: one.log_start - one.stop)
+    for i, split in enumerate(by_size):
+        turn, at = divmod(i, count)
+        parts[at if turn % 2 == 0 else count - 1 - at].append(split)
+    return [SplitTask(cluster, factory, table, tuple(part), replaces) for part in parts]

@@ -1,0 +1,273 @@
+"""Reports of tiering, as they are shown and stored: tables, rounds, heartbeats.
+
+Times are seconds after 1970, offsets those of the next row. A report is what one service knows: of a table
+that another one holds it says the state that it last heard of. Written by the service to its journal, read by
+`./workbench tier`, `explain` and views.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from tablestore.core.errors import InvalidRequest
+
+VERSION = 1
+
+State = Literal["New", "Initialized", "Scheduled", "Pending", "Tiering", "Tiered", "Failed"]
+"""Where a table is in its coordinator's circle: New (Initialized after a restart), Scheduled until its
+freshness is over, Pending until a service asks, Tiering, then Tiered or Failed."""
+STATES: tuple[State, ...] = ("New", "Initialized", "Scheduled", "Pending", "Tiering", "Tiered", "Failed")
+
+Phase = Literal["planning", "reading", "committing", "ended"]
+"""What a round does: plans its splits, reads and writes them, commits to the lake and then to the cluster."""
+
+Outcome = Literal["", "committed", "empty", "registered", "dropped", "failed"]
+"""How a round ended; empty while it is under way. `empty`: there was nothing to read. `registered`: the
+lake had a snapshot of which the cluster did not know, it does now, and the round's own files are gone.
+`dropped`: the table was no longer this service's, nothing is committed."""
+
+
+@dataclass(frozen=True, slots=True)
+class BucketMarks:
+    """How far one bucket is: its log ends at `end`, the lake has the rows before `tiered`, its readers see
+    those before `readable` (less than `tiered` where level 0 is hidden until a compaction). `partition` is
+    its name, None without partitions; `tiered` and `readable` are None where the lake has no row yet."""
+
+    partition: str | None
+    bucket: int
+    end: int
+    tiered: int | None = None
+    readable: int | None = None
+    start: int = 0
+
+    @property
+    def lag_rows(self) -> int:
+        """Offsets behind what the lake has; rows that retention removed before do not count."""
+        return max(self.end - max(self.tiered or 0, self.start), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """A table: its state since `since`, the epoch under which it was handed out (None: not yet to this
+    service), the freshness that it asks for in seconds, when its lake was last known to have all rows of
+    the log (None: never), how many rows the log has behind the lake, and why it failed. `warning`: rows may
+    go from the log before the lake has them."""
+
+    table: str
+    table_id: int
+    state: State
+    since: float
+    tiering_epoch: int | None = None
+    freshness: float | None = None
+    tiered_at: float | None = None
+    lag_rows: int | None = None
+    reason: str = ""
+    marks: tuple[BucketMarks, ...] = ()
+    warning: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return _to_json(self)
+
+    @classmethod
+    def from_json(cls, item: Mapping[str, Any]) -> TableState:
+        """Raises InvalidRequest for what is none."""
+        known = _known(item, "a table")
+        known["marks"] = tuple(BucketMarks(**one) for one in item["marks"])
+        return cls(**known)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitReport:
+    """A split of a round: offsets [start, stop) of the log of one bucket, behind a snapshot of its keys if
+    `snapshot_id` is given. `offset` is how far it is read; rows and bytes are what was read so far. `started`
+    and `ended` are None until then."""
+
+    partition: str | None
+    bucket: int
+    start: int
+    stop: int
+    snapshot_id: int | None = None
+    offset: int | None = None
+    rows: int = 0
+    bytes: int = 0
+    started: float | None = None
+    ended: float | None = None
+    reason: str = ""
+
+    @property
+    def kind(self) -> str:
+        """`log` or `snapshot`."""
+        return "log" if self.snapshot_id is None else "snapshot"
+
+    @property
+    def seconds(self) -> float:
+        """How long it was read and written; 0 until it ends."""
+        return 0.0 if self.started is None or self.ended is None else max(self.ended - self.started, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundReport:
+    """A round: one table under one epoch. `number` counts the rounds of this service from 1. `ended` is None
+    while it is under way. `snapshot_id` is the lake's, None where nothing was committed. `notes` say what a
+    person should know, such as a cluster that was told what the lake holds. `seconds` has the time of each
+    part of the work by its name, such as fetch, decode, write, commit."""
+
+    number: int
+    table: str
+    table_id: int
+    tiering_epoch: int
+    coordinator_epoch: int
+    started: float
+    phase: Phase = "planning"
+    ended: float | None = None
+    splits: tuple[SplitReport, ...] = ()
+    outcome: Outcome = ""
+    snapshot_id: int | None = None
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """Rows that were read so far."""
+        return sum(one.rows for one in self.splits)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that were read so far."""
+        return sum(one.bytes for one in self.splits)
+
+    def to_json(self) -> dict[str, Any]:
+        return _to_json(self)
+
+    @classmethod
+    def from_json(cls, item: Mapping[str, Any]) -> RoundReport:
+        """Raises InvalidRequest for what is none."""
+        known = _known(item, "a round")
+        known["splits"] = tuple(SplitReport(**one) for one in item["splits"])
+        known["notes"] = tuple(item["notes"])
+        return cls(**known)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedTable:
+    """A table as a heartbeat names it, by its path, and the epoch that it was held under."""
+
+    table: str
+    tiering_epoch: int
+
+    def __str__(self) -> str:
+        return f"{self.table} (epoch {self.tiering_epoch})"
+
+
+@dataclass(frozen=True, slots=True)
+class TableError:
+    """What the answer to a heartbeat says against one table."""
+
+    table: str
+    code: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.table}: {self.reason} (error {self.code})"
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """One exchange with the coordinator. Of the request: the tables that are held, those whose rounds ended,
+    and whether one more is asked for. Of the answer: the coordinator's epoch (None: no answer, `reason` says
+    why), the table that was handed out, errors a table. It may stand for several that said nothing new:
+    `count` of them, from `since` on."""
+
+    time: float
+    seconds: float = 0.0
+    tiering: tuple[ReportedTable, ...] = ()
+    finished: tuple[ReportedTable, ...] = ()
+    failed: tuple[ReportedTable, ...] = ()
+    requests_table: bool = False
+    coordinator_epoch: int | None = None
+    assigned: ReportedTable | None = None
+    errors: tuple[TableError, ...] = ()
+    reason: str = ""
+    count: int = 1
+    since: float | None = None
+
+    @property
+    def registers(self) -> bool:
+        """Whether it is the first one of a service, which asks for the coordinator's epoch alone."""
+        return not (self.tiering or self.finished or self.failed or self.requests_table)
+
+    @property
+    def sent(self) -> str:
+        """The request in words.
+
+        >>> held = ReportedTable("shop.orders", 3)
+        >>> Heartbeat(0.0, finished=(held,), requests_table=True).sent
+        'finished shop.orders (epoch 3) · asks for a table'
+        """
+        parts = []
+        for name, tables in (("tiering", self.tiering), ("finished", self.finished), ("failed", self.failed)):
+            if tables:
+                parts.append(f"{name} {', '.join(map(str, tables))}")
+        if self.requests_table:
+            parts.append("asks for a table")
+        return " · ".join(parts) or "asks for the coordinator's epoch"
+
+    @property
+    def received(self) -> str:
+        """The answer in words.
+
+        >>> Heartbeat(0.0, requests_table=True, coordinator_epoch=2).received
+        'no table waits'
+        >>> Heartbeat(0.0, reason="connection refused").received
+        'no answer: connection refused'
+        """
+        if self.coordinator_epoch is None:
+            return f"no answer: {self.reason}" if self.reason else "no answer"
+        parts = [str(error) for error in self.errors]
+        if self.assigned is not None:
+            parts.append(f"tier {self.assigned}")
+        elif self.requests_table:
+            parts.append("no table waits")
+        if not parts:
+            named = self.tiering or self.finished or self.failed
+            parts.append("all right" if named else f"the coordinator's epoch is {self.coordinator_epoch}")
+        return " · ".join(parts)
+
+    def to_json(self) -> dict[str, Any]:
+        return _to_json(self)
+
+    @classmethod
+    def from_json(cls, item: Mapping[str, Any]) -> Heartbeat:
+        """Raises InvalidRequest for what is none."""
+        known = _known(item, "a heartbeat")
+        for name in ("tiering", "finished", "failed"):
+            known[name] = tuple(ReportedTable(**one) for one in item[name])
+        known["assigned"] = None if item["assigned"] is None else ReportedTable(**item["assigned"])
+        known["errors"] = tuple(TableError(**one) for one in item["errors"])
+        return cls(**known)
+
+
+@dataclass(frozen=True, slots=True)
+class TieringReport:
+    """All that a service tells: tables by path, rounds and heartbeats from old to new (the newest ones, as
+    many as are kept), and the state of the service itself: running, paused, stopping, stopped or failed;
+    empty where nobody knows."""
+
+    tables: tuple[TableState, ...] = ()
+    rounds: tuple[RoundReport, ...] = ()
+    heartbeats: tuple[Heartbeat, ...] = ()
+    state: str = ""
+    reason: str = ""
+
+
+def _to_json(report: TableState | RoundReport | Heartbeat) -> dict[str, Any]:
+    return {"v": VERSION, **asdict(report)}
+
+
+def _known(item: Mapping[str, Any], what: str) -> dict[str, Any]:
+    if item.get("v") != VERSION:
+        raise InvalidRequest(f"{str(item)[:80]!r} is no report of {what}")
+    return {key: value for key, value in item.items() if key != "v"}

@@ -1,0 +1,112 @@
+"""The report of one round while it goes on: what its threads tell, as the frozen value that views read."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field, replace
+
+from tablestore.core.env import Env
+from tablestore.tiering.committer import RoundPlan
+from tablestore.tiering.enumerator import HeldTable
+from tablestore.tiering.readers import SplitProgress
+from tablestore.tiering.report import BucketMarks, Outcome, Phase, RoundReport, SplitReport
+from tablestore.tiering.splits import Offsets, TableBucket, TieringSnapshotSplit, TieringSplit
+
+
+@dataclass(slots=True)
+class RoundProgress:
+    """What is known of a round. Safe to share between threads."""
+
+    number: int
+    held: HeldTable
+    env: Env
+    report: RoundReport = field(init=False)
+    _splits: dict[TableBucket, SplitReport] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        table, epoch = self.held.table, self.held.epoch
+        self.report = RoundReport(
+            self.number,
+            table.table_path,
+            table.table_id,
+            epoch.tiering_epoch,
+            epoch.coordinator_epoch,
+            self.seconds_now(),
+        )
+
+    def seconds_now(self) -> float:
+        """Seconds after 1970."""
+        return self.env.now_ms() / 1000
+
+    def planned(self, plan: RoundPlan) -> RoundReport:
+        """The splits are known."""
+        with self._lock:
+            self._splits = {one.table_bucket: _split(one) for one in plan.splits}
+        self.report = replace(self.report, notes=plan.notes)
+        return self.at("reading")
+
+    def at(self, phase: Phase) -> RoundReport:
+        """The round has come to a phase."""
+        self.report = replace(self.report, phase=phase)
+        return self.current()
+
+    def moved(self, one: SplitProgress) -> None:
+        """A split has moved on."""
+        place = one.split.table_bucket
+        with self._lock:
+            self._splits[place] = replace(
+                self._splits[place],
+                offset=one.offset,
+                rows=one.rows,
+                bytes=one.bytes,
+                started=one.started,
+                ended=one.ended,
+                reason="its partition was dropped" if one.gone else "",
+            )
+
+    def took(self, **seconds: float) -> None:
+        """Add to the time of parts of the work."""
+        with self._lock:
+            before = self.report.seconds
+            added = {name: before.get(name, 0.0) + value for name, value in seconds.items()}
+            self.report = replace(self.report, seconds={**before, **added})
+
+    def ended(self, outcome: Outcome, *, snapshot_id: int | None = None, reason: str = "") -> RoundReport:
+        """The round is over."""
+        self.report = replace(
+            self.report,
+            phase="ended",
+            ended=self.seconds_now(),
+            outcome=outcome,
+            snapshot_id=snapshot_id,
+            reason=reason,
+        )
+        return self.current()
+
+    def current(self) -> RoundReport:
+        """The report as it is now."""
+        with self._lock:
+            return replace(self.report, splits=tuple(self._splits.values()))
+
+
+def _split(one: TieringSplit) -> SplitReport:
+    snapshot = one.snapshot_id if isinstance(one, TieringSnapshotSplit) else None
+    return SplitReport(one.partition_name, one.bucket, one.log_start, one.stop, snapshot)
+
+
+def marks_of(plan: RoundPlan, tiered: Offsets, readable: Offsets | None) -> tuple[BucketMarks, ...]:
+    """The marks of each bucket: `tiered` is what the lake has, `readable` what its readers see, None: the
+    same."""
+    names = dict(plan.partitions)
+    return tuple(
+        BucketMarks(
+            None if place.partition_id is None else names.get(place.partition_id),
+            place.bucket,
+            log.latest,
+            tiered.get(place),
+            (tiered if readable is None else readable).get(place),
+            log.earliest,
+        )
+        for place, log in plan.bounds.items()
+    )

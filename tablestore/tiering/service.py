@@ -1,0 +1,327 @@
+"""TieringService: holds tables, runs their rounds, until it is stopped.
+
+One thread speaks to the coordinator: it renews the tables that are held, says which rounds ended and asks for
+tables while there is room. Each round has a thread; its splits are read by tasks of the runner. A round whose
+table is no longer this service's is given up. A round that fails is reported and its table waits; the others
+go on. A service that is started anew first gives back what it held when it was killed, as its journal says,
+so that nobody waits for the coordinator's time-out.
+
+`once`: no coordinator is asked; every table has one round and the service ends. The lake refuses what another
+service commits meanwhile, whichever of the two is late.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import itertools
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tablestore.core.errors import TablestoreError
+from tablestore.tiering.enumerator import HeldTable, Received, TieringEnumerator
+from tablestore.tiering.heartbeat import HeartbeatRequest, HeartbeatResponse, TableEpoch, TieringTable
+from tablestore.tiering.journal import read_report
+from tablestore.tiering.marks import TieringMarks
+from tablestore.tiering.report import (
+    Heartbeat,
+    ReportedTable,
+    RoundReport,
+    TableError,
+    TableState,
+    TieringReport,
+)
+from tablestore.tiering.round import RoundParts, TieringRound
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSettings:
+    """How a service works. `tables` are patterns of paths (none: all); `room` how many rounds there are at a
+    time; a heartbeat is sent every `heartbeat_seconds`, and every `poll_seconds` while a table is wanted."""
+
+    tables: tuple[str, ...] = ()
+    room: int = 2
+    heartbeat_seconds: float = 10.0
+    poll_seconds: float = 0.5
+    once: bool = False
+
+    def accepts(self, table_path: str) -> bool:
+        """Whether the service tiers a table."""
+        return not self.tables or any(fnmatch.fnmatchcase(table_path, one) for one in self.tables)
+
+
+class TieringService:
+    """Rounds until `stop`. Safe to share between threads."""
+
+    def __init__(self, parts: RoundParts, settings: ServiceSettings) -> None:
+        self._parts, self._settings = parts, settings
+        self._enumerator = TieringEnumerator(room=settings.room, accepts=settings.accepts)
+        self._changed = threading.Condition()
+        self._rounds: dict[HeldTable, TieringRound] = {}
+        self._numbers = itertools.count(1)
+        self._paths: dict[int, str] = {}
+        self._stopping = self._paused = False
+        self._marks = TieringMarks(parts.cluster, parts.journal)
+        self._thread: threading.Thread | None = None
+        self._error: BaseException | None = None
+
+    # ---- what a caller does
+
+    def start(self) -> TieringService:
+        """Begin, in threads of its own."""
+        target = self._run_once if self._settings.once else self._run
+        self._parts.journal.note_state("running")
+        self._thread = threading.Thread(target=self._guarded, args=(target,), name="tiering", daemon=True)
+        self._thread.start()
+        return self
+
+    def stop(self, seconds: float | None = 60.0) -> bool:
+        """End: rounds under way are given up, their tables reported as failed, their files deleted. Waits as
+        long as that; whether the service has ended."""
+        with self._changed:
+            self._stopping = True
+            if self.running:
+                self._parts.journal.note_state("stopping")
+            self._changed.notify_all()
+        return self.wait(seconds)
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until the service has ended, at most so long; whether it has. Raises the error that ended
+        it."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+        if self._error is not None:
+            raise self._error
+        return not self.running
+
+    def pause(self) -> None:
+        """Ask for no more tables; rounds under way go on."""
+        self._set_paused(True)
+
+    def resume(self) -> None:
+        """Ask for tables again."""
+        self._set_paused(False)
+
+    def _set_paused(self, paused: bool) -> None:
+        with self._changed:
+            self._paused = paused
+            if self.running:
+                self._parts.journal.note_state("paused" if paused else "running")
+            self._changed.notify_all()
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended."""
+        return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def state(self) -> str:
+        """running, paused, stopping, stopped or failed."""
+        return self._parts.journal.report().state
+
+    def tables(self) -> tuple[TableState, ...]:
+        """What is known of each table."""
+        return self._parts.journal.report().tables
+
+    def rounds(self) -> tuple[RoundReport, ...]:
+        """The newest rounds, from old to new."""
+        return self._parts.journal.report().rounds
+
+    def heartbeats(self) -> tuple[Heartbeat, ...]:
+        """The newest exchanges with the coordinator, from old to new."""
+        return self._parts.journal.report().heartbeats
+
+    def report(self) -> TieringReport:
+        """All of it at one moment."""
+        return self._parts.journal.report()
+
+    # ---- the thread that speaks to the coordinator
+
+    def _guarded(self, target: Callable[[], None]) -> None:
+        state, reason, ended = "stopped", "", threading.Event()
+        marks = threading.Thread(target=self._marks.run, args=(ended,), name="tiering marks", daemon=True)
+        marks.start()
+        try:
+            target()
+        except BaseException as e:
+            self._error, state, reason = e, "failed", str(e)
+        finally:
+            ended.set()
+            self._parts.runner.close()
+            self._parts.journal.note_state(state, reason)
+            self._parts.journal.write(now=True)
+
+    def _run(self) -> None:
+        env = self._parts.env
+        self._give_back()
+        with ThreadPoolExecutor(self._settings.room * 9, thread_name_prefix="tiering round") as pool:
+            while not self._stopping:
+                answered = self._beat(pool)
+                with self._changed:
+                    if not self._stopping and not (answered and self._enumerator.has_ended):
+                        due = [one.due - env.monotonic() for one in self._enumerator.held.values()]
+                        full = len(self._rounds) >= self._settings.room or self._paused
+                        usual = self._settings.heartbeat_seconds if full else self._settings.poll_seconds
+                        waits = [usual, *(max(one, 0.01) for one in due if one > 0)]
+                        self._changed.wait(min(waits))
+                self._parts.journal.write()
+            with self._changed:
+                self._enumerator.close()
+            self._beat(pool)
+        self._beat(None)
+
+    def _beat(self, pool: ThreadPoolExecutor | None) -> bool:
+        """One exchange; whether there was an answer. Rounds that are due begin."""
+        env = self._parts.env
+        with self._changed:
+            request = self._enumerator.request(env.monotonic())
+            if self._paused:
+                request = replace(request, request_table=False)
+        began, at = env.monotonic(), env.now_ms() / 1000
+        try:
+            answer = self._parts.cluster.heartbeat(request)
+        except (TablestoreError, OSError) as e:
+            log.warning("the coordinator does not answer: %s", e)
+            self._note(Heartbeat(at, env.monotonic() - began, **self._sent(request), reason=str(e)))
+            return False
+        with self._changed:
+            received = self._enumerator.receive(request, answer, env.monotonic())
+            self._dropped(received)
+            if received.given is not None:
+                self._taken(received.given)
+            due = [
+                one
+                for one in self._enumerator.held.values()
+                if one not in self._rounds and one.due <= env.monotonic()
+            ]
+            self._parts.journal.write_held(self._enumerator.open_epochs)
+            if pool is not None and not self._stopping:
+                for held in due:
+                    self._rounds[held] = self._round(held)
+                    pool.submit(self._run_round, held)
+        self._note_answer(request, answer, received, at, env.monotonic() - began)
+        return True
+
+    def _taken(self, held: HeldTable) -> None:
+        path, epoch = held.table.table_path, held.table.tiering_epoch
+        self._paths[held.table.table_id] = path
+        known = self._parts.journal.table(path)
+        reason = known.reason if known is not None and known.table_id == held.table.table_id else ""
+        state = TableState(path, held.table.table_id, "Pending", self._parts.env.now_ms() / 1000)
+        if known is not None and known.table_id == held.table.table_id:
+            state = replace(known, state="Failed" if reason else "Pending")
+        self._parts.journal.note_table(replace(state, tiering_epoch=epoch))
+
+    def _dropped(self, received: Received) -> None:
+        for held, reason in received.dropped:
+            log.warning("%s: %s; its round is given up", held.table.table_path, reason)
+            if held in self._rounds:
+                self._rounds[held].dropped_reason = reason
+
+    def _round(self, held: HeldTable) -> TieringRound:
+        return TieringRound(
+            self._parts,
+            held,
+            next(self._numbers),
+            ours=lambda: self._enumerator.holds(held),
+            stopping=lambda: self._stopping,
+            observe=self._marks.planned,
+        )
+
+    def _run_round(self, held: HeldTable) -> None:
+        report = self._rounds[held].run()
+        with self._changed:
+            del self._rounds[held]
+            if report.outcome in ("failed", "dropped"):
+                self._enumerator.fail(held)
+            else:
+                self._enumerator.finish(held)
+            self._changed.notify_all()
+
+    # ---- what was held when the service was killed
+
+    def _give_back(self) -> None:
+        """Report as failed what the journal says that this service held."""
+        directory, held = self._parts.journal.directory, self._parts.journal.held_before()
+        if directory is None:
+            return
+        before = read_report(directory)
+        self._parts.journal.resume(before)
+        self._numbers = itertools.count(max((one.number for one in before.rounds), default=0) + 1)
+        if held:
+            log.info(
+                "given back, since a kill left them: tables %s", ", ".join(str(e.table_id) for e in held)
+            )
+            try:
+                self._parts.cluster.heartbeat(HeartbeatRequest(failed=held))
+            except (TablestoreError, OSError) as e:
+                log.warning("the coordinator does not answer: %s", e)
+
+    # ---- without a coordinator
+
+    def _run_once(self) -> None:
+        found = [one for one in self._parts.cluster.lake_tables() if self._settings.accepts(one.table_path)]
+        with ThreadPoolExecutor(self._settings.room, thread_name_prefix="tiering round") as pool:
+            for table in found:
+                held = HeldTable(table, TableEpoch(table.table_id, 0, table.tiering_epoch), 0.0)
+                one = TieringRound(
+                    self._parts,
+                    held,
+                    next(self._numbers),
+                    ours=lambda: True,
+                    stopping=lambda: self._stopping,
+                    observe=self._marks.planned,
+                )
+                pool.submit(self._one_of_once, one)
+
+    def _one_of_once(self, one: TieringRound) -> None:
+        if not self._stopping:
+            one.run()
+            self._parts.journal.write()
+
+    # ---- what is told
+
+    def _sent(self, request: HeartbeatRequest) -> dict[str, Any]:
+        named = {"tiering": request.tiering, "finished": request.finished, "failed": request.failed}
+        tables = {name: self._reported(epochs) for name, epochs in named.items()}
+        return {**tables, "requests_table": request.request_table}
+
+    def _reported(self, epochs: Sequence[TableEpoch]) -> tuple[ReportedTable, ...]:
+        return tuple(ReportedTable(self._path(one.table_id), one.tiering_epoch) for one in epochs)
+
+    def _path(self, table_id: int) -> str:
+        return self._paths.get(table_id, f"table {table_id}")
+
+    def _note_answer(
+        self,
+        request: HeartbeatRequest,
+        answer: HeartbeatResponse,
+        received: Received,
+        at: float,
+        seconds: float,
+    ) -> None:
+        given: TieringTable | None = received.given.table if received.given is not None else None
+        errors = [
+            TableError(self._path(one.table_id), one.error_code, one.message)
+            for one in (*answer.tiering, *answer.finished, *answer.failed)
+            if one.error_code is not None
+        ]
+        heartbeat = Heartbeat(
+            at,
+            seconds,
+            **self._sent(request),
+            coordinator_epoch=answer.coordinator_epoch,
+            assigned=None if given is None else ReportedTable(given.table_path, given.tiering_epoch),
+            errors=tuple(errors),
+        )
+        self._note(heartbeat)
+        if given is not None:
+            self._parts.journal.write(now=True)
+
+    def _note(self, heartbeat: Heartbeat) -> None:
+        self._parts.journal.note_heartbeat(heartbeat)

@@ -1,0 +1,118 @@
+"""What a round has to read: offsets of the lake, ends of the logs and snapshots of keys → splits. Pure.
+
+Of each bucket: where the lake has an offset, the log from there to its end, nothing if that is the same.
+Where it has none, a keyed bucket begins with the newest snapshot of its keys, if there is one, all others
+with the earliest row of the log. What the log no longer has, or never had, is told and not passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tablestore.tiering.splits import (
+    Offsets,
+    TableBucket,
+    TieringLogSplit,
+    TieringSnapshotSplit,
+    TieringSplit,
+)
+
+
+class LogBounds(NamedTuple):
+    """The log of a bucket has the rows in [earliest, latest)."""
+
+    earliest: int
+    latest: int
+
+
+class KvSnapshot(NamedTuple):
+    """A snapshot of a bucket's keys: their rows just before `log_offset`."""
+
+    snapshot_id: int
+    log_offset: int
+
+
+class OffsetGap(NamedTuple):
+    """Offsets [start, stop) that the lake lacks and the log has no more: retention removed them.
+    Where `start` is greater, the lake has rows up to there of which the log knows nothing."""
+
+    table_bucket: TableBucket
+    start: int
+    stop: int
+
+    def __str__(self) -> str:
+        if self.start > self.stop:
+            return f"{self.table_bucket}: the lake is at offset {self.start}, the log ends at {self.stop}"
+        return f"{self.table_bucket}: offsets [{self.start}, {self.stop}) are gone from the log"
+
+
+@dataclass(frozen=True, slots=True)
+class SplitPlan:
+    """The splits of a round, in order of partition and bucket, and what cannot be read any more: `gaps`
+    behind what the lake has, `never_read` where the lake has nothing and the log does not begin at 0."""
+
+    splits: tuple[TieringSplit, ...] = ()
+    gaps: tuple[OffsetGap, ...] = ()
+    never_read: tuple[OffsetGap, ...] = ()
+
+
+class TieringSplitGenerator:
+    """Makes the splits of one table. `partitions` are names by id, empty where there are none."""
+
+    def __init__(self, table_path: str, table_id: int, partitions: Mapping[int, str]) -> None:
+        self._path, self._id, self._partitions = table_path, table_id, partitions
+
+    def plan(
+        self,
+        bounds: Mapping[TableBucket, LogBounds],
+        *,
+        lake: Offsets,
+        snapshots: Mapping[TableBucket, KvSnapshot],
+    ) -> SplitPlan:
+        """The splits of buckets with these bounds; `snapshots` are those of keyed buckets."""
+        splits: list[TieringSplit] = []
+        gaps: list[OffsetGap] = []
+        never_read: list[OffsetGap] = []
+        for place, log in _in_order(bounds.items()):
+            at, snapshot = lake.get(place), snapshots.get(place)
+            if at is None and snapshot is not None:
+                splits.append(self._snapshot_split(place, snapshot, log))
+                continue
+            if at is not None and (at > log.latest or at < log.earliest):
+                gaps.append(OffsetGap(place, at, log.latest if at > log.latest else log.earliest))
+                continue
+            if at is None and log.earliest > 0:
+                never_read.append(OffsetGap(place, 0, log.earliest))
+            start = log.earliest if at is None else at
+            if start < log.latest:
+                splits.append(TieringLogSplit(start=start, stop=log.latest, **self._common(place)))
+        return SplitPlan(tuple(splits), tuple(gaps), tuple(never_read))
+
+    def _snapshot_split(self, place: TableBucket, snapshot: KvSnapshot, log: LogBounds) -> TieringSplit:
+        stop = max(snapshot.log_offset, log.latest)
+        return TieringSnapshotSplit(
+            snapshot_id=snapshot.snapshot_id,
+            log_offset=snapshot.log_offset,
+            stop=stop,
+            **self._common(place),
+        )
+
+    def _common(self, place: TableBucket) -> dict[str, Any]:
+        name = None if place.partition_id is None else self._partitions[place.partition_id]
+        return {
+            "table_path": self._path,
+            "table_id": self._id,
+            "partition_id": place.partition_id,
+            "partition_name": name,
+            "bucket": place.bucket,
+        }
+
+
+def _in_order(
+    found: Iterable[tuple[TableBucket, LogBounds]],
+) -> list[tuple[TableBucket, LogBounds]]:
+    return sorted(
+        found, key=lambda one: (-1 if one[0].partition_id is None else one[0].partition_id, one[0][1])
+    )

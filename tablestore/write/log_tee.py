@@ -1,0 +1,131 @@
+"""The rows of a write on their way to the table's log, beside the writers of its files.
+
+What comes is what the bucket writers get, as it came: kinds are those of the input, the merge engine is
+applied by whoever reads. An upsert log has no −U: one whose next row is the +U of the same key says nothing
+more and goes, any other removes its row and becomes a −D. Where rows are seen at once (eventual), each batch
+is flushed. Belongs to one thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.core.errors import Unsupported
+from tablestore.core.options.log_store import LogFormat, LogSystem
+from tablestore.format import rowkind
+from tablestore.log.log import Appended, Appender
+from tablestore.log.offsets import Offsets, advanced
+from tablestore.log.settings import LogSettings
+
+
+class LogTee:
+    """Appends rows for one commit. `at`: the offsets up to which the files hold rows that these were numbered
+    after."""
+
+    def __init__(self, appenders: Callable[[], Appender], settings: LogSettings, at: Offsets) -> None:
+        self._appenders, self.appender = appenders, appenders()
+        self.at, self._settings = at, settings
+        self._names = list(settings.schema.names)
+        plain = settings.system is LogSystem.KAFKA and settings.value_format is LogFormat.JSON
+        self._inserts_only = plain and not settings.upsert
+        self._flushed: list[Appended] = []
+
+    @property
+    def eventual(self) -> bool:
+        """Whether rows are seen at once."""
+        return self._settings.eventual
+
+    def add(self, bucket: int, kinds: pa.Array, rows: pa.RecordBatch) -> None:
+        """Take rows of a bucket; `rows` may have columns that the log does not."""
+        rows = rows.select(self._names)
+        if self._inserts_only and rowkind.retracts(kinds.to_numpy(zero_copy_only=False)).any():
+            raise Unsupported(
+                "removing or changing rows of a table whose log is 'log.format' = json",
+                "such messages have no row kinds: make the table with 'log.format' = 'debezium-json'",
+            )
+        if self._settings.upsert:
+            rows, kinds = without_updates_before(rows, kinds, self._settings.schema.primary_keys)
+        if rows.num_rows:
+            self.appender.write(bucket, kinds, rows)
+
+    def end_batch(self) -> None:
+        """Make what came visible, where that does not wait for the commit."""
+        done = self.appender.flush() if self.eventual else None
+        if done is not None:
+            self._flushed.append(done)
+
+    def stage(self) -> bytes | None:
+        """What came since the last call as a message for another process, None if nothing; it stays when
+        this writer ends."""
+        part = self.appender.stage()
+        self.appender = self._appenders()
+        return part
+
+    def flushed(self) -> Appended | None:
+        """All that was flushed, as one; None if there was nothing."""
+        return joined(self._flushed)
+
+    def take_flushed(self) -> list[Appended]:
+        """What was flushed since the last call."""
+        done, self._flushed = self._flushed, []
+        return done
+
+    @property
+    def gaps(self) -> bool:
+        """Whether rows of others may lie between flushed batches."""
+        return has_gaps(self._flushed)
+
+    def abort(self) -> None:
+        """Forget what is not visible yet."""
+        self.appender.abort()
+
+
+def joined(parts: Sequence[Appended]) -> Appended | None:
+    """Appended parts, in their order, as one."""
+    if not parts:
+        return None
+    start: dict[int, int] = {}
+    end: dict[int, int] = {}
+    for part in parts:
+        for bucket, offset in part.start.items():
+            start[bucket] = min(offset, start.get(bucket, offset))
+        for bucket, offset in part.end.items():
+            end[bucket] = max(offset, end.get(bucket, offset))
+    return Appended(start, end, parts[-1].timestamp_ms)
+
+
+def has_gaps(parts: Sequence[Appended]) -> bool:
+    """Whether something else may lie between parts of one bucket."""
+    end: dict[int, int] = {}
+    for part in parts:
+        if any(end.get(bucket, offset) != offset for bucket, offset in part.start.items()):
+            return True
+        end = advanced(end, part.end)
+    return False
+
+
+def without_updates_before(
+    rows: pa.RecordBatch, kinds: pa.Array, keys: Sequence[str]
+) -> tuple[pa.RecordBatch, pa.Array]:
+    """Rows of a bucket without −U: one followed by an addition of its key is left out, any other is −D."""
+    values = kinds.to_numpy(zero_copy_only=False)
+    found = np.flatnonzero(values == rowkind.UPDATE_BEFORE)
+    if not len(found):
+        return rows, kinds
+    followed = found[found + 1 < rows.num_rows]
+    adds = np.isin(values[followed + 1], (rowkind.INSERT, rowkind.UPDATE_AFTER))
+    followed = followed[adds]
+    for key in keys:
+        if len(followed):
+            column = rows.column(key)
+            same = pc.equal(column.take(pa.array(followed)), column.take(pa.array(followed + 1)))
+            followed = followed[same.to_numpy(zero_copy_only=False).astype(bool)]
+    made = values.copy()
+    made[found] = rowkind.DELETE
+    keep = np.ones(rows.num_rows, dtype=bool)
+    keep[followed] = False
+    return rows.filter(pa.array(keep)), pa.array(made[keep], pa.int8())

@@ -1,0 +1,158 @@
+"""A capture of a database whose batches are carried out in this process, as Spark would carry them out: its
+checkpoint is in files, so that another process may go on with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import tablestore as ts
+from tablestore.cdc.capture.journal import Journal
+from tablestore.cdc.capture.names import Patterns
+from tablestore.cdc.capture.report import BatchReport
+from tablestore.cdc.capture.rules import CaptureRules
+from tablestore.cdc.capture.sink import CapturePlan, CaptureSink, SinkSettings
+from tablestore.cdc.capture.source import TableEvent
+from tablestore.cdc.capture.tasks import POOL_BYTES
+from tablestore.cdc.mysql.address import PASSWORD_VARIABLE, Address
+from tablestore.cdc.mysql.database import MysqlDatabase
+from tablestore.cdc.stream_source import Offset
+from tablestore.core.errors import Unavailable
+from tests.servers.mariadb import PASSWORD
+
+USER = "job"
+PATIENCE_SECONDS = 120
+
+
+@dataclass
+class LocalBatch:
+    """A batch whose tasks run here, after a pickled trip; `before_task` is called in front of each."""
+
+    number: int
+    start: Offset
+    end: Offset
+    before_task: Callable[[], None]
+
+    def counted(self) -> Mapping[int, int]:
+        return {}
+
+    def over(
+        self,
+        task: Callable[[Any], Any],
+        items: Sequence[Any],
+        *,
+        count: Callable[[Any], int] | None = None,
+    ) -> list[Any]:
+        found = []
+        for item in items:
+            self.before_task()
+            sent = pickle.loads(pickle.dumps((task, item)))
+            found.append(pickle.loads(pickle.dumps(sent[0](sent[1]))))
+        return found
+
+
+@dataclass
+class LocalCapture:
+    """A capture of all tables of a database into `ods`, in steps; `how` are settings of the source, `options`
+    those of the tables; the writers of a task have `pool_bytes` of memory. `interrupt` is called between any
+    two things that a batch does."""
+
+    path: Path
+    url: str
+    database: str
+    how: dict[str, Any]
+    options: dict[str, Any] = field(default_factory=dict)
+    pool_bytes: int = POOL_BYTES
+    interrupt: Callable[[], None] = lambda: None
+    events: list[TableEvent] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.lake = ts.connect(str(self.path / "lake"))
+        self.checkpoint = self.path / "checkpoint"
+        for name in ("offsets", "commits"):
+            (self.checkpoint / name).mkdir(parents=True, exist_ok=True)
+        self.begin()
+
+    def begin(self) -> None:
+        """As in a new process, which is started until the server is there."""
+        until = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                return self._open()
+            except Unavailable:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.1)
+
+    def _open(self) -> None:
+        patterns = Patterns.of("*", database=self.database)
+        checkpoint = str(self.checkpoint)
+        source = MysqlDatabase.open(Address.parse(self.url), patterns, checkpoint=checkpoint, **self.how)
+        options = {"bucket": 1, **self.options}
+        rules = CaptureRules.of("*", database=self.database, into="ods", options=options)
+        self.plan = pickle.loads(pickle.dumps(CapturePlan(source)))
+        self.sink = CaptureSink(
+            self.lake, source, rules, SinkSettings(USER, pool_bytes=self.pool_bytes), Journal(checkpoint)
+        )
+
+    @property
+    def batches(self) -> int:
+        """That are carried out."""
+        return len(list((self.checkpoint / "commits").glob("*[0-9]")))
+
+    def step(self) -> bool:
+        """Carry out a batch; whether there was one. An error that may pass leaves it for the next step."""
+        number = self.batches
+        try:
+            start = self._read(number - 1) or self.plan.initial()
+            end = self._read(number)
+            if end is None:
+                end = self.plan.next(start)
+                if end == start:
+                    return False
+                self._write("offsets", number, json.dumps(end))
+            self.events += self.plan.source.events(start, end)
+            self.interrupt()
+            self.sink.write(LocalBatch(number, start, end, self.interrupt), number)
+            self.interrupt()
+        except Unavailable:
+            self.begin()
+            return True
+        self._write("commits", number, "")
+        return True
+
+    def reports(self) -> list[BatchReport]:
+        return Journal(str(self.checkpoint)).reports()
+
+    def catch_up(self) -> None:
+        until = time.monotonic() + 300
+        while self.step():
+            assert time.monotonic() < until, self.batches
+
+    def _read(self, number: int) -> Offset | None:
+        """Where a batch ends, as it was planned."""
+        path = self.checkpoint / "offsets" / str(number)
+        if not path.exists():
+            return None
+        found: Offset = json.loads(path.read_text())
+        return found
+
+    def _write(self, folder: str, number: int, text: str) -> None:
+        path = self.checkpoint / folder / str(number)
+        path.with_suffix(".new").write_text(text)
+        path.with_suffix(".new").rename(path)
+
+
+def run(path: Path, url: str, database: str, how: dict[str, Any], options: dict[str, Any]) -> None:
+    """Go on with a capture until this process is killed. What forks it may be older than the password."""
+    os.environ[PASSWORD_VARIABLE] = PASSWORD
+    capture = LocalCapture(path, url, database, how, options)
+    while True:
+        if not capture.step():
+            time.sleep(0.01)

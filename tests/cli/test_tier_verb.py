@@ -1,0 +1,89 @@
+"""`./workbench tier`: its options, its picture, its lines."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from notebooks.cli import tier
+from notebooks.cli.tier_screen import fresh_rounds, picture, round_line, summary
+from tablestore.tiering.report import (
+    BucketMarks,
+    Heartbeat,
+    ReportedTable,
+    RoundReport,
+    SplitReport,
+    TableState,
+    TieringReport,
+)
+
+SPLIT = SplitReport(None, 0, 0, 100, offset=50, rows=50, started=10.0)
+UNDER_WAY = RoundReport(2, "shop.orders", 1, 4, 0, 10.0, phase="reading", splits=(SPLIT,))
+DONE = RoundReport(
+    1,
+    "shop.clicks",
+    2,
+    3,
+    0,
+    8.0,
+    phase="ended",
+    ended=9.0,
+    splits=(SplitReport(None, 0, 0, 70, offset=70, rows=70),),
+    outcome="committed",
+    snapshot_id=5,
+)
+REPORT = TieringReport(
+    (
+        TableState("shop.clicks", 2, "Tiered", 9.0, 3, 5.0, 8.0, lag_rows=0),
+        TableState("shop.orders", 1, "Tiering", 10.0, 4, marks=(BucketMarks(None, 0, 100),), lag_rows=100),
+        TableState("shop.bad", 3, "Failed", 9.5, 9, reason="bucket 0 stalls"),
+    ),
+    (DONE, UNDER_WAY),
+    (Heartbeat(10.0, tiering=(ReportedTable("shop.orders", 4),), coordinator_epoch=0),),
+    "running",
+)
+
+
+def shown(report: TieringReport) -> str:
+    screen = Console(width=160, record=True, file=io.StringIO())
+    screen.print(picture(report, title="tier", now=12.0))
+    return screen.export_text()
+
+
+def test_the_picture_has_states_lags_splits_and_reasons() -> None:
+    text = shown(REPORT)
+    assert "tier  running  1 round 70 rows" in text
+    assert text.index("shop.bad") < text.index("shop.orders") < text.index("shop.clicks")
+    for part in ("bucket 0 stalls", "4.0 s ago of 5.0 s", "epoch 4: reading", "[0, 100)", "never"):
+        assert part in text, part
+
+
+def test_a_round_is_a_line_once() -> None:
+    seen: set[int] = set()
+    assert [one.number for one in fresh_rounds(REPORT, seen)] == [1]
+    assert list(fresh_rounds(REPORT, seen)) == []
+    assert round_line(DONE) == "shop.clicks committed 70 rows in snapshot 5, 1.0 s, 70 rows/s"
+
+
+def test_the_summary_names_what_failed() -> None:
+    assert summary(REPORT) == "70 rows in 1 round of 3 tables\nshop.bad failed: bucket 0 stalls"
+
+
+def test_options_are_those_of_the_verb(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found: dict[str, object] = {}
+    monkeypatch.setattr("tablestore.table.lake.Lake.tier", lambda _, source, **given: found.update(given))
+    written = ["--from", "fluss://h:1", "--tables", "a.*", "--warehouse", str(tmp_path), "--once"]
+    tier.started(tier.parser().parse_args([*written, "--lost-rows", "skip", "--log-columns"]))
+    assert (found["tables"], found["follow"], found["lost_rows"]) == ("a.*", False, "skip")
+    assert found["log_columns"] is True
+
+
+def test_nobody_there_is_said_and_nothing_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lake = tmp_path / "lake"
+    assert tier.main(["--from", "fluss://127.0.0.1:1", "--warehouse", str(lake)]) == tier.REFUSED
+    assert "tier:" in capsys.readouterr().err
+    assert tier.main(["--from", "http://x", "--warehouse", str(lake)]) == tier.REFUSED
+    assert not lake.exists()

@@ -1,0 +1,132 @@
+"""Log batches: both formats, cut, empty and damaged ones."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tablestore.core.errors import Corrupt, Unsupported
+from tablestore.fluss.log_records import decode, decoded, empty, encode, heads
+from tests.fluss.all_types import random_rows
+
+ROWS = pa.record_batch(
+    [pa.array(range(10)), pa.array([f"name {i}" for i in range(10)])], names=["id", "name"]
+)
+
+
+@pytest.mark.parametrize("compression", ["NONE", "ZSTD", "LZ4_FRAME"])
+@pytest.mark.parametrize("leader_epoch", [None, 3], ids=["V0", "V1"])
+def test_rows_come_back(compression: str, leader_epoch: int | None) -> None:
+    rows = random_rows(200, 1)
+    data = encode(
+        rows,
+        schema_id=2,
+        compression=compression,
+        base=1000,
+        timestamp_ms=77,
+        leader_epoch=leader_epoch,
+        writer_id=5,
+        sequence=6,
+    )
+    (head,) = heads(pa.py_buffer(data), "here")
+    assert (head.base, head.end, head.timestamp_ms, head.schema_id) == (1000, 1200, 77, 2)
+    assert (head.writer_id, head.sequence, head.append_only) == (5, 6, True)
+    (found,) = decoded(data, rows.schema)
+    assert found.rows == rows
+    assert found.kinds is None
+
+
+def test_change_kinds_are_row_kinds() -> None:
+    kinds = np.array([0, 1, 2, 3, 0, 0, 0, 0, 0, 3], np.int8)
+    data = encode(ROWS, schema_id=1, kinds=kinds)
+    assert data[48:58] == bytes([1, 2, 3, 4, 1, 1, 1, 1, 1, 4])
+    (found,) = decoded(data, ROWS.schema)
+    assert found.kinds.tolist() == kinds.tolist()
+    changed = data[:48] + bytes([0]) + data[49:]  # +A, which an append-only batch leaves out
+    (head,) = heads(pa.py_buffer(changed), "")
+    assert decode(pa.py_buffer(changed), head, ROWS.schema, "").kinds[0] == 0
+
+
+def test_uncompressed_rows_are_not_copied() -> None:
+    """The header takes 48 bytes, so a batch lies as its buffer does; one that does not lie well is moved."""
+    data = pa.py_buffer(encode(ROWS, schema_id=1, compression="NONE"))
+    (head,) = heads(data, "")
+    found = decode(data, head, ROWS.schema, "").rows.column(0).buffers()[1]
+    assert data.address <= found.address < data.address + data.size
+    moved = pa.py_buffer(b"x" + data.to_pybytes()).slice(1)
+    assert decode(moved, head, ROWS.schema, "").rows == ROWS
+
+
+def test_a_range_of_offsets() -> None:
+    (found,) = decoded(
+        encode(ROWS, schema_id=1, base=100, kinds=np.arange(10, dtype=np.int8) % 4), ROWS.schema
+    )
+    part = found.between(103, 106)
+    assert (part.base, part.end, part.rows["id"].to_pylist()) == (103, 106, [3, 4, 5])
+    assert part.kinds.tolist() == [3, 0, 1]
+    assert found.between(0, 1000) is found
+    assert found.between(105, 1000).end == 110
+
+
+def test_a_batch_without_rows_takes_its_offsets() -> None:
+    data = (
+        encode(ROWS, schema_id=1, base=0) + empty(10, 15, 3, schema_id=1) + encode(ROWS, schema_id=1, base=15)
+    )
+    found = list(decoded(data, ROWS.schema))
+    assert [(one.base, one.end, one.rows.num_rows) for one in found] == [
+        (0, 10, 10),
+        (10, 15, 0),
+        (15, 25, 10),
+    ]
+    part = found[1].between(12, 14)
+    assert (part.base, part.end, part.rows.num_rows) == (12, 14, 0)
+
+
+def test_a_cut_batch_is_left_out_wherever_it_is_cut() -> None:
+    one = encode(ROWS, schema_id=1)
+    for size in range(len(one), 2 * len(one)):
+        assert len(list(heads(pa.py_buffer((one + one)[:size]), ""))) == 1
+
+
+def test_every_damaged_byte_behind_the_crc_is_found() -> None:
+    data = encode(ROWS, schema_id=1, kinds=np.zeros(10, np.int8))
+    for at in range(25, len(data), 3):
+        damaged = bytearray(data)
+        damaged[at] ^= 0x40
+        buffer = pa.py_buffer(bytes(damaged))
+        with pytest.raises(Corrupt):
+            list(decoded(buffer, ROWS.schema))
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ((12, b"\x05"), "of format 5"),
+        ((8, struct.pack("<i", 5)), "a log batch of 5 bytes"),
+        ((28, struct.pack("<i", -3)), "over -2 offsets"),
+        ((48 - 4, struct.pack("<i", 99)), "of 99 rows over 10 offsets"),
+    ],
+)
+def test_heads_that_cannot_be_are_named(change: tuple[int, bytes], text: str) -> None:
+    at, value = change
+    data = bytearray(encode(ROWS, schema_id=1))
+    data[at : at + len(value)] = value
+    with pytest.raises(Corrupt, match=f"^segment 5: .*{text}"):
+        list(heads(pa.py_buffer(bytes(data)), "segment 5"))
+
+
+def test_batches_with_statistics_are_refused_by_name() -> None:
+    data = bytearray(encode(ROWS, schema_id=1))
+    data[12] = 2
+    with pytest.raises(Unsupported, match="log batches of format 2"):
+        list(heads(pa.py_buffer(bytes(data)), "a log"))
+
+
+def test_rows_of_other_columns_are_damage() -> None:
+    data = encode(ROWS, schema_id=1)
+    other = pa.schema([("id", pa.int64()), ("name", pa.string()), ("more", pa.int64())])
+    with pytest.raises(Corrupt, match="the log batch at offset 0"):
+        list(decoded(data, other))

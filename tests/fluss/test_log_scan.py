@@ -1,0 +1,256 @@
+"""Scans of a scripted server: what a bucket may say, and for how long it may say nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tablestore.core.errors import Corrupt, NotFound
+from tablestore.fluss import apis
+from tablestore.fluss.cluster import Cluster
+from tablestore.fluss.errors import FlussError
+from tablestore.fluss.frames import Request, response_frame
+from tablestore.fluss.log_records import empty, encode
+from tablestore.fluss.log_scan import LogOffsetExpired, LogScan, LogStalled
+from tablestore.fluss.messages import pb
+from tablestore.fluss.tables import FlussColumn, FlussTable, TableBucket, TableDescriptor, TablePath
+from tablestore.format.types.arrow_types import BIGINT
+from tests.fluss.scripted_server import ScriptedServer
+
+TABLE = FlussTable(TablePath("d", "t"), 7, 1, TableDescriptor((FlussColumn("id", BIGINT),), buckets=3))
+ZERO, ONE, TWO = (TableBucket(7, None, bucket) for bucket in range(3))
+Fetch = Callable[[pb.FetchBucket], dict]
+
+
+def batch(base: int, rows: int = 10) -> bytes:
+    return encode(pa.record_batch({"id": range(base, base + rows)}), schema_id=1, base=base)
+
+
+class Leader(ScriptedServer):
+    """Coordinator and leader of all buckets; `fetch` says the fields of a fetched bucket."""
+
+    def __init__(self, fetch: Fetch, leaderless: int | None) -> None:
+        self.fetch, self.leaderless = fetch, leaderless
+        super().__init__(range(1000, 1043), self._answer)
+
+    def _answer(self, request: Request) -> bytes:
+        if request.api_key == apis.METADATA.key:
+            here = pb.ServerNode(node_id=0, host="127.0.0.1", port=self.port)
+            buckets = [
+                pb.BucketMetadata(bucket_id=i, leader_id=None if i == self.leaderless else 0)
+                for i in range(3)
+            ]
+            table = pb.TableMetadata(
+                table_path=pb.TablePath(database_name="d", table_name="t"),
+                **{"table_id": 7, "schema_id": 1, "table_json": b"", "created_ms": 0, "modified_ms": 0},
+                buckets=buckets,
+            )
+            found = pb.MetadataResponse(coordinator=here, tablet_servers=[here], tables=[table])
+            return response_frame(request.request_id, found.SerializeToString())
+        asked = pb.FetchLogRequest.FromString(request.body)
+        buckets = [
+            pb.FetchedBucket(bucket_id=one.bucket_id, **self.fetch(one)) for one in asked.tables[0].buckets
+        ]
+        found = pb.FetchLogResponse(tables=[pb.FetchedTable(table_id=7, buckets=buckets)])
+        return response_frame(request.request_id, found.SerializeToString())
+
+
+@pytest.fixture
+def scan_of() -> Iterator[object]:
+    """A scan of what `fetch` gives."""
+    opened: list[object] = []
+
+    def make(
+        fetch: Fetch, start: dict, stop: dict | None, *, leaderless: int | None = None, **more: object
+    ) -> LogScan:
+        leader = Leader(fetch, leaderless)
+        cluster = Cluster(f"127.0.0.1:{leader.port}", timeout=5)
+        scan = LogScan(cluster, TABLE, start, stop, **more)
+        opened.extend((scan, cluster, leader))
+        return scan
+
+    yield make
+    for one in opened:
+        one.close()
+
+
+def log_of(end: int, *, answers: int = 10**9) -> Fetch:
+    """Batches of ten rows up to `end`, at most so many an answer."""
+
+    def fetch(asked: pb.FetchBucket) -> dict:
+        first = asked.fetch_offset // 10 * 10
+        data = b"".join(batch(base) for base in range(first, end, 10)[:answers])
+        return {"high_watermark": end, "records": data}
+
+    return fetch
+
+
+@pytest.mark.parametrize("answers", [1, 3, 100])
+def test_every_bucket_moves_on_by_offset(scan_of, answers: int) -> None:
+    stop = {ZERO: 95, ONE: 30, TWO: 0}
+    scan = scan_of(log_of(100, answers=answers), {ZERO: 5, ONE: 0, TWO: 0}, stop)
+    found: dict[TableBucket, list[int]] = {ZERO: [], ONE: [], TWO: []}
+    for one in scan:
+        assert one.base == len(found[one.bucket]) + (5 if one.bucket == ZERO else 0)
+        found[one.bucket] += one.rows["id"].to_pylist()
+        assert scan.offsets[one.bucket] == one.end
+    assert found == {ZERO: list(range(5, 95)), ONE: list(range(30)), TWO: []}
+    assert scan.offsets == stop
+    assert scan.done
+
+
+def test_offsets_are_those_behind_what_was_returned(scan_of) -> None:
+    scan = scan_of(log_of(50), {ZERO: 0}, {ZERO: 50})
+    batches = iter(scan)
+    assert next(batches).end == 10
+    assert scan.offsets == {ZERO: 10}
+    assert not scan.done
+
+
+def test_batches_without_rows_are_passed(scan_of) -> None:
+    data = batch(0) + empty(10, 13, 0, schema_id=1) + batch(13)
+    scan = scan_of(lambda _: {"high_watermark": 23, "records": data}, {ZERO: 0}, {ZERO: 23})
+    assert [(one.base, one.end, one.rows.num_rows) for one in scan] == [
+        (0, 10, 10),
+        (10, 13, 0),
+        (13, 23, 10),
+    ]
+
+
+def test_nothing_below_the_high_watermark_is_a_stall_by_name(scan_of) -> None:
+    scan = scan_of(lambda _: {"high_watermark": 9}, {ONE: 4}, {ONE: 9}, stall_seconds=0.3)
+    said = r"d\.t: table 7 bucket 1 gave nothing from offset 4 of 9 on for \d+ s: the server sends nothing"
+    with pytest.raises(LogStalled, match=said) as raised:
+        list(scan)
+    assert (raised.value.bucket, raised.value.offset) == (ONE, 4)
+
+
+def test_a_log_that_ends_before_the_scan_does_is_a_stall(scan_of) -> None:
+    scan = scan_of(log_of(10), {ONE: 0}, {ONE: 15}, stall_seconds=0.3)
+    with pytest.raises(LogStalled, match=r"gave nothing from offset 10 of 15 on .* its high watermark is 10"):
+        list(scan)
+
+
+def test_a_bucket_that_nobody_knows_for_long_is_a_stall_and_one_that_is_late_is_none(scan_of) -> None:
+    late = [{"error_code": 21, "error_message": "starting"}] * 3
+
+    def fetch(asked: pb.FetchBucket) -> dict:
+        return late.pop() if late else log_of(10)(asked)
+
+    assert [one.end for one in scan_of(fetch, {ZERO: 0}, {ZERO: 10})] == [10]
+    scan = scan_of(
+        lambda _: {"error_code": 21, "error_message": "?"}, {ZERO: 0}, {ZERO: 10}, stall_seconds=0.3
+    )
+    with pytest.raises(LogStalled, match="UNKNOWN_TABLE_OR_BUCKET"):
+        list(scan)
+
+
+def test_a_bucket_in_trouble_holds_up_no_other(scan_of) -> None:
+    def fetch(asked: pb.FetchBucket) -> dict:
+        return {"error_code": 12, "error_message": "moved"} if asked.bucket_id == 0 else log_of(30)(asked)
+
+    scan = scan_of(fetch, {ZERO: 0, ONE: 0}, {ZERO: 10, ONE: 30}, stall_seconds=0.5)
+    found = []
+    with pytest.raises(LogStalled, match="bucket 0"):
+        found.extend(one.end for one in scan)
+    assert scan.offsets == {ZERO: 0, ONE: 30}
+
+
+def test_a_bucket_that_nobody_leads_holds_up_no_other(scan_of) -> None:
+    scan = scan_of(log_of(30), {ZERO: 0, ONE: 0}, {ZERO: 10, ONE: 30}, leaderless=0, stall_seconds=0.5)
+    with pytest.raises(LogStalled, match=r"bucket 0 gave nothing .* it has no leader now"):
+        list(scan)
+    assert scan.offsets == {ZERO: 0, ONE: 30}
+
+
+def test_rows_that_are_gone_end_the_scan_at_once(scan_of) -> None:
+    gone = {"error_code": 19, "error_message": "out of range", "log_start_offset": 50}
+    with pytest.raises(LogOffsetExpired, match="rows from offset 4 on are gone") as raised:
+        list(scan_of(lambda _: gone, {ONE: 4}, {ONE: 9}))
+    assert (raised.value.bucket, raised.value.offset, raised.value.start) == (ONE, 4, 50)
+
+
+def test_another_refusal_ends_the_scan_at_once(scan_of) -> None:
+    with pytest.raises(FlussError, match=r"d\.t: table 7 bucket 1: Fluss error 48 AUTHORIZATION: no"):
+        list(scan_of(lambda _: {"error_code": 48, "error_message": "no"}, {ONE: 4}, {ONE: 9}))
+
+
+def test_a_damaged_batch_is_named(scan_of) -> None:
+    data = bytearray(batch(0))
+    data[60] ^= 1
+    with pytest.raises(Corrupt, match=r"d\.t: table 7 bucket 0: the log batch at offset 0 has the CRC"):
+        list(scan_of(lambda _: {"high_watermark": 10, "records": bytes(data)}, {ZERO: 0}, {ZERO: 10}))
+
+
+def test_a_column_that_there_is_none_of(scan_of) -> None:
+    with pytest.raises(NotFound, match="no column 'ids'; did you mean id"):
+        scan_of(log_of(10), {ZERO: 0}, {ZERO: 10}, columns=["ids"])
+
+
+@pytest.mark.parametrize("chunk", [None, 300], ids=["whole", "in parts"])
+def test_segment_files_come_before_the_log(
+    scan_of, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int | None
+) -> None:
+    if chunk:
+        monkeypatch.setattr("tablestore.fluss.log_scan._MOST_BYTES", chunk)
+    for name, bases in (("a", range(0, 60, 10)), ("b", range(60, 100, 10))):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{bases[0]:020d}.log").write_bytes(b"".join(map(batch, bases)))
+
+    def fetch(asked: pb.FetchBucket) -> dict:
+        if asked.fetch_offset >= 100:
+            return log_of(120)(asked)
+        segments = [
+            pb.RemoteLogSegment(segment_id=name, start_offset=start, end_offset=end, size_in_bytes=1)
+            for name, start, end in (("a", 0, 60), ("b", 60, 100))
+            if end > asked.fetch_offset
+        ]
+        skipped = len(batch(0)) * 2 if asked.fetch_offset < 60 else 0
+        remote = pb.RemoteLog(tablet_dir=f"file:{tmp_path}", segments=segments, first_start_pos=skipped)
+        return {"high_watermark": 120, "remote_log": remote}
+
+    scan = scan_of(fetch, {ZERO: 25, ONE: 30}, {ZERO: 120, ONE: 75})
+    found: dict[TableBucket, list[int]] = {ZERO: [], ONE: []}
+    for one in scan:
+        found[one.bucket] += one.rows["id"].to_pylist()
+    assert found == {ZERO: list(range(25, 120)), ONE: list(range(30, 75))}
+
+
+@pytest.mark.parametrize("kept", [0.5, 1.0], ids=["cut", "short"])
+def test_a_segment_file_that_ends_too_early_is_damage(scan_of, tmp_path: Path, kept: float) -> None:
+    (tmp_path / "a").mkdir()
+    data = batch(0) + batch(10)
+    (tmp_path / "a" / f"{0:020d}.log").write_bytes(data[: int(kept * len(data)) - (0 if kept == 1 else 3)])
+    segment = pb.RemoteLogSegment(segment_id="a", start_offset=0, end_offset=30, size_in_bytes=1)
+    remote = pb.RemoteLog(tablet_dir=str(tmp_path), segments=[segment], first_start_pos=0)
+    with pytest.raises(Corrupt, match=r"00\.log: it"):
+        list(scan_of(lambda _: {"high_watermark": 30, "remote_log": remote}, {ZERO: 0}, {ZERO: 30}))
+
+
+def test_a_segment_file_that_is_gone_is_asked_for_again(scan_of, tmp_path: Path) -> None:
+    asked_before = []
+
+    def fetch(asked: pb.FetchBucket) -> dict:
+        if asked_before:
+            return log_of(30)(asked)
+        asked_before.append(asked)
+        segment = pb.RemoteLogSegment(segment_id="a", start_offset=0, end_offset=30, size_in_bytes=1)
+        remote = pb.RemoteLog(tablet_dir=str(tmp_path), segments=[segment], first_start_pos=0)
+        return {"high_watermark": 30, "remote_log": remote}
+
+    assert [one.end for one in scan_of(fetch, {ZERO: 0}, {ZERO: 30})] == [10, 20, 30]
+
+
+def test_buckets_come_and_go_while_a_scan_follows(scan_of) -> None:
+    scan = scan_of(log_of(20), {ZERO: 10}, None)
+    assert [one.base for one in scan.poll(5)] == [10]
+    scan.add(ONE, 0)
+    scan.drop(ZERO)
+    found = []
+    while len(found) < 2:
+        found += [(one.bucket, one.base) for one in scan.poll(5)]
+    assert found == [(ONE, 0), (ONE, 10)]
+    assert scan.offsets == {ONE: 20}

@@ -1,0 +1,79 @@
+"""A private Fluss, with what tests do to its tables."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from notebooks.demo.fluss import FlussCluster, missing
+from tablestore.core.errors import Unavailable
+from tablestore.fluss.admin import EARLIEST, LATEST, Admin
+from tablestore.fluss.cluster import Cluster
+from tablestore.fluss.log_scan import LogScan, ScanBatch
+from tablestore.fluss.tables import FlussColumn, FlussTable, TableDescriptor, TablePath
+from tablestore.format.types.data_type import DataType
+from tests.peers import require
+
+DATABASE = "fluss"  # each cluster is made with it
+LAKE = {"table.datalake.enabled": "true", "table.datalake.freshness": "1s"}
+
+
+@dataclass(frozen=True)
+class Fluss:
+    """A running cluster: `servers` can be killed and started, `cluster` and `admin` talk to it."""
+
+    servers: FlussCluster
+    cluster: Cluster
+    admin: Admin
+
+    @property
+    def address(self) -> str:
+        """Host and port of the coordinator."""
+        return self.servers.address
+
+    def table(
+        self,
+        columns: Mapping[str, DataType],
+        *,
+        key: Sequence[str] = (),
+        partitions: Sequence[str] = (),
+        bucket_keys: Sequence[str] = (),
+        buckets: int = 1,
+        name: str = "",
+        properties: Mapping[str, str] | None = None,
+    ) -> FlussTable:
+        """A new table, of a name of its own unless one is given; columns of keys must not be nullable."""
+        made = TableDescriptor(
+            tuple(FlussColumn(column, t) for column, t in columns.items()),
+            *(tuple(key), tuple(partitions), tuple(bucket_keys), buckets, dict(properties or {})),
+        )
+        return self.admin.create_table(TablePath(DATABASE, name or f"t_{uuid.uuid4().hex[:12]}"), made)
+
+    def read(self, table: FlussTable, columns: Sequence[str] | None = None) -> list[ScanBatch]:
+        """All batches of the table's log as it is now."""
+        buckets = self.admin.buckets(table)
+        start, stop = (self.admin.offsets(table, buckets, at) for at in (EARLIEST, LATEST))
+        with LogScan(self.cluster, table, start, stop, columns=columns, stall_seconds=30) as scan:
+            return list(scan)
+
+    def rows(self, table: FlussTable) -> pa.Table:
+        """All rows of the table's log as it is now, bucket by bucket, without their kinds."""
+        found = sorted(self.read(table), key=lambda b: (b.bucket, b.base))
+        return pa.Table.from_batches([batch.rows for batch in found], table.arrow_schema)
+
+
+@contextlib.contextmanager
+def fluss_cluster(settings: Mapping[str, str] | None = None, *, tablet_servers: int = 1) -> Iterator[Fluss]:
+    """It lives for a run; skips, with a reason, where there can be none."""
+    absent = missing()
+    require(not absent, f"needs Fluss: {absent}")
+    try:
+        private = FlussCluster(settings, tablet_servers=tablet_servers)
+    except Unavailable as e:
+        require(False, f"needs Fluss: {e}")
+    with private, Cluster(private.address) as cluster:
+        yield Fluss(private, cluster, Admin(cluster))

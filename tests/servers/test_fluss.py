@@ -1,0 +1,104 @@
+"""The client of a real Fluss: what it says of tables, logs and itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from tablestore.core.errors import Unsupported
+from tablestore.fluss import apis
+from tablestore.fluss.admin import EARLIEST
+from tablestore.fluss.errors import FlussError
+from tablestore.fluss.messages import pb
+from tablestore.fluss.tables import TableBucket, TablePath, TieringEpoch
+from tablestore.format.types.arrow_types import BIGINT, STRING
+from tests.servers.fluss import LAKE, Fluss
+
+COLUMNS = {"id": BIGINT.not_null(), "name": STRING}
+
+
+def test_a_cluster_tells_its_version_and_what_it_does_not_serve(fluss: Fluss) -> None:
+    assert fluss.cluster.version == (0, 7)
+    with pytest.raises(Unsupported, match="FetchLog at 127"):
+        fluss.cluster.call(apis.FETCH_LOG, pb.FetchLogRequest(follower_server_id=-1, max_bytes=1))
+
+
+def test_databases(fluss: Fluss) -> None:
+    fluss.admin.create_database("made", comment="here")
+    assert "made" in fluss.admin.databases()
+    with pytest.raises(FlussError, match="CreateDatabase made: Fluss error 6 DATABASE_ALREADY_EXIST"):
+        fluss.admin.create_database("made")
+    fluss.admin.create_database("made", ignore_if_exists=True)
+    assert fluss.admin.tables("made") == []
+    fluss.admin.drop_database("made")
+    with pytest.raises(FlussError, match="4 DATABASE_NOT_EXIST"):
+        fluss.admin.drop_database("made")
+
+
+def test_tables(fluss: Fluss) -> None:
+    table = fluss.table(COLUMNS, key=["id"], buckets=3, properties=LAKE)
+    assert (table.buckets, table.primary_key, table.bucket_keys) == (3, ("id",), ("id",))
+    assert (table.lake_enabled, table.lake_format, table.freshness_ms) == (True, "paimon", 1000)
+    assert {column.name: column.type for column in table.columns} == COLUMNS
+    assert table.path in fluss.admin.tables(table.path.database)
+    assert fluss.admin.columns(table.path) == table.columns
+    assert fluss.admin.table_exists(table.path)
+    fluss.admin.drop_table(table.path)
+    assert not fluss.admin.table_exists(table.path)
+    with pytest.raises(FlussError, match=f"GetTableInfo {table.path}: Fluss error 7 TABLE_NOT_EXIST"):
+        fluss.admin.table(table.path)
+
+
+def test_a_table_that_is_made_again_has_another_id(fluss: Fluss) -> None:
+    first = fluss.table(COLUMNS)
+    fluss.admin.drop_table(first.path)
+    second = fluss.admin.create_table(first.path, first.descriptor)
+    assert second.table_id > first.table_id
+
+
+def test_partitions(fluss: Fluss) -> None:
+    columns = {**COLUMNS, "day": STRING.not_null()}
+    table = fluss.table(columns, key=["id", "day"], partitions=["day"], buckets=2)
+    assert (table.physical_primary_key, fluss.admin.partitions(table.path)) == (("id",), ())
+    for day in ("2026-01-02", "2026-01-01"):
+        fluss.admin.create_partition(table.path, {"day": day})
+    found = fluss.admin.partitions(table.path)
+    assert [one.name for one in found] == ["2026-01-02", "2026-01-01"]
+    assert len(fluss.admin.buckets(table)) == 4
+    with pytest.raises(FlussError, match="42 PARTITION_ALREADY_EXISTS"):
+        fluss.admin.create_partition(table.path, {"day": "2026-01-01"})
+    fluss.admin.drop_partition(table.path, {"day": "2026-01-02"})
+    assert [one.name for one in fluss.admin.partitions(table.path)] == ["2026-01-01"]
+    with pytest.raises(FlussError, match="37 TABLE_NOT_PARTITIONED"):
+        fluss.admin.partitions(fluss.table(COLUMNS).path)
+
+
+def test_offsets_of_buckets_that_are_just_starting_are_waited_for(fluss: Fluss) -> None:
+    table = fluss.table(COLUMNS, buckets=4)
+    buckets = fluss.admin.buckets(table)
+    assert fluss.admin.offsets(table, buckets) == fluss.admin.offsets(table, buckets, EARLIEST)
+    with pytest.raises(FlussError, match=f"{table.path}: .*38 INVALID_TIMESTAMP"):
+        fluss.admin.offsets(table, buckets, 1 << 50)
+
+
+def test_lake_snapshots_are_kept_bucket_by_bucket(fluss: Fluss) -> None:
+    table = fluss.table(COLUMNS, buckets=2, properties=LAKE)
+    first, second = fluss.admin.buckets(table)
+    assert fluss.admin.lake_snapshot(table.path) is None
+    fluss.admin.commit_lake_snapshot(table, 7, {first: 10, second: 20})
+    fluss.admin.commit_lake_snapshot(table, 8, {second: 25})
+    found = fluss.admin.lake_snapshot(table.path)
+    assert found is not None
+    assert (found.table_id, found.snapshot_id) == (table.table_id, 8)
+    assert found.offsets == {first: 10, second: 25}
+    with pytest.raises(FlussError, match="TABLE_NOT_EXIST"):
+        fluss.admin.lake_snapshot(TablePath("fluss", "nowhere"))
+    assert TableBucket(table.table_id, None, 1) == second
+
+
+def test_heartbeats_answer_for_each_table(fluss: Fluss) -> None:
+    unknown = TieringEpoch(1 << 40, 0, 1)
+    found = fluss.admin.heartbeat(tiering=[unknown], failed=[unknown])
+    assert found.table is None
+    assert [error.code for error in (found.tiering[1 << 40], found.failed[1 << 40]) if error] == [7, 7]
+    with pytest.raises(Unsupported, match=r"from 0\.9 on"):
+        fluss.admin.heartbeat(force_finished=[1])

@@ -1,0 +1,160 @@
+"""A cluster and a lake in memory, over which the real enumerator and the real rounds run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.core.errors import CommitConflict, NotFound
+from tablestore.format.types.arrow_types import BIGINT
+from tablestore.format.types.data_type import DataField
+from tablestore.tiering.cluster import ClusterLakeSnapshot, ClusterTable, ReadStep, RowBatch
+from tablestore.tiering.factory import LakeCommit, LakeState
+from tablestore.tiering.heartbeat import HeartbeatRequest, HeartbeatResponse, TableResponse, TieringTable
+from tablestore.tiering.split_generator import KvSnapshot, LogBounds
+from tablestore.tiering.splits import Offsets, TableBucket, TieringSnapshotSplit, TieringSplit
+
+
+@dataclass
+class MemoryCluster:
+    """One table, `db.t`, whose rows are (bucket, offset); every table that is asked for is this one."""
+
+    buckets: int = 2
+    table_id: int = 1
+    logs: dict[int, list[int]] = field(default_factory=dict)
+    earliest: dict[int, int] = field(default_factory=dict)
+    known: ClusterLakeSnapshot | None = None
+    told: list[tuple[int, dict[TableBucket, int]]] = field(default_factory=list)
+    lost_answers: int = 0
+    epoch: int = 0
+    handed_out: bool = False
+    error: int | None = None
+    heartbeats: list[HeartbeatRequest] = field(default_factory=list)
+
+    def append(self, bucket: int, count: int) -> None:
+        rows = self.logs.setdefault(bucket, [])
+        rows.extend(range(len(rows), len(rows) + count))
+
+    def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
+        """Hands the table out whenever it is asked for and nobody has it."""
+        self.heartbeats.append(request)
+        for one in (*request.finished, *request.failed):
+            if one.tiering_epoch == self.epoch:
+                self.handed_out = False
+        given = None
+        if request.request_table and not self.handed_out:
+            self.epoch, self.handed_out = self.epoch + 1, True
+            given = TieringTable(self.table_id, "db.t", self.epoch)
+        return HeartbeatResponse(
+            0, given, tuple(TableResponse(one.table_id, self.error) for one in request.tiering)
+        )
+
+    def lake_tables(self) -> Sequence[TieringTable]:
+        return [TieringTable(self.table_id, "db.t", 0)]
+
+    def table(self, table_path: str) -> ClusterTable:
+        fields = (DataField(0, "x", BIGINT),)
+        return ClusterTable(table_path, self.table_id, fields, self.buckets)
+
+    def partitions(self, table_path: str) -> Mapping[int, str]:
+        return {}
+
+    def bounds(
+        self, table: ClusterTable, partition_ids: Sequence[int | None]
+    ) -> Mapping[TableBucket, LogBounds]:
+        return {
+            TableBucket(None, b): LogBounds(self.earliest.get(b, 0), len(self.logs.get(b, [])))
+            for b in range(self.buckets)
+        }
+
+    def kv_snapshots(
+        self, table: ClusterTable, partition_id: int | None, partition_name: str | None
+    ) -> Mapping[int, KvSnapshot]:
+        return {}
+
+    def lake_snapshot(self, table_path: str) -> ClusterLakeSnapshot | None:
+        return self.known
+
+    def commit_lake_snapshot(self, table: ClusterTable, snapshot_id: int, offsets: Offsets) -> None:
+        if self.lost_answers:
+            self.lost_answers -= 1
+            raise ConnectionError("the answer was lost")
+        self.told.append((snapshot_id, dict(offsets)))
+        before = {} if self.known is None else self.known.offsets
+        self.known = ClusterLakeSnapshot(snapshot_id, {**before, **offsets})
+
+    def read_log(self, table: ClusterTable, splits: Sequence[TieringSplit]) -> Iterator[ReadStep]:
+        for split in splits:
+            rows = self.logs[split.bucket][split.log_start : split.stop]
+            batch = pa.record_batch({"x": pa.array(rows, pa.int64())})
+            yield ReadStep(split.table_bucket, RowBatch(batch, None, split.log_start, 0), split.stop)
+
+    def read_snapshot(self, table: ClusterTable, split: TieringSnapshotSplit) -> Iterator[pa.RecordBatch]:
+        raise NotFound("no snapshot")
+
+
+@dataclass
+class MemoryLake:
+    """A lake table as a list of states; rows are (bucket, offset). It is its own factory and committer."""
+
+    states: list[LakeState] = field(default_factory=lambda: [LakeState()])
+    rows: list[tuple[int, int]] = field(default_factory=list)
+    aborted: int = 0
+
+    def prepare(self, table: ClusterTable) -> None:
+        pass
+
+    def create_committer(self, table: ClusterTable) -> MemoryLake:
+        return self
+
+    def create_writer(
+        self, table: ClusterTable, split: TieringSplit, *, replaces: bool = False
+    ) -> MemoryWriter:
+        return MemoryWriter(split.bucket)
+
+    def state(self) -> LakeState:
+        return self.states[-1]
+
+    def to_committable(self, results: Sequence[Any]) -> list[tuple[int, int]]:
+        return [row for rows in results for row in rows]
+
+    def commit(self, committable: list[tuple[int, int]], commit: LakeCommit) -> int:
+        if commit.basis.snapshot_id != self.states[-1].snapshot_id:
+            raise CommitConflict("the lake moved")
+        if commit.replaces:
+            self.rows.clear()
+        self.rows += committable
+        number = (commit.basis.snapshot_id or 0) + 1
+        self.states.append(
+            LakeState(number, commit.table_id, dict(commit.offsets), dict(commit.partition_names))
+        )
+        return number
+
+    def abort(self, committable: Any) -> None:
+        self.aborted += 1
+
+    def readable(self, tiered: Offsets) -> None:
+        return None
+
+
+@dataclass
+class MemoryWriter:
+    bucket: int
+    found: list[tuple[int, int]] = field(default_factory=list)
+
+    def write(self, batch: RowBatch) -> None:
+        self.found += [(self.bucket, batch.first_offset + i) for i in range(batch.rows.num_rows)]
+
+    def complete(self) -> list[tuple[int, int]]:
+        return self.found
+
+    def abort(self) -> None:
+        self.found = []
+
+
+def remade(cluster: MemoryCluster) -> None:
+    """Drop the table and make it again."""
+    cluster.table_id, cluster.logs, cluster.known = cluster.table_id + 1, {}, None

@@ -1,0 +1,143 @@
+"""Rounds over a cluster and a lake in memory: planned from the lake, committed on what they were planned
+from."""
+
+from __future__ import annotations
+
+import pytest
+
+from tablestore.core.errors import CommitConflict, NotFound
+from tablestore.tiering.committer import RoundPlan, SplitResult, commit_round, plan_round
+from tablestore.tiering.splits import TableBucket
+from tests.tiering.memory import MemoryCluster, MemoryLake, remade
+
+
+def planned(cluster: MemoryCluster, lake: MemoryLake, **options: bool) -> RoundPlan:
+    return plan_round(cluster, lake, cluster.table("db.t"), **options)
+
+
+def read(cluster: MemoryCluster, lake: MemoryLake, plan: RoundPlan) -> list[SplitResult]:
+    results = []
+    for split in plan.splits:
+        writer = lake.create_writer(plan.table, split)
+        for step in cluster.read_log(plan.table, [split]):
+            writer.write(step.batch)
+        results.append(SplitResult(split, writer.complete(), split.stop - split.log_start))
+    return results
+
+
+def round_of(cluster: MemoryCluster, lake: MemoryLake, **options: bool):
+    plan = planned(cluster, lake, **options)
+    return commit_round(cluster, lake, plan, read(cluster, lake, plan))
+
+
+def log_rows(cluster: MemoryCluster) -> list[tuple[int, int]]:
+    return sorted((bucket, offset) for bucket, rows in cluster.logs.items() for offset in rows)
+
+
+@pytest.fixture
+def cluster() -> MemoryCluster:
+    made = MemoryCluster()
+    made.append(0, 5)
+    made.append(1, 3)
+    return made
+
+
+def test_rounds_follow_the_log_and_empty_ones_commit_nothing(cluster: MemoryCluster):
+    lake = MemoryLake()
+    assert round_of(cluster, lake).rows == 8
+    cluster.append(1, 2)
+    assert round_of(cluster, lake).rows == 2
+    assert round_of(cluster, lake).snapshot_id is None
+    assert sorted(lake.rows) == log_rows(cluster)
+    assert cluster.known.snapshot_id == 2
+    assert cluster.known.offsets == lake.state().offsets
+
+
+def test_of_two_services_one_is_refused_and_its_files_go(cluster: MemoryCluster):
+    lake = MemoryLake()
+    slow = planned(cluster, lake)
+    results = read(cluster, lake, slow)
+    assert round_of(cluster, lake).rows == 8
+    with pytest.raises(CommitConflict, match="another service committed snapshot 1"):
+        commit_round(cluster, lake, slow, results)
+    assert lake.aborted == 1
+    assert sorted(lake.rows) == log_rows(cluster)
+
+
+def test_rows_that_the_cluster_was_not_told_of_are_not_read_again(cluster: MemoryCluster):
+    lake = MemoryLake()
+    cluster.lost_answers = 1
+    with pytest.raises(ConnectionError):
+        round_of(cluster, lake)
+    assert cluster.known is None
+    plan = planned(cluster, lake)
+    assert not plan.splits
+    assert "it was told" in plan.notes[0]
+    assert cluster.known.snapshot_id == 1
+    assert cluster.known.offsets == lake.state().offsets
+    assert sorted(lake.rows) == log_rows(cluster)
+
+
+def test_a_service_that_wakes_late_and_tells_an_old_snapshot_is_corrected(cluster: MemoryCluster):
+    lake = MemoryLake()
+    round_of(cluster, lake)
+    cluster.append(0, 1)
+    round_of(cluster, lake)
+    cluster.commit_lake_snapshot(cluster.table("db.t"), *cluster.told[0])
+    assert not planned(cluster, lake).splits
+    assert cluster.known.snapshot_id == 2
+    assert cluster.known.offsets == lake.state().offsets
+
+
+def test_a_table_that_was_given_away_is_not_committed(cluster: MemoryCluster):
+    lake = MemoryLake()
+    plan = planned(cluster, lake)
+    with pytest.raises(CommitConflict, match="no longer this service's"):
+        commit_round(cluster, lake, plan, read(cluster, lake, plan), still_ours=lambda: False)
+    assert not lake.rows
+    assert lake.aborted == 1
+
+
+def test_a_table_that_is_made_again_meanwhile_is_not_committed(cluster: MemoryCluster):
+    lake = MemoryLake()
+    plan = planned(cluster, lake)
+    results = read(cluster, lake, plan)
+    remade(cluster)
+    with pytest.raises(CommitConflict, match="its id is 2, the rows are of 1"):
+        commit_round(cluster, lake, plan, results)
+    assert not lake.rows
+
+
+def test_rows_of_a_former_table_of_that_name_are_replaced(cluster: MemoryCluster):
+    lake = MemoryLake()
+    round_of(cluster, lake)
+    remade(cluster)
+    cluster.append(1, 4)
+    plan = planned(cluster, lake)
+    assert plan.replaces
+    assert "made again" in plan.notes[0]
+    commit_round(cluster, lake, plan, read(cluster, lake, plan))
+    assert sorted(lake.rows) == log_rows(cluster)
+    assert lake.state().table_id == 2
+    assert lake.state().offsets == {TableBucket(None, 1): 4}
+
+
+def test_rows_that_retention_took_are_said_and_passed_over_only_on_demand(cluster: MemoryCluster):
+    lake = MemoryLake()
+    round_of(cluster, lake)
+    cluster.append(0, 5)
+    cluster.earliest[0] = 8
+    with pytest.raises(NotFound, match=r"ROWS ARE LOST: bucket 0: offsets \[5, 8\) are gone"):
+        planned(cluster, lake)
+    assert round_of(cluster, lake, skips_lost_rows=True).rows == 2
+    assert lake.state().offsets[TableBucket(None, 0)] == 10
+
+
+def test_a_lake_that_lost_its_table_is_filled_anew(cluster: MemoryCluster):
+    round_of(cluster, MemoryLake())
+    lake = MemoryLake()
+    plan = planned(cluster, lake)
+    assert "it is filled anew" in plan.notes[0]
+    assert len(plan.splits) == 2
+    commit_round(cluster, lake, plan, read(cluster, lake, plan))
+    assert sorted(lake.rows) == log_rows(cluster)

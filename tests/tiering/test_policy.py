@@ -1,0 +1,54 @@
+"""Retention never goes past what the lake lacks without a word."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tablestore.tiering.cluster import ClusterTable
+from tablestore.tiering.committer import RoundPlan
+from tablestore.tiering.factory import LakeState
+from tablestore.tiering.journal import TieringJournal
+from tablestore.tiering.marks import TieringMarks
+from tablestore.tiering.policy import OWN, TTL, LogPolicy
+from tablestore.tiering.report import BucketMarks, TableState
+from tests.faults import SimEnv
+from tests.tiering.memory import MemoryCluster
+
+
+@pytest.mark.parametrize(("behind", "words"), [(29, ""), (31, "will be lost"), (61, "ROWS MAY BE LOST")])
+def test_the_warning_comes_at_half_of_the_retention(behind: float, words: str) -> None:
+    policy = LogPolicy.of({TTL: "1 min"})
+    found = policy.warning(lag_rows=3, tiered_at=100.0, now=100.0 + behind)
+    assert (words in found, bool(found)) == (True, bool(words))
+    assert policy.warning(lag_rows=0, tiered_at=100.0, now=999.0) == ""
+    assert policy.warning(lag_rows=3, tiered_at=None, now=999.0) == ""
+
+
+def test_logs_that_keep_rows_for_ever_or_until_they_are_in_files_have_none() -> None:
+    for options in ({TTL: "-1"}, {TTL: "0ms"}, {OWN: "x"}):
+        assert LogPolicy.of(options).warning(lag_rows=3, tiered_at=0.0, now=1e9) == ""
+    assert LogPolicy.of({}).kept_ms == 7 * 24 * 3_600_000
+
+
+def test_a_table_that_stays_behind_is_warned_of_in_its_state(caplog: pytest.LogCaptureFixture) -> None:
+    env, cluster = SimEnv(), MemoryCluster()
+    cluster.append(0, 5)
+    journal = TieringJournal(None, env)
+    table: ClusterTable = replace(cluster.table("db.t"), options={TTL: "1 min"})
+    marks = (BucketMarks(None, 0, 0, 0, 0), BucketMarks(None, 1, 0, 0, 0))
+    journal.note_table(TableState("db.t", 1, "Failed", 0.0, tiered_at=env.now_ms() / 1000, marks=marks))
+    looks = TieringMarks(cluster, journal)
+    looks.planned(RoundPlan(table, LakeState(), {}))
+    looks.look()
+    known = journal.table("db.t")
+    assert known is not None
+    assert (known.lag_rows, known.warning) == (5, "")
+    env.sleep(45)
+    for _ in range(3):
+        looks.look()
+    known = journal.table("db.t")
+    assert known is not None
+    assert "keeps rows for 1:00" in known.warning
+    assert sum("keeps rows for" in r.getMessage() for r in caplog.records) == 1

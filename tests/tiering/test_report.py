@@ -1,0 +1,81 @@
+"""Reports of tiering: what they say in words, and that they come back from JSON as they were."""
+
+from __future__ import annotations
+
+import doctest
+import json
+
+import pytest
+
+from tablestore.core.errors import InvalidRequest
+from tablestore.tiering import report
+from tablestore.tiering.report import (
+    BucketMarks,
+    Heartbeat,
+    ReportedTable,
+    RoundReport,
+    SplitReport,
+    TableError,
+    TableState,
+)
+
+ORDERS = ReportedTable("shop.orders", 3)
+MARKS = (BucketMarks("dt=1", 0, end=100, tiered=80, readable=60, start=10), BucketMarks("dt=1", 1, end=7))
+TABLE = TableState("shop.orders", 7, "Failed", 12.5, 3, 5.0, 11.0, 27, "disk full", MARKS)
+SPLITS = (
+    SplitReport("dt=1", 0, 80, 100, offset=90, rows=10, bytes=400, started=1.0),
+    SplitReport("dt=1", 1, 5, 7, snapshot_id=4, offset=7, rows=9, bytes=90, started=1.0, ended=1.5),
+)
+ROUND = RoundReport(
+    1, "shop.orders", 7, 3, 0, 1.0, phase="reading", splits=SPLITS, notes=("told",), seconds={"fetch": 0.25}
+)
+BEAT = Heartbeat(
+    2.0,
+    0.01,
+    tiering=(ORDERS,),
+    failed=(ReportedTable("shop.lines", 1),),
+    requests_table=True,
+    coordinator_epoch=4,
+    assigned=ReportedTable("shop.parts", 1),
+    errors=(TableError("shop.orders", 50, "another service holds the table"),),
+)
+
+
+@pytest.mark.parametrize("one", [TABLE, ROUND, BEAT, Heartbeat(1.0, reason="connection refused")])
+def test_a_report_comes_back_from_json_as_it_was(one: TableState | RoundReport | Heartbeat) -> None:
+    assert type(one).from_json(json.loads(json.dumps(one.to_json()))) == one
+
+
+def test_what_has_another_version_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="no report of a round"):
+        RoundReport.from_json(ROUND.to_json() | {"v": 99})
+
+
+def test_the_examples_of_reports() -> None:
+    assert doctest.testmod(report).failed == 0
+
+
+def test_a_heartbeat_in_words() -> None:
+    assert BEAT.sent == "tiering shop.orders (epoch 3) · failed shop.lines (epoch 1) · asks for a table"
+    assert BEAT.received == (
+        "shop.orders: another service holds the table (error 50) · tier shop.parts (epoch 1)"
+    )
+    first = Heartbeat(0.0, coordinator_epoch=4)
+    assert (first.sent, first.received) == (
+        "asks for the coordinator's epoch",
+        "the coordinator's epoch is 4",
+    )
+    assert first.registers
+    assert not BEAT.registers
+    assert Heartbeat(0.0, tiering=(ORDERS,), coordinator_epoch=4).received == "all right"
+
+
+def test_sums_of_a_round_and_its_splits() -> None:
+    assert (ROUND.rows, ROUND.bytes) == (19, 490)
+    assert [one.kind for one in SPLITS] == ["log", "snapshot"]
+    assert [one.seconds for one in SPLITS] == [0.0, 0.5]
+
+
+def test_the_lag_of_a_bucket_counts_rows_that_the_log_has() -> None:
+    assert [one.lag_rows for one in MARKS] == [20, 7]
+    assert BucketMarks(None, 0, end=100, tiered=None, start=40).lag_rows == 60

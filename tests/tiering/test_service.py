@@ -1,0 +1,260 @@
+"""The service over a cluster and a lake in memory: rounds, failures, what is told, the end."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import tablestore as ts
+from tablestore.core.env import SYSTEM
+from tablestore.core.errors import InvalidRequest, Unavailable
+from tablestore.table.lake import connect
+from tablestore.tiering.cluster import ClusterTable, ReadStep
+from tablestore.tiering.heartbeat import FENCED_TIERING_EPOCH, TieringTable
+from tablestore.tiering.journal import TieringJournal, read_report
+from tablestore.tiering.report import Heartbeat, ReportedTable, RoundReport, TieringReport
+from tablestore.tiering.round import RoundParts
+from tablestore.tiering.runner import ThreadRunner
+from tablestore.tiering.service import ServiceSettings, TieringService
+from tablestore.tiering.splits import TieringSplit
+from tests.tiering.memory import MemoryCluster, MemoryLake
+
+QUICK = ServiceSettings(heartbeat_seconds=0.01, poll_seconds=0.01)
+
+
+def service(
+    cluster: MemoryCluster,
+    lake: MemoryLake,
+    settings: ServiceSettings = QUICK,
+    directory: Path | None = None,
+) -> TieringService:
+    journal = TieringJournal(None if directory is None else str(directory))
+    return TieringService(RoundParts(cluster, lake, ThreadRunner(), journal, SYSTEM), settings)
+
+
+def until(true: Callable[[], object]) -> None:
+    over = time.monotonic() + 10
+    while not true():
+        assert time.monotonic() < over, "it never came to that"
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def cluster() -> MemoryCluster:
+    made = MemoryCluster()
+    made.append(0, 50)
+    made.append(1, 30)
+    return made
+
+
+def test_rounds_go_on_until_it_is_stopped(cluster: MemoryCluster, tmp_path: Path):
+    lake = MemoryLake()
+    with_journal = service(cluster, lake, directory=tmp_path).start()
+    until(lambda: len(lake.rows) == 80)
+    cluster.append(1, 5)
+    until(lambda: len(lake.rows) == 85)
+    until(lambda: with_journal.rounds()[-1].outcome == "empty")
+    assert with_journal.running
+    assert with_journal.stop()
+    report = with_journal.report()
+    assert (report.state, report.tables[0].state, report.tables[0].lag_rows) == ("stopped", "Tiered", 0)
+    assert {one.outcome for one in report.rounds} >= {"committed", "empty"}
+    assert [one.rows for one in report.rounds if one.outcome == "committed"] == [80, 5]
+    assert {one.end for one in report.tables[0].marks} == {50, 35}
+    assert cluster.heartbeats[-1].request_table is False
+    assert not cluster.handed_out
+    assert read_report(str(tmp_path)) == report
+    assert TieringJournal(str(tmp_path)).held_before() == ()
+
+
+class SlowCluster(MemoryCluster):
+    """Its rows come when `go` is set."""
+
+    def read_log(self, table: ClusterTable, splits: Sequence[TieringSplit]) -> Iterator[ReadStep]:
+        self.reading.set()
+        for step in super().read_log(table, splits):
+            assert self.go.wait(10)
+            yield step
+
+
+def slow(cluster: MemoryCluster) -> SlowCluster:
+    made = SlowCluster(logs=cluster.logs)
+    made.reading, made.go = threading.Event(), threading.Event()
+    return made
+
+
+def test_a_table_that_is_given_to_another_is_dropped_and_not_committed(cluster: MemoryCluster):
+    waiting, lake = slow(cluster), MemoryLake()
+    job = service(waiting, lake).start()
+    assert waiting.reading.wait(10)
+    waiting.error = FENCED_TIERING_EPOCH
+    until(lambda: any(one.errors for one in job.heartbeats()))
+    waiting.go.set()
+    until(lambda: any(one.outcome == "dropped" for one in job.rounds()))
+    waiting.error = None
+    dropped = next(one for one in job.rounds() if one.outcome == "dropped")
+    assert "another service holds the table" in dropped.reason
+    assert job.stop()
+
+
+def test_stopping_gives_up_the_round_and_reports_its_table_as_failed(cluster: MemoryCluster):
+    waiting, lake = slow(cluster), MemoryLake()
+    job = service(waiting, lake).start()
+    assert waiting.reading.wait(10)
+    threading.Timer(0.1, waiting.go.set).start()
+    assert job.stop()
+    assert not lake.rows
+    assert [len(one.failed) for one in waiting.heartbeats if one.failed] == [1]
+    assert job.rounds()[0].outcome == "failed"
+    assert job.state == "stopped"
+
+
+class FailingCluster(MemoryCluster):
+    """Nobody can read its log."""
+
+    def read_log(self, table: ClusterTable, splits: Sequence[TieringSplit]) -> Iterator[ReadStep]:
+        raise Unavailable("bucket 0 stalls")
+
+
+def test_a_failure_is_shown_and_the_service_goes_on(cluster: MemoryCluster):
+    lake, failing = MemoryLake(), FailingCluster(logs=cluster.logs)
+    job = service(failing, lake).start()
+    until(lambda: job.tables() and job.tables()[0].reason == "bucket 0 stalls")
+    assert job.tables()[0].state == "Failed"
+    assert job.stop()
+
+
+def test_once_every_table_has_one_round(cluster: MemoryCluster):
+    lake = MemoryLake()
+    job = service(cluster, lake, ServiceSettings(once=True)).start()
+    assert job.wait(10)
+    assert len(lake.rows) == 80
+    assert not cluster.heartbeats
+    assert service(cluster, lake, ServiceSettings(("x.*",), once=True)).start().wait(10)
+
+
+def test_what_a_killed_service_held_is_given_back(cluster: MemoryCluster, tmp_path: Path):
+    waiting = slow(cluster)
+    killed = service(waiting, MemoryLake(), directory=tmp_path).start()
+    assert waiting.reading.wait(10)
+    until(lambda: read_report(str(tmp_path)).rounds)
+    cluster.handed_out, cluster.epoch = True, 1
+    lake = MemoryLake()
+    job = service(cluster, lake, directory=tmp_path).start()
+    until(lambda: len(lake.rows) == 80)
+    assert cluster.heartbeats[0].failed[0].tiering_epoch == 1
+    assert job.stop()
+    waiting.go.set()
+    assert killed.stop()
+
+
+class ManyTables(MemoryCluster):
+    """Fifty tables, handed out in turn; `db.t7` fails for ever."""
+
+    waiting: list[int]
+
+    def heartbeat(self, request):
+        self.waiting += [one.table_id for one in (*request.finished, *request.failed)]
+        answer = super().heartbeat(request)
+        given = None
+        if request.request_table and self.waiting:
+            number = self.waiting.pop(0)
+            self.epochs[number] = self.epochs.get(number, 0) + 1
+            given = TieringTable(number, f"db.t{number}", self.epochs[number])
+        return type(answer)(0, given, answer.tiering)
+
+    def table(self, table_path: str) -> ClusterTable:
+        found = super().table(table_path)
+        return type(found)(table_path, int(table_path.removeprefix("db.t")), found.fields, self.buckets)
+
+    def read_log(self, table: ClusterTable, splits: Sequence[TieringSplit]) -> Iterator[ReadStep]:
+        if table.table_id == 7:
+            raise Unavailable("it cannot be read")
+        return super().read_log(table, splits)
+
+
+def test_of_fifty_tables_one_fails_for_ever_and_all_others_go_on(cluster: MemoryCluster):
+    tables = ManyTables(logs=cluster.logs)
+    tables.waiting, tables.epochs = list(range(50)), {}
+    lakes: dict[str, MemoryLake] = {}
+
+    class Lakes(MemoryLake):
+        def create_committer(self, table: ClusterTable) -> MemoryLake:
+            return lakes.setdefault(table.path, MemoryLake())
+
+    job = service(tables, Lakes()).start()
+    until(lambda: sum(len(one.rows) == 80 for one in lakes.values()) == 49)
+    cluster.append(0, 1)
+    until(lambda: sum(len(one.rows) == 81 for one in lakes.values()) == 49)
+    assert job.stop()
+    failed: TieringReport = job.report()
+    assert [one.table for one in failed.tables if one.reason] == ["db.t7"]
+    assert tables.epochs[7] <= 6
+
+
+def test_how_far_the_lake_is_behind_is_known_between_rounds(cluster: MemoryCluster):
+    lake = MemoryLake()
+    job = service(cluster, lake).start()
+    until(lambda: len(lake.rows) == 80)
+    assert job.stop()
+    cluster.append(0, 7)
+    job._marks.look()
+    assert [job.tables()[0].lag_rows, *(one.lag_rows for one in job.tables()[0].marks)] == [7, 7, 0]
+
+
+def test_a_round_tells_how_far_it_is(cluster: MemoryCluster):
+    waiting = slow(cluster)
+    job = service(waiting, MemoryLake()).start()
+    assert waiting.reading.wait(10)
+    waiting.go.set()
+    until(lambda: any(one.rows for one in job.rounds()))
+    assert job.stop()
+
+
+def test_a_journal_goes_on_where_a_killed_service_left_it(cluster: MemoryCluster, tmp_path: Path):
+    before = TieringJournal(str(tmp_path))
+    idle = Heartbeat(4.0, requests_table=True, coordinator_epoch=1)
+    for at in (1.0, 2.0, 3.0):
+        before.note_heartbeat(replace(idle, time=at))
+    before.note_heartbeat(replace(idle, assigned=ReportedTable("d.t", 5)))
+    before.note_round(RoundReport(7, "d.t", 1, 5, 1, 3.5, "reading"))
+    before.note_state("running")
+    before.write(now=True)
+    lake = MemoryLake()
+    job = service(cluster, lake, directory=tmp_path).start()
+    until(lambda: len(lake.rows) == 80)
+    assert job.stop()
+    found = ts.tiering_report(tmp_path)
+    killed, other = found.rounds[:2]
+    assert (killed.number, killed.outcome, killed.reason) == (7, "failed", "the service was killed")
+    assert killed.ended == 4.0
+    assert other.number == 8
+    assert [(one.time, one.count, one.since) for one in found.heartbeats[:2]] == [
+        (3.0, 3, 1.0),
+        (4.0, 1, None),
+    ]
+    assert found.heartbeats[2].registers
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        ({"source": "http://h:1"}, "no address of a cluster"),
+        ({"source": "fluss://h"}, "no address of a Fluss cluster"),
+        ({"poll": "soon"}, "poll 'soon' must be a duration"),
+        ({"rounds": 0}, "rounds 0 must be at least 1"),
+        ({"lost_rows": "keep"}, "lost_rows 'keep' must be one of fail, skip"),
+    ],
+)
+def test_wrong_arguments_of_the_verb_are_said_before_anything_is_made(
+    tmp_path: Path, wrong: dict[str, object], text: str
+):
+    given: dict[str, object] = {"source": "fluss://127.0.0.1:1", **wrong}
+    with pytest.raises(InvalidRequest, match=text):
+        connect(tmp_path / "lake").tier(**given)
+    assert not (tmp_path / "lake").exists()

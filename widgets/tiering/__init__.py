@@ -1,0 +1,1 @@
+"""A tiering service at work: model, figure, widget."""

@@ -1,0 +1,126 @@
+"""A tiering service as SVG: figures, tables by state with their rounds, buckets of one table, heartbeats.
+
+Invariants: figures and sections keep their order and their places; sections grow downwards only. Pure: model
+→ `Figure`. Called by the widget and by the static export.
+"""
+
+from __future__ import annotations
+
+from widgets.capture.model import seconds_text
+from widgets.kit import format as fmt
+from widgets.kit.svg import Figure, code, fit, line, rect, text, text_width, wrap
+from widgets.kit.theme import var
+from widgets.tiering.heartbeats import heartbeats_section
+from widgets.tiering.lanes import lanes_section
+from widgets.tiering.model import TieringModel, state_text
+from widgets.tiering.tables import tables_section
+
+MARGIN, ROW = 16, 72
+
+
+def tiering_figure(model: TieringModel, *, width: float) -> Figure:
+    """The whole picture without its buttons."""
+    figures, y = _figures(model, width)
+    body = [line(0, 1, width, 1), figures, line(0, y, width, y)]
+    spots = list[list[object]]()
+    for section in (tables_section, lanes_section, heartbeats_section):
+        if section is not tables_section:
+            body.append(line(0, y, width, y))
+        drawn, y, found = section(model, y, width)
+        body.append(drawn)
+        spots += found
+    if model.report.reason:
+        failure, y = _failure(model, y + 4, width)
+        body.append(failure)
+        y += 8
+    return Figure(width, y + 4, "".join(body), _label(model), {"spots": spots})
+
+
+def _label(model: TieringModel) -> str:
+    counts = ", ".join(f"{number} {state}" for state, number in sorted(model.counts.items()))
+    said = [counts or "no tables", f"{model.lag_rows:,} rows behind", fmt.plural(len(model.rounds), "round")]
+    return f"Tiering {model.title}, {state_text(model).partition(' · heartbeat')[0]}: {'; '.join(said)}"
+
+
+def _figures(model: TieringModel, width: float) -> tuple[str, float]:
+    """Tables, rows behind, the oldest lake, rounds, tiered rows, speed, the coordinator."""
+    failed = model.counts["Failed"]
+    behind = sum(bool(one.lag_rows) for one in model.tables)
+    oldest, beat = model.oldest, model.heartbeat
+    late = oldest is not None and model.late(oldest)
+    age = "0 s" if oldest is None else seconds_text(model.age(oldest))
+    commits = f"in {fmt.plural(model.outcomes['committed'], 'commit')}"
+    silent = beat is not None and beat.coordinator_epoch is None
+    said = "no heartbeat yet"
+    if beat is not None:
+        said = f"{seconds_text(max(model.until - beat.time, 0.0))} ago" if model.live else "the last one"
+        said = "no answer" if silent else f"heartbeat {said}"
+    figures: list[tuple[str, str, str, str]] = [
+        ("tables", f"{len(model.tables):,}", _states(model), "ink"),
+        ("rows behind", fmt.short_count(model.lag_rows), f"of {fmt.plural(behind, 'table')}", "ink"),
+        (
+            "oldest lake",
+            f"▲ {age}" if late else age,
+            "all are complete" if oldest is None else f"{oldest.table}",
+            "warn" if late else "ink",
+        ),
+        ("rounds", f"{len(model.rounds):,}", _outcomes(model), "ink"),
+        (
+            "rows tiered",
+            fmt.short_count(model.tiered_rows),
+            commits,
+            "ink",
+        ),
+        ("rows/s", fmt.short_count(model.speed), "while a round runs", "ink"),
+        (
+            "failed tables",
+            f"✕ {failed:,}" if failed else "0",
+            "none" if not failed else "others go on",
+            "err" if failed else "ink",
+        ),
+        (
+            "coordinator",
+            fmt.ABSENT if beat is None or silent else f"epoch {beat.coordinator_epoch}",
+            said,
+            "err" if silent else "ink",
+        ),
+    ]
+    per_row = 8 if width >= 980 else 4
+    step = (width - 2 * MARGIN) / per_row
+    parts, y = list[str](), 0.0
+    for at, (name, value, remark, colour) in enumerate(figures):
+        row, column = divmod(at, per_row)
+        y = row * ROW
+        x, room = MARGIN + column * step, step - 10
+        size = 20 if text_width(value, size=20, weight=600) <= room else 15
+        parts.append(text(x, y + 22, name, size=11))
+        parts.append(text(x, y + 46, fit(value, room, size=size), size=size, fill=colour, weight=600))
+        parts.append(text(x, y + 64, fit(remark, room, size=11), size=11))
+    return "".join(parts), y + ROW + 4
+
+
+def _states(model: TieringModel) -> str:
+    """`2 being tiered`, else how many are complete."""
+    if model.counts["Tiering"]:
+        return f"{model.counts['Tiering']:,} being tiered"
+    return f"{sum(one.lag_rows == 0 for one in model.tables):,} complete"
+
+
+def _outcomes(model: TieringModel) -> str:
+    found = model.outcomes
+    if found["failed"] or found["dropped"]:
+        return f"{found['failed'] + found['dropped']:,} without a commit"
+    return f"{found['empty']:,} found nothing new" if found["empty"] else "none failed"
+
+
+def _failure(model: TieringModel, y: float, width: float) -> tuple[str, float]:
+    """What ended the service, in its own words, and the next step."""
+    rows = wrap(model.report.reason, width - 2 * MARGIN - 30, size=11, monospace=True, lines=4)
+    tall = 52 + 15 * len(rows)
+    parts = [rect(MARGIN, y, width - 2 * MARGIN, tall, rx=4, fill=var("err-tint"))]
+    parts.append(rect(MARGIN, y, 3, tall, fill=var("err")))
+    parts.append(text(MARGIN + 14, y + 20, "✕ The service has ended.", fill="err", weight=600))
+    parts += [code(MARGIN + 14, y + 38 + 15 * at, row) for at, row in enumerate(rows)]
+    hint = "Start it again: it goes on behind what the lake has."
+    parts.append(text(MARGIN + 14, y + tall - 8, fit(hint, width - 60), fill="ink"))
+    return "".join(parts), y + tall

@@ -1,0 +1,168 @@
+"""Rounds over time: a lane a table, each round as long as it took, and the heartbeats of the service below.
+
+Invariants: all lanes share one axis of time; a round that committed is solid, one under way or without a
+commit an outline, one that found nothing a tick; how it ended has a sign, too. A span without heartbeats is
+tinted with its words through all lanes. Pure. Called by `tables`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tablestore import RoundReport, TableState
+from widgets.capture.model import clock, seconds_text
+from widgets.kit import format as fmt
+from widgets.kit.svg import line, num, path, rect, text, text_width
+from widgets.kit.theme import var
+from widgets.tiering.model import TieringModel, outcome_text, round_title, splits_text
+
+WINDOW, BOX, LEAST = 300.0, 12, 3.0
+MOST_SPOTS = 400
+BEATS, AXIS = 22, 18
+_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeAxis:
+    """Time to x, over the last `WINDOW` seconds at most."""
+
+    left: float
+    right: float
+    began: float
+    until: float
+
+    def x(self, time: float) -> float:
+        """Where a moment stands."""
+        share = (time - self.began) / max(self.until - self.began, 1e-9)
+        return self.left + min(max(share, 0.0), 1.0) * (self.right - self.left)
+
+
+def time_axis(model: TieringModel, left: float, right: float) -> TimeAxis:
+    """The axis of a picture."""
+    until = max(model.until, model.began + 1.0)
+    return TimeAxis(left, right, max(model.began, until - WINDOW), until)
+
+
+def rounds_strip(
+    model: TieringModel, axis: TimeAxis, rows: Sequence[tuple[TableState, float]], top: float, bottom: float
+) -> tuple[str, list[list[Any]]]:
+    """The lanes of `rows` (a table, the middle of its lane), heartbeats and times below `bottom`; spots."""
+    by_table: dict[str, list[RoundReport]] = {}
+    for one in model.rounds:
+        if (one.ended or axis.until) >= axis.began:
+            by_table.setdefault(one.table, []).append(one)
+    parts = [_silences(model, axis, top, bottom + BEATS)]
+    spots = list[list[Any]]()
+    for table, y in rows:
+        parts.append(line(axis.left, y, axis.right, y))
+        drawn, found = _lane(model, axis, by_table.get(table.table, []), y)
+        parts.append(drawn)
+        spots += found
+    parts += [_heartbeats(model, axis, bottom + BEATS / 2), _times(axis, bottom + BEATS + 14)]
+    return "".join(parts), spots[-MOST_SPOTS:]
+
+
+def _lane(
+    model: TieringModel, axis: TimeAxis, rounds: Sequence[RoundReport], y: float
+) -> tuple[str, list[list[Any]]]:
+    """The rounds of one table: solid, outlines, ticks and signs, each kind as one path."""
+    shapes: dict[str, list[str]] = {"committed": [], "open": [], "tick": [], "cross": [], "told": []}
+    spots, chosen = list[list[Any]](), ""
+    for one in rounds:
+        x, right = axis.x(one.started), axis.x(axis.until if one.ended is None else one.ended)
+        wide = max(right - x, LEAST)
+        top, empty = y - BOX / 2, one.outcome == "empty"
+        if empty:
+            shapes["tick"].append(f"M{num(x + 0.5)} {num(y - 4)}v8")
+        elif one.outcome == "committed":
+            shapes["committed"].append(f"M{num(x)} {num(top)}h{num(wide)}v{BOX}h{num(-wide)}z")
+        elif not one.outcome or wide >= BOX:
+            shapes["open"].append(f"M{num(x + 0.5)} {num(top + 0.5)}h{num(wide)}v{BOX - 1}h{num(-wide)}z")
+        middle = x + wide / 2
+        if one.outcome in ("failed", "dropped"):
+            shapes["cross"].append(cross(middle, y))
+        if one.outcome == "registered" or one.notes:
+            shapes["told"].append(f"M{num(middle)} {num(y - 10)}l4 4-4 4-4-4z")
+        if one is model.round:
+            chosen = rect(
+                x - 3, top - 3, wide + 6, BOX + 6, rx=4, fill="none", stroke=var("ink"), stroke_width="2"
+            )
+        spots.append([round(x, 1), top, round(max(wide, 6.0), 1), BOX, *_card(one), one.table, one.number])
+    bg = var("bg")
+    drawn = [
+        path(shapes["tick"], fill="none", stroke=var("line2")) if shapes["tick"] else "",
+        path(shapes["committed"], fill=var("append"), class_="box") if shapes["committed"] else "",
+        path(shapes["open"], fill=bg, stroke=var("ink2"), class_="box") if shapes["open"] else "",
+        path(shapes["cross"], fill="none", stroke=var("err"), stroke_width="2") if shapes["cross"] else "",
+        path(shapes["told"], fill=bg, stroke=var("ink"), stroke_width="1.5") if shapes["told"] else "",
+        chosen,
+    ]
+    return "".join(drawn), spots
+
+
+def cross(x: float, y: float, half: float = 4) -> str:
+    """The steps of a ✕."""
+    wide = num(2 * half)
+    return f"M{num(x - half)} {num(y - half)}l{wide} {wide}m0-{wide}l-{wide} {wide}"
+
+
+def _card(one: RoundReport) -> tuple[str, list[list[str]]]:
+    """Heading and facts of a round."""
+    took = "under way" if one.ended is None else seconds_text(one.ended - one.started)
+    facts = [
+        ["table", one.table],
+        ["began", f"{clock(one.started)} UTC, {took}"],
+        ["read", f"{splits_text(one)}, {fmt.bytes_text(one.bytes)}"],
+        ["outcome", outcome_text(one)],
+        *(["note", note] for note in one.notes),
+        *([name, seconds_text(seconds)] for name, seconds in one.seconds.items()),
+    ]
+    return round_title(one), [[fmt.value(k) or "", fmt.value(v) or ""] for k, v in facts]
+
+
+def _silences(model: TieringModel, axis: TimeAxis, top: float, bottom: float) -> str:
+    """Spans in which the service said nothing; the last one until now while it does not run."""
+    parts = []
+    for begin, end in model.silences:
+        x, right = axis.x(begin), axis.x(end)
+        if right - x < 2:
+            continue
+        parts.append(rect(x, top, right - x, bottom - top, fill=var("warn-tint")))
+        for words in (f"no heartbeat for {seconds_text(end - begin)}", f"silent {seconds_text(end - begin)}"):
+            if right - x > text_width(words, size=11) + 6:
+                parts.append(text(x + 4, top + 11, words, size=11, fill="warn"))
+                break
+    return "".join(parts)
+
+
+def _heartbeats(model: TieringModel, axis: TimeAxis, y: float) -> str:
+    """A tick each; one with errors or without an answer is a cross."""
+    good, bad, last = list[str](), list[str](), -1e9
+    for one in model.report.heartbeats:
+        if one.time < axis.began:
+            continue
+        x = axis.x(one.time)
+        if one.coordinator_epoch is None or one.errors:
+            bad.append(cross(x, y, 3))
+        elif x - last >= 2:
+            good.append(f"M{num(x)} {num(y - 4)}v8")
+            last = x
+    drawn = path(good, fill="none", stroke=var("ink3")) if good else ""
+    drawn += path(bad, fill="none", stroke=var("err"), stroke_width="1.75") if bad else ""
+    return line(axis.left, y, axis.right, y) + drawn
+
+
+def _times(axis: TimeAxis, y: float) -> str:
+    """Times of day at round seconds, as many as fit."""
+    span = axis.until - axis.began
+    room = max(int((axis.right - axis.left) // 84), 1)
+    every = next((step for step in _STEPS if span / step <= room), _STEPS[-1])
+    parts = []
+    for time in range(-(-int(axis.began) // every) * every, int(axis.until) + 1, every):
+        x = axis.x(time)
+        if time >= axis.began and axis.left + 20 <= x <= axis.right - 22:
+            parts.append(line(x, y - 14, x, y - 10, stroke="line2"))
+            parts.append(text(x, y, clock(time), size=11, text_anchor="middle"))
+    return "".join(parts) or text(axis.left, y, clock(axis.began), size=11)

@@ -1,0 +1,246 @@
+"""Tables by state: a row a table with a sign in the column of its state, its epoch, what its lake lacks, and
+its rounds over time.
+
+Invariants: columns are the states in the order of the circle and never move, rows the tables by path; the
+number at the head of a column counts all tables, also those that are not drawn. From 1,000 px on the rounds
+stand in the rows of their tables, below that in a section of their own. Pure. Called by `figure`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tablestore import TableState
+from widgets.capture.model import clock, seconds_text
+from widgets.kit import format as fmt
+from widgets.kit.svg import fit, line, num, path, rect, tag, text, text_width
+from widgets.kit.theme import var
+from widgets.tiering.model import STATES, TieringModel, age_text, column_of, lag_text, shown_tables
+from widgets.tiering.strip import AXIS, BEATS, cross, rounds_strip, time_axis
+
+MARGIN, ROW, REASON, MOST = 16, 26, 15, 12
+BESIDE, COLUMNS = 1000, 700
+EPOCH, BEHIND, AGO = 48, 82, 104
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Where columns stand: names end at `states`, each state has `pitch` (0: as words), then `numbers`."""
+
+    width: float
+    states: float
+    pitch: float
+
+    @property
+    def wide(self) -> bool:
+        """Whether there is room to say when a lake was complete."""
+        return self.pitch > 0 or self.width >= 520
+
+    @property
+    def numbers(self) -> float:
+        if self.pitch:
+            return self.states + self.pitch * len(STATES)
+        return self.width - MARGIN - EPOCH - BEHIND - (AGO if self.wide else 0) + 6
+
+    @property
+    def end(self) -> float:
+        return self.numbers + EPOCH + BEHIND + (AGO if self.wide else 0)
+
+    def x(self, state: str) -> float:
+        """The middle of the column of a state."""
+        return self.states + self.pitch * (STATES.index(state) + 0.5)
+
+
+def tables_section(model: TieringModel, y: float, width: float) -> tuple[str, float, list[list[Any]]]:
+    """The section from `y` on, where it ends, its spots."""
+    shown = shown_tables(model, MOST)
+    names = max((text_width(one.table, weight=600) for one in shown), default=0.0) + 20
+    beside = width >= BESIDE
+    left = MARGIN + min(max(names, 96.0), 260.0 if width >= COLUMNS else 180.0, 0.24 * width)
+    at = _Layout(width, left, 0.0 if width < COLUMNS else 58.0 if width < 1300 else 66.0)
+    if not beside and at.pitch:  # the rows take the whole width
+        at = _Layout(width, left, at.pitch + (width - MARGIN - at.end) / len(STATES))
+    parts = [_head(model, at, y)]
+    top = y + 52
+    rows, spots, row_y = list[tuple[TableState, float]](), list[list[Any]](), top
+    edge = at.end + 14 if beside else width - MARGIN
+    for one in shown:
+        tall = ROW + (REASON if one.reason or one.warning else 0)
+        if one is model.table and len(model.tables) > 1:
+            wide = (at.end if beside else width - MARGIN) - MARGIN + 16
+            parts.append(rect(MARGIN - 8, row_y, wide, tall, rx=4, fill=var("sel-tint"), class_="box"))
+        parts.append(_row(model, one, at, row_y, edge))
+        rows.append((one, row_y + ROW / 2))
+        spots.append([MARGIN - 8, row_y, at.end - MARGIN + 8, tall, *_card(model, one), one.table, None])
+        row_y += tall
+    if not shown:
+        parts.append(text(MARGIN, row_y + 16, "No table yet: no heartbeat has brought one.", fill="ink3"))
+        row_y += ROW
+    if len(model.tables) > len(shown):
+        words = f"… {fmt.plural(len(model.tables) - len(shown), 'more table')}"
+        parts.append(text(MARGIN, row_y + 17, words, fill="ink3"))
+        row_y += ROW
+    if beside:
+        drawn, found = _strip_beside(model, rows, at.end + 24, y, row_y, width)
+        return "".join([*parts, drawn]), row_y + BEATS + AXIS + 10, spots + found
+    drawn, end, found = _strip_below(model, shown, row_y + 6, width)
+    return "".join([*parts, line(0, row_y + 6, width, row_y + 6), drawn]), end, spots + found
+
+
+def _head(model: TieringModel, at: _Layout, y: float) -> str:
+    """The heading, and a number and a name a column."""
+    count = f"{len(model.tables):,}" if model.tables else "none yet"
+    after = MARGIN + text_width("Tables", size=13, weight=600) + 6
+    parts = [text(MARGIN, y + 26, "Tables", size=13, fill="ink", weight=600), text(after, y + 26, count)]
+    base = y + 44
+    if at.pitch:
+        for state in STATES:
+            number = model.counts[state]
+            colour = "ink3" if not number else "err" if state == "Failed" else "ink"
+            middle: dict[str, Any] = {"text_anchor": "middle"}
+            parts.append(text(at.x(state), y + 28, f"{number:,}", size=13, fill=colour, weight=600, **middle))
+            parts.append(text(at.x(state), base, state, size=11, **middle))
+    else:
+        parts.append(text(at.states, base, "state", size=11))
+    parts.append(text(at.numbers + EPOCH - 6, base, "epoch", size=11, text_anchor="end"))
+    parts.append(text(at.numbers + EPOCH + BEHIND - 6, base, "rows behind", size=11, text_anchor="end"))
+    if at.wide:
+        parts.append(text(at.end - 6, base, "lake complete", size=11, text_anchor="end"))
+    return "".join(parts)
+
+
+def _row(model: TieringModel, one: TableState, at: _Layout, y: float, edge: float) -> str:
+    """Name, sign, epoch, rows behind, how long ago the lake was complete; below them why it failed."""
+    base, middle = y + 17, y + ROW / 2
+    chosen = one is model.table
+    name = fit(one.table, at.states - MARGIN - 12, weight=600 if chosen else 400)
+    parts = [text(MARGIN, base, name, fill="ink", weight=600 if chosen else 400)]
+    if at.pitch:
+        parts.append(line(at.x(STATES[0]), middle, at.x(STATES[-1]), middle))
+        parts.append(_sign(column_of(one), at.x(column_of(one)), middle))
+    else:
+        parts += [_sign(column_of(one), at.states + 6, middle), text(at.states + 16, base, one.state)]
+    epoch = fmt.ABSENT if one.tiering_epoch is None else str(one.tiering_epoch)
+    late = model.late(one)
+    lag = fmt.count(one.lag_rows) if (one.lag_rows or 0) < 10_000_000 else fmt.short_count(one.lag_rows)
+    end: dict[str, Any] = {"text_anchor": "end"}
+    parts.append(text(at.numbers + EPOCH - 6, base, epoch, **end))
+    parts.append(
+        text(at.numbers + EPOCH + BEHIND - 6, base, lag, fill="ink" if one.lag_rows else "ink3", **end)
+    )
+    if at.wide:
+        age = model.age(one)
+        words = "never" if age is None else f"{seconds_text(age)} ago"
+        shown = f"▲ {words}" if late else words
+        parts.append(
+            text(at.end - 6, base, shown, fill="warn" if late else "ink2", weight=600 if late else 400, **end)
+        )
+    if one.reason or one.warning:
+        x = at.states if at.pitch else MARGIN
+        words = fit(f"✕ {one.reason}" if one.reason else f"▲ {one.warning}", edge - x - 8, size=11)
+        parts.append(text(x, y + ROW + 9, words, size=11, fill="err" if one.reason else "warn"))
+    return "".join(parts)
+
+
+def _sign(state: str, x: float, y: float) -> str:
+    """The sign of a state."""
+    if state == "Failed":
+        return path([cross(x, y)], fill="none", stroke=var("err"), stroke_width="2.5")
+    if state == "Tiered":
+        steps = f"M{num(x - 5)} {num(y)}l3.5 4 6.5-8"
+        return path([steps], fill="none", stroke=var("ok"), stroke_width="2.5")
+    if state == "Tiering":
+        return path([f"M{num(x - 4)} {num(y - 6)}v12l10-6z"], fill=var("append"), class_="box")
+    if state == "Pending":
+        return tag("circle", cx=x, cy=y, r=4.0, fill=var("ink2"), class_="box")
+    dash = "2 2" if state == "Scheduled" else None
+    return tag(
+        "circle",
+        cx=x,
+        cy=y,
+        r=4.5,
+        fill=var("bg"),
+        stroke=var("ink2"),
+        stroke_width="1.5",
+        stroke_dasharray=dash,
+    )
+
+
+def _card(model: TieringModel, one: TableState) -> tuple[str, list[list[str]]]:
+    """Heading and facts of a table."""
+    facts = [
+        ["state", f"{one.state} since {clock(one.since)} UTC"],
+        ["table id", f"#{one.table_id}"],
+        ["tiering epoch", fmt.ABSENT if one.tiering_epoch is None else str(one.tiering_epoch)],
+        ["lake", lag_text(one)],
+        ["complete", age_text(model, one)],
+        *([["reason", one.reason]] if one.reason else []),
+        *([["warning", one.warning]] if one.warning else []),
+    ]
+    return fmt.value(one.table) or "", [[k, fmt.value(v) or ""] for k, v in facts]
+
+
+def _strip_beside(
+    model: TieringModel, rows: list[tuple[TableState, float]], x: float, y: float, bottom: float, width: float
+) -> tuple[str, list[list[Any]]]:
+    """The rounds in the rows of their tables."""
+    axis = time_axis(model, x, width - MARGIN)
+    drawn, spots = rounds_strip(model, axis, rows, y + 46, bottom)
+    title = text(x, y + 26, "Rounds", size=13, fill="ink", weight=600)
+    after = x + text_width("Rounds", size=13, weight=600) + 14
+    label = text(x - 8, bottom + BEATS / 2 + 4, "heartbeats", size=11, text_anchor="end")
+    return drawn + title + legend(after, y + 26, width - MARGIN, again=x) + label, spots
+
+
+def _strip_below(
+    model: TieringModel, shown: list[TableState], y: float, width: float
+) -> tuple[str, float, list[list[Any]]]:
+    """The rounds in a section of their own, with the names of the tables again."""
+    names = max((text_width(one.table, size=11) for one in shown), default=0.0) + 16
+    left = MARGIN + min(max(names, 84.0), 0.26 * width)
+    pitch = 20
+    rows = [(one, y + 40 + pitch * (number + 0.5)) for number, one in enumerate(shown)]
+    bottom = y + 40 + pitch * len(rows)
+    axis = time_axis(model, left, width - MARGIN)
+    drawn, spots = rounds_strip(model, axis, rows, y + 38, bottom)
+    parts = [text(MARGIN, y + 26, "Rounds", size=13, fill="ink", weight=600)]
+    after = MARGIN + text_width("Rounds", size=13, weight=600) + 14
+    parts += [legend(after, y + 26, width - MARGIN), drawn]
+    parts += [text(MARGIN, at + 4, fit(one.table, left - MARGIN - 10, size=11), size=11) for one, at in rows]
+    parts.append(text(MARGIN, bottom + BEATS / 2 + 4, "heartbeats", size=11))
+    return "".join(parts), bottom + BEATS + AXIS + 10, spots
+
+
+def legend(x: float, y: float, right: float, *, again: float | None = None) -> str:
+    """What the signs of rounds mean, as many as fit; the rest in a line below from `again` on."""
+    parts = []
+    for sign, word in (
+        ("committed", "committed"),
+        ("open", "under way"),
+        ("cross", "failed"),
+        ("tick", "nothing new"),
+        ("told", "with a note"),
+    ):
+        wide = text_width(word, size=11) * 0.94 + 30
+        if x + wide - 14 > right:
+            if again is None:
+                break
+            x, y, again = again, y + 18, None
+        parts += [_sample(sign, x, y - 4), text(x + 16, y, word, size=11)]
+        x += wide
+    return "".join(parts)
+
+
+def _sample(sign: str, x: float, y: float) -> str:
+    if sign == "committed":
+        return rect(x, y - 6, 12, 12, fill=var("append"), class_="box")
+    if sign == "open":
+        return rect(x + 0.5, y - 5.5, 11, 11, fill=var("bg"), stroke=var("ink2"), class_="box")
+    if sign == "tick":
+        return path([f"M{num(x + 6)} {num(y - 4)}v8"], fill="none", stroke=var("line2"))
+    if sign == "cross":
+        return path([cross(x + 6, y)], fill="none", stroke=var("err"), stroke_width="2")
+    return path(
+        [f"M{num(x + 6)} {num(y - 4)}l4 4-4 4-4-4z"], fill="none", stroke=var("ink"), stroke_width="1.5"
+    )
