@@ -8,6 +8,7 @@ whole file is compared, which contains the time of creation.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 from tablestore.core.errors import NotFound, TablestoreError
@@ -37,6 +38,11 @@ class Identity:
             return cls(oldest.id, io.read(paths.schema(oldest.id)))
         except FileNotFoundError:
             raise NotFound(f"no table at {paths.root}") from None
+
+    @property
+    def digest(self) -> str:
+        """What is the same for one table only, also under another name; 24 characters."""
+        return hashlib.sha256(self.token).hexdigest()[:24]
 
     def require(self, io: FileIO, paths: TablePaths) -> None:
         """Raise NotFound, saying what happened, unless the table is still there. One small read."""

@@ -3,9 +3,11 @@ done.
 
 <checkpoint>/tablestore-progress/<batch>.json      a `BatchReport`, once it is committed; the newest 2,000
 <checkpoint>/tablestore-events.json                the events of the newest batch with any, as they are done
+<checkpoint>/tablestore-targets.json               which table each name stood for at its first commit
 
 Views and `./workbench cdc` read the reports. The second file keeps a batch that is done again from doing what
-an event asked for twice. Both may be lost: events give the same result when they come again, but for a table
+an event asked for twice. The third keeps a capture out of a table that somebody made anew under the name of
+one that had its rows. All may be lost: events give the same result when they come again, but for a table
 that was created anew under a name that another one was renamed from in the same batch.
 """
 
@@ -13,7 +15,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -25,7 +27,7 @@ from tablestore.io.paths import join, location
 from tablestore.io.routed import file_io_for
 
 KEPT = 2_000
-_PROGRESS, _EVENTS = "tablestore-progress", "tablestore-events.json"
+_PROGRESS, _EVENTS, _TARGETS = "tablestore-progress", "tablestore-events.json", "tablestore-targets.json"
 _SWEEP = 100  # batches between two removals of old reports
 
 
@@ -82,6 +84,18 @@ class Journal:
         text = json.dumps({"v": 1, "identifier": identifier, "events": [asdict(one) for one in done]})
         self._io.make_dir(location(self.checkpoint))
         self._io.replace(self._place(_EVENTS), text.encode())
+
+    def targets(self) -> dict[str, str]:
+        """The identity of each table that was opened, by its name in the lake."""
+        try:
+            return {str(name): str(known) for name, known in self._read(_TARGETS)["targets"].items()}
+        except FileNotFoundError:
+            return {}
+
+    def note_targets(self, targets: Mapping[str, str]) -> None:
+        """Write which tables the names stand for."""
+        self._io.make_dir(location(self.checkpoint))
+        self._io.replace(self._place(_TARGETS), json.dumps({"v": 1, "targets": dict(targets)}).encode())
 
     def _read(self, *parts: str) -> dict[str, Any]:
         path = self._place(*parts)

@@ -155,7 +155,7 @@ class CaptureSink:
         self._source, self._rules, self._settings = source, rules, settings
         self._journal, self._env = journal, env
         self._letters = rules.bad_rows == DEAD_LETTER
-        self._targets = Targets(lake, rules, user=settings.user)
+        self._targets = Targets(lake, rules, journal, user=settings.user)
         self._heights: dict[str, tuple[int, int]] = {}  # (snapshot, bound of the sequence numbers in it)
         self._commits: dict[str, int] = {}  # of each table, in this process
         self._under_way: tuple[CaptureBatch, BatchProgress] | None = None  # one value: threads read it
@@ -282,6 +282,7 @@ class CaptureSink:
                 position=now.position,
                 properties=self._properties(now, name, written),
             )
+        self._targets.note_committed(name)
         now.reports[name] = _report_of(name, written, committed)
         if committed.snapshot is not None:
             self._heights[name] = committed.snapshot, height
@@ -301,6 +302,7 @@ class CaptureSink:
                     done = task.carry_out(work, write)
                     written = written.plus(done.tables.get(name, TableWritten()))
             properties |= self._properties(now, name, written)
+        self._targets.note_committed(name)
         now.reports[name] = _report_of(name, written, writer.committed or Committed())
 
     def _properties(self, now: _Batch, name: str, written: TableWritten) -> dict[str, str]:

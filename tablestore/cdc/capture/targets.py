@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.cdc.capture import dead_letters, schema_change
+from tablestore.cdc.capture.journal import Journal
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.report import EventReport
 from tablestore.cdc.capture.rules import EVOLVE, FAIL, IGNORE, CaptureRules
@@ -71,10 +72,11 @@ def name_refusal(rules: CaptureRules, source: SourceName) -> str:
 class Targets:
     """The tables that rows go to. Not thread-safe."""
 
-    def __init__(self, lake: Lake, rules: CaptureRules, *, user: str) -> None:
+    def __init__(self, lake: Lake, rules: CaptureRules, journal: Journal, *, user: str) -> None:
         self._lake, self._rules, self._user = lake, rules, user
         self._policy = rules.schema_change
         self._tables: dict[str, Table] = {}
+        self._journal, self._known = journal, journal.targets()
 
     def name(self, source: SourceName) -> str:
         """The table for a table of the source."""
@@ -84,12 +86,13 @@ class Targets:
         return target in self._lake
 
     def opened(self, target: str) -> Table:
-        """A table under its newest schema. Raises NotFound for one that somebody dropped: what it had is not
-        read again."""
+        """A table under its newest schema. Raises NotFound for one that somebody dropped, also if another was
+        made under its name: what it had is not read again."""
         table = self._tables.get(target)
         try:
             if table is None:
                 table = self._lake.table(target)
+                self._require_known(target, table)
             elif table.store.schemas.ids()[-1] != table.store.schema.id:
                 table = table.refresh()
             else:
@@ -102,6 +105,18 @@ class Targets:
             ) from None
         self._tables[target] = table
         return table
+
+    def _require_known(self, target: str, table: Table) -> None:
+        known = self._known.get(target)
+        if known not in (None, table.store.identity.digest) and not dead_letters.is_dead_letters(target):
+            raise NotFound(f"{target} is another table")
+
+    def note_committed(self, target: str) -> None:
+        """Keep that this table, and no other of its name, has rows of the capture."""
+        digest = self._tables[target].store.identity.digest
+        if self._known.get(target) != digest:
+            self._known[target] = digest
+            self._journal.note_targets(self._known)
 
     def letters(self, target: str) -> str:
         """The table for rows that do not fit into `target`, made if need be."""
@@ -152,8 +167,10 @@ class Targets:
         if target not in self._lake:
             self._create(event.table, event.shape, target)
             return "created"
-        done = self._altered(event, target)
         made_anew = bool(event.statement) and not self._rules.merge_shards
+        if made_anew:
+            self._known.pop(target, None)
+        done = self._altered(event, target)
         if not made_anew and not self.opened(target).primary_key:
             self._require_no_rows(event, target)
         if made_anew and self.opened(target).store.snapshots.latest() is not None:
@@ -169,6 +186,7 @@ class Targets:
             )
 
     def _create(self, source: SourceName, shape: Shape, target: str) -> None:
+        self._known.pop(target, None)
         wanted = self._rules.target_shape(source, shape)
         options = dict(self._rules.options)
         if not wanted.primary_key and options.get("bucket", "-1") != "-1" and "bucket-key" not in options:
@@ -262,6 +280,9 @@ class Targets:
             raise NotFound(f"neither {target} nor {new} is there")
         for name in (target, new):
             self._tables.pop(name, None)
+        if target in self._known:
+            self._known[new] = self._known.pop(target)
+            self._journal.note_targets(self._known)
 
     def _emptied(self, event: TableEvent, target: str, identifier: int) -> str:
         if self.is_committed(target, identifier):

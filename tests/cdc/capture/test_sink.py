@@ -390,6 +390,20 @@ def test_a_table_that_is_gone_is_not_made_again_in_silence(world: World):
         world.run(Step((), [piece(rows("item", [("+I", 3, 3)], seconds=1))]))
 
 
+def test_a_table_that_somebody_made_anew_is_not_taken_for_the_one_with_the_rows(world: World):
+    world.run(START)
+    world.run(Step([event(RENAMED, "item", new_name=name("article"))]))
+    world.lake.drop_table("ods.article")
+    world.lake.create_table("ods.article", schema={"id": ts.BIGINT, "v": ts.INT}, primary_key=["id"])
+    later = Step((), [piece(rows("article", [("+I", 3, 3)], seconds=1))])
+    with pytest.raises(ts.NotFound, match=r"ods.article is gone, and rows for it were captured before"):
+        world.run(later)
+    assert world.rows("ods.article") == []
+    world.source.steps[-1] = Step([captured("article", statement="CREATE TABLE article (…)")], later.pieces)
+    world.sink().write(world.batch(2), 2)  # another table of the source: its rows come from the start
+    assert world.rows("ods.article") == [(3, 3)]
+
+
 def test_two_hundred_tables_share_the_memory_of_a_task(world: World, monkeypatch: pytest.MonkeyPatch):
     tables = [f"t{n}" for n in range(200)]
     pool = 1 << 20
