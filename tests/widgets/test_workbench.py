@@ -11,6 +11,7 @@ import tablestore as ts
 import widgets
 from tests.widgets.foreign import stored_by_another
 from widgets.kit.page import linked_groups
+from widgets.kit.static import SHOWN
 from widgets.workbench.figure import head_figure
 from widgets.workbench.model import Able, Head, buckets_of, head_of, kind_of, text_of
 
@@ -92,7 +93,7 @@ def test_a_simulation_has_a_cockpit_too():
 
 def test_a_bundle_has_a_picture_a_text_and_a_live_form(tmp_path):
     data = widgets.Workbench(made(tmp_path))._repr_mimebundle_()[0]
-    assert set(data) == {"text/plain", "text/html", "application/vnd.jupyter.widget-view+json"}
+    assert set(data) == {"text/plain", "text/html", "application/vnd.jupyter.widget-view+json", SHOWN}
     assert data["text/html"].startswith('<img src="data:image/svg+xml;base64,')
 
 

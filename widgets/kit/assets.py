@@ -55,14 +55,16 @@ def scope(kind: str, *, page: bool = False) -> str:
 
 def library(*, host: bool = False) -> str:
     """What every module may call; with `host` also what stands in for a kernel."""
-    return "".join(f"{script(name)}\n" for name in ("kit/stage.js", *(["kit/host.js"] if host else [])))
+    return "".join(
+        f"{script(name)}\n" for name in ("kit/stage.js", "kit/kernel.js", *(["kit/host.js"] if host else []))
+    )
 
 
 @cache
 def sheet() -> str:
     """The style sheet of all views: the shared one, then each view's own `view.css`."""
     own = sorted(path.relative_to(HERE).as_posix() for path in HERE.glob("*/view.css"))
-    return theme.css() + "".join(style(name) for name in ("kit/stage.css", *own))
+    return theme.css() + "".join(style(name) for name in ("kit/stage.css", "kit/kernel.css", *own))
 
 
 @cache

@@ -97,13 +97,14 @@ function lwStage(model, el, name) {
       const again = e.button && !model.get("static") ? lwButton("", e.button, () => model.send({ verb: e.verb }), { text: e.button }) : "";
       error.replaceChildren(lwEl("b", {}, "✕ " + e.what), lwEl("code", {}, e.text), lwEl("span", {}, e.next || ""), again);
     },
-    off: () => { offs.forEach((f) => f()); watch.disconnect(); },
+    off: () => { offs.forEach((f) => f()); watch.disconnect(); unwatch(); },
   };
   const watch = new ResizeObserver(() => {
     const room = Math.floor(root.clientWidth / 20) * 20;
-    if (room >= 300 && room !== model.get("width")) lwSet(model, { width: Math.min(room, 1600) });
+    if (room >= 300 && room !== model.get("width") && !root.closest(".lw-lost")) lwSet(model, { width: Math.min(room, 1600) });
   });
   watch.observe(root);
+  const unwatch = lwWatchKernel(model, root);
   return stage;
 }
 const lwTyping = (node) => node.isContentEditable || /^(SELECT|TEXTAREA)$/.test(node.tagName)

@@ -1,6 +1,7 @@
 """Static pictures: a figure under its header, a footer, the `<img>` of a notebook, a frame.
 
-Pure. Called by `View`, by the workbench and by every view's export.
+Pure. Called by `View`, by the workbench and by every view's export. `SHOWN` is the MIME type by which the
+JupyterLab extension (widgets/labextension) knows an output of ours; without it, nothing reads the type.
 """
 
 import base64
@@ -11,6 +12,7 @@ from widgets.kit.svg import Figure, esc, fit, group, line, live, num, rect, stac
 from widgets.kit.theme import var
 
 HEAD, FOOT = 44, 30
+SHOWN = "application/vnd.tablestore.view+json"
 
 
 def framed(figure: Figure, *, words: Mapping[str, Any], note: str = "") -> Figure:
@@ -42,6 +44,12 @@ def image(svg: str, *, alt: str) -> str:
     """An `<img>` that carries the SVG: code hosts, converters and untrusted notebooks show it."""
     packed = base64.b64encode(svg.encode()).decode()
     return f'<img src="data:image/svg+xml;base64,{packed}" alt="{esc(alt)}" style="max-width:100%">'
+
+
+def mimebundle(made: Any, *, text: str, html: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The MIME bundle that a widget `made`, with its text form and its static picture."""
+    data = dict(made[0] if isinstance(made, tuple) else made or {})
+    return data | {SHOWN: {"version": 1}, "text/plain": text, "text/html": html}, {}
 
 
 def frame(figure: Figure) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from widgets.kit import svg
 from widgets.kit.assets import Assets, loader, of_kernel
 from widgets.kit.page import page
 from widgets.kit.source import Inspect, Source, is_bucket, option_map, require_source, title_of
-from widgets.kit.static import framed, image
+from widgets.kit.static import framed, image, mimebundle
 from widgets.kit.svg import Figure
 from widgets.kit.theme import Theme
 
@@ -212,8 +212,5 @@ class View(anywidget.AnyWidget):
         return self.text()
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        bundle = super()._repr_mimebundle_(**kwargs)
-        data = dict(bundle[0] if isinstance(bundle, tuple) else bundle or {})
-        data["text/plain"] = self.text()
-        data["text/html"] = image(self.to_svg(), alt=self.figure(width=1040).label)
-        return data, {}
+        html = image(self.to_svg(), alt=self.figure(width=1040).label)
+        return mimebundle(super()._repr_mimebundle_(**kwargs), text=self.text(), html=html)

@@ -72,5 +72,6 @@ function renderWorkbench({ model, el, host, signal }) {
   on("change:tool", show);
   on("change:trouble", show);
   headings(); tabs(); mount();
-  return () => { over.abort(); offs.forEach((off) => off()); };
+  const unwatch = lwWatchKernel(model, root);
+  return () => { over.abort(); unwatch(); offs.forEach((off) => off()); };
 }

@@ -222,9 +222,6 @@ class Workbench(anywidget.AnyWidget):
         return self.text()
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        bundle = super()._repr_mimebundle_(**kwargs)
-        data = dict(bundle[0] if isinstance(bundle, tuple) else bundle or {})
         picture = self.picture()
-        data["text/plain"] = self.text()
-        data["text/html"] = static.image(svg.standalone(picture), alt=picture.label)
-        return data, {}
+        html = static.image(svg.standalone(picture), alt=picture.label)
+        return static.mimebundle(super()._repr_mimebundle_(**kwargs), text=self.text(), html=html)
