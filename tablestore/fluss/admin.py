@@ -1,4 +1,4 @@
-"""What a cluster knows and can be told: databases, tables, partitions, offsets, snapshots, heartbeats.
+"""What a cluster knows, and its verbs: databases, tables, partitions, offsets, snapshots, heartbeats.
 
 Every verb is one call or one call a server, and returns frozen values. A refusal is a FlussError.
 """
@@ -244,7 +244,7 @@ class Admin:
     # ---- snapshots of the lake
 
     def lake_snapshot(self, path: TablePath) -> LakeSnapshot | None:
-        """The newest lake snapshot that the cluster was told of; None if there is none. Raises FlussError
+        """The newest lake snapshot that was registered; None if there is none. Raises FlussError
         7 if there is no such table."""
         try:
             found = self._ask(apis.GET_LAKE_SNAPSHOT, table_path=message_of(path))
@@ -274,13 +274,16 @@ class Admin:
         *,
         partition_names: Mapping[int, str] | None = None,
         prepared: str | None = None,
+        readable: str | None = None,
     ) -> None:
-        """Tell the cluster of a lake snapshot, and per bucket the offset behind its last row there. What
-        it was told of other buckets stays.
+        """Register a lake snapshot, and per bucket the offset behind its last row there. What the cluster
+        knows of other buckets stays.
 
         `partition_names` are sent to 0.8, which keeps them. `prepared`: what `prepare_lake_snapshot`
-        returned; from 0.9 on it takes the place of the offsets. The cluster checks nothing: that the
-        snapshot is the newest and its offsets are right is the caller's affair.
+        returned before the commit to the lake; from 0.9 on it says what the snapshot has, and the offsets
+        only go to the tablet servers. `readable`: the same of the offsets up to which readers of the
+        snapshot see rows; None where that is not known. The cluster checks nothing: that the snapshot is
+        the newest and its offsets are right is the caller's affair.
         """
         version = self.cluster.version
         api = apis.COMMIT_LAKE_TABLE_SNAPSHOT_V9 if version >= (0, 9) else apis.COMMIT_LAKE_TABLE_SNAPSHOT
@@ -291,6 +294,7 @@ class Admin:
             version=version,
             partition_names=partition_names or {},
             prepared=prepared,
+            readable=readable,
         )
         for one in self.cluster.call(api, request).tables:
             if one.error_code:
@@ -356,14 +360,10 @@ def commit_request(
     version: tuple[int, int],
     partition_names: Mapping[int, str],
     prepared: str | None,
+    readable: str | None = None,
 ) -> pb.CommitLakeTableSnapshotRequest:
     """The request of a lake commit as a cluster of that version takes it. Never with log_start_offset: a
-    server that is told one answers fetches below the end offset with nothing."""
-    if version >= (0, 9) and prepared is not None:
-        told = pb.LakeTableSnapshotMetadata(
-            table_id=table.table_id, snapshot_id=snapshot_id, tiered_offsets_path=prepared
-        )
-        return pb.CommitLakeTableSnapshotRequest(prepared_tables=[told])
+    server that has got one answers fetches below the end offset with nothing."""
     buckets = [
         pb.LakeTableOffset(
             partition_id=bucket.partition_id,
@@ -376,7 +376,16 @@ def commit_request(
         for bucket, offset in offsets.items()
     ]
     one = pb.LakeTableSnapshot(table_id=table.table_id, snapshot_id=snapshot_id, buckets=buckets)
-    return pb.CommitLakeTableSnapshotRequest(tables=[one])
+    request = pb.CommitLakeTableSnapshotRequest(tables=[one])
+    if version >= (0, 9) and prepared is not None:
+        snapshot = pb.LakeTableSnapshotMetadata(
+            table_id=table.table_id,
+            snapshot_id=snapshot_id,
+            tiered_offsets_path=prepared,
+            readable_offsets_path=readable,
+        )
+        request.prepared_tables.append(snapshot)
+    return request
 
 
 def prepare_request(
@@ -387,8 +396,8 @@ def prepare_request(
         pb.BucketOffset(partition_id=bucket.partition_id, bucket_id=bucket.bucket, log_end_offset=offset)
         for bucket, offset in offsets.items()
     ]
-    told = pb.LakeTableOffsets(table_id=table.table_id, table_path=message_of(table.path), buckets=buckets)
-    return pb.PrepareLakeTableSnapshotRequest(tables=[told])
+    one = pb.LakeTableOffsets(table_id=table.table_id, table_path=message_of(table.path), buckets=buckets)
+    return pb.PrepareLakeTableSnapshotRequest(tables=[one])
 
 
 def heartbeat_response(found: pb.LakeTieringHeartbeatResponse) -> HeartbeatResponse:

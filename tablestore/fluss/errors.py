@@ -97,10 +97,9 @@ class FlussError(TablestoreError):
     def __init__(self, code: int, message: str = "", *, where: str = "") -> None:
         self.code, self.message, self.where = code, message, where
         name = self.name
+        words = message.strip().partition("\n")[0].strip()  # without the places in the server's code
         super().__init__(
-            (f"{where}: " if where else "")
-            + f"Fluss error {code} {name}"
-            + (f": {message}" if message else "")
+            (f"{where}: " if where else "") + f"Fluss error {code} {name}" + (f": {words}" if words else "")
         )
 
     @property

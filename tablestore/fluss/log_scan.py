@@ -331,8 +331,9 @@ class LogScan:
             answer: pb.FetchLogResponse = pending.result()
         except (FlussError, Unavailable) as e:
             if isinstance(e, FlussError) and not e.retriable:
-                raise
-            self._disband(group, e)
+                self._asked_alone(group, e)
+            else:
+                self._disband(group, e)
             return
         members = set(group.buckets)
         for fetched in (one for table in answer.tables for one in table.buckets):
@@ -382,6 +383,14 @@ class LogScan:
         if error.code in MOVED:
             self._cluster.forget([one.bucket])
         self._trouble([one.bucket], f"{error.name}: {error.message}", error)
+
+    def _asked_alone(self, group: _Group, error: FlussError) -> None:
+        """A leader refused a whole request: each bucket is asked for alone, so that the error names one."""
+        if len(group.buckets) == 1:
+            where = f"{self._where(group.buckets[0])} at offset {self._progress[group.buckets[0]].offset}"
+            raise FlussError(error.code, error.message, where=where) from error
+        self._groups.remove(group)
+        self._groups += [_Group(group.connection, [bucket]) for bucket in group.buckets]
 
     def _disband(self, group: _Group, error: Exception) -> None:
         """A leader did not answer: its buckets are asked for where their leaders are then."""

@@ -93,8 +93,21 @@ class TieringCluster(Protocol):
     def lake_snapshot(self, table_path: str) -> ClusterLakeSnapshot | None:
         """The newest lake snapshot that the cluster knows, None without one."""
 
-    def commit_lake_snapshot(self, table: ClusterTable, snapshot_id: int, offsets: Offsets) -> None:
-        """Tell the cluster what the lake holds: a snapshot and the offsets of some buckets."""
+    def prepare_lake_snapshot(self, table: ClusterTable, offsets: Offsets) -> str | None:
+        """Before a commit to the lake: send the cluster the offsets of the buckets that it concerns. What
+        `commit_lake_snapshot` takes; None of a cluster that needs nothing before."""
+
+    def commit_lake_snapshot(
+        self,
+        table: ClusterTable,
+        snapshot_id: int,
+        offsets: Offsets,
+        *,
+        prepared: str | None = None,
+        readable: bool = False,
+    ) -> None:
+        """Register what the lake holds: a snapshot and the offsets of some buckets, which were `prepared`
+        with them. `readable`: readers of the snapshot see all rows below the offsets."""
 
     def read_log(self, table: ClusterTable, splits: Sequence[TieringSplit]) -> Iterator[ReadStep]:
         """The rows of the logs in [log_start, stop) of each split, of a bucket in the order of offsets, which

@@ -1,6 +1,7 @@
 """One round of one table: what it has to read is planned, and what was read is committed.
 
-The order of a commit: the lake first, then the cluster, then the service says that the round is finished. A
+The order of a commit: the lake first, then the cluster, then the service says that the round is finished. (A
+cluster of 0.9 gets the offsets before all that, and keeps them for the snapshot that is registered then.) A
 kill in between leaves rows in the lake of which the cluster does not know; every round begins by telling it,
 and plans from what the lake holds, so that no row is read twice. The epochs of heartbeats are no condition of
 anything here: a round is committed on the very state of the lake from which it was planned, or not at all.
@@ -24,7 +25,7 @@ from tablestore.tiering.split_generator import (
     SplitPlan,
     TieringSplitGenerator,
 )
-from tablestore.tiering.splits import TableBucket, TieringSplit
+from tablestore.tiering.splits import Offsets, TableBucket, TieringSplit
 
 log = logging.getLogger(__name__)
 _SHOWN = 3
@@ -75,7 +76,7 @@ def plan_round(
     """
     lake = committer.state()
     replaces = lake.table_id is not None and lake.table_id != table.table_id
-    notes = [] if replaces else _tell_cluster(cluster, table, lake)
+    notes = [] if replaces else _register_newest(cluster, committer, table, lake)
     if replaces:
         notes.append(
             f"the rows of table id {lake.table_id} are replaced: the table was dropped and made again"
@@ -117,8 +118,10 @@ def _beyond(
     return generator.plan(bounds, lake=moved, snapshots=snapshots)
 
 
-def _tell_cluster(cluster: TieringCluster, table: ClusterTable, lake: LakeState) -> list[str]:
-    """Tell the cluster what the lake holds, unless it knows; what there is to say of that."""
+def _register_newest(
+    cluster: TieringCluster, committer: LakeCommitter, table: ClusterTable, lake: LakeState
+) -> list[str]:
+    """Register what the lake holds, unless the cluster knows; what there is to say of that."""
     known = cluster.lake_snapshot(table.path)
     if lake.snapshot_id is None:
         if known is None:
@@ -129,10 +132,24 @@ def _tell_cluster(cluster: TieringCluster, table: ClusterTable, lake: LakeState)
     at = None if known is None else known.snapshot_id
     same = known is not None and lake.offsets.items() <= known.offsets.items()
     if not same or at != lake.snapshot_id:
-        cluster.commit_lake_snapshot(table, lake.snapshot_id, lake.offsets)
+        prepared = cluster.prepare_lake_snapshot(table, lake.offsets)
+        _register(cluster, committer, table, lake.snapshot_id, lake.offsets, prepared)
     if same:  # a newer snapshot with the same rows, perhaps: of a compaction
         return []
-    return [f"the lake is at snapshot {lake.snapshot_id}, the cluster knew {at or 'none'}: it was told"]
+    return [f"the lake is at snapshot {lake.snapshot_id}, the cluster knew {at or 'none'}: it was registered"]
+
+
+def _register(
+    cluster: TieringCluster,
+    committer: LakeCommitter,
+    table: ClusterTable,
+    snapshot_id: int,
+    offsets: Offsets,
+    prepared: str | None,
+) -> None:
+    """Tell the cluster of a snapshot of the lake; of one that was `prepared`, also whether readers see it."""
+    readable = prepared is not None and committer.readable(offsets) is None
+    cluster.commit_lake_snapshot(table, snapshot_id, offsets, prepared=prepared, readable=readable)
 
 
 def commit_round(
@@ -151,20 +168,21 @@ def commit_round(
     if not results and not plan.replaces:
         return RoundCommitted()
     committable = committer.to_committable([one.result for one in results if one.result is not None])
+    done = {one.split.table_bucket: one.split.stop for one in results}
     try:
         _require_still_ours(cluster, plan, still_ours)
         _require_same_lake(cluster, committer, plan)
+        prepared = cluster.prepare_lake_snapshot(plan.table, done)
     except BaseException:
         committer.abort(committable)
         raise
-    done = {one.split.table_bucket: one.split.stop for one in results}
     before = {} if plan.replaces else plan.lake.offsets
     names = {} if plan.replaces else plan.lake.partition_names
     touched = {place.partition_id for place in done}
     names = {**names, **{id: name for id, name in plan.partitions if id in touched}}
     commit = LakeCommit(plan.lake, plan.table.table_id, {**before, **done}, names, plan.replaces)
     snapshot_id = committer.commit(committable, commit)
-    cluster.commit_lake_snapshot(plan.table, snapshot_id, done)
+    _register(cluster, committer, plan.table, snapshot_id, done, prepared)
     return RoundCommitted(snapshot_id, sum(one.rows for one in results))
 
 
@@ -184,7 +202,8 @@ def _require_same_lake(cluster: TieringCluster, committer: LakeCommitter, plan: 
     if (missing.table_id, missing.offsets) == (plan.lake.table_id, plan.lake.offsets):
         return
     if missing.table_id == plan.table.table_id and missing.snapshot_id is not None:
-        cluster.commit_lake_snapshot(plan.table, missing.snapshot_id, missing.offsets)
+        prepared = cluster.prepare_lake_snapshot(plan.table, missing.offsets)
+        _register(cluster, committer, plan.table, missing.snapshot_id, missing.offsets, prepared)
     raise CommitConflict(
         f"another service committed snapshot {missing.snapshot_id} to the lake since this round began",
         snapshot=missing.snapshot_id,

@@ -175,12 +175,27 @@ class FlussTieringCluster:
             return None
         return ClusterLakeSnapshot(found.snapshot_id, {_place(b): at for b, at in found.offsets.items()})
 
-    def commit_lake_snapshot(self, table: ClusterTable, snapshot_id: int, offsets: Offsets) -> None:
-        """Tell the cluster what the lake holds."""
-        known = self._known(table)
-        told = {FlussBucket(table.table_id, *place): offset for place, offset in offsets.items()}
-        prepared = self._admin.prepare_lake_snapshot(known, told)
-        self._admin.commit_lake_snapshot(known, snapshot_id, told, prepared=prepared)
+    def prepare_lake_snapshot(self, table: ClusterTable, offsets: Offsets) -> str | None:
+        """Where a cluster of 0.9 keeps the offsets; None of an older one."""
+        return self._admin.prepare_lake_snapshot(self._known(table), _buckets(table, offsets))
+
+    def commit_lake_snapshot(
+        self,
+        table: ClusterTable,
+        snapshot_id: int,
+        offsets: Offsets,
+        *,
+        prepared: str | None = None,
+        readable: bool = False,
+    ) -> None:
+        """Register what the lake holds."""
+        self._admin.commit_lake_snapshot(
+            self._known(table),
+            snapshot_id,
+            _buckets(table, offsets),
+            prepared=prepared,
+            readable=prepared if readable else None,
+        )
 
     def read_log(self, table: ClusterTable, splits: Sequence[TieringSplit]) -> Iterator[ReadStep]:
         """The rows of the logs, all read at once. A bucket that gives nothing is looked for: its partition
@@ -239,6 +254,10 @@ def _not_found() -> Iterator[None]:
         if e.code in _GONE:
             raise NotFound(str(e)) from e
         raise
+
+
+def _buckets(table: ClusterTable, offsets: Offsets) -> dict[FlussBucket, int]:
+    return {FlussBucket(table.table_id, *place): offset for place, offset in offsets.items()}
 
 
 def _place(bucket: FlussBucket) -> TableBucket:

@@ -87,8 +87,8 @@ def test_a_lake_commit_to_0_7_and_its_answer(recorded) -> None:
     server, admin = recorded(7, {1030: bytes.fromhex("0a02 0807")})
     admin.commit_lake_snapshot(TABLE, 5, {FIRST: 100, SECOND: 3}, partition_names={11: "x"})
     first, second = bytes.fromhex("08 0b 10 00 20 64"), bytes.fromhex("08 0c 10 01 20 03")
-    told = bytes.fromhex("08 07 10 05") + b"\x1a\x06" + first + b"\x1a\x06" + second
-    assert server.asked(1030) == b"\x0a" + bytes([len(told)]) + told
+    sent = bytes.fromhex("08 07 10 05") + b"\x1a\x06" + first + b"\x1a\x06" + second
+    assert server.asked(1030) == b"\x0a" + bytes([len(sent)]) + sent
     server.answers[1030] = bytes.fromhex("0a 07 08 07 10 07 1a 01 78")
     with pytest.raises(FlussError, match=r"d\.t lake snapshot 5: Fluss error 7 TABLE_NOT_EXIST: x"):
         admin.commit_lake_snapshot(TABLE, 5, {FIRST: 100})
@@ -110,15 +110,19 @@ def test_a_lake_commit_to_0_9_has_two_steps_and_other_numbers(recorded) -> None:
     )
     place = admin.prepare_lake_snapshot(TABLE, {FIRST: 100})
     assert place == "/offsets/1"
-    told = (
+    sent = (
         bytes.fromhex("08 07")
         + bytes.fromhex("12 06 0a 01 64 12 01 74")
         + bytes.fromhex("1a 06 08 0b 10 00 20 64")
     )
-    assert server.asked(1052) == b"\x0a" + bytes([len(told)]) + told
+    assert server.asked(1052) == b"\x0a" + bytes([len(sent)]) + sent
     admin.commit_lake_snapshot(TABLE, 5, {FIRST: 100}, prepared=place)
-    told = bytes.fromhex("08 07 10 05 1a") + bytes([len(path)]) + path
-    assert server.asked(1030) == b"\x12" + bytes([len(told)]) + told
+    offsets = bytes.fromhex("0a 0c 08 07 10 05 1a 06 08 0b 10 00 20 64")  # for the tablet servers
+    sent = bytes.fromhex("08 07 10 05 1a") + bytes([len(path)]) + path
+    assert server.asked(1030) == offsets + b"\x12" + bytes([len(sent)]) + sent
+    admin.commit_lake_snapshot(TABLE, 5, {FIRST: 100}, prepared=place, readable=place)
+    sent += b"\x22" + bytes([len(path)]) + path
+    assert server.asked(1030) == offsets + b"\x12" + bytes([len(sent)]) + sent
     admin.commit_lake_snapshot(TABLE, 5, {FIRST: 100})  # in one step, as before
     assert server.asked(1030)[:1] == b"\x0a"
     server.answers[1030] = bytes.fromhex("0a 07 08 07 12 01 78 18 07")
@@ -168,8 +172,8 @@ def test_a_heartbeat_and_its_answer(recorded) -> None:
     assert found.table.tiering_epoch == 3
     assert found.tiering[7].name == "FENCED_TIERING_EPOCH"
     assert (found.finished, found.failed) == ({8: None}, {})
-    told = bytes.fromhex("0a 06 08 07 10 02 18 04  12 06 08 08 10 02 18 01  20 01  28 08")
-    assert server.asked(1042) == told
+    sent = bytes.fromhex("0a 06 08 07 10 02 18 04  12 06 08 08 10 02 18 01  20 01  28 08")
+    assert server.asked(1042) == sent
 
 
 def test_descriptions_of_tables_come_back() -> None:

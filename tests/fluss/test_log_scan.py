@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from tablestore.core.errors import Corrupt, NotFound
 from tablestore.fluss import apis
 from tablestore.fluss.cluster import Cluster
 from tablestore.fluss.errors import FlussError
-from tablestore.fluss.frames import Request, response_frame
+from tablestore.fluss.frames import Request, error_frame, response_frame
 from tablestore.fluss.log_records import empty, encode
 from tablestore.fluss.log_scan import LogOffsetExpired, LogScan, LogStalled
 from tablestore.fluss.messages import pb
@@ -56,6 +57,32 @@ class Leader(ScriptedServer):
         ]
         found = pb.FetchLogResponse(tables=[pb.FetchedTable(table_id=7, buckets=buckets)])
         return response_frame(request.request_id, found.SerializeToString())
+
+
+class Refusing(Leader):
+    """Refuses each request that asks for bucket 1, as a server that cannot read one of its files."""
+
+    def _answer(self, request: Request) -> bytes:
+        if request.api_key == apis.FETCH_LOG.key:
+            asked = pb.FetchLogRequest.FromString(request.body)
+            if any(one.bucket_id == 1 for one in asked.tables[0].buckets):
+                return error_frame(request.request_id, -1, "a.b.CorruptIndexException: x\n\tat Index.java")
+        return super()._answer(request)
+
+
+def test_a_refusal_of_a_whole_request_names_the_bucket_that_it_is_about() -> None:
+    with (
+        contextlib.closing(Refusing(log_of(20), None)) as leader,
+        Cluster(f"127.0.0.1:{leader.port}") as cluster,
+    ):
+        scan = LogScan(
+            cluster, TABLE, dict.fromkeys((ZERO, ONE, TWO), 5), dict.fromkeys((ZERO, ONE, TWO), 20)
+        )
+        with contextlib.closing(scan), pytest.raises(FlussError) as caught:
+            list(scan)
+        said = "d.t: table 7 bucket 1 at offset 5: Fluss error -1 UNKNOWN_SERVER_ERROR: a.b.CorruptIndex"
+        assert str(caught.value) == said + "Exception: x"
+        assert "Index.java" in caught.value.message
 
 
 @pytest.fixture

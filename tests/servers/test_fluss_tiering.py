@@ -231,14 +231,18 @@ class JobProcess:
 
 
 def test_kills_of_job_and_servers_leave_each_row_once(fluss: Fluss, tmp_path: Path, seeds: tuple[int, ...]):
-    """A kill a round of `--rounds`, four at least; the job is killed again while the coordinator is down."""
-    table = fluss.table(COLUMNS, buckets=2, properties=LAKE)
+    """A kill a round of `--rounds`, three without it; the job is killed again while the coordinator is
+    down."""
+    # A server that is killed leaves index files of full size, which it copies with their segments and cannot
+    # read then: what is to be read to the last row stays on its disk.
+    local = {**LAKE, "table.log.tiered.local-segments": "10000"}
+    table = fluss.table(COLUMNS, buckets=2, properties=local)
     lake, job = ts.connect(tmp_path), JobProcess(fluss, tmp_path, table)
     kills = ["job", "tablet-0", "coordinator"] * (1 + len(seeds) // 3)
     rng = np.random.default_rng(seeds[0])
     job.start()
     with contextlib.closing(job), Appending(fluss, table) as appending:
-        for kill in kills[: max(3, len(seeds) - 2)]:
+        for kill in kills[: len(seeds) if len(seeds) > 5 else 3]:
             before = in_lake(lake, table).num_rows
             until(
                 lambda least=before: in_lake(lake, table).num_rows > least,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.core.errors import CommitConflict, NotFound
+from tablestore.core.errors import CommitConflict, NotFound, Unavailable
 from tablestore.format.types.arrow_types import BIGINT
 from tablestore.format.types.data_type import DataField
 from tablestore.tiering.cluster import ClusterLakeSnapshot, ClusterTable, ReadStep, RowBatch
@@ -27,7 +27,11 @@ class MemoryCluster:
     logs: dict[int, list[int]] = field(default_factory=dict)
     earliest: dict[int, int] = field(default_factory=dict)
     known: ClusterLakeSnapshot | None = None
-    told: list[tuple[int, dict[TableBucket, int]]] = field(default_factory=list)
+    registered: list[tuple[int, dict[TableBucket, int]]] = field(default_factory=list)
+    prepares: str | None = None
+    refuses: bool = False
+    calls: list[str] = field(default_factory=list)
+    with_prepared: list[tuple[str | None, bool]] = field(default_factory=list)
     lost_answers: int = 0
     epoch: int = 0
     handed_out: bool = False
@@ -78,11 +82,27 @@ class MemoryCluster:
     def lake_snapshot(self, table_path: str) -> ClusterLakeSnapshot | None:
         return self.known
 
-    def commit_lake_snapshot(self, table: ClusterTable, snapshot_id: int, offsets: Offsets) -> None:
+    def prepare_lake_snapshot(self, table: ClusterTable, offsets: Offsets) -> str | None:
+        self.calls.append("prepare")
+        if self.refuses:
+            raise Unavailable("no coordinator")
+        return self.prepares
+
+    def commit_lake_snapshot(
+        self,
+        table: ClusterTable,
+        snapshot_id: int,
+        offsets: Offsets,
+        *,
+        prepared: str | None = None,
+        readable: bool = False,
+    ) -> None:
         if self.lost_answers:
             self.lost_answers -= 1
             raise ConnectionError("the answer was lost")
-        self.told.append((snapshot_id, dict(offsets)))
+        self.calls.append("register")
+        self.registered.append((snapshot_id, dict(offsets)))
+        self.with_prepared.append((prepared, readable))
         before = {} if self.known is None else self.known.offsets
         self.known = ClusterLakeSnapshot(snapshot_id, {**before, **offsets})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablestore.core.errors import CommitConflict, NotFound
+from tablestore.core.errors import CommitConflict, NotFound, Unavailable
 from tablestore.tiering.committer import RoundPlan, SplitResult, commit_round, plan_round
 from tablestore.tiering.splits import TableBucket
 from tests.tiering.memory import MemoryCluster, MemoryLake, remade
@@ -72,7 +72,7 @@ def test_rows_that_the_cluster_was_not_told_of_are_not_read_again(cluster: Memor
     assert cluster.known is None
     plan = planned(cluster, lake)
     assert not plan.splits
-    assert "it was told" in plan.notes[0]
+    assert "it was registered" in plan.notes[0]
     assert cluster.known.snapshot_id == 1
     assert cluster.known.offsets == lake.state().offsets
     assert sorted(lake.rows) == log_rows(cluster)
@@ -83,7 +83,7 @@ def test_a_service_that_wakes_late_and_tells_an_old_snapshot_is_corrected(cluste
     round_of(cluster, lake)
     cluster.append(0, 1)
     round_of(cluster, lake)
-    cluster.commit_lake_snapshot(cluster.table("db.t"), *cluster.told[0])
+    cluster.commit_lake_snapshot(cluster.table("db.t"), *cluster.registered[0])
     assert not planned(cluster, lake).splits
     assert cluster.known.snapshot_id == 2
     assert cluster.known.offsets == lake.state().offsets
@@ -141,3 +141,28 @@ def test_a_lake_that_lost_its_table_is_filled_anew(cluster: MemoryCluster):
     assert len(plan.splits) == 2
     commit_round(cluster, lake, plan, read(cluster, lake, plan))
     assert sorted(lake.rows) == log_rows(cluster)
+
+
+def test_the_cluster_gets_the_offsets_before_the_lake_and_the_snapshot_behind_it(cluster: MemoryCluster):
+    lake = MemoryLake()
+    cluster.prepares = "/offsets/1"
+    plan = planned(cluster, lake)
+    results = read(cluster, lake, plan)
+    lake.commit = lambda *args, made=lake.commit: cluster.calls.append("lake") or made(*args)
+    commit_round(cluster, lake, plan, results)
+    assert cluster.calls == ["prepare", "lake", "register"]
+    assert cluster.with_prepared == [("/offsets/1", True)]
+    lake.readable = lambda tiered: {}
+    cluster.known = None  # it missed that: it is registered again, with offsets that are prepared again
+    planned(cluster, lake)
+    assert cluster.calls[3:] == ["prepare", "register"]
+    assert cluster.with_prepared[1:] == [("/offsets/1", False)]
+
+
+def test_a_cluster_that_takes_no_offsets_gets_no_rows_into_the_lake(cluster: MemoryCluster):
+    lake = MemoryLake()
+    plan = planned(cluster, lake)
+    cluster.refuses = True
+    with pytest.raises(Unavailable):
+        commit_round(cluster, lake, plan, read(cluster, lake, plan))
+    assert (lake.rows, lake.aborted) == ([], 1)

@@ -212,7 +212,18 @@ class SimCluster:
     def lake_snapshot(self, table_path: str) -> ClusterLakeSnapshot | None:
         return self.known.get(self._of(table_path).table.table_id)
 
-    def commit_lake_snapshot(self, table: ClusterTable, snapshot_id: int, offsets: Offsets) -> None:
+    def prepare_lake_snapshot(self, table: ClusterTable, offsets: Offsets) -> str | None:
+        return None
+
+    def commit_lake_snapshot(
+        self,
+        table: ClusterTable,
+        snapshot_id: int,
+        offsets: Offsets,
+        *,
+        prepared: str | None = None,
+        readable: bool = False,
+    ) -> None:
         if self.down:
             raise Unavailable("no coordinator")
         before = self.known.get(table.table_id)

@@ -104,7 +104,18 @@ class RemoteCluster:
     def lake_snapshot(self, table_path: str) -> ClusterLakeSnapshot | None:
         return self._call(lambda: self._cluster.lake_snapshot(table_path))
 
-    def commit_lake_snapshot(self, table: ClusterTable, snapshot_id: int, offsets: Offsets) -> None:
+    def prepare_lake_snapshot(self, table: ClusterTable, offsets: Offsets) -> str | None:
+        return None
+
+    def commit_lake_snapshot(
+        self,
+        table: ClusterTable,
+        snapshot_id: int,
+        offsets: Offsets,
+        *,
+        prepared: str | None = None,
+        readable: bool = False,
+    ) -> None:
         known = dict(offsets)
         self._call(
             lambda: self._cluster.commit_lake_snapshot(table, snapshot_id, known), changes=True, again=True
