@@ -7,13 +7,14 @@ opened twice, because it is a model of the kernel like the view. Each module is 
 so names in two of them cannot meet. Called by `view.module` and by `page`.
 """
 
+import json
 import re
 from functools import cache
 from pathlib import Path
 
 import anywidget
 
-from widgets.kit import theme
+from widgets.kit import glossary, theme
 
 HERE = Path(__file__).parent.parent  # the folder of all views
 
@@ -55,8 +56,11 @@ def scope(kind: str, *, page: bool = False) -> str:
 
 def library(*, host: bool = False) -> str:
     """What every module may call; with `host` also what stands in for a kernel."""
-    return "".join(
-        f"{script(name)}\n" for name in ("kit/stage.js", "kit/kernel.js", *(["kit/host.js"] if host else []))
+    terms = f"const LW_TERMS = {json.dumps(glossary.for_page(), separators=(',', ':'))};
+"
+    return terms + "".join(
+        f"{script(name)}
+" for name in ("kit/stage.js", "kit/kernel.js", *(["kit/host.js"] if host else []))
     )
 
 

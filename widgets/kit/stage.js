@@ -86,7 +86,8 @@ function lwStage(model, el, name) {
     say: (text) => { if (says.textContent !== text) says.textContent = text; },
     picture: (host, svg) => { host.innerHTML = owned(svg); root.dataset.ver = String(++version); return host.querySelector("svg"); },
     words: (frame) => {
-      title.textContent = frame.title || ""; sub.textContent = frame.subtitle || "";
+      title.textContent = frame.title || "";
+      if (sub.textContent !== (frame.subtitle || "")) { sub.textContent = frame.subtitle || ""; lwTerms(sub); }
       sub.title = frame.subtitle || "";
       code.textContent = frame.code || model.get("code") || "";
       showCode.hidden = !code.textContent;
@@ -106,6 +107,38 @@ function lwStage(model, el, name) {
   watch.observe(root);
   const unwatch = lwWatchKernel(model, root);
   return stage;
+}
+// Marks the words of the glossary in a node whose text is set: each once, its meaning in a card on hover (and on
+// focus, where `focus` says so: a caption is no place for tab stops).
+const LW_TERM = new RegExp("\\b(" + Object.keys(LW_TERMS).join("|") + ")\\b", "gi");
+function lwTerms(node, { focus = false } = {}) {
+  const seen = new Set(), walk = document.createTreeWalker(node, NodeFilter.SHOW_TEXT), texts = [];
+  while (walk.nextNode()) if (!walk.currentNode.parentElement.closest("code, .lw-term")) texts.push(walk.currentNode);
+  for (const text of texts) {
+    const parts = text.data.split(LW_TERM);
+    if (parts.length < 2) continue;
+    text.replaceWith(...parts.map((part, i) => {
+      const term = i % 2 && LW_TERMS[part.toLowerCase()];
+      if (!term || seen.has(term[0])) return part;
+      seen.add(term[0]);
+      return lwTerm(part, term, focus);
+    }));
+  }
+}
+function lwTerm(word, [name, meaning], focus) {
+  const card = lwEl("span", { class: "lw-term-card", role: "tooltip", popover: "manual" }, lwEl("b", {}, name), " ", meaning);
+  const show = () => {
+    const box = mark.getBoundingClientRect();
+    if (!card.showPopover || card.matches(":popover-open")) return;
+    mark.append(card);
+    card.showPopover();
+    card.style.left = Math.max(4, Math.min(box.left, innerWidth - card.offsetWidth - 4)) + "px";
+    card.style.top = (box.bottom + card.offsetHeight + 8 < innerHeight ? box.bottom + 6 : box.top - card.offsetHeight - 6) + "px";
+  };
+  const hide = () => { if (card.isConnected && card.hidePopover) { card.hidePopover(); card.remove(); } };
+  const mark = lwEl("span", { class: "lw-term", "aria-label": focus ? `${word}: ${meaning}` : null, role: focus ? "note" : null,
+    tabindex: focus ? 0 : null, onpointerenter: show, onpointerleave: hide, onfocus: show, onblur: hide }, word);
+  return mark;
 }
 const lwTyping = (node) => node.isContentEditable || /^(SELECT|TEXTAREA)$/.test(node.tagName)
   || (node.tagName === "INPUT" && node.type !== "checkbox");
