@@ -4,11 +4,15 @@ A private cluster on the same machine gets rows of four columns, into a log tabl
 keys come once and then again in part. Then one round of each copies them into a new lake. The parts are those
 of the round's threads, added up; decoding is measured inside of fetching and taken out of it. CPU time is
 that of this process alone: the cluster's servers work beside it.
+
+Flink with Fluss's own connector and Java Paimon copies the same rows of the same tables, in turns with ours;
+both lake tables must hold the same in the end.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 import tempfile
 import threading
@@ -20,8 +24,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import tablestore as ts
+from notebooks.bench.contenders import contender, registry
+from notebooks.bench.contenders.contender import Contender, Refused
 from notebooks.bench.parts import report
 from notebooks.demo.fluss import FlussCluster, missing
 from tablestore.fluss import log_scan
@@ -29,24 +36,28 @@ from tablestore.fluss.admin import Admin
 from tablestore.fluss.cluster import Cluster
 from tablestore.fluss.tables import FlussColumn, FlussTable, TableDescriptor, TablePath
 from tablestore.fluss.write import TableWriter
+from tablestore.tiering.fluss_cluster import FlussTieringCluster
+from tablestore.tiering.paimon.definition import lake_table
 
 GOALS = {"log": 1_000_000, "keyed": 500_000}
 _COLUMNS = {"id": ts.BIGINT.not_null(), "customer": ts.BIGINT, "price": ts.DECIMAL(15, 2), "note": ts.STRING}
 _BUCKETS, _BATCH, _STRIDE = 2, 100_000, 7_368_787
 _LAKE = {"table.datalake.enabled": "true", "table.datalake.freshness": "1h"}
 _OPTIONS = {"write-buffer-size": "256 mb"}
+_FLINK_OPTIONS = {**_OPTIONS, "write-only": "true"}  # compacts as little as a round of ours
 _DECODING = ("check", "decode")  # what a scan does with the bytes of a batch
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A round: rows, wall and CPU seconds, and seconds of its parts."""
+    """A round: rows, wall and CPU seconds, seconds of its parts, and what the lake table holds then."""
 
     kind: str
     rows: int
     wall: float
     cpu: float
     parts: dict[str, float]
+    content: tuple[int, ...]
 
 
 def main(arguments: list[str]) -> int:
@@ -54,16 +65,44 @@ def main(arguments: list[str]) -> int:
     if absent := missing():
         print(f"bench tier: {absent}", file=sys.stderr)
         return 2
-    print(f"{report.command('tier', arguments)}\n{report.machine()}", flush=True)
+    try:
+        found, missing_peers = registry.peers(registry.chosen(chosen.peers, registry.STREAMS))
+    except ValueError as e:
+        print(f"bench tier: {e}", file=sys.stderr)
+        return 2
+    print("\n".join([report.command("tier", arguments), report.machine(), *missing_peers]), flush=True)
     settings = {"log.segment.file-size": "64mb", "kv.snapshot.interval": "1h"}
-    with FlussCluster(settings) as servers, Cluster(servers.address) as cluster:
+    with (
+        FlussCluster(settings) as servers,
+        Cluster(servers.address) as cluster,
+        contextlib.ExitStack() as peers,
+    ):
+        flink = next((peers.enter_context(one.start()) for one in found), None)
         for kind in chosen.kinds:
             table = made(Admin(cluster), kind)
             fill(TableWriter(cluster, table), kind, chosen.rows)
-            runs = [measured(servers.address, table, kind, chosen.threads) for _ in range(chosen.runs)]
-            best = min(runs, key=lambda one: one.wall)
-            print(line(best), flush=True)
+            compare(servers.address, table, kind, chosen, flink)
     return 0
+
+
+def compare(
+    address: str, table: FlussTable, kind: str, chosen: argparse.Namespace, flink: Contender | None
+) -> None:
+    """Rounds of ours and jobs of Flink in turns; print the best of each."""
+    ours: list[Measured] = []
+    theirs: list[contender.Measured] = []
+    for _ in range(chosen.runs):
+        ours.append(measured(address, table, kind, chosen.threads))
+        if flink is not None:
+            try:
+                theirs.append(of_flink(flink, address, table, ours[-1]))
+            except Refused as e:
+                print(f"{kind:<6} {e}", flush=True)
+                flink = None
+    best = min(ours, key=lambda one: one.wall)
+    print(line(best), flush=True)
+    if theirs:
+        print(flink_line(min(theirs, key=lambda one: one.seconds), best), flush=True)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -71,6 +110,8 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--rows", type=int, default=2_000_000, help="of each table (default %(default)s)")
     p.add_argument("--runs", type=int, default=3, help="the best of so many (default %(default)s)")
     p.add_argument("--threads", type=int, default=2, help="that read splits (default %(default)s)")
+    peers = "what to compare with: %(default)s (default) or none"
+    p.add_argument("--peers", default=",".join(registry.STREAMS), help=peers)
     p.add_argument(
         "--kinds", nargs="+", choices=GOALS, default=list(GOALS), metavar="KIND", help="log, keyed"
     )
@@ -123,7 +164,28 @@ def measured(address: str, table: FlussTable, kind: str, threads: int) -> Measur
         parts = dict(one.seconds)
         parts["fetch"] -= decoding.seconds
         parts["decode"] = decoding.seconds
-        return Measured(kind, one.rows, wall, cpu, parts)
+        return Measured(kind, one.rows, wall, cpu, parts, content(lake.table(str(table.path))))
+
+
+def content(table: ts.Table) -> tuple[int, ...]:
+    """How many rows there are, and sums of their columns of numbers."""
+    rows = table.scan(columns=["id", "customer", "price"]).to_arrow()
+    return (rows.num_rows, *(int(pc.sum(column).as_py()) for column in rows.columns))
+
+
+def of_flink(flink: Contender, address: str, table: FlussTable, ours: Measured) -> contender.Measured:
+    """One job of Flink into a new lake. Raises Refused if it fails, or if its table holds something else."""
+    with tempfile.TemporaryDirectory(prefix="bench-tier-") as folder:
+        warehouse = Path(folder) / "lake"
+        lake, cluster = ts.connect(warehouse), FlussTieringCluster(address)
+        with contextlib.closing(cluster):
+            source = cluster.table(str(table.path))
+            records = sum(at.latest for at in cluster.bounds(source, [None]).values())
+        target = lake_table(lake, source, log_columns=False, options=_FLINK_OPTIONS)
+        found = flink.step("tier", address, table.path, records, warehouse, Path(folder) / "savepoint")
+        if (has := content(target)) != ours.content:
+            raise Refused(f"flink: its table has {has}, ours {ours.content}")
+        return found
 
 
 class _DecodeClock:
@@ -164,6 +226,17 @@ def line(one: Measured) -> str:
     return (
         f"{one.kind:<6} {one.rows:,} rows in {one.wall:.2f} s: {speed:,.0f} rows/s, {reached}; "
         f"CPU {one.cpu:.2f} s ({one.rows / one.cpu:,.0f} rows a CPU second); s of threads: {parts}"
+    )
+
+
+def flink_line(found: contender.Measured, ours: Measured) -> str:
+    """What Flink took, beside ours."""
+    first = float(found.answer["first"])
+    moving = f"{found.seconds - first:.2f} s from its first row on"
+    return (
+        f"flink  the same in {found.seconds:.2f} s, {moving}: {found.seconds / ours.wall:.2f} times ours, "
+        f"{(found.seconds - first) / ours.wall:.2f} from its first row on; "
+        f"CPU {found.cpu_seconds:.2f} s, {found.cpu_seconds / ours.cpu:.2f} times ours"
     )
 
 

@@ -40,19 +40,22 @@ def class_path() -> str:
     return f"{path}:{compiled(HERE / 'flink', path=path, classes=CLASSES)}"
 
 
-def flink_jars() -> list[Path]:
+def flink_jars(version: str | None = None) -> list[Path]:
+    """The jars of Flink of that version, that of the peer if none is named; raises Missing."""
+    version = version or VERSION
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tablestore-workbench"
-    folder = cache / f"flink-{VERSION}"
+    folder = cache / f"flink-{version}"
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "flink.turn").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         if not folder.exists():
             with tempfile.TemporaryDirectory(dir=cache) as scratch:
-                _unpack(_downloaded(Path(scratch)), into=Path(scratch) / "jars").rename(folder)
-    return [folder / f"flink-{name}-{VERSION}.jar" for name in JARS]
+                archive = _downloaded(Path(scratch), version)
+                _unpack(archive, version, into=Path(scratch) / "jars").rename(folder)
+    return [folder / f"flink-{name}-{version}.jar" for name in JARS]
 
 
-def _downloaded(folder: Path) -> Path:
+def _downloaded(folder: Path, version: str) -> Path:
     command = [
         sys.executable,
         "-m",
@@ -63,16 +66,16 @@ def _downloaded(folder: Path) -> Path:
         "--disable-pip-version-check",
     ]
     command += ["--no-deps", "--no-cache-dir", "--no-binary", ":all:", "--retries", "1"]
-    wanted = [f"--dest={folder}", f"{PACKAGE}=={VERSION}"]
+    wanted = [f"--dest={folder}", f"{PACKAGE}=={version}"]
     done = subprocess.run([*command, *wanted], capture_output=True, text=True, timeout=900)
     found = next(folder.glob("*.tar.gz"), None)
     if found is None:
-        raise Missing(f"pip could not fetch {PACKAGE}=={VERSION}: {done.stderr.strip()[-300:]}")
+        raise Missing(f"pip could not fetch {PACKAGE}=={version}: {done.stderr.strip()[-300:]}")
     return found
 
 
-def _unpack(archive: Path, *, into: Path) -> Path:
-    wanted = {f"flink-{name}-{VERSION}.jar" for name in JARS}
+def _unpack(archive: Path, version: str, *, into: Path) -> Path:
+    wanted = {f"flink-{name}-{version}.jar" for name in JARS}
     into.mkdir()
     with tarfile.open(archive) as members:
         for member in members:

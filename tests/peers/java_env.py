@@ -51,15 +51,16 @@ def need(*tools: str) -> None:
             raise Missing(f"no {tool} on the path")
 
 
-def fat_jar() -> Path:
-    """Java Paimon, in Maven's local repository; raises Missing."""
-    group, name, version = ARTIFACT.split(":")
+def fat_jar(artifact: str = ARTIFACT) -> Path:
+    """One jar without those that it needs, Java Paimon if none is named, in Maven's local repository; raises
+    Missing."""
+    group, name, version = artifact.split(":")
     jar = Path.home() / ".m2/repository" / group.replace(".", "/") / name / version / f"{name}-{version}.jar"
     if not jar.exists():
-        command = ["mvn", "-q", "-B", "dependency:get", f"-Dartifact={ARTIFACT}", "-Dtransitive=false"]
+        command = ["mvn", "-q", "-B", "dependency:get", f"-Dartifact={artifact}", "-Dtransitive=false"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600)
         if done.returncode or not jar.exists():
-            raise Missing(f"Maven could not fetch {ARTIFACT}: {done.stdout[-300:]}")
+            raise Missing(f"Maven could not fetch {artifact}: {done.stdout[-300:]}")
     return jar
 
 

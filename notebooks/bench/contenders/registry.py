@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from notebooks.bench.contenders import flink_jars
 from notebooks.bench.contenders.contender import Contender
 from tests.peers import java_env, pypaimon_env
 
@@ -19,6 +20,7 @@ TWO = "tablestore ×2"
 SYNCED = "tablestore, synced"
 PEERS = ("pypaimon-rust", "java", "pypaimon")
 SOURCES = ("connectorx", "mysqlclient", "mysql-replication")  # what `bench cdc` compares with
+STREAMS = ("flink",)  # what `bench tier` compares with
 LAKES = ("pypaimon-rust", "java", "delta", "duckdb")  # what `bench lsm` compares with
 JAVA_HEAP = "4g"
 
@@ -149,7 +151,20 @@ def _java() -> Entry:
     return Entry("java", command, frozenset({"get_many"}))
 
 
+@functools.cache
+def _flink() -> Entry:
+    try:
+        path = flink_jars.class_path()
+    except java_env.Missing as reason:
+        raise Absent(f"needs Flink: {reason}") from None
+    opened = "--add-opens=java.base/java.nio=ALL-UNNAMED"  # Arrow's buffers
+    return Entry(
+        "flink", ("java", opened, "-Duser.timezone=UTC", f"-Xmx{JAVA_HEAP}", "-cp", path, "FlinkTier")
+    )
+
+
 _PEERS = {
+    "flink": _flink,
     "pypaimon-rust": _rust,
     "java": _java,
     "pypaimon": _pypaimon,
