@@ -20,6 +20,7 @@ from widgets.kit.page import page
 from widgets.levels.widget import LsmLevels
 from widgets.log.widget import LogAndLake
 from widgets.merge.widget import MergeView
+from widgets.play.widget import CompactionPlay
 from widgets.pruning.widget import PruningExplainer
 from widgets.steps.widget import StepLanes
 from widgets.stream.widget import StreamTable
@@ -35,6 +36,7 @@ __all__ = [
     "CaptureProgress",
     "ChangelogView",
     "CompactionControls",
+    "CompactionPlay",
     "FileExplorer",
     "Findings",
     "IngestProgress",

@@ -157,6 +157,7 @@ def views_of(table: ts.Table) -> dict[str, View]:
         "levels": widgets.LsmLevels(table),
         "controls": widgets.CompactionControls(table),
         "amplification": widgets.AmplificationChart(table),
+        "play": widgets.CompactionPlay(table),
         "files": files,
         "merge": widgets.MergeView(table),
         "changelog": widgets.ChangelogView(table),

@@ -41,7 +41,7 @@ def test_parts_follow_the_timeline_and_the_opened_bucket(tmp_path):
 
 def test_further_views_are_built_when_they_are_opened_and_then_kept(tmp_path):
     bench = widgets.Workbench(made(tmp_path))
-    assert [refused for _, _, refused in bench.tools] == [""] * 6
+    assert [refused for _, _, refused in bench.tools] == [""] * 7
     for name, _, _ in bench.tools:
         bench.show(name)
         assert bench.trouble == ""
@@ -85,7 +85,7 @@ def test_a_simulation_has_a_cockpit_too():
 
     bench = widgets.Workbench(Simulator(Workload(keys=500), {}).advance(4))
     assert bench.head["kind"] == "simulation"
-    assert [refused for _, _, refused in bench.tools].count("") == 0
+    assert [refused for _, _, refused in bench.tools].count("") == 1
     assert len(bench.timeline.model) == 4
     bench.show("files")
     assert bench.trouble == "needs a table"

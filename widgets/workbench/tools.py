@@ -14,6 +14,7 @@ from widgets.findings.widget import Findings
 from widgets.kit.source import option_map
 from widgets.kit.view import View
 from widgets.merge.widget import MergeView
+from widgets.play.widget import CompactionPlay
 from widgets.pruning.widget import PruningExplainer
 from widgets.what_if.widget import WhatIf
 
@@ -52,7 +53,17 @@ def _what_if(source: Any, opened: str) -> View:
     return WhatIf(source, other, opened=opened)
 
 
+def _play(source: Any, opened: str) -> View:
+    partition, _, bucket = opened.rpartition("/")
+    return CompactionPlay(source, partition=partition or None, bucket=int(bucket) if bucket else None)
+
+
+def _needs_compactions(source: object) -> str:
+    return "" if hasattr(getattr(source, "inspect", None), "compactions") else "needs compactions"
+
+
 TOOLS: tuple[Tool, ...] = (
+    Tool("play", "Play", _play, _needs_compactions),
     Tool("files", "Files", lambda source, _opened: FileExplorer(source), _needs_table),
     Tool("merge", "Merge", _merge, _needs_key),
     Tool("changelog", "Changelog", lambda source, _opened: ChangelogView(source), _needs_key),
