@@ -25,10 +25,10 @@ def test_scenes_by_keys_captions_and_play(page: Page, tmp_path: Path) -> None:
     assert page.text(".lw-says") == f"Takes. {said[1]}"
     page.page.locator('.caption[data-caption="2"]').click()
     assert slider.get_attribute("aria-valuenow") == "3"
+    for _ in range(3):
+        page.page.keyboard.press("ArrowRight")
     page.page.keyboard.press(" ")
-    page.page.wait_for_function(
-        "document.querySelector('[role=slider]').ariaValueNow === '8'", timeout=120_000
-    )
+    page.page.locator('[role=slider][aria-valuenow="8"]').wait_for(timeout=120_000)
     assert page.text(".lw-says") == f"Before → after. {said[-1]}"
     assert slider.bounding_box()["height"] == tall
     assert page.page.get_by_role("button", name="one scene on").is_disabled()

@@ -36,7 +36,7 @@ class CompactionPlay(View):
     links = ("snapshot", "opened")
     index = traitlets.Int(0).tag(sync=True)
     opened = traitlets.Unicode("").tag(sync=True)
-    scenes = traitlets.List().tag(sync=True)
+    scenes: traitlets.List[dict[str, Any]] = traitlets.List().tag(sync=True)
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class CompactionPlay(View):
 
     def _load(self) -> None:
         partition, _, number = self.opened.rpartition("/")
-        chosen = {
+        chosen: dict[str, Any] = {
             "partition": partition if self.opened else self._partition,
             "bucket": int(number) if self.opened else None,
         }
