@@ -6,6 +6,7 @@ Every name in `__all__` is a promise; see README.md in this folder for the map.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tablestore.core import rich
 from tablestore.table.features import feature, provide
 
 __version__ = "0.1.0"
@@ -61,6 +62,8 @@ provide(
     }
 )
 
+rich.provide("tablestore.insight.cards:card")
+
 
 def __getattr__(name: str) -> Any:
     """A public name when it is first used: `import tablestore` alone waits for nothing."""
@@ -78,7 +81,7 @@ def __getattr__(name: str) -> Any:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """`%load_ext tablestore` in a notebook: `%sql` and `%%sql`."""
+    """`%load_ext tablestore` in a notebook: `%sql` and `%%sql`, `%lake PATH`, `%cockpit TABLE`."""
     feature("%load_ext tablestore")(shell)
 
 

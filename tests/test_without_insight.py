@@ -59,6 +59,11 @@ t.alter(ts.add("w", ts.INT)).write(rows(99), )
 assert len(t.expire_snapshots(keep=1).snapshots) >= 4
 assert not hasattr(t, "nothing")
 """,
+    "what has no card shows its text": """
+t.write(rows(1, 2))
+for value in (lake, t, t.scan(), t.scan().plan(), t.scan().snapshot, t.compact(full=True)):
+    assert value._repr_html_() is None and repr(value)
+""",
     "an append table is combined": """
 a = lake.create_table("d.a", schema={"k": ts.INT, "v": ts.INT})
 for k in range(6):

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
+from tablestore.core import rich
 from tablestore.core.errors import Corrupt, brief
 from tablestore.format import checksums
 from tablestore.io.paths import is_plain
@@ -73,6 +74,9 @@ class Snapshot:
     next_row_id: int | None = None
     operation: str | None = None
     writer_version: str | None = None
+
+    def _repr_html_(self) -> str | None:
+        return rich.card("snapshot", self)
 
 
 def to_json(snapshot: Snapshot) -> bytes:

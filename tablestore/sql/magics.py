@@ -27,6 +27,7 @@ from tablestore.sql.session import Session
 from tablestore.sql.shape import exists
 from tablestore.table.features import feature, feature_or_none
 from tablestore.table.lake import Lake, connect
+from tablestore.table.table import Table
 
 _TITLE = 80  # characters of a statement above its live table
 _FIRST_ROWS_SECONDS = 1.0  # that a cell waits for the first rows of a stream
@@ -40,8 +41,11 @@ def load(shell: Any) -> None:
     `%sql SELECT …` is one line, `%%sql` a cell. Both take `--lake PATH` (or the name of a variable that holds
     a lake or a session) for themselves and those after them, and `name <<` to keep the result instead of
     showing it. A SELECT in streaming mode shows a table that moves, with a Stop button. `:name` in a
-    statement is the value of that variable. `%lake PATH` only chooses the lake. `%cockpit [db.]table` opens
-    a table in the workbench.
+    statement is the value of that variable.
+
+    `%lake PATH` opens a lake as the variable `lake` (`%lake PATH as name`: as another one), shows it and
+    chooses it for `%sql`; `%lake name` chooses the lake or session of a variable, `%lake` alone shows the
+    session. `%cockpit [db.]table` opens a table in the workbench; it may be a variable that holds one.
     """
     if "sql" in shell.magics_manager.magics["cell"]:
         return
@@ -50,7 +54,7 @@ def load(shell: Any) -> None:
     def sql(line: str, cell: str | None = None) -> Any:
         return cells.sql(line, cell)
 
-    def lake(line: str) -> Session:
+    def lake(line: str) -> Session | Lake:
         return cells.lake(line)
 
     def cockpit(line: str) -> Any:
@@ -128,19 +132,30 @@ class Cells:
             bar.clear()
             self._session.on_progress = None
 
-    def lake(self, line: str) -> Session:
-        """Choose the lake; the session as it is now."""
+    def lake(self, line: str) -> Session | Lake:
+        """Choose the lake, and give it; a path opens it as a variable. Without any, or for a session, the
+        session as it is now."""
         with _ShortErrors():
-            if line.strip():
-                self._open(_word(line.strip())[0])
-        return self._session
+            place, rest = _word(line.strip())
+            found = self._shell.user_ns.get(place)
+            if not place or (isinstance(found, Lake | Session) and not rest):
+                if place:
+                    self._open(place)
+                return found if isinstance(found, Lake) else self._session
+            self._open(place, named=_variable(rest))
+            return self._shell.user_ns[_variable(rest)]
 
     def cockpit(self, line: str) -> Any:
-        """The workbench of a table, live; its name as in a statement."""
+        """The workbench of a table, live: of a variable that holds it, or by its name as in a statement."""
         with _ShortErrors():
-            if not line.strip():
-                raise InvalidRequest("%cockpit is followed by the name of a table")
-            return feature("cockpit of a table")(self._session.writable(name_in(line)))
+            text = line.strip()
+            if not text:
+                raise InvalidRequest(
+                    "%cockpit is followed by the name of a table, or by a variable that holds one"
+                )
+            found = self._shell.user_ns.get(text)
+            table = found if isinstance(found, Table) else self._session.writable(name_in(text))
+            return feature("cockpit of a table")(table)
 
     def _link(self, statement: str) -> str:
         """How to open the tables that a query reads; empty for other statements, and for many tables."""
@@ -176,13 +191,23 @@ class Cells:
             "ordered": True,
         }
 
-    def _open(self, place: str) -> None:
-        """A path, or a variable that holds a lake or a session."""
-        found = self._shell.user_ns.get(place)
+    def _open(self, place: str, *, named: str = "") -> None:
+        """A path, or a variable that holds a lake or a session; the lake becomes the variable `named`. Raises
+        InvalidRequest where that holds something else."""
+        variables = self._shell.user_ns
+        if named and not isinstance(variables.get(named), Lake | None):
+            kind = type(variables[named]).__name__
+            raise InvalidRequest(
+                f"the variable {named} holds a {kind}: %lake {place} as NAME opens the lake as another one"
+            )
+        found = variables.get(place)
         if isinstance(found, Session):
             self._use(found)
-        else:
-            self._use(sql_session(found if isinstance(found, Lake) else connect(place)))
+            return
+        lake = found if isinstance(found, Lake) else connect(place)
+        self._use(sql_session(lake))
+        if named:
+            variables[named] = lake
 
     def _parameters(self, text: str) -> dict[str, Any] | None:
         """Values of the notebook's variables that the text asks for by `:name`."""
@@ -256,6 +281,18 @@ def _header(line: str) -> tuple[str, str, str]:
             name, rest = word, behind
         else:
             return place, name, rest
+
+
+def _variable(rest: str) -> str:
+    """The name behind `as`; `lake` without any. Raises InvalidRequest for another text."""
+    word, _, name = rest.strip().partition(" ")
+    if not rest.strip():
+        return "lake"
+    if word.lower() == "as" and name.strip().isidentifier():
+        return name.strip()
+    raise InvalidRequest(
+        f"%lake PATH [as NAME]: {rest.strip()!r} is not expected; a path with spaces stands in quotes"
+    )
 
 
 def _word(text: str) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from tablestore.catalog.catalog import database_dir
 from tablestore.catalog.opening import open_catalog
 from tablestore.catalog.options import CatalogOptions
 from tablestore.catalog.views import CatalogView
+from tablestore.core import rich
 from tablestore.core.arguments import checked
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import (
@@ -655,6 +656,12 @@ class Lake:
         names = self.tables()
         shown = ", ".join(names[:12]) + (f", … {len(names) - 12} more" if len(names) > 12 else "")
         return f"Lake({self.warehouse!r}: {shown or 'no tables yet'})"
+
+    def _repr_html_(self) -> str | None:
+        def opened(name: str) -> Store:
+            return self._store(Identifier.parse(name))
+
+        return rich.card("lake", self.warehouse, self.tables(), opened, self._env)
 
 
 def _plain(name: str) -> Identifier:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from tablestore.core import rich
 from tablestore.core.arguments import checked
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.format.predicates.predicate import Predicate
@@ -159,6 +160,11 @@ class Scan(LazyScan):
         at = f"snapshot {self.snapshot.id}" if self.snapshot else "no snapshot"
         where = f", where {self.where!r}" if self.where is not None else ""
         return f"Scan({self.store.paths.root} at {at}: {', '.join(self.names)}{where})"
+
+    def _repr_html_(self) -> str | None:
+        if isinstance(self.target, UnionState):
+            return None  # planning it copies rows of the log
+        return rich.card("scan", self)
 
 
 def snapshot_scan(

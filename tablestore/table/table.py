@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from tablestore.core import rich
 from tablestore.core.arguments import checked, eagerly_checked
 from tablestore.core.errors import InvalidRequest, NotFound, UnsupportedAttribute
 from tablestore.core.options.secrets import hidden
@@ -53,7 +54,7 @@ from tablestore.write.retention.orphans import Orphans
 from tablestore.write.retention.rollback import Rollback
 
 if TYPE_CHECKING:
-    from tablestore.insight.check.check import Violation
+    from tablestore.insight.check.findings import Violations
     from tablestore.insight.doctor import Diagnosis, Finding
     from tablestore.insight.doctor.mending import Mended
     from tablestore.insight.inspect.inspect import Inspect
@@ -824,9 +825,9 @@ class Table:
         self._handle.require_present()
         return feature("Table.mend")(self, what, dry_run=dry_run, decided=decided)
 
-    def check(self) -> list[Violation]:
+    def check(self) -> Violations:
         """The violations of the invariants, found by reading the whole table; empty means sound. Never raises
-        for a damaged table.
+        for a damaged table. A list that shows itself in a notebook; `print` it for lines.
 
         >>> orders.check()
         []
@@ -860,3 +861,6 @@ class Table:
         parts = f", partitioned by ({', '.join(self.partition_by)})" if self.partition_by else ""
         at = self._handle.at.id if self._handle.at else self.store.snapshots.latest_id()
         return f"Table({self.name} at snapshot {at}: {len(self.schema)} columns{key}{parts})"
+
+    def _repr_html_(self) -> str | None:
+        return rich.card("table", self.store, self.name, self._handle.at)

@@ -77,6 +77,21 @@ def test_a_lake_is_a_path_or_a_variable(shell: Any, tmp_path: Any) -> None:
     assert shell.user_ns["mine"].database == "shop"
 
 
+def test_a_path_is_opened_as_a_variable(shell: Any, tmp_path: Any, lake: ts.Lake) -> None:
+    opened = run(shell, f"%lake {lake.warehouse} as mine")
+    assert isinstance(opened, ts.Lake)
+    assert opened is shell.user_ns["mine"]
+    assert shell.user_ns["lake"] is lake
+    assert "shop.orders" in opened._repr_html_()
+    assert run(shell, f"%lake '{tmp_path}/a new one'") is shell.user_ns["lake"]
+    assert shell.user_ns["lake"].warehouse.endswith("a new one")
+    shell.user_ns["lake"] = 7
+    for line, problem in ((lake.warehouse, "holds a int: .* as NAME"), ("my lake", "'lake' is not expected")):
+        with pytest.raises(ts.InvalidRequest, match=problem):
+            run(shell, f"%lake {line}")
+    assert shell.user_ns["lake"] == 7
+
+
 def test_an_error_says_where_in_the_text_and_shows_none_of_our_code(shell: Any) -> None:
     with capture_output() as shown, pytest.raises(ts.NotFound):
         run(shell, "%%sql\nSELECT *\nFROM shop.ordres")
@@ -174,6 +189,8 @@ def test_the_cockpit_of_a_table_is_opened_by_its_name(shell: Any) -> None:
     bench = run(shell, "%cockpit orders")
     assert type(bench).__name__ == "Workbench"
     assert "shop.orders" in str(bench)
+    shell.user_ns["mine"] = shell.user_ns["lake"].table("shop.orders")
+    assert "shop.orders" in str(run(shell, "%cockpit mine"))
     for line, problem in (
         ("", "followed by"),
         ("ordrs", "orders"),

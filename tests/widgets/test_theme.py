@@ -2,11 +2,17 @@
 
 import pytest
 
+from tablestore.insight.cards import html
 from widgets.kit import theme as theme
 
 
 def test_both_themes_have_the_same_tokens():
     assert list(theme.LIGHT) == list(theme.DARK)
+
+
+def test_cards_of_the_engine_have_the_same_colours():
+    for cards, tokens in ((html.LIGHT, theme.LIGHT), (html.DARK, theme.DARK)):
+        assert cards.items() <= tokens.items()
 
 
 @pytest.mark.parametrize("name", ["light", "dark"])

@@ -24,7 +24,7 @@ from tablestore.format.manifests.manifest import ADD, ManifestEntry
 from tablestore.format.schema import TableSchema
 from tablestore.format.snapshot import COMPACT, Snapshot
 from tablestore.insight.check.data import DataCheck
-from tablestore.insight.check.findings import Findings, Violation
+from tablestore.insight.check.findings import Findings, Violation, Violations
 from tablestore.insight.check.index import IndexCheck
 from tablestore.insight.check.levels import live_once
 from tablestore.insight.check.log_check import LogCheck
@@ -47,14 +47,14 @@ from tablestore.meta import changelogs, refs, statistics
 from tablestore.meta.deletion_files import Place
 from tablestore.meta.store import Store
 
-__all__ = ["Findings", "Violation", "check", "examine"]
+__all__ = ["Findings", "Violation", "Violations", "check", "examine"]
 T = TypeVar("T")
 _TRIES = 5  # where every snapshot expires while it is looked at
 CHANGES = "changes of "  # before a snapshot's name: what its rows do not need
 STATISTICS = "statistics of "
 
 
-def check(store: Store, *, data: bool = True, log: Log | None = None) -> list[Violation]:
+def check(store: Store, *, data: bool = True, log: Log | None = None) -> Violations:
     """The violations of a table, and of its `log`, none if it is sound. With `data` False no data file is
     opened."""
     return examine(store, data=data, log=log).violations

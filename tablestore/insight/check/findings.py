@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
+
+from tablestore.core import rich
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +20,24 @@ class Violation:
 
     def __str__(self) -> str:
         return f"{self.invariant} {self.where}: {self.text}"
+
+
+class Violations(list[Violation]):
+    """The violations that a check found: a list, empty for a sound table, that shows itself in words."""
+
+    @property
+    def text(self) -> str:
+        """A line for each, or that there are none."""
+        return "\n".join(map(str, self)) or "sound: every invariant holds"
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(self.text)
+
+    def _repr_html_(self) -> str | None:
+        return rich.card("violations", self)
 
 
 @dataclass
@@ -35,9 +56,9 @@ class Findings:
     _about: Iterable[str] = ()
 
     @property
-    def violations(self) -> list[Violation]:
+    def violations(self) -> Violations:
         """The violations in the order in which they were found."""
-        return list(self.holders)
+        return Violations(self.holders)
 
     @contextmanager
     def about(self, holders: Iterable[str]) -> Iterator[None]:

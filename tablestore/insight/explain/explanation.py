@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tablestore.core import quantities
+from tablestore.core import quantities, rich
 from tablestore.insight.explain import scan_decisions as decisions
 from tablestore.insight.explain.row_groups import row_group_plan
 from tablestore.insight.explain.scan_decisions import RequestedKeys
@@ -116,6 +116,9 @@ class Explanation:
         if len(skipped) > _SHOWN:
             lines.append(f"  … and {len(skipped) - _SHOWN:,} more; to_arrow() has them all")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str | None:
+        return rich.card("explanation", self)
 
 
 _EXPLAIN_SCHEMA = pa.schema(

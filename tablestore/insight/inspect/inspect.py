@@ -24,6 +24,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.insight.doctor import Diagnosis, diagnose, limits_of
 from tablestore.insight.explain.merge_steps import Merging
 from tablestore.insight.explain.merge_steps.stored_runs import Window, merging
+from tablestore.insight.health import Health, health
 from tablestore.insight.inspect import compactions as inspect_compactions
 from tablestore.insight.inspect import files as inspect_files
 from tablestore.insight.inspect import metadata
@@ -410,6 +411,16 @@ class Inspect:
         [{'runs': 2, 'flushes_until_stall': 7}]
         """
         return inspect_pressure.pressure(self._store, self._snapshot(snapshot))
+
+    def health(self, snapshot: int | str | Snapshot | None = None) -> Health:
+        """How the buckets of a `snapshot` stand: a verdict in one sentence, and for each bucket its runs,
+        files and bytes with what the rules would compact now, the worst first (`.buckets`).
+
+        >>> orders.inspect.health().verdict
+        'healthy: 1 bucket, 2 runs, nothing due'
+        """
+        with self._store.manifests.naming_rows():
+            return health(self._store, self._snapshot(snapshot))
 
     def doctor(
         self, snapshot: int | str | Snapshot | None = None, *, listing: bool = False, **limits: float

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.core import quantities
+from tablestore.core import quantities, rich
 from tablestore.insight.simulator.occasions import Place
 from tablestore.insight.simulator.replay_result import Replay, ReplayRow
 
@@ -40,11 +40,21 @@ class Difference:
         return self.after / self.before if self.before and self.after is not None else None
 
     @property
-    def text(self) -> str:
-        """`write amplification     4.10     2.95    −28 %`."""
-        change = "" if self.ratio is None or self.ratio == 1 else f"{100 * (self.ratio - 1):+.0f} %"
+    def change(self) -> str:
+        """`-28 %`, empty where nothing changes."""
+        return "" if self.ratio is None or self.ratio == 1 else f"{100 * (self.ratio - 1):+.0f} %"
+
+    @property
+    def values(self) -> tuple[str, str]:
+        """Both numbers in words."""
         show = _bytes if self.name.startswith("bytes") else shown
-        return f"{self.name:<22}{show(self.before):>12}{show(self.after):>12}  {change}".rstrip()
+        return show(self.before), show(self.after)
+
+    @property
+    def text(self) -> str:
+        """`write amplification     4.10     2.95    -28 %`."""
+        before, after = self.values
+        return f"{self.name:<22}{before:>12}{after:>12}  {self.change}".rstrip()
 
 
 def _bytes(value: float | None) -> str:
@@ -142,6 +152,9 @@ class WhatIf:
         asked = ", ".join(f"{k} = {v}" for k, v in self.asked.items())
         head = f"{'':<22}{self.names[0]:>12}{self.names[1]:>12}"
         return "\n".join([f"WhatIf({asked})", head, *(d.text for d in self.differences), self.trust])
+
+    def _repr_html_(self) -> str | None:
+        return rich.card("what-if", self)
 
 
 def _same(found: Difference) -> bool:

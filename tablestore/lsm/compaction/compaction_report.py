@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 
-from tablestore.core import quantities
+from tablestore.core import quantities, rich
 from tablestore.lsm.compaction.bucket_pick import FILES, SCHEMA, Forecast, Pick
 
 _WIDTH = 110
@@ -78,9 +78,11 @@ class Compaction:
         more = len(busy) - _SHOWN if busy else len(self.picks) - 1
         if more > 0:
             lines.append(f"… and {_buckets(more)} {'with work' if busy else 'with nothing to do'}")
-        return "\n".join([*lines, *self._sums()])
+        return "\n".join([*lines, *self.sums])
 
-    def _sums(self) -> list[str]:
+    @property
+    def sums(self) -> list[str]:
+        """The numbers of all buckets together, forecast or measured, in a line or two; none without work."""
         whole = self.forecast
         if self.committed is None:
             return (
@@ -101,7 +103,7 @@ class Compaction:
 
     def explain(self) -> str:
         """Every bucket's decision with all rules that were tried and its outcome, then the sums."""
-        return "\n".join([*(p.explain() for p in self.picks), *self._sums()])
+        return "\n".join([*(p.explain() for p in self.picks), *self.sums])
 
     def to_arrow(self) -> pa.Table:
         """A row for each bucket: its rule, files and bytes in and out, forecast or measured."""
@@ -134,6 +136,9 @@ class Compaction:
 
     def __repr__(self) -> str:
         return f"Compaction({self.text})"
+
+    def _repr_html_(self) -> str | None:
+        return rich.card("compaction", self)
 
 
 def _buckets(more: int) -> str:

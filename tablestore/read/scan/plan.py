@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tablestore.core import quantities
+from tablestore.core import quantities, rich
 from tablestore.format.manifests.manifest import ManifestEntry
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
@@ -81,6 +81,9 @@ class Plan:
             return f"skipped none of {found}"
         by = ", ".join(f"{n:,} {'as' if rule == 'invisible' else 'by'} {rule}" for rule, n in skipped.items())
         return f"skipped {sum(skipped.values()):,} of {found}: {by}"
+
+    def _repr_html_(self) -> str | None:
+        return rich.card("plan", self)
 
 
 def plan(

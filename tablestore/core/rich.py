@@ -1,0 +1,34 @@
+"""Cards: HTML by which an object shows itself in a notebook, made by a layer above that of the object.
+
+A class has `_repr_html_` and asks here by the name of its card; `tablestore/__init__` says who makes them
+(`provide`). Whoever looks at an object never gets an error for it: where the maker is not installed, or what
+the object describes cannot be read, there is no card and the notebook shows the plain text. Safe to share.
+"""
+
+from __future__ import annotations
+
+import logging
+from importlib import import_module
+from typing import Any
+
+log = logging.getLogger(__name__)
+_places: dict[str, str] = {}
+
+
+def provide(place: str) -> None:
+    """Name the function that makes cards, as `module:attribute`; it is imported when one is first asked
+    for."""
+    _places["card"] = place
+
+
+def card(kind: str, *what: Any) -> str | None:
+    """The HTML of a card, None where there is none. `what` are the values that cards of this `kind` take."""
+    module, _, attribute = _places.get("card", "").partition(":")
+    if not module:
+        return None
+    try:
+        made: str | None = getattr(import_module(module), attribute)(kind, *what)
+    except Exception as e:
+        log.debug("no card of a %s: %r", kind, e)
+        return None
+    return made

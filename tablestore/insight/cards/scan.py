@@ -1,0 +1,180 @@
+"""The cards of scans and their plans: which files are read of how many, and of a scan a few of its rows.
+
+A scan's card plans it (manifests alone) and reads `ROWS` rows of `COLUMNS` columns; with a condition of
+splits of `MOST_BYTES` together at most, for `MOST_SECONDS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Protocol
+
+import pyarrow as pa
+
+from tablestore.core.quantities import many, size
+from tablestore.insight.cards import html
+from tablestore.insight.cards.html import Cell
+from tablestore.insight.explain.explanation import Explanation
+from tablestore.read.scan.data_split import DataSplit
+from tablestore.read.scan.plan import Plan
+
+ROWS, COLUMNS, MOST_BYTES, MOST_SECONDS = 5, 12, 32 << 20, 1.0
+_SPLITS = 8
+
+
+class Read(Protocol):
+    """A scan: what is asked of it here."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of the result."""
+        ...
+
+    @property
+    def limit(self) -> int | None:
+        """The most rows."""
+        ...
+
+    def plan(self, *, complete: bool = False) -> Plan:
+        """What is read."""
+        ...
+
+
+def card(scan: Read) -> str:
+    """The card of a scan."""
+    plan = scan.plan()
+    rows, why = _preview(scan, plan)
+    heads = [(f.name, _is_number(f.type)) for f in rows.schema]
+    lines = [
+        [_value(column[i], number) for column, (_, number) in zip(rows.columns, heads, strict=True)]
+        for i in range(rows.num_rows)
+    ]
+    hidden = len(scan.names) - rows.num_columns if lines else 0
+    note = f"{why} · {many(hidden, 'column')} not shown" if hidden > 0 else why
+    return html.card(
+        _name(plan.store.paths.root),
+        f"scan · {_where(plan)}",
+        chip=("plain", reads(plan)),
+        body=[html.rows(heads, lines) if lines else ""],
+        note=note,
+    )
+
+
+def _name(root: str) -> str:
+    """`shop.orders` of `…/shop.db/orders`."""
+    head, _, name = root.rpartition("/")
+    database = head.rpartition("/")[2]
+    return f"{database.removesuffix('.db')}.{name}" if database.endswith(".db") else name
+
+
+def reads(plan: Plan) -> str:
+    """`reads 12 of 168 files, 88.0 MiB`."""
+    files = sum(len(s.files) for s in plan.splits)
+    there = max(files, sum(_live_files(p) for p in plan.branches))
+    held = size(sum(s.size for s in plan.splits))
+    return f"reads {files:,} of {many(there, 'file')}, {held}"
+
+
+def _live_files(plan: Plan) -> int:
+    """Live files of the snapshot of a plan, from its manifest lists."""
+    if plan.snapshot is None:
+        return 0
+    manifests = plan.store.manifests.manifests(plan.snapshot)
+    return sum(m.num_added - m.num_deleted for m in manifests)
+
+
+def _where(plan: Plan) -> str:
+    at = "no snapshot" if plan.snapshot is None else f"snapshot {plan.snapshot.id}"
+    return f"{at}, {'every row' if plan.where is None else f'where {plan.where!r}'}"
+
+
+def _preview(scan: Read, plan: Plan) -> tuple[pa.Table, str]:
+    """Some rows, and how they were come by."""
+    names = scan.names[:COLUMNS]
+    wanted = ROWS if scan.limit is None else min(ROWS, scan.limit)
+    batches, left, skipped = list[pa.RecordBatch](), wanted, False
+    for split in _affordable(plan):
+        if split is None:
+            skipped = True
+            break
+        for batch in islice(split.read(plan.store, names, plan.where), 1 if plan.where is None else None):
+            batches.append(batch.slice(0, left))
+            left -= batches[-1].num_rows
+            if left <= 0:
+                break
+        if left <= 0:
+            break
+    if not batches:
+        empty = "its first splits were not read for a preview: they are large" if skipped else "no rows"
+        return pa.table({}), empty
+    rows = pa.Table.from_batches(batches)
+    return rows, f"first {many(rows.num_rows, 'row')}"
+
+
+def _affordable(plan: Plan) -> Iterator[DataSplit | None]:
+    """The splits that a preview may read, in order; None where there are more."""
+    env = plan.store.env
+    started, held = env.monotonic(), 0
+    for split in plan.splits:
+        held += split.size
+        over = held > MOST_BYTES and plan.where is not None
+        if over or env.monotonic() - started > MOST_SECONDS:
+            yield None
+            return
+        yield split
+
+
+def plan_card(plan: Plan) -> str:
+    """The card of a plan: its splits."""
+    heads = [("split", False), ("files", True), ("bytes", True), ("rows stored", True), ("read", False)]
+    lines = [
+        [
+            Cell("/".join(t for t in (plan.store.partition_text(s.partition), f"bucket-{s.bucket}") if t)),
+            Cell(f"{len(s.files):,}", True),
+            Cell(size(s.size), True),
+            Cell(f"{s.rows:,}", True),
+            Cell("as the files are" if s.raw else "merged", colour="ink2"),
+        ]
+        for s in plan.splits[:_SPLITS]
+    ]
+    more = len(plan.splits) - len(lines)
+    return html.card(
+        "Plan",
+        _where(plan),
+        chip=("plain", reads(plan)),
+        body=[html.rows(heads, lines) if lines else ""],
+        note=many(more, "more split") if more > 0 else "",
+    )
+
+
+def explanation_card(found: Explanation) -> str:
+    """The card of an explanation: files and bytes left after each rule, then its text."""
+    steps = found.steps().to_pylist()
+    heads = [(name, name not in ("rule", "step", "reason")) for name in found.steps().column_names]
+    lines = [[Cell(_text(name, row[name]), number) for name, number in heads] for row in steps]
+    return html.card(
+        "Scan explained",
+        _where(found.plan),
+        chip=("plain", reads(found.plan)),
+        body=[html.rows(heads, lines) if lines else "", html.folded("file by file", html.words(repr(found)))],
+    )
+
+
+def _text(name: str, value: object) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, int) and "bytes" in name:
+        return size(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _value(value: pa.Scalar, number: bool) -> Cell:
+    if not value.is_valid:
+        return Cell("null", number, "ink3")
+    found = value.as_py()
+    return Cell(f"0x{found.hex()}" if isinstance(found, bytes) else str(found), number)

@@ -1,0 +1,149 @@
+"""The card of a table: its commits, how much it holds, its health, and the line that opens its cockpit.
+
+Reads the snapshot, its manifests, and the files of the newest `spark.NEWEST` snapshots. A state of more than
+`MOST_FILES` files is counted by its manifest lists alone.
+"""
+
+from __future__ import annotations
+
+from tablestore.core.errors import NotFound, TablestoreError
+from tablestore.core.quantities import many, size
+from tablestore.format.manifests.manifest import ManifestFileMeta
+from tablestore.format.snapshot import Snapshot
+from tablestore.insight.cards import html, spark
+from tablestore.insight.cards.html import Cell
+from tablestore.insight.health import Health, health
+from tablestore.meta.store import Store
+
+MOST_FILES = 100_000
+_MOST_COLUMNS = 40
+_WORST = 5
+
+
+def card(store: Store, name: str, at: Snapshot | None = None) -> str:
+    """The card of the table `name`, at the snapshot `at` or the newest."""
+    schema = store.schema
+    snapshots = newest(store, at)
+    found = snapshots[-1] if snapshots else at
+    facts, chip, note = _held(store, found)
+    past = "" if at is None else f" · as it was at snapshot {at.id}"
+    columns = [
+        [Cell(f.name), Cell(str(f.type)), Cell(f.description or "")] for f in schema.fields[:_MOST_COLUMNS]
+    ]
+    more = len(schema.fields) - _MOST_COLUMNS
+    listed = html.rows([("column", False), ("type", False), ("comment", False)], columns)
+    listed += html.line(f"… {more:,} more") if more > 0 else ""
+    return html.card(
+        name,
+        f"{kind(store)}{past}",
+        chip=chip,
+        facts=facts,
+        body=[_drawn(snapshots), html.folded(many(len(schema.fields), "column"), listed)],
+        code=f"import widgets; widgets.Workbench(ts.open({store.paths.root!r}))",
+        note=note,
+    )
+
+
+def newest(store: Store, at: Snapshot | None = None, *, count: int = spark.NEWEST) -> list[Snapshot]:
+    """The newest snapshots (up to `at`), `count` at most, oldest first; without those that expire
+    meanwhile."""
+    ids = [i for i in store.snapshots.ids() if at is None or i <= at.id]
+    found = []
+    for snapshot_id in ids[-count:]:
+        try:
+            found.append(store.snapshots.get(snapshot_id))
+        except NotFound:
+            continue
+    return found
+
+
+def kind(store: Store) -> str:
+    """`key (order_id) · by day · 168 buckets`."""
+    schema, options = store.schema, store.options
+    keys = ", ".join(schema.primary_keys)
+    append = "append table" if schema.row_count_field is None else "change-log table"
+    parts = [f"key ({keys}) · {options.merge_engine}" if keys else append]
+    if schema.partition_keys:
+        parts.append(f"by {', '.join(schema.partition_keys)}")
+    if options.bucket > 0:
+        parts.append(many(options.bucket, "bucket"))
+    return " · ".join(parts)
+
+
+def measured(store: Store, snapshot: Snapshot | None) -> Health | list[ManifestFileMeta]:
+    """The health of a snapshot; its manifests alone where they name more files than a card reads."""
+    manifests = store.manifests.manifests(snapshot) if snapshot is not None else []
+    if snapshot is not None and sum(m.num_added + m.num_deleted for m in manifests) > MOST_FILES:
+        return manifests
+    return health(store, snapshot)
+
+
+def _held(
+    store: Store, snapshot: Snapshot | None
+) -> tuple[list[tuple[str, str]], tuple[str, str] | None, str]:
+    """Facts, chip and note of a state."""
+    try:
+        found = measured(store, snapshot)
+    except TablestoreError as e:
+        return [], ("broken", "its manifests cannot be read"), f"{type(e).__name__}: {e}"
+    if not isinstance(found, Health):
+        files = sum(m.num_added - m.num_deleted for m in found)
+        note = f"more than {MOST_FILES:,} entries: table.inspect.health() looks at each bucket"
+        return [counted(files, "file")], None, note
+    facts = [
+        counted(found.files, "file"),
+        (size(found.bytes), ""),
+        counted(found.rows, "row", "stored"),
+        counted(found.buckets.num_rows, "bucket", "with files"),
+    ]
+    when = (
+        "" if snapshot is None else f"snapshot {snapshot.id}, {html.moment(store.env, snapshot.time_millis)}"
+    )
+    return facts, (found.state, found.verdict), when
+
+
+def counted(number: int, noun: str, more: str = "") -> tuple[str, str]:
+    """`("12", "files")`."""
+    count, _, word = many(number, noun).partition(" ")
+    return count, f"{word} {more}".strip()
+
+
+def _drawn(snapshots: list[Snapshot]) -> str:
+    if not snapshots:
+        return ""
+    below = html.line(spark.words(snapshots), "ink3")
+    return f'{spark.timeline(snapshots)}<div style="font-size:11px">{below}</div>'
+
+
+def health_card(found: Health) -> str:
+    """The card of a health: the verdict, the sums, the worst buckets."""
+    worst = found.buckets.slice(0, _WORST).to_pylist()
+    heads = [
+        ("bucket", False),
+        ("runs", True),
+        ("files", True),
+        ("bytes", True),
+        ("due", False),
+        ("because", False),
+    ]
+    lines = [
+        [
+            Cell(f"{r['partition']}/{r['bucket']}" if r["partition"] else f"bucket {r['bucket']}"),
+            Cell(f"{r['runs']:,}", True),
+            Cell(f"{r['files']:,}", True),
+            Cell(size(r["bytes"]), True),
+            Cell(r["due"] or "–", colour="compact" if r["due"] else "ink3"),
+            Cell(r["reason"] or "–", colour="ink2"),
+        ]
+        for r in worst
+    ]
+    more = found.buckets.num_rows - len(worst)
+    at = "no snapshot" if found.snapshot is None else f"snapshot {found.snapshot}"
+    return html.card(
+        "Health",
+        at,
+        chip=(found.state, found.verdict),
+        facts=[counted(found.files, "file"), (size(found.bytes), ""), counted(found.rows, "row", "stored")],
+        body=[html.rows(heads, lines) if lines else ""],
+        note=f"{more:,} more buckets: .buckets has them all" if more > 0 else "",
+    )
