@@ -827,7 +827,7 @@ class Table:
 
     def check(self) -> Violations:
         """The violations of the invariants, found by reading the whole table; empty means sound. Never raises
-        for a damaged table. A list that shows itself in a notebook; `print` it for lines.
+        for a damaged table. A list that shows itself in a notebook, with a `text`.
 
         >>> orders.check()
         []

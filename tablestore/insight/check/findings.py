@@ -23,15 +23,13 @@ class Violation:
 
 
 class Violations(list[Violation]):
-    """The violations that a check found: a list, empty for a sound table, that shows itself in words."""
+    """The violations that a check found: a list, empty for a sound table. IPython shows it in words, a notebook as a
+    card."""
 
     @property
     def text(self) -> str:
         """A line for each, or that there are none."""
         return "\n".join(map(str, self)) or "sound: every invariant holds"
-
-    def __str__(self) -> str:
-        return self.text
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(self.text)

@@ -136,13 +136,13 @@ def test_a_check_gives_a_list_that_shows_itself(orders: ts.Table) -> None:
     assert found == []
     assert isinstance(found, list)
     assert not found
-    assert str(found) == "sound: every invariant holds"
+    assert found.text == "sound: every invariant holds"
     assert repr(found) == "[]"
     Path(orders.location, "snapshot", "snapshot-3").write_text("{}")
     broken = orders.check()
     assert broken
     assert all(isinstance(v, Violation) for v in broken)
-    assert str(broken[0]) in str(broken)
+    assert str(broken[0]) in broken.text
     assert f"{len(broken)} violation" in words(shown(broken))
     many = Violations(Violation("I4", f"bucket-{n}", "runs overlap") for n in range(30))
     assert "30 violations of I4" in words(shown(many))
