@@ -23,8 +23,8 @@ class Violation:
 
 
 class Violations(list[Violation]):
-    """The violations that a check found: a list, empty for a sound table. IPython shows it in words, a notebook as a
-    card."""
+    """The violations that a check found: a list, empty for a sound table. IPython shows it in words, a
+    notebook as a card."""
 
     @property
     def text(self) -> str:
