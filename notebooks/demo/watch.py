@@ -15,6 +15,9 @@ from tablestore.cdc.source import Position
 from widgets import IngestProgress
 
 
+STARTING = "Spark starts the query"
+
+
 class _Stopped(Exception):
     """The person pressed Stop."""
 
@@ -25,12 +28,15 @@ def ingest_job(spark: SparkSession, run: Run) -> Callable[[IngestProgress], None
     needs was away, as on a busy machine, it goes on from the last commit."""
 
     def attempt(progress: IngestProgress) -> None:
+        chunks = len(run.directory.chunk_marks)
+        progress.update(phase=f"planning {chunks} chunks")
         watch = IngestWatch(spark, run, progress)
+        progress.update(phase=STARTING)
 
         def show(step: str, done: float, total: float, note: str) -> None:
             if progress.stopped.is_set():
                 raise _Stopped
-            if step != "load" or done < total:
+            if watch.begun and (step != "load" or done < total):
                 progress.update(phase=" · ".join(part for part in (step, note) if part))
 
         run_queries(spark, run, show, watch=watch)
@@ -69,6 +75,11 @@ class IngestWatch:
             log_head=self._directory.log_bytes(end),
             log_name=end.file,
         )
+
+    @property
+    def begun(self) -> bool:
+        """Whether a batch is being read, or has been."""
+        return max(self._marked, self._done) >= 0
 
     def look(self, batch: BatchProgress) -> None:
         """What the tasks have read of the batch so far; as many pieces as tasks run are being read."""

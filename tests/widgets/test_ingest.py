@@ -245,6 +245,25 @@ def test_the_text_form_is_one_bar_and_the_figures():
     ]
 
 
+def test_before_the_first_row_the_bar_says_what_happens():
+    clock, planned, go = Clock(), threading.Event(), threading.Event()
+
+    def job(report):
+        report.update(phase="planning 12 chunks")
+        planned.set()
+        assert go.wait(60)
+        report.update(rows=5)
+
+    progress = IngestProgress("lineitem", clock=clock).run(job)
+    assert planned.wait(60)
+    clock.now += 7
+    progress.update()
+    assert "planning 12 chunks · no row yet · 7.0 s" in progress.figure(width=1000).body
+    assert progress.text().splitlines()[-1].startswith("planning 12 chunks · no row yet · 7")
+    go.set()
+    assert "no row yet" not in progress.wait(60).figure(width=1000).body
+
+
 def test_retry_runs_the_same_job_again_and_keeps_what_is_known_of_the_chunks():
     runs = []
 

@@ -140,7 +140,11 @@ def _sparkline(progress: Progress, x: float, y: float) -> str:
 
 
 def _bar(progress: Progress, x: float, y: float, width: float) -> str:
-    """Rows of the total; once they are all there, or without a total, bytes of the log; else words."""
+    """Rows of the total; once they are all there, or without a total, bytes of the log; else words. Before
+    the first row what happens instead."""
+    if progress.awaited:
+        words = fit(progress.awaited, width)
+        return rect(x, y, width, 10, rx=4, fill=var("line")) + text(x, y + 27, words, fill="ink")
     if progress.total and (progress.rows < progress.total or not progress.log_head):
         committed = progress.rows if progress.committed is None else min(progress.committed, progress.rows)
         word = "read" if progress.committed is None else "committed"

@@ -93,6 +93,13 @@ class Progress:
         return self.state in ("running", "paused", "stopping")
 
     @property
+    def awaited(self) -> str:
+        """What happens before the first row, with the time it has taken; empty once there is one."""
+        if not self.live or self.rows:
+            return ""
+        return f"{self.phase or 'the job starts'} · no row yet · {fmt.duration(self.elapsed)}"
+
+    @property
     def left_s(self) -> float | None:
         """Seconds to go at the present speed, if both are known."""
         speed = self.speed or self.mean_speed
@@ -215,6 +222,8 @@ def text_form(progress: Progress) -> str:
         parts.append(fmt.plural(progress.commits, "commit"))
     rows = ["  ".join(part for part in (progress.title, progress.phase, progress.state) if part)]
     rows.append("  ".join(part for part in parts if part))
+    if progress.awaited:
+        rows.append(progress.awaited)
     if progress.places:
         counts = progress.counts
         texts = [
