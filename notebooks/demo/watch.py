@@ -14,7 +14,6 @@ from tablestore.cdc.capture.change_directory import position_of
 from tablestore.cdc.source import Position
 from widgets import IngestProgress
 
-
 STARTING = "Spark starts the query"
 
 
