@@ -41,9 +41,9 @@ _SETTINGS = {
     "log.segment.file-size": "4mb",
     "log.index.file-size": "256kb",
     "log.replica.high-watermark.checkpoint-interval": "100ms",  # what came after it, a killed leader loses
-    "remote.log.task-interval-duration": "3s",
+    "remote.log.task-interval-duration": "1s",
     "remote.log.index-file-cache-size": "16mb",
-    "kv.snapshot.interval": "5s",
+    "kv.snapshot.interval": "1s",
     "kv.rocksdb.writebuffer.size": "4mb",
     "kv.rocksdb.block.cache-size": "4mb",
     "zookeeper.client.session-timeout": "6s",  # as long a server that was killed is thought to be alive

@@ -227,9 +227,9 @@ class WorkBatch:
         return [_result(row.result) for row in sorted(done, key=lambda row: row.ordinal)]
 
     def counted(self) -> Mapping[int, int]:
-        """The counts of the items that are done, by their places."""
+        """The counts of the items that are done, by their places, in their order."""
         number, counts = self._counts.value
-        return counts if number == self.number else {}
+        return dict(sorted(counts.items())) if number == self.number else {}
 
     def over(
         self, task: Callable[[T], R], items: Sequence[T], *, count: Callable[[R], int] | None = None

@@ -116,7 +116,7 @@ def test_other_failures_are_raised_and_stop_ends_the_job(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(watch, "run_queries", fails)
     with pytest.raises(OSError, match="no space left"):
-        IngestProgress("t").run(watch.ingest_job(SPARK, RUN)).wait(20)
+        IngestProgress("t").run(watch.ingest_job(SPARK, RUN)).wait(240)
 
     def polls(_spark: object, _run: object, report: object, **_: object) -> None:
         while True:
@@ -124,5 +124,5 @@ def test_other_failures_are_raised_and_stop_ends_the_job(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(watch, "run_queries", polls)
     progress = IngestProgress("t").run(watch.ingest_job(SPARK, RUN))
-    progress.stop().wait(20)
+    progress.stop().wait(240)
     assert progress.progress.state == "stopped"

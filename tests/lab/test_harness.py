@@ -40,7 +40,7 @@ def test_a_page_that_asks_another_host_or_complains_is_found(lab: Lab, script: s
     notebook = lab.open([], run=False)
     notebook.check()
     lab.page.evaluate(script)
-    until = time.monotonic() + 60
+    until = time.monotonic() + 240
     while not (lab.complaints or lab.strangers) and time.monotonic() < until:
         lab.page.wait_for_timeout(20)
     with pytest.raises(AssertionError):

@@ -32,7 +32,7 @@ def test_the_whole_cockpit_follows_one_snapshot_and_compacts(lab: Lab) -> None:
     page.get_by_role("combobox", name="bucket", exact=True).select_option("/1")
     notebook.expect("(bench.levels.opened, bench.controls.opened)", ["/1", "/1"])
     page.locator(".lw-controls .lw-primary").click()
-    notebook.expect("bench.controls.wait(20).busy", False)
+    notebook.expect("bench.controls.wait(240).busy", False)
     notebook.expect("table.inspect.snapshots().num_rows", 7)
     notebook.expect("bench.timeline.snapshot", 7)
     assert notebook.kernel(SAME)

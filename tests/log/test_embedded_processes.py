@@ -44,7 +44,7 @@ def test_two_processes_append_at_once_and_nothing_is_lost(tmp_path: Path) -> Non
             at[batch.bucket] = batch.end
             if batch.bucket == 1:
                 seen += batch.rows.column("id").to_pylist()
-    assert [w.wait(60) for w in writers] == [0, 0]
+    assert [w.wait(240) for w in writers] == [0, 0]
     assert sorted(seen) == list(range(2 * count))
     for k in (0, 1):
         assert [n for n in seen if n % 2 == k] == list(range(k, 2 * count, 2))

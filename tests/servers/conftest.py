@@ -62,7 +62,14 @@ def kafka() -> Iterator[Broker]:
 
 
 @pytest.fixture(scope="session")
-def fluss() -> Iterator[Fluss]:
-    """A cluster of one tablet server. A test that kills a server starts it again."""
+def fluss_servers() -> Iterator[Fluss]:
     with fluss_server.fluss_cluster() as found:
         yield found
+
+
+@pytest.fixture
+def fluss(fluss_servers: Fluss) -> Iterator[Fluss]:
+    """A cluster of one tablet server, the same for all tests. A test that kills a server starts it again; its
+    tables go with it, since a coordinator hands them out again and again."""
+    yield fluss_servers
+    fluss_servers.drop_tables()

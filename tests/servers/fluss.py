@@ -53,6 +53,11 @@ class Fluss:
         )
         return self.admin.create_table(TablePath(DATABASE, name or f"t_{uuid.uuid4().hex[:12]}"), made)
 
+    def drop_tables(self) -> None:
+        """Drop all that were made."""
+        for path in self.admin.tables(DATABASE):
+            self.admin.drop_table(path)
+
     def read(self, table: FlussTable, columns: Sequence[str] | None = None) -> list[ScanBatch]:
         """All batches of the table's log as it is now."""
         buckets = self.admin.buckets(table)

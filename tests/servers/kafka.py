@@ -47,7 +47,7 @@ class Broker:
 
     def _wait(self, topic: str, partitions: int) -> None:
         """Until the broker answers for a change that the controller has made."""
-        until = time.monotonic() + 30
+        until = time.monotonic() + 240
         while len(self.admin.list_topics(topic).topics[topic].partitions) != partitions:
             assert time.monotonic() < until, f"{topic} does not come"
             time.sleep(0.02)

@@ -83,14 +83,19 @@ def all_codes(answer: HeartbeatResponse) -> list[list[int | None]]:
     return [codes(answer.failed), codes(answer.tiering), codes(answer.finished)]
 
 
-def granted(peer: Peer, seconds: float = 20) -> TieringEpoch:
-    """The next table that is handed out."""
+def granted(peer: Peer, seconds: float = 240) -> TieringEpoch:
+    """The next table of the peer's that is handed out; one that was dropped just before is finished."""
     end = time.monotonic() + seconds
+    mine = {table.table_id for table in peer.tables}
     while time.monotonic() < end:
         answer = peer.admin.heartbeat(request_table=True)
-        if answer.table is not None:
-            return TieringEpoch(answer.table.table_id, answer.coordinator_epoch, answer.table.tiering_epoch)
-        time.sleep(0.05)
+        if answer.table is None:
+            time.sleep(0.05)
+            continue
+        found = TieringEpoch(answer.table.table_id, answer.coordinator_epoch, answer.table.tiering_epoch)
+        if found.table_id in mine:
+            return found
+        peer.admin.heartbeat(finished=[found])
     raise AssertionError("no table was handed out")
 
 

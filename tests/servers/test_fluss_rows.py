@@ -21,6 +21,7 @@ from tablestore.format.types.arrow_types import BIGINT, DOUBLE, INT, STRING
 from tests.fluss.all_types import TYPES, random_column, random_rows
 from tests.servers.fluss import Fluss
 
+PATIENCE_SECONDS = 240  # the servers do it every second
 FOUR = {"id": BIGINT.not_null(), "a": INT, "s": STRING, "d": DOUBLE}
 
 
@@ -54,13 +55,18 @@ def replayed(fluss: Fluss, table: FlussTable, stop: dict[TableBucket, int] | Non
 def snapshots(fluss: Fluss, table: FlussTable, *, behind: dict[TableBucket, int]) -> list[KvSnapshot]:
     """The snapshots of all buckets, once they have come to these offsets."""
     partitions = fluss.admin.partitions(table.path) if table.partition_keys else [None]
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE_SECONDS
     while True:
         found = [one for p in partitions for one in fluss.admin.kv_snapshots(table, p).values()]
         if {one.bucket: one.log_offset for one in found} == behind:
             return found
-        assert time.monotonic() < until, f"{found} do not come to {behind}"
+        assert time.monotonic() < until, (f"{found} do not come to {behind}", said(fluss))
         time.sleep(0.2)
+
+
+def said(fluss: Fluss) -> list[str]:
+    """The last words of the servers."""
+    return [fluss.servers.output(server)[-3000:] for server in ("tablet-0", "coordinator")]
 
 
 @pytest.mark.parametrize("partitioned", [False, True], ids=["whole", "partitioned"])
@@ -149,10 +155,10 @@ def test_segment_files_are_read_where_the_log_is_no_longer_local(fluss: Fluss) -
     table = fluss.table(FOUR, buckets=2, properties=properties)
     rows = four(600_000)
     write(fluss, table, rows)
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE_SECONDS
     pattern = f"log/*/{table.path.table}-{table.table_id}/*/*/*.log"
     while len(list(fluss.servers.remote_folder.glob(pattern))) < 4:
-        assert time.monotonic() < until, "no segment is copied"
+        assert time.monotonic() < until, ("segments are not copied", said(fluss))
         time.sleep(0.2)
     assert fluss.rows(table).sort_by("id") == pa.Table.from_batches([rows]).cast(table.arrow_schema)
     some = fluss.read(table, columns=["s", "id"])

@@ -29,7 +29,7 @@ from tests.servers.fluss import LAKE, Fluss
 COLUMNS = {"id": BIGINT, "text": STRING}
 
 
-def until(true: Callable[[], object], seconds: float = 90.0, what: str = "") -> None:
+def until(true: Callable[[], object], seconds: float = 240.0, what: str = "") -> None:
     over = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < over, f"it never came to that: {what}"
@@ -154,7 +154,7 @@ def test_a_snapshot_of_keys_is_read_where_the_lake_has_nothing(fluss: Fluss, tmp
     writer.upsert(pa.table({"id": np.arange(5), "v": np.full(5, 9, dtype=np.int32)}))
     lake = ts.connect(tmp_path)
     with service(fluss, lake, [table], follow=False) as job:
-        assert job.wait(60)
+        assert job.wait(240)
         assert [split.kind for split in job.rounds()[0].splits] == ["snapshot", "snapshot"]
     found = in_lake(lake, table).sort_by("id")
     assert found["v"].to_pylist() == [9] * 5 + [2] * 495
@@ -227,7 +227,7 @@ class JobProcess:
 
     def stop(self) -> int:
         self._process.send_signal(signal.SIGINT)
-        return self._process.wait(60)
+        return self._process.wait(240)
 
 
 def test_kills_of_job_and_servers_leave_each_row_once(fluss: Fluss, tmp_path: Path, seeds: tuple[int, ...]):
@@ -247,7 +247,7 @@ def test_kills_of_job_and_servers_leave_each_row_once(fluss: Fluss, tmp_path: Pa
             until(
                 lambda least=before: in_lake(lake, table).num_rows > least,
                 what=f"rows before {kill}",
-                seconds=200,
+                seconds=300,
             )
             time.sleep(float(rng.random()) / 2)
             if kill == "job":
@@ -263,7 +263,7 @@ def test_kills_of_job_and_servers_leave_each_row_once(fluss: Fluss, tmp_path: Pa
                 if kill == "coordinator":
                     job.start()
         appending.end()
-        until(lambda: is_tiered(fluss, table), seconds=200, what="the end of the log")
+        until(lambda: is_tiered(fluss, table), seconds=300, what="the end of the log")
         assert job.stop() == 130
     assert in_lake(lake, table).num_rows >= appending.rows
     require_log_in_lake(fluss, lake, table)
@@ -305,10 +305,10 @@ def test_a_partition_that_is_dropped_ends_its_splits_only(fluss: Fluss, tmp_path
     writer.append(rows)
     lake = ts.connect(tmp_path)
     with service(fluss, lake, [table], follow=False) as job:
-        assert job.wait(60)
+        assert job.wait(240)
     fluss.admin.drop_partition(table.path, {"day": "a"})
     writer.append(rows.filter(pc.equal(rows["day"], "b")))
     with service(fluss, lake, [table], follow=False) as job:
-        assert job.wait(60)
+        assert job.wait(240)
         assert [(one.outcome, one.rows) for one in job.rounds()][-1] == ("committed", 50)
     assert in_lake(lake, table).num_rows == 150

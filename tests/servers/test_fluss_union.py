@@ -32,7 +32,7 @@ def rows(table: FlussTable, ids: range, v: int, day: str = "a") -> pa.RecordBatc
 
 
 def tiered(lake: ts.Lake, fluss: Fluss, table: FlussTable) -> ts.Table:
-    lake.tier(f"fluss://{fluss.address}", tables=str(table.path), follow=False).wait(60)
+    lake.tier(f"fluss://{fluss.address}", tables=str(table.path), follow=False).wait(240)
     return lake.table(str(table.path))
 
 
@@ -83,7 +83,7 @@ def test_a_stream_goes_from_the_lake_to_the_log(fluss: Fluss, lake: ts.Lake) -> 
     with TableWriter(fluss.cluster, table) as writer:
         writer.upsert(rows(table, range(5), 1))
         ours = tiered(lake, fluss, table)
-        steps = ours.stream(start="latest-full", follow=True, timeout=20)
+        steps = ours.stream(start="latest-full", follow=True, timeout=240)
         first = next(steps)
         assert (first.full, first.to_arrow().num_rows, first.source) == (True, 5, "files")
         writer.upsert(rows(table, range(4, 6), 2))
@@ -99,7 +99,7 @@ def test_a_log_table_adds_its_rows_with_their_places(fluss: Fluss, lake: ts.Lake
     table = fluss.table(COLUMNS, buckets=2, properties=LAKE)
     with TableWriter(fluss.cluster, table) as writer:
         writer.append(rows(table, range(3), 1), bucket=1)
-        lake.tier(f"fluss://{fluss.address}", tables=str(table.path), follow=False, log_columns=True).wait(60)
+        lake.tier(f"fluss://{fluss.address}", tables=str(table.path), follow=False, log_columns=True).wait(240)
         ours = lake.table(str(table.path))
         writer.append(rows(table, range(3, 5), 2), bucket=1)
         writer.append(rows(table, range(5, 6), 2), bucket=0)
@@ -133,7 +133,7 @@ def test_spark_tiers_and_reads_lake_and_log(fluss: Fluss, lake: ts.Lake, spark: 
     with TableWriter(fluss.cluster, table) as writer:
         writer.upsert(rows(table, range(10), 1))
         source = f"fluss://{fluss.address}"
-        lake.tier(source, tables=str(table.path), follow=False, spark=spark).wait(60)
+        lake.tier(source, tables=str(table.path), follow=False, spark=spark).wait(240)
         writer.upsert(rows(table, range(8, 12), 2))
         writer.delete(rows(table, range(2), 0))
     ours = lake.table(str(table.path))

@@ -207,7 +207,7 @@ def test_a_job_follows_topics_into_tables(kafka: Broker, tmp_path: Path, spark: 
     job.stop()
     send(kafka, topic, [({"id": 1}, change("c", None, {"id": 1}, table="more"))], partition=1)
     again = run()
-    until = time.monotonic() + 60
+    until = time.monotonic() + 240
     while "shop.more" not in one.lake and time.monotonic() < until:
         time.sleep(0.2)
     again.stop()
@@ -221,7 +221,7 @@ def test_a_job_follows_topics_into_tables(kafka: Broker, tmp_path: Path, spark: 
 
 
 def await_rows(one: Job, job: Any, count: int) -> None:
-    until = time.monotonic() + 100
+    until = time.monotonic() + 240
     while ITEMS_TABLE not in one.lake or len(one.rows(ITEMS_TABLE)) != count:
         assert time.monotonic() < until, repr(job)
         assert job.running, repr(job)

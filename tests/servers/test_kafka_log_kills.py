@@ -106,7 +106,7 @@ def test_kills_of_writers_readers_and_the_broker_leave_each_row_once(
                 kafka.server.kill()
                 time.sleep(rng.random())
                 kafka.server.start()
-        over = time.monotonic() + 60 + 10 * len(kills)
+        over = time.monotonic() + 240 + 10 * len(kills)
         while not writers.ended():
             assert time.monotonic() < over, writers.output()
             follower.follow(0.5)

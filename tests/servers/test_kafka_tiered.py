@@ -26,13 +26,13 @@ def test_a_topic_comes_into_files_by_rounds(kafka: Broker, tmp_path: Path) -> No
     assert table.scan().count() == 0
     with lake.coordinator() as coordinator:
         service = lake.tier(f"fluss://{coordinator.address}", poll="50ms")
-        end = time.monotonic() + 60
+        end = time.monotonic() + 240
         while table.scan().count() < 4 and time.monotonic() < end:
             time.sleep(0.1)
         table.write([{"k": 0, "v": 100}], user="till", identifier=5)
         while table.log.in_files != table.log.end and time.monotonic() < end:
             time.sleep(0.1)
-        assert service.stop(20), [r.reason for r in service.rounds()]
+        assert service.stop(240), [r.reason for r in service.rounds()]
     assert sorted(row["v"] for row in table.scan().to_arrow().to_pylist()) == [5, 5, 5, 105]
     assert table.write([{"k": 0, "v": 100}], user="till", identifier=5).replayed
     assert table.log.finish() == ()

@@ -95,7 +95,7 @@ def test_an_error_that_no_second_attempt_mends_ends_the_job(spark: Any, lake: ts
     source = FakeSource([Step([captured("x/y")])])
     made = job(spark, lake, source).start()
     with pytest.raises(ts.InvalidRequest, match=r"job 'cdc-shop': .*x/y"):
-        made.wait(60)
+        made.wait(240)
     assert made.state == "failed"
 
 
@@ -103,7 +103,7 @@ def test_a_job_stops_between_two_batches(spark: Any, lake: ts.Lake):
     started = threading.Event()
     source = FakeSource([*steps(), *(Step((), [piece(rows("a", [("+U", 1, n)]))]) for n in range(500))])
     made = job(spark, lake, source, on_batch=lambda _: started.set()).start()
-    assert started.wait(60)
+    assert started.wait(240)
     made.stop()
     assert (made.running, made.state, made.error) == (False, "stopped", None)
 
@@ -112,7 +112,7 @@ def test_no_batch_begins_while_it_is_paused(spark: Any, lake: ts.Lake):
     seen: list[int] = []
     source = FakeSource([*steps(), *(Step((), [piece(rows("a", [("+U", 1, n)]))]) for n in range(500))])
     made = job(spark, lake, source, on_batch=lambda r: seen.append(r.number)).start()
-    until = time.monotonic() + 60
+    until = time.monotonic() + 240
     while len(seen) < 2 and time.monotonic() < until:
         time.sleep(0.02)
     made.pause()

@@ -53,7 +53,7 @@ def test_sources_that_end_end_the_query_and_are_read_once(spark, tmp_path: Path)
 
     for _ in range(2):  # the second time all has been read
         job = start_stream(spark, streams, on_batch, checkpoint=str(tmp_path / "c"), interval_seconds=0.1)
-        assert job.wait(60)
+        assert job.wait(240)
         assert job.failure() is None
     assert found == [[3, 5], [6, 8], [12, 16]]
 
@@ -63,7 +63,7 @@ def test_an_error_of_a_task_ends_the_query_and_is_what_it_was(spark, tmp_path: P
     job = start_stream(
         spark, streams, lambda batch: batch.over_works(Refusing()), checkpoint=str(tmp_path / "c")
     )
-    assert job.wait(60)
+    assert job.wait(240)
     assert isinstance(job.failure(), ts.SchemaMismatch)
     assert str(job.failure()) == "piece 0 does not fit"
 
@@ -83,7 +83,7 @@ def test_a_table_is_followed_until_somebody_stops(spark, lake: ts.Lake, tmp_path
     stop = threading.Event()
     streams = Streams((TableStream(ChangeFeed(table.location)),))
     job = start_stream(spark, streams, on_batch, checkpoint=str(tmp_path / "c"), interval_seconds=0.1)
-    assert stop.wait(60)
+    assert stop.wait(240)
     job.stop()
     assert not job.running
     assert job.failure() is None

@@ -35,7 +35,7 @@ def test_tasks_of_spark_read_the_splits_and_the_driver_commits(
     journal = TieringJournal()
     parts = RoundParts(cluster, PaimonTieringFactory(lake), SparkRunner(spark), journal, SYSTEM)
     for rows in (3003, 3010):
-        assert TieringService(parts, ServiceSettings(once=True)).start().wait(60)
+        assert TieringService(parts, ServiceSettings(once=True)).start().wait(240)
         assert journal.report().tables[0].reason == ""
         assert lake.table("db.t").scan().count() == rows
         cluster.append(0, 7)

@@ -143,13 +143,13 @@ def test_a_stream_is_a_table_that_moves_until_the_statement_comes_again(shell: A
         assert first.model.counts == {"+I": 3}
         again = run(shell, sql)
     assert "3 changes · +I 3" in shown.stdout
-    first.wait(60)
+    first.wait(240)
     assert first.model.state == "stopped"
-    again.stop().wait(60)
+    again.stop().wait(240)
     with capture_output():
         ended = run(shell, "%sql SELECT x FROM (VALUES (1), (2)) AS t (x)")
         kept = run(shell, "%%sql rows <<\nSELECT * FROM shop.orders")
-    assert ended.wait(60).data()["x"].to_pylist() == [1, 2]
+    assert ended.wait(240).data()["x"].to_pylist() == [1, 2]
     assert kept is None
     assert shell.user_ns["rows"].endless
 

@@ -101,7 +101,7 @@ def test_a_replay_adds_nothing_before_and_after_a_round(tmp_path: Path, finished
 
 def test_two_writers_of_one_name_append_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Both look for a replay before either appends."""
-    table, both = made(tmp_path, SUMS), threading.Barrier(2, timeout=10)
+    table, both = made(tmp_path, SUMS), threading.Barrier(2, timeout=240)
     plain, first = appending.EmbeddedAppender.commit, threading.local()
 
     def together(self, *args, **named):

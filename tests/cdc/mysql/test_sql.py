@@ -131,7 +131,7 @@ def test_jobs_keep_tables_like_the_source_while_it_changes(
             "EXECUTE STATEMENT SET BEGIN INSERT INTO rows_now SELECT k, v, s FROM t; "
             "INSERT INTO groups SELECT k % 7, count(*), sum(v), max(v) FROM t GROUP BY k % 7; END"
         )
-        until = time.monotonic() + 60
+        until = time.monotonic() + 240
         while not now(session, "SELECT k FROM rows_now LIMIT 1") and time.monotonic() < until:
             time.sleep(0.3)
     assert writers.written > 20

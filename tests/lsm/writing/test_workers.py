@@ -35,7 +35,7 @@ class Held(LocalFileIO):
         self.go.set()
 
     def open_output(self, path: str) -> pa.NativeFile:
-        assert self.go.wait(60)
+        assert self.go.wait(240)
         self.threads.add(threading.current_thread().name)
         if self.broken:
             raise Unavailable(28, f"{path}: No space left on device")
@@ -46,7 +46,7 @@ def test_results_come_in_the_order_of_the_jobs(workers: Workers) -> None:
     second_done = threading.Event()
 
     def first() -> int:
-        assert second_done.wait(60)
+        assert second_done.wait(240)
         return 1
 
     def second() -> int:
@@ -64,7 +64,7 @@ def test_an_error_is_raised_once_all_jobs_have_ended(workers: Workers) -> None:
         raise ValueError("the first")
 
     def goes_on() -> None:
-        assert failing.wait(60)
+        assert failing.wait(240)
         ended.append(1)
 
     with pytest.raises(ValueError, match="the first"):

@@ -270,10 +270,34 @@ def test_a_consumer_goes_on_in_the_log(tmp_path: Path) -> None:
     assert place is not None
     assert place.log == lake.log.bounds().end
     assert place.inside
-    known = offsets_at(lake.table.store, lake.table.store.snapshots.latest())
-    end = lake.log.bounds().end
-    assert kept_for_consumers(lake.table.store, end) == {b: known.get(b, 0) for b in end}
     assert lake.steps(consumer="c") == []
+
+
+def test_a_log_keeps_what_was_before_the_place_of_a_consumer(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, eventual=True)
+    store = lake.table.store
+
+    def kept() -> dict[int, int]:
+        return kept_for_consumers(store, lake.log.bounds().end)
+
+    def kept_when_read() -> dict[int, int]:
+        lake.steps(consumer="c")
+        return kept()
+
+    lake.write(("+I", "x", 1, 1))
+    assert kept_when_read() == {0: 0, 1: 0}  # there is no snapshot: all of the log was before
+    lake.commit()
+    lake.write(("+U", "x", 1, 2))
+    assert kept_when_read() == {0: 0, 1: 0}  # a consumer at the first snapshot may have begun before it
+    lake.commit()
+    lake.write(("+U", "x", 1, 3))
+    known = offsets_at(store, store.snapshots.get(2))
+    assert kept_when_read() == known
+    assert sorted(known.values()) == [0, 2]
+    lake.commit()
+    assert kept() == known  # until it reads on
+    lake.write(("+U", "x", 1, 4))
+    assert kept_when_read() == offsets_at(store, store.snapshots.get(3))
 
 
 def test_why_files_are_read_though_there_is_a_log(tmp_path: Path) -> None:

@@ -118,13 +118,16 @@ def test_the_engine_is_locked_even_if_a_text_got_through(statement: str, tmp_pat
             connection.duck.execute(statement).fetchall()
 
 
-def test_a_query_spills_to_a_directory_of_its_own_that_is_removed(session: Session, tmp_path: Path) -> None:
-    before = set(os.listdir(tempfile.gettempdir()))
+def test_a_query_spills_to_a_directory_of_its_own_that_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with Connection(memory="60MB") as connection:
         connection.duck.sql(
             "SELECT random() r, repeat('x', 100) FROM range(2000000) ORDER BY r"
         ).to_arrow_reader()
-    assert set(os.listdir(tempfile.gettempdir())) == before
+        assert [path.is_dir() for path in tmp_path.iterdir()] == [True]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_interrupt_stops_a_query() -> None:
