@@ -99,7 +99,9 @@ def test_a_log_table_adds_its_rows_with_their_places(fluss: Fluss, lake: ts.Lake
     table = fluss.table(COLUMNS, buckets=2, properties=LAKE)
     with TableWriter(fluss.cluster, table) as writer:
         writer.append(rows(table, range(3), 1), bucket=1)
-        lake.tier(f"fluss://{fluss.address}", tables=str(table.path), follow=False, log_columns=True).wait(240)
+        lake.tier(f"fluss://{fluss.address}", tables=str(table.path), follow=False, log_columns=True).wait(
+            240
+        )
         ours = lake.table(str(table.path))
         writer.append(rows(table, range(3, 5), 2), bucket=1)
         writer.append(rows(table, range(5, 6), 2), bucket=0)
