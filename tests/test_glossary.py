@@ -14,9 +14,9 @@ ENGINE = Path(__file__).parents[1] / "tablestore"
 # Words of any program, to which a lake table adds no meaning.
 ORDINARY = """
 ability access account advice after agg already alter alternative always async attribute auto bar basis
-block book bound bounded buffer cache candidate cast cell choice choose chunk clean code commit
+assigned block book bound bounded buffer cache candidate cast cell choice choose chunk clean code commit
 committed committer compression compute confine constant contain container content
-context continuous conversion convert corrupt
+context continuous conversion convert corrupt credential
 cost count create creation cross damaged default delay dense diagnosis difference dir disable discard
 discovery distinct draw duck duplicate duration dv empty enable encode env error estimate exist expect
 explicit extent fact fail failure feed flat flow fold footer force format formatter found frame fs group

@@ -10,12 +10,10 @@ and the same command goes on from there. Exit codes: 0 done, 2 refused before it
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -28,8 +26,8 @@ from rich.text import Text
 import tablestore as ts
 from notebooks.cli.cdc_plan import print_plan
 from notebooks.cli.cdc_screen import picture, plain_lines, summary
+from notebooks.cli.lake_verbs import FAILED, INTERRUPTED, REFUSED, add_warehouse_options, asked_to_stop, pair
 from notebooks.cli.places import ROOT
-from notebooks.cli.sql import add_warehouse_options, pair
 from tablestore.cdc.capture.functions import FUNCTIONS
 from tablestore.cdc.capture.metadata import METADATA
 from tablestore.cdc.capture.report import BatchProgress, BatchReport
@@ -39,7 +37,6 @@ from tablestore.cdc.mysql.address import TLS_MODES
 from tablestore.spark.sessions import session
 from widgets.capture.model import CaptureModel, capture_model
 
-REFUSED, FAILED, INTERRUPTED = 2, 3, 130
 SOURCE = ("password_file", "tls", "tls_ca", "chunk_rows", "chunks", "log_bytes", "format", "start")
 KEPT = 2_000  # reports that a picture is made of
 _LOOK_SECONDS = 0.25
@@ -351,27 +348,6 @@ def _picture(job: Any, fresh: list[BatchReport], screen: Console, asked: Event) 
                 model, shown = _model(job, seen, under_way), under_way
             model = replace(model, now=time.time(), state=job.state)
             live.update(picture(model), refresh=True)
-
-
-@contextmanager
-def asked_to_stop(screen: Console, words: str) -> Iterator[Event]:
-    """An event that the first Ctrl-C sets, or the first SIGTERM, with `words` of what comes; the second one
-    interrupts."""
-    asked = Event()
-
-    def ask(*_: object) -> None:
-        if asked.is_set():
-            raise KeyboardInterrupt
-        asked.set()
-        screen.print(words)
-
-    signals = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, ask) for number in signals]
-    try:
-        yield asked
-    finally:
-        for number, handler in zip(signals, before, strict=True):
-            signal.signal(number, handler)
 
 
 def _model(job: Any, reports: Iterable[BatchReport], under_way: BatchProgress | None = None) -> CaptureModel:

@@ -12,14 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import tablestore as ts
+from notebooks.cli.lake_verbs import INTERRUPTED, add_warehouse_options
 from notebooks.cli.sql_output import WRITERS, Writer, as_text
 from notebooks.cli.sql_shell import Shell
 from notebooks.cli.sql_stream import CountedStream
 from notebooks.demo import sql_connectors
 from tablestore.sql import Session
 from tablestore.sql.settings import SETTINGS
-
-INTERRUPTED = 130  # the exit code of what Ctrl-C ended
 
 
 def main(arguments: list[str]) -> int:
@@ -49,18 +48,6 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def add_warehouse_options(p: argparse._ActionsContainer) -> None:
-    """`--option`, as often as one likes."""
-    p.add_argument(
-        "--option",
-        type=pair,
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="how to reach the warehouse: s3.endpoint=…, metastore=jdbc",
-    )
-
-
 def parser() -> argparse.ArgumentParser:
     """The options of the verb."""
     p = argparse.ArgumentParser(prog="workbench sql", description=__doc__.partition("\n")[0])
@@ -77,14 +64,6 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--json", dest="format", action="store_const", const="json", help="an object a row")
     p.add_argument("--csv", dest="format", action="store_const", const="csv", help="values with commas")
     return p
-
-
-def pair(text: str) -> tuple[str, str]:
-    """KEY=VALUE of the command line."""
-    key, equals, value = text.partition("=")
-    if not equals or not key:
-        raise argparse.ArgumentTypeError(f"KEY=VALUE is expected, not {text!r}")
-    return key, value
 
 
 def session_of(asked: argparse.Namespace) -> Session:

@@ -3,6 +3,8 @@
     ./workbench tier --from fluss://host:9123 --tables 'shop.*' --warehouse lake
 
 The coordinator of the cluster says which table is due. --once asks no coordinator: every table has one round.
+A cluster that requires it is signed in to as --from fluss://user@host:9123, with the password that is in
+TABLESTORE_FLUSS_PASSWORD.
 Ctrl-C gives up the rounds under way, whose tables are reported as failed. Exit codes: 0 done, 2 refused
 before it began, 3 failed (with --once also if a table failed), 130 stopped.
 """
@@ -19,9 +21,8 @@ from rich.live import Live
 from rich.text import Text
 
 import tablestore as ts
-from notebooks.cli.cdc import FAILED, INTERRUPTED, REFUSED, asked_to_stop
+from notebooks.cli.lake_verbs import FAILED, INTERRUPTED, REFUSED, add_warehouse_options, asked_to_stop, pair
 from notebooks.cli.places import ROOT
-from notebooks.cli.sql import add_warehouse_options, pair
 from notebooks.cli.tier_screen import fresh_rounds, picture, round_line, summary
 from tablestore.tiering.opening import LOST_ROWS
 
@@ -52,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     p.add_argument(
-        "--from", dest="source", required=True, metavar="URL", help="fluss://host:port[,host:port…]"
+        "--from", dest="source", required=True, metavar="URL", help="fluss://[user@]host:port[,host:port…]"
     )
     p.add_argument(
         "--tables",
@@ -96,6 +97,12 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--poll", default="500ms", metavar="TIME", help="between two questions (default %(default)s)"
     )
+    p.add_argument(
+        "--wait",
+        default="1min",
+        metavar="TIME",
+        help="for a cluster that does not answer yet (default %(default)s)",
+    )
     return p
 
 
@@ -113,6 +120,7 @@ def started(options: argparse.Namespace) -> Any:
         rounds=options.parallel,
         threads=options.threads,
         poll=options.poll,
+        wait=options.wait,
     )
 
 

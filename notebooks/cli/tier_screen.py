@@ -9,8 +9,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from tablestore.core.quantities import duration, many
 from tablestore.tiering.report import RoundReport, SplitReport, TableState, TieringReport
-from widgets.kit import format as fmt
 
 MOST_TABLES, MOST_SPLITS, MOST_HEARTBEATS = 20, 12, 3
 _STYLES = {"Failed": "red", "Tiering": "cyan", "Tiered": "green"}
@@ -22,9 +22,7 @@ def picture(report: TieringReport, *, title: str, now: float) -> Group:
     rounds = [one for one in report.rounds if one.ended is None]
     done = [one for one in report.rounds if one.outcome == "committed"]
     rows = sum(one.rows for one in done)
-    head = Text.assemble(
-        (title, "bold"), "  ", report.state, f"  {fmt.plural(len(done), 'round')} {rows:,} rows"
-    )
+    head = Text.assemble((title, "bold"), "  ", report.state, f"  {many(len(done), 'round')} {rows:,} rows")
     parts: list[object] = [head, _tables(report.tables, now)]
     for one in rounds:
         parts.append(Text(f"{one.table} epoch {one.tiering_epoch}: {one.phase}", style="cyan"))
@@ -49,7 +47,7 @@ def _tables(tables: tuple[TableState, ...], now: float) -> Table:
             _why(one),
         )
     if len(tables) > MOST_TABLES:
-        found.add_row(f"… {fmt.plural(len(tables) - MOST_TABLES, 'more table')}")
+        found.add_row(f"… {many(len(tables) - MOST_TABLES, 'more table')}")
     return found
 
 
@@ -63,8 +61,8 @@ def age_text(one: TableState, now: float) -> str:
     """`2.1 s ago of 5 s`: when the lake last had all, and how fresh it should be."""
     if one.tiered_at is None:
         return "never"
-    wanted = "" if one.freshness is None else f" of {fmt.duration(one.freshness)}"
-    return f"{fmt.duration(max(now - one.tiered_at, 0.0))} ago{wanted}"
+    wanted = "" if one.freshness is None else f" of {duration(int(1000 * one.freshness))}"
+    return f"{duration(int(1000 * max(now - one.tiered_at, 0)))} ago{wanted}"
 
 
 def _splits(splits: tuple[SplitReport, ...]) -> Table:
@@ -82,13 +80,12 @@ def _splits(splits: tuple[SplitReport, ...]) -> Table:
 def round_line(one: RoundReport) -> str:
     """A round that ended, in a line."""
     seconds = (one.ended or one.started) - one.started
-    speed = f", {fmt.short_count(one.rows / seconds)} rows/s" if one.rows and seconds > 0 else ""
+    speed = f", {one.rows / seconds:,.0f} rows/s" if one.rows and seconds > 0 else ""
     snapshot = "" if one.snapshot_id is None else f" in snapshot {one.snapshot_id}"
     why = f": {one.reason}" if one.reason else ""
     notes = "".join(f"; {note}" for note in one.notes)
-    return (
-        f"{one.table} {one.outcome}{why} {one.rows:,} rows{snapshot}, {fmt.duration(seconds)}{speed}{notes}"
-    )
+    took = duration(int(1000 * seconds))
+    return f"{one.table} {one.outcome}{why} {one.rows:,} rows{snapshot}, {took}{speed}{notes}"
 
 
 def fresh_rounds(report: TieringReport, shown: set[int]) -> Iterator[RoundReport]:
@@ -104,6 +101,6 @@ def summary(report: TieringReport) -> str:
     """What there was in all."""
     done = [one for one in report.rounds if one.outcome == "committed"]
     failed = [one for one in report.tables if one.reason]
-    text = f"{sum(one.rows for one in done):,} rows in {fmt.plural(len(done), 'round')}"
-    text += f" of {fmt.plural(len(report.tables), 'table')}"
+    text = f"{sum(one.rows for one in done):,} rows in {many(len(done), 'round')}"
+    text += f" of {many(len(report.tables), 'table')}"
     return text + "".join(f"\n{one.table} failed: {one.reason}" for one in failed)

@@ -25,6 +25,7 @@ from tablestore.core.extras import available
 from tablestore.fluss import apis
 from tablestore.fluss.connection import Connection
 from tablestore.fluss.messages import pb
+from tablestore.fluss.sign_in import MECHANISM, Credentials
 
 VERSION = "0.7.0"
 _NAME = f"fluss-{VERSION}"
@@ -60,6 +61,7 @@ _PROGRAMS = {
     "coordinator": ("-Xmx192m", "com.alibaba.fluss.server.coordinator.CoordinatorServer"),
     "tablet": ("-Xmx256m", "com.alibaba.fluss.server.tablet.TabletServer"),
 }
+_LOGIN_MODULE = "com.alibaba.fluss.security.auth.sasl.plain.PlainLoginModule"
 _START_SECONDS, _STOP_SECONDS, _KILLED_SECONDS = 180, 30, 30
 
 
@@ -87,21 +89,29 @@ class FlussCluster:
     killed, stopped and started one by one. `close` (or the end of its `with` block) removes it with all it
     holds.
 
-    `settings` are added to those of its servers. Not thread-safe. Raises Unsupported, with what to install,
-    where it cannot be had, Unavailable where it does not start.
+    `settings` are added to those of its servers. With `users`, passwords by name, it requires that clients
+    sign in; its own servers do as the first of them. Not thread-safe. Raises Unsupported, with what to
+    install, where it cannot be had, Unavailable where it does not start.
     """
 
-    def __init__(self, settings: Mapping[str, str] | None = None, *, tablet_servers: int = 1) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, str] | None = None,
+        *,
+        tablet_servers: int = 1,
+        users: Mapping[str, str] | None = None,
+    ) -> None:
         if absent := missing():
             raise Unsupported("a private Fluss", absent)
         self._jars = client_jars()
         self.folder = Path(tempfile.mkdtemp(prefix="workbench-fluss-"))
         self._guard = Guard(self.folder)
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._sign_in = Credentials(*next(iter(users.items()))) if users else None
         self._tablets = [f"tablet-{i}" for i in range(tablet_servers)]
         try:
             self._ports = {name: free_port() for name in ("zookeeper", "coordinator", *self._tablets)}
-            self._prepare(settings or {})
+            self._prepare({**_sign_in_settings(users or {}), **(settings or {})})
             self.start("zookeeper")
             for name in ("coordinator", *self._tablets):
                 self._launch(name)
@@ -199,7 +209,8 @@ class FlussCluster:
             return False
         if server == "zookeeper":
             return True
-        connection = Connection("127.0.0.1", self._ports["coordinator"], timeout=5)
+        port = self._ports["coordinator"]
+        connection = Connection("127.0.0.1", port, timeout=5, sign_in=self._sign_in)
         with contextlib.closing(connection), contextlib.suppress(TablestoreError):
             found = connection.call(apis.METADATA, pb.MetadataRequest(), again=False)
             if server != "coordinator":
@@ -233,6 +244,23 @@ class FlussCluster:
             }
             lines = [f"{key}: {value}\n" for key, value in {**shared, **own, **settings}.items()]
             (place / "server.yaml").write_text("".join(lines))
+
+
+def _sign_in_settings(users: Mapping[str, str]) -> dict[str, str]:
+    """What makes servers require one of these users, and sign in to each other as the first."""
+    if not users:
+        return {}
+    name, password = next(iter(users.items()))
+    known = " ".join(f'user_{one}="{secret}"' for one, secret in users.items())
+    return {
+        "security.protocol.map": "FLUSS:sasl",
+        "security.sasl.enabled.mechanisms": MECHANISM,
+        "security.sasl.plain.jaas.config": f"{_LOGIN_MODULE} required {known};",
+        "client.security.protocol": "sasl",
+        "client.security.sasl.mechanism": MECHANISM,
+        "client.security.sasl.username": name,
+        "client.security.sasl.password": password,
+    }
 
 
 def _add_lake(folder: Path) -> None:

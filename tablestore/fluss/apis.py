@@ -67,6 +67,7 @@ PREFIX_LOOKUP = Api(1034, "PrefixLookup")
 GET_DATABASE_INFO = Api(1035, "GetDatabaseInfo")
 CREATE_PARTITION = Api(1036, "CreatePartition", idempotent=False)
 DROP_PARTITION = Api(1037, "DropPartition", idempotent=False)
+AUTHENTICATE = Api(1038, "Authenticate", idempotent=False)
 LAKE_TIERING_HEARTBEAT = Api(1042, "LakeTieringHeartbeat", idempotent=False)  # an answer may hand out a table
 PREPARE_LAKE_TABLE_SNAPSHOT = Api(1052, "PrepareLakeTableSnapshot")
 
@@ -78,7 +79,7 @@ APIS: dict[int, Api] = {
         *(METADATA, PRODUCE_LOG, FETCH_LOG, PUT_KV, LOOKUP, LIST_OFFSETS, GET_LATEST_KV_SNAPSHOTS),
         *(GET_KV_SNAPSHOT_METADATA, GET_FILE_SYSTEM_SECURITY_TOKEN, INIT_WRITER, COMMIT_LAKE_TABLE_SNAPSHOT),
         *(GET_LAKE_SNAPSHOT, LIMIT_SCAN, PREFIX_LOOKUP, GET_DATABASE_INFO, CREATE_PARTITION, DROP_PARTITION),
-        *(LAKE_TIERING_HEARTBEAT, PREPARE_LAKE_TABLE_SNAPSHOT),
+        *(AUTHENTICATE, LAKE_TIERING_HEARTBEAT, PREPARE_LAKE_TABLE_SNAPSHOT),
     )
 }
 """Every call that this package knows, by its key; the form up to 0.8 where there are two."""

@@ -18,6 +18,7 @@ from tablestore.fluss.apis import METADATA, Api, version_of
 from tablestore.fluss.connection import TIMEOUT, Connection
 from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.messages import pb
+from tablestore.fluss.sign_in import PASSWORD_VARIABLE, Credentials
 from tablestore.fluss.tables import FlussTable, TableBucket, TablePath
 
 Seconds = float
@@ -45,7 +46,8 @@ class ServerNode:
 
 class Cluster:
     """A cluster reached by `bootstrap`, one or more `host:port` (with commas between them in a text, also
-    with `fluss://` before them).
+    with `fluss://` and a user before them, `fluss://reader@host:9123`, whose password is in the environment:
+    `sign_in.py`).
 
     `timeout`: seconds that a call waits for its answer, and that a bucket may be without a leader.
     """
@@ -53,7 +55,8 @@ class Cluster:
     def __init__(
         self, bootstrap: str | Sequence[str], *, timeout: Seconds = TIMEOUT, env: Env = SYSTEM
     ) -> None:
-        self.bootstrap = _addresses(bootstrap)
+        self.bootstrap, self.user = _addresses(bootstrap)
+        self._sign_in = None if self.user is None else Credentials.from_environment(self.user)
         self.timeout, self.env = timeout, env
         self._lock = threading.Lock()
         self._connections: dict[tuple[str, int], Connection] = {}
@@ -74,7 +77,9 @@ class Cluster:
         return f"Cluster({self})"
 
     def __str__(self) -> str:
-        return "fluss://" + ",".join(f"{host}:{port}" for host, port in self.bootstrap)
+        return f"fluss://{self.user + '@' if self.user else ''}" + ",".join(
+            f"{host}:{port}" for host, port in self.bootstrap
+        )
 
     def close(self) -> None:
         """Close all connections."""
@@ -218,7 +223,7 @@ class Cluster:
                 raise Unavailable(f"{self} was closed")
             found = self._connections.get((host, port))
             if found is None:
-                found = Connection(host, port, timeout=self.timeout, env=self.env)
+                found = Connection(host, port, timeout=self.timeout, sign_in=self._sign_in, env=self.env)
                 self._connections[host, port] = found
             return found
 
@@ -232,12 +237,21 @@ def _node(one: pb.ServerNode) -> ServerNode:
     return ServerNode(one.node_id, one.host, one.port)
 
 
-def _addresses(bootstrap: str | Sequence[str]) -> tuple[tuple[str, int], ...]:
+def _addresses(bootstrap: str | Sequence[str]) -> tuple[tuple[tuple[str, int], ...], str | None]:
+    """(addresses, user)."""
     texts = bootstrap.removeprefix("fluss://").split(",") if isinstance(bootstrap, str) else bootstrap
+    users, at, first = texts[0].rpartition("@") if texts else ("", "", "")
+    user = users.strip() if at else None
+    if user is not None and (":" in user or not user):
+        raise InvalidRequest(
+            f"the address of a Fluss cluster holds {'a password' if user else 'no user before its @'}: it is "
+            f"user@host:port, and the password is in the environment variable {PASSWORD_VARIABLE}"
+        )
+    texts = [first, *texts[1:]] if at else texts
     found = []
     for text in texts:
         host, colon, port = text.strip().rpartition(":")
         if not (host and colon and port.isdigit()):
             raise InvalidRequest(f"{text.strip()!r} is no address of a Fluss cluster: host:port")
         found.append((host.strip("[]"), int(port)))
-    return tuple(found)
+    return tuple(found), user

@@ -1,8 +1,9 @@
 """One server: a socket that many threads may use at once, requests matched with answers by their ids.
 
 A server of Fluss says nothing to a call that it does not know, so it is first asked what it serves, and every
-call has a time-out. A connection that was lost, or was silent for too long, is closed with all calls that
-waited for it; the next call opens another. Calls that do the same when sent twice are then sent again.
+call has a time-out. Where it requires that, a connection is signed in before anything else is asked. One that
+was lost, or was silent for too long, is closed with all calls that waited for it; the next call opens
+another. Calls that do the same when sent twice are then sent again.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from typing import Any
 
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import Corrupt, TablestoreError, Unavailable, Unsupported, brief
-from tablestore.fluss.apis import API_VERSIONS, Api
-from tablestore.fluss.errors import FlussError
+from tablestore.fluss.apis import API_VERSIONS, AUTHENTICATE, Api
+from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.frames import LENGTH, frame_bytes, read_response, request_frame
 from tablestore.fluss.messages import pb
+from tablestore.fluss.sign_in import MECHANISM, Credentials
 
 Seconds = float
 TIMEOUT: Seconds = 30.0
@@ -66,12 +68,21 @@ class Pending:
 class Connection:
     """The calls of one server. Safe to share between threads; opened by the first call.
 
-    `timeout`: seconds that a call waits for its answer, by default.
+    `timeout`: seconds that a call waits for its answer, by default. `sign_in`: the user, None for a server
+    that requires none.
     """
 
-    def __init__(self, host: str, port: int, *, timeout: Seconds = TIMEOUT, env: Env = SYSTEM) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        timeout: Seconds = TIMEOUT,
+        sign_in: Credentials | None = None,
+        env: Env = SYSTEM,
+    ) -> None:
         self.host, self.port, self.timeout = host, port, timeout
-        self._env = env
+        self._sign_in, self._env = sign_in, env
         self._lock = threading.Lock()
         self._link: _Link | None = None
         self._closed = False
@@ -122,14 +133,14 @@ class Connection:
             if self._closed:
                 raise Unavailable(f"the connection to {self.peer} was closed")
             if self._link is None or self._link.error is not None:
-                self._link = _Link(self.host, self.port, timeout, self._env)
+                self._link = _Link(self.host, self.port, timeout, self._sign_in, self._env)
             return self._link
 
 
 class _Link:
     """One socket from its opening to its end; a thread of its own reads what arrives."""
 
-    def __init__(self, host: str, port: int, timeout: Seconds, env: Env) -> None:
+    def __init__(self, host: str, port: int, timeout: Seconds, sign_in: Credentials | None, env: Env) -> None:
         self.peer, self.env = f"{host}:{port}", env
         self.error: TablestoreError | None = None
         self._lock = threading.Lock()  # the calls under way and the end
@@ -143,6 +154,8 @@ class _Link:
             raise Unavailable(f"{self.peer} cannot be reached: {e.strerror or e}") from e
         try:
             self.keys = self._served()
+            if sign_in is not None:
+                self._authenticate(sign_in)
         except TablestoreError:
             self._socket.close()
             raise
@@ -180,18 +193,35 @@ class _Link:
             _fail(answer, self.error)
 
     def _served(self) -> frozenset[int]:
-        """The keys of the calls that the server serves, asked before the thread that reads has started."""
-        hello = pb.ApiVersionsRequest(client_name=_CLIENT[0], client_version=_CLIENT[1]).SerializeToString()
+        """The keys of the calls that the server serves."""
+        hello = pb.ApiVersionsRequest(client_name=_CLIENT[0], client_version=_CLIENT[1])
+        found = self._asked(API_VERSIONS, hello, "does not say what it serves")
+        return frozenset(one.api_key for one in found.api_versions)
+
+    def _authenticate(self, sign_in: Credentials) -> None:
+        """Sign in. Raises FlussError 46 where the server does not take the user and the password."""
+        if AUTHENTICATE.key not in self.keys:
+            raise Unsupported(f"signing in at {self.peer}", "it begins with Fluss 0.7: leave out the user")
+        request = pb.AuthenticateRequest(protocol=MECHANISM, token=sign_in.token)
         try:
-            self._socket.sendall(request_frame(API_VERSIONS.key, 0, hello))
+            self._asked(AUTHENTICATE, request, "does not answer a user who signs in")
+        except FlussError as e:
+            where = f"{self.peer} does not sign in {sign_in.user!r}"
+            if e.code == ErrorCode.RETRIABLE_AUTHENTICATE:
+                raise Unavailable(f"{where} now: {e.message}") from None
+            raise FlussError(e.code, e.message, where=where) from None
+
+    def _asked(self, api: Api, request: Any, silent: str) -> Any:
+        """The answer to a request before the thread that reads has started."""
+        try:
+            self._socket.sendall(request_frame(api.key, 0, request.SerializeToString()))
             response = read_response(self._frame(), self.peer)
         except OSError as e:
-            what = "does not say what it serves" if isinstance(e, TimeoutError) else "was lost"
+            what = silent if isinstance(e, TimeoutError) else "was lost"
             raise Unavailable(f"{self.peer} {what}: {e.strerror or e}") from e
         if response.error is not None:
             raise response.error
-        found = pb.ApiVersionsResponse.FromString(response.body)
-        return frozenset(one.api_key for one in found.api_versions)
+        return api.response.FromString(response.body)
 
     def _read(self) -> None:
         try:

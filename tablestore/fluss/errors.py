@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from tablestore.core.errors import TablestoreError
+from tablestore.fluss.sign_in import PASSWORD_VARIABLE
 
 
 class ErrorCode(IntEnum):
@@ -98,6 +99,10 @@ class FlussError(TablestoreError):
         self.code, self.message, self.where = code, message, where
         name = self.name
         words = message.strip().partition("\n")[0].strip()  # without the places in the server's code
+        if code == ErrorCode.AUTHENTICATE:
+            words += (
+                f" (the user is in the address, fluss://user@host:port, the password in {PASSWORD_VARIABLE})"
+            )
         super().__init__(
             (f"{where}: " if where else "") + f"Fluss error {code} {name}" + (f": {words}" if words else "")
         )

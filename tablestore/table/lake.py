@@ -588,13 +588,18 @@ class Lake:
         rounds: int = 2,
         threads: int = 2,
         poll: Any = "500ms",
+        wait: Any = "1min",
         spark: SparkSession | None = None,
     ) -> Any:
         """Copy what is new in tables of a streaming cluster into tables of this lake of the same names, in
         rounds, each row once; gives the service, which runs on.
 
         `source` is fluss://host:port, several with commas between them: a Fluss, or what `coordinator()` of
-        another lake gives. `tables` are patterns of `database.table`: "shop.*"; without any all tables with
+        another lake gives. A Fluss that requires it is signed in to as `fluss://user@host:port`, with the
+        password of the environment variable TABLESTORE_FLUSS_PASSWORD. Where nobody answers yet, a warning
+        says so, and it is waited for up to `wait`.
+
+        `tables` are patterns of `database.table`: "shop.*"; without any all tables with
         `table.datalake.enabled`. The coordinator says which table is due; it is asked every `poll`. Unless it
         is to `follow`, nobody is asked: every table has one round, and the service ends.
 
@@ -631,6 +636,7 @@ class Lake:
             rounds=rounds,
             threads=threads,
             poll=poll,
+            wait=wait,
             spark=spark,
         )
 

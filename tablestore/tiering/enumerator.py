@@ -37,7 +37,7 @@ _WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class HeldTable:
+class AssignedTable:
     """A table that was handed out to this service. Its round begins at `due`, in seconds on the caller's
     clock: later than now where its rounds failed before."""
 
@@ -51,8 +51,8 @@ class Received:
     """What an answer means: a table `given` to tier; tables `dropped`, with the reason, whose rounds must end
     without a commit; one `refused`, which this service does not tier."""
 
-    given: HeldTable | None = None
-    dropped: tuple[tuple[HeldTable, str], ...] = ()
+    given: AssignedTable | None = None
+    dropped: tuple[tuple[AssignedTable, str], ...] = ()
     refused: TieringTable | None = None
 
 
@@ -68,7 +68,7 @@ class TieringEnumerator:
     last_wait: float = 60.0
     coordinator_epoch: int | None = None
     closed: bool = False
-    held: dict[int, HeldTable] = field(default_factory=dict)
+    assigned: dict[int, AssignedTable] = field(default_factory=dict)
     _finished: dict[int, TableEpoch] = field(default_factory=dict)
     _failed: dict[int, TableEpoch] = field(default_factory=dict)
     _failures: dict[int, int] = field(default_factory=dict)
@@ -77,11 +77,11 @@ class TieringEnumerator:
 
     def request(self, now: float) -> HeartbeatRequest:
         """What to send now. The first request only asks for the coordinator's epoch."""
-        busy = sum(1 for table in self.held.values() if table.due <= now)
-        waiting = len(self.held) - busy
+        busy = sum(1 for table in self.assigned.values() if table.due <= now)
+        waiting = len(self.assigned) - busy
         asks = busy < self.room and waiting < 8 * self.room and now >= self._asks_again
         return HeartbeatRequest(
-            tiering=tuple(table.epoch for table in self.held.values()),
+            tiering=tuple(table.epoch for table in self.assigned.values()),
             finished=tuple(self._finished.values()),
             failed=tuple(self._failed.values()),
             request_table=asks and not self.closed and self.coordinator_epoch is not None,
@@ -98,19 +98,19 @@ class TieringEnumerator:
         epochs = {one.table_id: one for one in sent.tiering}
         dropped = []
         for one in answer.tiering:
-            table = self.held.get(one.table_id)
+            table = self.assigned.get(one.table_id)
             if one.error_code is None or table is None or table.epoch != epochs.get(one.table_id):
                 continue
-            del self.held[one.table_id]
+            del self.assigned[one.table_id]
             dropped.append((table, reason_of(one)))
-        before = self.held.pop(answer.table.table_id, None) if answer.table else None
+        before = self.assigned.pop(answer.table.table_id, None) if answer.table else None
         if before is not None:  # the coordinator has forgotten that
             dropped.append((before, "it was handed out again"))
         given = self._given(answer.table, answer.coordinator_epoch, now) if answer.table else None
         refused = answer.table if given is None else None
         return Received(given, tuple(dropped), refused)
 
-    def _given(self, table: TieringTable, coordinator_epoch: int, now: float) -> HeldTable | None:
+    def _given(self, table: TieringTable, coordinator_epoch: int, now: float) -> AssignedTable | None:
         epoch = TableEpoch(table.table_id, coordinator_epoch, table.tiering_epoch)
         if self.closed or not self.accepts(table.table_path):
             self._failed[table.table_id] = epoch
@@ -120,35 +120,35 @@ class TieringEnumerator:
             self._refused.add(table.table_id)
             return None
         self._refused.clear()
-        held = HeldTable(table, epoch, now + self.wait_after_failures(table.table_id))
-        self.held[table.table_id] = held
-        return held
+        assigned = AssignedTable(table, epoch, now + self.wait_after_failures(table.table_id))
+        self.assigned[table.table_id] = assigned
+        return assigned
 
     def wait_after_failures(self, table_id: int) -> float:
         """How many seconds the next round of a table waits, 0 where the last one did not fail."""
         failures = self._failures.get(table_id, 0)
         return min(self.first_wait * 2 ** min(failures - 1, 30), self.last_wait) if failures else 0.0
 
-    def finish(self, table: HeldTable) -> None:
+    def finish(self, table: AssignedTable) -> None:
         """The round of a table is committed, or there was nothing to do."""
         self._failures.pop(table.epoch.table_id, None)
         if self._end(table):
             self._finished[table.epoch.table_id] = table.epoch
 
-    def fail(self, table: HeldTable) -> None:
+    def fail(self, table: AssignedTable) -> None:
         """The round of a table ended without a commit."""
         self._failures[table.epoch.table_id] = self._failures.get(table.epoch.table_id, 0) + 1
         if self._end(table):
             self._failed[table.epoch.table_id] = table.epoch
 
-    def holds(self, table: HeldTable) -> bool:
+    def holds(self, table: AssignedTable) -> bool:
         """Whether the table is still this service's, as far as the last answer said."""
-        return self.held.get(table.epoch.table_id) is table
+        return self.assigned.get(table.epoch.table_id) is table
 
     def close(self) -> None:
         """Give every table back as failed, with the next request, and ask for none."""
         self.closed = True
-        for table in list(self.held.values()):
+        for table in list(self.assigned.values()):
             self._end(table)
             self._failed[table.epoch.table_id] = table.epoch
 
@@ -159,15 +159,15 @@ class TieringEnumerator:
 
     @property
     def open_epochs(self) -> tuple[TableEpoch, ...]:
-        """What the coordinator takes for this service's: held tables, and those whose end it has not
+        """What the coordinator takes for this service's: assigned tables, and those whose end it has not
         answered."""
-        held = (table.epoch for table in self.held.values())
-        return (*held, *self._finished.values(), *self._failed.values())
+        assigned = (table.epoch for table in self.assigned.values())
+        return (*assigned, *self._finished.values(), *self._failed.values())
 
-    def _end(self, table: HeldTable) -> bool:
+    def _end(self, table: AssignedTable) -> bool:
         if not self.holds(table):
             return False
-        del self.held[table.epoch.table_id]
+        del self.assigned[table.epoch.table_id]
         return True
 
 

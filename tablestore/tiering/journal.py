@@ -2,7 +2,7 @@
 
 <directory>/tables.jsonl, rounds.jsonl, heartbeats.jsonl     a report a line, from old to new
 <directory>/state.json                                       the state of the service
-<directory>/held.json                                        the epochs of the tables that it holds
+<directory>/assigned.json                                    the epochs of the tables that it holds
 
 Each file is replaced as a whole, at most four times a second and when the service ends; whoever reads them
 sees one moment of each. Losing them loses nothing but what was seen. Safe to share between threads.
@@ -29,7 +29,7 @@ from tablestore.tiering.report import Heartbeat, RoundReport, TableState, Tierin
 
 KEPT_ROUNDS, KEPT_HEARTBEATS = 200, 200
 _SECONDS = 0.25
-_HELD = "held.json"
+_ASSIGNED = "assigned.json"
 
 
 class _Report(Protocol):
@@ -49,7 +49,7 @@ class TieringJournal:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _writing: threading.Lock = field(default_factory=threading.Lock)
     _written: float = float("-inf")
-    _held: tuple[TableEpoch, ...] | None = None
+    _assigned: tuple[TableEpoch, ...] | None = None
 
     def note_table(self, table: TableState) -> None:
         """Set what is known of a table."""
@@ -122,20 +122,24 @@ class TieringJournal:
                 self._written = at
                 self._write(self.directory)
 
-    def write_held(self, epochs: Sequence[TableEpoch]) -> None:
+    def write_assigned(self, epochs: Sequence[TableEpoch]) -> None:
         """Write at once which tables the service holds, if that has changed: what a kill leaves can be given
         back."""
         found = tuple(epochs)
-        if self.directory is not None and found != self._held:
+        if self.directory is not None and found != self._assigned:
             _io(self.directory).make_dir(location(self.directory))
             text = json.dumps([asdict(one) for one in found])
-            _io(self.directory).replace(_file(self.directory, _HELD), text.encode())
-            self._held = found
+            _io(self.directory).replace(_file(self.directory, _ASSIGNED), text.encode())
+            self._assigned = found
 
-    def held_before(self) -> tuple[TableEpoch, ...]:
+    def assigned_before(self) -> tuple[TableEpoch, ...]:
         """What a service of this journal held when it ended."""
         try:
-            data = b"[]" if self.directory is None else _io(self.directory).read(_file(self.directory, _HELD))
+            data = (
+                b"[]"
+                if self.directory is None
+                else _io(self.directory).read(_file(self.directory, _ASSIGNED))
+            )
             return tuple(TableEpoch(**one) for one in json.loads(data))
         except (FileNotFoundError, ValueError, TypeError):  # none was there, or a loss of power emptied it
             return ()

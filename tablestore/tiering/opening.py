@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tablestore.core.env import SYSTEM
-from tablestore.core.errors import InvalidRequest
+from tablestore.core.env import SYSTEM, Env
+from tablestore.core.errors import InvalidRequest, Unavailable
 from tablestore.core.options.values import duration_ms
+from tablestore.core.quantities import duration
 from tablestore.io.paths import checked_name, join, location
 from tablestore.table.features import feature
 from tablestore.table.lake import Lake
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 SCHEME = "fluss://"
 LOST_ROWS = ("fail", "skip")
 _FOLDER, _NAME = "tablestore-tiering", "tier"
+_PAUSE_SECONDS = 0.5
+
+log = logging.getLogger(__name__)
 
 
 def tier(
@@ -43,6 +48,7 @@ def tier(
     rounds: int = 2,
     threads: int = 2,
     poll: Any = "500ms",
+    wait: Any = "1min",
     spark: SparkSession | None = None,
 ) -> TieringService:
     """The service of `Lake.tier`, started."""
@@ -57,12 +63,13 @@ def tier(
     settings = ServiceSettings(
         tuple(one.strip() for one in patterns if one.strip()),
         room=rounds,
-        poll_seconds=_seconds(poll),
+        poll_seconds=_seconds("poll", poll),
         once=not follow,
     )
-    runner: TaskRunner = ThreadRunner(threads) if spark is None else feature("rounds by Spark")(spark)
+    wait_seconds = _seconds("wait", wait)
     cluster = FlussTieringCluster(source)
-    cluster.require_tiering(coordinated=follow)
+    reached(cluster, coordinated=follow, seconds=wait_seconds)
+    runner: TaskRunner = ThreadRunner(threads) if spark is None else feature("rounds by Spark")(spark)
     parts = RoundParts(
         cluster,
         _factory(lake, source, log_columns, options, iceberg),
@@ -90,11 +97,30 @@ def _factory(
     return IcebergTieringFactory(iceberg, log_columns=log_columns)
 
 
-def _seconds(poll: Any) -> float:
+def reached(cluster: FlussTieringCluster, *, coordinated: bool, seconds: float, env: Env = SYSTEM) -> None:
+    """Wait until a cluster answers that can tier, at most so long; a warning says that and for what. Raises
+    Unavailable after that, Unsupported at once."""
+    began, warned = env.monotonic(), False
+    while True:
+        try:
+            return cluster.require_tiering(coordinated=coordinated)
+        except Unavailable as e:
+            left = began + seconds - env.monotonic()
+            if left <= 0:
+                cluster.close()
+                waited = f" (waited for {duration(1000 * seconds)})" if seconds else ""
+                raise Unavailable(f"{e}{waited}") from e
+            if not warned:
+                log.warning("%s; waiting for it, at most %s", e, duration(1000 * seconds))
+                warned = True
+            env.sleep(min(_PAUSE_SECONDS, left))
+
+
+def _seconds(what: str, given: Any) -> float:
     try:
-        return duration_ms(str(poll)) / 1000
+        return duration_ms(str(given)) / 1000
     except ValueError:
-        raise InvalidRequest(f"poll {poll!r} must be a duration such as '500 ms'") from None
+        raise InvalidRequest(f"{what} {given!r} must be a duration such as '500 ms'") from None
 
 
 def journal_directory(warehouse: str | os.PathLike[str], name: str | None = None) -> str:

@@ -19,7 +19,7 @@ from tablestore.tiering.committer import (
     plan_round,
     require_same_table,
 )
-from tablestore.tiering.enumerator import HeldTable
+from tablestore.tiering.enumerator import AssignedTable
 from tablestore.tiering.factory import LakeCommitter, LakeTieringFactory
 from tablestore.tiering.journal import TieringJournal
 from tablestore.tiering.readers import ReadSeconds, SplitProgress, tasks_of
@@ -52,7 +52,7 @@ class TieringRound:
     `stopping` whether the service ends; `observe` is told what it plans."""
 
     parts: RoundParts
-    held: HeldTable
+    assigned: AssignedTable
     number: int
     ours: Callable[[], bool]
     stopping: Callable[[], bool]
@@ -62,7 +62,7 @@ class TieringRound:
 
     def run(self) -> RoundReport:
         """The report of the round; errors are in it. Nothing is raised but what ends the process."""
-        progress = RoundProgress(self.number, self.held, self.parts.env)
+        progress = RoundProgress(self.number, self.assigned, self.parts.env)
         self._note(progress.current())
         self._note_table(changed(self._before(), state="Tiering", since=progress.seconds_now(), reason=""))
         try:
@@ -81,13 +81,13 @@ class TieringRound:
     @property
     def path(self) -> str:
         """The path of the table."""
-        return self.held.table.table_path
+        return self.assigned.table.table_path
 
     def _run(self, progress: RoundProgress) -> RoundReport:
         parts, clock = self.parts, self.parts.env.monotonic
         began, planned_at = clock(), progress.seconds_now()
         table = parts.cluster.table(self.path)
-        require_same_table(table, self.held.table)
+        require_same_table(table, self.assigned.table)
         parts.factory.prepare(table)
         committer = parts.factory.create_committer(table)
         plan = plan_round(parts.cluster, committer, table, skips_lost_rows=parts.skips_lost_rows)
@@ -150,7 +150,7 @@ class TieringRound:
 
     def _before(self) -> TableState:
         """What is known of the table."""
-        table = self.held.table
+        table = self.assigned.table
         known = self.parts.journal.table(self.path)
         if known is None or known.table_id != table.table_id:
             known = TableState(self.path, table.table_id, "New", 0.0)

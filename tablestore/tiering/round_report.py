@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from tablestore.core.env import Env
 from tablestore.tiering.committer import RoundPlan
-from tablestore.tiering.enumerator import HeldTable
+from tablestore.tiering.enumerator import AssignedTable
 from tablestore.tiering.readers import SplitProgress
 from tablestore.tiering.report import BucketMarks, Outcome, Phase, RoundReport, SplitReport
 from tablestore.tiering.splits import Offsets, TableBucket, TieringSnapshotSplit, TieringSplit
@@ -18,14 +18,14 @@ class RoundProgress:
     """What is known of a round. Safe to share between threads."""
 
     number: int
-    held: HeldTable
+    assigned: AssignedTable
     env: Env
     report: RoundReport = field(init=False)
     _splits: dict[TableBucket, SplitReport] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        table, epoch = self.held.table, self.held.epoch
+        table, epoch = self.assigned.table, self.assigned.epoch
         self.report = RoundReport(
             self.number,
             table.table_path,

@@ -1,9 +1,9 @@
 """TieringService: holds tables, runs their rounds, until it is stopped.
 
-One thread speaks to the coordinator: it renews the tables that are held, says which rounds ended and asks for
+One thread speaks to the coordinator: it renews the tables that it has, says which rounds ended and asks for
 tables while there is room. Each round has a thread; its splits are read by tasks of the runner. A round whose
 table is no longer this service's is given up. A round that fails is reported and its table waits; the others
-go on. A service that is started anew first gives back what it held when it was killed, as its journal says,
+go on. A service that is started anew first gives back what it had when it was killed, as its journal says,
 so that nobody waits for the coordinator's time-out.
 
 `once`: no coordinator is asked; every table has one round and the service ends. The lake refuses what another
@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tablestore.core.errors import TablestoreError
-from tablestore.tiering.enumerator import HeldTable, Received, TieringEnumerator
+from tablestore.tiering.enumerator import AssignedTable, Received, TieringEnumerator
 from tablestore.tiering.heartbeat import HeartbeatRequest, HeartbeatResponse, TableEpoch, TieringTable
 from tablestore.tiering.journal import read_report
 from tablestore.tiering.marks import TieringMarks
@@ -62,7 +62,7 @@ class TieringService:
         self._parts, self._settings = parts, settings
         self._enumerator = TieringEnumerator(room=settings.room, accepts=settings.accepts)
         self._changed = threading.Condition()
-        self._rounds: dict[HeldTable, TieringRound] = {}
+        self._rounds: dict[AssignedTable, TieringRound] = {}
         self._numbers = itertools.count(1)
         self._paths: dict[int, str] = {}
         self._stopping = self._paused = False
@@ -164,7 +164,7 @@ class TieringService:
                 answered = self._beat(pool)
                 with self._changed:
                     if not self._stopping and not (answered and self._enumerator.has_ended):
-                        due = [one.due - env.monotonic() for one in self._enumerator.held.values()]
+                        due = [one.due - env.monotonic() for one in self._enumerator.assigned.values()]
                         full = len(self._rounds) >= self._settings.room or self._paused
                         usual = self._settings.heartbeat_seconds if full else self._settings.poll_seconds
                         waits = [usual, *(max(one, 0.01) for one in due if one > 0)]
@@ -196,69 +196,69 @@ class TieringService:
                 self._taken(received.given)
             due = [
                 one
-                for one in self._enumerator.held.values()
+                for one in self._enumerator.assigned.values()
                 if one not in self._rounds and one.due <= env.monotonic()
             ]
-            self._parts.journal.write_held(self._enumerator.open_epochs)
+            self._parts.journal.write_assigned(self._enumerator.open_epochs)
             if pool is not None and not self._stopping:
-                for held in due:
-                    self._rounds[held] = self._round(held)
-                    pool.submit(self._run_round, held)
+                for assigned in due:
+                    self._rounds[assigned] = self._round(assigned)
+                    pool.submit(self._run_round, assigned)
         self._note_answer(request, answer, received, at, env.monotonic() - began)
         return True
 
-    def _taken(self, held: HeldTable) -> None:
-        path, epoch = held.table.table_path, held.table.tiering_epoch
-        self._paths[held.table.table_id] = path
+    def _taken(self, assigned: AssignedTable) -> None:
+        path, epoch = assigned.table.table_path, assigned.table.tiering_epoch
+        self._paths[assigned.table.table_id] = path
         known = self._parts.journal.table(path)
-        reason = known.reason if known is not None and known.table_id == held.table.table_id else ""
-        state = TableState(path, held.table.table_id, "Pending", self._parts.env.now_ms() / 1000)
-        if known is not None and known.table_id == held.table.table_id:
+        reason = known.reason if known is not None and known.table_id == assigned.table.table_id else ""
+        state = TableState(path, assigned.table.table_id, "Pending", self._parts.env.now_ms() / 1000)
+        if known is not None and known.table_id == assigned.table.table_id:
             state = replace(known, state="Failed" if reason else "Pending")
         self._parts.journal.note_table(replace(state, tiering_epoch=epoch))
 
     def _dropped(self, received: Received) -> None:
-        for held, reason in received.dropped:
-            log.warning("%s: %s; its round is given up", held.table.table_path, reason)
-            if held in self._rounds:
-                self._rounds[held].dropped_reason = reason
+        for assigned, reason in received.dropped:
+            log.warning("%s: %s; its round is given up", assigned.table.table_path, reason)
+            if assigned in self._rounds:
+                self._rounds[assigned].dropped_reason = reason
 
-    def _round(self, held: HeldTable) -> TieringRound:
+    def _round(self, assigned: AssignedTable) -> TieringRound:
         return TieringRound(
             self._parts,
-            held,
+            assigned,
             next(self._numbers),
-            ours=lambda: self._enumerator.holds(held),
+            ours=lambda: self._enumerator.holds(assigned),
             stopping=lambda: self._stopping,
             observe=self._marks.planned,
         )
 
-    def _run_round(self, held: HeldTable) -> None:
-        report = self._rounds[held].run()
+    def _run_round(self, assigned: AssignedTable) -> None:
+        report = self._rounds[assigned].run()
         with self._changed:
-            del self._rounds[held]
+            del self._rounds[assigned]
             if report.outcome in ("failed", "dropped"):
-                self._enumerator.fail(held)
+                self._enumerator.fail(assigned)
             else:
-                self._enumerator.finish(held)
+                self._enumerator.finish(assigned)
             self._changed.notify_all()
 
-    # ---- what was held when the service was killed
+    # ---- what was assigned to a service that was killed
 
     def _give_back(self) -> None:
-        """Report as failed what the journal says that this service held."""
-        directory, held = self._parts.journal.directory, self._parts.journal.held_before()
+        """Report as failed what the journal says was assigned to this service."""
+        directory, assigned = self._parts.journal.directory, self._parts.journal.assigned_before()
         if directory is None:
             return
         before = read_report(directory)
         self._parts.journal.resume(before)
         self._numbers = itertools.count(max((one.number for one in before.rounds), default=0) + 1)
-        if held:
+        if assigned:
             log.info(
-                "given back, since a kill left them: tables %s", ", ".join(str(e.table_id) for e in held)
+                "given back, since a kill left them: tables %s", ", ".join(str(e.table_id) for e in assigned)
             )
             try:
-                self._parts.cluster.heartbeat(HeartbeatRequest(failed=held))
+                self._parts.cluster.heartbeat(HeartbeatRequest(failed=assigned))
             except (TablestoreError, OSError) as e:
                 log.warning("the coordinator does not answer: %s", e)
 
@@ -268,10 +268,10 @@ class TieringService:
         found = [one for one in self._parts.cluster.lake_tables() if self._settings.accepts(one.table_path)]
         with ThreadPoolExecutor(self._settings.room, thread_name_prefix="tiering round") as pool:
             for table in found:
-                held = HeldTable(table, TableEpoch(table.table_id, 0, table.tiering_epoch), 0.0)
+                assigned = AssignedTable(table, TableEpoch(table.table_id, 0, table.tiering_epoch), 0.0)
                 one = TieringRound(
                     self._parts,
-                    held,
+                    assigned,
                     next(self._numbers),
                     ours=lambda: True,
                     stopping=lambda: self._stopping,
@@ -284,7 +284,7 @@ class TieringService:
             one.run()
             self._parts.journal.write()
 
-    # ---- what is told
+    # ---- what is reported
 
     def _sent(self, request: HeartbeatRequest) -> dict[str, Any]:
         named = {"tiering": request.tiering, "finished": request.finished, "failed": request.failed}

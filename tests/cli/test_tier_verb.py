@@ -83,7 +83,9 @@ def test_options_are_those_of_the_verb(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 def test_nobody_there_is_said_and_nothing_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lake = tmp_path / "lake"
-    assert tier.main(["--from", "fluss://127.0.0.1:1", "--warehouse", str(lake)]) == tier.REFUSED
+    assert (
+        tier.main(["--from", "fluss://127.0.0.1:1", "--warehouse", str(lake), "--wait", "0s"]) == tier.REFUSED
+    )
     assert "tier:" in capsys.readouterr().err
     assert tier.main(["--from", "http://x", "--warehouse", str(lake)]) == tier.REFUSED
     assert not lake.exists()

@@ -189,7 +189,7 @@ def test_descriptions_of_tables_come_back() -> None:
         TableDescriptor.from_json(b'{"schema": 5}', "d.t")
 
 
-@pytest.mark.parametrize("address", ["here", "here:", ":5", "", "a:1,b"])
+@pytest.mark.parametrize("address", ["here", "here:", ":5", "", "a:1,b", "reader@here"])
 def test_an_address_that_is_none_is_refused(address: str) -> None:
     with pytest.raises(InvalidRequest, match="is no address of a Fluss cluster"):
         Cluster(address)

@@ -72,13 +72,20 @@ class Fluss:
 
 
 @contextlib.contextmanager
-def fluss_cluster(settings: Mapping[str, str] | None = None, *, tablet_servers: int = 1) -> Iterator[Fluss]:
-    """It lives for a run; skips, with a reason, where there can be none."""
+def fluss_cluster(
+    settings: Mapping[str, str] | None = None,
+    *,
+    tablet_servers: int = 1,
+    users: Mapping[str, str] | None = None,
+) -> Iterator[Fluss]:
+    """It lives for a run; skips, with a reason, where there can be none. With `users` it requires that they
+    sign in; here the first does, with the password of the environment."""
     absent = missing()
     require(not absent, f"needs Fluss: {absent}")
     try:
-        private = FlussCluster(settings, tablet_servers=tablet_servers)
+        private = FlussCluster(settings, tablet_servers=tablet_servers, users=users)
     except Unavailable as e:
         require(False, f"needs Fluss: {e}")
-    with private, Cluster(private.address) as cluster:
+    user = f"{next(iter(users))}@" if users else ""
+    with private, Cluster(f"{user}{private.address}") as cluster:
         yield Fluss(private, cluster, Admin(cluster))

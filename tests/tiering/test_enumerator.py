@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablestore.tiering.enumerator import HeldTable, TieringEnumerator
+from tablestore.tiering.enumerator import AssignedTable, TieringEnumerator
 from tablestore.tiering.heartbeat import (
     HeartbeatRequest,
     HeartbeatResponse,
@@ -28,7 +28,7 @@ def beat(
     return request, enumerator.receive(request, HeartbeatResponse(epoch, given, **answers), now)
 
 
-def holding(*tables: tuple[int, int]) -> tuple[TieringEnumerator, list[HeldTable]]:
+def holding(*tables: tuple[int, int]) -> tuple[TieringEnumerator, list[AssignedTable]]:
     enumerator = TieringEnumerator(room=len(tables))
     assert beat(enumerator)[0] == HeartbeatRequest()  # asks for the epoch alone
     return enumerator, [beat(enumerator, table=table)[1].given for table in tables]

@@ -69,7 +69,7 @@ def test_rounds_go_on_until_it_is_stopped(cluster: MemoryCluster, tmp_path: Path
     assert cluster.heartbeats[-1].request_table is False
     assert not cluster.handed_out
     assert read_report(str(tmp_path)) == report
-    assert TieringJournal(str(tmp_path)).held_before() == ()
+    assert TieringJournal(str(tmp_path)).assigned_before() == ()
 
 
 class SlowCluster(MemoryCluster):

@@ -284,7 +284,7 @@ def outcome_text(one: RoundReport) -> str:
     snapshot = f" as snapshot {fmt.snapshot_id(one.snapshot_id)}" if one.snapshot_id is not None else ""
     words = {
         "empty": "nothing new",
-        "registered": "the cluster was told what the lake has",
+        "registered": "what the lake has was registered",
         "committed": f"committed{snapshot}",
         "dropped": "dropped, nothing committed",
     }.get(one.outcome, one.outcome)

@@ -68,7 +68,7 @@ def _lane(
     model: TieringModel, axis: TimeAxis, rounds: Sequence[RoundReport], y: float
 ) -> tuple[str, list[list[Any]]]:
     """The rounds of one table: solid, outlines, ticks and signs, each kind as one path."""
-    shapes: dict[str, list[str]] = {"committed": [], "open": [], "tick": [], "cross": [], "told": []}
+    shapes: dict[str, list[str]] = {"committed": [], "open": [], "tick": [], "cross": [], "note": []}
     spots, chosen = list[list[Any]](), ""
     for one in rounds:
         x, right = axis.x(one.started), axis.x(axis.until if one.ended is None else one.ended)
@@ -84,7 +84,7 @@ def _lane(
         if one.outcome in ("failed", "dropped"):
             shapes["cross"].append(cross(middle, y))
         if one.outcome == "registered" or one.notes:
-            shapes["told"].append(f"M{num(middle)} {num(y - 10)}l4 4-4 4-4-4z")
+            shapes["note"].append(f"M{num(middle)} {num(y - 10)}l4 4-4 4-4-4z")
         if one is model.round:
             chosen = rect(
                 x - 3, top - 3, wide + 6, BOX + 6, rx=4, fill="none", stroke=var("ink"), stroke_width="2"
@@ -96,7 +96,7 @@ def _lane(
         path(shapes["committed"], fill=var("append"), class_="box") if shapes["committed"] else "",
         path(shapes["open"], fill=bg, stroke=var("ink2"), class_="box") if shapes["open"] else "",
         path(shapes["cross"], fill="none", stroke=var("err"), stroke_width="2") if shapes["cross"] else "",
-        path(shapes["told"], fill=bg, stroke=var("ink"), stroke_width="1.5") if shapes["told"] else "",
+        path(shapes["note"], fill=bg, stroke=var("ink"), stroke_width="1.5") if shapes["note"] else "",
         chosen,
     ]
     return "".join(drawn), spots

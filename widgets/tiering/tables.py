@@ -220,7 +220,7 @@ def legend(x: float, y: float, right: float, *, again: float | None = None) -> s
         ("open", "under way"),
         ("cross", "failed"),
         ("tick", "nothing new"),
-        ("told", "with a note"),
+        ("note", "with a note"),
     ):
         wide = text_width(word, size=11) * 0.94 + 30
         if x + wide - 14 > right:

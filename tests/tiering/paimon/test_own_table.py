@@ -47,7 +47,7 @@ def tiering(lake: Lake) -> Iterator[tuple[Coordinator, TieringService]]:
             service.stop(20)
 
 
-def until(condition: Callable[[], bool], seconds: float = 30) -> None:
+def until(condition: Callable[[], bool], seconds: float = 120) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "not within that time"
@@ -85,7 +85,7 @@ def test_every_kind_of_table_comes_into_files_by_rounds_while_writers_run(tmp_pa
             thread.join()
         all_in_files(*tables)
         assert {r.outcome for r in service.rounds()} <= {"", "committed", "empty", "registered"}
-        assert [s.rounds > 0 for s in coordinator.tables()] == [True] * 4
+        until(lambda: [s.rounds > 0 for s in coordinator.tables()] == [True] * 4)  # it hears of them last
     newest = [(k, 24, f"p{k % 2}") for k in range(5)]
     assert rows(keyed) == newest
     assert rows(parts) == newest

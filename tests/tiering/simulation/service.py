@@ -16,7 +16,7 @@ import pyarrow as pa
 from tablestore.core.errors import CommitUnknown, TablestoreError, Unavailable
 from tablestore.tiering.cluster import ClusterLakeSnapshot, ClusterTable, ReadStep
 from tablestore.tiering.committer import commit_round, plan_round, require_same_table
-from tablestore.tiering.enumerator import HeldTable, TieringEnumerator
+from tablestore.tiering.enumerator import AssignedTable, TieringEnumerator
 from tablestore.tiering.heartbeat import HeartbeatRequest, HeartbeatResponse, TieringTable
 from tablestore.tiering.readers import BoundedSplitReader, tasks_of
 from tablestore.tiering.split_generator import KvSnapshot, LogBounds
@@ -139,7 +139,7 @@ class SimService:
         self._scheduler, self._lake, self._network, self._rng = scheduler, lake, network, rng
         self._cluster = RemoteCluster(cluster, network)
         self._enumerator = TieringEnumerator(room=rng.randint(1, 2))
-        self._queue: list[HeldTable] = []
+        self._queue: list[AssignedTable] = []
         self.clock_ms = 0
         self.rounds = self.failures = 0
         self.actors = [
@@ -181,14 +181,14 @@ class SimService:
                 self.rounds += 1
                 self._enumerator.finish(due[0])
 
-    def _round(self, held: HeldTable) -> None:
+    def _round(self, assigned: AssignedTable) -> None:
         cluster = self._cluster
-        table = cluster.table(held.table.table_path)
-        require_same_table(table, held.table)
+        table = cluster.table(assigned.table.table_path)
+        require_same_table(table, assigned.table)
         factory = SimFactory(self._lake, self._lake_call)
         committer = factory.create_committer(table)
         plan = plan_round(cluster, committer, table)
-        given_up = lambda: not self._enumerator.holds(held)  # noqa: E731
+        given_up = lambda: not self._enumerator.holds(assigned)  # noqa: E731
         tasks = tasks_of(
             cluster, factory, table, plan.splits, replaces=plan.replaces, parallel=self._rng.randint(1, 3)
         )
