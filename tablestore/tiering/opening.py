@@ -108,10 +108,10 @@ def reached(cluster: FlussTieringCluster, *, coordinated: bool, seconds: float, 
             left = began + seconds - env.monotonic()
             if left <= 0:
                 cluster.close()
-                waited = f" (waited for {duration(1000 * seconds)})" if seconds else ""
+                waited = f" (waited for {duration(int(1000 * seconds))})" if seconds else ""
                 raise Unavailable(f"{e}{waited}") from e
             if not warned:
-                log.warning("%s; waiting for it, at most %s", e, duration(1000 * seconds))
+                log.warning("%s; waiting for it, at most %s", e, duration(int(1000 * seconds)))
                 warned = True
             env.sleep(min(_PAUSE_SECONDS, left))
 
