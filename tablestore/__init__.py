@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tablestore.insight.explain.merge_steps.arrow_runs import merging as merging
     from tablestore.insight.explain.merge_steps.arrow_runs import merging_events as merging_events
     from tablestore.insight.simulator import compare
+    from tablestore.insight.simulator.opening import simulator as simulator
     from tablestore.sql import sql_session as sql_session
     from tablestore.table.advise import advise_buckets as advise_buckets
     from tablestore.tiering.journal import tiering_report as tiering_report
@@ -32,6 +33,7 @@ provide(
         "tablestore.mend": "tablestore.table.recovery:repair",
         "tablestore.merging": "tablestore.insight.explain.merge_steps.arrow_runs:merging",
         "tablestore.merging_events": "tablestore.insight.explain.merge_steps.arrow_runs:merging_events",
+        "tablestore.simulator": "tablestore.insight.simulator.opening:simulator",
         "tablestore.sql_session": "tablestore.sql:sql_session",
         "tablestore.tiering_report": "tablestore.tiering.journal:tiering_report",
         "Lake.sql": "tablestore.sql:sql_session",
@@ -91,5 +93,5 @@ def __dir__() -> list[str]:
 
 _FEATURES = {
     *("advise_buckets", "capture_reports", "merging", "merging_events", "sql_session", "tiering_report"),
-    "what_if",
+    *("simulator", "what_if"),
 }

@@ -83,6 +83,7 @@ ASKED = {
     "Lake.table of system tables": "lake.table('sys.tables')",
     "tablestore.advise_buckets": "ts.advise_buckets(rows(1))",
     "tablestore.mend": "ts.mend(t.location)",
+    "tablestore.simulator": "ts.simulator()",
     "tablestore.what_if": "ts.what_if",
 }
 

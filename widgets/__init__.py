@@ -26,6 +26,7 @@ from widgets.steps.widget import StepLanes
 from widgets.stream.widget import StreamTable
 from widgets.tiering.widget import TieringView
 from widgets.timeline.widget import SnapshotTimeline
+from widgets.trade_off.widget import TradeOff
 from widgets.what_if.widget import WhatIf
 from widgets.workbench.widget import Workbench
 
@@ -48,6 +49,7 @@ __all__ = [
     "StepLanes",
     "StreamTable",
     "TieringView",
+    "TradeOff",
     "WhatIf",
     "Workbench",
     "page",

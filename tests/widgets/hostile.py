@@ -163,6 +163,9 @@ def views_of(table: ts.Table) -> dict[str, View]:
         "changelog": widgets.ChangelogView(table),
         "pruning": widgets.PruningExplainer(table, where=f"k = '{IMG.replace(chr(39), chr(39) * 2)}'"),
         "what_if": widgets.WhatIf(table, {"num-sorted-run.compaction-trigger": 3}),
+        "trade_off": widgets.TradeOff(
+            "uniform", flushes=10, triggers=[3], ratios=[1], multipliers=[10], title=IMG
+        ),
         "findings": widgets.Findings(table),
         "ingest": ingest,
         "capture": widgets.CaptureProgress(hostile_reports(), title=IMG),

@@ -64,6 +64,10 @@ REFUSED = {
     "IngestProgress(table)": ("IngestProgress", ("table",), {}),
     "WhatIf(table)": ("WhatIf", ("table",), {}),
     "LogAndLake(table)": ("LogAndLake", ("table",), {}),
+    "TradeOff(table)": ("TradeOff", ("table",), {}),
+    "TradeOff('uniform', triggers=[5, 3])": ("TradeOff", ("uniform",), {"triggers": [5, 3]}),
+    "TradeOff('uniform', flushes=0)": ("TradeOff", ("uniform",), {"flushes": 0}),
+    "TradeOff('often')": ("TradeOff", ("often",), {}),
 }
 
 

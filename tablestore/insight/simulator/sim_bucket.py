@@ -332,6 +332,12 @@ class SimBucket:
         """Bytes of a file of so many rows, 0 of none."""
         return self._sizes.of(rows) if rows else 0
 
+    def compacted(self) -> Any:
+        """The keys that are left, each once and without deletes."""
+        sections = interval.partition(self.levels.files, byte_order)
+        parts = [self._merged_section(section, True) for section in sections]
+        return self.contents.joined([part for part in parts if part[1]], False)[0]
+
     def compacted_bytes(self) -> int:
         """Bytes of a fully compacted copy of the bucket."""
         files = self.levels.files

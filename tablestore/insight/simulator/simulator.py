@@ -23,7 +23,7 @@ from tablestore.insight.simulator.expected import Expectations, law_of
 from tablestore.insight.simulator.journal import Journal
 from tablestore.insight.simulator.sim_bucket import KEY, FileSizes, SimBucket
 from tablestore.insight.simulator.simulated_inspect import SimulatedInspect
-from tablestore.insight.simulator.workload import BLOCK_ROWS, Draws, FlushedRows, Workload
+from tablestore.insight.simulator.workload import BLOCK_ROWS, Draws, FlushedRows, Workload, divided
 from tablestore.lsm.compaction.bucket_pick import Pick
 from tablestore.lsm.compaction.compaction_report import Compaction
 from tablestore.lsm.compaction.decision import Decision
@@ -33,6 +33,7 @@ from tablestore.lsm.levels.sorted_run import Levels, SortedRun
 
 FLUSH, COMPACTION = "flush", "compaction"
 MAX_BUCKETS = 10_000  # each takes some 10 kB and what its flushes take
+RESCALED = 1_000_003  # from the seed of a simulation to that of the one it is rescaled to
 KEPT = 10_000  # steps that a journal goes back
 _KEYS = {
     "trigger": "num-sorted-run.compaction-trigger",
@@ -164,6 +165,7 @@ class Simulator:
             self.weight = flows[0].weight
         contents = Expected(law_of(share)) if samples == 0 else Drawn(self.weight)
         self.buckets = [SimBucket(self.rules, sizes, contents) for _ in seeds]
+        self._drawers, self._draws = [flow for flow in flows if isinstance(flow, Draws)], 0
         self._flows = [iter(flow) for flow in flows]
         self.flushes = self.stalls = 0
         self._journal = Journal(keep=keep, weight=self.weight)
@@ -212,6 +214,55 @@ class Simulator:
         for bucket in self.buckets:
             bucket.set_options(self.rules)
         return self
+
+    def set_workload(self, workload: Workload) -> Simulator:
+        """Other rows from the next flush on: new keys go on behind those there, a key space starts anew.
+
+        Raises InvalidRequest where rows are sampled, as a sampled key stands for some rows of its workload.
+        """
+        if self.weight != 1 or self.samples == 0:
+            raise InvalidRequest("a simulation that draws a sample keeps its workload; leave samples out")
+        share, many = _share(workload, len(self.buckets)), len(self.buckets)
+        self._draws += 1
+        first = self.seed + 2 * many * self._draws
+        flows = [Draws(share, seed=first + 2 * i, block_rows=share.rows) for i in range(many)]
+        if flows[0].weight != 1:
+            raise InvalidRequest(f"{share.rows:,} rows of a flush are too many to draw each of them")
+        for flow, before in zip(flows, self._drawers, strict=True):
+            flow.go_on(before)
+        self.workload, self._drawers, self._flows = workload, flows, [iter(flow) for flow in flows]
+        return self
+
+    def rescaled(self, buckets: int) -> Simulator:
+        """A simulation of `buckets` buckets, a multiple of those here, that holds the same rows in the oldest
+        level, one run a bucket: what rewriting a table into more buckets gives. Its commits begin with that.
+
+        Raises InvalidRequest for other numbers, and where rows are sampled.
+        """
+        parts, rest = divmod(buckets, len(self.buckets))
+        if rest or parts < 2:
+            raise InvalidRequest(f"buckets {buckets} must be a multiple of {len(self.buckets)}")
+        if self.weight != 1 or self.samples == 0:
+            raise InvalidRequest("a simulation that draws a sample cannot be rescaled; leave samples out")
+        made = Simulator(
+            self.workload,
+            self.options,
+            buckets=buckets,
+            schedule=self.schedule,
+            seed=self.seed + RESCALED,
+            keep=self._journal.keep,
+        )
+        made.flushes = self.flushes
+        for i, bucket in enumerate(self.buckets):
+            for j, rows in enumerate(divided(bucket.compacted(), parts)):
+                to = i * parts + j
+                made.buckets[to].now_ms = bucket.now_ms
+                if rows is not None:
+                    made._flushed(self.flushes, to, rows)
+                    decision = made.buckets[to].loop.fully()
+                    assert decision is not None, "a fresh run of level 0 moves to the oldest level"
+                    made._compacted(self.flushes, to, decision)
+        return made
 
     def compact(
         self,

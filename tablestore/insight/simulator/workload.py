@@ -124,6 +124,10 @@ class Draws:
         sampled = measures and self._drawn < workload.rows
         self._whole = Draws(workload, seed=seed + 1, measures=False) if sampled else None
 
+    def go_on(self, before: Draws) -> None:
+        """Draw new keys behind those that were drawn before."""
+        self._head, self._tail = before._head, before._tail
+
     def __iter__(self) -> Iterator[FlushedRows]:
         block = max(1, self._block_rows // self._drawn)
         while True:
@@ -244,3 +248,13 @@ class Draws:
         lag = (self.workload.lag or 10.0 * self.workload.rows) / self.weight
         behind = self._random.exponential(lag, shape).astype(np.int64)
         return np.maximum(head - 1 - behind, 0)
+
+
+def divided(rows: KeySet, parts: int) -> list[FlushedRows | None]:
+    """Rows without deletes, their keys shared out among `parts` key spaces; None for a part without any."""
+    found: list[FlushedRows | None] = []
+    for part in range(parts):
+        keys = rows.keys[rows.keys % parts == part] // parts
+        some = FlushedRows(KeySet(keys), len(keys), int(keys[0]), int(keys[-1])) if len(keys) else None
+        found.append(some)
+    return found

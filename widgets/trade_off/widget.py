@@ -1,0 +1,259 @@
+"""TradeOff: what each setting of compaction costs, as a map of write, read and space amplification.
+
+Traits: `index` (the chosen setting), `now` (what is drawn over the map, words, and the tree of the chosen
+one), `progress` while the settings are simulated, in a thread: Cancel acts at once. Nothing is simulated
+twice in a process.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import pyarrow as pa
+import traitlets
+
+import tablestore as ts
+from widgets.kit import static, svg
+from widgets.kit.jobs import Job, JobRunner, Stopped
+from widgets.kit.svg import Figure
+from widgets.kit.view import View, module
+from widgets.trade_off import figure as draw
+from widgets.trade_off.model import TradeOffModel, text_form, trade_off_model
+from widgets.trade_off.trails import (
+    MULTIPLIERS,
+    RATIOS,
+    TRIGGERS,
+    Experiment,
+    Setting,
+    outcomes,
+)
+
+FLUSHES, SAMPLES = 120, 200
+PATIENCE = 30.0
+"""Seconds that a static picture waits for the simulations, once."""
+BESIDE = 860
+"""A width at which a page shows the plots beside each other, in addition to those it asks for."""
+NEXT = "Check the workload and the options, then Simulate again."
+
+
+class TradeOff(View):
+    """Write, read and space amplification of many settings of compaction on one workload.
+
+    `workload` is what `ts.simulator` takes: a `Workload`, its name ("zipf"), or a mapping of its fields. Each
+    trigger of `triggers` is tried with each size ratio of `ratios` under universal compaction, and with each
+    multiplier between levels of `multipliers` under leveled. `options` hold for all; by default a file holds
+    3 flushes and level 1 holds 8. Every setting takes the same `flushes` from one `seed`, of which `samples`
+    rows are drawn. `title` stands above the picture. The settings are simulated in the background: `wait`.
+    Other traits go by keyword.
+
+    >>> view = widgets.TradeOff("uniform", flushes=20, triggers=[3, 5], ratios=[1], multipliers=[10]).wait()
+    >>> view.choose("leveled", trigger=3, ratio=10).setting.text
+    'leveled, trigger 3, level ×10'
+    >>> view.data().num_rows
+    4
+    """
+
+    _esm = module("trade_off/view.js", "renderTradeOff")
+    index = traitlets.Int(0).tag(sync=True)
+    now = traitlets.Dict().tag(sync=True)
+    progress = traitlets.Dict().tag(sync=True)
+
+    def __init__(
+        self,
+        workload: Any = "uniform",
+        *,
+        flushes: int = FLUSHES,
+        seed: int = 7,
+        samples: int = SAMPLES,
+        triggers: Sequence[int] = TRIGGERS,
+        ratios: Sequence[int] = RATIOS,
+        multipliers: Sequence[int] = MULTIPLIERS,
+        options: Mapping[str, Any] | None = None,
+        title: str = "",
+        **kwargs: Any,
+    ) -> None:
+        self._jobs = JobRunner("trade-off")
+        chosen = ts.simulator(workload, seed=seed).workload
+        self.experiment = Experiment(
+            chosen,
+            flushes,
+            seed,
+            min(samples, chosen.rows),
+            tuple(triggers),
+            tuple(ratios),
+            tuple(multipliers),
+            {key: str(value) for key, value in (options or {}).items()},
+        )
+        first = self.experiment.options_of(self.experiment.settings[0])
+        ts.simulator(chosen, first)  # refuses options that are none, now and not in the background
+        self._title = title
+        self._model: TradeOffModel | None = None
+        super().__init__(**kwargs)
+        self.observe(lambda _change: self._show(), "index")
+        self.on_msg(self._on_message)
+        self.refresh()
+
+    @property
+    def model(self) -> TradeOffModel | None:
+        """What is shown; None until the settings are simulated."""
+        return self._model
+
+    @property
+    def busy(self) -> bool:
+        """Whether settings are being simulated."""
+        return self._jobs.busy
+
+    @property
+    def setting(self) -> Setting:
+        """The chosen setting."""
+        return self.experiment.settings[self.index]
+
+    @property
+    def code(self) -> str:
+        """The line that simulates the chosen setting."""
+        options = self.experiment.options_of(self.setting)
+        return (
+            f"ts.simulator({self.experiment.workload!r}, {options!r}, seed={self.experiment.seed}, "
+            f"samples={self.experiment.samples}).advance({self.experiment.flushes})"
+        )
+
+    @traitlets.validate("index")
+    def _within(self, proposal: Mapping[str, Any]) -> int:
+        return min(max(int(proposal["value"]), 0), len(self.experiment.settings) - 1)
+
+    def choose(self, strategy: str, *, trigger: int, ratio: int) -> Self:
+        """Go to a setting. Raises InvalidRequest for one that is not on the map."""
+        asked = Setting(strategy, trigger, ratio)
+        if asked not in self.experiment.settings:
+            raise ts.InvalidRequest(f"{asked.text} is not on the map")
+        self.index = self.experiment.settings.index(asked)
+        return self
+
+    def simulator(self) -> Any:
+        """The simulation of the chosen setting: `widgets.Workbench(view.simulator())` opens it whole."""
+        return self.experiment.simulator(self.setting)
+
+    def refresh(self) -> Self:
+        """Simulate the settings, in the background; those that were simulated before are at hand."""
+        self.progress = {"busy": True, "share": 0.0, "text": "simulating …"}
+        if not self._jobs.restart(self._work) and self._model is None:
+            self.redraw()
+        return self
+
+    def cancel(self) -> Self:
+        """Stop simulating; a map that was there stays."""
+        self._jobs.stop()
+        return self
+
+    def close(self) -> None:
+        """Stop simulating and leave the page."""
+        self.cancel()
+        super().close()
+
+    def wait(self, timeout: float | None = None) -> Self:
+        """Block until the settings are simulated."""
+        self._jobs.wait(timeout)
+        return self
+
+    def _work(self, job: Job) -> None:
+        failure: dict[str, str] | None = None
+        try:
+            found = outcomes(self.experiment, progress=lambda done, whole: self._count(job, done, whole))
+            job.check()
+            if self._model is None and self.index == 0:
+                self.index = trade_off_model(self.experiment, found).reference
+            self._model = trade_off_model(self.experiment, found, title=self._title)
+            self.redraw()
+        except Stopped:
+            pass
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}"
+            failure = {"what": "The settings could not be simulated.", "text": text, "next": NEXT}
+            failure |= {"verb": "refresh", "button": "Simulate again"}
+        finally:
+            if not job.stopped:
+                self.progress = {}
+                if failure is not None:
+                    self.frame = {**self.words(width=self.width), **self.frame, "error": failure}
+            elif not self._jobs.replaced(job):
+                self.progress = {"text": "cancelled", "again": True}
+
+    def _count(self, job: Job, done: int, whole: int) -> None:
+        job.check()
+        words = f"simulating setting {done + 1} of {whole}"
+        self.progress = {"busy": True, "share": round(done / whole, 3), "text": words}
+
+    def _on_message(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
+        if content.get("verb") == "cancel":
+            self.cancel()
+
+    def redraw(self) -> None:
+        """The map, and what is chosen on it."""
+        self.frame = self._drawn(self.width)
+        self._show()
+
+    def _show(self) -> None:
+        self.now = self._point(self.index, self.width)
+
+    def _point(self, index: int, width: float) -> dict[str, Any]:
+        """What changes with the chosen setting."""
+        model = self._model
+        if model is None:
+            return {}
+        return {
+            "index": index,
+            "says": model.sentence(index),
+            "against": model.against(index),
+            "standing": model.standing(index),
+            "over": draw.chosen_body(model, index, width=width),
+            "opened": model.tree_words(index),
+            "levels": svg.live(draw.tree_figure(model, index, width=width)),
+            "code": self.code,
+        }
+
+    def _drawn(self, width: float) -> dict[str, Any]:
+        drawn = draw.skeleton(width) if self._model is None else draw.map_figure(self._model, width=width)
+        return {**self.words(width=width), **static.frame(drawn)}
+
+    def figure(self, *, width: float) -> Figure:
+        """The whole picture; the simulations are waited for a little."""
+        self._jobs.wait_at_most(PATIENCE)
+        if self._model is None:
+            return draw.skeleton(width)
+        return draw.trade_off_figure(self._model, self.index, width=width)
+
+    def words(self, *, width: float) -> dict[str, Any]:
+        """Title, what is simulated and how."""
+        asked = self.experiment
+        parts = [self._title, asked.workload.text, f"{asked.flushes:,} flushes each"]
+        if asked.samples < asked.workload.rows:
+            parts.append(f"{asked.samples:,} drawn rows stand for those of a flush")
+        return {"title": "Trade-off", "subtitle": " · ".join(part for part in parts if part)}
+
+    def text(self) -> str:
+        """The map in a terminal."""
+        self._jobs.wait_at_most(PATIENCE)
+        if self._model is None:
+            return f"{self._title}  trade-off: {self.progress.get('text', 'not simulated')}".strip()
+        return text_form(self._model, self.index)
+
+    def data(self) -> pa.Table:
+        """A row a setting; waits until all are simulated."""
+        self.wait()
+        return self._model.to_arrow() if self._model is not None else pa.table({})
+
+    def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
+        """The map, and what every setting shows."""
+        model, widths = self.wait().model, tuple(sorted({*widths, BESIDE}, reverse=True))
+        count = len(model) if model is not None else 0
+        state = {"index": self.index, "hovered": "", "selected": (), "now": {}, "progress": {}}
+        return {
+            "kind": "trade_off",
+            "reply": "trade_off",
+            "widths": list(widths),
+            "frames": {str(width): self._drawn(width) for width in widths},
+            "points": {
+                str(width): [{**self._point(at, width), "code": ""} for at in range(count)]
+                for width in widths
+            },
+            "state": state | {"width": widths[0], "frame": {}},
+        }
