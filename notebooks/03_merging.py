@@ -15,12 +15,11 @@
 # %% [markdown]
 # # 3 · Merging
 #
-# Notebook 02 left us with several sorted runs that overlap. A reader, and a compaction, must make one row
-# of all the rows a key has. This notebook does that one key at a time. **One idea: runs are sorted, so they
-# can be merged in one pass, and for each key the row with the largest sequence number wins.**
+# Sorted runs overlap, and a reader, or a compaction, must make one row of all the rows a key has. **One
+# idea: runs are sorted, so they are merged in one pass, and for each key the row with the largest sequence
+# number wins.**
 #
-# What you need to know: a *run* is a file, or a level of files, sorted by key. In one run each key is there
-# at most once. A delete is a row too, written −D.
+# You need to know: a *run* is sorted by key and has each key at most once. A delete is a row too, written −D.
 
 # %% tags=["parameters"]
 seed = 7
@@ -31,7 +30,7 @@ warehouse = None  # None: a temporary folder
 # %%
 from notebooks import course
 
-course.begin(solve=solve)
+course.begin("03 Merging", solve=solve)
 course.check()
 
 # %%
@@ -52,64 +51,67 @@ assert [(file["level"], file["rows"]) for file in levels] == [(0, 1), (0, 3), (0
 print(f"{len(levels)} sorted runs, {sum(file['rows'] for file in levels)} rows, {keys} keys")
 
 # %% [markdown]
-# ## The runs, side by side
+# ## Who wins
 #
-# One row of the picture is one run, the newest on top. One column is one key. The word in a box is the
-# order's status, the small number its **sequence number**: the writer counts rows as they arrive, so a
-# larger number is a newer row. Nothing is merged yet: the row *out* is empty.
-#
-# A merge needs no searching. All runs are sorted, so it looks at the first row of each run, takes the
-# smallest key among them, merges what the runs have of it, and goes on. It never goes back.
-
-# %%
-view = widgets.MergeView(table, columns=["status"])
-view.cursor = -1  # before the merge
-view
-
-# %% [markdown]
-# Press **→** in the picture to merge the next key, or the play button. Below it, one sentence says why.
-#
-# First, a prediction.
+# A row of the picture is a run, the newest on top; a column is a key. The small number is the **sequence
+# number**: the writer counts rows as they arrive. A merge looks at the first row of each run, takes the
+# smallest key, merges what the runs have of it, and goes on; it never goes back.
 
 # %% jupyter={"source_hidden": true}
 merged = table.inspect.merging(limit=keys)
 steps = merged.outputs.to_pylist()
 status = merged.output_rows["status"].to_pylist()
 inputs = merged.inputs.to_pylist()
+words = merged.input_rows["status"].to_pylist()
 rows_of = [[row for row in inputs if row["step"] == step] for step in range(keys)]
 there = [step for step in range(keys) if steps[step]["fate"] == "kept"]
 asked = max(there, key=lambda step: len(rows_of[step]))  # the key that is in the most runs
 key = merged.output_rows["order_id"][asked].as_py()
+names = list(course.run_names(table.inspect.levels()))
+
+
+def cell(run, step):
+    """The row of a key in a run; those of the key that is asked for can be clicked."""
+    for place, row in enumerate(inputs):
+        if (row["run"], row["step"]) == (run, step):
+            minus = row["row_kind"] == "-D"
+            said = "−D" if minus else words[place]
+            name = f"{names[run]}" if step == asked else ""
+            return course.Cell(said, name, note=str(row["sequence"]), tone="minus" if minus else "plain")
+    return None
+
+
+grid = course.Grid(
+    tuple(f"key {merged.output_rows['order_id'][step].as_py()}" for step in range(keys)),
+    tuple((name, tuple(cell(run, step) for step in range(keys))) for run, name in enumerate(names)),
+)
+newest = max(rows_of[asked], key=lambda row: row["sequence"])
 winner = course.task(
     "the winner",
-    f"The key **{key}** is in {len(rows_of[asked])} runs. Which **sequence number** has the row that wins?",
-    answer=steps[asked]["sequence"],
+    f"The key **{key}** is in {len(rows_of[asked])} runs. **Click the row that wins.**",
+    answer=course.Each((next(names[row["run"]] for row in rows_of[asked] if row["part"] == "kept"),)),
+    picture=grid,
     hint="Newer rows have larger numbers. Which of the small numbers in the key's column is the largest?",
     why="The largest sequence number wins. In the picture newer runs stand on top.",
 )
 winner
 
 # %%
-answer = None  # which sequence number?
-winner.check(answer)
-
-# %%
-newest = max(rows_of[asked], key=lambda row: row["sequence"])
 assert newest["part"] == "kept", "the newest row is kept"
 assert all(row["part"] == "superseded" for row in rows_of[asked] if row is not newest)
 assert status[asked] == table.get({"order_id": key})["status"], "a reader gets the same row"
-print(f"key {key}: {steps[asked]['why']}")
-view_of_key = widgets.MergeView(table, columns=["status"], where=f"order_id = {key}")
-view_of_key.cursor = 0
-view_of_key
+view = widgets.MergeView(table, columns=["status"])
+view.cursor = asked
+winner.then(view, "Press **→** to merge the next key. One sentence says why.")
 
 # %% [markdown]
 # ## What happens to a delete
 #
-# The newest row of some key may be −D. Then the key has no row: a reader skips it. A compaction has to decide
-# more: does it write the −D into its output, or forget it?
+# The newest row of some key may be −D: readers skip the key. A compaction has to decide more: does it write
+# the −D into its output, or forget it?
 
 # %% jupyter={"source_hidden": true}
+lost = next(step for step in range(keys) if merged.output_rows["order_id"][step].as_py() == gone)
 fate = course.task(
     "the delete",
     f"All four runs are merged into **L5**, the oldest level. What becomes of the **−D** of key {gone}?",
@@ -118,34 +120,25 @@ fate = course.task(
         "dropped": "it vanishes with the rows it has beaten",
         "older": "the older row of the key comes back",
     },
-    answer="dropped",
+    answer=steps[lost]["fate"],
     hint="A −D has one purpose: to beat older rows of its key. Which older rows are left, and where?",
     why="Nothing is older than L5 and every run takes part: no older row is left for the −D to beat.",
 )
 fate
 
 # %%
-answer = None  # "kept", "dropped" or "older"
-fate.check(answer)
-
-# %%
-lost = next(step for step in range(keys) if steps[step]["fate"] == "dropped")
 assert [step["fate"] for step in steps].count("dropped") == 1
 assert gone not in merged.rows["order_id"].to_pylist()
-print(steps[lost]["why"])
 view_of_delete = widgets.MergeView(table, columns=["status"])
 view_of_delete.cursor = lost
-view_of_delete
-
-# %% [markdown]
-# Now only part of the runs: the three of level 0, while L5 is left alone. That is what most compactions
-# do, since it costs less.
+fate.then(view_of_delete)
 
 # %% jupyter={"source_hidden": true}
 partly = table.inspect.merging(runs=3, limit=keys)
 kept = course.task(
     "a delete while older rows stay",
-    f"Only the **three runs of level 0** are merged. Is the −D of key {gone} written to the output?",
+    "Most compactions take part of the runs, since that costs less. Only the **three runs of level 0** are "
+    f"merged, L5 is left alone. Is the −D of key {gone} written to the output?",
     answer="kept" in [row["fate"] for row in partly.outputs.to_pylist() if row["row_kind"] == "-D"],
     hint=f"L5 is not part of this merge, and it has an older row of key {gone}. Who would beat that one?",
     why=f"L5 still holds an older row of key {gone}. Without the −D it would come back: a delete undone.",
@@ -153,18 +146,12 @@ kept = course.task(
 kept
 
 # %%
-answer = None  # True or False
-kept.check(answer)
-
-# %%
 deleted = [row for row in partly.outputs.to_pylist() if row["row_kind"] == "-D"]
 assert [row["fate"] for row in deleted] == ["kept"]
-print(deleted[0]["why"])
+kept.then(deleted[0]["why"])
 
 # %% [markdown]
 # ## How many rows come out
-#
-# A merge reads every row of every run it takes, and writes one row a key that is there.
 
 # %% jupyter={"source_hidden": true}
 left = course.task(
@@ -172,31 +159,27 @@ left = course.task(
     f"All {len(levels)} runs, {len(inputs)} rows of {keys} keys, are merged into L5. "
     "How many rows does L5 hold then?",
     answer=merged.rows.num_rows,
+    ruler=(0, len(inputs), 1, "rows"),
     hint="One row a key. And is there a key that has no row any more?",
     why=f"{len(inputs)} rows were read to write {merged.rows.num_rows}. The others had lost, or were gone.",
 )
 left
 
 # %%
-answer = None  # how many rows?
-left.check(answer)
-
-# %% [markdown]
-# The picture and the engine are the same code: let us really compact, and compare.
-
-# %%
 table.compact(full=True)
 after = table.scan().to_arrow().sort_by("order_id")
 assert after.equals(merged.rows.cast(after.schema)), "the steps gave what compaction wrote"
 assert [file["level"] for file in table.inspect.levels().to_pylist()] == [5]
-widgets.MergeView(table, columns=["status"])  # one run is left, and there is nothing to merge
+left.then(
+    widgets.MergeView(table, columns=["status"]), "Compacted: one run is left, and nothing is to be merged."
+)
 
 # %% [markdown]
 # ## When arrival is not the truth
 #
-# The largest sequence number is the row that *arrived* last. Sometimes a row arrives late: a phone was
-# offline and sends yesterday's state today. For that a table can name a column of its own, with
-# `sequence.field`. Then that column decides, and arrival only breaks ties.
+# The largest sequence number is the row that *arrived* last. A phone that was offline sends yesterday's state
+# today. For that a table names a column of its own with `sequence.field`: it decides, and arrival only breaks
+# ties.
 
 # %% jupyter={"source_hidden": true}
 late = [{"id": 1, "status": "packed", "at": 10}]  # arrives last, but is older
@@ -207,24 +190,25 @@ by_field = widgets.MergeView.of(
 )
 truth = course.task(
     "the late row",
-    "Two runs: the newer has `packed` with `at = 10`, the older has `sent` with `at = 20`. "
-    "The table says **`sequence.field` = `at`**. Which status does the key have?",
-    options=["packed", "sent"],
-    answer=by_field.model.steps[0].values["status"],
+    "Both runs have a row of the key, and **`sequence.field` = `at`**. **Click the row that wins.**",
+    answer=course.Each((by_field.model.steps[0].values["status"],)),
+    picture=course.Grid(
+        ("status", "at"),
+        tuple(
+            (name, (course.Cell(row["status"], row["status"]), course.Cell(str(row["at"]), row["status"])))
+            for name, (row,) in (("newest run", late), ("older run", early))
+        ),
+    ),
     hint="With `sequence.field` the run does not matter. Compare the two values of `at`.",
     why="20 > 10: the older run wins, because the column decides and not the arrival.",
 )
 truth
 
 # %%
-answer = None  # "packed" or "sent"
-truth.check(answer)
-
-# %%
 assert by_arrival.model.steps[0].values["status"] == "packed"
 assert by_field.model.steps[0].values["status"] == "sent"
 assert "although" in by_field.model.steps[0].why
-by_field
+truth.then(by_field)
 
 # %%
 assert table.check() == [], "the table is sound"
@@ -233,9 +217,9 @@ course.progress()
 # %% [markdown]
 # ## What to remember
 #
-# - Runs are sorted, so a merge is one pass over all of them: smallest key first, never back.
-# - For each key the row with the largest sequence number wins; `sequence.field` puts a column before it.
-# - A −D beats older rows. It is dropped only where nothing older is left outside the merge.
+# - A merge is one pass over sorted runs: smallest key first, never back.
+# - The largest sequence number wins; `sequence.field` puts a column before it.
+# - A −D is dropped only where nothing older is left outside the merge.
 # - Readers and compactions merge by the same rule, so compaction changes no row of the table.
 #
 # ## Two questions to try

@@ -15,13 +15,11 @@
 # %% [markdown]
 # # 4 · Universal compaction
 #
-# Every write leaves a sorted run, and each run makes reads dearer. Merging them all after every write would
-# make writes far dearer. So something must decide *when* to merge and *which* runs. Paimon's answer is
-# **universal compaction**. **One idea: look at the sizes of the runs from the newest to the oldest, and
-# merge the newest ones as long as they are of about equal size.**
+# Every write leaves a run, and each run makes reads dearer; merging all of them after every write would make
+# writes far dearer. **One idea: look at the sizes of the runs from the newest to the oldest, and merge the
+# newest ones as long as they are of about equal size.** That is Paimon's *universal compaction*.
 #
-# You try the rules on a *simulator*: the engine's own picks, over sizes alone, with no data. Then you meet
-# them on a real table.
+# You try the rules on a *simulator*: the engine's own picks over sizes alone. Then on a real table.
 
 # %% tags=["parameters"]
 seed = 7
@@ -32,7 +30,7 @@ warehouse = None  # None: a temporary folder
 # %%
 from notebooks import course
 
-course.begin(solve=solve)
+course.begin("04 Universal compaction", solve=solve)
 course.check()
 
 # %%
@@ -43,7 +41,7 @@ from tablestore.insight.simulator import Workload
 
 TRIGGER, RATIO = "num-sorted-run.compaction-trigger", "compaction.size-ratio"
 rows = max(round(200_000 * scale), 500)  # in each flush
-workload = Workload("uniform", rows=rows, keys=1_000 * rows)  # hardly a key comes twice
+workload = Workload("time-series", rows=rows, lag=rows / 2)  # new keys at the end, some of them late
 
 
 def tree(*story):
@@ -63,126 +61,129 @@ def taken(files, decision):
 
 
 # %% [markdown]
-# ## Waiting for enough runs
-#
-# With fewer runs than `num-sorted-run.compaction-trigger` (5 unless you change it) no rule looks at the
-# sizes at all. Four flushes, four runs, nothing to do:
+# Orders arrive in time, some of them late, so that neighbouring runs overlap. With fewer runs than the
+# trigger, `num-sorted-run.compaction-trigger` (5 unless you change it), no rule looks at sizes:
 
 # %%
 waiting = next_pick(tree(4))
 assert waiting.unit is None
-print(waiting.explain())
+print(waiting.explain().splitlines()[0])
+
+# %% [markdown]
+# ## The rules in order
+#
+# At each pick the rules are tried one after another; the first that fires decides.
+
+# %% jupyter={"source_hidden": true}
+five = tree(5)
+names = {
+    "early full": "everything, by a clock or below a size; off unless asked for",
+    "size amplification": "everything, because the newer runs outweigh the oldest",
+    "size ratio": "the newest runs of about equal size",
+    "file number": "the newest runs, because there are too many",
+    "lift level 0": "whatever lies at level 0; off unless asked for",
+}
+tried = [trial.rule for trial in next_pick(five).reason.trials]
+assert set(tried) >= set(names)
+in_order = course.task(
+    "the order of the rules",
+    "Put the rules in the order in which they are tried.",
+    answer=course.Order({rule: names[rule] for rule in tried if rule in names}),
+    hint="One rule is before all others, one after them. Between them: emergencies first, counting last.",
+    why="Emergencies (everything is rewritten) come before the daily work, and counting is the last resort.",
+)
+in_order
+
+# %%
+in_order.then(next_pick(five).explain(), "✓ decided; ○ was not reached; a dash is off.")
 
 # %% [markdown]
 # ## Rule 1: size amplification
 #
-# The oldest run is the bulk of the table. All newer runs may hold newer versions of its rows, so at worst the
-# table holds that much too much. If
+# All newer runs may hold newer versions of the oldest run's rows, so at worst the table holds that much too
+# much. If
 #
 # > bytes of the newer runs × 100 > 200 × bytes of the oldest run
 #
-# then everything is merged into the oldest level. The 200 is `compaction.max-size-amplification-percent`.
+# everything is merged into the oldest level. The 200 is `compaction.max-size-amplification-percent`.
 
 # %% jupyter={"source_hidden": true}
-five = tree(5)
 *newer, oldest = five.inspect.levels()["bytes"].to_pylist()
 first = course.task(
     "the first sum",
     "A fifth run came; all five are of about the same size. The newer runs are **how many percent** of the "
     "oldest one?",
-    answer=course.Number(round(100 * sum(newer) / oldest), tolerance=5),
+    answer=course.Number(round(100 * sum(newer) / oldest), tolerance=15, unit="%"),
+    ruler=(0, 600, 10, "%"),
+    picture=None,
     hint="Four runs are newer than the oldest. What are four equal parts in percent of one?",
     why="Four of the same size are 400 % of the fifth: more than 200 %, so rule 1 fires and takes them all.",
 )
 first
 
 # %%
-answer = None  # percent
-first.check(answer)
-
-# %%
 decision = next_pick(five)
 assert decision.rule == "size amplification"
 assert len(decision.unit.files) == 5
 assert decision.unit.output_level == 5, "everything goes to the oldest level"
-print(decision.explain())
-
-# %% [markdown]
-# Read the lines from the top: each rule in the order in which it is tried, its sum with the numbers put in,
-# and ✓ for the one that decided. Those below it were not reached (○), but the engine still says what they
-# would have done. Rules that are switched off have a dash.
-#
-# Here is the same as pictures. Dashed boxes in the levels are what would be merged.
-
-# %%
 levels, controls = widgets.LsmLevels(five), widgets.CompactionControls(five)
 controls.link(levels)
-levels
-
-# %% [markdown]
-# The panel shows the rules beside it. **Step** carries the compaction out, **Flush** writes one more run,
-# and **Dry run** only looks again. Try them: the rest of this notebook has trees of its own.
+first.then(levels, "Dashed boxes are what would be merged.")
 
 # %%
-controls
+first.then(
+    controls,
+    "**Step** carries it out, **Flush** writes one more run. Try it: what follows has its own trees.",
+)
 
 # %%
 done = tree(5, "compact").inspect
 assert done.levels()["level"].to_pylist() == [5]
 assert done.compactions()["rule"].to_pylist() == ["size amplification"]
-done.compactions().select(["snapshot_id", "rule", "inputs", "bytes_read", "bytes_written"]).to_pandas()
 
 # %% [markdown]
 # ## Rule 2: size ratio
 #
-# Rule 1 is for emergencies: it rewrites everything. The daily work is done by rule 2. It begins with the
-# newest run as the *candidate* and asks of the next one:
+# Rule 1 is for emergencies. The daily work is rule 2: the newest run is the *candidate*, and of the next one
+# it asks
 #
 # > candidate × 1.01 ≥ next run ?
 #
-# If yes, the next run joins and the candidate grows. If not, it stops. The 1.01 comes from
-# `compaction.size-ratio`, 1 percent.
-#
-# The compaction above is done, and four more runs have come:
-
-# %%
-four_and_big = tree(5, "compact", 4)
-widgets.LsmLevels(four_and_big)
+# If yes, the next run joins and the candidate grows. If not, it stops. The 1.01 is `compaction.size-ratio`, 1
+# percent. Four more runs have come:
 
 # %% jupyter={"source_hidden": true}
+four_and_big = tree(5, "compact", 4)
 decision, files = next_pick(four_and_big), four_and_big.inspect.levels()
 second = course.task(
     "which runs",
-    "Five runs again: four fresh ones and the big one. **Which runs does the next compaction take?** Name "
-    "level-0 runs by their snapshot, such as `#7`, and others by their level, such as `L5`. Do the sum of "
+    "Four fresh runs and the big one. **Click the runs that the next compaction takes.** Do the sum of "
     "rule 1 first.",
     answer=course.runs(taken(files, decision)),
-    hint="Rule 1: the four newer runs together are less than twice the oldest. Rule 2: add up from the "
+    picture=course.RunPicture(files),
+    hint="Rule 1: are the four newer runs together more than twice the oldest? Rule 2: add up from the "
     "newest, and at each run ask whether the sum × 1.01 reaches it.",
     why="One reaches one, two reach one, three reach one; but four do not reach the big one. It stays.",
 )
 second
 
 # %%
-answer = None  # for example {"#7", "L5"}
-second.check(answer)
-
-# %%
 assert decision.rule == "size ratio"
 assert taken(files, decision)["level"].to_pylist() == [0, 0, 0, 0]
-widgets.CompactionControls(four_and_big)
+second.then(widgets.CompactionControls(four_and_big))
 
 # %% [markdown]
-# The result is one run. Where does it go? To the level before that of the run that was left: its rows must
-# stay the newer ones. The big run lies at level 5, so the new one gets level 4.
+# The result is one run. Its rows must stay newer than those of the run that was left, so it goes to the level
+# before that one: the big run lies at level 5, the new one gets level 4.
 
 # %% jupyter={"source_hidden": true}
 more = tree(5, "compact", 4, "compact", 3)
 where_to = course.task(
     "the next level",
-    "That is done, and three more runs were flushed. There are five runs: three fresh ones, one at level 4, "
-    "one at level 5. **To which level** does the next compaction write?",
+    "That is done, and three more runs were flushed: three fresh ones, one at level 4, one at level 5. **To "
+    "which level** does the next compaction write?",
     answer=next_pick(more).unit.output_level,
+    options=range(6),
     hint="The three fresh ones are of one size, the run at level 4 holds four of them. Is it taken? The "
     "output gets the level before that of the first run that stays.",
     why="3 × 1.01 does not reach 4. The run at level 4 stays, so the output gets level 3.",
@@ -190,27 +191,20 @@ where_to = course.task(
 where_to
 
 # %%
-answer = None  # which level?
-where_to.check(answer)
-
-# %% [markdown]
-# Here is all of it, commit by commit: ● a flush, ◆ a compaction. Click a commit, or use the arrow keys, and
-# the levels follow.
-
-# %%
 story = tree(5, "compact", 4, "compact", 3, "compact")
 assert story.inspect.levels()["level"].to_pylist() == [3, 4, 5], "older runs are larger"
 timeline, then = widgets.SnapshotTimeline(story), widgets.LsmLevels(story)
 timeline.link(then)
-timeline
+where_to.then(timeline, "All of it: ● a flush, ◆ a compaction. Click a commit and the levels follow.")
 
 # %%
-then
+where_to.then(
+    then,
+    "Sizes grow from level to level though nobody set one: runs are only compared with each other. That is "
+    "why it is called *universal*.",
+)
 
 # %% [markdown]
-# Sizes grow from level to level, without anybody having set a size for any of them. That is why it is called
-# *universal*: runs are only compared with each other. Most bytes lie in the oldest levels and are left alone.
-#
 # ## Rule 3: file number
 #
 # Rules 1 and 2 may both say no while runs pile up. Then rule 3 counts: with more runs than the trigger it
@@ -225,23 +219,19 @@ third = course.task(
     answer=next_pick(crowded).rule,
     options=["size amplification", "size ratio", "file number", "none"],
     hint="Rule 1: is 1 + 3 + 4 more than twice 5? Rule 2: does 1 × 1.01 reach 3? Then rule 3 counts.",
-    why="8 is not more than 10, 1 does not reach 3, but 4 runs are more than 3: the count decides.",
+    why="8 is not more than 10, 1 does not reach 3, but runs 4 > trigger 3: the count decides.",
 )
 third
 
 # %%
-answer = None  # one of the four
-third.check(answer)
-
-# %%
 assert next_pick(crowded).rule == "file number"
-print(next_pick(crowded).explain())
+third.then(next_pick(crowded).explain())
+
 
 # %% [markdown]
 # ## Change one trigger
 #
-# A larger size ratio is more generous: runs that are a bit larger join as well. That merges more at once,
-# which makes fewer runs, and writes more. We go back to five runs and ask how generous it must be.
+# A larger size ratio is more generous: larger runs join as well. We go back to five runs.
 
 
 # %% jupyter={"source_hidden": true}
@@ -255,21 +245,17 @@ ratio = course.task(
     "the ratio at which it joins",
     "Four fresh runs of size 1 and one of size 5, as in rule 2. From **which size ratio** on, in whole "
     "percent, does the big run join?",
-    answer=course.Number(next(p for p in range(1, 100) if runs_taken(p) == 5), tolerance=1),
+    answer=course.Number(next(p for p in range(1, 100) if runs_taken(p) == 5), tolerance=2, unit="%"),
+    ruler=(0, 100, 1, "%"),
     hint="Four of size 1, stretched by the ratio, must reach almost 5: 4 × (1 + ratio / 100) ≥ 5.",
-    why="4 × 1.25 = 5. It is a percent less where some keys came twice and the big run is a little smaller.",
+    why="4 × 1.25 = 5. It is a percent less where the big run is a little smaller than five fresh ones.",
 )
 ratio
-
-# %%
-answer = None  # percent
-ratio.check(answer)
 
 # %% [markdown]
 # ## The two rules around them
 #
-# *Early full*, before rule 1, compacts everything into the oldest level, by a clock or below a size. *Lift
-# level 0*, after rule 3, always empties level 0. Both are off unless you ask for them:
+# *Early full* and *lift level 0* are off unless you ask for them:
 
 # %%
 early = next_pick(tree(5, "compact", 4, {"compaction.total-size-threshold": "1 gb"}))
@@ -289,19 +275,19 @@ batch = max(round(50_000 * scale), 300)
 table.write(course.orders(20 * batch, seed=seed))
 table.compact(full=True)
 for number, size in enumerate((8, 1, 1, 1), start=1):
-    table.write(course.orders(size * batch, first=1 + number * batch, seed=seed + number))
+    table.write(course.orders(size * batch, first=1 + number * 4 * batch, seed=seed + number))
 before = table.scan().to_arrow().sort_by("order_id")
 found = table.inspect.levels()
-pick = table.compact(dry_run=True).picks[0].decision
-widgets.LsmLevels(table)
 
 # %% jupyter={"source_hidden": true}
+pick = table.compact(dry_run=True).picks[0].decision
 real = course.task(
     "which runs of the table",
-    "Five runs. Rule 2 stops before the medium run: three small ones do not reach it. **Which runs does the "
-    "compaction take?** One thing is new: the run at which it stops lies at level 0, and nothing is ever "
+    "Rule 2 stops before the medium run: three small ones do not reach it. **Click the runs that the "
+    "compaction takes.** One thing is new: the run at which it stops lies at level 0, and nothing is ever "
     "written **to** level 0.",
     answer=course.runs(taken(found, pick)),
+    picture=course.RunPicture(found),
     hint="The medium run lies at level 0, and no level is before that. So it goes on, run by run, "
     "until it has taken one that lies at a level where it may write.",
     why="It goes on to the first run that is not at level 0, takes it, too, and writes to its level.",
@@ -309,22 +295,15 @@ real = course.task(
 real
 
 # %%
-answer = None  # for example {"#6", "#5"}
-real.check(answer)
-
-# %%
 assert pick.rule == "size ratio"
 assert len(pick.unit.files) == 5
 assert pick.unit.output_level == 5
 assert dict(next(t for t in pick.reason.trials if t.state == "fired").numbers)["taken"] == 3
-print(pick.explain())
-
-# %%
-widgets.CompactionControls(table)
-
-# %% [markdown]
-# On a real table, a trigger that you change in the panel is only a preview: the plan is made under it, and
-# the table keeps its own until you press *Store as table options*. The same from code:
+real.then(
+    widgets.CompactionControls(table),
+    "A trigger that you change here is a preview: the table keeps its own until you press *Store as table "
+    "options*.",
+)
 
 # %%
 preview = table.with_options({TRIGGER: "9"}).compact(dry_run=True)
@@ -334,12 +313,12 @@ done = table.compact()
 assert table.scan().to_arrow().sort_by("order_id").equals(before), "compaction changes no row"
 kept = table.inspect.compactions().to_pylist()[-1]
 assert kept["rule"] == "size ratio"
-print(kept["explanation"])
+real.then(
+    kept["explanation"],
+    "`table.inspect.compactions()` keeps the reason with the snapshot: months later it still says why.",
+)
 
 # %% [markdown]
-# The reason is kept with the snapshot. Months later `table.inspect.compactions()` still says why each
-# compaction ran.
-#
 # ## Are these really Paimon's rules?
 #
 # Paimon's own Java code was given 3,000 trees, and what it picked was recorded. Here this engine picks for
@@ -375,12 +354,10 @@ course.progress()
 # %% [markdown]
 # ## What to remember
 #
-# - Below the trigger nothing happens. At the trigger the rules are tried in order; the first that fires wins.
-# - **Size amplification**: the newer runs outweigh the oldest. Everything goes to the oldest level.
-# - **Size ratio**: the newest runs of about equal size are merged. The daily work.
-# - **File number**: still too many runs. The newest ones are merged.
-# - The output gets the level before that of the first run that stays. Never level 0: rather one run more is
-#   taken.
+# - Below the trigger nothing happens. At the trigger the first rule that fires wins.
+# - **Size amplification**: the newer runs outweigh the oldest; everything goes to the oldest level.
+# - **Size ratio**: the newest runs of about equal size are merged. **File number**: too many runs.
+# - The output gets the level before that of the first run that stays, never level 0.
 #
 # ## Two questions to try
 #

@@ -24,6 +24,7 @@ from widgets.play.widget import CompactionPlay
 from widgets.pruning.widget import PruningExplainer
 from widgets.steps.widget import StepLanes
 from widgets.stream.widget import StreamTable
+from widgets.task.widget import Task, TaskList, Veil
 from widgets.tiering.widget import TieringView
 from widgets.timeline.widget import SnapshotTimeline
 from widgets.trade_off.widget import TradeOff
@@ -48,8 +49,11 @@ __all__ = [
     "SnapshotTimeline",
     "StepLanes",
     "StreamTable",
+    "Task",
+    "TaskList",
     "TieringView",
     "TradeOff",
+    "Veil",
     "WhatIf",
     "Workbench",
     "page",

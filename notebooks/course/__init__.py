@@ -2,7 +2,7 @@
 for tables, a race of two writers and a crash lab, both on the real engine.
 
     from notebooks import course
-    course.begin(solve=solve)
+    course.begin("02 Rows, files, runs", solve=solve)
     course.check()
 
 A cell that poses a task holds its answer too, so it is folded: `# %% jupyter={"source_hidden": true}`.
@@ -11,7 +11,7 @@ Imports the public API of tablestore and the tokens of the widgets; nothing impo
 their tests.
 """
 
-from notebooks.course.answers import Choice, Holds, Members, Number, Rows, runs
+from notebooks.course.answers import Choice, Each, Holds, Members, Number, Order, Rows, runs
 from notebooks.course.cards import Card
 from notebooks.course.crash import CrashLab
 from notebooks.course.data import ORDERS, deletes, orders, updates
@@ -22,21 +22,27 @@ from notebooks.course.tasks import Task, begin, progress, task
 from notebooks.course.trees import tree
 from notebooks.course.two_writers import Race
 from notebooks.demo import sql_connectors
+from widgets.task.model import Cell, Grid, RunPicture, run_names
 
 sql_connectors.provide()
 
 __all__ = [
     "ORDERS",
     "Card",
+    "Cell",
     "Choice",
     "CrashLab",
+    "Each",
+    "Grid",
     "Holds",
     "LaterEnv",
     "Members",
     "NotHere",
     "Number",
+    "Order",
     "Race",
     "Rows",
+    "RunPicture",
     "Task",
     "begin",
     "check",
@@ -46,6 +52,7 @@ __all__ = [
     "orders",
     "orders_table",
     "progress",
+    "run_names",
     "runs",
     "task",
     "tree",

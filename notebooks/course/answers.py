@@ -17,6 +17,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from widgets.task.model import run_names
+
 SHOWN_ROWS = 6
 
 
@@ -141,9 +143,71 @@ class Members:
                 return place
         return None
 
+    def plain(self, submitted: Any) -> list[str]:
+        """What was submitted by first spellings, as a click gives it; what is no member as it is."""
+        items = _as_items(submitted) or []
+        found = [(self._member(item), item) for item in items]
+        return [item if place is None else self.spellings[place][0] for place, item in found]
+
     def shown(self) -> str:
         """The members in the order given."""
         return ", ".join(self.own) or f"no {self.noun}"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Things in an order; `words` explains each, in the right order."""
+
+    words: Mapping[str, str]
+
+    @property
+    def own(self) -> list[str]:
+        """The names in order."""
+        return list(self.words)
+
+    @property
+    def form(self) -> str:
+        """A list of all names."""
+        return f"a list of the {len(self.words)} names in order"
+
+    def problem(self, submitted: Any) -> str | None:
+        """How many stand where they belong."""
+        items = _as_items(submitted)
+        if items is None or Counter(items) != Counter(self.own):
+            return f"This wants {self.form}, not {_short(submitted)}."
+        right = sum(one == other for one, other in zip(items, self.own, strict=True))
+        return None if right == len(self.own) else f"{right} of {len(self.own)} stand where they belong."
+
+    def shown(self) -> str:
+        """The names with arrows."""
+        return " → ".join(self.own)
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """One spot of each group of a picture, as ids; `said` is how the engine's answer reads."""
+
+    own: tuple[str, ...]
+    said: str = ""
+
+    @property
+    def form(self) -> str:
+        """A list of ids."""
+        return f"a list of {len(self.own)} cells"
+
+    def problem(self, submitted: Any) -> str | None:
+        """How many are right."""
+        items = _as_items(submitted)
+        if items is None:
+            return f"This wants {self.form}, not {_short(submitted)}."
+        right = len(set(items) & set(self.own))
+        if set(items) == set(self.own):
+            return None
+        return f"{right} of {len(self.own)} are right." if len(self.own) > 1 else "Not this one."
+
+    def shown(self) -> str:
+        """The answer in words."""
+        return self.said or ", ".join(self.own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,9 +267,9 @@ class Holds:
 
 def of(value: Any, *, options: Mapping[str, str] | Sequence[str] | None = None) -> Answer:
     """The kind that fits a plain value: a number, a text among `options`, a set, a table of rows."""
-    if isinstance(value, Number | Choice | Members | Rows | Holds):
+    if isinstance(value, Number | Choice | Members | Order | Each | Rows | Holds):
         return value
-    if options is not None:
+    if options is not None and not isinstance(value, set | frozenset | list | tuple):
         named = dict(options) if isinstance(options, Mapping) else dict.fromkeys(options, "")
         if value not in named:
             raise ValueError(f"the answer {value!r} is not among the options {', '.join(named)}")
@@ -221,10 +285,9 @@ def of(value: Any, *, options: Mapping[str, str] | Sequence[str] | None = None) 
     if isinstance(value, set | frozenset | list | tuple):
         if value and all(isinstance(v, Mapping) for v in value):
             return Rows(pa.Table.from_pylist(list(value)))
-        return Members(tuple((str(v),) for v in value), noun="name")
-    raise ValueError(
-        f"no kind of answer fits {type(value).__name__}; give Number, Choice, Members, Rows, Holds"
-    )
+        items = sorted(value) if isinstance(value, set | frozenset) else value
+        return Members(tuple((str(v),) for v in items), noun="name")
+    raise ValueError(f"no kind of answer fits {type(value).__name__}; give one of those of this module")
 
 
 def runs(levels: pa.Table) -> Members:
@@ -234,17 +297,12 @@ def runs(levels: pa.Table) -> Members:
     A run of level 0 is spelt by its snapshot (`#4`, 4, `L0 #4`) or by its file, one of an older level by that
     (`L5`) or by any of its files.
     """
-    spelt: dict[str, tuple[str, ...]] = {}
-    for row in levels.select(["level", "snapshot_id", "file_name"]).to_pylist():
-        level, snapshot, name = row["level"], row["snapshot_id"], row["file_name"]
-        if level:
-            spelt[f"L{level}"] = (*spelt.get(f"L{level}", (f"L{level}", f"level {level}")), name)
-        elif snapshot is None:
-            spelt[name] = (name,)
-        else:
-            short = f"#{snapshot}" if f"#{snapshot}" not in spelt else name
-            spelt[short] = (short, f"{snapshot}", f"L0 #{snapshot}", f"L0 {short}", name)
-    return Members(tuple(spelt.values()))
+    spelt = []
+    for name, files in run_names(levels).items():
+        others = [name.replace("L", "level ")] if name.startswith("L") else []
+        others += [name[1:], f"L0 {name}"] if name.startswith("#") else []
+        spelt.append((name, *others, *files))
+    return Members(tuple(spelt))
 
 
 def as_table(submitted: Any) -> pa.Table | None:

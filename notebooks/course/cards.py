@@ -1,4 +1,4 @@
-"""Cards of the course, as HTML that follows JupyterLab's theme and as text: a task, a verdict, a table.
+"""Cards of the course, as HTML that follows JupyterLab's theme and as text: a verdict, a table.
 
 Invariants: every text is escaped; of markup only `code` between backticks, bold between double stars and
 italics between single ones are known; all are made here; colours are tokens of `widgets.kit.theme`; without
@@ -8,7 +8,6 @@ its style sheet (a code host, an untrusted notebook) a card is still plain reada
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,11 +17,10 @@ from typing import Any
 
 from widgets.kit import svg
 from widgets.kit.theme import TOKENS, Theme
+from widgets.task.words import bare, paragraphs, segments
 
 STYLE = Path(__file__).with_name("cards.css")
 USED = ("panel", "line", "line2", "ink3", "ink2", "ink", "sel-tint", "ok", "warn", "err", "err-tint")
-_CODE, _BOLD = re.compile(r"`([^`]+)`"), re.compile(r"\*\*([^*]+)\*\*")
-_SLANT = re.compile(r"(?<![*\w])\*([^*\s]|[^*\s][^*]*[^*\s])\*(?![*\w])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +56,12 @@ def _variables(theme: Theme) -> str:
 
 def rich(text: object) -> str:
     """Text with `code`, **bold** and *italics*, everything else escaped."""
-    safe = escape(svg.plain(text))
-    marked = _BOLD.sub(r"<strong>\1</strong>", _CODE.sub(r"<code>\1</code>", safe))
-    return _SLANT.sub(r"<em>\1</em>", marked)
-
-
-def bare(text: object) -> str:
-    """The same text for a terminal: without the marks of bold and italics."""
-    return _SLANT.sub(r"\1", _BOLD.sub(r"\1", svg.plain(text)))
-
-
-def paragraphs(text: str) -> list[str]:
-    """Paragraphs of a text that may be indented as in a cell."""
-    blocks = re.split(r"\n\s*\n", text.strip())
-    return [" ".join(block.split()) for block in blocks if block.strip()]
+    tags = {"code": "code", "bold": "strong", "italic": "em"}
+    made = []
+    for style, part in segments(text):
+        safe = escape(part)
+        made.append(f"<{tags[style]}>{safe}</{tags[style]}>" if style else safe)
+    return "".join(made)
 
 
 def framed(inner: str, *, kind: str, label: str, live: bool = False) -> str:
@@ -79,20 +69,6 @@ def framed(inner: str, *, kind: str, label: str, live: bool = False) -> str:
     role = "status" if live else "region"
     names = f"course-card course-{kind}"
     return f'{style()}<div class="{names}" role="{role}" aria-label="{escape(label)}">{inner}</div>'
-
-
-def question(number: int, name: str, asked: str, options: Sequence[tuple[str, str]], form: str) -> Card:
-    """The card of a task."""
-    head = f'<p class="course-head"><b>Task {number}</b>{escape(name)}</p>'
-    body = "".join(f"<p>{rich(block)}</p>" for block in paragraphs(asked))
-    if options:
-        items = "".join(f"<li><code>{escape(key)}</code>{rich(words)}</li>" for key, words in options)
-        body += f"<ul>{items}</ul>"
-    foot = f'<p class="course-foot">Answer in the next cell: {escape(form)}.</p>'
-    lines = [f"Task {number} · {name}", *(bare(block) for block in paragraphs(asked))]
-    lines += [f"  {key:10} {bare(words)}".rstrip() for key, words in options]
-    lines.append(f"  answer in the next cell: {form}")
-    return Card(framed(head + body + foot, kind="open", label=f"Task {number}: {name}"), "\n".join(lines))
 
 
 def verdict(kind: str, sign: str, title: str, texts: Iterable[str], progress: str) -> Card:

@@ -1,76 +1,130 @@
-"""Tasks of a notebook: a question, the learner's answer, and the engine's own to compare it with.
+"""Tasks of a notebook: a question, the learner's answer by a click, and the engine's own beside it.
 
-The engine's answer is asked for once, when the task is posed, so that later cells of the notebook do not move
-it. A check never raises for a learner and never reveals the answer; with `begin(solve=True)` the engine's own
-answer goes through the same check as the learner's, and one that is not accepted raises: so the tests prove
-that the tasks are right. One lesson a kernel; not thread-safe.
+The engine's answer is asked for once, when the task is posed, so that later cells do not move it, and stays
+in Python until the learner commits. What would give it away waits behind `task.then(…)`. `task.check(answer)`
+is the typed form of a click. With `begin(solve=True)` the engine's own answer goes through the same check as
+the learner's, and one that is not accepted raises: so the tests prove that the tasks are right. One lesson a
+kernel; not thread-safe.
 """
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import widgets
 from notebooks.course import answers, cards
-from notebooks.course.answers import Answer, Choice
+from notebooks.course.answers import Answer, Choice, Each, Members, Number, Order
 from notebooks.course.cards import Card
+from notebooks.course.progress import Progress
+from widgets.kit.view import View
+from widgets.task.model import (
+    SIGNS,
+    Kind,
+    Option,
+    Picture,
+    Question,
+    Ruler,
+    Score,
+    Verdict,
+    options_of,
+)
 
 Phrase = str | Callable[[Any], str]
-SIGNS = {"open": "–", "right": "✓", "wrong": "✗"}
 
 
 @dataclass
 class Lesson:
     """The tasks of one notebook, in the order they were posed, and what became of each."""
 
+    name: str = ""
     solve: bool = False
     tasks: dict[str, Task] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
+    progress: Progress = field(default_factory=Progress)
+    shown: list[widgets.TaskList] = field(default_factory=list)
 
     @property
     def solved(self) -> int:
         """How many were answered rightly, by the last answer."""
         return sum(state == "right" for state in self.states.values())
 
+    def score(self) -> Score:
+        """Tasks and states, and where they are kept."""
+        entries = self.progress.entries
+        first = sum(
+            state == "right" and name in entries and entries[name].tries == 1
+            for name, state in self.states.items()
+        )
+        path = self.progress.path
+        kept = str(path) if path is not None and self.progress.kept and not self.solve else ""
+        return Score(self.name or "This notebook", tuple(self.states.items()), first, kept)
+
     def line(self) -> str:
-        """`solved 1 of 2 so far: ✓ –`."""
+        """`solved 1 of 2 so far: ✓ ○`."""
         signs = " ".join(SIGNS[state] for state in self.states.values())
         return f"solved {self.solved} of {len(self.states)} so far: {signs}"
+
+    def settle(self, task: str, state: str) -> None:
+        """A task has another state: every score that is shown says so."""
+        self.states[task] = state
+        for view in self.shown:
+            view.update(self.score())
+
+    def clear(self) -> None:
+        """Forget all answers, of this run and of those before."""
+        self.progress.clear()
+        for task in self.tasks.values():
+            task.view.again()
 
 
 _lesson = Lesson()
 
 
-def begin(*, solve: bool = False) -> None:
-    """Start a notebook: no tasks yet. `solve`: the engine answers where the learner has not."""
+def begin(lesson: str = "", *, solve: bool = False) -> None:
+    """Start a notebook: no tasks yet. `lesson` names it: under that name answers are kept over restarts of
+    the kernel. `solve`: the engine answers its own questions, and nothing is kept."""
     global _lesson
-    _lesson = Lesson(solve=solve)
+    kept = Progress("" if solve else lesson).load()
+    _lesson = Lesson(lesson, solve, progress=kept)
 
 
 class Task:
-    """One question. As the last value of a cell it shows its card."""
+    """One question. As the last value of a cell it is answered there."""
 
     def __init__(
-        self, name: str, asked: str, answer: Answer, *, hint: Phrase, why: Phrase, number: int, lesson: Lesson
+        self, question: Question, answer: Answer, *, hint: Phrase, why: Phrase, lesson: Lesson
     ) -> None:
-        self.name, self.asked, self.answer, self.number = name, asked, answer, number
+        self.name, self.answer, self.number = question.name, answer, question.number
         self._hint, self._why, self._lesson = hint, why, lesson
+        self._quiet = False
+        self.view = widgets.Task(question, self._judge)
+        self.view.observe(self._on_committed, "committed")
 
-    def check(self, submitted: Any = None) -> Card:
-        """The verdict on an answer. None is not yet one."""
+    @property
+    def question(self) -> Question:
+        """What is asked, and how it is answered."""
+        return self.view.question
+
+    def check(self, submitted: Any = None) -> Card | None:
+        """The verdict on an answer that is typed; None is none yet, and shows nothing."""
         solving = submitted is None and self._lesson.solve
         value = self.answer.own if solving else submitted
         if value is None:
-            return self._verdict(
-                "open", f"{self.name}: not answered yet", [f"Set `answer` to {self.answer.form}."]
-            )
+            return None
         problem = self.answer.problem(value)
-        if problem is None:
-            return self._verdict("right", f"{self.name}: right", [self._phrase(self._why, value)])
-        if solving:
+        if solving and problem is not None:
             raise AssertionError(f"task {self.name}: its own answer is refused: {problem}")
-        return self._verdict("wrong", f"{self.name}: not yet", [problem, self._phrase(self._hint, value)])
+        self.view.commit(self._clicked(value))
+        if problem is None:
+            return self._card("right", f"{self.name}: right", [self._phrase(self._why, value)])
+        return self._card("wrong", f"{self.name}: not yet", [problem, self._phrase(self._hint, value)])
+
+    def then(self, shown: View | str = "", note: str = "") -> widgets.Veil:
+        """A view or a text that gives the answer away: veiled until the task is answered."""
+        return widgets.Veil(self.view, shown, note=note)
 
     def solution(self) -> Card:
         """The engine's answer and its why."""
@@ -82,25 +136,75 @@ class Task:
         """Whether the last answer was right."""
         return self._lesson.states.get(self.name) == "right"
 
-    def _verdict(self, state: str, title: str, lines: list[str]) -> Card:
-        self._lesson.states[self.name] = state
+    def restore(self, value: Any) -> None:
+        """An answer of an earlier run, if it is still right; it is not counted again."""
+        if value is None or self._judge(value).state != "right":
+            return
+        self._quiet = True
+        try:
+            self.view.commit(value)
+        finally:
+            self._quiet = False
+
+    def _judge(self, value: Any) -> Verdict:
+        own = self._own()
+        said = {"engine": self.answer.shown(), "own": own, "reason": self._phrase(self._why, self.answer.own)}
+        if not self.question.ready(value) or value is None:
+            return Verdict("seen", "no answer", **said)
+        problem = self.answer.problem(value)
+        if problem is None:
+            return Verdict("right", self.question.named(value), **said)
+        return Verdict(
+            "wrong", self.question.named(value), remark=f"{problem} {self._phrase(self._hint, value)}", **said
+        )
+
+    def _own(self) -> Any:
+        """The engine's answer as a click would have given it."""
+        kind = self.question.kind
+        if kind == "one":
+            ids = [option.id for option in self.question.options]
+            return next((each for each in ids if self.answer.problem(each) is None), None)
+        if kind == "line":
+            return float(self.answer.own)
+        return self.answer.shown() if kind == "field" else list(self.answer.own)
+
+    def _clicked(self, value: Any) -> Any:
+        """A typed answer as the value of a click; what names nothing stays as it is."""
+        kind = self.question.kind
+        if kind == "one":
+            right = self._own() if self.answer.problem(value) is None else None
+            known = {option.id.lower(): option.id for option in self.question.options}
+            text = "yes" if value is True else "no" if value is False else str(value)
+            return right or known.get(text.lower(), text)
+        if kind == "line":
+            return float(value) if isinstance(value, int | float) else self.answer.own
+        if isinstance(self.answer, Members):
+            return self.answer.plain(value)
+        return [str(each) for each in value] if kind in ("each", "order") else str(value)
+
+    def _on_committed(self, change: Mapping[str, Any]) -> None:
+        verdict = self.view.verdict
+        if not change["new"]:
+            self._lesson.settle(self.name, "open")
+            return
+        if verdict is None:
+            return
+        if verdict.state != "seen" and not self._quiet:
+            self._lesson.progress.note(self.name, self.view.value)
+        self._lesson.settle(self.name, verdict.state)
+
+    def _card(self, state: str, title: str, lines: list[str]) -> Card:
         return cards.verdict(state, SIGNS[state], title, lines, self._lesson.line())
 
     @staticmethod
     def _phrase(text: Phrase, value: Any) -> str:
         return text if isinstance(text, str) else text(value)
 
-    @property
-    def card(self) -> Card:
-        """The question."""
-        options = tuple(self.answer.options.items()) if isinstance(self.answer, Choice) else ()
-        return cards.question(self.number, self.name, self.asked, options, self.answer.form)
-
-    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
-        return self.card._repr_mimebundle_()
+    def _repr_mimebundle_(self, **more: Any) -> Any:
+        return self.view._repr_mimebundle_(**more)
 
     def __repr__(self) -> str:
-        return self.card.text
+        return self.view.text()
 
 
 def task(
@@ -110,29 +214,87 @@ def task(
     answer: Any,
     hint: Phrase,
     why: Phrase,
-    options: Mapping[str, str] | Sequence[str] | None = None,
+    options: Mapping[Any, str] | Sequence[Any] | None = None,
+    ruler: tuple[float, ...] | Ruler | None = None,
+    picture: Picture | None = None,
 ) -> Task:
     """Pose a task. `answer`: the engine's own, or a function that asks the engine, called now.
 
-    A plain value is a number, one of `options`, a set of names or a table of rows; `Number`, `Members`,
-    `Rows`, `runs(…)`, `Holds` say it exactly. `hint` teaches after a wrong answer, `why` says what a right
-    one means; both may be functions of the answer. Posing a name again (a cell run twice) replaces it.
+    How it is answered follows from what is given: one of `options` (several, where the answer is a set), a
+    place on a `ruler` (low, high, step), spots of a `picture`, one spot of each group (`Each`), an order of
+    things (`Order`); a field to type in where there is nothing to click. A plain value is a number, one of
+    `options`, a set of names or a table of rows; `Number`, `Members`, `Order`, `Each`, `Rows`, `runs(…)`,
+    `Holds` say it exactly. `hint` helps before and after a wrong answer, `why` says what the right one means;
+    both may be functions of the answer. Posing a name again (a cell run twice) replaces it.
     """
     own = answer() if callable(answer) else answer
     lesson = _lesson
     known = lesson.tasks.get(name)
     number = known.number if known else len(lesson.tasks) + 1
-    kind = answers.of(own, options=options)
-    made = Task(name, question, kind, hint=hint, why=why, number=number, lesson=lesson)
+    kind = answers.of(
+        own, options=None if isinstance(own, int | float) and not isinstance(own, bool) else options
+    )
+    asked = Question(
+        name,
+        question,
+        _kind(kind, options, ruler, picture),
+        number=number,
+        options=_options(name, kind, options),
+        ruler=Ruler(*ruler) if isinstance(ruler, tuple) else ruler,
+        picture=picture,
+        hint=hint if isinstance(hint, str) else hint(None),
+        form=kind.form,
+    )
+    made = Task(asked, kind, hint=hint, why=why, lesson=lesson)
+    if known is not None:
+        known.view.close()
     lesson.tasks[name] = made
     lesson.states.setdefault(name, "open")
+    if lesson.solve:
+        made.check()
+    elif known is not None and known.view.committed:
+        made.restore(known.view.value)
+    elif name in lesson.progress.entries:
+        made.restore(lesson.progress.entries[name].value)
     return made
 
 
-def progress() -> Card:
-    """Which tasks of this notebook are solved."""
+def _kind(answer: Answer, options: Any, ruler: Any, picture: Any) -> Kind:
+    if isinstance(answer, Order):
+        return "order"
+    if isinstance(answer, Each):
+        return "each"
+    if isinstance(answer, Members):
+        return "spots" if picture is not None else "many" if options is not None else "field"
+    if isinstance(answer, Number) and ruler is not None:
+        return "line"
+    return "one" if isinstance(answer, Choice) or options is not None else "field"
+
+
+def _options(name: str, answer: Answer, options: Any) -> tuple[Option, ...]:
+    """The options in their order; those of an order shuffled, the same way in every run."""
+    if isinstance(answer, Choice):
+        return options_of(dict(answer.options))
+    if isinstance(answer, Order):
+        listed = options_of(dict(answer.words))
+        shuffled = list(listed)
+        draw = random.Random(name)
+        while [option.id for option in shuffled] == list(answer.own) and len(shuffled) > 1:
+            draw.shuffle(shuffled)
+        return tuple(shuffled)
+    if options is None:
+        return ()
+    said = dict(options) if isinstance(options, Mapping) else dict.fromkeys(options, "")
+    return options_of({_number(each): words for each, words in said.items()})
+
+
+def _number(each: Any) -> str:
+    return f"{each:,}".replace("-", "−") if isinstance(each, int | float) else str(each)
+
+
+def progress() -> widgets.TaskList:
+    """Which tasks of this notebook are solved; it follows what is answered later."""
     lesson = _lesson
-    whole = bool(lesson.states) and lesson.solved == len(lesson.states)
-    title = f"{lesson.solved} of {len(lesson.states)} tasks solved"
-    lines = [f"{SIGNS[state]} {name}" for name, state in lesson.states.items()]
-    return cards.verdict("right" if whole else "open", "✓" if whole else "–", title, [" · ".join(lines)], "")
+    view = widgets.TaskList(lesson.score(), clear=None if lesson.solve else lesson.clear)
+    lesson.shown.append(view)
+    return view

@@ -131,10 +131,10 @@ def test_any_test_can_decide() -> None:
 # a task's life
 
 
-def test_an_unanswered_task_is_reported_and_stops_nothing() -> None:
-    shown = ask(5).check(None)
-    assert "not answered yet" in shown.text
-    assert "solved 0 of 1 so far: –" in shown.text
+def test_an_unanswered_task_shows_nothing_and_stops_nothing() -> None:
+    question = ask(5)
+    assert question.check(None) is None, "a page on which nothing was answered is clean"
+    assert course.progress().text() == "This notebook: 0 of 1 tasks solved\n  ○ runs"
 
 
 def test_a_wrong_answer_gets_the_hint_and_not_the_answer() -> None:
@@ -150,7 +150,7 @@ def test_a_right_answer_says_what_it_means() -> None:
     assert "✓ runs: right" in shown.text
     assert "every write is a run" in shown.text
     assert question.solved
-    assert "1 of 1 tasks solved" in course.progress().text
+    assert "1 of 1 tasks solved, 1 at the first try" in course.progress().text()
     assert "**" not in question.solution().text
 
 
@@ -184,6 +184,135 @@ def test_an_answer_outside_its_options_is_a_mistake_of_the_notebook() -> None:
         ask("c", options=["a", "b"])
 
 
+# how a task is answered
+
+
+@pytest.mark.parametrize(
+    ("answer", "more", "kind", "own"),
+    [
+        (5, {}, "field", "5"),
+        (4375, {"options": [4000, 4375]}, "one", "4,375"),
+        ("b", {"options": ["a", "b"]}, "one", "b"),
+        (True, {}, "one", "yes"),
+        (course.Number(40, tolerance=2), {"ruler": (0, 100, 5)}, "line", 40.0),
+        ({"b", "a"}, {"options": ["a", "b", "c"]}, "many", ["a", "b"]),
+        (course.Order({"one": "", "two": "", "three": ""}), {}, "order", ["one", "two", "three"]),
+    ],
+)
+def test_the_way_to_answer_follows_from_what_is_given(answer, more, kind: str, own: object) -> None:
+    question = ask(answer, **more)
+    assert question.question.kind == kind
+    question.view.commit(own)
+    assert question.solved
+    assert question.view.verdict.own == own
+
+
+def test_runs_are_clicked_in_their_picture_and_typed_by_any_name() -> None:
+    table = course.orders_table(course.lake())
+    for first in (1, 20):
+        table.write(course.orders(30, first=first))
+    files = table.inspect.levels()
+    question = ask(course.runs(files), picture=course.RunPicture(files))
+    assert "✓" in question.check(["1", "L0 #2"]).text
+    assert question.view.value == ["#1", "#2"], "typed names are those of the picture"
+    question.view.commit(["#2"])
+    assert question.view.verdict.remark.startswith("1 right, 1 missing.")
+
+
+def test_an_order_is_shuffled_the_same_way_and_never_right() -> None:
+    words = {"one": "first", "two": "", "three": ""}
+    shuffles = {tuple(option.id for option in ask(course.Order(words)).question.options) for _ in range(3)}
+    assert len(shuffles) == 1
+    assert tuple(words) not in shuffles
+    assert (
+        ask(course.Order(words)).answer.problem(["one", "three", "two"]) == "1 of 3 stand where they belong."
+    )
+
+
+def test_one_cell_of_each_group_is_the_answer() -> None:
+    cells = course.Each(("b1", "a2"), "lamp, 30")
+    assert cells.problem(["a2", "b1"]) is None
+    assert cells.problem(["a1", "a2"]) == "1 of 2 are right."
+    assert cells.shown() == "lamp, 30"
+
+
+def test_what_gives_the_answer_away_waits_for_the_task() -> None:
+    question = ask(5)
+    veil = question.then("5 runs", "as *said*")
+    assert "5" not in veil.text()
+    question.check(4)
+    assert veil.text() == "as said\n5 runs"
+
+
+# answers that are kept
+
+
+@pytest.fixture
+def state(tmp_path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state" / "tablestore-course" / "02-rows.json"
+
+
+def test_answers_outlive_the_kernel_and_are_judged_anew(state) -> None:
+    course.begin("02 Rows")
+    ask(5, options=[4, 5]).check(4)
+    ask(5, options=[4, 5]).check(5)
+    course.begin("02 Rows")
+    assert ask(5, options=[4, 5]).solved
+    assert "at the first try" in course.progress().text()
+    assert course.progress().data()["state"].to_pylist() == ["right"]
+    course.begin("02 Rows")
+    changed = ask(6, options=[4, 5, 6])
+    assert not changed.solved, "another seed, another answer"
+    assert not changed.view.committed
+    assert (state.stat().st_mode & 0o077, [path.name for path in state.parent.iterdir()]) == (0, [state.name])
+
+
+def test_a_second_try_is_counted_also_after_a_restart(state) -> None:
+    course.begin("02 Rows")
+    ask(5).check(4)
+    course.begin("02 Rows")
+    ask(5).check(5)
+    assert course.progress().text().splitlines()[0] == "02 Rows: 1 of 1 tasks solved, 0 at the first try"
+
+
+def test_answers_are_cleared_with_their_file(state) -> None:
+    course.begin("02 Rows")
+    question = ask(5)
+    question.check(5)
+    shown = course.progress()
+    shown._on_verb(shown, {"verb": "clear"}, None)
+    assert not state.exists()
+    assert not question.view.committed
+    assert "0 of 1" in shown.text()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"tasks": {"runs": 3}}', "\x00" * 300_000])
+def test_a_damaged_file_counts_as_empty(state, text: str) -> None:
+    state.parent.mkdir(parents=True)
+    state.write_text(text)
+    course.begin("02 Rows")
+    question = ask(5)
+    assert not question.solved
+    question.check(5)
+    course.begin("02 Rows")
+    assert ask(5).solved
+
+
+def test_where_nothing_can_be_written_nothing_is_kept_and_nothing_fails(tmp_path, monkeypatch) -> None:
+    (tmp_path / "state").write_text("a file, no folder")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    course.begin("02 Rows")
+    ask(5).check(5)
+    assert "kept in" not in course.progress().text()
+
+
+def test_solving_keeps_nothing(state) -> None:
+    course.begin("02 Rows", solve=True)
+    assert ask(5).solved
+    assert not state.exists()
+
+
 # cards
 
 
@@ -191,13 +320,7 @@ def test_text_from_data_is_shown_as_text() -> None:
     question = course.task(
         HOSTILE, HOSTILE, answer=HOSTILE, options={HOSTILE: HOSTILE}, hint=HOSTILE, why=HOSTILE
     )
-    for card in (
-        question.card,
-        question.check("x"),
-        question.check(HOSTILE),
-        question.solution(),
-        course.progress(),
-    ):
+    for card in (question.check("x"), question.check(HOSTILE), question.solution()):
         assert "<img" not in card.html
         assert "&lt;img" in card.html
 
@@ -210,11 +333,11 @@ def test_code_and_bold_are_the_only_markup() -> None:
 
 
 def test_a_card_has_both_themes_and_asks_the_network_for_nothing() -> None:
-    html = ask(5).card.html
+    html = ask(5).solution().html
     assert 'data-jp-theme-light="false"' in html
     assert "prefers-color-scheme:dark" in html
     assert "http" not in html
-    assert 'role="region"' in html
+    assert 'role="status"' in html
     assert len(html) < 6000
 
 

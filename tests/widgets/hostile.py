@@ -28,6 +28,7 @@ from tablestore.tiering.report import (
     TieringReport,
 )
 from widgets.kit.view import View
+from widgets.task.model import Question, Score, Verdict, options_of
 
 IMG = "<img src=x onerror=\"window.owned=1;document.title='owned'\">"
 SCRIPT = "</script><script>window.owned=1;document.title='owned'</script>"
@@ -143,6 +144,7 @@ def views_of(table: ts.Table) -> dict[str, View]:
     ingest = widgets.IngestProgress(IMG, total=10, chunks=3)
     ingest.update(rows=4, phase=SCRIPT, commit=1)
     broken = widgets.LsmLevels(table, title=IMG)
+    task = hostile_task(table)
     broken.snapshot = 999
     return {
         "timeline": widgets.SnapshotTimeline(table),
@@ -173,7 +175,18 @@ def views_of(table: ts.Table) -> dict[str, View]:
         "log": widgets.LogAndLake(HostileLog(Path(table.location).parent.parent / "logs"), follow=0),
         "tiering": widgets.TieringView(hostile_tiering(), title=IMG),
         "broken": broken,
+        "task": task,
+        "veil": widgets.Veil(task, IMG, note=MIXED),
+        "score": widgets.TaskList(Score(IMG, tuple((value, "right") for value in VALUES), kept=SCRIPT)),
     }
+
+
+def hostile_task(table: ts.Table) -> widgets.Task:
+    """A task that is answered; names of options and files and every sentence are markup."""
+    verdict = Verdict("wrong", IMG, SCRIPT, own=IMG, remark=MIXED, reason=f"**{IMG}**")
+    options = options_of(dict(zip(VALUES, VALUES[::-1], strict=True)))
+    question = Question(IMG, MIXED, "one", options=options, picture=None, hint=SCRIPT, form=IMG)
+    return widgets.Task(question, lambda _value: verdict).commit(IMG)
 
 
 class Tags(HTMLParser):

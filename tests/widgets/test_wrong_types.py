@@ -50,6 +50,16 @@ def test_an_ingest_has_a_title_and_steps_a_model(tmp_path: Path) -> None:
             widgets.TieringView(wrong)
 
 
+def test_a_task_has_a_question_and_a_veil_a_task() -> None:
+    for wrong in (None, "how many?", 7, [1]):
+        with pytest.raises(ts.InvalidRequest, match="Task takes a Question"):
+            widgets.Task(wrong, lambda _value: None)
+        with pytest.raises(ts.InvalidRequest, match="Veil waits for a Task"):
+            widgets.Veil(wrong)
+        with pytest.raises(ts.InvalidRequest, match="TaskList takes a Score"):
+            widgets.TaskList(wrong)
+
+
 def test_a_log_is_that_of_a_table_and_its_reader_a_place_in_it() -> None:
     for wrong in (None, "/lake/d.db/t", 7, [1]):
         with pytest.raises(ts.InvalidRequest, match="LogAndLake takes a table"):
