@@ -15,11 +15,9 @@
 # %% [markdown]
 # # 6 · Snapshots and manifests
 #
-# A table is a folder of files that never change. Yet rows come and go, readers see one state and never a
-# half of two, and yesterday can be read again. **One idea: a snapshot is a list of files; a commit writes a
-# new list and changes nothing.** Here you make commits and follow each to the last file it left.
-#
-# Notebook 02 showed what data files and runs are. Nothing else is needed.
+# A table is a folder of files that never change. Yet rows come and go, readers never see half a change, and
+# yesterday can be read again. **One idea: a snapshot is a list of files; a commit writes a new list and
+# changes nothing.**
 
 # %% tags=["parameters"]
 seed = 7
@@ -30,12 +28,14 @@ warehouse = None  # None: a temporary folder
 # %%
 from notebooks import course
 
-course.begin(solve=solve)
+course.begin("06 Snapshots and manifests", solve=solve)
 course.check()
 
 # %%
+import shutil
 from pathlib import Path
 
+import tablestore as ts
 import widgets
 
 lake = course.lake(warehouse, seed=seed)
@@ -55,7 +55,7 @@ print(f"{table.name}: {rows:,} rows a write")
 # %% [markdown]
 # ## A commit by hand
 #
-# The first write makes the first snapshot. Look at every file it leaves.
+# The first write makes the first snapshot. These are all the files it leaves:
 
 # %%
 table.write(course.orders(rows, seed=seed))
@@ -63,49 +63,59 @@ for name in sorted(on_disk()):
     print(name)
 
 # %% [markdown]
-# From the bottom up:
-#
-# - The **data file** holds the rows, sorted by key.
-# - The **manifest** says: *this commit added that file*. It keeps the smallest and largest key, the number of
-#   rows, the level. A manifest can also say that a file is gone.
-# - Two **manifest lists**. The *base* list names the manifests of everything before this commit; for the
-#   first commit it is empty. The *delta* list names the manifests of this commit.
-# - The **snapshot** is a small JSON file that names both lists. It is written last, in one step, under the
-#   next free number. Before that moment no reader sees anything of the commit, after it all of it.
+# - The **data file** holds the rows. The **manifest** says *this commit added that file*, with its smallest
+#   and largest key, its rows, its level. A manifest can also say that a file is gone.
+# - Two **manifest lists**: *base* names the manifests of everything before, *delta* those of this commit.
+# - The **snapshot** is a small JSON file that names both lists.
+
+# %% jupyter={"source_hidden": true}
+lab = course.CrashLab(table, lambda t: t.write(course.orders(rows, seed=seed)), seed=seed)
+words = {
+    "data": ("data file", "the rows, sorted by key"),
+    "manifest": ("manifest and lists", "which files came, which went"),
+    "publish": ("snapshot", "names the lists"),
+    "hint": ("LATEST", "where a reader begins to look"),
+}
+begun = list(dict.fromkeys(operation.kind for _, operation in lab.steps if operation.kind in words))
+written = course.task(
+    "the order of a commit",
+    "In which order does the next commit write its files?",
+    answer=course.Order({words[kind][0]: words[kind][1] for kind in begun}),
+    hint="Each names the one before it. And what must not be seen before everything it names is there?",
+    why="What names comes after what is named. Before the snapshot is put no reader sees anything of the "
+    "commit, after it all of it; LATEST is a hint only.",
+)
+written
+
+# %%
+before = on_disk()
+table.write(course.orders(rows, first=1 + rows // 2, seed=seed + 1))
+new = sorted(on_disk() - before)
+assert before <= on_disk(), "nothing was removed"
 
 # %% jupyter={"source_hidden": true}
 commit_files = course.task(
     "files of a commit",
-    f"Now {rows:,} more rows are written, in one commit. How many **new files** does it leave in the folder?",
-    answer=len(on_disk() - {"schema/schema-0"}),
+    f"{rows:,} more rows were written, in one commit. How many **new files** did it leave in the folder?",
+    answer=len(new),
+    options=[1, 2, 4, 5, 10],
     hint="Data file, manifest, manifest lists, snapshot: how many of each? And is any old file changed?",
     why="One data file, one manifest, two lists, one snapshot. The old files stay exactly as they were.",
 )
 commit_files
 
 # %%
-answer = None  # how many files?
-commit_files.check(answer)
-
-# %%
-before = on_disk()
-table.write(course.orders(rows, first=1 + rows // 2, seed=seed + 1))
-new = sorted(on_disk() - before)
 assert len(new) == 5
-assert before <= on_disk(), "nothing was removed"
-print("\n".join(new))
+commit_files.then("\n".join(new))
 
 # %% [markdown]
 # ## The same, as a tree
 #
-# `FileExplorer` opens a snapshot like a folder. Click a list to see its manifests, a manifest to see what it
-# adds, a file to see its row groups. Only what you open is read. On top it compares the snapshot with the
-# one before: `+` is new.
+# `FileExplorer` opens a snapshot like a folder and compares it with the one before: `+` is new.
 
 # %%
 table.write(course.updates(rows // 3, among=rows, seed=seed))
 explorer = widgets.FileExplorer(table, against=2)
-explorer
 
 # %%
 lists = {row["kind"]: row for row in table.inspect.manifest_lists().to_pylist()}
@@ -118,18 +128,11 @@ base = course.task(
     "manifests in the base list",
     "This is snapshot 3, the third commit. How many **manifests** does its *base* list name?",
     answer=lists["base"]["entries"],
+    options=[0, 1, 2, 3],
     hint="The base list names what was there before this commit. How many commits were before it?",
     why="One a commit so far. When there are many, a commit merges small manifests into a larger one.",
 )
 base
-
-# %%
-answer = None  # how many manifests?
-base.check(answer)
-
-# %% [markdown]
-# So a snapshot's files are: everything its base says, then everything its delta says. Added files count,
-# removed ones cancel them. Let us do that sum by hand, once.
 
 # %%
 live = set()
@@ -137,65 +140,58 @@ for kind in ("base", "delta"):
     for manifest in table.inspect.list_manifests(lists[kind]["file_name"])["file_name"].to_pylist():
         for entry in table.inspect.entries(manifest).to_pylist():
             (live.add if entry["change"] == "added" else live.discard)(entry["file_name"])
-assert live == set(table.inspect.state()["file_name"].to_pylist())
-print(f"{len(live)} live files, the same that the engine finds")
+assert live == set(table.inspect.state()["file_name"].to_pylist()), "base, then delta: the live files"
+base.then(explorer, "Click a list to see its manifests, a manifest to see what it adds.")
 
 # %% [markdown]
 # ## Predict the difference
 #
 # Three writes made three sorted runs. A full compaction merges them into one new file.
 
+# %%
+runs_before = table.inspect.levels()
+files_before = on_disk(below="bucket-0")
+rows_before = table.scan().to_arrow().sort_by("order_id")
+table.compact(full=True)
+difference = table.inspect.diff(3, 4)
+
 # %% jupyter={"source_hidden": true}
+left_out = [row["file_name"] for row in difference.to_pylist() if row["change"] == "removed"]
 gone = course.task(
     "files taken away",
-    "After the compaction, the explorer compares snapshot 4 with snapshot 3. How many files does it show as "
-    "removed, with a `−`?",
-    answer=table.inspect.levels().num_rows,
+    "This is the bucket before the compaction. **Click the files that snapshot 4 does not name any more.**",
+    answer=course.Members(tuple((name,) for name in left_out), noun="file"),
+    picture=course.RunPicture(runs_before, by="file"),
     hint="Which files does the new one replace? Those that are left out of the new snapshot are *removed*.",
     why="All three runs went into the new file. The new snapshot does not name them any more.",
 )
 gone
 
-# %%
-answer = None  # how many files?
-gone.check(answer)
-
 # %% jupyter={"source_hidden": true}
+then, now = (table.at(snapshot=at).scan().to_arrow().sort_by("order_id").to_pylist() for at in (3, 4))
 changed = course.task(
     "rows that changed",
     "And how many **rows of the table** differ between snapshots 3 and 4?",
-    answer=0,
+    answer=sum(one != other for one, other in zip(then, now, strict=True)),
+    options={0: "none", rows // 3: "the updated ones", len(now): "all of them"},
     hint="Files are how rows are stored. Compaction keeps the newest row of each key: is any of them lost?",
     why="Compaction is only about files. That is why it may run at any time, beside readers.",
 )
 changed
 
 # %%
-answer = None  # how many rows?
-changed.check(answer)
-
-# %%
-before = on_disk(below="bucket-0")
-rows_before = table.scan().to_arrow().sort_by("order_id")
-table.compact(full=True)
-difference = table.inspect.diff(3, 4)
 counts = {change: difference["change"].to_pylist().count(change) for change in ("removed", "added", "kept")}
 assert counts == {"removed": 3, "added": 1, "kept": 0}
 assert table.scan().to_arrow().sort_by("order_id").equals(rows_before)
-explorer = widgets.FileExplorer(table, snapshot=4, against=3)
-explorer
+assert files_before < on_disk(below="bucket-0"), "compaction deleted nothing"
+gone.then(
+    widgets.FileExplorer(table, snapshot=4, against=3),
+    "`−` is removed, which is not deleted: the three old files are still on the disk, since snapshot 3 names "
+    "them.",
+)
 
 # %% [markdown]
-# ## Removed is not deleted
-#
-# Look at the disk: the three old files are still there. Snapshot 4 does not name them, but snapshot 3 does.
-
-# %%
-assert before < on_disk(below="bucket-0"), "compaction deleted nothing"
-print(f"{len(on_disk(below='bucket-0'))} data files on disk, {table.inspect.state().num_rows} live")
-
-# %% [markdown]
-# That is **time travel**: reading an old snapshot is reading another list of files.
+# **Time travel** is reading another list of files.
 
 # %% jupyter={"source_hidden": true}
 travel = course.task(
@@ -203,68 +199,69 @@ travel = course.task(
     "The first write brought the first rows, later ones added and changed some. How many rows does "
     "`table.at(snapshot=1)` have?",
     answer=lambda: table.at(snapshot=1).scan().count(),
+    options={
+        0: "its file was merged away",
+        rows: "those of the first write",
+        rows + rows // 2: "those of the table now",
+    },
     hint="Only what the first commit wrote. Nothing that came later can be seen from there.",
     why="Exactly the first write. No copy was kept for that: the same file serves old and new snapshots.",
 )
 travel
 
 # %%
-answer = None  # how many rows?
-travel.check(answer)
-
-# %%
 assert table.at(snapshot=1).scan().count() == rows
 timeline = widgets.SnapshotTimeline(table)
-then = widgets.FileExplorer(table)
-timeline.link(then)
-timeline
+explored = widgets.FileExplorer(table)
+timeline.link(explored)
+timeline.snapshot = 2  # the same as a click
+assert explored.snapshot == 2
+assert explored.data().num_rows == 2, "snapshot 2 has two files"
+travel.then(timeline, "Click a commit: the explorer shows its files.")
 
 # %%
-then
-
-# %% [markdown]
-# Click a commit above and the explorer shows that snapshot's files. Code can do the same:
-
-# %%
-timeline.snapshot = 2
-assert then.snapshot == 2
-assert then.data().num_rows == 2, "snapshot 2 has two files"
+travel.then(explored)
 
 # %% [markdown]
 # ## Expire, and see what goes
 #
-# Old snapshots cost space. *Expiry* removes them, oldest first, and then the files that no snapshot names any
-# more. A **tag** is a name that keeps one snapshot: we tag snapshot 2 first.
+# *Expiry* removes old snapshots, and then the files that no snapshot names. A **tag** keeps one snapshot: we
+# tag snapshot 2 of a copy of the table, then all but the newest expire.
 
 # %% jupyter={"source_hidden": true}
-table.tags.create("before-the-update", snapshot=2)
-preview = table.expire_snapshots(keep=1, dry_run=True)
+old = ts.open(str(shutil.copytree(table.location, course.warehouse() / "copy")))
+old.tags.create("before-the-update", snapshot=2)
+preview = old.expire_snapshots(keep=1, dry_run=True)
+named = {
+    "write 1": "named by snapshots 1, 2, 3",
+    "write 2": "named by snapshots 2, 3",
+    "write 3": "named by snapshot 3",
+    "compaction": "named by snapshot 4",
+}
+made = runs_before.sort_by("snapshot_id")["file_name"].to_pylist()
+made += table.inspect.levels()["file_name"].to_pylist()
+old.expire_snapshots(keep=1)
+left = {Path(name).name for name in on_disk(old, "bucket-0")}
+expired = [name for name, file in zip(named, made, strict=True) if file not in left]
 dropped = course.task(
     "data files that go",
-    "There are four data files: three of the writes, one of the compaction. All snapshots but the newest "
-    "expire; the tag keeps snapshot 2. How many **data files** are deleted?",
-    answer={kind: files for kind, files, _ in preview.kinds}["data"],
+    "All snapshots but #4 expire; the tag keeps #2. **Which data files are deleted?**",
+    answer=course.Members(tuple((name,) for name in expired), noun="file"),
+    options=named,
     hint="The newest snapshot needs one file, the tag two. Is there one that neither needs?",
     why="Only the file of the third write: snapshot 3 alone named it, beside files that the tag keeps.",
 )
 dropped
 
 # %%
-answer = None  # how many files?
-dropped.check(answer)
+assert {kind: files for kind, files, _ in preview.kinds}["data"] == len(expired) == 1
+assert old.inspect.snapshots()["snapshot_id"].to_pylist() == [4]
+assert old.at(tag="before-the-update").scan().count() == rows + rows // 2
+assert old.scan().to_arrow().sort_by("order_id").equals(rows_before), "the newest rows are untouched"
+assert old.check() == table.check() == [], "the table is sound"
+dropped.then(preview.text, "What a dry run had said:")
 
 # %%
-preview
-
-# %%
-there = on_disk(below="bucket-0")
-table.expire_snapshots(keep=1)
-left = on_disk(below="bucket-0")
-assert len(there - left) == 1
-assert table.inspect.snapshots()["snapshot_id"].to_pylist() == [4]
-assert table.at(tag="before-the-update").scan().count() == rows + rows // 2
-assert table.scan().to_arrow().sort_by("order_id").equals(rows_before), "the newest rows are untouched"
-assert table.check() == [], "the table is sound"
 course.progress()
 
 # %% [markdown]
@@ -272,7 +269,7 @@ course.progress()
 #
 # - A **snapshot** names lists, lists name **manifests**, manifests name files. Files never change.
 # - A commit is *one* new snapshot file. Who sees it sees all of the commit.
-# - `base` is what was, `delta` is what changed. Their sum is the state; two sums make a difference.
+# - `base` is what was, `delta` is what changed.
 # - Time travel is free until **expiry** takes the files that no snapshot, tag or branch names.
 #
 # ## Two questions to try

@@ -148,7 +148,8 @@ class Task:
 
     def _judge(self, value: Any) -> Verdict:
         own = self._own()
-        said = {"engine": self.answer.shown(), "own": own, "reason": self._phrase(self._why, self.answer.own)}
+        shown = self.question.named(own) if self.question.kind == "spots" else self.answer.shown()
+        said = {"engine": shown, "own": own, "reason": self._phrase(self._why, self.answer.own)}
         if not self.question.ready(value) or value is None:
             return Verdict("seen", "no answer", **said)
         problem = self.answer.problem(value)
@@ -215,7 +216,7 @@ def task(
     hint: Phrase,
     why: Phrase,
     options: Mapping[Any, str] | Sequence[Any] | None = None,
-    ruler: tuple[float, ...] | Ruler | None = None,
+    ruler: tuple[Any, ...] | Ruler | None = None,
     picture: Picture | None = None,
 ) -> Task:
     """Pose a task. `answer`: the engine's own, or a function that asks the engine, called now.

@@ -123,10 +123,13 @@ class Question:
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
             raise ts.InvalidRequest(f"kind {self.kind!r} is none of {', '.join(get_args(Kind))}")
-        needs = {"line": self.ruler, "spots": self.picture, "each": self.picture}
-        needs |= dict.fromkeys(("one", "many", "order"), self.options)
-        if self.kind in needs and not needs[self.kind]:
-            what = {"line": "a ruler", "spots": "a picture", "each": "a picture"}.get(self.kind, "options")
+        needs: dict[str, tuple[object, str]] = dict.fromkeys(
+            ("one", "many", "order"), (self.options, "options")
+        )
+        needs |= {"line": (self.ruler, "a ruler")}
+        needs |= dict.fromkeys(("spots", "each"), (self.picture, "a picture"))
+        given, what = needs.get(self.kind, (True, ""))
+        if not given:
             raise ts.InvalidRequest(f"task {self.name!r}: a question of kind {self.kind} needs {what}")
 
     @property
@@ -243,8 +246,8 @@ def _cell_spots(grid: Grid) -> Iterator[Spot]:
             words = f"{' of '.join(where)}: {cell.words}" if where else cell.words
             seen.setdefault(cell.id, []).append(words + (f" ({cell.note})" if cell.note else ""))
             group.setdefault(cell.id, cell.group)
-    for name, words in seen.items():
-        yield Spot(name, ", ".join(words), group[name])
+    for name, said in seen.items():
+        yield Spot(name, ", ".join(said), group[name])
 
 
 def text_form(question: Question, value: Any, verdict: Verdict | None) -> str:

@@ -35,8 +35,8 @@ def picture_figure(question: Question, value: Any, verdict: Verdict | None, *, w
         return _ruler(question.ruler, value, verdict, width)
     if question.picture is None:
         return None
-    runs = isinstance(question.picture, RunPicture)
-    drawn = _runs(question.picture, width) if runs else _grid(question.picture, width)
+    picture = question.picture
+    drawn = _runs(picture, width) if isinstance(picture, RunPicture) else _grid(picture, width)
     chosen = {str(each) for each in value or ()}
     own = {str(each) for each in (verdict.own or ())} if verdict else set()
     spots = [
@@ -79,9 +79,18 @@ def _spot(spot: Spot, box: Box, chosen: set[str], own: set[str], *, judged: bool
 def ring(box: Box, token: str, *, dashed: bool = False) -> str:
     """A ring that stands off its box."""
     x, y, wide, tall = box
-    dash = {"stroke_dasharray": "4 3"} if dashed else {}
-    around = (x - 3, y - 3, wide + 6, tall + 6)
-    return rect(*around, rx=5, fill="none", stroke=var(token), stroke_width=2, class_="pick", **dash)
+    return rect(
+        x - 3,
+        y - 3,
+        wide + 6,
+        tall + 6,
+        rx=5,
+        fill="none",
+        stroke=var(token),
+        stroke_width=2,
+        stroke_dasharray="4 3" if dashed else None,
+        class_="pick",
+    )
 
 
 def _mark(box: Box, *, right: bool, picked: bool) -> str:

@@ -163,7 +163,13 @@ class Task(View):
             }
             for width in widths
         }
-        state = {"part": "task", "value": None, "committed": False, "frame": {}, "width": widths[0]}
+        state: dict[str, Any] = {
+            "part": "task",
+            "value": None,
+            "committed": False,
+            "frame": {},
+            "width": widths[0],
+        }
         answers: list[Any] = [right]
         if asked.kind == "line" and asked.ruler:
             ruler = asked.ruler
@@ -284,7 +290,13 @@ class Veil(View):
             }
             for width in widths
         }
-        state = {"part": "veil", "committed": False, "child": None, "frame": {}, "width": widths[0]}
+        state: dict[str, Any] = {
+            "part": "veil",
+            "committed": False,
+            "child": None,
+            "frame": {},
+            "width": widths[0],
+        }
         spec = {"kind": "task", "reply": "task", "widths": list(widths)}
         return {**spec, "frames": frames, "words": {}, "state": state}
 
@@ -357,6 +369,6 @@ class TaskList(View):
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """As it is."""
         frames = {str(width): {"": self._frame(width=width)} for width in widths}
-        state = {"part": "list", "frame": {}, "width": widths[0]}
+        state: dict[str, Any] = {"part": "list", "frame": {}, "width": widths[0]}
         spec = {"kind": "task", "reply": "task", "widths": list(widths)}
         return {**spec, "frames": frames, "words": {}, "state": state}
