@@ -63,6 +63,7 @@ class Cluster:
         self._coordinator: ServerNode | None = None
         self._servers: dict[int, ServerNode] = {}
         self._leaders: dict[TableBucket, int] = {}
+        self._epochs: dict[TableBucket, int] = {}
         self._closed = False
 
     def __enter__(self) -> Cluster:
@@ -155,6 +156,13 @@ class Cluster:
                 found.setdefault(self.connection(server), []).append(bucket)
         return found, leaderless
 
+    def leader_epochs(self, table: FlussTable, buckets: Iterable[TableBucket]) -> dict[TableBucket, int]:
+        """The numbers of the leaders of buckets, which grow with each, as the cluster says now; without
+        those of buckets that have none, and of clusters before 0.7."""
+        wanted = list(buckets)
+        self.refresh(table, {b.partition_id for b in wanted if b.partition_id is not None})
+        return {bucket: self._epochs[bucket] for bucket in wanted if bucket in self._epochs}
+
     def forget(self, buckets: Iterable[TableBucket]) -> None:
         """Look the leaders of these buckets up again when they are needed next."""
         with self._lock:
@@ -199,6 +207,8 @@ class Cluster:
             for table_id, partition_id, buckets in groups:
                 for one in buckets:
                     bucket = TableBucket(table_id, partition_id, one.bucket_id)
+                    if one.HasField("leader_epoch"):
+                        self._epochs[bucket] = one.leader_epoch
                     if one.HasField("leader_id") and one.leader_id >= 0:
                         self._leaders[bucket] = one.leader_id
                     else:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +31,15 @@ _APPEND_ONLY = 1
 _KINDS = 5
 _USER = "a log of Fluss"
 NO_WRITER = -1
+
+
+class BatchMark(NamedTuple):
+    """What tells a batch from any other that a log may have at its place: its first offset, when it was
+    appended, the CRC of its rows."""
+
+    base: int
+    timestamp_ms: int
+    crc: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +60,11 @@ class BatchHead:
     checked: int
     writer_id: int
     sequence: int
+
+    @property
+    def mark(self) -> BatchMark:
+        """What tells the batch from any other."""
+        return BatchMark(self.base, self.timestamp_ms, self.crc)
 
 
 @dataclass(frozen=True, slots=True)

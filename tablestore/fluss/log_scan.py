@@ -4,7 +4,8 @@ A leader is asked for several groups of its buckets at a time; a group's next re
 the rows of its last answer are decoded. What the leader no longer has comes from segment files, read ahead by
 a thread. A bucket moves on by offset, never by rows counted. One that cannot be read although it should (no
 rows below the high watermark, no leader, an unknown bucket) ends the scan by name after a while; one whose
-rows are gone ends it at once.
+rows are gone ends it at once. So does one whose log is another after trouble with its leader: the batch
+behind which the scan goes on is compared then.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tablestore.fluss.apis import FETCH_LOG
 from tablestore.fluss.cluster import MOVED, Cluster
 from tablestore.fluss.connection import Connection, Pending
 from tablestore.fluss.errors import ErrorCode, FlussError
-from tablestore.fluss.log_records import BatchHead, bytes_needed, check, decode, heads
+from tablestore.fluss.log_records import BatchHead, BatchMark, bytes_needed, check, decode, heads
 from tablestore.fluss.messages import pb
 from tablestore.fluss.schemas import TableSchemas, fitted
 from tablestore.fluss.tables import FlussTable, TableBucket
@@ -59,12 +60,21 @@ class LogOffsetExpired(NotFound):
         super().__init__(message)
 
 
+class LogRewritten(NotFound):
+    """A log does not have the rows any more that were read of it, and has others at their offsets: `bucket`
+    says whose, `offset` up to where rows were read."""
+
+    def __init__(self, bucket: TableBucket, offset: int, message: str) -> None:
+        self.bucket, self.offset = bucket, offset
+        super().__init__(message)
+
+
 @dataclass(frozen=True, slots=True)
 class ScanBatch:
     """Rows of one bucket: row i has the offset `base` + i, and `end` is the next one to read, which may be
     greater.
 
-    `kinds` are int8 row kinds, None where all were appended (+I).
+    `kinds` are int8 row kinds, None where all were appended (+I). `mark`: of the whole batch in the log.
     """
 
     bucket: TableBucket
@@ -73,11 +83,13 @@ class ScanBatch:
     timestamp_ms: int
     kinds: np.ndarray | None
     rows: pa.RecordBatch
+    mark: BatchMark
 
 
 @dataclass(slots=True)
 class _Progress:
-    """How far a bucket has come, and why not farther."""
+    """How far a bucket has come, and why not farther. `last` is the batch before its offset; `compares`: the
+    next answer has it again, to be compared."""
 
     bucket: TableBucket
     offset: int
@@ -85,6 +97,8 @@ class _Progress:
     moved_at: float
     trouble: str = ""
     cause: Exception | None = None
+    last: BatchMark | None = None
+    compares: bool = False
 
     @property
     def done(self) -> bool:
@@ -132,6 +146,7 @@ class LogScan:
     `columns`: those wanted, in this order; only they are sent.
     `max_bytes`: of the answers under way at once, as the server sends them. `stall_seconds`: how long a
     bucket may give nothing although it should. `io`: reads segment files; by default that of their place.
+    `last`: the batches before `start`, where they are known.
     """
 
     def __init__(
@@ -145,6 +160,7 @@ class LogScan:
         max_bytes: int = 64 << 20,
         stall_seconds: Seconds = 60.0,
         io: FileIO | None = None,
+        last: Mapping[TableBucket, BatchMark] | None = None,
     ) -> None:
         self._cluster, self._table, self._env = cluster, table, cluster.env
         self._bounded, self._stall_seconds, self._io = stop is not None, stall_seconds, io
@@ -158,6 +174,7 @@ class LogScan:
         self._reading: ThreadPoolExecutor | None = None
         for bucket, offset in start.items():
             self._add(bucket, offset, None if stop is None else stop.get(bucket, offset))
+            self._progress[bucket].last = (last or {}).get(bucket)
 
     def __enter__(self) -> LogScan:
         return self
@@ -202,7 +219,8 @@ class LogScan:
 
     def __iter__(self) -> Iterator[ScanBatch]:
         """The batches of a bounded scan, of each bucket in order of offset. A batch may have no rows: its
-        bucket has moved on all the same. Raises LogStalled, LogOffsetExpired, FlussError, Corrupt."""
+        bucket has moved on all the same. Raises LogStalled, LogOffsetExpired, LogRewritten, FlussError,
+        Corrupt."""
         if not self._bounded:
             raise InvalidRequest("a scan that follows a log has no end: use `poll`")
         while not self.done:
@@ -299,7 +317,7 @@ class LogScan:
             pb.FetchBucket(
                 partition_id=bucket.partition_id,
                 bucket_id=bucket.bucket,
-                fetch_offset=self._progress[bucket].offset,
+                fetch_offset=self._progress[bucket].offset - self._progress[bucket].compares,
                 max_fetch_bytes=most,
             )
             for bucket in group.buckets
@@ -370,6 +388,9 @@ class LogScan:
     def _refused(self, one: _Progress, fetched: pb.FetchedBucket) -> None:
         where = self._where(one.bucket)
         error = FlussError(fetched.error_code, fetched.error_message, where=where)
+        if error.code == ErrorCode.LOG_OFFSET_OUT_OF_RANGE and one.compares:  # retention took the batch
+            one.last, one.compares, self._idle[one.bucket] = None, False, self._env.monotonic()
+            return
         if error.code == ErrorCode.LOG_OFFSET_OUT_OF_RANGE:
             start = fetched.log_start_offset if fetched.HasField("log_start_offset") else None
             raise LogOffsetExpired(
@@ -402,7 +423,8 @@ class LogScan:
         again = self._env.monotonic() + _PAUSE
         for bucket in buckets:
             self._idle[bucket] = again
-            self._progress[bucket].trouble, self._progress[bucket].cause = what, cause
+            one = self._progress[bucket]
+            one.trouble, one.cause, one.compares = what, cause, one.last is not None
         self._watch()
 
     def _watch(self) -> None:
@@ -486,16 +508,26 @@ class LogScan:
         start, used = one.offset, 0
         for head in heads(data, where):
             used = head.at + head.size
+            if one.compares and head.end >= one.offset:
+                self._compare(one, head, projected)
             if head.end <= one.offset:
                 continue
             if one.stop is not None and head.base >= one.stop:
                 one.offset = one.stop
                 break
             wanted.append(head)
+            one.last = head.mark
             one.offset = head.end if one.stop is None else min(head.end, one.stop)
         if wanted:
             self._found.append(_Found(one.bucket, data, wanted, where, projected, (start, one.offset)))
         return used
+
+    def _compare(self, one: _Progress, head: BatchHead, projected: bool) -> None:
+        """Raise LogRewritten unless this is the batch that was read before; a projected one may lack its
+        CRC."""
+        one.compares, known = False, one.last
+        if known is not None and not (known == head.mark or (projected and known[:2] == head.mark[:2])):
+            raise LogRewritten(one.bucket, one.offset, rewritten(self._where(one.bucket), one.offset))
 
     def _decoded(self, found: _Found, head: BatchHead) -> ScanBatch:
         if not found.projected:
@@ -503,10 +535,29 @@ class LogScan:
         batch = decode(found.data, head, self._columns.stored(head.schema_id, found.projected), found.where)
         batch = batch.between(found.range[0], found.range[1])
         rows = fitted(batch.rows, self._columns.schema)
-        return ScanBatch(found.bucket, batch.base, batch.end, batch.timestamp_ms, batch.kinds, rows)
+        return ScanBatch(
+            found.bucket, batch.base, batch.end, batch.timestamp_ms, batch.kinds, rows, head.mark
+        )
 
     def _where(self, bucket: TableBucket) -> str:
         return f"{self._table.path}: {bucket}"
+
+
+def rewritten(where: str, offset: int) -> str:
+    """What there is to say of a log whose batch before an offset is another one by now."""
+    return (
+        f"{where}: the log was cut below offset {offset}, up to which its rows were read, and has others "
+        "there now: a server that was killed lost rows which it had acknowledged"
+    )
+
+
+def batches_before(
+    cluster: Cluster, table: FlussTable, offsets: Mapping[TableBucket, int], *, stall_seconds: Seconds = 60.0
+) -> dict[TableBucket, BatchMark]:
+    """The batch that holds the row before each offset, or takes its place. Raises as `LogScan.__iter__`."""
+    start = {bucket: offset - 1 for bucket, offset in offsets.items()}
+    with LogScan(cluster, table, start, offsets, max_bytes=_LEAST_BYTES, stall_seconds=stall_seconds) as scan:
+        return {batch.bucket: batch.mark for batch in scan}
 
 
 class _Columns:

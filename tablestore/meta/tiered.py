@@ -1,9 +1,10 @@
 """What snapshots of a lake table say of the cluster whose rows they have: properties that rounds of tiering
 set.
 
-`fluss-offsets` is the JSON list of offsets that Fluss's own service writes, one object a bucket; the other
-property is the id of the table in the cluster. Every commit of this engine carries both forward; a reader
-walks back over snapshots of other engines.
+`fluss-offsets` is the JSON list of offsets that Fluss's own service writes, one object a bucket; properties
+of ours are the id of the table in the cluster and what the last batch of each bucket was, as
+`tiering/lake_offsets.py` says. Every commit of this engine carries them forward; a reader walks back over
+snapshots of other engines.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from tablestore.meta import positions
 from tablestore.meta.snapshots import SnapshotStore
 
 OFFSETS, TABLE_ID = "fluss-offsets", "tablestore.fluss-table-id"
+BATCHES = "tablestore.fluss-batches"
 
 
 def newest(snapshots: SnapshotStore, latest: Snapshot | None) -> Snapshot | None:
@@ -41,4 +43,4 @@ def carried(snapshots: SnapshotStore, latest: Snapshot | None) -> dict[str, str]
     """The properties that the snapshot after `latest` repeats."""
     found = newest(snapshots, latest)
     known = {} if found is None else found.properties or {}
-    return {key: known[key] for key in (OFFSETS, TABLE_ID) if key in known}
+    return {key: known[key] for key in (OFFSETS, TABLE_ID, BATCHES) if key in known}

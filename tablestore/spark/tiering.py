@@ -59,12 +59,17 @@ class SparkRunner:
         """Nothing: the session is the caller's."""
 
 
-def _result(task: SplitTask, split: Any, version: int, data: bytes | None, rows: int) -> SplitResult:
+_Result = tuple[Any, int, bytes | None, int, Any]
+
+
+def _result(
+    task: SplitTask, split: Any, version: int, data: bytes | None, rows: int, mark: Any
+) -> SplitResult:
     serializer = task.factory.write_result_serializer()
-    return SplitResult(split, None if data is None else serializer.deserialize(version, data), rows)
+    return SplitResult(split, None if data is None else serializer.deserialize(version, data), rows, mark)
 
 
-def _work(work: bytes) -> tuple[list[tuple[Any, int, bytes | None, int]], list[SplitProgress], float, float]:
+def _work(work: bytes) -> tuple[list[_Result], list[SplitProgress], float, float]:
     """What a task does, on a worker."""
     task: SplitTask = pickle.loads(work)
     moved: dict[Any, SplitProgress] = {}
@@ -80,6 +85,7 @@ def _work(work: bytes) -> tuple[list[tuple[Any, int, bytes | None, int]], list[S
             serializer.version,
             None if one.result is None else serializer.serialize(one.result),
             one.rows,
+            one.mark,
         )
         for one in reader.run()
     ]

@@ -6,16 +6,17 @@ table or partition that is gone, Unavailable for what may go better later.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import pyarrow as pa
 
+from tablestore.fluss.log_records import BatchMark
 from tablestore.format.types.data_type import DataField
 from tablestore.tiering.heartbeat import HeartbeatRequest, HeartbeatResponse, TieringTable
 from tablestore.tiering.split_generator import KvSnapshot, LogBounds
-from tablestore.tiering.splits import Offsets, TableBucket, TieringSnapshotSplit, TieringSplit
+from tablestore.tiering.splits import Marks, Offsets, TableBucket, TieringSnapshotSplit, TieringSplit
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +57,13 @@ class RowBatch:
 @dataclass(frozen=True, slots=True)
 class ReadStep:
     """A piece of one bucket's log: its rows, if any, and the offset up to which it is read then. `gone`: the
-    bucket's partition was dropped, nothing more comes of it."""
+    bucket's partition was dropped, nothing more comes of it. `mark`: the batch that the rows are of."""
 
     table_bucket: TableBucket
     batch: RowBatch | None
     offset: int
     gone: bool = False
+    mark: BatchMark | None = None
 
 
 class TieringCluster(Protocol):
@@ -89,6 +91,13 @@ class TieringCluster(Protocol):
         self, table: ClusterTable, partition_id: int | None, partition_name: str | None
     ) -> Mapping[int, KvSnapshot]:
         """The newest snapshot of keys of each bucket that has one."""
+
+    def leader_epochs(self, table: ClusterTable, places: Iterable[TableBucket]) -> Mapping[TableBucket, int]:
+        """The number of the leader of each bucket, which grows when another server, or the same after a
+        start, leads it; without buckets of which it is not known."""
+
+    def batches_before(self, table: ClusterTable, offsets: Offsets) -> Marks:
+        """The batch of the log that holds the row before each offset."""
 
     def lake_snapshot(self, table_path: str) -> ClusterLakeSnapshot | None:
         """The newest lake snapshot that the cluster knows, None without one."""

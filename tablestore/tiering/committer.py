@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tablestore.core.errors import CommitConflict, NotFound
+from tablestore.fluss.log_records import BatchMark
 from tablestore.tiering.cluster import ClusterTable, TieringCluster
 from tablestore.tiering.factory import LakeCommit, LakeCommitter, LakeState
 from tablestore.tiering.heartbeat import TieringTable
+from tablestore.tiering.log_watch import LogWatch, RewrittenLog
 from tablestore.tiering.split_generator import (
     KvSnapshot,
     LogBounds,
@@ -47,12 +49,13 @@ class RoundPlan:
 
 @dataclass(frozen=True, slots=True)
 class SplitResult:
-    """A split that was read up to its end: the writer's result, None where there was no row, and how many
-    rows it holds."""
+    """A split that was read up to its end: the writer's result, None where there was no row, how many rows it
+    holds, and the batch of the log that was read last."""
 
     split: TieringSplit
     result: Any
     rows: int
+    mark: BatchMark | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +71,14 @@ def plan_round(
     committer: LakeCommitter,
     table: ClusterTable,
     *,
+    watch: LogWatch | None = None,
     skips_lost_rows: bool = False,
 ) -> RoundPlan:
-    """What a round of `table` has to read. The cluster is told first what the lake holds, if it knows less.
+    """What a round of `table` has to read. What the lake holds is registered first, if the cluster knows
+    less.
 
-    Raises NotFound where rows that the lake lacks are gone from the log, unless it `skips_lost_rows`.
+    Raises NotFound where rows that the lake lacks are gone from the log, or the log is another one than the
+    lake has the rows of, as `watch` says, unless it `skips_lost_rows`.
     """
     lake = committer.state()
     replaces = lake.table_id is not None and lake.table_id != table.table_id
@@ -97,12 +103,22 @@ def plan_round(
         plan = _beyond(generator, bounds, offsets, snapshots, plan)
     elif plan.gaps:
         raise NotFound(_lost(table.path, plan.gaps))
+    behind = [place for place, at in offsets.items() if place in bounds and bounds[place].earliest < at]
+    read = {split.table_bucket for split in plan.splits}.intersection(behind)
+    others = (watch or LogWatch()).rewritten(cluster, table, lake, sorted(read), once=skips_lost_rows)
+    if others and not skips_lost_rows:
+        raise NotFound(_lost(table.path, others))
+    if others:
+        notes.append(_lost(table.path, others) + "; they are passed over")
     if plan.never_read:
         notes.append(_lost(table.path, plan.never_read) + " before the first round")
     for note in notes:
         log.warning("%s: %s", table.path, note)
+    passed = {one.table_bucket for one in others}
+    last = {place: mark for place, mark in lake.marks.items() if place in read - passed}
+    splits = tuple(replace(one, last=last.get(one.table_bucket)) for one in plan.splits)
     return RoundPlan(
-        table, lake, bounds, plan.splits, tuple(partitions.items()), replaces=replaces, notes=tuple(notes)
+        table, lake, bounds, splits, tuple(partitions.items()), replaces=replaces, notes=tuple(notes)
     )
 
 
@@ -180,7 +196,9 @@ def commit_round(
     names = {} if plan.replaces else plan.lake.partition_names
     touched = {place.partition_id for place in done}
     names = {**names, **{id: name for id, name in plan.partitions if id in touched}}
-    commit = LakeCommit(plan.lake, plan.table.table_id, {**before, **done}, names, plan.replaces)
+    marks = {p: mark for p, mark in plan.lake.marks.items() if p in before and p not in done}
+    marks |= {one.split.table_bucket: one.mark for one in results if one.mark is not None}
+    commit = LakeCommit(plan.lake, plan.table.table_id, {**before, **done}, names, plan.replaces, marks)
     snapshot_id = committer.commit(committable, commit)
     _register(cluster, committer, plan.table, snapshot_id, done, prepared)
     return RoundCommitted(snapshot_id, sum(one.rows for one in results))
@@ -217,6 +235,6 @@ def require_same_table(table: ClusterTable, handed_out: TieringTable) -> None:
         raise CommitConflict(f"{text}: it was dropped and made again")
 
 
-def _lost(path: str, gaps: Sequence[OffsetGap]) -> str:
+def _lost(path: str, gaps: Sequence[OffsetGap | RewrittenLog]) -> str:
     more = f" and {len(gaps) - _SHOWN} more buckets" if len(gaps) > _SHOWN else ""
     return f"ROWS ARE LOST: {'; '.join(map(str, gaps[:_SHOWN]))}{more} of {path}"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from tablestore.tiering.cluster import ClusterTable, RowBatch
-from tablestore.tiering.splits import Offsets, TieringSplit
+from tablestore.tiering.splits import Marks, Offsets, TieringSplit
 
 COMMIT_USER = "__fluss_lake_tiering"
 """The user under which rounds commit to the lake, as Fluss's own service does."""
@@ -26,26 +26,29 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class LakeState:
     """What the lake holds of a table of the cluster: the snapshot of the newest round, None before the first,
-    the id of the table whose rows it has, and its offsets. `basis` is what the lake's committer needs to see
-    whether it has changed since."""
+    the id of the table whose rows it has, and its offsets, with `marks` of the batches before them. `basis`
+    is what the lake's committer needs to see whether it has changed since."""
 
     snapshot_id: int | None = None
     table_id: int | None = None
     offsets: Offsets = field(default_factory=dict)
     partition_names: Mapping[int, str] = field(default_factory=dict)
+    marks: Marks = field(default_factory=dict, compare=False)
     basis: Any = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class LakeCommit:
-    """What a round commits: on top of which state, with which offsets of all buckets, of which table.
-    `replaces`: the rows that are there are those of a former table of this name, and go."""
+    """What a round commits: on top of which state, of which table, with the offsets of all buckets and the
+    `marks` of the batches before them. `replaces`: the rows that are there are those of a former table of
+    this name, and go."""
 
     basis: LakeState
     table_id: int
     offsets: Offsets
     partition_names: Mapping[int, str]
     replaces: bool = False
+    marks: Marks = field(default_factory=dict)
 
 
 class LakeWriter(Protocol):

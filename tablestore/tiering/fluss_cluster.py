@@ -7,7 +7,7 @@ connections of its own, once a process.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -19,7 +19,14 @@ from tablestore.fluss.admin import EARLIEST, LATEST, Admin
 from tablestore.fluss.cluster import Cluster
 from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.kv import snapshot_rows
-from tablestore.fluss.log_scan import LogOffsetExpired, LogScan, LogStalled, ScanBatch
+from tablestore.fluss.log_scan import (
+    LogOffsetExpired,
+    LogRewritten,
+    LogScan,
+    LogStalled,
+    ScanBatch,
+    batches_before,
+)
 from tablestore.fluss.tables import (
     FlussTable,
     KvSnapshot,
@@ -40,7 +47,7 @@ from tablestore.tiering.heartbeat import (
 )
 from tablestore.tiering.split_generator import KvSnapshot as SplitSnapshot
 from tablestore.tiering.split_generator import LogBounds
-from tablestore.tiering.splits import Offsets, TableBucket, TieringSnapshotSplit, TieringSplit
+from tablestore.tiering.splits import Marks, Offsets, TableBucket, TieringSnapshotSplit, TieringSplit
 
 _GONE = {
     ErrorCode.TABLE_NOT_EXIST,
@@ -167,6 +174,21 @@ class FlussTieringCluster:
             found = self._admin.kv_snapshots(self._known(table), partition)
         return {bucket: SplitSnapshot(one.snapshot_id, one.log_offset) for bucket, one in found.items()}
 
+    def leader_epochs(self, table: ClusterTable, places: Iterable[TableBucket]) -> Mapping[TableBucket, int]:
+        """The number of the leader of each bucket."""
+        buckets = [FlussBucket(table.table_id, *place) for place in places]
+        with _not_found():
+            found = self._client.leader_epochs(self._known(table), buckets)
+        return {_place(bucket): epoch for bucket, epoch in found.items()}
+
+    def batches_before(self, table: ClusterTable, offsets: Offsets) -> Marks:
+        """The batch that holds the row before each offset."""
+        buckets = _buckets(table, offsets)
+        known, seconds = self._known(table), self._stall_seconds
+        with _read_errors(table):
+            found = batches_before(self._client, known, buckets, stall_seconds=seconds)
+        return {_place(bucket): mark for bucket, mark in found.items()}
+
     def lake_snapshot(self, table_path: str) -> ClusterLakeSnapshot | None:
         """The newest lake snapshot that the cluster knows."""
         with _not_found():
@@ -203,18 +225,15 @@ class FlussTieringCluster:
         places = {FlussBucket(table.table_id, *one.table_bucket): one for one in splits}
         start = {bucket: one.log_start for bucket, one in places.items()}
         stop = {bucket: one.stop for bucket, one in places.items()}
+        last = {bucket: one.last for bucket, one in places.items() if one.last is not None}
         env = self._client.env
         with LogScan(
-            self._client, self._known(table), start, stop, stall_seconds=self._stall_seconds
+            self._client, self._known(table), start, stop, stall_seconds=self._stall_seconds, last=last
         ) as scan:
             moved = env.monotonic()
             while not scan.done:
-                try:
+                with _read_errors(table):
                     found = scan.poll(_LOOK_SECONDS)
-                except LogStalled as e:
-                    raise Unavailable(f"{table.path}: {_place(e.bucket)} stalls: {e}") from e
-                except LogOffsetExpired as e:
-                    raise NotFound(f"ROWS ARE LOST: {e}") from e
                 for batch in found:
                     yield _step(batch)
                 now = env.monotonic()
@@ -256,6 +275,17 @@ def _not_found() -> Iterator[None]:
         raise
 
 
+@contextmanager
+def _read_errors(table: ClusterTable) -> Iterator[None]:
+    """A context that says of errors of a scan what they mean for a round."""
+    try:
+        yield
+    except LogStalled as e:
+        raise Unavailable(f"{table.path}: {_place(e.bucket)} stalls: {e}") from e
+    except (LogOffsetExpired, LogRewritten) as e:
+        raise NotFound(f"ROWS ARE LOST: {e}") from e
+
+
 def _buckets(table: ClusterTable, offsets: Offsets) -> dict[FlussBucket, int]:
     return {FlussBucket(table.table_id, *place): offset for place, offset in offsets.items()}
 
@@ -269,7 +299,7 @@ def _step(batch: ScanBatch) -> ReadStep:
     if batch.rows.num_rows:
         kinds = None if batch.kinds is None else pa.array(batch.kinds, pa.int8())
         rows = RowBatch(batch.rows, kinds, batch.base, batch.timestamp_ms)
-    return ReadStep(_place(batch.bucket), rows, batch.end)
+    return ReadStep(_place(batch.bucket), rows, batch.end, mark=batch.mark)
 
 
 def _epochs(tables: Sequence[TableEpoch]) -> list[TieringEpoch]:

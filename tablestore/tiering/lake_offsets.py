@@ -3,7 +3,9 @@
 `fluss-offsets` is a JSON list with an object for each bucket: {"partition_id": 12, "bucket": 0,
 "partition_name": "dt=2026-01-01", "offset": 1234}; in tables without partitions the two of them are absent.
 The position has the same without names, for the case that another engine has expired every snapshot with the
-property.
+property. `tablestore.fluss-batches` is a JSON list of the batches of the log that hold the rows before the
+offsets, [partition_id, bucket, offset, first offset, timestamp, CRC]; of a bucket with another offset it says
+nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from tablestore.core.errors import Corrupt
-from tablestore.tiering.splits import Offsets, TableBucket
+from tablestore.fluss.log_records import BatchMark
+from tablestore.tiering.splits import Marks, Offsets, TableBucket
 
 
 def property_text(offsets: Offsets, names: Mapping[int, str], keys: Sequence[str]) -> str:
@@ -51,6 +54,21 @@ def parse_property(
 
 def _qualified(name: str, keys: Sequence[str]) -> str:
     return "/".join(f"{key}={value}" for key, value in zip(keys, name.split("$"), strict=False))
+
+
+def batches_text(offsets: Offsets, marks: Marks) -> str:
+    """The batches before the offsets."""
+    found = [[*place, offsets[place], *mark] for place, mark in marks.items() if place in offsets]
+    return json.dumps(found, separators=(",", ":"))
+
+
+def parse_batches(text: str, offsets: Offsets, path: str) -> dict[TableBucket, BatchMark]:
+    """The batches of a text before these offsets; raises Corrupt."""
+    try:
+        found = [(TableBucket(p, b), at, BatchMark(*mark)) for p, b, at, *mark in json.loads(text)]
+    except (ValueError, TypeError):
+        raise Corrupt(path, f"{text[:80]!r} is no list of batches") from None
+    return {place: mark for place, at, mark in found if offsets.get(place) == at}
 
 
 def position_text(table_id: int, offsets: Offsets) -> str:

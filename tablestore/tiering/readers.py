@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import CommitConflict, Unavailable
+from tablestore.fluss.log_records import BatchMark
 from tablestore.tiering.cluster import ClusterTable, RowBatch, TieringCluster
 from tablestore.tiering.committer import SplitResult
 from tablestore.tiering.factory import LakeTieringFactory, LakeWriter
@@ -27,7 +28,8 @@ MOST_SPLITS = 32
 @dataclass(slots=True)
 class SplitProgress:
     """How far a split is: the offset up to which it is read, rows and bytes so far, when work on it began and
-    ended (seconds after 1970). `gone`: its partition was dropped, it has no result."""
+    ended (seconds after 1970). `gone`: its partition was dropped, it has no result. `mark`: the batch of the
+    log that was read last."""
 
     split: TieringSplit
     offset: int
@@ -36,6 +38,7 @@ class SplitProgress:
     started: float | None = None
     ended: float | None = None
     gone: bool = False
+    mark: BatchMark | None = None
 
 
 @dataclass(slots=True)
@@ -107,6 +110,7 @@ class BoundedSplitReader:
             elif step.batch is not None:
                 self._write(step.table_bucket, step.batch)
             one.offset = max(one.offset, step.offset)
+            one.mark = step.mark or one.mark
             self.observe(one)
         for one in self._progress.values():
             if not one.gone and one.offset < one.split.stop:
@@ -149,7 +153,7 @@ class BoundedSplitReader:
                 writer = self._writers.get(place)
                 result = None if writer is None else writer.complete()
                 self._writers.pop(place, None)
-                results.append(SplitResult(one.split, result, one.rows))
+                results.append(SplitResult(one.split, result, one.rows, one.mark))
                 one.ended = self.env.now_ms() / 1000
                 self.observe(one)
         except BaseException:

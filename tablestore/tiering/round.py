@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from functools import partial
 
@@ -22,6 +22,7 @@ from tablestore.tiering.committer import (
 from tablestore.tiering.enumerator import AssignedTable
 from tablestore.tiering.factory import LakeCommitter, LakeTieringFactory
 from tablestore.tiering.journal import TieringJournal
+from tablestore.tiering.log_watch import LogWatch
 from tablestore.tiering.readers import ReadSeconds, SplitProgress, tasks_of
 from tablestore.tiering.report import RoundReport, TableState
 from tablestore.tiering.round_report import RoundProgress, marks_of
@@ -44,6 +45,7 @@ class RoundParts:
     journal: TieringJournal
     env: Env
     skips_lost_rows: bool = False
+    watch: LogWatch = field(default_factory=LogWatch)
 
 
 @dataclass(slots=True)
@@ -90,7 +92,9 @@ class TieringRound:
         require_same_table(table, self.assigned.table)
         parts.factory.prepare(table)
         committer = parts.factory.create_committer(table)
-        plan = plan_round(parts.cluster, committer, table, skips_lost_rows=parts.skips_lost_rows)
+        plan = plan_round(
+            parts.cluster, committer, table, watch=parts.watch, skips_lost_rows=parts.skips_lost_rows
+        )
         progress.took(plan=clock() - began)
         self._note(progress.planned(plan))
         self.observe(plan)

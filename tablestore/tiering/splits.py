@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tablestore.fluss.log_records import BatchMark
+
 
 class TableBucket(NamedTuple):
     """A bucket of a table; `partition_id` is None where the table is not partitioned."""
@@ -25,13 +27,16 @@ class TableBucket(NamedTuple):
 
 Offsets = Mapping[TableBucket, int]
 """The offset of the next row by bucket; a bucket that is absent has no row in the lake yet."""
+Marks = Mapping[TableBucket, BatchMark]
+"""The batch of the log that holds the row before the offset of a bucket; absent where it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TieringSplit:
     """What one reader reads of one bucket. `table_path` is `database.table`, `partition_name` the values of
     the partition columns joined by `$`, None without partitions. `stop` is the offset up to which the lake
-    has the bucket's rows when the split is committed."""
+    has the bucket's rows when the split is committed, `last` the batch of the log whose rows it has now,
+    where that is known."""
 
     table_path: str
     table_id: int
@@ -39,6 +44,7 @@ class TieringSplit:
     partition_name: str | None = None
     bucket: int
     stop: int
+    last: BatchMark | None = None
 
     @property
     def table_bucket(self) -> TableBucket:

@@ -14,8 +14,8 @@ from tablestore.fluss import apis
 from tablestore.fluss.cluster import Cluster
 from tablestore.fluss.errors import FlussError
 from tablestore.fluss.frames import Request, error_frame, response_frame
-from tablestore.fluss.log_records import empty, encode
-from tablestore.fluss.log_scan import LogOffsetExpired, LogScan, LogStalled
+from tablestore.fluss.log_records import BatchMark, empty, encode
+from tablestore.fluss.log_scan import LogOffsetExpired, LogRewritten, LogScan, LogStalled
 from tablestore.fluss.messages import pb
 from tablestore.fluss.tables import FlussColumn, FlussTable, TableBucket, TableDescriptor, TablePath
 from tablestore.format.types.arrow_types import BIGINT
@@ -113,6 +113,52 @@ def log_of(end: int, *, answers: int = 10**9) -> Fetch:
         return {"high_watermark": end, "records": data}
 
     return fetch
+
+
+class Restarted:
+    """A log of fifty rows; the server is in trouble at offset 30, and may come back with others."""
+
+    def __init__(self, *, lost: bool) -> None:
+        self.asked, self.lost = [], lost
+
+    def __call__(self, asked: pb.FetchBucket) -> dict:
+        self.asked.append(asked.fetch_offset)
+        first = asked.fetch_offset // 10 * 10
+        if first == 30 and 30 not in self.asked[:-1]:
+            return {"error_code": 12, "error_message": "moved"}
+        after = 30 in self.asked
+        rows = pa.record_batch({"id": range(first, first + 10)})
+        time = 5 if after and self.lost else 0
+        found = encode(rows, schema_id=1, base=first, timestamp_ms=time)
+        return {"high_watermark": 50, "records": found if first < 50 else b""}
+
+
+def test_after_trouble_the_batch_behind_which_a_scan_goes_on_is_compared(scan_of) -> None:
+    log = Restarted(lost=False)
+    scan = scan_of(log, {ZERO: 0}, {ZERO: 50})
+    assert [i for one in scan for i in one.rows["id"].to_pylist()] == list(range(50))
+    assert log.asked == [0, 10, 20, 30, 29, 30, 40]
+    scan = scan_of(Restarted(lost=True), {ZERO: 0}, {ZERO: 50})
+    with pytest.raises(
+        LogRewritten, match=r"d\.t: table 7 bucket 0: the log was cut below offset 30"
+    ) as caught:
+        list(scan)
+    assert (caught.value.bucket, caught.value.offset) == (ZERO, 30)
+
+
+def test_a_batch_that_retention_took_meanwhile_is_not_compared(scan_of) -> None:
+    def fetch(asked: pb.FetchBucket) -> dict:
+        offsets.append(asked.fetch_offset)
+        if asked.fetch_offset < 30:
+            return {"error_code": 19, "error_message": "out of range"}
+        if offsets == [30]:
+            return {"error_code": 12, "error_message": "moved"}
+        return {"high_watermark": 40, "records": batch(30)}
+
+    offsets: list[int] = []
+    scan = scan_of(fetch, {ZERO: 30}, {ZERO: 40}, last={ZERO: BatchMark(20, 0, 1)})
+    assert [i for one in scan for i in one.rows["id"].to_pylist()] == list(range(30, 40))
+    assert offsets == [30, 29, 30]
 
 
 @pytest.mark.parametrize("answers", [1, 3, 100])

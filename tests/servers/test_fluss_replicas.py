@@ -19,6 +19,7 @@ from tests.servers.test_fluss_tiering import (
     Appending,
     in_lake,
     is_tiered,
+    log_end,
     numbers,
     require_log_in_lake,
     service,
@@ -28,7 +29,9 @@ from tests.servers.test_fluss_tiering import (
 
 @pytest.fixture(scope="module")
 def replicated() -> Iterator[Fluss]:
-    with fluss_cluster(tablet_servers=3) as found:
+    """A server that is killed has lost all rows that others do not have."""
+    never = {"log.replica.high-watermark.checkpoint-interval": "1h"}
+    with fluss_cluster(never, tablet_servers=3) as found:
         yield found
 
 
@@ -37,6 +40,10 @@ def leaders(fluss: Fluss, table: FlussTable) -> dict[int, int]:
     with Cluster(fluss.address) as cluster:
         found = cluster.retried(lambda: cluster.by_leader(table, fluss.admin.buckets(table)), ())
         return {bucket.bucket: one.port for one, buckets in found.items() for bucket in buckets}
+
+
+def server_of(fluss: Fluss, port: int) -> str:
+    return next(server for server, its_port in fluss.servers._ports.items() if its_port == port)
 
 
 def of_replicas(fluss: Fluss, replicas: int) -> FlussTable:
@@ -79,7 +86,7 @@ def test_a_leader_that_is_killed_while_rows_come_loses_none_that_others_have(
     with service(replicated, lake, [table], log_columns=True, poll="50ms") as job:
         with Appending(replicated, table) as appending:
             until(lambda: in_lake(lake, table).num_rows > 2_000, 200, "rows before")
-            server = next(s for s, port in replicated.servers._ports.items() if port == before[0])
+            server = server_of(replicated, before[0])
             replicated.servers.kill(server)
             rows = appending.rows
             until(lambda: appending.rows > rows + 2_000, 200, "rows behind the kill")
@@ -91,3 +98,34 @@ def test_a_leader_that_is_killed_while_rows_come_loses_none_that_others_have(
     replicated.servers.start(server)
     assert sorted(in_lake(lake, table)["id"].to_pylist()) == list(range(appending.rows))
     require_log_in_lake(replicated, lake, table)
+
+
+def test_rows_that_the_only_replica_lost_are_noticed_though_the_log_has_grown_again(
+    replicated: Fluss, tmp_path: Path
+) -> None:
+    table, lake = of_replicas(replicated, 1), ts.connect(tmp_path)
+    options = {"follow": False, "log_columns": True}
+    with Cluster(replicated.address, timeout=5) as cluster:
+        writer = TableWriter(cluster, table, seconds=120)
+        for bucket in range(3):
+            writer.append(numbers(bucket * 100, 100), bucket=bucket)
+        with service(replicated, lake, [table], **options) as job:
+            assert job.wait(120)
+        server = server_of(replicated, leaders(replicated, table)[0])
+        replicated.servers.kill(server)
+        replicated.servers.start(server)
+        writer = TableWriter(cluster, table, seconds=120)  # the former would be refused, by its numbers
+        for bucket in range(3):
+            writer.append(numbers(1000 + bucket * 100, 150), bucket=bucket)
+    ends = {b.bucket: end for b, end in log_end(replicated, table).items()}
+    assert ends[0] in range(101, 250), ends  # the offsets alone say nothing
+    with service(replicated, lake, [table], **options) as job:
+        assert job.wait(120)
+        (state,) = job.tables()
+    assert state.reason.startswith("ROWS ARE LOST: bucket 0: the log was cut below offset 100")
+    assert in_lake(lake, table).num_rows == 300
+    with service(replicated, lake, [table], lost_rows="skip", **options) as job:
+        assert job.wait(120)
+        assert "passed over" in job.rounds()[-1].notes[0]
+    assert in_lake(lake, table).num_rows == sum(ends.values())
+    assert is_tiered(replicated, table)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from tablestore.core.errors import CommitConflict, NotFound, Unavailable
+from tablestore.fluss.log_records import BatchMark
 from tablestore.format.types.arrow_types import BIGINT
 from tablestore.format.types.data_type import DataField
 from tablestore.tiering.cluster import ClusterLakeSnapshot, ClusterTable, ReadStep, RowBatch
 from tablestore.tiering.factory import LakeCommit, LakeState
 from tablestore.tiering.heartbeat import HeartbeatRequest, HeartbeatResponse, TableResponse, TieringTable
 from tablestore.tiering.split_generator import KvSnapshot, LogBounds
-from tablestore.tiering.splits import Offsets, TableBucket, TieringSnapshotSplit, TieringSplit
+from tablestore.tiering.splits import Marks, Offsets, TableBucket, TieringSnapshotSplit, TieringSplit
 
 
 @dataclass
@@ -28,6 +29,8 @@ class MemoryCluster:
     earliest: dict[int, int] = field(default_factory=dict)
     known: ClusterLakeSnapshot | None = None
     registered: list[tuple[int, dict[TableBucket, int]]] = field(default_factory=list)
+    generation: int = 0
+    leader: int = 0
     prepares: str | None = None
     refuses: bool = False
     calls: list[str] = field(default_factory=list)
@@ -79,6 +82,18 @@ class MemoryCluster:
     ) -> Mapping[int, KvSnapshot]:
         return {}
 
+    def leader_epochs(self, table: ClusterTable, places: Iterable[TableBucket]) -> Mapping[TableBucket, int]:
+        return dict.fromkeys(places, self.leader)
+
+    def batches_before(self, table: ClusterTable, offsets: Offsets) -> Marks:
+        self.calls.append("batches")
+        return {place: BatchMark(at - 1, self.generation, 0) for place, at in offsets.items()}
+
+    def rewrite(self, *counts: int) -> None:
+        """The leader is killed, has lost all rows when it comes back, and gets others."""
+        self.generation, self.leader = self.generation + 1, self.leader + 1
+        self.logs = {bucket: list(range(count)) for bucket, count in enumerate(counts)}
+
     def lake_snapshot(self, table_path: str) -> ClusterLakeSnapshot | None:
         return self.known
 
@@ -110,7 +125,9 @@ class MemoryCluster:
         for split in splits:
             rows = self.logs[split.bucket][split.log_start : split.stop]
             batch = pa.record_batch({"x": pa.array(rows, pa.int64())})
-            yield ReadStep(split.table_bucket, RowBatch(batch, None, split.log_start, 0), split.stop)
+            mark = BatchMark(split.stop - 1, self.generation, 0)
+            rows_of = RowBatch(batch, None, split.log_start, 0)
+            yield ReadStep(split.table_bucket, rows_of, split.stop, mark=mark)
 
     def read_snapshot(self, table: ClusterTable, split: TieringSnapshotSplit) -> Iterator[pa.RecordBatch]:
         raise NotFound("no snapshot")
@@ -149,7 +166,13 @@ class MemoryLake:
         self.rows += committable
         number = (commit.basis.snapshot_id or 0) + 1
         self.states.append(
-            LakeState(number, commit.table_id, dict(commit.offsets), dict(commit.partition_names))
+            LakeState(
+                number,
+                commit.table_id,
+                dict(commit.offsets),
+                dict(commit.partition_names),
+                dict(commit.marks),
+            )
         )
         return number
 

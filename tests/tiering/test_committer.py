@@ -7,11 +7,12 @@ import pytest
 
 from tablestore.core.errors import CommitConflict, NotFound, Unavailable
 from tablestore.tiering.committer import RoundPlan, SplitResult, commit_round, plan_round
+from tablestore.tiering.log_watch import LogWatch
 from tablestore.tiering.splits import TableBucket
 from tests.tiering.memory import MemoryCluster, MemoryLake, remade
 
 
-def planned(cluster: MemoryCluster, lake: MemoryLake, **options: bool) -> RoundPlan:
+def planned(cluster: MemoryCluster, lake: MemoryLake, **options: object) -> RoundPlan:
     return plan_round(cluster, lake, cluster.table("db.t"), **options)
 
 
@@ -21,11 +22,11 @@ def read(cluster: MemoryCluster, lake: MemoryLake, plan: RoundPlan) -> list[Spli
         writer = lake.create_writer(plan.table, split)
         for step in cluster.read_log(plan.table, [split]):
             writer.write(step.batch)
-        results.append(SplitResult(split, writer.complete(), split.stop - split.log_start))
+        results.append(SplitResult(split, writer.complete(), split.stop - split.log_start, step.mark))
     return results
 
 
-def round_of(cluster: MemoryCluster, lake: MemoryLake, **options: bool):
+def round_of(cluster: MemoryCluster, lake: MemoryLake, **options: object):
     plan = planned(cluster, lake, **options)
     return commit_round(cluster, lake, plan, read(cluster, lake, plan))
 
@@ -166,3 +167,45 @@ def test_a_cluster_that_takes_no_offsets_gets_no_rows_into_the_lake(cluster: Mem
     with pytest.raises(Unavailable):
         commit_round(cluster, lake, plan, read(cluster, lake, plan))
     assert (lake.rows, lake.aborted) == ([], 1)
+
+
+def test_a_log_that_lost_rows_and_grew_past_the_lake_again_is_noticed(cluster: MemoryCluster):
+    lake = MemoryLake()
+    round_of(cluster, lake)
+    cluster.rewrite(9, 3)
+    with pytest.raises(
+        NotFound, match="ROWS ARE LOST: bucket 0: the log was cut below offset 5, up to which"
+    ):
+        planned(cluster, lake)
+    plan = planned(cluster, lake, skips_lost_rows=True)
+    assert "they are passed over" in plan.notes[0]
+    assert [(one.log_start, one.stop, one.last) for one in plan.splits] == [(5, 9, None)]
+    commit_round(cluster, lake, plan, read(cluster, lake, plan))
+    cluster.append(0, 1)
+    assert round_of(cluster, lake).rows == 1  # behind what was passed over it is one log again
+    cluster.append(1, 1)
+    with pytest.raises(NotFound, match="bucket 1: the log was cut below offset 3"):
+        planned(cluster, lake)
+
+
+def test_batches_are_compared_after_a_start_and_a_change_of_leaders_alone(cluster: MemoryCluster):
+    lake, watch = MemoryLake(), LogWatch()
+    for leader in (0, 0, 0, 1, 1):
+        cluster.append(0, 2)
+        cluster.leader = leader
+        round_of(cluster, lake, watch=watch)
+    assert cluster.calls.count("batches") == 2
+    assert not planned(cluster, lake).splits
+    assert cluster.calls.count("batches") == 2  # nothing to read, nothing to compare
+    cluster.append(1, 1)
+    plan = planned(cluster, lake)
+    assert cluster.calls.count("batches") == 3  # as after a start
+    assert plan.splits[0].last == lake.state().marks[TableBucket(None, 1)]
+    cluster.rewrite(20, 3)
+    for _ in range(2):  # again and again until somebody decides
+        with pytest.raises(NotFound, match="ROWS ARE LOST"):
+            planned(cluster, lake, watch=watch)
+    planned(cluster, lake, watch=watch, skips_lost_rows=True)
+    calls = cluster.calls.count("batches")
+    planned(cluster, lake, watch=watch, skips_lost_rows=True)
+    assert cluster.calls.count("batches") == calls

@@ -17,7 +17,7 @@ from tablestore.meta import tiered
 from tablestore.tiering.cluster import ClusterTable
 from tablestore.tiering.factory import COMMIT_USER, LakeCommit, LakeState
 from tablestore.tiering.iceberg.writer import IcebergWriteResult, deleted
-from tablestore.tiering.lake_offsets import parse_property, property_text
+from tablestore.tiering.lake_offsets import batches_text, parse_batches, parse_property, property_text
 from tablestore.tiering.splits import Offsets
 
 log = logging.getLogger(__name__)
@@ -61,9 +61,12 @@ class IcebergLakeCommitter:
 
     def _said(self, snapshot_id: int, properties: Mapping[str, str], basis: int | None) -> LakeState:
         keys, text = self._source.partition_keys, properties[tiered.OFFSETS]
-        offsets, names = parse_property(text, keys, f"{self._source.path} snapshot {snapshot_id}")
+        where = f"{self._source.path} snapshot {snapshot_id}"
+        offsets, names = parse_property(text, keys, where)
+        marks = parse_batches(properties.get(tiered.BATCHES, "[]"), offsets, where)
         table_id = properties.get(tiered.TABLE_ID)
-        return LakeState(snapshot_id, None if table_id is None else int(table_id), offsets, names, basis)
+        number = None if table_id is None else int(table_id)
+        return LakeState(snapshot_id, number, offsets, names, marks, basis)
 
     def to_committable(self, results: Sequence[IcebergWriteResult]) -> IcebergCommittable:
         """The files of all writers."""
@@ -83,6 +86,7 @@ class IcebergLakeCommitter:
         said = {
             tiered.OFFSETS: property_text(commit.offsets, commit.partition_names, keys),
             tiered.TABLE_ID: str(commit.table_id),
+            tiered.BATCHES: batches_text(commit.offsets, commit.marks),
         }
         try:
             with table.transaction() as changes:

@@ -25,6 +25,8 @@ from tablestore.table import finishing, history
 from tablestore.table.table import Table
 from tablestore.tiering.factory import COMMIT_USER, LakeCommit, LakeState
 from tablestore.tiering.lake_offsets import (
+    batches_text,
+    parse_batches,
     parse_position,
     parse_property,
     position_text,
@@ -81,8 +83,9 @@ class PaimonLakeCommitter:
         known = at.properties or {}
         keys = store.schema.partition_keys
         offsets, names = parse_property(known[tiered.OFFSETS], keys, f"snapshot-{at.id}")
+        marks = parse_batches(known.get(tiered.BATCHES, "[]"), offsets, f"snapshot-{at.id}")
         id_text = known.get(tiered.TABLE_ID)  # which Fluss's own service does not set
-        return LakeState(at.id, None if id_text is None else int(id_text), offsets, names, basis)
+        return LakeState(at.id, None if id_text is None else int(id_text), offsets, names, marks, basis)
 
     def to_committable(self, results: Sequence[PaimonWriteResult]) -> PaimonCommittable:
         """The messages of all writers."""
@@ -100,7 +103,11 @@ class PaimonLakeCommitter:
             COMMIT_USER,
             basis.identifier + 1,
             position=position_text(commit.table_id, commit.offsets),
-            properties={tiered.OFFSETS: offsets, tiered.TABLE_ID: str(commit.table_id)},
+            properties={
+                tiered.OFFSETS: offsets,
+                tiered.TABLE_ID: str(commit.table_id),
+                tiered.BATCHES: batches_text(commit.offsets, commit.marks),
+            },
             basis=Basis(basis.snapshot),
             compacted_from=min(compacted, default=None),
             log=self._log_range(basis.snapshot, commit),
