@@ -26,11 +26,12 @@ from tablestore.fluss.compacted_rows import decode_rows, encode_rows, fixed_arra
 from tablestore.fluss.errors import FlussError
 from tablestore.fluss.log_records import NO_WRITER
 from tablestore.fluss.messages import pb
+from tablestore.fluss.remote_files import remote_location
 from tablestore.fluss.routing import buckets_of, by_partition, key_bytes, types_of
 from tablestore.fluss.schemas import TableSchemas, fitted
 from tablestore.fluss.tables import FlussTable, KvSnapshot, KvSnapshotFiles, TableBucket
 from tablestore.io.fileio import FileIO, LocalFileIO
-from tablestore.io.paths import join, location
+from tablestore.io.paths import join
 from tablestore.io.routed import file_io_for
 from tablestore.io.scratch import scratch_folder
 
@@ -71,7 +72,7 @@ def snapshot_rows(
     folder, disk = scratch_folder(reader), LocalFileIO()
     try:
         for remote, name in files.files:
-            path = location(remote)
+            path = remote_location(remote, where)
             _copy(io or file_io_for(path), path, disk, join(folder, name))
         options = rocksdict.Options(raw_mode=True)
         store = rocksdict.Rdict(folder, options, access_type=rocksdict.AccessType.read_only())

@@ -27,10 +27,11 @@ from tablestore.fluss.connection import Connection, Pending
 from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.log_records import BatchHead, BatchMark, bytes_needed, check, decode, heads
 from tablestore.fluss.messages import pb
+from tablestore.fluss.remote_files import remote_location
 from tablestore.fluss.schemas import TableSchemas, fitted
 from tablestore.fluss.tables import FlussTable, TableBucket
 from tablestore.io.fileio import FileIO
-from tablestore.io.paths import join, location
+from tablestore.io.paths import join
 from tablestore.io.routed import file_io_for
 
 Seconds = float
@@ -443,7 +444,7 @@ class LogScan:
     # ---- segment files
 
     def _open_segments(self, one: _Progress, remote: pb.RemoteLog) -> None:
-        folder = location(remote.tablet_dir)
+        folder = remote_location(remote.tablet_dir, self._where(one.bucket))
         files = [
             (join(folder, s.segment_id, f"{s.start_offset:020d}.log"), s.end_offset) for s in remote.segments
         ]

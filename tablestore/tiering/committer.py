@@ -19,7 +19,7 @@ from tablestore.fluss.log_records import BatchMark
 from tablestore.tiering.cluster import ClusterTable, TieringCluster
 from tablestore.tiering.factory import LakeCommit, LakeCommitter, LakeState
 from tablestore.tiering.heartbeat import TieringTable
-from tablestore.tiering.log_watch import LogWatch, RewrittenLog
+from tablestore.tiering.log_identity import LogIdentity, RewrittenLog
 from tablestore.tiering.split_generator import (
     KvSnapshot,
     LogBounds,
@@ -71,14 +71,14 @@ def plan_round(
     committer: LakeCommitter,
     table: ClusterTable,
     *,
-    watch: LogWatch | None = None,
+    identity: LogIdentity | None = None,
     skips_lost_rows: bool = False,
 ) -> RoundPlan:
     """What a round of `table` has to read. What the lake holds is registered first, if the cluster knows
     less.
 
     Raises NotFound where rows that the lake lacks are gone from the log, or the log is another one than the
-    lake has the rows of, as `watch` says, unless it `skips_lost_rows`.
+    lake has the rows of, as `identity` says, unless it `skips_lost_rows`.
     """
     lake = committer.state()
     replaces = lake.table_id is not None and lake.table_id != table.table_id
@@ -105,7 +105,7 @@ def plan_round(
         raise NotFound(_lost(table.path, plan.gaps))
     behind = [place for place, at in offsets.items() if place in bounds and bounds[place].earliest < at]
     read = {split.table_bucket for split in plan.splits}.intersection(behind)
-    others = (watch or LogWatch()).rewritten(cluster, table, lake, sorted(read), once=skips_lost_rows)
+    others = (identity or LogIdentity()).rewritten(cluster, table, lake, sorted(read), once=skips_lost_rows)
     if others and not skips_lost_rows:
         raise NotFound(_lost(table.path, others))
     if others:

@@ -22,7 +22,7 @@ from tablestore.tiering.committer import (
 from tablestore.tiering.enumerator import AssignedTable
 from tablestore.tiering.factory import LakeCommitter, LakeTieringFactory
 from tablestore.tiering.journal import TieringJournal
-from tablestore.tiering.log_watch import LogWatch
+from tablestore.tiering.log_identity import LogIdentity
 from tablestore.tiering.readers import ReadSeconds, SplitProgress, tasks_of
 from tablestore.tiering.report import RoundReport, TableState
 from tablestore.tiering.round_report import RoundProgress, marks_of
@@ -45,7 +45,7 @@ class RoundParts:
     journal: TieringJournal
     env: Env
     skips_lost_rows: bool = False
-    watch: LogWatch = field(default_factory=LogWatch)
+    identity: LogIdentity = field(default_factory=LogIdentity)
 
 
 @dataclass(slots=True)
@@ -93,7 +93,7 @@ class TieringRound:
         parts.factory.prepare(table)
         committer = parts.factory.create_committer(table)
         plan = plan_round(
-            parts.cluster, committer, table, watch=parts.watch, skips_lost_rows=parts.skips_lost_rows
+            parts.cluster, committer, table, identity=parts.identity, skips_lost_rows=parts.skips_lost_rows
         )
         progress.took(plan=clock() - began)
         self._note(progress.planned(plan))

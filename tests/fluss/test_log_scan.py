@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tablestore.core.errors import Corrupt, NotFound
+from tablestore.core.errors import Corrupt, NotFound, Unsupported
 from tablestore.fluss import apis
 from tablestore.fluss.cluster import Cluster
 from tablestore.fluss.errors import FlussError
@@ -327,3 +327,12 @@ def test_buckets_come_and_go_while_a_scan_follows(scan_of) -> None:
         found += [(one.bucket, one.base) for one in scan.poll(5)]
     assert found == [(ONE, 0), (ONE, 10)]
     assert scan.offsets == {ONE: 20}
+
+
+@pytest.mark.parametrize("scheme", ["oss", "hdfs", "gs"])
+def test_segments_in_a_store_that_is_not_read_are_refused_by_name(scan_of, scheme: str) -> None:
+    segment = pb.RemoteLogSegment(segment_id="a", start_offset=0, end_offset=30, size_in_bytes=1)
+    remote = pb.RemoteLog(tablet_dir=f"{scheme}://b/remote", segments=[segment], first_start_pos=0)
+    scan = scan_of(lambda _: {"high_watermark": 30, "remote_log": remote}, {ZERO: 0}, {ZERO: 30})
+    with pytest.raises(Unsupported, match=rf"files of Fluss at {scheme}:// \(d\.t: table 7 bucket 0: remote"):
+        list(scan)

@@ -7,7 +7,7 @@ import pytest
 
 from tablestore.core.errors import CommitConflict, NotFound, Unavailable
 from tablestore.tiering.committer import RoundPlan, SplitResult, commit_round, plan_round
-from tablestore.tiering.log_watch import LogWatch
+from tablestore.tiering.log_identity import LogIdentity
 from tablestore.tiering.splits import TableBucket
 from tests.tiering.memory import MemoryCluster, MemoryLake, remade
 
@@ -189,11 +189,11 @@ def test_a_log_that_lost_rows_and_grew_past_the_lake_again_is_noticed(cluster: M
 
 
 def test_batches_are_compared_after_a_start_and_a_change_of_leaders_alone(cluster: MemoryCluster):
-    lake, watch = MemoryLake(), LogWatch()
+    lake, identity = MemoryLake(), LogIdentity()
     for leader in (0, 0, 0, 1, 1):
         cluster.append(0, 2)
         cluster.leader = leader
-        round_of(cluster, lake, watch=watch)
+        round_of(cluster, lake, identity=identity)
     assert cluster.calls.count("batches") == 2
     assert not planned(cluster, lake).splits
     assert cluster.calls.count("batches") == 2  # nothing to read, nothing to compare
@@ -204,8 +204,8 @@ def test_batches_are_compared_after_a_start_and_a_change_of_leaders_alone(cluste
     cluster.rewrite(20, 3)
     for _ in range(2):  # again and again until somebody decides
         with pytest.raises(NotFound, match="ROWS ARE LOST"):
-            planned(cluster, lake, watch=watch)
-    planned(cluster, lake, watch=watch, skips_lost_rows=True)
+            planned(cluster, lake, identity=identity)
+    planned(cluster, lake, identity=identity, skips_lost_rows=True)
     calls = cluster.calls.count("batches")
-    planned(cluster, lake, watch=watch, skips_lost_rows=True)
+    planned(cluster, lake, identity=identity, skips_lost_rows=True)
     assert cluster.calls.count("batches") == calls

@@ -1,4 +1,4 @@
-"""LogWatch: whether the logs of a cluster still are those whose rows the lake has.
+"""LogIdentity: whether the logs of a cluster still are those whose rows the lake has.
 
 A server that is killed may lose rows that it had acknowledged: Fluss keeps how far the replicas of a bucket
 are only now and then, and a leader without other replicas cuts its log to there. Their offsets are given to
@@ -34,7 +34,7 @@ class RewrittenLog(NamedTuple):
 
 
 @dataclass(slots=True)
-class LogWatch:
+class LogIdentity:
     """The logs that were compared, with the epochs of their leaders. Safe to share between threads."""
 
     _epochs: dict[tuple[int, TableBucket], int] = field(default_factory=dict)
