@@ -91,6 +91,8 @@ def _expire(store: Store, policy: ExpirePolicy, request: ExpireRequest) -> Expir
             store.snapshots.hint_earliest(earliest)
         return replace(stays, remaining=(earliest, latest))
     ids = [i for i in range(earliest, found.end) if store.snapshots.exists(i)]
+    if not ids:
+        raise NotFound(f"the snapshots below {found.end} are gone: another process expired them")
     gone = _unneeded(store, ids, found.end, decoupled=policy.decoupled).measured(store)
     own = _sizes(store, (store.paths.snapshot(i) for i in ids))
     breaks, keeps = _readers(store, policy, ids, found.end) if request.explain else ((), ())

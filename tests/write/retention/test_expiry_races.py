@@ -75,6 +75,27 @@ def test_an_expiry_goes_on_as_long_as_others_expire_what_it_looks_at(
     assert ts.open(t.location).check() == []
 
 
+def test_an_expiry_whose_snapshots_others_have_all_expired_has_nothing_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    t = KEYED.create(tmp_path, {"write-only": True})
+    for k in range(6):
+        t.write(row(k))
+    extent = expire._extent
+
+    def others_first(*args: Any, **named: Any) -> Any:
+        found = extent(*args, **named)
+        monkeypatch.setattr(expire, "_extent", extent)
+        assert ts.open(t.location).expire_snapshots(keep=2).snapshots == (1, 2, 3, 4)
+        return found
+
+    monkeypatch.setattr(expire, "_extent", others_first)
+    done = t.expire_snapshots(keep=2)
+    assert (done.snapshots, done.remaining, done.files) == ((), (5, 6), ())
+    assert keys(t) == list(range(6))
+    assert ts.open(t.location).check() == []
+
+
 def test_a_snapshot_that_expires_while_a_commit_reads_it_is_a_lost_race(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
