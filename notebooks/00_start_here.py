@@ -255,6 +255,7 @@ course.progress()
 # | [16 Change capture](16_cdc_cockpit.ipynb) | a database goes into the lake while others write into it |
 # | [17 Log and lake](17_log_and_lake.ipynb) | rows are seen in milliseconds, and exactly once |
 # | [18 Tiering](18_tiering.ipynb) | a streaming cluster is copied into the lake, and may be killed |
+# | [19 Keep the shop fast](19_keep_the_shop_fast.ipynb) | a game: you compact while orders stream in |
 #
 # **You have a Paimon table already?** In a shell:
 #

@@ -228,4 +228,4 @@ course.progress()
 # 1. Press *Kill* and *Start* a few times while the shop is open (`shop.open()`): is a row ever missing?
 # 2. Freshness of 10 seconds instead of 1: how many files are there after a minute, and how late is the lake?
 #
-# Back to **00 · Start here**.
+# Next: **19 · Keep the shop fast**, a game.

@@ -15,6 +15,7 @@ from widgets.changelog.widget import ChangelogView
 from widgets.controls.widget import CompactionControls
 from widgets.explorer.widget import FileExplorer
 from widgets.findings.widget import Findings
+from widgets.game.widget import ShopGame
 from widgets.ingest.widget import IngestProgress
 from widgets.kit.page import page
 from widgets.levels.widget import LsmLevels
@@ -46,6 +47,7 @@ __all__ = [
     "LsmLevels",
     "MergeView",
     "PruningExplainer",
+    "ShopGame",
     "SnapshotTimeline",
     "StepLanes",
     "StreamTable",

@@ -168,6 +168,7 @@ def views_of(table: ts.Table) -> dict[str, View]:
         "trade_off": widgets.TradeOff(
             "uniform", flushes=10, triggers=[3], ratios=[1], multipliers=[10], title=IMG
         ),
+        "game": widgets.ShopGame(1, moves=[(2, "flush")]),
         "findings": widgets.Findings(table),
         "ingest": ingest,
         "capture": widgets.CaptureProgress(hostile_reports(), title=IMG),

@@ -77,6 +77,8 @@ REFUSED = {
     "TradeOff(table)": ("TradeOff", ("table",), {}),
     "TradeOff('uniform', triggers=[5, 3])": ("TradeOff", ("uniform",), {"triggers": [5, 3]}),
     "TradeOff('uniform', flushes=0)": ("TradeOff", ("uniform",), {"flushes": 0}),
+    "ShopGame(6)": ("ShopGame", (6,), {}),
+    "ShopGame(1, moves=[(0, 'sleep')])": ("ShopGame", (1,), {"moves": [(0, "sleep")]}),
     "TradeOff('often')": ("TradeOff", ("often",), {}),
 }
 

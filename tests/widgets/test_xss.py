@@ -16,7 +16,7 @@ from tests.widgets.hostile import EVENTS, IMG, OURS, SAFE, Tags
 KINDS = [
     *("timeline", "levels", "controls", "amplification", "files", "merge", "changelog", "pruning"),
     *("what_if", "findings", "ingest", "broken", "buckets", "stream", "capture", "log", "tiering", "play"),
-    *("task", "veil", "score", "trade_off", "bench"),
+    *("task", "veil", "score", "trade_off", "game", "bench"),
 ]
 
 

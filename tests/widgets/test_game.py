@@ -1,0 +1,246 @@
+"""The game: the same seed and moves give the same score, each stage can be won and is lost by sleeping."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import pytest
+
+import tablestore as ts
+from tests.browsing import Page, needs_browser
+from widgets import ShopGame
+from widgets.game.figure import game_figure
+from widgets.game.model import game_model, ghosts
+from widgets.game.rules import (
+    DOUBLE,
+    FLUSH,
+    FULL,
+    LOWER,
+    MOVES,
+    POINTS,
+    RAISE,
+    STEP,
+    STRATEGY,
+    Shop,
+    keeper,
+    nothing,
+    played,
+    played_by,
+    universal,
+)
+from widgets.game.stages import MIB, STAGES, Budgets, Spell, Stage
+
+SMALL = Stage(
+    1,
+    "small",
+    "few orders",
+    Budgets(reads=4, writes=4, space=2, stalls=3),
+    rows=200,
+    buffer=800,
+    ticks=20,
+    spells=(Spell(10, 12, "many orders", rows=600, disk_mib=0.5),),
+)
+
+
+@pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
+def test_a_stage_is_won_by_sense_and_lost_by_sleep(stage: Stage) -> None:
+    awake, asleep = played_by(keeper, stage, seed=7), played_by(nothing, stage, seed=7)
+    assert awake.won, awake.shares()
+    assert not asleep.won
+    assert awake.score > asleep.score
+    assert awake.score > max(readings[-1].score for readings in ghosts(stage, seed=7).values())
+
+
+def test_the_same_moves_give_the_same_game() -> None:
+    one = played_by(keeper, STAGES[4], seed=11)
+    again = played(STAGES[4], seed=11, moves=one.moves)
+    assert again.readings == one.readings
+    assert again.log == one.log
+    assert played_by(keeper, STAGES[4], seed=12).readings != one.readings
+
+
+def test_stages_grow_harder_for_those_who_only_follow_the_defaults() -> None:
+    scores = [played_by(universal, stage, seed=7).score for stage in STAGES]
+    assert all(later < earlier for earlier, later in pairwise(scores[:4])), scores
+    assert [played_by(universal, stage, seed=7).won for stage in STAGES] == [True, True, False, False, False]
+
+
+def test_orders_are_conserved() -> None:
+    shop = played_by(universal, SMALL, seed=1)
+    came = sum(SMALL.rows_at(tick) for tick in range(1, SMALL.ticks + 1))
+    flushed = sum(
+        int(event.words.partition("flushed ")[2].split()[0].replace(",", ""))
+        for event in shop.log
+        if "flushed " in event.words
+    )
+    assert flushed + shop.waiting == came
+
+
+def test_the_numbers_are_the_simulations() -> None:
+    shop = played_by(universal, SMALL, seed=1)
+    state = shop.table.inspect.amplification("table").to_pylist()[0]
+    assert shop.last.writes == pytest.approx(state["write_amplification"])
+    assert shop.last.runs == state["runs"]
+
+
+def test_a_step_is_the_engines_pick_and_keeps_the_disk_busy() -> None:
+    shop = Shop(SMALL, seed=1)
+    for _ in range(5):
+        shop.tick()
+        shop.do(FLUSH)
+    wanted = shop.table.compact(dry_run=True).picks[0].decision.text
+    assert shop.do(STEP) == wanted
+    done = shop.table.inspect.compactions().to_pylist()[-1]
+    moved = done["bytes_read"] + done["bytes_written"]
+    assert shop.busy == [pytest.approx(moved / (SMALL.disk_mib * MIB))]
+
+
+def test_a_busy_disk_refuses_steps_and_works_tick_by_tick() -> None:
+    shop = Shop(Stage(1, "slow", "", SMALL.budgets, rows=200, buffer=800, disk_mib=0.2), seed=1)
+    for _ in range(3):
+        shop.tick()
+        shop.do(FLUSH)
+    shop.do(FULL)
+    busy = shop.busy[0]
+    assert busy > 2
+    assert "the disk is busy" in shop.do(STEP)
+    shop.tick()
+    assert shop.busy[0] == pytest.approx(busy - 1)
+
+
+def test_full_memory_makes_writers_wait_and_so_do_too_many_runs() -> None:
+    shop = Shop(SMALL, seed=1)
+    for _ in range(5):
+        shop.tick()
+    assert shop.stalls == 1
+    assert shop.waiting == 0
+    assert "memory is full" in shop.log[-1].words
+    stop = shop.table.rules.stop_trigger
+    for _ in range(stop):
+        shop.tick()
+        shop.do(FLUSH)
+    assert shop.runs == stop + 1
+    before = shop.stalls
+    shop.tick()
+    shop.do(FLUSH)
+    assert shop.stalls > before
+    assert any(event.who == "writers wait" and "L0" in event.words for event in shop.log)
+
+
+def test_moves_change_triggers_strategy_and_buckets() -> None:
+    shop = Shop(SMALL, seed=1)
+    shop.tick()
+    assert shop.do(DOUBLE) == "the disk is busy, or nothing is written yet"
+    shop.do(FLUSH)
+    assert [shop.do(move) for move in (LOWER, RAISE, RAISE)] == ["trigger 4", "trigger 5", "trigger 6"]
+    assert shop.table.rules.trigger == shop.table.rules.level0_trigger == 6
+    assert shop.do(STRATEGY) == "strategy leveled"
+    assert shop.table.rules.leveled
+    written = shop._written
+    assert shop.do(DOUBLE).startswith("2 buckets")
+    assert len(shop.table.buckets) == len(shop.busy) == 2
+    assert shop._written > written
+    for _ in range(4):
+        shop.tick()
+        shop.do(FLUSH)
+    assert [bucket.levels.run_count for bucket in shop.table.buckets] == [5, 5]
+    assert shop.do("sleep") == f"'sleep' is no move; one of {', '.join(MOVES)}"
+
+
+def test_a_budget_untouched_gives_all_its_points_and_one_used_up_half() -> None:
+    shop = Shop(SMALL, seed=1)
+    assert shop.tick().score == 4 * POINTS
+    shop.stalls = SMALL.budgets.stalls
+    assert shop.tick().score == round(3.5 * POINTS)
+    shop.stalls = 10 * SMALL.budgets.stalls
+    assert shop.tick().score == 3 * POINTS
+
+
+def test_a_tick_is_quick() -> None:
+    began = time.perf_counter()
+    shop = played_by(keeper, STAGES[0], seed=7)
+    assert (time.perf_counter() - began) / shop.stage.ticks < 0.3
+
+
+@pytest.mark.parametrize("width", [1040, 860, 660, 324])
+def test_the_picture_is_well_formed_and_stays_inside(width: int) -> None:
+    heights = set()
+    for ticks in (0, 3, 20):
+        game = ShopGame(1, moves=[(3, "flush"), (4, "double"), (6, "flush")], ticks=ticks)
+        figure = game.figure(width=width)
+        tree = ElementTree.fromstring(f"<svg>{figure.body}</svg>")
+        assert all(0 <= float(element.get("x", 0)) <= width for element in tree.iter("text"))
+        heights.add(figure.height)
+    assert len(heights) == 1
+
+
+def test_the_model_names_budgets_ghosts_and_the_winner() -> None:
+    model = game_model(played_by(keeper, STAGES[2], seed=7))
+    assert model.won
+    assert model.verdict.startswith("Won: every budget was kept.")
+    assert model.verdict.endswith("ahead of universal and leveled.")
+    lost = game_model(played_by(nothing, STAGES[2], seed=7))
+    assert lost.verdict.startswith("Lost: over budget in reads")
+    assert [player.name for player in lost.players] == ["you", "universal", "leveled"]
+    assert "✕ " in game_figure(lost, width=1040).body
+
+
+def test_the_view_plays_records_and_gives_the_same_again() -> None:
+    game = ShopGame(2, seed=5)
+    game.advance(4)
+    game._on_message(game, {"verb": "flush"}, [])
+    assert game.now["log"][0] == [4, "you", "flushed 4,000 orders: 1 runs"]
+    assert game.now["refusals"]["flush"] == "no orders wait"
+    game.advance(5)
+    again = eval(game.code, {"widgets": __import__("widgets")})
+    assert again.data() == game.data()
+    assert again.moves == game.moves == ((4, "flush"),)
+    game.stage = 3
+    assert (game.tick, game.moves, game.shop.stage) == (0, (), STAGES[2])
+
+
+def test_the_clock_runs_in_the_background_and_stops() -> None:
+    game = ShopGame(1)
+    game.pace, game.playing = 6, True
+    deadline = time.monotonic() + 120
+    while game.tick < 3 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    game.playing = False
+    game._jobs.wait(120)
+    stopped = game.tick
+    assert stopped >= 3
+    game.playing = True
+    game.restart()
+    assert (game.tick, game.playing) == (0, False)
+
+
+def test_what_is_no_stage_and_no_move_is_refused() -> None:
+    for wrong in (0, 6, "one", None):
+        with pytest.raises(ts.InvalidRequest, match="ShopGame takes a stage from 1 to 5"):
+            ShopGame(wrong)
+    with pytest.raises(ts.InvalidRequest, match="are no moves"):
+        ShopGame(1, moves=[(1, "sleep")])
+    with pytest.raises(ts.InvalidRequest, match="is no move"):
+        ShopGame(1).move("sleep")
+
+
+class TestInTheBrowser:
+    pytestmark = needs_browser
+
+    def test_a_page_plays_the_recording_and_says_that_moves_need_a_kernel(self, page: Page, tmp_path) -> None:
+        game = ShopGame(1, moves=played_by(keeper, STAGES[0], seed=7).moves, ticks=20)
+        page.open(game.to_html(tmp_path / "game.html"))
+        clock = page.page.locator(".lw-clock")
+        assert clock.text_content() == "tick 20 / 90"
+        host = page.page.get_by_role("application")
+        host.press("ArrowLeft")
+        assert clock.text_content() == "tick 19 / 90"
+        page.page.get_by_role("slider", name="tick").fill("8")
+        assert page.text(".lw-log li") == "8youflushed 4,000 orders: 2 runs"
+        flush = page.page.get_by_role("button", name="Flush (f)")
+        assert flush.get_attribute("aria-disabled") == "true"
+        assert flush.get_attribute("title") == "Flush: moves need a kernel"
+        page.page.get_by_role("button", name="play or pause").click()
+        page.page.locator('.lw-game[data-n="10"]').wait_for(timeout=120_000)

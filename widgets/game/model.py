@@ -1,0 +1,182 @@
+"""What a picture of the game shows at one tick: the tree, four budgets, memory and disk, scores, the log.
+
+Invariants: values only, taken from a shop between two ticks, so a picture never changes afterwards; the tree
+and the next compaction are the simulation's own. Pure. Called by figure and widget.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from widgets.game.rules import GHOSTS, MOVES, Event, Reading, Shop, played_by
+from widgets.game.stages import MIB, STAGES, Stage
+from widgets.kit import format as fmt
+from widgets.levels.model import LsmModel, Plan, lsm_model
+
+SLOTS = 8
+"""Rows of level 0 that a picture has at least."""
+LOG_LINES = 6
+BUDGETS = {"reads": "runs, mean", "writes": "written / in", "space": "stored / live, mean", "stalls": "ticks"}
+_kept: dict[tuple[int, int], dict[str, tuple[Reading, ...]]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """One budget: what is used of it, in words and as a share."""
+
+    name: str
+    used: str
+    of: str
+    share: float
+
+    @property
+    def text(self) -> str:
+        """`reads 2.40 of 3.60`."""
+        return f"{self.name} {self.used} of {self.of}"
+
+
+@dataclass(frozen=True, slots=True)
+class Player:
+    """A line of the score board: the readings until now, and whether each budget is kept so far."""
+
+    name: str
+    readings: tuple[Reading, ...]
+    shares: Mapping[str, float]
+
+    @property
+    def score(self) -> int:
+        """The score by what was used until now."""
+        return self.readings[-1].score if self.readings else Reading(0).score
+
+    @property
+    def over(self) -> tuple[str, ...]:
+        """The budgets that are exceeded."""
+        return tuple(name for name, share in self.shares.items() if share > 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GameModel:
+    """The game at one tick."""
+
+    stage: Stage
+    tick: int
+    over: bool
+    meters: tuple[Meter, ...]
+    players: tuple[Player, ...]  # the player first
+    levels: LsmModel
+    runs: tuple[int, ...]  # of each bucket
+    waiting: int
+    busy: float  # ticks, of the disk that is busy longest
+    disk: float  # MiB a tick
+    trigger: int
+    strategy: str
+    next_words: str
+    refusals: Mapping[str, str]
+    log: tuple[Event, ...]
+
+    @property
+    def you(self) -> Player:
+        """The player."""
+        return self.players[0]
+
+    @property
+    def won(self) -> bool:
+        """Whether the stage is over and every budget was kept."""
+        return self.over and not self.you.over
+
+    @property
+    def verdict(self) -> str:
+        """How it stands, in a sentence."""
+        if not self.over:
+            exceeded = self.you.over
+            kept = f"over budget: {', '.join(exceeded)}" if exceeded else "every budget is kept"
+            return f"Tick {self.tick} of {self.stage.ticks}: {kept}."
+        beaten = [ghost.name for ghost in self.players[1:] if self.you.score > ghost.score]
+        ahead = f", ahead of {' and '.join(beaten)}" if beaten else ", behind both ghosts"
+        if self.won:
+            return f"Won: every budget was kept. {self.you.score} points{ahead}."
+        return f"Lost: over budget in {', '.join(self.you.over)}. {self.you.score} points{ahead}."
+
+
+def ghosts(stage: Stage, *, seed: int) -> dict[str, tuple[Reading, ...]]:
+    """The readings of both ghosts on the same stage and seed, tick by tick; played once."""
+    key = (stage.number, seed)
+    if key not in _kept:
+        while len(_kept) >= 4 * len(STAGES):
+            _kept.pop(next(iter(_kept)))
+        _kept[key] = {
+            name: tuple(played_by(policy, stage, seed=seed).readings) for name, policy in GHOSTS.items()
+        }
+    return _kept[key]
+
+
+def game_model(shop: Shop) -> GameModel:
+    """The game as it stands."""
+    tick, stage = shop.tick_number, shop.stage
+    others = ghosts(stage, seed=shop.seed)
+    shares = shop.shares()
+    players = [Player("you", tuple(shop.readings), shares)]
+    for name, readings in others.items():
+        past = readings[:tick]
+        players.append(Player(name, past, shop.shares(past[-1] if past else Reading(0))))
+    pick = shop.table.compact(dry_run=True, bucket=0).picks[0].decision
+    inputs = frozenset(f.file_name for f in pick.unit.files) if pick.unit else frozenset()
+    plan = Plan(inputs, pick.unit.output_level if pick.unit else None)
+    many = len(shop.busy)
+    levels = lsm_model(
+        shop.table.inspect.levels(bucket=0),
+        num_levels=6,
+        bucket=0,
+        l0_slots=SLOTS,
+        stop_trigger=shop.table.rules.stop_trigger,
+        plan=plan,
+    )
+    return GameModel(
+        stage=stage,
+        tick=tick,
+        over=shop.over,
+        meters=meters(shop.last, shares, stage),
+        players=tuple(players),
+        levels=levels,
+        runs=tuple(bucket.levels.run_count for bucket in shop.table.buckets),
+        waiting=shop.waiting,
+        busy=max(shop.busy),
+        disk=stage.disk_at(tick) / MIB,
+        trigger=shop.trigger,
+        strategy=shop.strategy,
+        next_words=("bucket 0: " if many > 1 else "") + pick.text,
+        refusals={move: shop.refusal(move) for move in MOVES},
+        log=tuple(shop.log[-LOG_LINES:]),
+    )
+
+
+def meters(at: Reading, shares: Mapping[str, float], stage: Stage) -> tuple[Meter, ...]:
+    """The four budgets after a tick."""
+    most = stage.budgets
+    return (
+        Meter("reads", f"{at.reads:.2f}", f"{most.reads:.2f}", shares["reads"]),
+        Meter("writes", f"{at.writes:.2f}", f"{most.writes:.2f}", shares["writes"]),
+        Meter("space", f"{at.space:.2f}", f"{most.space:.2f}", shares["space"]),
+        Meter("stalls", str(at.stalls), str(most.stalls), shares["stalls"]),
+    )
+
+
+def text_form(model: GameModel) -> str:
+    """The game in a terminal."""
+    stage = model.stage
+    lines = [
+        f"Keep the shop fast  stage {stage.number}: {stage.name}  tick {model.tick} of {stage.ticks}",
+        stage.says,
+        "  ".join(f"{'✕' if meter.share > 1 else '✓'} {meter.text}" for meter in model.meters),
+        f"{model.waiting:,} of {stage.buffer:,} orders wait; disk busy for {model.busy:.1f} ticks",
+        f"next: {model.next_words}",
+    ]
+    lines += [f"{player.name:10} {player.score:4} points" for player in model.players]
+    lines += [f"  {event.tick:3} {event.who}: {event.words}" for event in model.log]
+    return "\n".join([*lines, model.verdict])
+
+
+def spoken(model: GameModel) -> str:
+    """What a screen reader hears after a move or a tick that matters."""
+    runs = fmt.plural(model.runs[0], "run")
+    exceeded = f"; over budget: {', '.join(model.you.over)}" if model.you.over else ""
+    return f"tick {model.tick}: {model.waiting:,} orders wait, {runs}, {model.you.score} points{exceeded}"

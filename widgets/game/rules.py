@@ -1,0 +1,320 @@
+"""The rules of the game: a shop takes orders tick by tick, and a player's moves keep its table fast.
+
+    shop = Shop(STAGES[0], seed=7)
+    shop.do("flush"); shop.tick()
+
+The table is a simulation: which files a move merges, and why, is the engine's own decision (`ts.simulator`).
+The shop adds a memory for orders, a disk with a speed, and four sums. Deterministic: no clock, no chance but
+the seed; the same stage, seed and moves give the same score (`played`). Policies are players: they see the
+shop and name a move. Not thread-safe. Called by the widget and by tests.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from math import ceil
+
+import tablestore as ts
+from widgets.game.stages import MIB, Stage
+
+FLUSH, STEP, FULL, LOWER, RAISE, STRATEGY, DOUBLE = MOVES = (
+    "flush",
+    "step",
+    "full",
+    "lower",
+    "raise",
+    "strategy",
+    "double",
+)
+LEAST_TRIGGER, MOST_TRIGGER, MOST_BUCKETS = 2, 12, 8
+MOVES_A_TICK = 10
+POINTS = 250  # of each budget
+_TRIGGERS = ("num-sorted-run.compaction-trigger", "tablestore.compaction.leveled.level0-file-num-trigger")
+_STRATEGY = "tablestore.compaction.strategy"
+_SIZES = {"target-file-size": "4 mb", "tablestore.compaction.leveled.max-bytes-for-level-base": "8 mb"}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the four budgets stand after a tick, and the score of what was used until then."""
+
+    tick: int
+    reads: float = 0.0
+    writes: float = 1.0
+    space: float = 1.0
+    stalls: int = 0
+    score: int = 4 * POINTS
+    runs: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A line of the log: who acted in which tick, the player or the shop, and the engine's words."""
+
+    tick: int
+    who: str
+    words: str
+
+
+class Shop:
+    """A stage being played. `moves` are those that were carried out, with their tick."""
+
+    def __init__(self, stage: Stage, *, seed: int) -> None:
+        self.stage, self.seed = stage, seed
+        self.tick_number, self.waiting = 0, 0
+        self.trigger, self.strategy = 5, "universal"
+        workload = stage.workload_at(1, stage.rows)
+        self.table = ts.simulator(workload, self._options(), seed=seed)
+        self.busy = [0.0]  # ticks that each bucket's disk is busy
+        self.moves: list[tuple[int, str]] = []
+        self.log: list[Event] = []
+        self.readings: list[Reading] = []
+        self._ingested = self._written = 0
+        self._runs = self._space = 0.0
+        self._measured = 0
+        self.stalls = 0
+
+    # what is to be seen
+
+    @property
+    def over(self) -> bool:
+        """Whether the last tick has passed."""
+        return self.tick_number >= self.stage.ticks
+
+    @property
+    def last(self) -> Reading:
+        """The newest reading."""
+        return self.readings[-1] if self.readings else Reading(0)
+
+    @property
+    def runs(self) -> float:
+        """Sorted runs that a reader meets in a bucket, on average."""
+        levels = [bucket.levels for bucket in self.table.buckets]
+        return sum(one.run_count for one in levels) / len(levels)
+
+    def shares(self, at: Reading | None = None) -> dict[str, float]:
+        """Which part of each budget is used; above 1 it is exceeded."""
+        now, most = at or self.last, self.stage.budgets
+        return {
+            "reads": max(now.reads - 1, 0) / (most.reads - 1),
+            "writes": max(now.writes - 1, 0) / (most.writes - 1),
+            "space": max(now.space - 1, 0) / (most.space - 1),
+            "stalls": now.stalls / most.stalls,
+        }
+
+    @property
+    def score(self) -> int:
+        """POINTS for each budget that is not touched, half of them for one that is used up, down to none."""
+        return self.last.score
+
+    @property
+    def won(self) -> bool:
+        """Whether the stage is over and every budget was kept."""
+        return self.over and all(share <= 1 for share in self.shares().values())
+
+    def refusal(self, move: str) -> str:
+        """Why a move cannot be made now; empty if it can."""
+        if self.over:
+            return "the stage is over"
+        if move == FLUSH:
+            return "" if self.waiting else "no orders wait"
+        if move in (STEP, FULL):
+            idle = [i for i, busy in enumerate(self.busy) if busy < 1]
+            if not idle:
+                return f"the disk is busy for {ceil(min(self.busy))} more ticks"
+            if move == STEP:
+                picks = self.table.compact(dry_run=True, bucket=idle).picks
+                return "" if any(pick.decision.unit for pick in picks) else picks[0].decision.text
+            return "" if self.runs else "nothing is written yet"
+        if move == LOWER:
+            return "" if self.trigger > LEAST_TRIGGER else f"the trigger is {LEAST_TRIGGER} already"
+        if move == RAISE:
+            return "" if self.trigger < MOST_TRIGGER else f"the trigger is {MOST_TRIGGER} already"
+        if move == DOUBLE:
+            if len(self.busy) >= MOST_BUCKETS:
+                return f"there are {MOST_BUCKETS} buckets already"
+            return "" if self.runs and max(self.busy) < 1 else "the disk is busy, or nothing is written yet"
+        return "" if move == STRATEGY else f"{move!r} is no move; one of {', '.join(MOVES)}"
+
+    # what a player does
+
+    def do(self, move: str) -> str:
+        """Make a move in this tick; what came of it in the engine's words. A move that cannot be made changes
+        nothing, and says why."""
+        if why := self.refusal(move):
+            return why
+        acts: dict[str, Callable[[], str]] = {
+            FLUSH: lambda: self._flush(self.waiting),
+            STEP: lambda: self._compact(full=False),
+            FULL: lambda: self._compact(full=True),
+            LOWER: lambda: self._turn(self.trigger - 1, self.strategy),
+            RAISE: lambda: self._turn(self.trigger + 1, self.strategy),
+            STRATEGY: lambda: self._turn(
+                self.trigger, "universal" if self.strategy == "leveled" else "leveled"
+            ),
+            DOUBLE: self._double,
+        }
+        self.moves.append((self.tick_number, move))
+        words = acts[move]()
+        self._note("you", words)
+        return words
+
+    def _options(self) -> dict[str, str]:
+        triggers = {key: str(self.trigger) for key in _TRIGGERS}
+        return {**_SIZES, **triggers, _STRATEGY: self.strategy}
+
+    def _note(self, who: str, words: str) -> None:
+        self.log.append(Event(self.tick_number, who, words))
+
+    def _flush(self, rows: int) -> str:
+        """Waiting orders become a run in each bucket; a bucket with too many runs compacts before it."""
+        stage, many = self.stage, len(self.busy)
+        table = self.table
+        table.set_workload(type(table.workload)(**stage.workload_at(self.tick_number, max(rows, many))))
+        waited = 0.0
+        for step in table.flush():
+            self._written += step.bytes_written
+            if step.decision is None:
+                self._ingested += step.bytes_written
+            else:
+                took = self._took(step.bytes_read + step.bytes_written)
+                self.busy[step.bucket] += took
+                waited = max(waited, took)
+                self._note("writers wait", step.decision.text)
+        self.stalls += ceil(waited)
+        self.waiting -= rows
+        return f"flushed {rows:,} orders: {self.runs:.3g} runs" + (" a bucket" if many > 1 else "")
+
+    def _took(self, size: int) -> float:
+        """Ticks that the disk needs for so many bytes."""
+        return size / self.stage.disk_at(self.tick_number)
+
+    def _compact(self, *, full: bool) -> str:
+        """One pick in each bucket whose disk is idle."""
+        idle = [i for i, busy in enumerate(self.busy) if busy < 1]
+        words = []
+        for i in idle:
+            done = self.table.compact(full=full, bucket=i)
+            self._written += done.bytes_written
+            self.busy[i] += self._took(done.bytes_read + done.bytes_written)
+            words += [pick.decision.text for pick in done.picks if pick.decision.unit]
+        more = f" (and {len(words) - 1} more buckets)" if len(words) > 1 else ""
+        return f"{words[0]}{more}" if words else "nothing to compact"
+
+    def _turn(self, trigger: int, strategy: str) -> str:
+        other = strategy != self.strategy
+        self.trigger, self.strategy = trigger, strategy
+        self.table.set_options(self._options())
+        return f"strategy {strategy}" if other else f"trigger {trigger}"
+
+    def _double(self) -> str:
+        """Rewrite the table into twice the buckets, which share its disk work from then on."""
+        size = sum(bucket.compacted_bytes() for bucket in self.table.buckets)
+        read = sum(bucket.account.live_bytes for bucket in self.table.buckets)
+        many = 2 * len(self.busy)
+        self.table = self.table.rescaled(many)
+        self._written += size
+        self.busy = [self._took(read + size) * 2 / many] * many
+        return f"{many} buckets: {size / MIB:.1f} MiB rewritten"
+
+    # what the shop does
+
+    def tick(self) -> Reading:
+        """A tick passes: the disk works, orders come in, readers read."""
+        if self.over:
+            return self.last
+        self.tick_number += 1
+        self.busy = [max(busy - 1, 0.0) for busy in self.busy]
+        spell = self.stage.spell(self.tick_number)
+        if spell is not None and spell.start == self.tick_number:
+            self._note("the shop", spell.says)
+        self.waiting += self.stage.rows_at(self.tick_number)
+        if self.waiting > self.stage.buffer:
+            self.stalls += 1
+            self._note("writers wait", "memory is full: " + self._flush(self.waiting))
+        self._measure()
+        return self.last
+
+    def _measure(self) -> None:
+        if self._ingested:
+            state = self.table.inspect.amplification("table").to_pylist()[0]
+            self._runs += self.runs
+            self._space += state["space_amplification"]
+            self._measured += 1
+        many = max(self._measured, 1)
+        writes = self._written / self._ingested if self._ingested else 1.0
+        found = Reading(
+            tick=self.tick_number,
+            reads=self._runs / many,
+            writes=writes,
+            space=self._space / many if self._measured else 1.0,
+            stalls=self.stalls,
+            runs=self.runs,
+        )
+        points = sum(POINTS * max(1 - share / 2, 0) for share in self.shares(found).values())
+        self.readings.append(
+            Reading(
+                found.tick, found.reads, found.writes, found.space, found.stalls, round(points), found.runs
+            )
+        )
+
+
+Policy = Callable[[Shop], str | None]
+"""A player: it names a move, and is asked again, up to MOVES_A_TICK times a tick; None lets the tick pass."""
+
+
+def played(stage: Stage, *, seed: int, moves: Iterable[tuple[int, str]]) -> Shop:
+    """The stage played to its end with recorded moves: (tick after which it was made, move)."""
+    shop, rest = Shop(stage, seed=seed), sorted(moves, key=lambda one: one[0])
+    at = 0
+    while not shop.over:
+        while at < len(rest) and rest[at][0] <= shop.tick_number:
+            shop.do(rest[at][1])
+            at += 1
+        shop.tick()
+    return shop
+
+
+def played_by(policy: Policy, stage: Stage, *, seed: int) -> Shop:
+    """The stage played to its end by a policy."""
+    shop = Shop(stage, seed=seed)
+    while not shop.over:
+        for _ in range(MOVES_A_TICK):
+            move = policy(shop)
+            if move is None or shop.refusal(move):
+                break
+            shop.do(move)
+        shop.tick()
+    return shop
+
+
+def nothing(_shop: Shop) -> str | None:
+    """A player who sleeps."""
+    return None
+
+
+def universal(shop: Shop) -> str | None:
+    """The ghost that flushes at half of the memory and compacts by Paimon's defaults."""
+    if shop.waiting >= shop.stage.buffer // 2:
+        return FLUSH
+    return STEP if not shop.refusal(STEP) else None
+
+
+def leveled(shop: Shop) -> str | None:
+    """The ghost that does the same by leveled rules."""
+    return STRATEGY if shop.strategy != "leveled" else universal(shop)
+
+
+def keeper(shop: Shop) -> str | None:
+    """A sensible player: few large flushes, steps whenever one is due, a low trigger; a high one while many
+    more orders come in, so that writers need not wait."""
+    stage = shop.stage
+    if shop.waiting + stage.rows_at(shop.tick_number + 1) > stage.buffer:
+        return FLUSH
+    crowded = any(stage.rows_at(shop.tick_number + ahead) > stage.rows for ahead in range(3))
+    wanted = MOST_TRIGGER if crowded else 3 if stage.budgets.reads < 3 else 4
+    if shop.trigger != wanted:
+        return LOWER if shop.trigger > wanted else RAISE
+    return STEP if not shop.refusal(STEP) else None
+
+
+GHOSTS: dict[str, Policy] = {"universal": universal, "leveled": leveled}
