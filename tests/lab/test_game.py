@@ -1,0 +1,54 @@
+"""The game and the trade-off map in a real JupyterLab: by keys and buttons, with the kernel's clock."""
+
+from __future__ import annotations
+
+from tests.browsing import needs_browser
+from tests.lab.jupyter import Lab
+
+pytestmark = needs_browser
+
+GAME = "import widgets\ngame = widgets.ShopGame(1, seed=7)\ngame"
+MAP = """
+import widgets
+view = widgets.TradeOff("uniform", flushes=20, triggers=[3, 5], ratios=[1, 200], multipliers=[2, 10])
+view.wait(120)"""
+
+
+def test_a_stage_is_played_by_keys_alone(lab: Lab) -> None:
+    notebook = lab.open([GAME])
+    page, shown = notebook.page, notebook.page.locator(".lw-game")
+    shown.get_by_role("application").focus()
+    for tick in range(1, 5):
+        page.keyboard.press("t")
+        notebook.expect("game.tick", tick)
+    page.keyboard.press("f")
+    notebook.expect("game.moves", [[4, "flush"]])
+    shown.locator(".lw-log li", has_text="flushed 4,000 orders: 1 runs").wait_for()
+    page.keyboard.press("s")
+    page.keyboard.press("-")
+    notebook.expect("(game.moves, game.shop.trigger)", [[[4, "flush"], [4, "lower"]], 4])
+    step = shown.get_by_role("button", name="Step (s)")
+    assert step.get_attribute("aria-disabled") == "true"
+    assert "runs 1 < trigger 4" in step.get_attribute("title")
+    assert "trigger 4" in shown.locator(".lw-says").text_content()
+    page.keyboard.press("x")
+    notebook.expect("game.pace", 2)
+    page.keyboard.press(" ")
+    notebook.expect("game.tick > 6", True, seconds=120)
+    page.keyboard.press(" ")
+    notebook.expect("(game.playing, game._jobs.busy)", [False, False], seconds=120)
+    shown.get_by_role("button", name="2", exact=True).click()
+    notebook.expect("(game.stage, game.tick, game.shop.stage.name)", [2, 0, "Returns"])
+    notebook.check()
+
+
+def test_sliders_keys_and_clicks_move_through_the_map(lab: Lab) -> None:
+    notebook = lab.open([MAP])
+    shown = notebook.page.locator(".lw-trade_off")
+    assert notebook.kernel("view.setting.text") == "universal, trigger 5, size-ratio 1 %"
+    shown.get_by_role("slider", name="ratio").press("ArrowRight")
+    notebook.expect("view.setting.text", "universal, trigger 5, size-ratio 200 %")
+    shown.get_by_role("application").press("s")
+    notebook.expect("view.setting.text", "leveled, trigger 5, level ×10")
+    shown.locator(".lw-opened", has_text="The tree of leveled, trigger 5, level ×10").wait_for()
+    notebook.check()
