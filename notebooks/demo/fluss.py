@@ -1,8 +1,8 @@
 """A private Fluss: ZooKeeper, a coordinator and tablet servers in a temporary directory, on 127.0.0.1 only.
 
-Its lake is one that takes every table and makes none (`fluss_lake/`), so that tables can be tiered from
-outside. Its jars come from Maven once for a machine. A guard process outside ours removes servers and
-directory when we are gone.
+`python -m notebooks.demo.fluss` runs one until Ctrl-C and prints its address. Its lake is one that takes
+every table and makes none (`fluss_lake/`), so that tables can be tiered from outside. Its jars come from
+Maven once for a machine. A guard process outside ours removes servers and directory when we are gone.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from __future__ import annotations
 import contextlib
 import shutil
 import subprocess
+import sys
 import tempfile
+import threading
 import time
 import zipfile
 from collections.abc import Mapping
@@ -274,3 +276,20 @@ def _add_lake(folder: Path) -> None:
             for path in Path(classes).glob("*.class"):
                 jar.write(path, path.name)
             jar.writestr(_SERVICE, _LAKE.stem)
+
+
+def main() -> int:
+    """Run a private cluster until Ctrl-C."""
+    try:
+        with FlussCluster() as cluster:
+            print(f"fluss://{cluster.address}", flush=True)
+            with contextlib.suppress(KeyboardInterrupt):
+                threading.Event().wait()
+    except TablestoreError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

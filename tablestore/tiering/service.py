@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tablestore.core.errors import TablestoreError
+from tablestore.core.errors import NotFound, TablestoreError
 from tablestore.tiering.enumerator import AssignedTable, Received, TieringEnumerator
 from tablestore.tiering.heartbeat import HeartbeatRequest, HeartbeatResponse, TableEpoch, TieringTable
 from tablestore.tiering.journal import read_report
@@ -37,6 +37,7 @@ from tablestore.tiering.report import (
 from tablestore.tiering.round import RoundParts, TieringRound
 
 log = logging.getLogger(__name__)
+_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +266,12 @@ class TieringService:
     # ---- without a coordinator
 
     def _run_once(self) -> None:
-        found = [one for one in self._parts.cluster.lake_tables() if self._settings.accepts(one.table_path)]
+        there = self._parts.cluster.lake_tables()
+        found = [one for one in there if self._settings.accepts(one.table_path)]
+        if self._settings.tables and not found:
+            raise NotFound(_none_of(self._settings.tables, [one.table_path for one in there]))
+        if not found:
+            log.warning("no table of the cluster has table.datalake.enabled = true: none is tiered")
         with ThreadPoolExecutor(self._settings.room, thread_name_prefix="tiering round") as pool:
             for table in found:
                 assigned = AssignedTable(table, TableEpoch(table.table_id, 0, table.tiering_epoch), 0.0)
@@ -325,3 +331,9 @@ class TieringService:
 
     def _note(self, heartbeat: Heartbeat) -> None:
         self._parts.journal.note_heartbeat(heartbeat)
+
+
+def _none_of(patterns: Sequence[str], there: Sequence[str]) -> str:
+    """That no table is one that is wanted, and which there are."""
+    text = f"no table with table.datalake.enabled = true matches {', '.join(patterns)}; there is "
+    return text + (", ".join(sorted(there)[:_SHOWN]) + (", …" if len(there) > _SHOWN else "") or "none")

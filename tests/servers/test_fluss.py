@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pyarrow as pa
 import pytest
 
+import tablestore.fluss
+from notebooks.demo.fluss import missing
 from tablestore.core.errors import Unsupported
 from tablestore.fluss import apis
-from tablestore.fluss.admin import EARLIEST
+from tablestore.fluss.admin import EARLIEST, Admin
+from tablestore.fluss.cluster import Cluster
 from tablestore.fluss.errors import FlussError
+from tablestore.fluss.log_scan import LogScan
 from tablestore.fluss.messages import pb
-from tablestore.fluss.tables import TableBucket, TablePath, TieringEpoch
+from tablestore.fluss.tables import FlussColumn, TableBucket, TableDescriptor, TablePath, TieringEpoch
+from tablestore.fluss.write import TableWriter
 from tablestore.format.types.arrow_types import BIGINT, STRING
+from tests.peers import require
 from tests.servers.fluss import LAKE, Fluss
 
 COLUMNS = {"id": BIGINT.not_null(), "name": STRING}
@@ -102,3 +115,28 @@ def test_heartbeats_answer_for_each_table(fluss: Fluss) -> None:
     assert [error.code for error in (found.tiering[1 << 40], found.failed[1 << 40]) if error] == [7, 7]
     with pytest.raises(Unsupported, match=r"from 0\.9 on"):
         fluss.admin.heartbeat(force_finished=[1])
+
+
+def test_a_private_cluster_of_the_command_line_takes_what_the_package_shows() -> None:
+    require(not missing(), f"needs Fluss: {missing()}")
+    command = [sys.executable, "-m", "notebooks.demo.fluss"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        try:
+            address = running.stdout.readline().strip()
+            example = re.search(
+                r"^    with Cluster.*?(?=\n\n\S)", str(tablestore.fluss.__doc__), re.DOTALL | re.MULTILINE
+            )
+            code = textwrap.dedent(example[0]).replace("127.0.0.1:9123", address)
+            names = {"pa": pa, "BIGINT": BIGINT, "STRING": STRING, "Cluster": Cluster, "Admin": Admin}
+            names |= {"TableDescriptor": TableDescriptor, "FlussColumn": FlussColumn}
+            names |= {"TablePath": TablePath, "TableWriter": TableWriter}
+            exec(code, names)
+            with Cluster(address) as cluster:
+                table = Admin(cluster).table(TablePath("shop", "orders"))
+                assert table.lake_enabled
+                start = dict.fromkeys(Admin(cluster).buckets(table), 0)
+                with LogScan(cluster, table, start, Admin(cluster).offsets(table, start)) as scan:
+                    assert sum(one.rows.num_rows for one in scan) == 2
+        finally:
+            running.send_signal(signal.SIGINT)
+        assert running.wait(60) == 0
