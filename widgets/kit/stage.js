@@ -83,6 +83,7 @@ function lwStage(model, el, name) {
   let version = 0;
   const stage = {
     root, head, title, sub, tools, body, foot, error, on,
+    atEnd: (fn) => offs.push(fn),
     say: (text) => { if (says.textContent !== text) says.textContent = text; },
     picture: (host, svg) => { host.innerHTML = owned(svg); root.dataset.ver = String(++version); return host.querySelector("svg"); },
     words: (frame) => {
@@ -186,6 +187,37 @@ function lwScrub(host, model, { at, go, peek }) {
   host.addEventListener("pointerleave", leave);
   return scrub;
 }
+// Views of one `clock` go to a moment together, at once: a view that is moved tells the others here, and the kernel's
+// traits follow. Until they have, what the kernel still says of moments passed by is not shown.
+function lwMoments(stage, model, move) {
+  let ahead = null, timer = 0;
+  const settle = () => { clearTimeout(timer); ahead = null; };
+  const hear = ({ detail }) => {
+    if (!detail.clock || detail.clock !== model.get("clock") || detail.model === model) return;
+    clearTimeout(timer);
+    ahead = detail.snapshot;
+    timer = setTimeout(() => { settle(); move(); }, 5000);
+    if (model.get("snapshot") === ahead) settle();
+    move();
+  };
+  window.addEventListener("lw-moment", hear);
+  stage.atEnd(() => { settle(); window.removeEventListener("lw-moment", hear); });
+  stage.on("change:snapshot", () => {
+    if (ahead !== null && model.get("snapshot") !== ahead) return;
+    settle(); move();
+  });
+  return {
+    ahead: () => ahead,
+    at: () => (ahead === null ? model.get("snapshot") : ahead),
+    tell: (snapshot) => {
+      const clock = model.get("clock");
+      if (clock && snapshot != null) window.dispatchEvent(new CustomEvent("lw-moment", { detail: { clock, snapshot, model } }));
+    },
+  };
+}
+// Ids of snapshots from their runs [[position, id, how many], …].
+const lwIdAt = (spans, i) => { const s = (spans || []).find(([at, , many]) => i >= at && i < at + many); return s ? s[1] + i - s[0] : null; };
+const lwPlaceOf = (spans, id) => { const s = (spans || []).find(([, first, many]) => id >= first && id < first + many); return s && id != null ? s[0] + id - s[1] : -1; };
 function lwKeys(node, table) {
   node.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || lwTyping(event.target)) return;

@@ -51,6 +51,7 @@ class View(anywidget.AnyWidget):
     selected = traitlets.Tuple().tag(sync=True)
     hovered = traitlets.Unicode("").tag(sync=True)
     key_range = traitlets.Tuple().tag(sync=True)
+    clock = traitlets.Unicode("").tag(sync=True)
 
     def __init__(self, **kwargs: object) -> None:
         self._peers: list[View] = []
@@ -148,7 +149,15 @@ class View(anywidget.AnyWidget):
                 other._joints.append((self, joint))
         self._peers.append(other)
         other._peers.append(self)
+        self._share_clock(self.clock or other.clock or f"clock-{self.model_id}")
         return self
+
+    def _share_clock(self, clock: str) -> None:
+        """Go to moments together with every view that is linked, also by way of others: in the page at once."""
+        if self.clock != clock:
+            self.clock = clock
+            for peer in self._peers:
+                peer._share_clock(clock)
 
     def unlink(self, other: "View") -> Self:
         """Undo `link`."""
@@ -157,6 +166,8 @@ class View(anywidget.AnyWidget):
         for one, two in ((self, other), (other, self)):
             one._joints = [kept for kept in one._joints if kept[0] is not two]
             one._peers = [peer for peer in one._peers if peer is not two]
+        if not self._peers:
+            self.clock = ""
         return self
 
     def is_linked(self, other: "View") -> bool:

@@ -5,11 +5,13 @@ compaction at work has merged is veiled, what it writes is ringed. Pure: model â
 widget, by the overview and by the static export.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from widgets.kit import format as fmt
 from widgets.kit.svg import Figure, fit, group, hatch, line, num, path, rect, tag, text, text_width
-from widgets.kit.theme import level_fill, var
+from widgets.kit.theme import level_fill, level_text, var
 from widgets.levels import boxes
 from widgets.levels.boxes import AGES, DASHED, FillBy, Paint
 from widgets.levels.layout import MARGIN, TOP, Frame, Layout, Mode, lay_out
@@ -60,6 +62,18 @@ def levels_figure(
     }
     height = top + strip + AXIS + 8 + LEGEND * rows
     return Figure(width, height, "".join([*body, legend]), _label(model), meta)
+
+
+def sheet(model: LsmModel, *, width: float, slots: int) -> dict[str, object]:
+    """What the page needs to draw other moments of this bucket itself: level-0 rows, colours, the legend."""
+    levels, ages = range(model.num_levels), range(AGES)
+    fills = {"level": [level_fill(n, model.num_levels) for n in levels]}
+    inks = {"level": [level_text(n, model.num_levels) for n in levels]}
+    fills["origin"], inks["origin"] = [level_fill(n, AGES) for n in ages], [level_text(n, AGES) for n in ages]
+    legends = {fill_by: _legend(model, width, 0, fill_by) for fill_by in ("level", "origin")}
+    known: dict[str, object] = {"num_levels": model.num_levels, "slots": slots, "stop": model.stop_trigger}
+    known |= {"fills": fills, "inks": inks, "hatch": hatch()}
+    return known | {"legends": legends | {"none": _legend(replace(model, keyed=False), width, 0, "level")}}
 
 
 def _label(model: LsmModel) -> str:

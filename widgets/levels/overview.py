@@ -20,6 +20,8 @@ MARGIN, LEFT, BARS, ROW = 16, 92, 40, 30
 RINGED = 9.0
 MAX_ROWS = 8
 STEPS = 6
+STEP_FILLS = [level_fill(step, STEPS) for step in range(STEPS)]
+STEP_INKS = [level_text(step, STEPS) for step in range(STEPS)]
 SHARES = {"deletes": "−D share", "masked": "DV share"}
 
 
@@ -109,13 +111,13 @@ def _bars(view: Overview, xs: list[float], pitch: float) -> str:
     sums = [sum(cell.bytes for cell in column if cell) for column in columns]
     largest = max(sums, default=0) or 1
     base = BARS + 14
-    parts = [text(MARGIN, 24, "bytes", size=11), text(MARGIN, 38, f"max {fmt.bytes_text(largest)}", size=11)]
+    parts = [text(MARGIN, 24, "bytes", size=11), text(MARGIN, 38, f"max {fmt.bytes_text(largest)}", size=11, class_="most")]
     talls = (max(BARS * size / largest, 0.5 if size else 0.0) for size in sums)
     wide = num(pitch - 2)
     bars = (
         f"M{num(x)} {num(base)}v-{num(tall)}h{wide}v{num(tall)}z" for x, tall in zip(xs, talls, strict=True)
     )
-    parts.append(path(bars, fill=var("line2")))
+    parts.append(path(bars, fill=var("line2"), class_="sums"))
     end = xs[-1] + pitch if xs else MARGIN + LEFT
     parts.append(line(MARGIN + LEFT, base, end, base, stroke="line2"))
     return "".join(parts)
@@ -132,12 +134,13 @@ def _cell(
     x, y, wide, tall = box
     share = _value(cell, colour_by) / largest if largest else 0.0
     step = min(int(share * STEPS), STEPS - 1)
-    parts = [rect(x, y, wide, tall, rx=2, fill=level_fill(step, STEPS), class_="box")]
+    parts = [rect(x, y, wide, tall, rx=2, fill=STEP_FILLS[step], class_="box")]
     over, stalls = cell.runs > view.trigger, cell.runs > view.stop_trigger
     if over:
         parts.append(_over(x, y, wide, tall))
     if stalls:
-        dot = {"r": min(2.5, wide / 2 - 0.5), "fill": level_text(step, STEPS), "stroke": "none"}
+        dot = {"r": min(2.5, wide / 2 - 0.5), "fill": STEP_INKS[step], "stroke": "none"}
+        dot["class_"] = "sign"
         parts.append(tag("circle", cx=x + wide / 2, cy=y + tall / 2, **dot))
     says = f"{cell.partition or 'table'}, bucket {cell.bucket}: {fmt.plural(cell.runs, 'run')}, "
     says += f"{fmt.plural(cell.files, 'file')}, {fmt.bytes_text(cell.bytes)}"
@@ -157,8 +160,8 @@ def _opened(x: float, y: float, wide: float, tall: float) -> str:
 def _over(x: float, y: float, wide: float, tall: float) -> str:
     """The sign of a bucket above the trigger: a ring, or a bar on top where rings would touch."""
     if wide + 2 < RINGED:
-        return rect(x - 0.5, y - 4, wide + 1, 3, fill=var("compact"), stroke="none")
-    ring = {"fill": "none", "stroke": var("compact"), "stroke_width": 2}
+        return rect(x - 0.5, y - 4, wide + 1, 3, fill=var("compact"), stroke="none", class_="sign")
+    ring = {"fill": "none", "stroke": var("compact"), "stroke_width": 2, "class_": "sign"}
     return rect(x - 2, y - 2, wide + 4, tall + 4, rx=3, **ring)
 
 
@@ -194,15 +197,15 @@ def _legend(
     stalls = sum(1 for cell in shown if cell.runs > view.stop_trigger)
     more = "+" if colour_by == "runs" else ""
     words = f"0 … {_shown_value(largest, colour_by)}{more} {name}".rstrip()
-    parts.append(text(x, y, words, size=11))
+    parts.append(text(x, y, words, size=11, class_="range"))
     x += text_width(words, size=11) + 16
     words = f"above trigger {view.trigger}: {fmt.plural(over, 'bucket')}"
-    parts.append(_over(x + 1, y - 8, min(pitch - 2, 10), 10) + text(x + 18, y, words, size=11))
+    parts.append(_over(x + 1, y - 8, min(pitch - 2, 10), 10) + text(x + 18, y, words, size=11, class_="above"))
     x += 18 + text_width(words, size=11) + 16
     words = f"writers stall: {stalls}"
     parts.append(rect(x, y - 10, 11, 12, rx=2, fill=level_fill(STEPS - 1, STEPS), stroke=var("edge")))
     parts.append(tag("circle", cx=x + 5.5, cy=y - 4, r=2.5, fill=level_text(STEPS - 1, STEPS)))
-    parts.append(text(x + 17, y, words, size=11))
+    parts.append(text(x + 17, y, words, size=11, class_="stalls"))
     if view.left_out:
         words = f"newest {len(view.partitions)} of {len(view.partitions) + view.left_out:,} partitions"
         parts.append(text(width - MARGIN, 12, words, size=11, text_anchor="end"))

@@ -1,12 +1,13 @@
-// The levels of a page without a kernel.
+// The levels of a page without a kernel: the present was drawn beforehand, all other moments come from the edits.
 LW_REPLIES.levels = (model, spec) => {
   const reply = () => {
-    const width = lwFit(spec.widths, model.get("width")), shot = model.get("snapshot");
-    const frames = spec.frames[width], base = frames.base[[shot, model.get("colour_by")].join("|")] || {};
-    const one = frames.buckets[[shot, model.get("opened"), model.get("mode")].join("|")];
-    const missing = { what: "This part is not in the file.", text: `levels of #${shot}, ${model.get("opened") || "the bucket"}`, next: "Open the table with a kernel, or export more snapshots." };
-    lwSet(model, { frame: one ? { ...base, ...one, error: null } : { ...model.get("frame"), ...base, error: missing } });
+    const f = spec.frames[lwFit(spec.widths, model.get("width"))];
+    const of = [...f.about.of];
+    of[2] = model.get("mode");
+    lwSet(model, { frame: { ...f.above[model.get("colour_by")], ...f.one[model.get("mode")], ...f.about, of } });
   };
-  for (const k of ["width", "snapshot", "opened", "mode", "colour_by"]) model.on("change:" + k, reply);
+  const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  if (spec.edits[0]) lwSet(model, { edits: bytes(spec.edits[0]), tail: bytes(spec.edits[1]) });
+  for (const k of ["width", "mode", "colour_by"]) model.on("change:" + k, reply);
   reply();
 };

@@ -15,8 +15,35 @@ function renderLevels({ model, el }) {
   stage.tools.append(fill, mode, reset);
   stage.body.append(row, over, one);
   const card = lwCard(stage), motion = levelsMotion(host);
-  let svg = null, drag = null;
-  const frame = () => model.get("frame"), cards = () => frame().cards || [];
+  let svg = null, drag = null, history = null, shown = {};
+  const moments = lwMoments(stage, model, () => draw());
+  // What is shown: Python's frame where it is of this moment, else the moment drawn here from the history.
+  const frame = () => shown;
+  function pictured() {
+    const f = model.get("frame"), at = moments.at(), place = model.get("opened");
+    const [mode, fill_by, view] = [model.get("mode"), model.get("fill_by"), [...(model.get("key_range") || [])]];
+    const own = f.svg && JSON.stringify(f.of || []) === JSON.stringify([at, place, mode, fill_by, view]);
+    if (own || at == null || !f.sheet || !history || !history.covers(at)) return { ...f, drawn: "python" };
+    const one = levelsPicture(history, at, place, f.sheet, { width: f.sheet.width, mode, view, fill_by });
+    const words = { title: `Levels at #${at}`, subtitle: [one.many, one.total, ...(f.sheet.placed ? [one.where] : [])].join(" · ") };
+    if (f.overview) {
+      const cells = history.cells(at), all = (name) => cells.reduce((sum, c) => sum + c[name], 0);
+      const parts = [lwPlural(new Set(cells.map((c) => c.id.slice(0, c.id.lastIndexOf("/")))).size, "partition"), lwPlural(cells.length, "bucket")];
+      words.subtitle = [...parts, lwPlural(all("files"), "file"), lwBytes(all("bytes"))].join(" · ");
+      Object.assign(words, { cells: f.of[0] === at ? null : cells });
+    }
+    return { ...f, ...one, ...words, error: null, drawn: "page" };
+  }
+  async function read() {
+    const base = model.get("edits"), tail = model.get("tail");
+    const next = base && base.byteLength ? await lwHistory(base, tail) : null;
+    if (base !== model.get("edits") || tail !== model.get("tail")) return;
+    history = next;
+    stage.root.dataset.history = next ? `${next.first}-${next.last}` : "";
+    if (model.get("local") !== Boolean(next) && !model.get("static")) lwSet(model, { local: Boolean(next) });
+    draw();
+  }
+  const cards = () => frame().cards || [];
   const find = (name) => cards().find((c) => c.name === name);
   const chosen = () => (model.get("selected") || [])[0] || "";
   const groups = () => (svg ? [...svg.querySelectorAll(".file")] : []);
@@ -83,6 +110,7 @@ function renderLevels({ model, el }) {
     one.classList.toggle("lw-framed", Boolean(f.overview));
     if (!f.overview) return;
     over.innerHTML = f.overview;
+    if (f.cells) levelsOverview(over, f.cells, f.sheet.cells, model.get("colour_by"));
     open();
     const chips = (f.worst || []).map(([id, words, runs]) => lwEl("button", {
       type: "button", class: "lw-chip", "aria-pressed": String(id === model.get("opened")), title: words, onclick: () => lwSet(model, { opened: id }) }, lwPlace(lwEl("span", {}), words, "/"), " ", lwEl("b", {}, runs)));
@@ -90,7 +118,7 @@ function renderLevels({ model, el }) {
     lwPlace(opened, f.opened || "", " · bucket");
   }
   function draw() {
-    const f = frame(), before = motion.places(groups());
+    const before = motion.places(groups()), f = (shown = pictured());
     stage.words(f);
     svg = f.svg ? stage.picture(host, f.svg) : null;
     host.setAttribute("aria-label", f.label || "levels");
@@ -101,6 +129,7 @@ function renderLevels({ model, el }) {
     reset.hidden = f.keyed === false || model.get("static");
     reset.disabled = !(model.get("key_range") || []).length;
     stage.root.dataset.n = String(groups().length);
+    Object.assign(stage.root.dataset, { drawn: f.drawn, snapshot: String(moments.at()), files: String(cards().length) });
     if (svg) motion.play(svg, before, groups(), { level: (name) => (find(name) || {}).level, plot: f.meta.plot });
     ring();
     card.hide();
@@ -190,9 +219,12 @@ function renderLevels({ model, el }) {
     ArrowLeft: sideways(-1), ArrowRight: sideways(1), ArrowUp: vertical(-1), ArrowDown: vertical(1),
     Escape: () => pick(""), Enter: enter, "0": () => lwSet(model, { key_range: [] }), z: zoom, Z: zoom,
   });
-  stage.on("change:frame", draw);
+  // A frame of another moment than the one shown changes nothing that is seen.
+  stage.on("change:frame", () => { const f = model.get("frame"); if (shown.drawn !== "page" || !f.of || f.of[0] === moments.at() || !f.sheet) draw(); });
+  for (const name of ["opened", "mode", "fill_by", "key_range"]) stage.on("change:" + name, () => { if (history) draw(); });
+  for (const name of ["edits", "tail"]) stage.on("change:" + name, read);
   stage.on("change:selected", ring);
   stage.on("change:line", () => stage.words({ ...frame(), code: model.get("line") }));
-  draw();
+  draw(); read();
   return () => stage.off();
 }

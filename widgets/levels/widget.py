@@ -7,6 +7,7 @@ compaction, outlined; with `running` the one at work). States of past snapshots 
 CACHED of them; `refresh` forgets them.
 """
 
+import base64
 from collections.abc import Callable, Mapping
 from typing import Any, Self, get_args
 
@@ -15,6 +16,8 @@ import pyarrow.compute as pc
 import traitlets
 
 import tablestore as ts
+from widgets.history.history import History
+from widgets.history.packing import MOST, Sent
 from widgets.kit import format as fmt
 from widgets.kit import static, svg
 from widgets.kit.source import num_levels_of
@@ -26,10 +29,16 @@ from widgets.levels.buckets import BucketCell, bucket_cells, short_partition, wo
 from widgets.levels.cards import cards
 from widgets.levels.layout import Mode, lay_out
 from widgets.levels.model import LsmModel, Plan, in_bucket, lsm_model, text_form
-from widgets.levels.overview import ColourBy, overview, overview_figure, places_for
+from widgets.levels.overview import (
+    STEP_FILLS,
+    STEP_INKS,
+    ColourBy,
+    overview,
+    overview_figure,
+    places_for,
+)
 
 LevelsAt = Callable[[int | None], pa.Table]
-EXPORT_SNAPSHOTS, EXPORT_BUCKETS = 200, 400
 CACHED = 32
 FRAMED = 32
 """The room that the frame of the opened bucket takes below an overview."""
@@ -61,6 +70,9 @@ class LsmLevels(View):
     fill_by: traitlets.Enum[FillBy] = traitlets.Enum(FILLS, "level").tag(sync=True)
     entered = traitlets.Unicode("").tag(sync=True)
     line = traitlets.Unicode("").tag(sync=True)
+    local = traitlets.Bool(False).tag(sync=True)
+    edits = traitlets.Bytes(b"").tag(sync=True)
+    tail = traitlets.Bytes(b"").tag(sync=True)
     plan = traitlets.Dict().tag(sync=False)
 
     def __init__(
@@ -81,9 +93,11 @@ class LsmLevels(View):
         self._trigger, self._stop, self._num_levels = limits(source, trigger, stop_trigger, num_levels)
         self._source, self._partition, self._bucket = source, partition, bucket
         self._title = title or title_of(source)
-        self._levels_at = levels_at or _reader(source)
+        self._levels_at, self._given = levels_at or _reader(source), levels_at is not None
         self._files = pa.table({})
         self._past: dict[int | None, pa.Table] = {}
+        self._history: History | None = None
+        self._sent: Sent | None = None
         self._cells: tuple[BucketCell, ...] = ()
         self._slots = self._trigger
         self._model = lsm_model(self._files, num_levels=self._num_levels, l0_slots=self._slots)
@@ -96,9 +110,25 @@ class LsmLevels(View):
         self.observe(lambda _change: self._show_code(), "selected")
 
     def refresh(self) -> Self:
-        """Read the files of the present snapshot again."""
+        """Read the files of the present snapshot again, and what has been committed since."""
         self._past.clear()
+        if self._history is not None:
+            self.read_history()
         return self._reload()
+
+    def read_history(self) -> Self:
+        """Read the life of the table, so that the page draws every moment by itself: with little to read at
+        once, so that a caller may do it in a thread."""
+        edits = getattr(getattr(self._source, "inspect", None), "edits", None)
+        self._history = History.of(edits()) if edits is not None and not self._given else None
+        if self._history is None or len(self._history) > MOST:
+            self._sent, self.edits, self.tail = None, b"", b""
+            return self
+        self._sent = Sent.of(self._history, self._sent)
+        if self.edits != self._sent.base:
+            self.edits = self._sent.base
+        self.tail = self._sent.tail
+        return self
 
     def _reload(self) -> Self:
         what = f"The levels of {fmt.snapshot_id(self.snapshot)} could not be read."
@@ -115,7 +145,10 @@ class LsmLevels(View):
         self._remodel()
 
     def _read(self, snapshot: int | None) -> pa.Table:
-        """The files of a snapshot; those looked at last are at hand, the newest is always read."""
+        """The files of a snapshot; those of the history and those looked at last are at hand, the newest is
+        always read."""
+        if self._history is not None and snapshot is not None and self._history.covers(snapshot):
+            return in_bucket(self._history.files(snapshot), self._partition, self._bucket)
         if snapshot is None or snapshot not in self._past:
             files = in_bucket(self._levels_at(snapshot), self._partition, self._bucket)
             self._past[snapshot] = files
@@ -163,10 +196,23 @@ class LsmLevels(View):
     def redraw(self) -> None:
         """The opened bucket, its cards, and the overview if there are several buckets."""
         model = self.model
-        self.frame = {
-            **self._above(self._cells, model, self.width),
-            **self._one(model, self.width, self.mode),
-        }
+        frame = self._above(self._cells, model, self.width) | self._about(model, self.width)
+        if not self._drawn_there():
+            frame |= self._one(model, self.width, self.mode)
+        self.frame = frame
+
+    def _drawn_there(self) -> bool:
+        """Whether the page draws this moment by itself: it has its facts, and no plan must be shown."""
+        known = self._sent is not None and self._history is not None and self._history.covers(self.snapshot)
+        return self.local and known and not self._plan_for(self.opened).inputs
+
+    def _about(self, model: LsmModel, width: float) -> dict[str, Any]:
+        """What the frame is of, and what the page needs to draw the bucket at other moments."""
+        width -= FRAMED if len(self._cells) > 1 else 0
+        of = [self.snapshot, self.opened, self.mode, self.fill_by, list(self.key_range)]
+        cells = {"trigger": self._trigger, "stop": self._stop, "fills": STEP_FILLS, "inks": STEP_INKS}
+        sheet = draw.sheet(model, width=width, slots=self._slots) | {"width": width, "cells": cells}
+        return {"of": of, "sheet": sheet | {"placed": bool(model.partition or self._bucket is not None)}}
 
     def figure(self, *, width: float) -> Figure:
         """Overview (if there are several buckets) and the opened bucket."""
@@ -203,18 +249,22 @@ class LsmLevels(View):
         parts += [fmt.plural(model.runs, "run")] if model.keyed else []
         return " · ".join([*parts, size])
 
-    def _above(self, cells: tuple[BucketCell, ...], model: LsmModel, width: float) -> dict[str, Any]:
+    def _above(
+        self, cells: tuple[BucketCell, ...], model: LsmModel, width: float, colour: ColourBy | None = None
+    ) -> dict[str, Any]:
         """The frame's words and, for several buckets, the overview."""
         frame: dict[str, Any] = self._words(model, cells)
         if len(cells) < 2:
             return frame
         top = [[cell.id, _short(cell), str(cell.runs)] for cell in worst(cells, 5 if width >= 900 else 3)]
-        return frame | {"overview": svg.live(self._grid(cells, "", width)), "worst": top}
+        return frame | {"overview": svg.live(self._grid(cells, "", width, colour)), "worst": top}
 
-    def _grid(self, cells: tuple[BucketCell, ...], opened: str, width: float) -> Figure:
+    def _grid(
+        self, cells: tuple[BucketCell, ...], opened: str, width: float, colour: ColourBy | None = None
+    ) -> Figure:
         places = places_for(width, cells)
         view = overview(cells, trigger=self._trigger, stop_trigger=self._stop, places=places)
-        return overview_figure(view, width=width, colour_by=self.colour_by, opened=opened)
+        return overview_figure(view, width=width, colour_by=colour or self.colour_by, opened=opened)
 
     def _view(self) -> tuple[float, float] | None:
         """The shown part of the key axis."""
@@ -259,12 +309,10 @@ class LsmLevels(View):
         return f'{line}.filter(pc.field("file_name") == {self.selected[0]!r})' if self.selected else line
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
-        """Frames of the opened bucket for linked snapshots, and of every bucket at the present one."""
-        histories = self._histories()
-        self._slots = max(
-            self._slots, *(min(_max_level0_runs(files), self._stop) for files in histories.values())
-        )
-        frames = {str(width): self._export_frames(histories, width) for width in widths}
+        """The present frame, and the life of the table, from which the page draws all else."""
+        if self._history is None:
+            self.guarded(self.read_history, what="The history could not be read.", next_step="Export again.")
+        frames = {str(width): self._export_frames(width) for width in widths}
         state: dict[str, Any] = {
             "snapshot": self.snapshot,
             "opened": self.opened,
@@ -275,66 +323,31 @@ class LsmLevels(View):
         }
         state |= {"selected": self.selected, "hovered": "", "key_range": [], "width": widths[0], "frame": {}}
         spec = {"kind": "levels", "reply": "levels", "widths": list(widths), "frames": frames, "state": state}
-        return spec | {"limits": self._limits(len(histories))}
+        packed = [base64.b64encode(part).decode() for part in (self.edits, self.tail)]
+        return spec | {"edits": packed, "limits": self._limits()}
 
-    def _histories(self) -> dict[int | None, pa.Table]:
-        """The files of each snapshot that is still there: linked views may know more than a table keeps."""
-        found = {}
-        for snapshot in self._export_snapshots():
-            try:
-                found[snapshot] = self._files_at(snapshot)
-            except ts.NotFound:
-                continue
-        return found
-
-    def _limits(self, snapshots: int) -> str:
+    def _limits(self) -> str:
         """What a page leaves out; empty if it holds everything."""
         known = {int(at) for peer in self._peers for at in getattr(getattr(peer, "model", None), "ids", ())}
-        parts = []
-        if len(known) > snapshots:
-            parts.append(f"the newest {snapshots} of {fmt.plural(len(known), 'snapshot')}")
-        if len(self._cells) > EXPORT_BUCKETS:
-            parts.append(f"{EXPORT_BUCKETS} of {fmt.plural(len(self._cells), 'bucket')}, those of most runs")
-        return f"Levels in this file: {' and '.join(parts)}; a kernel shows the rest." if parts else ""
+        history = self._history if self.edits else None
+        missing = sum(1 for at in known if not (history is not None and history.covers(at)))
+        if missing < 2:
+            return ""
+        there = f"#{history.first} … #{history.last}" if history is not None else "the present"
+        return f"Levels in this file: {there}; a kernel shows the other {fmt.plural(missing, 'snapshot')}."
 
-    def _files_at(self, snapshot: int | None) -> pa.Table:
-        return self._files if snapshot == self.snapshot else self._read(snapshot)
-
-    def _export_snapshots(self) -> list[int | None]:
-        """The newest snapshots of a linked timeline, always with the present one."""
-        ids: list[int] = []
-        for peer in self._peers:
-            ids += list(getattr(getattr(peer, "model", None), "ids", ()))
-        newest = sorted({int(snapshot) for snapshot in ids})[-EXPORT_SNAPSHOTS:]
-        return [*newest, self.snapshot] if self.snapshot not in newest else list(newest)
-
-    def _export_frames(self, histories: Mapping[int | None, pa.Table], width: int) -> dict[str, Any]:
-        base, buckets = {}, {}
-        for snapshot, files in histories.items():
-            cells = bucket_cells(files)
-            present = snapshot == self.snapshot
-            model = self._bucket_model(self.opened, snapshot, files)
-            for colour in COLOURS if present else ("runs",):
-                base[f"{_js(snapshot)}|{colour}"] = self._above(cells, model, width)
-            shown = [self.opened]
-            if present:
-                shown += [cell.id for cell in worst(cells, EXPORT_BUCKETS) if cell.id != self.opened]
-            for opened in shown:
-                one = self._bucket_model(opened, snapshot, files)
-                for mode in MODES:
-                    buckets[f"{_js(snapshot)}|{opened}|{mode}"] = self._one(one, width, mode)
-        return {"base": base, "buckets": buckets}
+    def _export_frames(self, width: int) -> dict[str, Any]:
+        """The present: what stands above for each colour, the opened bucket in both modes."""
+        model = self.model
+        above = {colour: self._above(self._cells, model, width, colour) for colour in COLOURS}
+        one = {mode: self._one(model, width, mode) for mode in MODES}
+        return {"above": above, "one": one, "about": self._about(model, width)}
 
 
 def _reader(source: Source | pa.Table) -> LevelsAt:
     if isinstance(source, pa.Table):
         return lambda _snapshot: source
     return lambda snapshot: source.inspect.levels(snapshot=snapshot)
-
-
-def _js(snapshot: int | None) -> str:
-    """As the page's `[snapshot, …].join("|")` spells it."""
-    return "" if snapshot is None else str(snapshot)
 
 
 def _short(cell: BucketCell) -> str:

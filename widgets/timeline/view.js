@@ -17,12 +17,15 @@ function renderTimeline({ model, el }) {
   const card = lwCard(stage);
   let svg = null, timer = null, pace = 1, dragging = null;
   const frame = () => model.get("frame"), meta = () => frame().meta || { regions: [], says: [], spoken: [] };
-  const count = () => meta().count || 0, index = () => model.get("index");
+  const count = () => meta().count || 0, index = () => { const at = lwPlaceOf(meta().ids, moments.ahead()); return at < 0 ? model.get("index") : at; };
   const live = () => !model.get("static");
+  // Another view of this clock has gone to a moment: the cursor follows before the kernel says so.
+  const moments = lwMoments(stage, model, () => cursor());
 
   function go(to) {
     const at = Math.min(Math.max(to, 0), count() - 1);
     if (at < 0 || at === index()) return;
+    moments.tell(lwIdAt(meta().ids, at));
     lwSet(model, { index: at });
   }
   function showPlay() {

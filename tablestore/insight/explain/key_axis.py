@@ -33,6 +33,16 @@ def key_axis(keys: Sequence[bytes], types: Sequence[DataType]) -> Callable[[byte
 
 def key_line(keys: Sequence[bytes], types: Sequence[DataType]) -> Line | None:
     """The first column in which `keys` differ, and the map of its values to 0..1; None without one."""
+    line = _line(keys, types)
+    if line is None:
+        return None
+    column, number = line
+    numbers = [number(binary_row.decode(k, types)[column]) for k in keys]
+    return column, _share(number, min(numbers), max(numbers))
+
+
+def _line(keys: Sequence[bytes], types: Sequence[DataType]) -> Line | None:
+    """The first column in which `keys` differ, and the map of its values to numbers in their order."""
     rows = [binary_row.decode(k, types) for k in keys] if types else []
     for i, t in enumerate(types):
         values = [r[i] for r in rows]
@@ -40,8 +50,19 @@ def key_line(keys: Sequence[bytes], types: Sequence[DataType]) -> Line | None:
             number = _number_line([v for v in values if v is not None], t)
             numbers = [number(v) for v in values]
             if max(numbers) > min(numbers):
-                return i, _share(number, min(numbers), max(numbers))
+                return i, number
     return None
+
+
+def key_numbers(keys: Sequence[bytes], types: Sequence[DataType]) -> tuple[list[float], bool]:
+    """A number for each key, of which `key_axis` is the share between the smallest and the largest, and
+    whether it is the key's leading number itself: then more keys do not change it."""
+    line = _line(keys, types)
+    if line is None:
+        return [0.5] * len(keys), False
+    column, number = line
+    plain = column == 0 and not (types[0].is_string or types[0].is_binary)
+    return [number(binary_row.decode(k, types)[column]) for k in keys], plain
 
 
 def _share(number: Callable[[Raw], float], low: float, high: float) -> Callable[[Raw], float]:

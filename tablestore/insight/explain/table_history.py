@@ -7,7 +7,7 @@ of some hundred snapshots at a time and no data file. Used by inspection and by 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tablestore.core.errors import InvalidRequest, NotFound
@@ -31,11 +31,18 @@ class _Delta:
     changelog: list[DataFileMeta] = field(default_factory=list)
 
 
-def events(store: Store, *, first: int | None = None, last: int | None = None) -> Iterator[BucketEvent]:
+def events(
+    store: Store,
+    *,
+    first: int | None = None,
+    last: int | None = None,
+    known: Mapping[int, Snapshot] | None = None,
+) -> Iterator[BucketEvent]:
     """What snapshots `first` (None: the oldest) to `last` (None: the newest) did, in order, by bucket.
 
     The first events are BASE events: files that were live before `first`. So all events together add up to
-    what is live after `last`. Raises NotFound for snapshots that have expired.
+    what is live after `last`. Snapshots that are `known` are not read again. Raises NotFound for snapshots
+    that have expired.
     """
     earliest, latest = store.snapshots.earliest_id(), store.snapshots.latest_id()
     if earliest is None or latest is None:
@@ -45,7 +52,8 @@ def events(store: Store, *, first: int | None = None, last: int | None = None) -
         raise NotFound(f"the history of snapshots {start}..{end} is not there; have {earliest}..{latest}")
     if start > end:
         raise InvalidRequest(f"history goes forward: snapshot {start} comes after {end}")
-    snapshots = (store.snapshots.get(i) for i in range(start, end + 1))
+    have = known or {}
+    snapshots = (have.get(i) or store.snapshots.get(i) for i in range(start, end + 1))
     for snapshot in store.manifests.prefetched(snapshots):
         if snapshot.id == start:
             yield from _base(store, snapshot)

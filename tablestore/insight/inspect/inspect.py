@@ -35,6 +35,7 @@ from tablestore.insight.inspect import tree as inspect_tree
 from tablestore.insight.inspect.amplification.views import Amplifications
 from tablestore.insight.inspect.columns import made
 from tablestore.insight.inspect.commits import CommitSums
+from tablestore.insight.inspect.edits import FileEdits
 from tablestore.insight.inspect.origins import Origins
 from tablestore.insight.inspect.storage import Storage, stored
 from tablestore.lsm.lookup import cache as lookup_cache
@@ -79,7 +80,7 @@ class Inspect:
     def __init__(self, store: Store, *, at: Snapshot | None = None) -> None:
         self._store, self._at = store, at
         self._commits, self._origins = CommitSums(store), Origins(store)
-        self._amplified = Amplifications(store)
+        self._amplified, self._edits = Amplifications(store), FileEdits(store)
 
     def __repr__(self) -> str:
         names = [n for n, f in vars(type(self)).items() if not n.startswith("_") and callable(f)]
@@ -158,6 +159,21 @@ class Inspect:
         [3, 1]
         """
         return self._commits.table()
+
+    @_naming_rows
+    def edits(self) -> pa.Table:
+        """The life of the table: a row for each file, from the snapshot that `added` it to the one that
+        `removed` it; null is before the oldest snapshot, and not yet.
+
+        The files of any snapshot are those added up to it and not removed up to it. Columns are those of
+        `levels`, but the ends of a file's keys are numbers of a line, which `levels` scales to 0 … 1. At
+        most 200,000 changes are read; the schema's metadata `edits` names the `first` and `last` snapshot
+        whose state the rows give. What has been read is kept: a commit costs its own delta.
+
+        >>> orders.inspect.edits().select(["added", "removed", "rows"]).to_pylist()
+        [{'added': 1, 'removed': None, 'rows': 3}, {'added': 2, 'removed': None, 'rows': 1}]
+        """
+        return self._edits.table()
 
     @_naming_rows
     def files(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:

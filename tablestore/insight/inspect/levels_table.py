@@ -57,7 +57,12 @@ def levels_table(
     rows = []
     for run, sorted_run in enumerate(levels.runs):
         for f in sorted_run.files:
-            keys = (_text(f.min_key, types), _text(f.max_key, types), place(f.min_key), place(f.max_key))
+            keys = (
+                key_text(f.min_key, types),
+                key_text(f.max_key, types),
+                place(f.min_key),
+                place(f.max_key),
+            )
             counts = (f.row_count, f.delete_count, f.file_size)
             source = None if f.file_source is None else SOURCES.get(f.file_source)
             tail = (
@@ -74,6 +79,7 @@ def levels_table(
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, LEVELS, strict=True)], schema=LEVELS)
 
 
-def _text(key: bytes, types: Sequence[DataType]) -> str:
+def key_text(key: bytes, types: Sequence[DataType]) -> str:
+    """`[1, b]` of a serialized key."""
     values = binary_row.decode(key, types)
     return "[" + ", ".join(cast_text(v, t) for v, t in zip(values, types, strict=True)) + "]"

@@ -12,9 +12,12 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest
+from tablestore.format import binary_row
+from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.insight.inspect.amplification.sums import VIEWS, Flow, State, level_state, schema, state_of
 from tablestore.insight.inspect.columns import COMMITS, SNAPSHOTS, compactions_table, made
-from tablestore.insight.inspect.levels_table import LEVELS, levels_table
+from tablestore.insight.inspect.edits import EDITS, with_span
+from tablestore.insight.inspect.levels_table import LEVELS, SOURCES, key_text, levels_table
 from tablestore.insight.simulator.journal import Commit, Journal
 from tablestore.insight.simulator.sim_bucket import KEY
 
@@ -36,6 +39,43 @@ class SimulatedInspect:
     def commits(self) -> pa.Table:
         """What each commit changed: rows, files and bytes added and removed, oldest first."""
         return made(COMMITS, (_commit_row(c) for c in self._commits()))
+
+    def edits(self) -> pa.Table:
+        """A row for each file, from the commit that `added` it to the one that `removed` it, as of a table;
+        null is before the oldest commit that is kept, and not yet."""
+        journal = self._journal
+        with journal.lock:
+            rows: list[list[Any]] = []
+            at: dict[tuple[int, int, str], list[Any]] = {}
+
+            def add(bucket: int, file: DataFileMeta, snapshot: int | None, *, flushed: bool) -> None:
+                keys = [key_text(k, KEY) for k in (file.min_key, file.max_key)]
+                source = None if file.file_source is None else SOURCES.get(file.file_source)
+                row = [snapshot, None, "", bucket, file.level, file.file_name, file.row_count]
+                row += [file.delete_count, file.file_size, *keys, file.min_sequence, file.max_sequence]
+                row += [file.schema_id, file.creation_time_ms, source, snapshot if flushed else None, None]
+                rows.append([*row, *map(_number, (file.min_key, file.max_key))])
+                at[bucket, file.level, file.file_name] = rows[-1]
+
+            commits = list(journal.commits)
+            if commits:
+                event = commits[0].event
+                new = {f.file_name for f in event.flushed} | {f.file_name for f in event.after}
+                for bucket, levels in journal.files(event.snapshot).items():
+                    for file in levels.files:
+                        fresh = bucket == event.bucket and file.file_name in new
+                        add(bucket, file, event.snapshot if fresh else None, flushed=fresh and not file.level)
+            for commit in commits[1:]:
+                event = commit.event
+                for file in event.before:
+                    at.pop((event.bucket, file.level, file.file_name))[1] = event.snapshot
+                for file in event.flushed:
+                    add(event.bucket, file, event.snapshot, flushed=True)
+                for file in event.after:
+                    add(event.bucket, file, event.snapshot, flushed=False)
+            axes = {f"/{b}": (_number(low), _number(high)) for b, (low, high) in journal.ends.items()}
+            first, last = (journal.first, journal.last) if commits else (None, None)
+            return with_span(made(EDITS, rows), first, last, axes=axes)
 
     def levels(
         self, snapshot: int | None = None, *, partition: str | None = None, bucket: int | None = None
@@ -123,6 +163,11 @@ class SimulatedInspect:
                 state.add(level_state(account, level))
             flow = journal.by_level.get(level, Flow())
             yield level, *flow.row(journal.total.ingested), *state.row(rows), 1
+
+
+def _number(key: bytes) -> float:
+    """The key of a simulation as a number."""
+    return float(binary_row.decode(key, KEY)[0])  # type: ignore[arg-type]
 
 
 def _snapshot_row(c: Commit) -> tuple[Any, ...]:

@@ -125,7 +125,9 @@ class _Book:
             self._enter(done.snapshot, _expired_flows(done))
             self._snapshot_row(done.snapshot, done.kind, done.time_ms, None)
         measured_from = self._look_ahead(snapshots) if self._per == "snapshot" else snapshots[-1].id
-        grouped = groupby(events(store, first=snapshots[0].id, last=snapshots[-1].id), lambda e: e.snapshot)
+        known = {s.id: s for s in snapshots}
+        happened = events(store, first=snapshots[0].id, last=snapshots[-1].id, known=known)
+        grouped = groupby(happened, lambda e: e.snapshot)
         at, some = next(grouped, (None, ()))
         for snapshot in snapshots:
             touched: set[Place] = set()
@@ -157,10 +159,10 @@ class _Book:
 
     def _learn_last(self, snapshots: Sequence[Snapshot]) -> None:
         """Learn from the last merges, as many as are kept, reading as few snapshots as have them."""
-        count = _MERGES_LEARNED
+        count, known = _MERGES_LEARNED, {s.id: s for s in snapshots}
         while True:
             first = snapshots[max(0, len(snapshots) - count)].id
-            for event in events(self._store, first=first, last=snapshots[-1].id):
+            for event in events(self._store, first=first, last=snapshots[-1].id, known=known):
                 self._learn(event)
             full = len(self._merges) == _MERGES_LEARNED and len(self._files) == _FILES_LEARNED
             if full or first == snapshots[0].id:

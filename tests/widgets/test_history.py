@@ -1,0 +1,111 @@
+"""The history of a table as edits: the files of every snapshot are those that the engine gives."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.insight.simulator import Simulator, Workload
+from widgets.history.history import History
+
+COMPARED = [
+    *("partition", "bucket", "level", "run", "file_name", "rows", "deletes", "bytes", "min_key", "max_key"),
+    *("min_key_pos", "max_key_pos", "min_sequence", "max_sequence", "creation_time", "file_source"),
+    *("snapshot_id", "masked_rows"),
+]
+
+
+def same(found: pa.Table, wanted: pa.Table) -> None:
+    order = [(name, "ascending") for name in ("partition", "bucket", "run", "min_key_pos", "file_name")]
+    rows = [table.select(COMPARED).sort_by(order).to_pylist() for table in (found, wanted)]
+    for one, other in zip(*rows, strict=True):
+        ends = [(row.pop("min_key_pos"), row.pop("max_key_pos")) for row in (one, other)]
+        assert ends[0] == pytest.approx(ends[1])
+        assert one == other
+
+
+def history(source: object) -> History:
+    found = History.of(source.inspect.edits())
+    assert found is not None
+    return found
+
+
+def written(folder: Path, **options: object) -> ts.Table:
+    given = {"bucket": 2, "num-sorted-run.compaction-trigger": 3} | options
+    table = ts.connect(folder).create_table(
+        "shop.orders",
+        schema={"day": ts.STRING, "k": ts.BIGINT, "v": ts.STRING},
+        primary_key=["day", "k"],
+        partition_by=["day"],
+        options=given,
+    )
+    for n in range(9):
+        keys = list(range(n * 30, n * 30 + 80))
+        days = [f"d{1 + (k + n) % 11}" for k in keys]
+        table.write({"day": days, "k": keys, "v": [f"x{n}"] * len(keys)})
+    return table
+
+
+def test_the_files_of_each_snapshot_are_those_of_the_engine(tmp_path: Path) -> None:
+    table = written(tmp_path)
+    table.delete("k < 100 and day = 'd3'")
+    found = history(table)
+    assert (found.first, found.last) == (1, table.inspect.latest_snapshot_id())
+    for snapshot in range(found.first, found.last + 1):
+        wanted = table.inspect.levels(snapshot)
+        same(found.files(snapshot), wanted)
+        runs = wanted.group_by(["partition", "bucket"]).aggregate([("run", "count_distinct")])
+        total = sum(runs["run_count_distinct"].to_pylist())
+        assert found.sums(snapshot) == (total, wanted.num_rows, sum(wanted["bytes"].to_pylist()))
+
+
+def test_after_expiry_it_starts_from_the_oldest_state_and_a_commit_is_added(tmp_path: Path) -> None:
+    table = written(tmp_path)
+    before = history(table)
+    table.expire_snapshots(keep=4)
+    found = history(table)
+    assert found.first == before.last - 3
+    table.write({"day": ["d1"], "k": [7], "v": ["new"]})
+    grown = history(table)
+    assert grown.last == table.inspect.latest_snapshot_id()
+    for snapshot in range(grown.first, grown.last + 1):
+        wanted, given = table.inspect.levels(snapshot), grown.files(snapshot)
+        assert set(given["file_name"].to_pylist()) == set(wanted["file_name"].to_pylist())
+
+
+def test_deletion_vectors_come_and_go_with_their_snapshots(tmp_path: Path) -> None:
+    table = written(tmp_path, **{"deletion-vectors.enabled": "true"})
+    table.compact(full=True)
+    table.write({"day": ["d1", "d2"], "k": [10, 11], "v": ["y", "y"]})
+    table.compact()
+    found = history(table)
+    for snapshot in range(found.first, found.last + 1):
+        same(found.files(snapshot), table.inspect.levels(snapshot))
+    assert any(m for m in found.files(found.last)["masked_rows"].to_pylist())
+
+
+def test_a_table_without_keys_and_one_without_snapshots(tmp_path: Path) -> None:
+    lake = ts.connect(tmp_path)
+    table = lake.create_table("a.b", schema={"v": ts.STRING}, options={"bucket": "-1"})
+    assert History.of(table.inspect.edits()) is None
+    for n in range(3):
+        table.write({"v": [f"{n}"] * (n + 1)})
+    found = history(table)
+    for snapshot in (1, 2, 3):
+        same(found.files(snapshot), table.inspect.levels(snapshot))
+
+
+def test_a_simulation_gives_the_same(simulator: Simulator) -> None:
+    found = history(simulator)
+    for snapshot in range(found.first, found.last + 1):
+        same(found.files(snapshot), simulator.inspect.levels(snapshot))
+
+
+@pytest.fixture
+def simulator() -> Simulator:
+    options = {"num-sorted-run.compaction-trigger": 3}
+    simulator = Simulator(Workload(rows_per_flush=200, keys=2_000), options, buckets=2, keep=20)
+    for _ in range(40):
+        simulator.step()
+    return simulator

@@ -1,0 +1,1 @@
+"""The life of a table as edits: the state of any moment, in Python and in the browser."""
