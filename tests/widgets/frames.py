@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore.insight.inspect.edits import EDITS, with_span
+
 START = datetime(2026, 11, 20, 12, 0, 0)
 KEYS = 1_500_000
 FILES = pa.schema(
@@ -262,6 +264,22 @@ class FakeInspect:
         for name, wanted in (("partition", partition), ("bucket", bucket)):
             found = found if wanted is None else found.filter(pc.equal(found[name], wanted))
         return found
+
+    def edits(self) -> pa.Table:
+        """For each file when it came and went, from the states; keys lie on an axis from 0 to 1."""
+        states, rows, seen = self._table.states, [], {}
+        for snapshot, live in states.items():
+            there = {(r["partition"], r["bucket"], r["level"], r["file_name"]): r for r in live}
+            for place in [place for place in seen if place not in there]:
+                seen.pop(place)["removed"] = snapshot
+            for place, row in there.items():
+                if place not in seen:
+                    number = {"min_key_number": row["min_key_pos"], "max_key_number": row["max_key_pos"]}
+                    came = {"added": None if snapshot == 1 and row["level"] else snapshot, "removed": None}
+                    seen[place] = {"schema_id": 0, "masked_rows": None} | row | came | number
+                    rows.append(seen[place])
+        axes = {f"{partition}/{bucket}": (0.0, 1.0) for partition, bucket in self._table.buckets}
+        return with_span(pa.Table.from_pylist(rows, schema=EDITS), min(states), max(states), axes=axes)
 
 
 class FakeTable:

@@ -139,14 +139,11 @@ def test_a_timeline_leads_and_follows() -> None:
     timeline, chart = SnapshotTimeline(table), AmplificationChart(rows(12)).wait(60)
     timeline.link(chart)
     timeline.index = 4
-    assert (chart.index, chart.snapshot, chart.now["head"]) == (4, 5, "#5 COMPACT")
+    assert (chart.index, chart.snapshot) == (4, 5)
     chart.index = 8
     assert (timeline.index, timeline.snapshot) == (8, 9)
-    chart.hovered = "2"
-    assert chart.peek["values"] == ["1.17", "3", "≈ 1.20"]
-    assert timeline.index == 8
-    chart.hovered = ""
-    assert chart.peek == {}
+    assert [values[2] for values in chart.series["values"]] == ["1.17", "3", "≈ 1.20"]
+    assert chart.series["kinds"][4] == "COMPACT"
 
 
 def test_of_a_real_table_and_of_its_opened_bucket(tmp_path: Path) -> None:

@@ -75,14 +75,17 @@ def test_after_expiry_it_starts_from_the_oldest_state_and_a_commit_is_added(tmp_
 
 
 def test_deletion_vectors_come_and_go_with_their_snapshots(tmp_path: Path) -> None:
-    table = written(tmp_path, **{"deletion-vectors.enabled": "true"})
-    table.compact(full=True)
-    table.write({"day": ["d1", "d2"], "k": [10, 11], "v": ["y", "y"]})
-    table.compact()
-    found = history(table)
+    options = {"deletion-vectors.enabled": "true", "write-only": "true", "bucket": 1}
+    table = written(tmp_path, **options)
+    active = table.with_options({"write-only": "false"})
+    active.compact(full=True)
+    table.write({"day": ["d1", "d2"], "k": [0, 1], "v": ["y", "y"]})
+    active.compact()
+    found, masked = history(table), []
     for snapshot in range(found.first, found.last + 1):
         same(found.files(snapshot), table.inspect.levels(snapshot))
-    assert any(m for m in found.files(found.last)["masked_rows"].to_pylist())
+        masked.append(sum(m or 0 for m in found.files(snapshot)["masked_rows"].to_pylist()))
+    assert masked[-1] > 0
 
 
 def test_a_table_without_keys_and_one_without_snapshots(tmp_path: Path) -> None:
@@ -105,7 +108,7 @@ def test_a_simulation_gives_the_same(simulator: Simulator) -> None:
 @pytest.fixture
 def simulator() -> Simulator:
     options = {"num-sorted-run.compaction-trigger": 3}
-    simulator = Simulator(Workload(rows_per_flush=200, keys=2_000), options, buckets=2, keep=20)
+    simulator = Simulator(Workload(rows=200, keys=2_000), options, buckets=2, keep=20)
     for _ in range(40):
         simulator.step()
     return simulator

@@ -101,23 +101,23 @@ def test_a_page_of_several_views_links_timeline_levels_and_panel():
     assert [spec["kind"] for spec in specs] == ["workbench", "timeline", "levels", "controls", "ingest"]
     assert [spec["group"] for spec in specs] == [0, 0, 0, 0, 3]
     assert specs[0]["state"]["parts"] == {"timeline": 1, "levels": 2, "controls": 3}
-    shots = {key.split("|")[0] for key in specs[2]["frames"]["716"]["base"]}
-    assert shots == {str(n) for n in range(1, 7)}
+    assert list(specs[2]["frames"]["716"]["one"]) == ["keys", "bytes"]
+    assert base64.b64decode(specs[2]["edits"][0])
 
 
 def test_a_page_links_views_that_were_not_linked():
     table = frames.FakeTable(appends=6)
     timeline, levels = widgets.SnapshotTimeline(table), widgets.LsmLevels(table)
     specs = unpacked(widgets.page("shop.orders", [timeline, levels]))
-    assert len(specs[1]["frames"]["1040"]["base"]) == 6 + 4
+    assert specs[1]["group"] == specs[0]["group"]
     assert levels.snapshot == 6
 
 
-def test_only_the_present_snapshot_of_a_page_outlines_the_plan():
+def test_the_present_frame_of_a_page_outlines_the_plan():
     specs = unpacked(widgets.page("t", [widgets.Workbench(frames.FakeTable(appends=7))]))
-    buckets = specs[2]["frames"]["716"]["buckets"]
-    outlined = {key for key, frame in buckets.items() if "input of next compaction" in frame["svg"]}
-    assert outlined == {"7|/0|keys", "7|/0|bytes"}
+    frame = specs[2]["frames"]["716"]
+    assert all("input of next compaction" in one["svg"] for one in frame["one"].values())
+    assert frame["about"]["of"][:2] == [7, "/0"]
 
 
 def test_a_page_is_the_same_for_the_same_table():
@@ -170,9 +170,9 @@ def test_markup_in_data_stays_text_in_notebooks_and_pages(view, tmp_path):
 
 
 def test_a_page_says_what_it_leaves_out():
-    places = tuple((f"p={n}", 0) for n in range(401))
-    levels = widgets.LsmLevels(frames.FakeTable(buckets=places, appends=1))
-    page = widgets.page("t", [levels])
-    assert "Levels in this file: 400 of 401 buckets, those of most runs; a kernel shows the rest." in page
+    table = frames.FakeTable(appends=4)
+    table.inspect.edits = None
+    page = widgets.page("t", [widgets.SnapshotTimeline(table), widgets.LsmLevels(table)])
+    assert "Levels in this file: the present; a kernel shows the other 4 snapshots." in page
     small = widgets.page("t", [widgets.LsmLevels(frames.FakeTable(appends=3))])
     assert "in this file" not in small.partition("<script")[0]

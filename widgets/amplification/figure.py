@@ -9,7 +9,6 @@ import numpy as np
 from widgets.amplification import chart
 from widgets.amplification.chart import FORECAST, HEIGHT, Line, Panel, Plot
 from widgets.amplification.model import READ, SPACE, WRITE, AmplificationModel, number
-from widgets.kit import format as fmt
 from widgets.kit.svg import Figure, fit, group, hatch, num, rect, text
 from widgets.kit.theme import var
 
@@ -115,15 +114,26 @@ def _place(plot: Plot, x: float, y: float, wide: float) -> dict[str, float]:
     }
 
 
-def heights(model: AmplificationModel, index: int, width: float) -> list[float | None]:
-    """How high each value stands in its plot, 0 … 1: where the page puts the dots."""
-    _, wide = columns(width)
-    found: list[float | None] = []
-    for at, panel in enumerate(panels(model, wide)):
-        plot = chart.plot_of(panel, left=0, width=wide, right_room=FORECAST)
-        value = model.value(at, index)
-        found.append(None if value is None else round((value - plot.floor) / (plot.top - plot.floor), 4))
-    return found
+def series(model: AmplificationModel) -> dict[str, object]:
+    """Every snapshot's words and how high its values stand in their plots, 0 … 1: from these the page puts
+    dots and words in place by itself. `exact` are sentences, each once, `says` which one a snapshot has."""
+    said: dict[str, int] = {}
+    says = [said.setdefault(text, len(said)) for text in model.exactnesses()]
+    shown = [[model.shown(at, index) for index in range(len(model))] for at in (WRITE, READ, SPACE)]
+    return {
+        "ids": model.spans,
+        "kinds": list(model.kinds),
+        "values": shown,
+        "heights": [_heights(panel) for panel in panels(model, 400)] if len(model) else [],
+        "says": says,
+        "exact": list(said),
+    }
+
+
+def _heights(panel: Panel) -> list[float | None]:
+    plot = chart.plot_of(panel, left=0, width=400, right_room=FORECAST)
+    found = ((panel.lines[0].values - plot.floor) / (plot.top - plot.floor)).round(4).tolist()
+    return [None if share != share else share for share in found]  # NaN: not known
 
 
 def _empty(width: float, *, note: bool) -> Figure:
@@ -162,8 +172,3 @@ def skeleton(width: float) -> Figure:
         )
     meta: dict[str, object] = {"charts": [], "count": 0}
     return Figure(width, _height(many), "".join(body), "Amplification: reading the history", meta)
-
-
-def spoken(model: AmplificationModel, index: int) -> str:
-    """What a screen reader says of a snapshot."""
-    return model.sentence(index).replace("≈", "about").replace(fmt.ABSENT, "not known").replace(" · ", ", ")

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from widgets.history.spans import spans_of
 from widgets.kit import format as fmt
 
 WRITE, READ, SPACE = range(3)
@@ -78,10 +79,23 @@ class AmplificationModel:
         write, read, space = (self.shown(series, index) for series in (WRITE, READ, SPACE))
         return f"#{self.ids[index]} {self.kinds[index]} · write {write} · read {read} · space {space}"
 
+    @property
+    def spans(self) -> list[list[int]]:
+        """The ids as (position, id, how many) of each row of them without a gap."""
+        return spans_of(self.ids)
+
+    def exactnesses(self) -> list[str]:
+        """`exactness` of every snapshot."""
+        flows = np.logical_and.accumulate(self.flows_exact).tolist() if len(self) else []
+        return [self._exactness(index, flow) for index, flow in enumerate(flows)]
+
     def exactness(self, index: int) -> str:
         """What is exact and what is estimated after a snapshot, and why, in the engine's words."""
+        return self._exactness(index, bool(self.flows_exact[: index + 1].all()))
+
+    def _exactness(self, index: int, flows: bool) -> str:
         parts = []
-        if not self.flows_exact[: index + 1].all():
+        if not flows:
             parts.append("compactions of other engines: bytes as far as snapshots record them")
         if self.value(READ, index) is None:
             parts.append("the snapshot has expired: what was live is not known")

@@ -1,5 +1,5 @@
-// AmplificationChart: one cursor through three charts. Python says the values and how high they stand (`now`,
-// and `peek` of the hovered snapshot); here they are put in place, and pointer and keys choose the snapshot.
+// AmplificationChart: one cursor through three charts. Python says the values of every snapshot and how high they
+// stand (`series`); here those of the selected and of the hovered one are put in place, by pointer, keys or clock.
 function renderAmplification({ model, el }) {
   const stage = lwStage(model, el, "amplification");
   const host = lwEl("div", { class: "lw-pic", tabindex: 0, role: "slider", "aria-label": "snapshot", "aria-orientation": "horizontal" });
@@ -8,7 +8,16 @@ function renderAmplification({ model, el }) {
   const card = lwCard(stage);
   let svg = null;
   const frame = () => model.get("frame"), charts = () => (frame().meta || {}).charts || [];
-  const count = () => (frame().meta || {}).count || 0, index = () => model.get("index");
+  const count = () => (frame().meta || {}).count || 0, series = () => model.get("series") || {};
+  const moments = lwMoments(stage, model, () => cursor());
+  const index = () => { const at = lwPlaceOf(series().ids, moments.ahead()); return at < 0 ? model.get("index") : at; };
+  function pointAt(i) {
+    const s = series(), id = lwIdAt(s.ids, i);
+    if (id == null || !charts().length) return {};
+    const values = s.values.map((v) => v[i]), head = `#${id} ${s.kinds[i]}`.trim();
+    const spoken = `${head}, ${["write", "read", "space"].map((name, k) => `${name} ${values[k]}`).join(", ")}`.replaceAll("≈", "about").replaceAll("–", "not known");
+    return { index: i, head, values, ys: s.heights.map((h) => h[i]), says: s.exact[s.says[i]] || "", spoken };
+  }
 
   const placeOf = (chart, i) => chart.x + ((i + 0.5) * chart.w) / count();
   function marks(point, hover) {
@@ -29,7 +38,9 @@ function renderAmplification({ model, el }) {
   function cursor() {
     if (!svg) return;
     svg.querySelectorAll(".cursor").forEach((g) => g.remove());
-    const now = model.get("now") || {};
+    const now = pointAt(index());
+    stage.root.dataset.snapshot = String(lwIdAt(series().ids, index()));
+    stage.root.dataset.values = (now.values || []).join("|");
     hint.textContent = now.says || "";
     hint.title = now.says || "";
     host.setAttribute("aria-valuemin", 0);
@@ -43,7 +54,7 @@ function renderAmplification({ model, el }) {
   function peek() {
     if (!svg) return;
     svg.querySelectorAll(".peek").forEach((g) => g.remove());
-    const at = model.get("peek") || {};
+    const at = model.get("hovered") ? pointAt(Number(model.get("hovered"))) : {};
     if (at.index == null || !model.get("hovered") || !scrub.pointer) return card.hide();
     svg.append(marks(at, true));
     card.show(scrub.pointer, at.head, (frame().names || []).map((name, k) => [name, at.values[k]]));
@@ -63,14 +74,16 @@ function renderAmplification({ model, el }) {
   }
   function go(to) {
     const i = Math.min(Math.max(to, 0), count() - 1);
-    if (i >= 0 && i !== index()) lwSet(model, { index: i });
+    if (i < 0 || i === index()) return;
+    moments.tell(lwIdAt(series().ids, i));
+    lwSet(model, { index: i });
   }
   const scrub = lwScrub(host, model, { at: (event) => svg && at(event), go, peek });
   const by = (n) => (event) => go(index() + n * (event.shiftKey ? 10 : 1));
   lwKeys(host, { ArrowLeft: by(-1), ArrowRight: by(1), Home: () => go(0), End: () => go(count() - 1), Escape: scrub.leave });
   stage.on("change:frame", draw);
-  stage.on("change:now", cursor);
-  stage.on("change:peek", peek);
+  for (const name of ["index", "series"]) stage.on("change:" + name, cursor);
+  stage.on("change:hovered", peek);
   draw();
   return () => stage.off();
 }

@@ -1,7 +1,7 @@
 """AmplificationChart: write, read and space amplification over snapshots, linked to a timeline.
 
 Traits: `snapshot` and `index` (the selected one), `hovered` (a position), `opened` (bucket id; "" all
-buckets), `now` and `peek` (the words and places of the selected and of the hovered snapshot, from Python).
+buckets), `series` (every snapshot's words and places, from which the page moves its cursor by itself).
 A long history is read in a thread behind a skeleton; `wait()` blocks until it is there.
 """
 
@@ -26,7 +26,6 @@ from widgets.kit.jobs import STATIC_PATIENCE, Job, JobRunner
 from widgets.kit.svg import Figure
 from widgets.kit.view import View, module, option_map, require_source, title_of
 
-EXPORT_POINTS = 2_000
 NOTHING = pa.table({"snapshot_id": pa.array([], pa.int64())})
 
 
@@ -45,7 +44,7 @@ class AmplificationChart(View):
     `source` is a table, a simulation, or the Arrow rows of `inspect.amplification(per="snapshot")`. `opened`
     is a bucket's id, such as "day=mon/0", to which the numbers are limited. `title` stands above the
     picture. Other traits (`width`, `snapshot`, …) go by keyword. The history is read in the background:
-    `wait`.
+    `wait`; with `later` not before `read`.
 
     >>> widgets.AmplificationChart(orders).wait().data()["live_files"].to_pylist()
     [1, 2]
@@ -54,11 +53,16 @@ class AmplificationChart(View):
     _esm = module("amplification/view.js", "renderAmplification")
     index = traitlets.Int(-1).tag(sync=True)
     opened = traitlets.Unicode("").tag(sync=True)
-    now = traitlets.Dict().tag(sync=True)
-    peek = traitlets.Dict().tag(sync=True)
+    series = traitlets.Dict().tag(sync=True)
 
     def __init__(
-        self, source: Amplified | pa.Table, *, opened: str = "", title: str = "", **kwargs: object
+        self,
+        source: Amplified | pa.Table,
+        *,
+        opened: str = "",
+        title: str = "",
+        later: bool = False,
+        **kwargs: object,
     ) -> None:
         require_source(source, type(self).__name__)
         self._source, self._title = source, title or title_of(source)
@@ -68,9 +72,20 @@ class AmplificationChart(View):
         super().__init__(opened=opened, **kwargs)
         self.observe(self._on_index, "index")
         self.observe(self._on_snapshot, "snapshot")
-        self.observe(lambda _change: self._show_peek(), "hovered")
         self.observe(lambda _change: self.refresh(), "opened")
-        self.refresh()
+        self._later = later
+        if later:
+            self._loading = True
+            self.redraw()
+        else:
+            self.refresh()
+
+    def read(self) -> Self:
+        """Read the history that was left for later."""
+        if self._later:
+            self._later = False
+            self.refresh()
+        return self
 
     @property
     def model(self) -> AmplificationModel:
@@ -84,13 +99,14 @@ class AmplificationChart(View):
 
     def refresh(self) -> Self:
         """Read the history again, in the background if it takes long. The latest stays followed."""
-        if not self._jobs.restart(self._load):
+        if not self._later and not self._jobs.restart(self._load):
             self._loading = True
             self.redraw()
         return self
 
     def wait(self, timeout: float | None = None) -> Self:
         """Block until the history is read."""
+        self.read()
         self._jobs.wait(timeout)
         return self
 
@@ -124,7 +140,9 @@ class AmplificationChart(View):
         super().guarded(unless_stopped, what=what, next_step=next_step)
 
     def _take(self, rows: pa.Table, opened: str, after: AmplificationAfter | None) -> None:
-        follows = self.snapshot is None or not len(self._model) or self.index >= len(self._model) - 1
+        led = any(hasattr(getattr(view, "model", None), "kinds") for view in self.group if view is not self)
+        follows = self.snapshot is None or not len(self._model)
+        follows = follows or (not led and self.index >= len(self._model) - 1)
         current, self._loading = self.snapshot, False
         self._rows = rows
         place = place_of(opened) or ("all buckets" if self.opened else "")
@@ -134,6 +152,7 @@ class AmplificationChart(View):
         first = current is not None and known is not None and self.index < 0
         keep = known if (first or not follows) and known is not None else len(self._model) - 1
         self._settle(keep)
+        self.series = draw.series(self._model)
         self.redraw()
 
     def _settle(self, index: int) -> None:
@@ -146,7 +165,6 @@ class AmplificationChart(View):
                 self.selected = (self.snapshot,)
         finally:
             self._settling = False
-        self.now = self._point(self.index)
 
     def _on_index(self, change: Mapping[str, Any]) -> None:
         if not self._settling and len(self._model):
@@ -159,26 +177,6 @@ class AmplificationChart(View):
         if found is not None:
             self.index = found
 
-    def _show_peek(self) -> None:
-        at = int(self.hovered) if self.hovered.isdecimal() else -1
-        self.peek = self._point(at) if 0 <= at < len(self._model) else {}
-
-    def _point(self, index: int, width: float | None = None) -> dict[str, Any]:
-        """What the page writes and where it puts the dots at one snapshot."""
-        model = self._model
-        if not 0 <= index < len(model):
-            return {}
-        values = [model.shown(series, index) for series in range(3)]
-        return {
-            "index": index,
-            "snapshot": int(model.ids[index]),
-            "head": f"#{model.ids[index]} {model.kinds[index]}".strip(),
-            "values": values,
-            "ys": draw.heights(model, index, self.width if width is None else width),
-            "says": model.exactness(index),
-            "spoken": draw.spoken(model, index),
-        }
-
     def redraw(self) -> None:
         """The charts without the cursor, and where it goes."""
         if self._loading:
@@ -188,7 +186,6 @@ class AmplificationChart(View):
                 self._model, index=self.index, width=self.width, cursor=False, note=False
             )
         self.frame = {**self.words(width=self.width), **static.frame(drawn), "names": list(NAMES)}
-        self.now = {} if self._loading else self._point(self.index)
 
     def figure(self, *, width: float) -> Figure:
         """The charts with the cursor; a history that is still being read is waited for a little."""
@@ -222,31 +219,23 @@ class AmplificationChart(View):
         return self._rows
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
-        """The charts, and what to write at each snapshot, of long histories at every so many."""
+        """The charts, and what to write at each snapshot."""
         model = self.wait().model
-        every = -(-max(len(model), 1) // EXPORT_POINTS)
-        at = sorted({*range(0, len(model), every), max(len(model) - 1, 0)}) if len(model) else []
         drawn = {
             str(width): static.frame(
                 draw.amplification_figure(model, index=self.index, width=width, cursor=False, note=False)
             )
             for width in widths
         }
-        note = f" · 1 of {every} commits is in this file" if every > 1 else ""
-        words = {str(width): self.words(width=width) for width in widths}
-        for entry in words.values():
-            entry["subtitle"] += note
         return {
             "kind": "amplification",
             "reply": "amplification",
             "widths": list(widths),
             "frames": drawn,
-            "words": words,
+            "words": {str(width): self.words(width=width) for width in widths},
             "names": list(NAMES),
-            "ids": model.ids.tolist(),
-            "points": {str(width): [self._point(index, width) for index in at] for width in widths},
             "state": {"index": self.index, "snapshot": self.snapshot, "opened": self.opened, "hovered": ""}
-            | {"selected": self.selected, "width": widths[0], "now": {}, "peek": {}, "frame": {}},
+            | {"selected": self.selected, "width": widths[0], "series": self.series, "frame": {}},
         }
 
 

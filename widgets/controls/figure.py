@@ -12,6 +12,7 @@ from itertools import groupby
 from widgets.controls.model import ControlsModel, Pick, RunSummary
 from widgets.controls.rules import rules_block
 from widgets.controls.settings import short_label
+from widgets.history.moments import CommitStory
 from widgets.kit import format as fmt
 from widgets.kit.svg import Figure, code, fit, fit_place, group, line, num, path, rect, text, text_width, wrap
 from widgets.kit.theme import level_fill, var
@@ -48,6 +49,19 @@ def controls_figure(model: ControlsModel, *, width: float, inputs: bool = False)
         words, y = _words(model, MARGIN, y + 2, column)
     body = plan + rules + outcome + words
     return Figure(width, y + 6, body, label_of(pick), {"waiting": model.waiting})
+
+
+def past_figure(story: CommitStory, opened: str, *, width: float) -> Figure:
+    """In the past: what the commit after this moment then did, with the engine's own record of it."""
+    room = width - 2 * MARGIN
+    heads = wrap(story.head, room * 0.9, lines=3)
+    body = [text(MARGIN, 16 + 16 * at, row, fill="ink", weight=600) for at, row in enumerate(heads)]
+    y = 16 + 16 * len(heads)
+    for row in story.rows(opened):
+        for part in wrap(row, room, size=11, lines=3):
+            body.append(text(MARGIN, y + 12, part, size=11, fill="ink" if row.startswith("✓") else "ink2"))
+            y += 15
+    return Figure(width, y + 10, "".join(body), story.head, {"waiting": 0})
 
 
 def label_of(pick: Pick) -> str:

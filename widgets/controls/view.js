@@ -41,7 +41,7 @@ function lwControlsStrip(kind) {
 }
 function renderControls({ model, el }) {
   const stage = lwStage(model, el, "controls");
-  const host = lwEl("div", { class: "lw-pic" });
+  const host = lwEl("div", { class: "lw-pic" }), past = lwEl("div", { class: "lw-past", hidden: true });
   const send = (verb) => () => model.send({ verb });
   const commit = (change) => lwSet(model, { asked: { ...model.get("asked"), ...change } });
   const strategy = lwSegments("strategy", [["universal", "Universal"], ["leveled", "Leveled*"]], (value) => commit({ [LW_STRATEGY]: value }));
@@ -57,7 +57,7 @@ function renderControls({ model, el }) {
   preview.acts.append(
     lwButton("", "store these settings as table options", send("store"), { text: "Store as table options" }),
     lwButton("", "back to the table's own settings", send("reset"), { text: "Reset" }));
-  stage.body.append(where, inputs.box, refusal.box, preview.box, warning.box, remark.box, host);
+  stage.body.append(where, inputs.box, refusal.box, preview.box, warning.box, remark.box, host, past);
   const step = lwButton("step", "carry out this compaction (S)", send("step"), { text: "Step", primary: true });
   const run = lwButton("fast", "compact every bucket until no rule fires", send("run"), { text: "Run until quiet" });
   const pause = lwButton("pause", "stop at once; what is not committed is given up", send("pause"), { text: "Pause" });
@@ -69,27 +69,37 @@ function renderControls({ model, el }) {
   every.addEventListener("keydown", (event) => event.stopPropagation());
   const again = lwEl("label", { class: "lw-check", title: "a step again and again, until paused" }, auto, "auto", every, "ms");
   const note = lwEl("span", { class: "lw-hint" });
+  const now = lwButton("last", "go to the newest snapshot", () => (model.get("static") ? lwSet(model, { snapshot: model.get("newest") }) : model.send({ verb: "now" })), { text: "Back to now", primary: true });
   const row = (...kids) => lwEl("div", { class: "lw-acts" }, ...kids);
   const showCode = stage.head.querySelector(".lw-quiet") || "";
   stage.foot.append(
-    row(step, run, pause),
+    row(now, step, run, pause),
     row(dry, flush, again, note, showCode));
   function draw() {
     const f = model.get("frame"), still = model.get("static"), busy = !!f.busy;
     const off = still ? "needs a kernel" : f.disabled || "", shut = busy || still;
     stage.words(f);
     if (f.svg) stage.picture(host, f.svg);
+    const story = f.past;
+    host.hidden = !!story;
+    past.hidden = now.hidden = !story;
+    if (story) {
+      past.replaceChildren(lwEl("b", {}, story[0]), ...story[1].map((words) => lwEl("div", { class: words.startsWith("✓") ? "lw-fired" : "" }, words)));
+      if (!story[1].length) past.append(lwEl("div", {}, "No compaction: nothing was merged."));
+    }
+    Object.assign(stage.root.dataset, { past: story ? story[0] : "", snapshot: String(model.get("snapshot")) });
     stage.say(f.says || f.label || "");
-    strategy.hidden = !f.strategy;
+    strategy.hidden = !f.strategy || !!story;
     strategy.show(f.strategy);
     for (const choice of strategy.children) choice.disabled = shut || !!f.disabled;
-    where.hidden = !f.place;
+    where.hidden = !f.place || !!story;
     where.classList.toggle("lw-many", f.picks > 1);
     lwPlace(place, f.place || "", " · bucket");
     waits.textContent = f.picks > 1 ? f.waits : "";
     waits.title = "buckets in which a rule fires";
     prev.hidden = next.hidden = !(f.picks > 1);
-    inputs.box.hidden = !(f.inputs || []).length;
+    inputs.box.hidden = !(f.inputs || []).length || !!story;
+    for (const b of [step, run, pause]) b.hidden = !!story;
     inputs.show(f.inputs || [], shut || !!f.disabled);
     refusal.show(f.refusal || "");
     preview.show(f.store ? "A preview: the table keeps its own settings." : "", f.store);

@@ -17,7 +17,7 @@ import traitlets
 
 import tablestore as ts
 from widgets.controls import settings
-from widgets.controls.figure import controls_figure
+from widgets.controls.figure import controls_figure, past_figure
 from widgets.controls.model import (
     ControlsModel,
     Pick,
@@ -28,6 +28,7 @@ from widgets.controls.model import (
     runs_of,
     text_form,
 )
+from widgets.history.moments import CommitStory, moments_of
 from widgets.kit import format as fmt
 from widgets.kit import static
 from widgets.kit.jobs import Job, JobRunner, Work
@@ -38,6 +39,7 @@ MAX_ROUNDS = 100
 MAX_DONE = 100  # compactions in `done`
 PANEL = 324  # width of one column
 LEAST_MS = 50
+MOST_TOLD = 60_000  # rows of text of past compactions in a page
 QUIET = "Quiet: no rule fires in any bucket."
 CONFLICT = "Another writer was faster: Dry run reads the table again, then Step."
 RETRY = "The table is as it was: Dry run plans again, then retry."
@@ -73,7 +75,7 @@ class CompactionControls(View):
     auto = traitlets.Bool(False).tag(sync=True)
     every_ms = traitlets.Int(500).tag(sync=True)
     progress = traitlets.Unicode("").tag(sync=True)
-    opened = traitlets.Unicode("").tag(sync=False)
+    opened = traitlets.Unicode("").tag(sync=True)
     plan = traitlets.Dict().tag(sync=False)
 
     def __init__(
@@ -93,6 +95,7 @@ class CompactionControls(View):
         self._model = ControlsModel(title or title_of(source))
         self._runs: dict[int, tuple[RunSummary, ...]] = {}  # by position of a pick of this plan
         self._refusal, self._settling = "", False
+        self._moments = moments_of(source)
         self.done: tuple[object, ...] = ()
         kwargs.setdefault("width", PANEL)
         super().__init__(**kwargs)
@@ -229,15 +232,20 @@ class CompactionControls(View):
         """Why nothing may be compacted now; empty if it may."""
         if self._model.refused:
             return "cannot be compacted from here"
-        latest = [
-            int(ids[-1]) for ids in (self._ids(peer) for peer in self._peers) if ids is not None and len(ids)
-        ]
-        past = self.snapshot is not None and latest and self.snapshot < max(latest)
-        return "viewing the past: read-only" if past else ""
+        return "viewing the past: read-only" if self._in_the_past() else ""
 
-    @staticmethod
-    def _ids(peer: View) -> Any:
-        return getattr(getattr(peer, "model", None), "ids", None)
+    def _in_the_past(self) -> bool:
+        newest = self.newest_known()
+        return self.snapshot is not None and newest is not None and self.snapshot < newest
+
+    def then(self) -> CommitStory | None:
+        """In the past: what the commit after this moment then did, and why."""
+        if not self._in_the_past() or self.snapshot is None:
+            return None
+        try:
+            return self._moments.then(self.snapshot)
+        except ts.TablestoreError as error:  # what cannot be read any more is said in its place
+            return CommitStory(self.snapshot + 1, "", f"#{self.snapshot + 1}: {error}")
 
     # settings
 
@@ -285,6 +293,11 @@ class CompactionControls(View):
 
     # doing
 
+    def go_to_now(self) -> Self:
+        """Leave the past: all linked views show the newest snapshot again."""
+        self.snapshot = None
+        return self
+
     def _on_message(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
         actions: dict[str, Callable[[], object]] = {
             "step": self.step,
@@ -294,6 +307,7 @@ class CompactionControls(View):
             "plan": self.refresh,
             "store": self.store,
             "reset": self.reset,
+            "now": self.go_to_now,
         }
         if (action := actions.get(str(content.get("verb")))) is not None:
             action()
@@ -422,6 +436,8 @@ class CompactionControls(View):
         return self._drawn(width, inputs=False)
 
     def _drawn(self, width: float, *, inputs: bool) -> Figure:
+        if (story := self.then()) is not None:
+            return past_figure(story, self.opened, width=width)
         waiting = self._model.waiting
         note = "" if waiting or not self._model.picks else QUIET
         return controls_figure(replace(self._model, note=note), width=width, inputs=inputs)
@@ -434,8 +450,10 @@ class CompactionControls(View):
     def words(self, *, width: float) -> dict[str, Any]:
         """Title and the state the buttons and inputs follow."""
         model, pick, known = self._model, self._model.pick, self._model.settings
+        story = self.then()
         return {
-            "title": "Next compaction",
+            "title": "Next compaction" if story is None else f"After {fmt.snapshot_id(self.snapshot)}",
+            "past": None if story is None else [story.head, list(story.rows(self.opened))],
             "subtitle": known.strategy if known and width >= 500 else "",
             "place": pick.place if pick else "",
             "waits": f"{model.waiting:,} of {fmt.plural(len(model.picks), 'bucket')} due",
@@ -464,7 +482,11 @@ class CompactionControls(View):
         return "Write-only: writers leave compaction to jobs." if known.write_only else ""
 
     def text(self) -> str:
-        """The plan and its reasons in a terminal."""
+        """The plan and its reasons in a terminal; in the past what came next."""
+        if (story := self.then()) is not None:
+            return "\n".join(
+                [f"After {fmt.snapshot_id(self.snapshot)}  {story.head}", *story.rows(self.opened)]
+            )
         return text_form(self._model)
 
     def data(self) -> Picks:
@@ -472,14 +494,28 @@ class CompactionControls(View):
         return self._model.picks
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
-        """The panel as it stands; its buttons need a kernel."""
+        """The panel as it stands, and what each commit did; its buttons need a kernel."""
         widths = tuple(dict.fromkeys((*widths, PANEL)))
         frames = {str(width): static.frame(self.figure(width=width)) for width in widths}
-        names = ("index", "full", "snapshot", "asked", "auto", "every_ms", "progress")
+        names = ("index", "full", "snapshot", "asked", "auto", "every_ms", "progress", "opened")
         state = {name: getattr(self, name) for name in names} | {"width": widths[0], "frame": {}}
-        spec = {"kind": "controls", "reply": "plain", "widths": sorted(widths, reverse=True)}
-        return spec | {
+        newest = self.newest_known()
+        return {
+            "kind": "controls",
+            "reply": "controls",
+            "widths": sorted(widths, reverse=True),
             "frames": frames,
             "words": {str(width): self.words(width=width) for width in widths},
-            "state": state,
+            "state": state | {"newest": newest},
+            "past": self._told() if newest is not None else {},
         }
+
+    def _told(self) -> dict[str, Any]:
+        """What each commit did, by its id: the newest, as far as their reasons are not too many."""
+        found: dict[str, Any] = {}
+        left = MOST_TOLD
+        for snapshot, story in sorted(self._moments.stories().items(), reverse=True):
+            left -= sum(len(rows) for rows in story.picks.values())
+            picks = {place: rows for place, rows in story.picks.items() if left > 0}
+            found[str(snapshot)] = [story.head, picks]
+        return found

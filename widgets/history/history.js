@@ -41,7 +41,7 @@ async function lwHistory(base, tail) {
     some.sort((a, b) => h.level[a] - h.level[b] || (h.level[a] ? h.low[a] - h.low[b] || h.high[a] - h.high[b] : h.newness[b] - h.newness[a]));
   }
   return {
-    first: h.first, last: h.last, places: h.places, facts: h,
+    first: h.first, last: h.last, places: h.places, axes: h.axes, facts: h,
     covers: (snapshot) => snapshot >= h.first && snapshot <= h.last,
     // The files of a bucket, newest run first: positions in `facts`.
     at: (snapshot, place) => (rows[of.get(place)] || []).filter((i) => there(i, snapshot)),

@@ -90,8 +90,10 @@ class History:
     def _coded(self) -> tuple[tuple[list[str], list[int]], np.ndarray]:
         partition = self.edits["partition"].combine_chunks().dictionary_encode()
         texts, bucket = partition.dictionary.to_pylist(), self.ints("bucket")
-        code = np.array(_ranks(texts), np.int64)[partition.indices.to_numpy()] * (1 << 40) + bucket + (1 << 20)
-        codes, first, place = np.unique(code, return_index=True, return_inverse=True)
+        code = (
+            np.array(_ranks(texts), np.int64)[partition.indices.to_numpy()] * (1 << 40) + bucket + (1 << 20)
+        )
+        _, first, place = np.unique(code, return_index=True, return_inverse=True)
         named = [texts[i] for i in partition.indices.to_numpy()[first]]
         return (named, bucket[first].tolist()), place.reshape(len(code))
 
@@ -100,7 +102,9 @@ class History:
         """The rank of each file by the order of level 0, 0 the oldest: largest sequence first, then smallest
         first one, creation time, name."""
         names = pc.rank(self.edits["file_name"], sort_keys="ascending", tiebreaker="dense").to_numpy()
-        newest = np.lexsort((names, self.ints("creation_time"), self.ints("min_sequence"), -self.ints("max_sequence")))
+        newest = np.lexsort(
+            (names, self.ints("creation_time"), self.ints("min_sequence"), -self.ints("max_sequence"))
+        )
         rank = np.empty(len(self), np.int64)
         rank[newest[::-1]] = np.arange(len(self))
         return rank

@@ -36,6 +36,14 @@ def module(name: str, function: str) -> str:
     return loader(function)
 
 
+class SnapshotId(traitlets.Int[int | None, int | None]):
+    """The id of a snapshot. None is the newest: its id, as soon as a view or one linked to it knows it."""
+
+    def set(self, obj: "View", value: int | None) -> None:
+        """Take the value; for None the newest id that is known."""
+        super().set(obj, obj.newest_known() if value is None else value)
+
+
 class View(anywidget.AnyWidget):
     """A picture with traits. Subclasses say what to draw (`figure`, `words`) and what a change means.
 
@@ -47,7 +55,7 @@ class View(anywidget.AnyWidget):
     frame = traitlets.Dict().tag(sync=True)
     width = traitlets.Int(1040).tag(sync=True)
     static = traitlets.Bool(False).tag(sync=True)
-    snapshot = traitlets.Int(None, allow_none=True).tag(sync=True)
+    snapshot = SnapshotId(None, allow_none=True).tag(sync=True)
     selected = traitlets.Tuple().tag(sync=True)
     hovered = traitlets.Unicode("").tag(sync=True)
     key_range = traitlets.Tuple().tag(sync=True)
@@ -85,6 +93,12 @@ class View(anywidget.AnyWidget):
     def _on_verb(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
         if content.get("verb") == "refresh":
             self.refresh()
+
+    def newest_known(self) -> int | None:
+        """The newest snapshot that this view or one linked to it knows; None where none knows any."""
+        models = (getattr(view, "model", None) for view in self.group)
+        ids = [model.ids for model in models if hasattr(model, "kinds") and len(model.ids)]
+        return max((int(some[-1]) for some in ids), default=None)
 
     @property
     def source(self) -> object:
@@ -153,7 +167,7 @@ class View(anywidget.AnyWidget):
         return self
 
     def _share_clock(self, clock: str) -> None:
-        """Go to moments together with every view that is linked, also by way of others: in the page at once."""
+        """Go to moments with every view that is linked, also by way of others: in the page at once."""
         if self.clock != clock:
             self.clock = clock
             for peer in self._peers:
@@ -179,6 +193,14 @@ class View(anywidget.AnyWidget):
         """The views that `link` has joined to this one."""
         return tuple(getattr(self, "_peers", ()))  # one that could not be made is closed, too
 
+    @property
+    def group(self) -> tuple["View", ...]:
+        """This view and all that `link` has joined to it, also by way of others, the nearest first."""
+        found: list[View] = [self]
+        for view in found:
+            found += [peer for peer in view.linked if peer not in found]
+        return tuple(found)
+
     def close(self) -> None:
         """Leave the page and every link."""
         for peer in self.linked:
@@ -186,10 +208,9 @@ class View(anywidget.AnyWidget):
         super().close()
 
     def refresh_linked(self) -> None:
-        """Read again in this view and in all that are linked to it."""
-        self.refresh()
-        for peer in self.linked:
-            peer.refresh()
+        """Read again in this view and in all that are linked to it, also by way of others."""
+        for view in self.group:
+            view.refresh()
 
     def to_svg(self, *, width: float = 1040, theme: Theme = "light") -> str:
         """One SVG document: header, picture, and when it was drawn."""

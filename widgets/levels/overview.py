@@ -111,7 +111,10 @@ def _bars(view: Overview, xs: list[float], pitch: float) -> str:
     sums = [sum(cell.bytes for cell in column if cell) for column in columns]
     largest = max(sums, default=0) or 1
     base = BARS + 14
-    parts = [text(MARGIN, 24, "bytes", size=11), text(MARGIN, 38, f"max {fmt.bytes_text(largest)}", size=11, class_="most")]
+    parts = [
+        text(MARGIN, 24, "bytes", size=11),
+        text(MARGIN, 38, f"max {fmt.bytes_text(largest)}", size=11, class_="most"),
+    ]
     talls = (max(BARS * size / largest, 0.5 if size else 0.0) for size in sums)
     wide = num(pitch - 2)
     bars = (
@@ -200,7 +203,9 @@ def _legend(
     parts.append(text(x, y, words, size=11, class_="range"))
     x += text_width(words, size=11) + 16
     words = f"above trigger {view.trigger}: {fmt.plural(over, 'bucket')}"
-    parts.append(_over(x + 1, y - 8, min(pitch - 2, 10), 10) + text(x + 18, y, words, size=11, class_="above"))
+    parts.append(
+        _over(x + 1, y - 8, min(pitch - 2, 10), 10) + text(x + 18, y, words, size=11, class_="above")
+    )
     x += 18 + text_width(words, size=11) + 16
     words = f"writers stall: {stalls}"
     parts.append(rect(x, y - 10, 11, 12, rx=2, fill=level_fill(STEPS - 1, STEPS), stroke=var("edge")))

@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import traitlets
 
-import tablestore as ts
-from widgets.history.history import History
+from widgets.history.moments import moments_of
 from widgets.history.packing import MOST, Sent
 from widgets.kit import format as fmt
 from widgets.kit import static, svg
@@ -96,7 +95,7 @@ class LsmLevels(View):
         self._levels_at, self._given = levels_at or _reader(source), levels_at is not None
         self._files = pa.table({})
         self._past: dict[int | None, pa.Table] = {}
-        self._history: History | None = None
+        self._moments = moments_of(source)
         self._sent: Sent | None = None
         self._cells: tuple[BucketCell, ...] = ()
         self._slots = self._trigger
@@ -112,19 +111,18 @@ class LsmLevels(View):
     def refresh(self) -> Self:
         """Read the files of the present snapshot again, and what has been committed since."""
         self._past.clear()
-        if self._history is not None:
+        if self._moments.history is not None:
             self.read_history()
         return self._reload()
 
     def read_history(self) -> Self:
         """Read the life of the table, so that the page draws every moment by itself: with little to read at
         once, so that a caller may do it in a thread."""
-        edits = getattr(getattr(self._source, "inspect", None), "edits", None)
-        self._history = History.of(edits()) if edits is not None and not self._given else None
-        if self._history is None or len(self._history) > MOST:
+        history = None if self._given else self._moments.read()
+        if history is None or len(history) > MOST:
             self._sent, self.edits, self.tail = None, b"", b""
             return self
-        self._sent = Sent.of(self._history, self._sent)
+        self._sent = Sent.of(history, self._sent)
         if self.edits != self._sent.base:
             self.edits = self._sent.base
         self.tail = self._sent.tail
@@ -147,8 +145,9 @@ class LsmLevels(View):
     def _read(self, snapshot: int | None) -> pa.Table:
         """The files of a snapshot; those of the history and those looked at last are at hand, the newest is
         always read."""
-        if self._history is not None and snapshot is not None and self._history.covers(snapshot):
-            return in_bucket(self._history.files(snapshot), self._partition, self._bucket)
+        history = None if self._given else self._moments.history
+        if history is not None and snapshot is not None and history.covers(snapshot):
+            return in_bucket(history.files(snapshot), self._partition, self._bucket)
         if snapshot is None or snapshot not in self._past:
             files = in_bucket(self._levels_at(snapshot), self._partition, self._bucket)
             self._past[snapshot] = files
@@ -203,7 +202,8 @@ class LsmLevels(View):
 
     def _drawn_there(self) -> bool:
         """Whether the page draws this moment by itself: it has its facts, and no plan must be shown."""
-        known = self._sent is not None and self._history is not None and self._history.covers(self.snapshot)
+        history = self._moments.history if self._sent is not None else None
+        known = history is not None and history.covers(self.snapshot)
         return self.local and known and not self._plan_for(self.opened).inputs
 
     def _about(self, model: LsmModel, width: float) -> dict[str, Any]:
@@ -310,7 +310,7 @@ class LsmLevels(View):
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """The present frame, and the life of the table, from which the page draws all else."""
-        if self._history is None:
+        if self._sent is None:
             self.guarded(self.read_history, what="The history could not be read.", next_step="Export again.")
         frames = {str(width): self._export_frames(width) for width in widths}
         state: dict[str, Any] = {
@@ -328,10 +328,11 @@ class LsmLevels(View):
 
     def _limits(self) -> str:
         """What a page leaves out; empty if it holds everything."""
-        known = {int(at) for peer in self._peers for at in getattr(getattr(peer, "model", None), "ids", ())}
-        history = self._history if self.edits else None
+        models = [getattr(peer, "model", None) for peer in self._peers]
+        known = {int(at) for model in models if hasattr(model, "tags") for at in model.ids}
+        history = self._moments.history if self.edits else None
         missing = sum(1 for at in known if not (history is not None and history.covers(at)))
-        if missing < 2:
+        if not missing or (missing == 1 and known == {self.snapshot}):
             return ""
         there = f"#{history.first} … #{history.last}" if history is not None else "the present"
         return f"Levels in this file: {there}; a kernel shows the other {fmt.plural(missing, 'snapshot')}."

@@ -5,8 +5,6 @@ only, so it never changes while one scrubs. Hit regions and the words of each vi
 `Figure.meta`. Pure: model → `Figure`. Called by the widget and by the static export.
 """
 
-import numpy as np
-
 from widgets.kit.svg import Figure, group, hatch, line, num, path, rect, tag, text, text_width
 from widgets.kit.theme import var
 from widgets.timeline import density
@@ -102,7 +100,7 @@ def _meta(model: TimelineModel, strip: Strip) -> dict[str, object]:
         "first": strip.first,
         "last": strip.last,
         "count": len(model),
-        "ids": id_spans(model),
+        "ids": model.spans,
         "lineY": strip.line_y,
         "top": strip.y,
         "bottom": strip.under + REWRITTEN - 6,
@@ -110,13 +108,6 @@ def _meta(model: TimelineModel, strip: Strip) -> dict[str, object]:
         "spoken": [model.spoken(i) for i in spoken],
         "kinds": "".join(str(int(model.kinds[i])) for i in spoken),
     }
-
-
-def id_spans(model: TimelineModel) -> list[list[int]]:
-    """The ids as (position, id, how many) of each row of them without a gap."""
-    starts = np.flatnonzero(np.diff(model.ids, prepend=model.ids[:1] - 2) != 1)
-    lengths = np.diff(np.r_[starts, len(model)])
-    return [[int(at), int(model.ids[at]), int(many)] for at, many in zip(starts, lengths, strict=True)]
 
 
 def _label(model: TimelineModel, index: int) -> str:
@@ -132,7 +123,15 @@ def _empty(width: float) -> Figure:
         MARGIN + GUTTER, y - 24, "Nothing written yet.", fill="ink", weight=600
     )
     body += text(MARGIN + GUTTER, y - 8, "The first commit appears here after refresh().")
-    meta: dict[str, object] = {"regions": [], "first": 0, "last": 0, "count": 0, "ids": [], "says": [], "spoken": []}
+    meta: dict[str, object] = {
+        "regions": [],
+        "first": 0,
+        "last": 0,
+        "count": 0,
+        "ids": [],
+        "says": [],
+        "spoken": [],
+    }
     return Figure(width, TALL + 2 * RING, body, "Snapshots: nothing written yet", meta)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from widgets.history.spans import spans_of
 from widgets.kit import format as fmt
 from widgets.kit.svg import plain
 
@@ -46,6 +47,8 @@ class TimelineModel:
     """Name and the snapshot each branch began at."""
     kept: int = 0
     """How many of the first commits have expired and are kept by a tag."""
+    unread: int = 0
+    """How many older commits are there but have not been read yet."""
     paused: tuple[tuple[int, int | None], ...] = ()
     """Spans of snapshots (first, last or None) in which automatic compaction was off."""
     statements: Mapping[int, str] = field(default_factory=dict)
@@ -57,9 +60,14 @@ class TimelineModel:
         return len(self.ids)
 
     @property
+    def spans(self) -> list[list[int]]:
+        """The ids as (position, id, how many) of each row of them without a gap."""
+        return spans_of(self.ids)
+
+    @property
     def expired(self) -> int:
         """How many commits came before the oldest one that is left."""
-        return int(self.ids[self.kept]) - 1 if len(self) > self.kept else 0
+        return max(int(self.ids[self.kept]) - 1 - self.unread, 0) if len(self) > self.kept else 0
 
     def span(self, first: int, last: int) -> tuple[int, int]:
         """The positions [from, to) of the snapshot ids `first` … `last`, as far as they are there."""

@@ -8,6 +8,7 @@ cursor. `watch` follows a job that writes, in a thread of its own; every reading
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import pyarrow as pa
@@ -30,7 +31,8 @@ class SnapshotTimeline(WatchingView):
     `source` is a table, a simulation, or the Arrow table of `inspect.commits()`. `title` stands above the
     picture. `tags` names snapshots where there is no table to ask. `paused` are spans (first, last or None)
     of snapshots in which automatic compaction was off. `follow` is the seconds between two looks for new
-    snapshots while a job writes (0: none), see `watch`. Other traits (`snapshot`, `range`, …) go by keyword.
+    snapshots while a job writes (0: none), see `watch`. With `newest` only so many of the newest commits are
+    read at first, the others by `complete`. Other traits (`snapshot`, `range`, …) go by keyword.
 
     >>> view = widgets.SnapshotTimeline(orders)
     >>> view.snapshot, view.data()["commit_kind"].to_pylist()
@@ -53,6 +55,7 @@ class SnapshotTimeline(WatchingView):
         tags: Mapping[str, int] | None = None,
         paused: Sequence[tuple[int, int | None]] = (),
         follow: float = 0.0,
+        newest: int | None = None,
         **kwargs: object,
     ) -> None:
         require_source(source, type(self).__name__)
@@ -61,7 +64,7 @@ class SnapshotTimeline(WatchingView):
         self._title = title or title_of(source)
         self._commits = pa.table({"snapshot_id": pa.array([], pa.int64())})
         self._model = timeline_model(self._commits, title=self._title)
-        self._settling = False
+        self._settling, self._at_first = False, newest
         self._reading = threading.RLock()
         self._read_to: int | None = None
         super().__init__(paused=tuple(paused), **kwargs)
@@ -92,7 +95,9 @@ class SnapshotTimeline(WatchingView):
     def _load(self) -> None:
         self._read_to = self._newest()  # before reading: what comes meanwhile is newer
         inspect = getattr(self._source, "inspect", None)
-        commits = self._source if inspect is None else inspect.commits()
+        commits, unread = self._source if inspect is None else self._commits_of(inspect), 0
+        if self._at_first is not None:
+            unread = inspect.snapshot_count() - commits.num_rows
         names = inspect.references() if inspect is not None and hasattr(inspect, "references") else None
         follows = not len(self._model) or self.index >= len(self._model) - 1
         current = self.snapshot
@@ -100,9 +105,25 @@ class SnapshotTimeline(WatchingView):
         self._model = timeline_model(
             commits, title=self._title, tags=self._tags, references=names, paused=self.paused
         )
+        self._model = replace(self._model, unread=unread)
         kept = None if follows or current is None else self._model.index_of(current)
         self._settle(len(self._model) - 1 if kept is None else kept)
         self.redraw()
+
+    def _commits_of(self, inspect: Any) -> pa.Table:
+        """The commits, or the newest of them as long as the others are to be read later."""
+        if self._at_first is not None and not hasattr(inspect, "snapshot_count"):
+            self._at_first = None
+        return inspect.commits() if self._at_first is None else inspect.commits(newest=self._at_first)
+
+    def complete(self) -> Self:
+        """Read the commits that were left for later."""
+        with self._reading:
+            if self._at_first is not None:
+                self._at_first = None
+                if self._model.unread:
+                    self.refresh()
+        return self
 
     def look(self) -> None:
         """Read again if there is a new snapshot."""
@@ -136,9 +157,13 @@ class SnapshotTimeline(WatchingView):
             return
         with self._reading:
             self._settle(min(max(int(change["new"]), 0), len(self._model) - 1))
-            shown = self.frame.get("meta", {})
-            if not shown.get("first", 0) <= self.index < shown.get("last", 0):
-                self._shift() if self.range else self.redraw()
+            self._show_index()
+
+    def _show_index(self) -> None:
+        """Draw again if the selected commit does not stand in the picture."""
+        shown = self.frame.get("meta", {})
+        if not shown.get("first", 0) <= self.index < shown.get("last", 0):
+            self._shift() if self.range else self.redraw()
 
     def _shift(self) -> None:
         """Move the range so that it holds the selected commit; it keeps its length."""
@@ -179,7 +204,7 @@ class SnapshotTimeline(WatchingView):
         return (first, last) if last > first else None
 
     def _on_snapshot(self, change: Mapping[str, Any]) -> None:
-        if self._settling or change["new"] is None:
+        if self._settling or change["new"] is None or not len(self._model):
             return
         found = self._model.index_of(int(change["new"]))
         if found is not None:
@@ -208,7 +233,12 @@ class SnapshotTimeline(WatchingView):
         if not len(model):
             return f"{self._title} · 0 snapshots" if self._title else "0 snapshots"
         parts = [self._title] if self._title else []
-        parts.append(fmt.plural(len(model), "commit"))
+        if model.unread:
+            parts.append(
+                f"the newest {fmt.plural(len(model), 'commit')}, reading {model.unread:,} older ones …"
+            )
+        else:
+            parts.append(fmt.plural(len(model), "commit"))
         if draw.is_dense(model, width):
             parts.append(f"1 bar = {draw.commits_a_bar(model, width)} commits")
         first, last = model.time(0), model.time(len(model) - 1)

@@ -15,8 +15,10 @@ import traitlets
 
 from widgets.amplification.widget import AmplificationChart
 from widgets.controls.widget import CompactionControls
+from widgets.history.moments import Moment, moments_of
 from widgets.kit import page, static, svg
 from widgets.kit.assets import of_kernel
+from widgets.kit.jobs import Job, JobRunner
 from widgets.kit.svg import Figure
 from widgets.kit.theme import Theme
 from widgets.kit.view import View, module, require_source
@@ -26,6 +28,8 @@ from widgets.workbench.figure import PANEL, WIDE, cockpit_figure, head_figure
 from widgets.workbench.model import Head, head_of, text_of
 from widgets.workbench.tools import TOOLS
 
+SOON, FILES_SOON = 300, 200
+"""Histories of more snapshots, or of more live files, are read in the background, after the first picture."""
 MAIN = ("timeline", "levels", "controls", "amplification")
 
 
@@ -56,10 +60,12 @@ class Workbench(anywidget.AnyWidget):
     tool = traitlets.Unicode("").tag(sync=True)
     trouble = traitlets.Unicode("").tag(sync=True)
     opened = traitlets.Unicode("").tag(sync=True)
+    _jobs: JobRunner | None = None
 
     def __init__(self, table: Any, partition: str | None = None, bucket: int | None = None) -> None:
         require_source(table, type(self).__name__)
         self._source, self._shown = table, (None, 0)
+        self._jobs, self._begun, self._moments = JobRunner("history"), False, moments_of(table)
         self._scope = {"partition": partition, "bucket": bucket}
         super().__init__(assets=of_kernel())
         try:
@@ -70,7 +76,8 @@ class Workbench(anywidget.AnyWidget):
             raise
 
     def _make_parts(self, table: Any, partition: str | None, bucket: int | None) -> None:
-        self.timeline = self._add("timeline", SnapshotTimeline(table))
+        many = getattr(table.inspect, "snapshot_count", lambda: 0)() > SOON
+        self.timeline = self._add("timeline", SnapshotTimeline(table, newest=SOON if many else None))
         self.levels = self._add(
             "levels", LsmLevels(table, partition, bucket, snapshot=self.timeline.snapshot)
         )
@@ -78,12 +85,45 @@ class Workbench(anywidget.AnyWidget):
         if hasattr(table, "compact"):
             self.controls = self._add("controls", CompactionControls(table, partition, bucket))
         if hasattr(table.inspect, "amplification"):
-            self.amplification = self._add("amplification", AmplificationChart(table))
+            later = many or self.levels.data().num_rows > FILES_SOON
+            self.amplification = self._add("amplification", AmplificationChart(table, later=later))
         self._join()
         self.tools = [[tool.name, tool.title, tool.refused(table)] for tool in TOOLS]
         self._show_head()
         self.observe(lambda _change: self._open_tool(), "tool")
         self.levels.observe(lambda _change: self._show_head(), "frame")
+
+    def read_history(self) -> Self:
+        """Read what the first picture does not need, in the background: older commits, amplification, the
+        edits from which the page draws any moment, what each commit did. Once; `wait` blocks until it is
+        done."""
+        if not self._begun and self._jobs is not None:
+            self._begun = True
+            self._jobs.restart(self._read, patience=0.0)
+        return self
+
+    def _read(self, job: Job) -> None:
+        self.timeline.complete()
+        job.check()
+        self.levels.read_history()
+        self._show_head()
+        job.check()
+        if self.amplification is not None:
+            self.amplification.wait()
+        job.check()
+        if self.controls is not None:
+            self.controls.then()
+
+    def wait(self, timeout: float | None = None) -> Self:
+        """Block until the history is read."""
+        self.read_history()
+        if self._jobs is not None:
+            self._jobs.wait(timeout)
+        return self
+
+    def state(self, snapshot: int | None = None) -> Moment:
+        """The state after a snapshot (None: the one that is shown), of which every panel shows its part."""
+        return self._moments.state(self.timeline.snapshot if snapshot is None else snapshot)
 
     def _add(self, name: str, view: V) -> V:
         """`view`, as a part of this name."""
@@ -164,6 +204,8 @@ class Workbench(anywidget.AnyWidget):
 
     def close(self) -> None:
         """Close every part, then the workbench."""
+        if self._jobs is not None:  # one that could not be made is closed, too
+            self._jobs.stop()
         for view in self.views:
             view.close()
         super().close()
@@ -191,6 +233,7 @@ class Workbench(anywidget.AnyWidget):
 
     def to_html(self, path: str | Path, *, title: str = "") -> Path:
         """One file that is live without a kernel: the cockpit, and the further views that are open."""
+        self.wait()
         target = Path(path)
         target.write_text(page.page(title or self._head().name, [self], heading=False), encoding="utf-8")
         return target

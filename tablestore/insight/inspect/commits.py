@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import compress
 from typing import Any
 
 import pyarrow as pa
 
+from tablestore.core.errors import NotFound
 from tablestore.format.manifests.manifest import ADD
 from tablestore.format.snapshot import Snapshot
 from tablestore.insight.inspect.columns import COMMITS, made
 from tablestore.meta.entries import Entries
+from tablestore.meta.snapshots import SnapshotStore
 from tablestore.meta.store import Store
 from tablestore.read.scan.time_travel import local_ms
 
@@ -31,9 +34,10 @@ class CommitSums:
         self._store = store
         self._known: dict[str, tuple[int, ...]] = {}
 
-    def table(self) -> pa.Table:
-        """A row a snapshot, the oldest first."""
-        snapshots = self._store.snapshots.all()
+    def table(self, newest: int | None = None) -> pa.Table:
+        """A row a snapshot, the oldest first; of so many of the `newest`, or all."""
+        store = self._store.snapshots
+        snapshots = store.all() if newest is None else _there(store, store.ids()[-newest:])
         new = [s for s in snapshots if s.delta_manifest_list not in self._known]
         for at in range(0, len(new), _AT_ONCE):
             self._add_up([s.delta_manifest_list for s in new[at : at + _AT_ONCE]])
@@ -51,6 +55,15 @@ class CommitSums:
         properties = json.dumps(dict(s.properties or {}), ensure_ascii=False, sort_keys=True)
         rest = (s.changelog_record_count, s.watermark, s.commit_user, s.commit_identifier, properties)
         return s.id, s.commit_kind, local_ms(s.time_millis), *self._known[s.delta_manifest_list], *rest
+
+
+def _there(store: SnapshotStore, ids: Sequence[int]) -> list[Snapshot]:
+    """These snapshots; one that expires meanwhile is left out."""
+    found = []
+    for snapshot_id in ids:
+        with suppress(NotFound):
+            found.append(store.get(snapshot_id))
+    return found
 
 
 def _sums(entries: Entries) -> tuple[int, ...]:

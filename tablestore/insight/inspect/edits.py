@@ -146,9 +146,7 @@ class FileEdits:
 
     def _remove(self, snapshot: int, place: _Id) -> None:
         """End a file's stay; one that is not there is a damage that `check` names, not a picture."""
-        if (
-            stay := self._live.pop(place, None)
-        ) is not None:
+        if (stay := self._live.pop(place, None)) is not None:
             stay.removed = snapshot
             self._names[place[3]].remove(place)
 

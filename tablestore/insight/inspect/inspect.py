@@ -152,13 +152,24 @@ class Inspect:
         return metadata.manifests(self._store, some)
 
     @_naming_rows
-    def commits(self) -> pa.Table:
-        """What each snapshot changed: rows, files and bytes added and removed, oldest snapshot first.
+    def commits(self, *, newest: int | None = None) -> pa.Table:
+        """What each snapshot changed: rows, files and bytes added and removed, oldest snapshot first; with
+        `newest` so many of the newest, and no other snapshot is read.
 
         >>> orders.inspect.commits()["rows_added"].to_pylist()
         [3, 1]
         """
-        return self._commits.table()
+        if newest is not None and newest < 1:
+            raise InvalidRequest(f"newest {newest} must be at least 1")
+        return self._commits.table(newest)
+
+    def snapshot_count(self) -> int:
+        """How many snapshots there are; none is read.
+
+        >>> orders.inspect.snapshot_count()
+        2
+        """
+        return len(self._store.snapshots.ids())
 
     @_naming_rows
     def edits(self) -> pa.Table:

@@ -223,9 +223,11 @@ class Journal:
         """The record of a compaction that has just been entered."""
         return self._commit(snapshot).event.record if snapshot else None
 
-    def origins(self) -> dict[str, int]:
-        """The commits that added files by flushing them, as far as they are kept."""
-        return {f.file_name: c.event.snapshot for c in self.commits for f in c.event.flushed}
+    def origins(self) -> dict[tuple[int, str], int]:
+        """The commits that added files, by bucket and name, by flushing them, as far as they are kept."""
+        return {
+            (c.event.bucket, f.file_name): c.event.snapshot for c in self.commits for f in c.event.flushed
+        }
 
 
 def _carry(live: Named, event: BucketEvent, *, back: bool = False) -> None:

@@ -92,7 +92,9 @@ class SimulatedInspect:
                     bucket=number,
                     among=journal.ends[number],
                     origins={
-                        f.file_name: origins[f.file_name] for f in levels.level0 if f.file_name in origins
+                        f.file_name: origins[number, f.file_name]
+                        for f in levels.level0
+                        if (number, f.file_name) in origins
                     },
                 )
                 for number, levels in found.items()
