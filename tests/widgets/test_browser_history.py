@@ -65,7 +65,7 @@ def test_the_boxes_of_any_moment_are_those_of_the_static_figure(
             page.page.get_by_label("x axis").get_by_text(mode).click()
             found = page.page.locator(".lw-levels .lw-pic .file").evaluate_all(BOXES)
             width = page.page.locator(".lw-levels .lw-pic svg").evaluate("(svg) => svg.viewBox.baseVal.width")
-            levels = widgets.LsmLevels(source, snapshot=snapshot, opened="/0", mode=mode)
+            levels = widgets.LsmLevels(source, snapshot=snapshot, opened="/0", mode=mode).read_history()
             levels.width = round(width) + (32 if "overview" in levels.frame else 0)
             page.page.evaluate(
                 "(svg) => { window.told = document.createElement('div'); told.innerHTML = svg; }",

@@ -173,6 +173,6 @@ def test_a_page_says_what_it_leaves_out():
     table = frames.FakeTable(appends=4)
     table.inspect.edits = None
     page = widgets.page("t", [widgets.SnapshotTimeline(table), widgets.LsmLevels(table)])
-    assert "Levels in this file: the present; a kernel shows the other 4 snapshots." in page
+    assert "Levels in this file: the present; a kernel shows the other 3 snapshots." in page
     small = widgets.page("t", [widgets.LsmLevels(frames.FakeTable(appends=3))])
     assert "in this file" not in small.partition("<script")[0]

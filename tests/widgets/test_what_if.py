@@ -38,7 +38,8 @@ def test_rows_stay_where_they_are_at_every_commit_on_both_sides() -> None:
     lanes, heights = set(), set()
     for commit in range(40):
         pair = levels_pair(model, found, commit)
-        lanes |= {tuple(lane.level for lane in side.lanes) for side in pair}
+        lanes.add(tuple(tuple(lane.level for lane in side.lanes) for side in pair))
+        assert len(pair[0].lanes) == len(pair[1].lanes)
         heights.add(levels_part(model, pair, width=1040).height)
     assert len(lanes) == len(heights) == 1
 
@@ -47,13 +48,12 @@ def test_levels_without_a_row_are_named(table: ts.Table) -> None:
     found = table.what_if({TRIGGER: 8})
     model = what_if_model(found)
     pair = levels_pair(model, found, len(model) - 1)
-    shown = {lane.level for lane in pair[0].lanes}
-    unused = [level for level in range(model.b.num_levels) if level not in shown]
-    assert unused, "nine levels are more than three commits fill"
-    figure = levels_part(model, pair, width=1040)
-    assert f"not drawn: L{unused[0]}" in figure.body
-    missing = {lane.note for lane in pair[0].lanes if lane.level >= model.a.num_levels}
-    assert missing <= {"not in A"}
+    deepest = [side.num_levels - 1 for side in model.sides]
+    assert deepest[0] < deepest[1]
+    assert [drawn.lanes[-1].level for drawn in pair] == deepest
+    assert "not drawn: A L1" in levels_part(model, pair, width=1040).body
+    absent = [lane for lane in pair[0].lanes if lane.note == "not in A"]
+    assert all(not lane.count and not lane.label for lane in absent)
 
 
 def test_the_model_says_the_engines_numbers(table: ts.Table) -> None:

@@ -29,7 +29,7 @@ def panels(model: AmplificationModel, wide: float) -> tuple[Panel, Panel, Panel]
     runs = ("sorted runs", "runs") if model.one_bucket else ("runs per key, mean", "runs per key", "runs")
     if model.trigger is not None:
         runs = (f"sorted runs · trigger {model.trigger}", f"runs · trigger {model.trigger}", *runs)
-    units = (("written / ingested", "written / in"), runs, ("stored / live",))
+    units = (("written / ingested", "written / in"), runs, ("live / fully compacted", "live / compacted"))
     first, last = chart.ids(model.ids)
     values = model.after.values
 

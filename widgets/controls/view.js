@@ -82,7 +82,7 @@ function renderControls({ model, el }) {
     if (f.svg) stage.picture(host, f.svg);
     const story = f.past;
     host.hidden = !!story;
-    past.hidden = now.hidden = !story;
+    past.hidden = now.hidden = now.disabled = !story;
     if (story) {
       past.replaceChildren(lwEl("b", {}, story[0]), ...story[1].map((words) => lwEl("div", { class: words.startsWith("✓") ? "lw-fired" : "" }, words)));
       if (!story[1].length) past.append(lwEl("div", {}, "No compaction: nothing was merged."));

@@ -156,9 +156,8 @@ class History:
         of = np.cumsum(np.r_[True, place[1:] != place[:-1]]) - 1
         span = (most - least)[of]
         wide = np.where(span > 0, span, 1.0)
-        return tuple(  # type: ignore[return-value]
-            np.where(span > 0, (ends - least[of]) / wide, 0.5) for ends in (low, high)
-        )
+        first, last = (np.where(span > 0, (ends - least[of]) / wide, 0.5) for ends in (low, high))
+        return first, last
 
     def sums(self, snapshot: int) -> tuple[int, int, int]:
         """Sorted runs, files and bytes after a snapshot, of all buckets."""
@@ -166,6 +165,18 @@ class History:
         level, place = self.ints("level")[at], self.place[at]
         upper = np.unique(place[level > 0] * 1024 + level[level > 0])
         return int((level == 0).sum()) + len(upper), len(at), int(self.ints("bytes")[at].sum())
+
+    @cached_property
+    def most_level0(self) -> int:
+        """The most files of level 0 that a bucket had after any snapshot."""
+        at = np.flatnonzero(self.ints("level") == 0)
+        if not len(at):
+            return 0
+        come = np.maximum(self.added[at], self.first)
+        when, by = np.r_[come, self.removed[at]], np.repeat([1, -1], len(at))
+        place = np.r_[self.place[at], self.place[at]]
+        order = np.lexsort((by, when, place))  # what goes, goes before what comes
+        return int(np.cumsum(by[order]).max())  # every file comes and goes: buckets begin at 0
 
 
 def _ranks(texts: list[str]) -> list[int]:

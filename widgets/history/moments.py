@@ -59,7 +59,7 @@ class Moments:
     """Reads a source and gives its states."""
 
     def __init__(self, source: Any) -> None:
-        self._source, self._reading = source, threading.RLock()
+        self.source, self._reading = source, threading.RLock()
         self.history: History | None = None
         self._told: dict[int, CommitStory] = {}
         self._told_to: int | None = None
@@ -67,7 +67,7 @@ class Moments:
     def read(self) -> History | None:
         """Read the edits, or those since the last time; None where the source has none."""
         with self._reading:
-            edits = getattr(getattr(self._source, "inspect", None), "edits", None)
+            edits = getattr(getattr(self.source, "inspect", None), "edits", None)
             self.history = None if edits is None else History.of(edits())
             return self.history
 
@@ -76,16 +76,14 @@ class Moments:
         history = self.history
         if history is not None and snapshot is not None and history.covers(snapshot):
             return history.files(snapshot)
-        return self._source.inspect.levels(snapshot=snapshot)
+        return self.source.inspect.levels(snapshot=snapshot)
 
     def state(self, snapshot: int | None) -> Moment:
         """The state after a snapshot, whole."""
         files = self.files(snapshot)
         runs = files.group_by(["partition", "bucket"]).aggregate([("run", "count_distinct")])
-        counts = (
-            sum(table[name].to_pylist()) for table, name in ((runs, "run_count_distinct"), (files, "bytes"))
-        )
-        return Moment(snapshot, files, *counts, None if snapshot is None else self.then(snapshot))
+        runs_there, size = sum(runs["run_count_distinct"].to_pylist()), sum(files["bytes"].to_pylist())
+        return Moment(snapshot, files, runs_there, size, None if snapshot is None else self.then(snapshot))
 
     def then(self, snapshot: int) -> CommitStory | None:
         """What the commit after `snapshot` did; None if that is the newest. While another thread reads the
@@ -99,7 +97,7 @@ class Moments:
 
     def stories(self) -> dict[int, CommitStory]:
         """What each commit did, by its id; read again when there are new ones."""
-        inspect = self._source.inspect
+        inspect = self.source.inspect
         with self._reading:
             newest = getattr(inspect, "latest_snapshot_id", lambda: None)()
             if newest is None or newest != self._told_to:
@@ -115,7 +113,7 @@ _shared: WeakValueDictionary[int, Moments] = WeakValueDictionary()
 def moments_of(source: Any) -> Moments:
     """The one `Moments` of a source, as long as a view holds it."""
     found = _shared.get(id(source))
-    if found is None or found._source is not source:
+    if found is None or found.source is not source:
         found = _shared[id(source)] = Moments(source)
     return found
 

@@ -39,9 +39,10 @@ def module(name: str, function: str) -> str:
 class SnapshotId(traitlets.Int[int | None, int | None]):
     """The id of a snapshot. None is the newest: its id, as soon as a view or one linked to it knows it."""
 
-    def set(self, obj: "View", value: int | None) -> None:
+    def set(self, obj: traitlets.HasTraits, value: int | None) -> None:
         """Take the value; for None the newest id that is known."""
-        super().set(obj, obj.newest_known() if value is None else value)
+        known = obj.newest_known() if value is None and isinstance(obj, View) else value
+        super().set(obj, known)
 
 
 class View(anywidget.AnyWidget):
@@ -96,9 +97,9 @@ class View(anywidget.AnyWidget):
 
     def newest_known(self) -> int | None:
         """The newest snapshot that this view or one linked to it knows; None where none knows any."""
-        models = (getattr(view, "model", None) for view in self.group)
-        ids = [model.ids for model in models if hasattr(model, "kinds") and len(model.ids)]
-        return max((int(some[-1]) for some in ids), default=None)
+        models: list[Any] = [getattr(view, "model", None) for view in self.group]
+        ids = [model.ids for model in models if hasattr(model, "kinds")]
+        return max((int(some[-1]) for some in ids if len(some)), default=None)
 
     @property
     def source(self) -> object:
@@ -163,15 +164,10 @@ class View(anywidget.AnyWidget):
                 other._joints.append((self, joint))
         self._peers.append(other)
         other._peers.append(self)
-        self._share_clock(self.clock or other.clock or f"clock-{self.model_id}")
+        clock = self.clock or other.clock or f"clock-{self.model_id}"
+        for view in self.group:  # they go to moments together: in the page at once
+            view.clock = clock
         return self
-
-    def _share_clock(self, clock: str) -> None:
-        """Go to moments with every view that is linked, also by way of others: in the page at once."""
-        if self.clock != clock:
-            self.clock = clock
-            for peer in self._peers:
-                peer._share_clock(clock)
 
     def unlink(self, other: "View") -> Self:
         """Undo `link`."""

@@ -23,7 +23,7 @@ function renderLevels({ model, el }) {
     const f = model.get("frame"), at = moments.at(), place = model.get("opened");
     const [mode, fill_by, view] = [model.get("mode"), model.get("fill_by"), [...(model.get("key_range") || [])]];
     const own = f.svg && JSON.stringify(f.of || []) === JSON.stringify([at, place, mode, fill_by, view]);
-    if (!own && model.get("static") && model.get("edits") && history && !history.covers(at)) return { ...f, drawn: "python", error: absent(at) };
+    if (!own && model.get("static") && model.get("edits") && history && !history.covers(at)) return { ...f, title: `Levels at #${at}`, drawn: "python", error: absent(at) };
     if (own || at == null || !f.sheet || !history || !history.covers(at)) return { ...f, drawn: "python" };
     const one = levelsPicture(history, at, place, f.sheet, { width: f.sheet.width, mode, view, fill_by });
     const words = { title: `Levels at #${at}`, subtitle: [one.many, one.total, ...(f.sheet.placed ? [one.where] : [])].join(" · ") };

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import traitlets
 
+import tablestore as ts
 from widgets.history.moments import moments_of
 from widgets.history.packing import MOST, Sent
 from widgets.kit import format as fmt
@@ -39,6 +40,8 @@ from widgets.levels.overview import (
 
 LevelsAt = Callable[[int | None], pa.Table]
 CACHED = 32
+KEPT = 20
+"""Snapshots that only a tag keeps, whose pictures go into a page."""
 FRAMED = 32
 """The room that the frame of the opened bucket takes below an overview."""
 COLOURS: tuple[ColourBy, ...] = get_args(ColourBy)
@@ -122,6 +125,10 @@ class LsmLevels(View):
         if history is None or len(history) > MOST:
             self._sent, self.edits, self.tail = None, b"", b""
             return self
+        slots = max(self._slots, min(history.most_level0, self._stop))
+        if slots != self._slots:  # rows for the most runs there ever were, so that none moves
+            self._slots = slots
+            self._remodel()
         self._sent = Sent.of(history, self._sent)
         if self.edits != self._sent.base:
             self.edits = self._sent.base
@@ -312,7 +319,8 @@ class LsmLevels(View):
         """The present frame, and the life of the table, from which the page draws all else."""
         if self._sent is None:
             self.guarded(self.read_history, what="The history could not be read.", next_step="Export again.")
-        frames = {str(width): self._export_frames(width) for width in widths}
+        kept = self._kept_alone()
+        frames = {str(width): self._export_frames(width, kept) for width in widths}
         state: dict[str, Any] = {
             "snapshot": self.snapshot,
             "opened": self.opened,
@@ -326,23 +334,49 @@ class LsmLevels(View):
         packed = [base64.b64encode(part).decode() for part in (self.edits, self.tail)]
         return spec | {"edits": packed, "limits": self._limits()}
 
+    def _known(self) -> set[int]:
+        """The snapshots that linked timelines know, without the one that is shown."""
+        models: list[Any] = [getattr(peer, "model", None) for peer in self._peers]
+        return {int(at) for model in models if hasattr(model, "tags") for at in model.ids} - {self.snapshot}
+
+    def _uncovered(self) -> list[int]:
+        """Those of them that the edits do not give, the newest first."""
+        history = self._moments.history if self.edits else None
+        return sorted((at for at in self._known() if not (history and history.covers(at))), reverse=True)
+
+    def _kept_alone(self) -> dict[int, LsmModel]:
+        """The opened bucket in snapshots that only a tag keeps: before those that the edits give."""
+        found = {}
+        for at in self._uncovered()[:KEPT] if self.edits else ():
+            try:
+                found[at] = self._bucket_model(self.opened, at, self._read(at))
+            except ts.NotFound:
+                continue
+        return found
+
     def _limits(self) -> str:
         """What a page leaves out; empty if it holds everything."""
-        models = [getattr(peer, "model", None) for peer in self._peers]
-        known = {int(at) for model in models if hasattr(model, "tags") for at in model.ids}
-        history = self._moments.history if self.edits else None
-        missing = sum(1 for at in known if not (history is not None and history.covers(at)))
-        if not missing or (missing == 1 and known == {self.snapshot}):
+        missing = len(self._uncovered()) - (KEPT if self.edits else 0)
+        if missing <= 0:
             return ""
+        history = self._moments.history if self.edits else None
         there = f"#{history.first} … #{history.last}" if history is not None else "the present"
         return f"Levels in this file: {there}; a kernel shows the other {fmt.plural(missing, 'snapshot')}."
 
-    def _export_frames(self, width: int) -> dict[str, Any]:
-        """The present: what stands above for each colour, the opened bucket in both modes."""
+    def _export_frames(self, width: int, kept: Mapping[int, LsmModel]) -> dict[str, Any]:
+        """The present: what stands above for each colour, the opened bucket in both modes; and the snapshots
+        that a tag keeps."""
         model = self.model
         above = {colour: self._above(self._cells, model, width, colour) for colour in COLOURS}
         one = {mode: self._one(model, width, mode) for mode in MODES}
-        return {"above": above, "one": one, "about": self._about(model, width)}
+        tagged = {
+            str(at): {
+                "words": self._words(old, ()),
+                "one": {mode: self._one(old, width, mode) for mode in MODES},
+            }
+            for at, old in kept.items()
+        }
+        return {"above": above, "one": one, "about": self._about(model, width), "kept": tagged}
 
 
 def _reader(source: Source | pa.Table) -> LevelsAt:

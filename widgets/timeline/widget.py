@@ -95,9 +95,7 @@ class SnapshotTimeline(WatchingView):
     def _load(self) -> None:
         self._read_to = self._newest()  # before reading: what comes meanwhile is newer
         inspect = getattr(self._source, "inspect", None)
-        commits, unread = self._source if inspect is None else self._commits_of(inspect), 0
-        if self._at_first is not None:
-            unread = inspect.snapshot_count() - commits.num_rows
+        commits, unread = (self._source, 0) if inspect is None else self._commits_of(inspect)
         names = inspect.references() if inspect is not None and hasattr(inspect, "references") else None
         follows = not len(self._model) or self.index >= len(self._model) - 1
         current = self.snapshot
@@ -110,11 +108,13 @@ class SnapshotTimeline(WatchingView):
         self._settle(len(self._model) - 1 if kept is None else kept)
         self.redraw()
 
-    def _commits_of(self, inspect: Any) -> pa.Table:
-        """The commits, or the newest of them as long as the others are to be read later."""
-        if self._at_first is not None and not hasattr(inspect, "snapshot_count"):
-            self._at_first = None
-        return inspect.commits() if self._at_first is None else inspect.commits(newest=self._at_first)
+    def _commits_of(self, inspect: Any) -> tuple[pa.Table, int]:
+        """The commits, or the newest of them as long as the others are to be read later, and how many these
+        are."""
+        if self._at_first is None or not hasattr(inspect, "snapshot_count"):
+            return inspect.commits(), 0
+        newest = inspect.commits(newest=self._at_first)
+        return newest, inspect.snapshot_count() - newest.num_rows
 
     def complete(self) -> Self:
         """Read the commits that were left for later."""

@@ -66,9 +66,7 @@ def _noted(model: WhatIfModel, levels: Figure) -> Figure:
     """The level pictures, and which levels have no row because nothing ever lay there."""
     if not (unused := unused_levels(model)):
         return levels
-    words = fit(
-        f"not drawn: {unused}, empty on both sides at every commit", levels.width - 2 * MARGIN, size=11
-    )
+    words = fit(f"not drawn: {unused}, empty at every commit", levels.width - 2 * MARGIN, size=11)
     body = levels.body + text(MARGIN, levels.height + 4, words, size=11)
     return Figure(levels.width, levels.height + 16, body, levels.label)
 
@@ -175,7 +173,8 @@ def _charts(model: WhatIfModel, width: float) -> tuple[str, list[dict[str, float
         row, column = divmod(at, many)
         x, y = MARGIN + column * (wide + GAP), row * (HEIGHT + 16)
         plot = chart.plot_of(panel, left=x, width=wide, right_room=60 if wide >= 190 else 48)
-        parts = [chart.drawn(panel, plot, x=x, width=wide), _change(model.change(at), x + wide)]
+        parts = [chart.drawn(panel, plot, x=x, width=wide), _change(at, model.change(at), x + wide)]
+        parts.append(text(plot.right + 8, chart.TOP - 2, "last", size=11))
         body += group(*parts, transform=f"translate(0 {num(y)})")
         places.append(
             {"x": plot.left, "w": plot.right - plot.left, "top": y + chart.TOP, "bottom": y + chart.BOTTOM}
@@ -187,8 +186,8 @@ def _panels(model: WhatIfModel) -> tuple[Panel, ...]:
     first, last = chart.ids(model.ids)
     words = {
         WRITE: ("Write", ("written / ingested", "written / in")),
-        READ: ("Read", ("sorted runs, mean", "runs, mean", "runs")),
-        SPACE: ("Space", ("stored / live",)),
+        READ: ("Read", ("sorted runs", "runs")),
+        SPACE: ("Space", ("live / compacted", "live / comp.")),
     }
     made = []
     for series, (title, units) in words.items():
@@ -203,9 +202,11 @@ def _panels(model: WhatIfModel) -> tuple[Panel, ...]:
     return tuple(made)
 
 
-def _change(by: float | None, right: float) -> str:
-    """`B −31 %` at the right of a heading."""
-    return text(right, 17, f"B {signed(by)}", size=13, fill="ink", weight=600, text_anchor="end")
+def _change(series: int, by: float | None, right: float) -> str:
+    """`mean: B −31 %` of runs, `last: B +26 %` of write and space, at the right of a heading: what is
+    compared is named, as the labels at the ends of the lines are always the last values."""
+    words = f"{'mean' if series == READ else 'last'}: B {signed(by)}"
+    return text(right, 17, words, size=13, fill="ink", weight=600, text_anchor="end")
 
 
 def signed(by: float | None) -> str:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from widgets.amplification.model import READ, SPACE, WRITE, AmplificationModel, amplification_model
 from widgets.kit import format as fmt
-from widgets.levels.model import LsmModel, lsm_model
+from widgets.levels.model import Lane, LsmModel, lsm_model
 
 MAX_SLOTS = 12
 FIELDS = {
@@ -25,6 +25,9 @@ FIELDS = {
     "base": "tablestore.compaction.leveled.max-bytes-for-level-base",
     "multiplier": "tablestore.compaction.leveled.max-bytes-for-level-multiplier",
 }
+
+
+NO_FILES = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,7 @@ class WhatIfModel:
     first_kept: int
     slots: int
     used: frozenset[int]
+    """The levels that either side used at some commit, counted from the deepest one, which is 0."""
     verdict: str
     trust: tuple[str, ...]
     reproduced: bool | None
@@ -161,7 +165,10 @@ def _slots(side: Any, place: tuple[str, int]) -> int:
 
 
 def _used(side: Any, place: tuple[str, int]) -> set[int]:
-    return {run.level for levels in _levels_by_commit(side, place) for run in levels.upper if run.files}
+    """The levels that some commit used, counted from the deepest one, which is 0."""
+    deepest = side.options.num_levels - 1
+    found = {run.level for levels in _levels_by_commit(side, place) for run in levels.upper if run.files}
+    return {deepest - level for level in found}
 
 
 def chips_of(options: Any, other: Any) -> tuple[Chip, ...]:
@@ -210,44 +217,59 @@ def _size_option(size: int) -> str:
 
 
 def levels_pair(model: WhatIfModel, found: Any, index: int) -> tuple[LsmModel, LsmModel]:
-    """The level pictures of both sides after a commit, with the same rows."""
+    """The level pictures of both sides after a commit, with the same rows: level 0, then those counted from
+    the deepest level, so that a tree of six levels and one of nine stand on the same ground."""
     files = found.levels(model.place, index)
-    count = max(max(model.used, default=0) + 1, 2)
     partition, bucket = model.place
     axis = lsm_model(pa.concat_tables(files)).axis
     pair = []
     for side, table in zip(model.sides, files, strict=True):
         drawn = lsm_model(
             table,
-            num_levels=count,
+            num_levels=side.num_levels,
             partition=partition,
             bucket=bucket,
             snapshot=int(model.ids[index]),
             l0_slots=model.slots,
         )
-        lanes = tuple(
-            lane if lane.level < max(side.num_levels, 2) else replace(lane, note=f"not in {side.letter}")
-            for lane in drawn.lanes
-            if lane.level == 0 or lane.level in model.used
-        )
-        pair.append(replace(drawn, lanes=lanes, num_levels=max(side.num_levels, 2), axis=axis))
+        upper = {lane.level: lane for lane in drawn.lanes if lane.level}
+        deepest = max([side.num_levels - 1, *upper])
+        lanes = [lane for lane in drawn.lanes if lane.level == 0]
+        for depth in sorted(model.used, reverse=True):
+            level = deepest - depth
+            there = upper.get(level) if level > 0 else None
+            absent = replace(
+                lanes[0], level=max(level, 1), label="", note=f"not in {side.letter}", at=NO_FILES
+            )
+            lanes.append(absent if there is None else _deepest(there) if not depth else there)
+        pair.append(replace(drawn, lanes=tuple(lanes), num_levels=max(side.num_levels, 2), axis=axis))
     return pair[0], pair[1]
 
 
+def _deepest(lane: Lane) -> Lane:
+    """The lane of the deepest level, which says so where it is empty."""
+    return lane if lane.count else replace(lane, note="deepest, empty")
+
+
 def unused_levels(model: WhatIfModel) -> str:
-    """`L1, L4 … L7`: levels that no commit of either side used, which have no row; empty if all have."""
-    count = max(side.num_levels for side in model.sides)
-    free = [level for level in range(1, count) if level not in model.used]
+    """`L1 … L4` or `A L1 … L4, B L1 … L7`: levels that no commit used, which have no row; empty if all
+    have."""
+    named = [_spans(side.num_levels, model.used) for side in model.sides]
+    if named[0] == named[1]:
+        return named[0]
+    return ", ".join(f"{side.letter} {text}" for side, text in zip(model.sides, named, strict=True) if text)
+
+
+def _spans(num_levels: int, used: frozenset[int]) -> str:
     spans: list[list[int]] = []
-    for level in free:
+    for level in (level for level in range(1, num_levels) if num_levels - 1 - level not in used):
         if spans and spans[-1][-1] == level - 1:
             spans[-1].append(level)
         else:
             spans.append([level])
-    named = [
+    return ", ".join(
         ", ".join(f"L{n}" for n in span) if len(span) < 3 else f"L{span[0]} … L{span[-1]}" for span in spans
-    ]
-    return ", ".join(named)
+    )
 
 
 def text_form(model: WhatIfModel, found: Any, index: int) -> str:

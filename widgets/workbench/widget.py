@@ -112,7 +112,9 @@ class Workbench(anywidget.AnyWidget):
             self.amplification.wait()
         job.check()
         if self.controls is not None:
-            self.controls.then()
+            self._moments.stories()
+            if self.controls.then() is not None:
+                self.controls.redraw()
 
     def wait(self, timeout: float | None = None) -> Self:
         """Block until the history is read."""

@@ -55,7 +55,7 @@ class _Stay:
     removed: int | None = None
 
 
-class FileEdits:
+class FileHistory:
     """The edits of one table; each snapshot is read once."""
 
     def __init__(self, store: Store) -> None:

@@ -35,7 +35,7 @@ from tablestore.insight.inspect import tree as inspect_tree
 from tablestore.insight.inspect.amplification.views import Amplifications
 from tablestore.insight.inspect.columns import made
 from tablestore.insight.inspect.commits import CommitSums
-from tablestore.insight.inspect.edits import FileEdits
+from tablestore.insight.inspect.edits import FileHistory
 from tablestore.insight.inspect.origins import Origins
 from tablestore.insight.inspect.storage import Storage, stored
 from tablestore.lsm.lookup import cache as lookup_cache
@@ -80,7 +80,7 @@ class Inspect:
     def __init__(self, store: Store, *, at: Snapshot | None = None) -> None:
         self._store, self._at = store, at
         self._commits, self._origins = CommitSums(store), Origins(store)
-        self._amplified, self._edits = Amplifications(store), FileEdits(store)
+        self._amplified, self._edits = Amplifications(store), FileHistory(store)
 
     def __repr__(self) -> str:
         names = [n for n, f in vars(type(self)).items() if not n.startswith("_") and callable(f)]

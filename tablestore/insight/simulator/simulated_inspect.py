@@ -169,7 +169,9 @@ class SimulatedInspect:
 
 def _number(key: bytes) -> float:
     """The key of a simulation as a number."""
-    return float(binary_row.decode(key, KEY)[0])  # type: ignore[arg-type]
+    (value,) = binary_row.decode(key, KEY)
+    assert isinstance(value, int), "keys of a simulation are BIGINT"
+    return float(value)
 
 
 def _snapshot_row(c: Commit) -> tuple[Any, ...]:

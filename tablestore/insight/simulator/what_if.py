@@ -102,8 +102,8 @@ class WhatIf:
             pair("write stalls", lambda r: r.total("stalls")),
             pair("bytes compacted", lambda r: r.total("bytes_compacted")),
             pair("bytes moved", lambda r: r.total("bytes_moved")),
-            pair("bytes live", lambda r: r.total("live_bytes")),
-            pair("files live", lambda r: r.total("files")),
+            pair("bytes of all files", lambda r: r.total("live_bytes")),
+            pair("files", lambda r: r.total("files")),
             pair("runs, mean", lambda r: r.mean("runs")),
             pair("runs, most", lambda r: r.most_runs),
             pair("files a key opens, mean", lambda r: r.mean("point_files")),
@@ -114,14 +114,14 @@ class WhatIf:
         """One sentence on what the change does to work, reads and space.
 
         `It compacts 11 times instead of 33 and writes 1.36 GiB less; a reader merges 5.2 runs on average
-        instead of 4.1, and 155 MiB more are live at the end.`
+        instead of 4.1, and the files at the end hold 155 MiB more.`
         """
         found = {d.name: d for d in self.differences}
         often, work = found["compactions"], found["bytes compacted"]
-        runs, live = found["runs, mean"], found["bytes live"]
+        runs, live = found["runs, mean"], found["bytes of all files"]
         times = f"compacts {_instead(often, '{:,.0f}', ' times')} and writes {_more(work)}"
         reads = f"a reader merges {_instead(runs, '{:.1f}', ' runs on average')}"
-        return f"{who} {times}; {reads}, and {_more(live)} {'is' if _same(live) else 'are'} live at the end."
+        return f"{who} {times}; {reads}, and the files at the end hold {_more(live)}."
 
     def levels(self, place: Place, commit: int) -> tuple[pa.Table, pa.Table]:
         """The files of a bucket after its commit of that number on both sides, as `inspect.levels()` has
