@@ -70,6 +70,9 @@ class TieringCluster(Protocol):
     """A streaming cluster whose tables are tiered. Safe to share between threads, but for `read`, which gives
     each caller its own rows."""
 
+    def close(self) -> None:
+        """End with it: its service has ended."""
+
     def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
         """The coordinator's answer."""
 

@@ -4,8 +4,9 @@
 <directory>/state.json                                       the state of the service
 <directory>/assigned.json                                    the epochs of the tables that it holds
 
-Each file is replaced as a whole, at most four times a second and when the service ends; whoever reads them
-sees one moment of each. Losing them loses nothing but what was seen. Safe to share between threads.
+Each file is replaced as a whole where something has changed, at most four times a second, more seldom where
+there is so much that it would take more than a tenth of the time, and when the service ends; whoever reads
+them sees one moment of each. Losing them loses nothing but what was seen. Safe to share between threads.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import json
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
@@ -29,6 +30,8 @@ from tablestore.tiering.report import Heartbeat, RoundReport, TableState, Tierin
 
 KEPT_ROUNDS, KEPT_HEARTBEATS = 200, 200
 _SECONDS = 0.25
+_TIMES_AS_LONG = 10
+"""How many times as long as writing takes it is not done again."""
 _ASSIGNED = "assigned.json"
 
 
@@ -49,6 +52,8 @@ class TieringJournal:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _writing: threading.Lock = field(default_factory=threading.Lock)
     _written: float = float("-inf")
+    _took: float = 0.0
+    _files: dict[str, dict[int, tuple[_Report, bytes]]] = field(default_factory=dict)
     _assigned: tuple[TableEpoch, ...] | None = None
 
     def note_table(self, table: TableState) -> None:
@@ -112,15 +117,17 @@ class TieringJournal:
             rounds = tuple(self._rounds[number] for number in sorted(self._rounds))
             return TieringReport(tables, rounds, tuple(self._heartbeats), *self._state)
 
-    def write(self, *, now: bool = False) -> None:
-        """Write the files, unless that was a moment ago."""
+    def write(self, *, now: bool = False, last: bool = False) -> None:
+        """Write the files, unless that was a moment ago: `now` even then, `last` whatever it takes."""
         if self.directory is None:
             return
         with self._writing:
             at = self.env.monotonic()
-            if now or at - self._written >= _SECONDS:
-                self._written = at
+            pause = self._took * _TIMES_AS_LONG
+            if last or at - self._written >= (pause if now else max(_SECONDS, pause)):
                 self._write(self.directory)
+                self._written = self.env.monotonic()
+                self._took = self._written - at
 
     def write_assigned(self, epochs: Sequence[TableEpoch]) -> None:
         """Write at once which tables the service holds, if that has changed: what a kill leaves can be given
@@ -152,7 +159,11 @@ class TieringJournal:
             ("rounds", found.rounds),
             ("heartbeats", found.heartbeats),
         ):
-            io.replace(_file(directory, f"{name}.jsonl"), _lines(reports))
+            before = self._files.get(name)
+            lines = _lines(reports, before or {})
+            if before is None or lines.keys() != before.keys():
+                io.replace(_file(directory, f"{name}.jsonl"), b"".join(line for _, line in lines.values()))
+            self._files[name] = lines
         state = json.dumps({"state": found.state, "reason": found.reason})
         io.replace(_file(directory, "state.json"), state.encode())
 
@@ -198,8 +209,15 @@ def _file(directory: str, name: str) -> str:
     return join(location(directory), name)
 
 
-def _lines(reports: Iterable[_Report]) -> bytes:
-    return b"".join(json.dumps(one.to_json(), ensure_ascii=False).encode() + b"\n" for one in reports)
+def _lines(
+    reports: Iterable[_Report], before: Mapping[int, tuple[_Report, bytes]]
+) -> dict[int, tuple[_Report, bytes]]:
+    """The reports with their lines, by identity; those from `before` are not made again."""
+    return {id(one): before.get(id(one)) or (one, _line(one)) for one in reports}
+
+
+def _line(one: _Report) -> bytes:
+    return json.dumps(one.to_json(), ensure_ascii=False).encode() + b"\n"
 
 
 def _read(directory: str, name: str) -> list[dict[str, Any]]:

@@ -77,6 +77,7 @@ class TieringMarks:
             warning = policy.warning(lag_rows=lag, tiered_at=state.tiered_at, now=now)
             if warning and not state.warning:
                 log.warning("%s: %s", path, warning)
-            return replace(state, marks=marks, lag_rows=lag, warning=warning)
+            changed = replace(state, marks=marks, lag_rows=lag, warning=warning)
+            return state if changed == state else changed
 
         self.journal.change_table(path, moved)

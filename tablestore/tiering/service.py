@@ -154,8 +154,9 @@ class TieringService:
         finally:
             ended.set()
             self._parts.runner.close()
+            self._parts.cluster.close()
             self._parts.journal.note_state(state, reason)
-            self._parts.journal.write(now=True)
+            self._parts.journal.write(last=True)
 
     def _run(self) -> None:
         env = self._parts.env

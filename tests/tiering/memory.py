@@ -45,6 +45,9 @@ class MemoryCluster:
         rows = self.logs.setdefault(bucket, [])
         rows.extend(range(len(rows), len(rows) + count))
 
+    def close(self) -> None:
+        self.closed = True
+
     def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
         """Hands the table out whenever it is asked for and nobody has it."""
         self.heartbeats.append(request)
