@@ -232,13 +232,14 @@ class _FlussSource:
 
     def write(self, times: int) -> None:
         for table in self.tables:
-            TableWriter(self.cluster, table).append(some_rows(times, self.buckets))
+            TableWriter(self.cluster, table, seconds=300).append(some_rows(times, self.buckets))
 
 
 @contextlib.contextmanager
 def of_fluss(lake: ts.Lake, tables: int, buckets: int, failing: int) -> Iterator[Source]:
     """Tables of a private Fluss."""
-    with FlussCluster() as servers, Cluster(servers.address, timeout=120) as cluster:
+    patient = {"zookeeper.client.session-timeout": "60s"}
+    with FlussCluster(patient) as servers, Cluster(servers.address, timeout=120) as cluster:
         yield made_in_fluss(cluster, servers.address, lake, tables, buckets, failing)
 
 

@@ -1,10 +1,13 @@
 """`tier`: copy what is new in tables of a Fluss cluster into a lake, in rounds, each row once.
 
     ./workbench tier --from fluss://host:9123 --tables 'shop.*' --warehouse lake
+    ./workbench tier --serve --port 9123 --warehouse lake
 
 The coordinator of the cluster says which table is due. --once asks no coordinator: every table has one round.
 A cluster that requires it is signed in to as --from fluss://user@host:9123, with the password that is in
 TABLESTORE_FLUSS_PASSWORD.
+--serve is the other side: the coordinator of the lake's own tables with a log, on 127.0.0.1, whose address is
+the first line; services and clients of Fluss, also of another make, connect to it.
 Ctrl-C gives up the rounds under way, whose tables are reported as failed. Exit codes: 0 done, 2 refused
 before it began, 3 failed (with --once also if a table failed), 130 stopped.
 """
@@ -24,6 +27,7 @@ import tablestore as ts
 from notebooks.cli.lake_verbs import FAILED, INTERRUPTED, REFUSED, add_warehouse_options, asked_to_stop, pair
 from notebooks.cli.places import ROOT
 from notebooks.cli.tier_screen import fresh_rounds, picture, round_line, summary
+from notebooks.cli.tier_serve import serve
 from tablestore.tiering.opening import LOST_ROWS
 
 _LOOK_SECONDS = 0.25
@@ -31,9 +35,11 @@ _LOOK_SECONDS = 0.25
 
 def main(arguments: list[str]) -> int:
     """Tier until Ctrl-C or, with --once, until every table had a round."""
-    options = parser().parse_args(arguments)
+    options = parsed(arguments)
     screen = Console(stderr=True, highlight=False)
     try:
+        if options.serve:
+            return serve(ts.connect(options.warehouse, **dict(options.option)), options.port or 0, screen)
         return show(started(options), screen, once=options.once)
     except KeyboardInterrupt:
         screen.print("stopped; the next round begins where the lake ends")
@@ -52,9 +58,12 @@ def parser() -> argparse.ArgumentParser:
         epilog=lines[2].strip(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    p.add_argument(
-        "--from", dest="source", required=True, metavar="URL", help="fluss://[user@]host:port[,host:port…]"
+    side = p.add_mutually_exclusive_group(required=True)
+    side.add_argument("--from", dest="source", metavar="URL", help="fluss://[user@]host:port[,host:port…]")
+    side.add_argument(
+        "--serve", action="store_true", help="coordinate the tiering of the lake's own tables instead"
     )
+    p.add_argument("--port", type=int, metavar="N", help="of --serve (default: any that is free)")
     p.add_argument(
         "--tables",
         action="append",
@@ -104,6 +113,24 @@ def parser() -> argparse.ArgumentParser:
         help="for a cluster that does not answer yet (default %(default)s)",
     )
     return p
+
+
+def parsed(arguments: list[str]) -> argparse.Namespace:
+    """The options; ends the process where they do not go together."""
+    p = parser()
+    options = p.parse_args(arguments)
+    if options.serve:
+        taken = {"source", "serve", "port", "warehouse", "option"}
+        others = [one for one in vars(options) if one not in taken]
+        for name in (one for one in others if getattr(options, one) != p.get_default(one)):
+            p.error(
+                f"--serve does no rounds: it takes --warehouse, --option and --port, not --{name}".replace(
+                    "_", "-"
+                )
+            )
+    elif options.port is not None:
+        p.error("--port is of --serve")
+    return options
 
 
 def started(options: argparse.Namespace) -> Any:

@@ -13,7 +13,7 @@ from tablestore.core.quantities import duration, many
 from tablestore.tiering.report import RoundReport, SplitReport, TableState, TieringReport
 
 MOST_TABLES, MOST_SPLITS, MOST_HEARTBEATS = 20, 12, 3
-_STYLES = {"Failed": "red", "Tiering": "cyan", "Tiered": "green"}
+STYLES = {"Failed": "red", "Tiering": "cyan", "Tiered": "green"}
 
 
 def picture(report: TieringReport, *, title: str, now: float) -> Group:
@@ -34,15 +34,18 @@ def picture(report: TieringReport, *, title: str, now: float) -> Group:
 
 def _tables(tables: tuple[TableState, ...], now: float) -> Table:
     found = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("table", "state", "epoch", "lag", "tiered", "why"):
-        found.add_column(title, justify="right" if title in ("epoch", "lag") else "left", no_wrap=True)
+    for title in ("table", "state", "epoch", "lag", "in both", "lake only", "tiered", "why"):
+        right = title in ("epoch", "lag", "in both", "lake only")
+        found.add_column(title, justify="right" if right else "left", no_wrap=True)
     late = sorted(tables, key=lambda one: (not one.reason, one.state != "Tiering", -(one.lag_rows or 0)))
     for one in late[:MOST_TABLES]:
         found.add_row(
             one.table,
-            Text(one.state, style=_STYLES.get(one.state, "")),
+            Text(one.state, style=STYLES.get(one.state, "")),
             "" if one.tiering_epoch is None else str(one.tiering_epoch),
             "" if one.lag_rows is None else f"{one.lag_rows:,}",
+            f"{sum(mark.warm_rows for mark in one.marks):,}" if one.marks else "",
+            f"{sum(mark.cold_rows for mark in one.marks):,}" if one.marks else "",
             age_text(one, now),
             _why(one),
         )

@@ -16,7 +16,8 @@ from tablestore.tiering.cluster import ClusterTable, TieringCluster
 from tablestore.tiering.committer import RoundPlan
 from tablestore.tiering.journal import TieringJournal
 from tablestore.tiering.policy import LogPolicy
-from tablestore.tiering.report import TableState
+from tablestore.tiering.report import BucketMarks, TableState
+from tablestore.tiering.split_generator import LogBounds
 
 log = logging.getLogger(__name__)
 _SECONDS, _TABLES = 0.25, 16
@@ -60,18 +61,15 @@ class TieringMarks:
     def _look(self, path: str, table: ClusterTable, partitions: Mapping[int, str]) -> None:
         ids: list[int | None] = [*partitions] if table.partition_keys else [None]
         found = self.cluster.bounds(table, ids)
-        ends = {
-            (None if one.partition_id is None else partitions[one.partition_id], one.bucket): bounds.latest
+        logs = {
+            (None if one.partition_id is None else partitions[one.partition_id], one.bucket): bounds
             for one, bounds in found.items()
         }
 
         def moved(state: TableState) -> TableState:
             if state.table_id != table.table_id:
                 return state
-            marks = tuple(
-                replace(one, end=max(one.end, ends.get((one.partition, one.bucket), 0)))
-                for one in state.marks
-            )
+            marks = tuple(_moved(one, logs.get((one.partition, one.bucket))) for one in state.marks)
             lag = sum(one.lag_rows for one in marks)
             policy, now = LogPolicy.of(table.options), self.journal.env.now_ms() / 1000
             warning = policy.warning(lag_rows=lag, tiered_at=state.tiered_at, now=now)
@@ -81,3 +79,12 @@ class TieringMarks:
             return state if changed == state else changed
 
         self.journal.change_table(path, moved)
+
+
+def _moved(one: BucketMarks, log: LogBounds | None) -> BucketMarks:
+    """The marks with the log's bounds as they are now. Rows that are gone before the lake has them stay part
+    of what it lacks."""
+    if log is None:
+        return one
+    start = max(one.start, min(log.earliest, one.tiered or 0))
+    return replace(one, start=start, end=max(one.end, log.latest))

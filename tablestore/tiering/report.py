@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from tablestore.core.errors import InvalidRequest
+from tablestore.core.quantities import duration, many
 
 VERSION = 1
 
@@ -31,9 +32,10 @@ lake had a snapshot of which the cluster did not know, it does now, and the roun
 
 @dataclass(frozen=True, slots=True)
 class BucketMarks:
-    """How far one bucket is: its log ends at `end`, the lake has the rows before `tiered`, its readers see
-    those before `readable` (less than `tiered` where level 0 is hidden until a compaction). `partition` is
-    its name, None without partitions; `tiered` and `readable` are None where the lake has no row yet."""
+    """How far one bucket is: its log has the rows from `start` to `end`, the lake those before `tiered`, its
+    readers see those before `readable` (less than `tiered` where level 0 is hidden until a compaction).
+    `partition` is its name, None without partitions; `tiered` and `readable` are None where the lake has no
+    row yet."""
 
     partition: str | None
     bucket: int
@@ -47,13 +49,24 @@ class BucketMarks:
         """Offsets behind what the lake has; rows that retention removed before do not count."""
         return max(self.end - max(self.tiered or 0, self.start), 0)
 
+    @property
+    def warm_rows(self) -> int:
+        """Offsets that the log and the lake have."""
+        return max((self.tiered or 0) - self.start, 0)
+
+    @property
+    def cold_rows(self) -> int:
+        """Offsets that the lake alone has."""
+        return min(self.tiered or 0, self.start)
+
 
 @dataclass(frozen=True, slots=True)
 class TableState:
     """A table: its state since `since`, the epoch under which it was handed out (None: not yet to this
     service), the freshness that it asks for in seconds, when its lake was last known to have all rows of
     the log (None: never), how many rows the log has behind the lake, and why it failed. `warning`: rows may
-    go from the log before the lake has them."""
+    go from the log before the lake has them. `kept`: for how many seconds the log keeps rows, None: until the
+    lake has them, or not known."""
 
     table: str
     table_id: int
@@ -66,6 +79,25 @@ class TableState:
     reason: str = ""
     marks: tuple[BucketMarks, ...] = ()
     warning: str = ""
+    kept: float | None = None
+
+    def where(self, now: float) -> str:
+        """Where its rows are, as offsets of its log; empty where nobody knows. Changes of a key count each.
+
+        >>> marks = (BucketMarks(None, 0, end=100, tiered=80, start=30),)
+        >>> TableState("shop.orders", 1, "Tiered", 0.0, tiered_at=5.0, marks=marks, kept=3600.0).where(9.0)
+        'only in the log 20, at most 4.0 s old; in both 50, for 1:00:00 in the log; only in the lake 30'
+        """
+        if not self.marks:
+            return ""
+        hot, warm, cold = (
+            sum(getattr(one, name) for one in self.marks) for name in ("lag_rows", "warm_rows", "cold_rows")
+        )
+        age = "" if self.tiered_at is None else f", at most {duration(_millis(now - self.tiered_at))} old"
+        kept = "" if self.kept is None else f", for {_kept(self.kept)} in the log"
+        return (
+            f"only in the log {hot:,}{age if hot else ''}; in both {warm:,}{kept}; only in the lake {cold:,}"
+        )
 
     def to_json(self) -> dict[str, Any]:
         return _to_json(self)
@@ -261,6 +293,16 @@ class TieringReport:
     heartbeats: tuple[Heartbeat, ...] = ()
     state: str = ""
     reason: str = ""
+
+
+def _millis(seconds: float) -> int:
+    return round(max(seconds, 0.0) * 1000)
+
+
+def _kept(seconds: float) -> str:
+    """`7 days`, else as short times are."""
+    days, rest = divmod(seconds, 86_400)
+    return many(round(days), "day") if days and not rest else duration(_millis(seconds))
 
 
 def _to_json(report: TableState | RoundReport | Heartbeat) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from tablestore.tiering.enumerator import AssignedTable
 from tablestore.tiering.factory import LakeCommitter, LakeTieringFactory
 from tablestore.tiering.journal import TieringJournal
 from tablestore.tiering.log_identity import LogIdentity
+from tablestore.tiering.policy import LogPolicy
 from tablestore.tiering.readers import ReadSeconds, SplitProgress, tasks_of
 from tablestore.tiering.report import RoundReport, TableState
 from tablestore.tiering.round_report import RoundProgress, marks_of
@@ -171,7 +172,9 @@ class TieringRound:
         marks = marks_of(plan, tiered, readable)
         lag = sum(one.lag_rows for one in marks)
         fresh = duration_ms(plan.table.options.get(FRESHNESS, _FRESHNESS)) / 1000
-        self._note_table(changed(self._before(), marks=marks, lag_rows=lag, freshness=fresh))
+        kept_ms = LogPolicy.of(plan.table.options).kept_ms
+        kept = None if kept_ms is None else kept_ms / 1000
+        self._note_table(changed(self._before(), marks=marks, lag_rows=lag, freshness=fresh, kept=kept))
 
     def _tiered(self, plan: RoundPlan, tiered: Offsets, committer: LakeCommitter, at: float) -> None:
         self._note_marks(plan, tiered, committer)

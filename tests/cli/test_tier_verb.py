@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import io
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from notebooks.cli import tier
+import tablestore as ts
+from notebooks.cli import tier, tier_serve
 from notebooks.cli.tier_screen import fresh_rounds, picture, round_line, summary
+from tablestore.tiering.coordinator.table_states import TableFreshness, TableStatus, TieringState
 from tablestore.tiering.report import (
     BucketMarks,
     Heartbeat,
@@ -89,3 +95,86 @@ def test_nobody_there_is_said_and_nothing_made(tmp_path: Path, capsys: pytest.Ca
     assert "tier:" in capsys.readouterr().err
     assert tier.main(["--from", "http://x", "--warehouse", str(lake)]) == tier.REFUSED
     assert not lake.exists()
+
+
+def status(number: int, state: TieringState, **given: int | None) -> TableStatus:
+    some = {
+        "due_ms": None,
+        "since_ms": 1_000,
+        "heartbeat_ms": None,
+        "tiered_ms": None,
+        "rounds": 2,
+        "failures": 0,
+    }
+    table = TableFreshness(number, f"shop.t{number}", 5_000)
+    return TableStatus(table=table, state=state, tiering_epoch=3, **{**some, **given})  # type: ignore[arg-type]
+
+
+def test_a_coordinator_shows_which_table_is_due() -> None:
+    screen = Console(width=120, record=True, file=io.StringIO())
+    tables = [status(1, TieringState.SCHEDULED, due_ms=14_000), status(2, TieringState.PENDING)]
+    screen.print(tier_serve.picture(tables, "127.0.0.1:9123", epoch=4, now=12.0))
+    text = screen.export_text()
+    assert "coordinator at fluss://127.0.0.1:9123, epoch 4  2 tables" in text
+    assert text.index("shop.t2") < text.index("shop.t1")
+    assert "in 2.0 s" in text
+    assert "pending for 11.0 s" in text
+
+
+def test_changes_of_states_are_lines() -> None:
+    before = {
+        one.table.table_id: one for one in (status(1, TieringState.PENDING), status(2, TieringState.TIERING))
+    }
+    now = [status(1, TieringState.TIERING, failures=1), status(3, TieringState.SCHEDULED)]
+    assert list(tier_serve.changes(before, now)) == [
+        "shop.t1 Pending → Tiering, epoch 3, 2 rounds, 1 failure",
+        "shop.t3 Scheduled, epoch 3",
+        "shop.t2 is gone",
+    ]
+    assert list(tier_serve.changes(before, list(before.values()))) == []
+
+
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        (["--serve", "--once"], "not --once"),
+        (["--serve", "--log-columns"], "not --log-columns"),
+        (["--from", "fluss://h:1", "--port", "1"], "--port is of --serve"),
+        (["--serve", "--from", "fluss://h:1"], "not allowed with"),
+        ([], "one of the arguments"),
+    ],
+)
+def test_options_of_one_side_are_not_of_the_other(
+    written: list[str], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        tier.parsed(written)
+    assert why in capsys.readouterr().err
+
+
+def test_a_service_of_another_process_brings_rows_into_files_through_the_coordinator(tmp_path: Path) -> None:
+    pytest.importorskip("google.protobuf")
+    lake = ts.connect(tmp_path)
+    options = {
+        "log.system": "embedded",
+        "tablestore.tiering.enabled": True,
+        "tablestore.tiering.freshness": "1 s",
+    }
+    table = lake.create_table("shop.orders", schema={"id": ts.BIGINT}, primary_key=["id"], options=options)
+    table.write([{"id": 1}, {"id": 2}])
+    command = [sys.executable, "-m", "notebooks.cli.tier", "--serve", "--warehouse", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as served:
+        try:
+            address = served.stdout.readline().strip()
+            service = lake.tier(address, poll="50ms")
+            until = time.monotonic() + 120
+            while table.log.in_files != table.log.end and time.monotonic() < until:
+                time.sleep(0.05)
+            service.stop()
+        finally:
+            served.send_signal(signal.SIGINT)
+            out, err = served.communicate(timeout=120)
+    assert table.log.in_files == table.log.end
+    assert served.returncode == 130, err
+    assert "shop.orders Scheduled" in out
+    assert table.scan().to_arrow().num_rows == 2

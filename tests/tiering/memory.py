@@ -40,6 +40,7 @@ class MemoryCluster:
     handed_out: bool = False
     error: int | None = None
     heartbeats: list[HeartbeatRequest] = field(default_factory=list)
+    closed: bool = False
 
     def append(self, bucket: int, count: int) -> None:
         rows = self.logs.setdefault(bucket, [])

@@ -52,3 +52,25 @@ def test_a_table_that_stays_behind_is_warned_of_in_its_state(caplog: pytest.LogC
     assert known is not None
     assert "keeps rows for 1:00" in known.warning
     assert sum("keeps rows for" in r.getMessage() for r in caplog.records) == 1
+
+
+def test_rows_are_in_the_log_in_both_or_in_the_lake(caplog: pytest.LogCaptureFixture) -> None:
+    env, cluster = SimEnv(), MemoryCluster()
+    cluster.append(0, 50)
+    journal = TieringJournal(None, env)
+    marks = (BucketMarks(None, 0, 40, 40, 40), BucketMarks(None, 1, 0, None, None))
+    at = env.now_ms() / 1000
+    journal.note_table(TableState("db.t", 1, "Tiered", 0.0, tiered_at=at, marks=marks))
+    looks = TieringMarks(cluster, journal)
+    looks.planned(RoundPlan(cluster.table("db.t"), LakeState(), {}))
+    for earliest, words in (
+        (0, "only in the log 10, at most 2.0 s old; in both 40; only in the lake 0"),
+        (15, "only in the log 10, at most 2.0 s old; in both 25; only in the lake 15"),
+        (45, "only in the log 10, at most 2.0 s old; in both 0; only in the lake 40"),  # five rows are lost
+    ):
+        cluster.earliest[0] = earliest
+        looks.look()
+        known = journal.table("db.t")
+        assert known is not None
+        assert known.where(at + 2.0) == words
+    assert TableState("db.t", 1, "New", 0.0).where(at) == ""

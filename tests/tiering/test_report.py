@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -79,3 +80,9 @@ def test_sums_of_a_round_and_its_splits() -> None:
 def test_the_lag_of_a_bucket_counts_rows_that_the_log_has() -> None:
     assert [one.lag_rows for one in MARKS] == [20, 7]
     assert BucketMarks(None, 0, end=100, tiered=None, start=40).lag_rows == 60
+
+
+def test_what_the_log_keeps_is_said_in_days() -> None:
+    state = TableState("db.t", 1, "Tiered", 0.0, marks=(BucketMarks(None, 0, 9, 9, 9),), kept=7 * 86_400.0)
+    assert state.where(0.0) == "only in the log 0; in both 9, for 7 days in the log; only in the lake 0"
+    assert "for 36:00:00 in the log" in replace(state, kept=129_600.0).where(0.0)

@@ -259,3 +259,10 @@ def test_wrong_arguments_of_the_verb_are_said_before_anything_is_made(
     with pytest.raises(InvalidRequest, match=text):
         connect(tmp_path / "lake").tier(**given)
     assert not (tmp_path / "lake").exists()
+
+
+def test_a_service_that_ends_closes_its_connections(cluster: MemoryCluster):
+    ended = service(cluster, MemoryLake()).start()
+    assert not cluster.closed
+    ended.stop()
+    assert cluster.closed

@@ -364,6 +364,7 @@ def _text_of_round(model: TieringModel, most: int) -> list[str]:
     if model.table is not None:
         words = f"{round_title(one)}: {outcome_text(one)}, {splits_text(one)}" if one else "no round yet"
         lines.append(f"{fmt.value(model.table.table)}  {fmt.value(words)}")
+        lines += [where] if (where := model.table.where(model.now)) else []
     lanes = shown_lanes(model.lanes, most)
     for lane in lanes:
         full = round(_BAR * share_read(lane.split)) if lane.split is not None else 0

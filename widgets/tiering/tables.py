@@ -174,6 +174,7 @@ def _card(model: TieringModel, one: TableState) -> tuple[str, list[list[str]]]:
         ["table id", f"#{one.table_id}"],
         ["tiering epoch", fmt.ABSENT if one.tiering_epoch is None else str(one.tiering_epoch)],
         ["lake", lag_text(one)],
+        *([["rows", one.where(model.now)]] if one.marks else []),
         ["complete", age_text(model, one)],
         *([["reason", one.reason]] if one.reason else []),
         *([["warning", one.warning]] if one.warning else []),
