@@ -213,6 +213,7 @@ def of_lake(lake: ts.Lake, tables: int, buckets: int, failing: int) -> Iterator[
         table.write(some_rows(0, buckets))
         made.append(table)
         if number < failing:
+            assert table.log is not None
             table.log.finish()
             table.write(some_rows(1, buckets))
             shutil.rmtree(Path(table.location.removeprefix("file://")) / "manifest")
