@@ -97,17 +97,9 @@ def test_nobody_there_is_said_and_nothing_made(tmp_path: Path, capsys: pytest.Ca
     assert not lake.exists()
 
 
-def status(number: int, state: TieringState, **given: int | None) -> TableStatus:
-    some = {
-        "due_ms": None,
-        "since_ms": 1_000,
-        "heartbeat_ms": None,
-        "tiered_ms": None,
-        "rounds": 2,
-        "failures": 0,
-    }
+def status(number: int, state: TieringState, *, due_ms: int | None = None, failures: int = 0) -> TableStatus:
     table = TableFreshness(number, f"shop.t{number}", 5_000)
-    return TableStatus(table=table, state=state, tiering_epoch=3, **{**some, **given})  # type: ignore[arg-type]
+    return TableStatus(table, state, 3, 1_000, None, due_ms, None, 2, failures)
 
 
 def test_a_coordinator_shows_which_table_is_due() -> None:
