@@ -111,10 +111,12 @@ def set_aside(config: pytest.Config) -> None:
 
 
 def spark_options(folder: str) -> str:
-    """A session of a test lives for seconds: a JVM's second compiler takes more of them than it saves."""
+    """A session of a test lives for seconds: a JVM's second compiler takes more of them than it saves. Python
+    and the JVM wait minutes for each other, not 15 s: the machine is busy."""
     java = f"defaultJavaOptions=-XX:TieredStopAtLevel=1 -Djava.io.tmpdir={folder}"
-    given = [f"--conf {shlex.quote(f'spark.{side}.{java}')}" for side in ("driver", "executor")]
-    return " ".join([*given, "pyspark-shell"])
+    settings = [f"spark.{side}.{java}" for side in ("driver", "executor")]
+    settings.append("spark.python.authenticate.socketTimeout=240s")
+    return " ".join([*(f"--conf {shlex.quote(each)}" for each in settings), "pyspark-shell"])
 
 
 def pytest_report_header(config: pytest.Config) -> str:
