@@ -40,6 +40,7 @@ provide(
         "%load_ext tablestore": "tablestore.sql.magics:load",
         "live table of a stream": "widgets:StreamTable",
         "cockpit of a table": "widgets:Workbench",
+        "cockpit of a lake": "widgets:LakeHealth",
         "tablestore.what_if": "tablestore.insight.simulator:compare",
         "Lake.coordinator": "tablestore.tiering.coordinator.coordinator:Coordinator",
         "Lake.ingest": "tablestore.spark.capture_start:ingest",

@@ -16,8 +16,10 @@ from widgets.controls.widget import CompactionControls
 from widgets.explorer.widget import FileExplorer
 from widgets.findings.widget import Findings
 from widgets.game.widget import ShopGame
+from widgets.health.widget import TableHealth
 from widgets.ingest.widget import IngestProgress
 from widgets.kit.page import page
+from widgets.lake_health.widget import LakeHealth
 from widgets.levels.widget import LsmLevels
 from widgets.log.widget import LogAndLake
 from widgets.merge.widget import MergeView
@@ -43,6 +45,7 @@ __all__ = [
     "FileExplorer",
     "Findings",
     "IngestProgress",
+    "LakeHealth",
     "LogAndLake",
     "LsmLevels",
     "MergeView",
@@ -51,6 +54,7 @@ __all__ = [
     "SnapshotTimeline",
     "StepLanes",
     "StreamTable",
+    "TableHealth",
     "Task",
     "TaskList",
     "TieringView",

@@ -45,7 +45,8 @@ def load(shell: Any) -> None:
 
     `%lake PATH` opens a lake as the variable `lake` (`%lake PATH as name`: as another one), shows it and
     chooses it for `%sql`; `%lake name` chooses the lake or session of a variable, `%lake` alone shows the
-    session. `%cockpit [db.]table` opens a table in the workbench; it may be a variable that holds one.
+    session. `%cockpit [db.]table` opens a table in the workbench, `%cockpit name` the table or
+    lake of a variable.
     """
     if "sql" in shell.magics_manager.magics["cell"]:
         return
@@ -146,7 +147,8 @@ class Cells:
             return self._shell.user_ns[_variable(rest)]
 
     def cockpit(self, line: str) -> Any:
-        """The workbench of a table, live: of a variable that holds it, or by its name as in a statement."""
+        """The workbench of a table, live: of a variable that holds it, or by its name as in a statement; of
+        a variable with a lake, its tables by health."""
         with _ShortErrors():
             text = line.strip()
             if not text:
@@ -154,6 +156,8 @@ class Cells:
                     "%cockpit is followed by the name of a table, or by a variable that holds one"
                 )
             found = self._shell.user_ns.get(text)
+            if isinstance(found, Lake):
+                return feature("cockpit of a lake")(found)
             table = found if isinstance(found, Table) else self._session.writable(name_in(text))
             return feature("cockpit of a table")(table)
 

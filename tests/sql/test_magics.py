@@ -191,6 +191,9 @@ def test_the_cockpit_of_a_table_is_opened_by_its_name(shell: Any) -> None:
     assert "shop.orders" in str(bench)
     shell.user_ns["mine"] = shell.user_ns["lake"].table("shop.orders")
     assert "shop.orders" in str(run(shell, "%cockpit mine"))
+    tables = run(shell, "%cockpit lake")
+    assert type(tables).__name__ == "LakeHealth"
+    assert "shop.orders" in str(tables.wait(120))
     for line, problem in (
         ("", "followed by"),
         ("ordrs", "orders"),

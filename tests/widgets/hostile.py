@@ -170,6 +170,8 @@ def views_of(table: ts.Table) -> dict[str, View]:
         ),
         "game": widgets.ShopGame(1, moves=[(2, "flush")]),
         "findings": widgets.Findings(table),
+        "health": widgets.TableHealth(table),
+        "lake_health": hostile_lake(Path(table.location).parent.parent),
         "ingest": ingest,
         "capture": widgets.CaptureProgress(hostile_reports(), title=IMG),
         "stream": widgets.StreamTable(HostileStream(), title=IMG).wait(60),
@@ -188,6 +190,23 @@ def hostile_task(table: ts.Table) -> widgets.Task:
     options = options_of(dict(zip(VALUES, VALUES[::-1], strict=True)))
     question = Question(IMG, MIXED, "one", options=options, picture=None, hint=SCRIPT, form=IMG)
     return widgets.Task(question, lambda _value: verdict).commit(IMG)
+
+
+class HostileLake(ts.Lake):
+    """A lake whose catalog names its tables in markup: one that is there, and one that fails in markup."""
+
+    def tables(self, database: str | None = None) -> list[str]:
+        return [f"{IMG}.{IMG}", SCRIPT]
+
+    def table(self, name: str) -> ts.Table:
+        if name == SCRIPT:
+            raise ts.NotFound(f"{SCRIPT} {MIXED}")
+        return ts.open(f"{self.warehouse}/{IMG}.db/{IMG}")
+
+
+def hostile_lake(folder: Path) -> widgets.LakeHealth:
+    """All tables read."""
+    return widgets.LakeHealth(HostileLake(folder), table=SCRIPT).wait(60)
 
 
 class Tags(HTMLParser):

@@ -17,7 +17,7 @@ from widgets.kit.view import View
 
 OF_TABLES = [
     *("AmplificationChart", "ChangelogView", "CompactionControls", "FileExplorer", "Findings", "LsmLevels"),
-    *("MergeView", "PruningExplainer", "SnapshotTimeline", "Workbench"),
+    *("MergeView", "PruningExplainer", "SnapshotTimeline", "TableHealth", "Workbench"),
 ]
 
 
@@ -58,6 +58,16 @@ def test_a_task_has_a_question_and_a_veil_a_task() -> None:
             widgets.Veil(wrong)
         with pytest.raises(ts.InvalidRequest, match="TaskList takes a Score"):
             widgets.TaskList(wrong)
+
+
+@pytest.mark.parametrize("wrong", [None, "lake", 7, [1], {"a": 1}], ids=repr)
+def test_a_lake_is_given_and_no_table(wrong: Any, tmp_path: Path) -> None:
+    table = ts.connect(tmp_path).create_table("d.t", schema={"k": ts.BIGINT})
+    for given in (wrong, table):
+        with pytest.raises(ts.InvalidRequest, match="LakeHealth takes a lake"):
+            widgets.LakeHealth(given)
+    with pytest.raises(traitlets.TraitError, match="'no bucket' is no bucket"):
+        widgets.TableHealth(table, chosen=["no bucket"])
 
 
 def test_a_log_is_that_of_a_table_and_its_reader_a_place_in_it() -> None:

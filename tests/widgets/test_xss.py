@@ -14,6 +14,7 @@ from tests.widgets import hostile
 from tests.widgets.hostile import EVENTS, IMG, OURS, SAFE, Tags
 
 KINDS = [
+    *("health", "lake_health"),
     *("timeline", "levels", "controls", "amplification", "files", "merge", "changelog", "pruning"),
     *("what_if", "findings", "ingest", "broken", "buckets", "stream", "capture", "log", "tiering", "play"),
     *("task", "veil", "score", "trade_off", "game", "bench"),

@@ -33,6 +33,7 @@ def card(warehouse: str, names: Sequence[str], opened: Callable[[str], Store], e
         "lake",
         facts=[table.counted(len(names), "table"), table.counted(databases, "database", "with tables")],
         body=[html.rows(_HEADS, lines) if lines else html.line("no tables yet")],
+        code=f"import widgets; widgets.LakeHealth(ts.connect({warehouse!r}))" if names else "",
         note=f"{many(more, 'more table')}: lake.tables() names them all" if more > 0 else "",
     )
 

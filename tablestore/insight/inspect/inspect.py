@@ -24,7 +24,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.insight.doctor import Diagnosis, diagnose, limits_of
 from tablestore.insight.explain.merge_steps import Merging
 from tablestore.insight.explain.merge_steps.stored_runs import Window, merging
-from tablestore.insight.health import Health, health
+from tablestore.insight.health import Health, health, stays
 from tablestore.insight.inspect import compactions as inspect_compactions
 from tablestore.insight.inspect import files as inspect_files
 from tablestore.insight.inspect import metadata
@@ -448,6 +448,16 @@ class Inspect:
         """
         with self._store.manifests.naming_rows():
             return health(self._store, self._snapshot(snapshot))
+
+    @_naming_rows
+    def stays(self) -> pa.Table:
+        """Each data file of the table's history: its bucket, level, bytes and rows, and the snapshots that
+        `added` it (NULL: before the oldest) and `removed` it (NULL: it is live).
+
+        >>> orders.inspect.stays().select(["rows", "added", "removed"]).to_pylist()
+        [{'rows': 3, 'added': 1, 'removed': None}, {'rows': 1, 'added': 2, 'removed': None}]
+        """
+        return stays(self._store)
 
     def doctor(
         self, snapshot: int | str | Snapshot | None = None, *, listing: bool = False, **limits: float

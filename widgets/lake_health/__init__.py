@@ -1,0 +1,1 @@
+"""LakeHealth: the tables of a warehouse by health."""
