@@ -42,6 +42,7 @@ def test_tables_are_ordered_by_health_in_the_words_of_the_engine(lake: ts.Lake) 
         assert row["table"] in drawn
         assert row["table"] in str(view)
     assert view.model.progress == ""
+    assert view.model_id, "it reaches the browser"
     view.close()
 
 
@@ -53,10 +54,10 @@ def test_a_click_opens_the_table_in_a_workbench(lake: ts.Lake) -> None:
     assert "d.busy" in first.text()
     assert "Workbench" in view.code
     assert view.table == "d.busy"
-    assert view.open("d.damaged") is None
+    assert view.open_table("d.damaged") is None
     assert view.frame["trouble"].startswith("d.damaged: Corrupt")
     assert first.comm is None, "the workbench before is closed"
-    assert view.open("d.fine") is view.bench is not None
+    assert view.open_table("d.fine") is view.bench is not None
     assert view.frame["trouble"] == ""
     view.close()
 

@@ -1,7 +1,7 @@
 """LakeHealth: the tables of a warehouse, the worst first; a click opens one in a workbench below.
 
 Tables are read one after another in the background; each that was read is shown at once, and Stop ends it.
-Traits: `table` (the name of the one that is marked), `bench` (its `Workbench`, once `open` has made it). Not
+Traits: `table` (the name of the one that is marked), `bench` (its `Workbench`, once `open_table` has made it). Not
 thread-safe; callers serialise.
 """
 
@@ -123,7 +123,7 @@ class LakeHealth(View):
         self._jobs.wait(timeout)
         return self
 
-    def open(self, table: str | None = None) -> Workbench | None:
+    def open_table(self, table: str | None = None) -> Workbench | None:
         """A workbench of `table` (None: the one that is marked), shown below; None where it cannot be made,
         and the view says why."""
         self.table = self.table if table is None else table
@@ -144,7 +144,7 @@ class LakeHealth(View):
         if verb == "stop":
             self.stop()
         elif verb == "open" and isinstance(content.get("table"), str):
-            self.open(content["table"])
+            self.open_table(content["table"])
 
     def close(self) -> None:
         """Read no more, close the workbench, and leave the page."""
