@@ -1,8 +1,8 @@
 """LakeHealth: the tables of a warehouse, the worst first; a click opens one in a workbench below.
 
 Tables are read one after another in the background; each that was read is shown at once, and Stop ends it.
-Traits: `table` (the name of the one that is marked), `bench` (its `Workbench`, once `open_table` has made it). Not
-thread-safe; callers serialise.
+Traits: `table` (the name of the one that is marked), `bench` (its `Workbench`, once `open_table` has made
+it). Not thread-safe; callers serialise.
 """
 
 import time
