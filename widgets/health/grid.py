@@ -71,10 +71,12 @@ class Edits:
         """How many buckets each snapshot changed."""
         when = np.r_[self.added, self.removed]
         place = np.r_[self.place, self.place]
-        at = np.searchsorted(ids, when)
-        there = (at < len(ids)) & (ids[np.minimum(at, len(ids) - 1)] == when) if len(ids) else at < 0
-        pairs = np.unique(at[there] * len(self.places) + place[there])
-        return np.bincount(pairs // max(len(self.places), 1), minlength=len(ids))
+        at = np.asarray(np.searchsorted(ids, when))
+        there = np.isin(at, np.arange(len(ids)))
+        there[there] = ids[at[there]] == when[there]
+        pairs = np.sort(at[there] * len(self.places) + place[there])
+        once = pairs[np.r_[True, pairs[1:] != pairs[:-1]]] if len(pairs) else pairs
+        return np.bincount(once // max(len(self.places), 1), minlength=len(ids))
 
 
 @dataclass(frozen=True, eq=False)

@@ -183,8 +183,10 @@ def health_model(
 
 
 def _bad(row: dict[str, Any]) -> Bad:
-    names = ("bucket", "runs", "files", "bytes", "due_files", "due_bytes")
-    return Bad(row["partition"] or "", *(row[name] for name in names), row["due"] or "", row["reason"] or "")
+    numbers = (int(row[name]) for name in ("bucket", "runs", "files", "bytes"))
+    bucket, runs, files, size = numbers
+    due = (int(row["due_files"]), int(row["due_bytes"]), row["due"] or "", row["reason"] or "")
+    return Bad(row["partition"] or "", bucket, runs, files, size, *due)
 
 
 def _facts(found: Measured) -> tuple[tuple[str, str], ...]:

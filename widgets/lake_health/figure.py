@@ -28,8 +28,8 @@ def lake_figure(
     )
     files, size, rows = model.sums
     wide = min((width - 2 * MARGIN) / 4, 160)
-    facts = ((fmt.short_count(len(model.rows)), "tables read"), (fmt.count(files), "files"))
-    facts += ((fmt.bytes_text(size), "live"), (fmt.short_count(rows), "rows stored"))
+    facts = [(fmt.short_count(len(model.rows)), "tables read"), (fmt.count(files), "files")]
+    facts += [(fmt.bytes_text(size), "live"), (fmt.short_count(rows), "rows stored")]
     for at, (number, noun) in enumerate(facts):
         x = MARGIN + at * wide
         body.append(text(x, 62, fit(number, wide - 8, size=20, weight=600), size=20, fill="ink", weight=600))

@@ -98,7 +98,8 @@ class LakeModel:
     @property
     def sums(self) -> tuple[int, int, int]:
         """Files, bytes and rows of the tables that were read."""
-        return tuple(sum(getattr(row, name) for row in self.rows) for name in ("files", "bytes", "rows"))  # type: ignore[return-value]
+        files, size = sum(row.files for row in self.rows), sum(row.bytes for row in self.rows)
+        return files, size, sum(row.rows for row in self.rows)
 
 
 def ordered(rows: Sequence[TableRow]) -> tuple[TableRow, ...]:
