@@ -81,7 +81,7 @@ if solve:
 #
 # ## Two questions to try
 #
-# 1. Win stage 4 by more buckets, then by a higher trigger. Which costs more, and of what?
+# 1. Win stage 4 with more buckets, then without. What do they cost, and what do they save?
 # 2. Write a better `sensible`: can a function beat you at stage 5?
 #
 # Back to **00 · Start here**.

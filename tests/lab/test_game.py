@@ -23,7 +23,7 @@ def test_a_stage_is_played_by_keys_alone(lab: Lab) -> None:
         notebook.expect("game.tick", tick)
     page.keyboard.press("f")
     notebook.expect("game.moves", [[4, "flush"]])
-    shown.locator(".lw-log li", has_text="flushed 4,000 orders: 1 runs").wait_for()
+    shown.locator(".lw-log li", has_text="flushed 4,000 orders: 1 run").wait_for()
     page.keyboard.press("s")
     page.keyboard.press("-")
     notebook.expect("(game.moves, game.shop.trigger)", [[[4, "flush"], [4, "lower"]], 4])

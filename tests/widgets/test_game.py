@@ -97,6 +97,17 @@ def test_a_step_is_the_engines_pick_and_keeps_the_disk_busy() -> None:
     assert shop.busy == [pytest.approx(moved / (SMALL.disk_mib * MIB))]
 
 
+def test_more_buckets_share_the_work_of_a_slow_disk() -> None:
+    def doubled(shop: Shop) -> str | None:
+        early = shop.tick_number >= 8 and len(shop.busy) == 1 and not shop.refusal(DOUBLE)
+        return DOUBLE if early else keeper(shop)
+
+    many, one = (played_by(policy, STAGES[3], seed=7) for policy in (doubled, keeper))
+    assert many.last.reads < one.last.reads
+    assert many.last.writes > one.last.writes
+    assert many.score > one.score
+
+
 def test_a_busy_disk_refuses_steps_and_works_tick_by_tick() -> None:
     shop = Shop(Stage(1, "slow", "", SMALL.budgets, rows=200, buffer=800, disk_mib=0.2), seed=1)
     for _ in range(3):
@@ -180,7 +191,9 @@ def test_the_model_names_budgets_ghosts_and_the_winner() -> None:
     model = game_model(played_by(keeper, STAGES[2], seed=7))
     assert model.won
     assert model.verdict.startswith("Won: every budget was kept.")
-    assert model.verdict.endswith("ahead of universal and leveled.")
+    assert model.verdict.endswith("ahead of universal and leveled. Stage 4 is next.")
+    last = game_model(played_by(keeper, STAGES[4], seed=7))
+    assert last.verdict.endswith("ahead of universal and leveled.")
     lost = game_model(played_by(nothing, STAGES[2], seed=7))
     assert lost.verdict.startswith("Lost: over budget in reads")
     assert [player.name for player in lost.players] == ["you", "universal", "leveled"]
@@ -191,7 +204,7 @@ def test_the_view_plays_records_and_gives_the_same_again() -> None:
     game = ShopGame(2, seed=5)
     game.advance(4)
     game._on_message(game, {"verb": "flush"}, [])
-    assert game.now["log"][0] == [4, "you", "flushed 4,000 orders: 1 runs"]
+    assert game.now["log"][0] == [4, "you", "flushed 4,000 orders: 1 run"]
     assert game.now["refusals"]["flush"] == "no orders wait"
     game.advance(5)
     again = eval(game.code, {"widgets": __import__("widgets")})

@@ -21,7 +21,7 @@ LOWEST = 250  # of the scale of scores
 
 def game_figure(model: GameModel, *, width: float) -> Figure:
     """The whole game at one tick."""
-    parts = [_meters(model, width), _gauges(model, width), _tree(model, width)]
+    parts = [_task(model, width), _meters(model, width), _gauges(model, width), _tree(model, width)]
     if width >= 860:
         race, board = _race(model, width - BOARD), _board(model, BOARD)
         beside = race.body + group(board.body, transform=f"translate({num(width - BOARD)} 0)")
@@ -33,6 +33,13 @@ def game_figure(model: GameModel, *, width: float) -> Figure:
     meta: dict[str, object] = {"tick": model.tick, "ticks": stage.ticks, "over": model.over}
     label = f"Stage {stage.number}, {stage.name}: {model.verdict}"
     return Figure(width, whole.height, whole.body, label, meta)
+
+
+def _task(model: GameModel, width: float) -> Figure:
+    """What the stage is about, in one line or two."""
+    rows = wrap(model.stage.says, width - 2 * MARGIN, size=13, lines=2)
+    body = "".join(text(MARGIN, 14 + 18 * at, row, size=13, fill="ink") for at, row in enumerate(rows))
+    return Figure(width, 22 if width >= 700 else 40, body)
 
 
 def _meters(model: GameModel, width: float) -> Figure:

@@ -93,7 +93,8 @@ class GameModel:
         beaten = [ghost.name for ghost in self.players[1:] if self.you.score > ghost.score]
         ahead = f", ahead of {' and '.join(beaten)}" if beaten else ", behind both ghosts"
         if self.won:
-            return f"Won: every budget was kept. {self.you.score} points{ahead}."
+            further = f" Stage {self.stage.number + 1} is next." if self.stage.number < len(STAGES) else ""
+            return f"Won: every budget was kept. {self.you.score} points{ahead}.{further}"
         return f"Lost: over budget in {', '.join(self.you.over)}. {self.you.score} points{ahead}."
 
 

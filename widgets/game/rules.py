@@ -182,7 +182,8 @@ class Shop:
                 self._note("writers wait", step.decision.text)
         self.stalls += ceil(waited)
         self.waiting -= rows
-        return f"flushed {rows:,} orders: {self.runs:.3g} runs" + (" a bucket" if many > 1 else "")
+        noun = "run" if self.runs == 1 else "runs"
+        return f"flushed {rows:,} orders: {self.runs:.3g} {noun}" + (" a bucket" if many > 1 else "")
 
     def _took(self, size: int) -> float:
         """Ticks that the disk needs for so many bytes."""

@@ -37,7 +37,7 @@ class ShopGame(View):
 
     >>> game = widgets.ShopGame(1, seed=7)
     >>> game.advance(3).move("flush")
-    'flushed 3,000 orders: 1 runs'
+    'flushed 3,000 orders: 1 run'
     >>> game.tick, game.data().num_rows
     (3, 3)
     """
@@ -192,7 +192,7 @@ class ShopGame(View):
         stage = self._shop.stage
         return {
             "title": "Keep the shop fast",
-            "subtitle": f"stage {stage.number}: {stage.name} · {stage.says}",
+            "subtitle": f"stage {stage.number}: {stage.name}",
         }
 
     def text(self) -> str:
