@@ -38,8 +38,8 @@ def game_figure(model: GameModel, *, width: float) -> Figure:
 def _task(model: GameModel, width: float) -> Figure:
     """What the stage is about, in one line or two."""
     rows = wrap(model.stage.says, width - 2 * MARGIN, size=13, lines=2)
-    body = "".join(text(MARGIN, 14 + 18 * at, row, size=13, fill="ink") for at, row in enumerate(rows))
-    return Figure(width, 22 if width >= 700 else 40, body)
+    body = "".join(text(MARGIN, 20 + 18 * at, row, size=13, fill="ink") for at, row in enumerate(rows))
+    return Figure(width, 28 if width >= 700 else 46, body)
 
 
 def _meters(model: GameModel, width: float) -> Figure:
