@@ -37,8 +37,8 @@ def test_the_charts_choose_the_snapshot_of_all_that_is_linked(lab: Lab) -> None:
     box = picture.bounding_box()
     lab.page.mouse.move(box["x"] + box["width"] * 0.12, box["y"] + 60)
     lab.page.locator(".lw-amplification .lw-card").wait_for()
-    notebook.expect("chart.hovered != '' and chart.hovered == str(chart.peek.get('index'))", True)
-    hovered = notebook.kernel("(chart.hovered, chart.peek['index'], timeline.index)")
+    notebook.expect("chart.hovered != ''", True)
+    hovered = notebook.kernel("(chart.hovered, int(chart.hovered), timeline.index)")
     assert hovered[2] == 0
     lab.page.mouse.click(box["x"] + box["width"] * 0.12, box["y"] + 60)
     notebook.expect("timeline.index", hovered[1])

@@ -8,6 +8,7 @@ import pytest
 import tablestore as ts
 from tablestore.insight.simulator import Simulator, Workload
 from widgets.history.history import History
+from widgets.history.packing import Sent
 
 COMPARED = [
     *("partition", "bucket", "level", "run", "file_name", "rows", "deletes", "bytes", "min_key", "max_key"),
@@ -72,6 +73,15 @@ def test_after_expiry_it_starts_from_the_oldest_state_and_a_commit_is_added(tmp_
     for snapshot in range(grown.first, grown.last + 1):
         wanted, given = table.inspect.levels(snapshot), grown.files(snapshot)
         assert set(given["file_name"].to_pylist()) == set(wanted["file_name"].to_pylist())
+
+
+def test_a_commit_sends_its_own_edit(tmp_path: Path) -> None:
+    table = written(tmp_path)
+    before = Sent.of(history(table))
+    table.write({"day": ["d1"], "k": [7], "v": ["new"]})
+    after = Sent.of(history(table), before)
+    assert after.base is before.base
+    assert 0 < len(after.tail) < len(after.base) / 2
 
 
 def test_deletion_vectors_come_and_go_with_their_snapshots(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ function renderControls({ model, el }) {
   every.addEventListener("keydown", (event) => event.stopPropagation());
   const again = lwEl("label", { class: "lw-check", title: "a step again and again, until paused" }, auto, "auto", every, "ms");
   const note = lwEl("span", { class: "lw-hint" });
-  const now = lwButton("last", "go to the newest snapshot", () => (model.get("static") ? lwSet(model, { snapshot: model.get("newest") }) : model.send({ verb: "now" })), { text: "Back to now", primary: true });
+  const now = lwButton("last", "go to the newest snapshot", () => (model.get("static") ? lwSet(model, { snapshot: model.get("newest") }) : model.send({ verb: "now" })), { text: "Back to now" });
   const row = (...kids) => lwEl("div", { class: "lw-acts" }, ...kids);
   const showCode = stage.head.querySelector(".lw-quiet") || "";
   stage.foot.append(
@@ -87,7 +87,7 @@ function renderControls({ model, el }) {
       past.replaceChildren(lwEl("b", {}, story[0]), ...story[1].map((words) => lwEl("div", { class: words.startsWith("✓") ? "lw-fired" : "" }, words)));
       if (!story[1].length) past.append(lwEl("div", {}, "No compaction: nothing was merged."));
     }
-    Object.assign(stage.root.dataset, { past: story ? story[0] : "", snapshot: String(model.get("snapshot")) });
+    Object.assign(stage.root.dataset, { past: story ? story[0] : "", snapshot: String(f.at) });
     stage.say(f.says || f.label || "");
     strategy.hidden = !f.strategy || !!story;
     strategy.show(f.strategy);

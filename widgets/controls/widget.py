@@ -453,6 +453,7 @@ class CompactionControls(View):
         story = self.then()
         return {
             "title": "Next compaction" if story is None else f"After {fmt.snapshot_id(self.snapshot)}",
+            "at": self.snapshot,
             "past": None if story is None else [story.head, list(story.rows(self.opened))],
             "subtitle": known.strategy if known and width >= 500 else "",
             "place": pick.place if pick else "",

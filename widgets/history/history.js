@@ -18,11 +18,12 @@ const LW_TEXTS = ["names", "low_keys", "high_keys", "sources"];
 // `base` and `tail`: bytes of `packing.py`. Gives { first, last, covers, at(snapshot, place), cells(snapshot) }.
 async function lwHistory(base, tail) {
   const h = await lwInflated(base);
-  if (tail && tail.byteLength) {
-    const t = await lwInflated(tail);
+  const t = tail && tail.byteLength ? await lwInflated(tail) : null;
+  // A tail of another base is one that was sent before or will be followed by its own: it is left out.
+  if (t && t.after === h.last && t.start === h.added.length) {
     t.gone.forEach((row, i) => { h.removed[row] = t.gone_in[i]; });
     for (const name of LW_COLUMNS) {
-      const all = new Float64Array(t.start + t.rows);
+      const all = new Float64Array(t.start + t.count);
       all.set(h[name].subarray(0, t.start)); all.set(t[name], t.start);
       h[name] = all;
     }

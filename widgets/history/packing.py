@@ -72,7 +72,7 @@ def packed(history: History, start: int = 0, *, known: History | None = None) ->
         "first": history.first,
         "last": history.last,
         "start": start,
-        "rows": len(edits),
+        "count": len(edits),
         "places": [f"{partition}/{bucket}" for partition, bucket in history.places],
         "axes": history.axes,
     }
@@ -82,6 +82,7 @@ def packed(history: History, start: int = 0, *, known: History | None = None) ->
     if known is not None:
         gone = np.flatnonzero(history.removed[:start] != known.removed[:start])
         columns += [("gone", gone), ("gone_in", history.removed[gone])]
+        head["after"] = known.last
     return _bytes(head, columns, {"low": history.low[part], "high": history.high[part]})
 
 
