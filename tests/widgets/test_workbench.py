@@ -44,6 +44,30 @@ def test_parts_follow_the_timeline_and_the_opened_bucket(tmp_path):
     assert bench.head["facts"][1] == ["4", "files"]
 
 
+def test_many_buckets_are_shown_as_a_table_first(tmp_path):
+    table = made(tmp_path, bucket=9, writes=4)
+    bench = widgets.Workbench(table)
+    assert list(bench.parts) == MAIN
+    bench.wait(120)
+    health = bench.parts["health"].wait(120)
+    assert health.verdict == table.inspect.health().verdict
+    assert health.opened == bench.opened
+    bench.timeline.snapshot = 2
+    assert health.snapshot == 2
+    assert health.verdict == table.inspect.health(2).verdict
+    health.opened = bench.head["buckets"][3]
+    assert bench.opened == bench.levels.opened == health.opened
+    bench.timeline.snapshot = None
+    assert health.frame["off"] == ""
+    assert health.verdict in bench.to_svg()
+    assert bench.to_html(tmp_path / "bench.html").stat().st_size > 50_000
+    bench.close()
+    few = widgets.Workbench(made(tmp_path / "few", bucket=8)).wait(120)
+    assert list(few.parts) == MAIN
+    one = widgets.Workbench(table, bucket=3).wait(120)
+    assert list(one.parts) == MAIN
+
+
 def test_further_views_are_built_when_they_are_opened_and_then_kept(tmp_path):
     bench = widgets.Workbench(made(tmp_path))
     assert [refused for _, _, refused in bench.tools] == [""] * 7

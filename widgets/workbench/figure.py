@@ -62,8 +62,9 @@ def _chip(able: Able) -> tuple[str, float]:
 
 
 def cockpit_figure(parts: dict[str, Figure], *, width: float, note: str) -> Figure:
-    """Head, timeline, levels beside the panel (below it where it is narrow), charts, footer."""
-    rows = [parts[name] for name in ("head", "timeline") if name in parts]
+    """Head, timeline, health where it is shown, levels beside the panel (below it where it is narrow),
+    charts, footer."""
+    rows = [parts[name] for name in ("head", "timeline", "health") if name in parts]
     rows.append(_beside(parts["levels"], parts.get("controls"), width))
     rows += [parts[name] for name in ("amplification",) if name in parts]
     ruled = [

@@ -1,7 +1,7 @@
 // Workbench: places its parts, which are views of their own; opens further ones on demand.
 function renderWorkbench({ model, el, host, signal }) {
   const place = (name) => lwEl("div", { class: "lw-part lw-part-" + name });
-  const places = { timeline: place("timeline"), levels: place("levels"), controls: place("controls"), amplification: place("amplification") };
+  const places = { timeline: place("timeline"), health: place("health"), levels: place("levels"), controls: place("controls"), amplification: place("amplification") };
   const name = lwEl("h2", {}), kind = lwEl("span", { class: "lw-sub" }), facts = lwEl("span", { class: "lw-fact" });
   const bucket = lwEl("select", { "aria-label": "bucket", onchange: () => lwSet(model, { opened: bucket.value }) });
   const head = lwEl("div", { class: "lw-bench-head" }, name, bucket, kind, lwEl("span", { class: "lw-gap" }), facts);
@@ -11,7 +11,7 @@ function renderWorkbench({ model, el, host, signal }) {
   const trouble = lwEl("div", { class: "lw-error", role: "alert", hidden: true });
   const drawer = lwEl("div", { class: "lw-drawer" });
   const root = lwEl("section", { class: "lw lw-bench", "aria-label": "workbench", "data-lm-suppress-shortcuts": "true" },
-    head, able, places.timeline, main, places.amplification, strip, trouble, drawer);
+    head, able, places.timeline, places.health, main, places.amplification, strip, trouble, drawer);
   el.replaceChildren(root);
   const mounted = new Set(), offs = [], over = new AbortController();
   if (signal) signal.addEventListener("abort", () => over.abort());

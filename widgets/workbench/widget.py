@@ -2,7 +2,8 @@
 
 Head, timeline, levels beside the next compaction, three amplification charts, and a row of further views that
 are built when they are first opened. Every part is a view of its own and linked to the others; the workbench
-only places them. Traits: `parts` (the views by name), `tool` (the open further view), `opened` (bucket id). A
+only places them. Above `MANY` buckets the health of the table stands below the timeline, once the history is
+read. Traits: `parts` (the views by name), `tool` (the open further view), `opened` (bucket id). A
 source that cannot compact has no panel, one without amplification no charts. Not thread-safe; callers
 serialise.
 """
@@ -15,6 +16,7 @@ import traitlets
 
 from widgets.amplification.widget import AmplificationChart
 from widgets.controls.widget import CompactionControls
+from widgets.health.widget import TableHealth
 from widgets.history.moments import Moment, moments_of
 from widgets.kit import page, static, svg
 from widgets.kit.assets import of_kernel
@@ -30,7 +32,9 @@ from widgets.workbench.tools import TOOLS
 
 SOON, FILES_SOON = 300, 200
 """Histories of more snapshots, or of more live files, are read in the background, after the first picture."""
-MAIN = ("timeline", "levels", "controls", "amplification")
+MANY = 8
+"""Buckets above which the health of the whole table is shown."""
+MAIN = ("timeline", "health", "levels", "controls", "amplification")
 
 
 def _references(parts: dict[str, View], _owner: object) -> dict[str, str]:
@@ -108,6 +112,8 @@ class Workbench(anywidget.AnyWidget):
         self.levels.read_history()
         self._show_head()
         job.check()
+        self._show_health()
+        job.check()
         if self.amplification is not None:
             self.amplification.wait()
         job.check()
@@ -115,6 +121,16 @@ class Workbench(anywidget.AnyWidget):
             self._moments.stories()
             if self.controls.then() is not None:
                 self.controls.redraw()
+
+    def _show_health(self) -> None:
+        """The table first, then a bucket: where there are many buckets, and none was asked for."""
+        measured = hasattr(self._source.inspect, "health") and all(v is None for v in self._scope.values())
+        if not measured or len(self.head.get("buckets", ())) <= MANY or "health" in self.parts:
+            return
+        view = TableHealth(self._source, snapshot=self.timeline.snapshot, opened=self.levels.opened)
+        self.timeline.link(view)
+        view.link(self.levels)
+        self._add("health", view)
 
     def wait(self, timeout: float | None = None) -> Self:
         """Block until the history is read."""
@@ -217,6 +233,7 @@ class Workbench(anywidget.AnyWidget):
         panel = PANEL if width >= WIDE and self.controls is not None else 0
         rooms = {
             "timeline": width,
+            "health": width,
             "levels": width - panel,
             "controls": panel or width,
             "amplification": width,
