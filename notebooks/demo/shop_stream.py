@@ -191,7 +191,7 @@ class ServiceProcess:
         self._command = [*command, *how]
         self.journal = journal_directory(str(warehouse), name)
         self._folder = warehouse.parent / f"{warehouse.name}-{name}"
-        self._folder.mkdir(exist_ok=True)
+        self._folder.mkdir(parents=True, exist_ok=True)
         self._guard = Guard(self._folder)
         self._process: subprocess.Popen[bytes] | None = None
 
