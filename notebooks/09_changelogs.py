@@ -15,11 +15,9 @@
 # %% [markdown]
 # # 9 · Changelogs
 #
-# A table tells you what *is*. A changelog tells you what *changed*, so that somebody else can keep up: a
-# dashboard, a cache, another table. **One idea: to keep up with an update, a reader must also learn what
-# the row was before, and somebody has to pay for finding that out.**
-#
-# Four kinds of change, and their signs:
+# A changelog tells you what *changed*, so that a dashboard, a cache or another table can keep up. **One
+# idea: to keep up with an update, a reader must also learn what the row was before, and somebody has to pay
+# for finding that out.**
 #
 # | sign | it says |
 # |---|---|
@@ -37,7 +35,7 @@ warehouse = None  # None: a temporary folder
 # %%
 from notebooks import course
 
-course.begin(solve=solve)
+course.begin("09 Changelogs", solve=solve)
 course.check()
 
 # %%
@@ -49,8 +47,8 @@ from tablestore import col
 # %% [markdown]
 # ## Three writes of one order
 #
-# An order is placed for 10, corrected to 30, and cancelled. Another one of 5 stays as it is. The source
-# sends *upserts*: "this is the row now". It does not say what the row was before.
+# An order is placed for 10, corrected to 30, and cancelled; another one of 5 stays. The source sends
+# *upserts*: "this is the row now", not what it was before.
 
 # %%
 writes = [
@@ -66,10 +64,8 @@ truth = 5  # what the table holds in the end: order 8
 # %% [markdown]
 # ## A consumer that keeps a sum
 #
-# A dashboard shows the sum of `amount`. It does not read the table; it follows the changes: it **adds** the
-# amount of every +I and +U, and **takes away** the amount of every −U and −D.
-#
-# Let us do that by hand, with the rows as the source sent them.
+# A dashboard follows the changes: it **adds** the amount of every +I and +U, and **takes away** that of every
+# −U and −D.
 
 # %% jupyter={"source_hidden": true}
 sent = [row for write in writes for row in write]
@@ -80,21 +76,17 @@ by_hand = course.task(
     "The dashboard gets the four rows exactly as they were sent: 10, 5, 30, and −D of 30. "
     "What sum does it show?",
     answer=added - taken,
+    ruler=(0, 60, 5),
     hint="Add three amounts, take away one. What happened to the 10 that was replaced by 30?",
-    why=f"{added} − {taken} = {added - taken}, but the table holds {truth}: the 10 was never taken away.",
+    why=f"{added} − {taken} = {added - taken}, but the table holds {truth}: the 10 was never taken away. One "
+    "row is missing, −U with the old amount.",
 )
 by_hand
 
-# %%
-answer = None  # what sum?
-by_hand.check(answer)
-
 # %% [markdown]
-# The sum is wrong because one row is missing: −U with the old amount, 10. Who could have sent it?
-#
 # ## Four producers
 #
-# Paimon tables have an option, `changelog-producer`. It says who works out the changes.
+# The option `changelog-producer` says who works out the changes.
 #
 # | producer | who writes the changes | it costs |
 # |---|---|---|
@@ -102,36 +94,67 @@ by_hand.check(answer)
 # | `input` | the source, if it sends −U and −D itself | a copy of the input |
 # | `lookup` | the compaction, which looks up the old row before it commits | a lookup for each key |
 # | `full-compaction` | the difference of two full compactions | nothing more, but late |
-#
-# Here is the same input through all four. A small number is the snapshot in which the row appeared.
 
 # %% jupyter={"source_hidden": true}
 producers = widgets.ChangelogView.producers(writes, primary_key="order_id", measure="amount")
 made = {producer.name: producer for producer in producers.model.producers}
 sent_kinds = {name: [change.kind for change in producer.of_key("7")] for name, producer in made.items()}
+kinds = ("+I", "−U", "+U", "−D")
 first = course.task(
     "rows of a lookup",
-    "Before you look: order 7 was written, updated and deleted, in three commits. "
-    "How many rows does the producer **`lookup`** write about it?",
-    answer=len(sent_kinds["lookup"]),
-    hint="One for the first write, one for the delete. And an update: what was it, what is it now?",
+    "Order 7 was written, updated and deleted, in three commits. **Click the rows that the producer `lookup` "
+    "writes**, commit by commit.",
+    answer=course.Members(
+        tuple((f"{change.snapshot} {change.kind}",) for change in made["lookup"].of_key("7")), noun="row"
+    ),
+    picture=course.Grid(
+        kinds,
+        tuple(
+            (what, tuple(course.Cell(kind, f"{at} {kind}") for kind in kinds))
+            for what, at in zip(
+                ("written", "updated", "deleted"),
+                dict.fromkeys(change.snapshot for change in made["lookup"].of_key("7")),
+                strict=True,
+            )
+        ),
+    ),
+    hint="A first write and a delete are one row each. And an update: what was it, what is it now?",
     why="+I, then −U and +U for the update, then −D. The lookup found the old row for −U.",
 )
 first
 
 # %%
-answer = None  # how many rows?
-first.check(answer)
-
-# %%
 assert sent_kinds["lookup"] == ["+I", "−U", "+U", "−D"]
 assert sent_kinds["none"] == sent_kinds["input"] == ["+I", "+I", "−D"], "as the source sent them"
-producers
 
-# %% [markdown]
-# Look at the verdicts. `none` and `input` keep the wrong sum you found by hand: the source sent no −U.
-# `lookup` is right. `full-compaction` is not wrong but **late**: it is right for the last snapshot whose
-# changes it wrote, and waits for the next full compaction.
+# %% jupyter={"source_hidden": true}
+states = {name: producer.total.state for name, producer in made.items()}
+verdicts = course.task(
+    "right, wrong or late",
+    "A consumer keeps the sum by each producer's rows. **Click, for each, how its sum is at the last "
+    "snapshot.**",
+    answer=course.Each(
+        tuple(f"{name} {state}" for name, state in states.items()),
+        ", ".join(f"{name} {state}" for name, state in states.items()),
+    ),
+    picture=course.Grid(
+        ("right", "wrong", "late"),
+        tuple(
+            (
+                name,
+                tuple(course.Cell(word, f"{name} {word}", group=name) for word in ("right", "wrong", "late")),
+            )
+            for name in states
+        ),
+    ),
+    hint="Who only passes on what was sent, without −U? Who waits for something?",
+    why="`none` and `input` keep the sum you found by hand. `full-compaction` is right for the last snapshot "
+    "whose changes it wrote, and waits for the next full compaction.",
+)
+verdicts
+
+# %%
+verdicts.then(producers)
 
 # %%
 sums = {name: producer.total for name, producer in made.items()}
@@ -147,7 +170,7 @@ assert sums["lookup"].kept == str(truth)
 # %% [markdown]
 # ## The source can help
 #
-# Some sources know what a row was: a database's log holds the old row of every update. Let ours do so.
+# A database's log holds the old row of every update. Let ours send it as −U.
 
 # %% jupyter={"source_hidden": true}
 full = [
@@ -162,28 +185,26 @@ right = course.task(
     "The source now sends −U with the old row before each +U. Which producers give the right sum "
     "**in time**, at the last snapshot?",
     answer={name for name, total in helped_sums.items() if total.state == "right"},
+    options=list(helped_sums),
     hint="Who only passes on what was sent? Who waits for something? Who finds out by itself?",
     why="Whoever passes on a complete input is right, and lookup always was. Full compaction is still late.",
 )
 right
 
 # %%
-answer = None  # names, such as ["input", "lookup"]
-right.check(answer)
-
-# %%
 assert helped_sums["input"].state == "right"
-helped
+right.then(helped)
 
 # %% [markdown]
 # ## What it costs
 #
-# `lookup` reads old rows and writes a changelog file in each compaction. `full-compaction` writes fewer,
-# since what happened between two full compactions becomes one change.
+# `lookup` reads old rows and writes a changelog file in each compaction, `full-compaction` only at each full
+# one.
 
 # %% jupyter={"source_hidden": true}
 costs = producers.data().select(["producer", "rows", "files", "bytes", "first_snapshot"])
 paid = made["full-compaction"]
+statuses = [change.values["status"] for change in paid.of_key("7")]
 statuses_read = course.task(
     "what full compaction leaves out",
     "Full compactions came after the second write. Which statuses of order 7 does a reader of "
@@ -193,28 +214,22 @@ statuses_read = course.task(
         "paid": "only paid",
         "both": "open, then paid",
     },
-    answer="paid",
+    answer={("open",): "open", ("paid",): "paid", ("open", "paid"): "both"}[tuple(dict.fromkeys(statuses))],
     hint="It writes the difference of two full compactions. Was there one between the first two writes?",
     why="`open` had been replaced before the first full compaction, so no reader ever gets it.",
 )
 statuses_read
 
 # %%
-answer = None  # "open", "paid" or "both"
-statuses_read.check(answer)
-
-# %%
-statuses = [change.values["status"] for change in paid.of_key("7")]
 assert statuses == ["paid"]
 assert paid.files < made["lookup"].files
-costs.to_pandas()
+statuses_read.then(costs.to_pandas().to_string(index=False))
 
 # %% [markdown]
 # ## A table with changes, snapshot by snapshot
 #
-# A real table of the course now, with `lookup`. Each row of the picture is a key, each column a snapshot.
-# ◆ marks a compaction: with `lookup` the changes are in its snapshot, not in the ● before it. Click a
-# column, or use the arrow keys; the buttons at the top choose kinds.
+# A real table with `lookup`. A row of the picture is a key, a column a snapshot. The changes are in the
+# snapshot of the compaction ◆, not in the ● before it. Click a column; the buttons at the top choose kinds.
 
 # %%
 options = {"changelog-producer": "lookup", "write-only": False}
@@ -241,9 +256,8 @@ assert set(by_key["rowkind_count"].to_pylist()) == {2}
 # %% [markdown]
 # ## Without any producer
 #
-# `none` need not mean a wrong sum. A stream reader can work out the old rows itself: it keeps the last row
-# of every key. Our engine does that when you follow a table with `table.stream(…)`. The work and the memory
-# move from the table, once, to each reader.
+# With `none` a stream reader can work out the old rows itself, if it keeps the last row of every key:
+# `table.stream(…)` does. The work and the memory move from the table, once, to each reader.
 
 # %% jupyter={"source_hidden": true}
 plain = course.orders_table(course.lake(seed=seed), name="shop.plain")
@@ -255,14 +269,11 @@ normal = course.task(
     "The table has **no** producer. A reader follows it with `table.stream(…)`. How many rows does it get "
     "for the second write, the update of order 7?",
     answer=stream[-1].to_arrow().num_rows,
+    options=[0, 1, 2, 3],
     hint="The reader keeps the last row of each key. What can it add when a newer one comes?",
     why=f"−U and +U. The price: the reader keeps {stream[-1].state.rows} rows, one for each key that came.",
 )
 normal
-
-# %%
-answer = None  # how many rows?
-normal.check(answer)
 
 # %%
 assert stream[-1].to_arrow()["rowkind"].to_pylist() == ["-U", "+U"]
@@ -270,9 +281,8 @@ assert stream[-1].to_arrow()["rowkind"].to_pylist() == ["-U", "+U"]
 # %% [markdown]
 # ## Joining what comes with what is known
 #
-# Orders come as a stream, and each wants the name of its customer's country. That table changes, too: slowly.
-# A **lookup join** gives each order the row as it is known *when the order comes*. A later change of the
-# table affects later orders only; what was joined is never sent again.
+# Orders come as a stream, and each wants its city's country, from a table that changes slowly. A **lookup
+# join** gives each order the row as it is known *when the order comes*.
 
 # %% jupyter={"source_hidden": true}
 countries = course.lake(seed=seed).create_table(
@@ -284,27 +294,24 @@ first_order = join.join([{"order_id": 1, "city": "Oslo"}, {"order_id": 2, "city"
 countries.write([{"city": "Bergen", "country": "Norway"}])
 refreshed = join.refresh()
 second_order = join.join([{"order_id": 3, "city": "Bergen"}])
+known = (first_order["country"][1].as_py() != "unknown", second_order["country"][0].as_py() != "unknown")
 when = course.task(
     "what a lookup join knew",
     "Order 2, from Bergen, came before Bergen was in the table of countries; then Bergen was written, and "
     "order 3 came, from Bergen as well. Of which orders from Bergen does a reader of the join know the "
     "country?",
     options={"none": "of none", "third": "of order 3 only", "both": "of both: 2 and 3"},
-    answer="third",
+    answer={(False, False): "none", (False, True): "third", (True, True): "both"}[known],
     hint="Was the row there when order 2 came? Is an order that was joined ever sent again?",
     why="Order 2 was joined with nothing, and that stands. To correct it, its change must come again.",
 )
 when
 
 # %%
-answer = None  # "none", "third" or "both"
-when.check(answer)
-
-# %%
 assert first_order["country"].to_pylist() == ["Norway", "unknown"]
 assert second_order["country"].to_pylist() == ["Norway"]
 assert refreshed.changed == 1, "a refresh reads what changed, not the table"
-join
+when.then(repr(join))
 
 # %%
 assert table.check() == [], "the table is sound"
@@ -317,7 +324,7 @@ course.progress()
 # - `input` is as good as the source. `lookup` is always complete, and pays with lookups before each commit.
 # - `full-compaction` is cheap to read and complete, but late, and skips what came and went in between.
 # - With `none` every reader works out the old rows for itself, or goes wrong.
-# - A lookup join shows the table as it was when a row came; later changes count for later rows.
+# - A lookup join shows the table as it was when a row came.
 #
 # ## Two questions to try
 #

@@ -35,17 +35,48 @@ warehouse = None  # None: a temporary folder
 # %%
 from notebooks import course
 
-course.begin(solve=solve)
+course.begin("10 Merge engines", solve=solve)
 course.check()
 
 # %%
 import widgets
 
+
+def grid(**runs):
+    """Runs and their columns, to click one value in each column."""
+    columns = next(iter(runs.values())).keys()
+    return course.Grid(
+        tuple(columns),
+        tuple(
+            (
+                run,
+                tuple(
+                    course.Cell(
+                        "null" if value is None else str(value),
+                        f"{run} {column}",
+                        group=column,
+                        tone="null" if value is None else "plain",
+                    )
+                    for column, value in row.items()
+                ),
+            )
+            for run, row in runs.items()
+        ),
+    )
+
+
+def origins(step, runs, columns):
+    """The cell that each column's value is from, by the engine."""
+    return course.Each(
+        tuple(f"{runs[step.origins[column].run]} {column}" for column in columns),
+        ", ".join(str(step.values[column] or "null") for column in columns),
+    )
+
+
 # %% [markdown]
 # ## The same rows through four engines
 #
-# A shop has two sources for one product. One knows the stock, the other the price. Each sends only what it
-# knows; the rest is null. Three runs, the newest first:
+# One source of a shop knows the stock, the other the price. Each sends only what it knows; the rest is null.
 
 # %%
 newest = [{"product": 1, "name": None, "stock": 4, "price": None}]
@@ -62,9 +93,14 @@ view.engine = "deduplicate"
 view.mode = "columns"
 
 # %% jupyter={"source_hidden": true}
+names = ("newest", "middle", "oldest")
+values = ("name", "stock", "price")
+three = {run: {column: row[0][column] for column in values} for run, row in zip(names, runs, strict=True)}
 dedup = course.task(
     "deduplicate",
-    "The engine is **deduplicate**. What is the product's **price** after the merge?",
+    "The engine is **deduplicate**. What is the product's **price** after the merge? The newest run "
+    "has null, "
+    "the middle one 30, the oldest 25.",
     options=["30", "25", "null"],
     answer=results["deduplicate"]["price"] or "null",
     hint="Deduplicate takes whole rows. Which row is the newest, and what is its price?",
@@ -72,43 +108,29 @@ dedup = course.task(
 )
 dedup
 
-# %%
-answer = None  # "30", "25" or "null"
-dedup.check(answer)
-
 # %% jupyter={"source_hidden": true}
+updated = widgets.MergeView.of(runs, "partial-update", primary_key="product").model.steps[0]
 partial = course.task(
     "partial-update",
-    "The engine is **partial-update**, the runs are the same. What row comes out?",
-    answer=course.Rows(
-        widgets.MergeView.of(runs, "partial-update", primary_key="product")
-        .data()
-        .select(["name", "stock", "price"])
-    ),
+    "The engine is **partial-update**. **Click, in each column, the value that comes out.**",
+    answer=origins(updated, names, values),
+    picture=grid(**three),
     hint="Go column by column, from the newest run down, and take the first value that is not null.",
     why="Each column has its newest value that is not null: two of the middle run, the stock of the newest.",
 )
 partial
 
 # %%
-answer = None  # a row: {"name": …, "stock": …, "price": …}
-partial.check(answer)
-
-# %% [markdown]
-# Here it is. Switch the engine above the picture and watch which boxes are kept. A struck value has lost;
-# the small text in an output box names the run its value is from.
-
-# %%
 view.engine = "partial-update"
 assert results["partial-update"] == {"name": "lamp", "stock": "4", "price": "30"}
 assert results["first-row"] == {"name": "Lamp", "stock": "9", "price": "25"}
-view
+partial.then(view, "Switch the engine above the picture and watch which boxes are kept.")
 
 # %% [markdown]
 # ## Out of order: sequence groups
 #
-# Partial-update trusts the order of arrival. With two sources that is not enough: each has its own clock,
-# and a late row of one must not undo the other. A **sequence group** gives a set of columns its own clock:
+# Two sources have two clocks, and a late row of one must not undo the other. A **sequence group** gives a
+# set of columns its own clock:
 #
 #     fields.<clock>.sequence-group = <columns>
 #
@@ -121,66 +143,49 @@ second = [{"id": 45, "s_at": 21, "stock": 7, "shelf": None, "p_at": 3, "price": 
 first = [{"id": 45, "s_at": 12, "stock": 5, "shelf": "B4", "p_at": 8, "price": 12}]
 groups = {"fields.s_at.sequence-group": "stock,shelf", "fields.p_at.sequence-group": "price"}
 clocks = widgets.MergeView.of([late, second, first], "partial-update", primary_key="id", options=groups)
-row = clocks.model.steps[0].values
+step = clocks.model.steps[0]
+guarded = ("stock", "shelf", "price")
 stock = course.task(
-    "the late stock",
-    "Newest run: `s_at` 17, stock 2. Middle run: `s_at` 21, stock 7. Oldest run: `s_at` 12, stock 5. "
-    "`s_at` guards `stock` and `shelf`. Which **stock** comes out?",
-    answer=int(row["stock"]),
-    hint="The newest run arrived last, but what does its clock say, compared with the others?",
-    why="The clock 21 is the largest: the run that arrived last is late, and changes nothing in its group.",
+    "three columns, two clocks",
+    "`s_at` guards `stock` and `shelf`, `p_at` guards `price`. **Click, in each of the three "
+    "columns, the value "
+    "that comes out.**",
+    answer=origins(step, names, guarded),
+    picture=course.Grid(
+        ("s_at", "stock", "shelf", "p_at", "price"),
+        tuple(
+            (
+                run,
+                tuple(
+                    course.Cell(
+                        "null" if row[column] is None else str(row[column]),
+                        f"{run} {column}" if column in guarded else "",
+                        group=column if column in guarded else "",
+                        tone="null" if row[column] is None else "plain",
+                    )
+                    for column in ("s_at", "stock", "shelf", "p_at", "price")
+                ),
+            )
+            for run, (row,) in zip(names, (late, second, first), strict=True)
+        ),
+    ),
+    hint="In each group, which row has the largest clock? That row speaks for all columns of its group.",
+    why="`s_at` 21 is the largest: the run that arrived last is late, and the winning row says null for the "
+    "shelf, so null it is. `p_at` 8 > 3: for the price the oldest run wins.",
 )
 stock
 
 # %%
-answer = None  # which stock?
-stock.check(answer)
-
-# %% jupyter={"source_hidden": true}
-shelf = course.task(
-    "null in a group",
-    "And **shelf**? It is null in the two newer runs and `B4` in the oldest one.",
-    options={"B4": "the newest value that is not null", "null": "what the winning row of the group says"},
-    answer=row["shelf"] or "null",
-    hint="Outside groups null means: nothing to say. Inside a group one row speaks for all its columns.",
-    why="The row with `s_at` 21 wins the group as a whole. It says null, so the shelf is null.",
-)
-shelf
-
-# %%
-answer = None  # "B4" or "null"
-shelf.check(answer)
-
-# %% jupyter={"source_hidden": true}
-price = course.task(
-    "the old price",
-    "`p_at` guards `price`: 3 with price 10 in the middle run, 8 with price 12 in the **oldest** run, null "
-    "in the newest. Which price comes out?",
-    answer=int(row["price"]),
-    hint="The group's clock decides, not the run. And a row without a clock says nothing about the group.",
-    why="8 > 3: the oldest run wins, because the clock decides and not the order of arrival.",
-)
-price
-
-# %%
-answer = None  # which price?
-price.check(answer)
-
-# %%
-origins = clocks.model.steps[0].origins
+row, source = step.values, step.origins
 assert row == {"s_at": "21", "stock": "7", "shelf": None, "p_at": "8", "price": "12"}
-assert (origins["stock"].run, origins["price"].run) == (1, 2), "two columns, two different runs"
-print(clocks.model.steps[0].why)
-clocks
+assert (source["stock"].run, source["price"].run) == (1, 2), "two columns, two different runs"
+stock.then(clocks)
 
 # %% [markdown]
 # ## Aggregation, and retractions
 #
-# `aggregation` gives every column a function. Here a counter of sold pieces: each row is a sale, and the
-# table holds only the sum.
-#
-# What if a sale is cancelled? A −D does not delete the row: it **retracts** its value, takes it back. Some
-# functions can do that, some cannot.
+# `aggregation` gives every column a function; here each row is a sale, and the table holds the sum. If a sale
+# is cancelled, a −D **retracts** its value, takes it back. Some functions can do that, some cannot.
 
 # %% jupyter={"source_hidden": true}
 sales = [
@@ -197,14 +202,11 @@ sold = course.task(
     "a sale taken back",
     "Sales of 9, 4 and 6 pieces; then the sale of 4 is cancelled by a −D. What does **sum** hold?",
     answer=int(sums["sold"]),
+    options=[6, 15, 19, 23],
     hint="Add the three, then take back one.",
     why="9 + 4 + 6 − 4 = 15: a sum can be taken back, since subtracting undoes adding.",
 )
 sold
-
-# %%
-answer = None  # which sum?
-sold.check(answer)
 
 # %% jupyter={"source_hidden": true}
 best = course.task(
@@ -212,35 +214,30 @@ best = course.task(
     "`best` is a **max**: 80, then 90, then 70; the sale with 90 is the one that was cancelled. "
     "The table ignores retractions of this column. What does it hold?",
     answer=int(sums["best"]),
+    options=[70, 80, 90],
     hint="Could a maximum forget its largest value, if all it stores is that value?",
     why="90: it keeps only the largest value, so it cannot know the second largest. The option admits it.",
 )
 best
 
 # %%
-answer = None  # which maximum?
-best.check(answer)
-
-# %%
 assert sums == {"sold": "15", "best": "90"}
 assert "9 + 4 + 6 − 4 = 15" in counter.model.steps[0].why
-counter
-
-# %% [markdown]
-# Without that option the engine refuses the merge instead of giving a wrong answer, and says what helps.
+best.then(counter)
 
 # %%
 strict = {key: value for key, value in adding.items() if "ignore" not in key}
 refused = widgets.MergeView.of(sales, "aggregation", primary_key="product", options=strict)
 assert refused.model.steps[0].fate == "refused"
 assert "ignore-retract" in refused.model.steps[0].why
-print(refused.model.steps[0].why)
+best.then(
+    refused.model.steps[0].why, "Without that option the engine refuses instead of giving a wrong answer."
+)
 
 # %% [markdown]
 # ## Row by row
 #
-# You can feed an engine one row after another and look at the state after each. Step back through the
-# events with ←; feed your own in the next cell.
+# Feed an engine one row after another, and step back through the states with ←.
 
 # %%
 played = widgets.MergeView.of_events(
@@ -264,7 +261,7 @@ print(played.text())
 # %% [markdown]
 # ## A real table
 #
-# The engine is an option of the table. Every writer, compaction and reader then merges by it.
+# The engine is an option of the table: every writer, compaction and reader merges by it.
 
 # %%
 lake = course.lake(warehouse, seed=seed)
@@ -282,8 +279,7 @@ assert sum(table.scan().to_arrow()["amount"].to_pylist()) == found, "compaction 
 assert table.inspect.levels()["rows"].to_pylist() == [6]
 
 # %% [markdown]
-# What if the same rows were in a table with another engine? The picture can show that without writing
-# anything: choose another engine above it.
+# What if the table had another engine? Choose one above the picture.
 
 # %%
 table.write(batch)

@@ -15,12 +15,9 @@
 # %% [markdown]
 # # 11 · Pruning: why is my query slow?
 #
-# A query wants a few rows and reads all files. The engine could leave most of them out, if it *knew* that
-# they hold no such row. **One idea: a file is skipped when its partition, its bucket, its smallest and
-# largest values or its index prove that it is not needed. How you write decides what can be proved.** Here a
-# slow query is explained and mended, five times.
-#
-# You should know what a sorted run and a compaction are (notebook 02).
+# A query wants a few rows and reads all files. **One idea: a file is skipped when its partition, its bucket,
+# its smallest and largest values or its index prove that it is not needed. How you write decides what can be
+# proved.** Here a slow query is mended, five times.
 
 # %% tags=["parameters"]
 seed = 7
@@ -31,7 +28,7 @@ warehouse = None  # None: a temporary folder
 # %%
 from notebooks import course
 
-course.begin(solve=solve)
+course.begin("11 Pruning", solve=solve)
 course.check()
 
 # %%
@@ -71,11 +68,16 @@ def read_files(of: ts.Table, where: str) -> int:
     return sum(of.scan(where=ts.where(where)).explain().decisions()["kept"].to_pylist())
 
 
+def kept_files(of: ts.Table, where: str) -> course.Members:
+    """The files the engine plans to read, to be clicked."""
+    decisions = of.scan(where=ts.where(where)).explain().decisions().to_pylist()
+    return course.Members(tuple((row["file_name"],) for row in decisions if row["kept"]), noun="file")
+
+
 # %% [markdown]
 # ## A slow query
 #
-# The table is written as many are: orders arrive, each write brings keys from everywhere. Somebody asks for
-# one order.
+# Each write brings keys from everywhere. Somebody asks for one order.
 
 # %%
 slow = create("shop.slow")
@@ -89,100 +91,81 @@ print(f"{slow.inspect.state().num_rows} files, {rows:,} rows; where {query}")
 # %% jupyter={"source_hidden": true}
 first = course.task(
     "files for one order",
-    f"The {writes} files are {writes} sorted runs, each with keys from everywhere. How many files must be "
-    f"read for `{query}`?",
-    answer=read_files(slow, query),
+    f"The {writes} files are {writes} sorted runs. **Click every file that must be read** for `{query}`.",
+    answer=kept_files(slow, query),
+    picture=course.RunPicture(slow.inspect.levels(), by="file", key=key),
     hint="A file is skipped by its keys if the wanted one lies outside smallest … largest. Does it, here?",
     why="Every file's range contains the key, so no range proves anything. One row, and all files are read.",
 )
 first
 
 # %%
-answer = None  # how many files?
-first.check(answer)
-
-# %% [markdown]
-# `PruningExplainer` shows the engine's own decisions. From top to bottom: which rule was asked, how many
-# files it left, and why. Below are the files of the bucket by their keys; the grey band is what the query
-# wants. A hatched file is skipped, its letter says by which rule. Type another condition into the box, or
-# click a file.
-
-# %%
 explainer = widgets.PruningExplainer(slow, where=query)
-explainer
-
-# %%
 assert explainer.model.read.files == explainer.model.whole.files == writes
+first.then(
+    explainer,
+    "The engine's own decisions: which rule was asked, how many files it left, and why. A hatched file is "
+    "skipped, its letter says by which rule. Type another condition, or click a file.",
+)
 
 # %% [markdown]
 # ## 1 · Compaction: the key range (K)
 #
-# Compaction sorts all runs into one. Its files follow each other: each holds a part of the keys and no other.
+# Compaction sorts all runs into one. Its files follow each other.
 
 # %% jupyter={"source_hidden": true}
 slow.with_options({"target-file-size": "100 kb"}).compact(full=True)  # small files, to see several
 many = slow.inspect.state().num_rows
 sorted_files = course.task(
     "the same order, compacted",
-    f"The table is compacted: **{many} files**, one run. How many are read for `{query}` now?",
-    answer=read_files(slow, query),
+    f"The table is compacted: **{many} files**, one run. **Click what is read** for `{query}` now.",
+    answer=kept_files(slow, query),
+    picture=course.RunPicture(slow.inspect.levels(), by="file", key=key),
     hint="In one run the ranges do not overlap. How many of them can contain a single key?",
     why="Disjoint ranges: one file can hold the key, all others are skipped by K without being opened.",
 )
 sorted_files
 
 # %%
-answer = None  # how many files?
-sorted_files.check(answer)
-
-# %%
 explainer = widgets.PruningExplainer(slow, where=query)
-explainer
-
-# %%
 assert many > 2
 assert read_files(slow, query) == 1
 assert {m.letter for m in explainer.model.files if not m.kept} == {"K"}
 
-# %% [markdown]
-# Inside a file it goes on: a Parquet file consists of *row groups* with their own smallest and largest
-# values. Click the file that is read: the panel shows its row groups, and those left out are hatched too.
-
-# %%
 explainer.selected = (next(mark.name for mark in explainer.model.files if mark.kept),)
 groups = slow.scan(where=ts.where(query)).explain().row_groups()
-print(f"{sum(groups['kept'].to_pylist())} of {groups.num_rows} row groups are read")
 assert sum(groups["kept"].to_pylist()) < groups.num_rows
+sorted_files.then(
+    explainer,
+    "Inside a file it goes on: *row groups* have their own smallest and largest values. Of those of "
+    "this file "
+    f"{sum(groups['kept'].to_pylist())} of {groups.num_rows} are read.",
+)
 
 # %% [markdown]
 # ## 2 · Other columns: statistics (S)
 #
-# Files keep the smallest and largest value of *every* column. In our data a later order has a later `month`.
-# So a condition on `month`, which is no key, can skip files as well.
+# Files keep the smallest and largest value of *every* column, and here a later order has a later `month`.
 
 # %% jupyter={"source_hidden": true}
 by_month = "month = 6"
 stats = course.task(
     "files for one month",
     f"How many of the {many} files are read for `{by_month}`? A sixth of the orders is from that month.",
-    answer=course.Number(read_files(slow, by_month), tolerance=1),
+    answer=course.Number(read_files(slow, by_month), tolerance=1, unit="files"),
+    ruler=(0, many, 1, "files"),
     hint="Files are sorted by order_id, and months follow order_id. Which files hold the last month?",
     why="Only the last files hold that month. It works because `month` happens to follow the key.",
 )
 stats
 
 # %%
-answer = None  # how many files?
-stats.check(answer)
-
-# %%
 assert read_files(slow, "amount > 450") == many, "amounts have nothing to do with the key: no file is skipped"
-explainer = widgets.PruningExplainer(slow, where=by_month)
-explainer
+stats.then(widgets.PruningExplainer(slow, where=by_month))
 
 # %% [markdown]
 # Now the trap. A few late changes arrive: orders of the first months get another status. They lie in a new
-# run at level 0, over the whole range of keys.
+# run at level 0, over a wide range of keys.
 
 # %% jupyter={"source_hidden": true}
 late = course.updates(60, among=rows * 5 // 6, seed=seed)
@@ -204,25 +187,16 @@ trap = course.task(
 trap
 
 # %%
-answer = None  # "yes" or "no"?
-trap.check(answer)
-
-# %%
 explainer = widgets.PruningExplainer(slow, where=by_month)
 explainer.selected = (explainer.model.files[0].name,)
-explainer
-
-# %%
 assert kept_anyway, "files that overlap are skipped together or not at all"
-kept_anyway[0]["note"]
+trap.then(explainer, f"{kept_anyway[0]['note']}. The remedy is the same: compact, and nothing overlaps.")
 
 # %% [markdown]
-# The remedy is the same: compact, and nothing overlaps. Statistics of other columns help where runs are few.
-#
 # ## 3 · Partitions (P)
 #
-# What if every second query asks for a month? Then make it a **partition**: a folder of its own for each
-# month. A partition column must be part of the key.
+# If every second query asks for a month, make it a **partition**: a folder for each month. A partition column
+# must be part of the key.
 
 # %% jupyter={"source_hidden": true}
 parted = create("shop.parted", key=("month", "order_id"), partition_by=("month",))
@@ -234,28 +208,22 @@ partitions = course.task(
     f"Six months, {writes} writes, each with orders of all months: **{whole} files**, nothing compacted. How "
     f"many are read for `{by_month}`?",
     answer=read_files(parted, by_month),
+    options=[1, writes, 2 * writes, whole],
     hint="Each write left one file in each month it had orders of. How many did they leave in month 6?",
     why="All files of five partitions are skipped, whatever overlaps: a partition is decided exactly.",
 )
 partitions
 
 # %%
-answer = None  # how many files?
-partitions.check(answer)
-
-# %%
 months = widgets.PruningExplainer(parted, where=by_month)
-months
-
-# %%
 assert {row["rule"] for row in months.data().to_pylist() if not row["kept"]} == {"partition"}
 assert whole == 6 * writes
+partitions.then(months)
 
 # %% [markdown]
 # ## 4 · Buckets (B)
 #
-# Within a partition, rows are spread over **buckets** by the hash of their key. Who asks for one key needs
-# one bucket only, compacted or not.
+# Rows are spread over **buckets** by the hash of their key.
 
 # %% jupyter={"source_hidden": true}
 key = few // 3
@@ -268,14 +236,11 @@ buckets = course.task(
     f"Four buckets, {writes} writes: {bucketed.inspect.state().num_rows} files, not compacted. How many are "
     f"read for `{query}`?",
     answer=read_files(bucketed, query),
+    options=[1, writes, 2 * writes, 4 * writes],
     hint="The hash of the key names one bucket. How many files did the writes leave in it?",
     why="One bucket of four is left. Inside it the runs still overlap: compaction and buckets add up.",
 )
 buckets
-
-# %%
-answer = None  # how many files?
-buckets.check(answer)
 
 # %%
 ranged = f"order_id BETWEEN {key} AND {key + 10}"
@@ -283,13 +248,13 @@ assert read_files(bucketed, query) == writes
 assert read_files(bucketed, ranged) == 4 * writes, (
     "a range names no bucket: neighbouring keys have other hashes"
 )
-widgets.PruningExplainer(bucketed, where=query)
+buckets.then(widgets.PruningExplainer(bucketed, where=query))
 
 # %% [markdown]
 # ## 5 · File indexes (F)
 #
-# Smallest and largest say little about a column like `amount`: every file has small and large ones. An
-# **index** beside a file knows more. A *bitmap* index knows exactly which rows have a value.
+# Every file has small and large amounts. A *bitmap* **index** beside a file knows exactly which rows have a
+# value.
 
 # %% jupyter={"source_hidden": true}
 indexed = create(
@@ -305,29 +270,23 @@ bitmap = course.task(
     f"All amounts here are even, from 4 to 498, in each of the {writes} files. How many files are read for "
     f"`{odd}`? Statistics would let all of them pass.",
     answer=read_files(indexed, odd),
+    options=[0, 1, writes // 2, writes],
     hint="The bitmap of each file is asked whether any row has this value. What does it answer?",
     why="No bitmap has the value, so no file is opened. For equality on scattered values, indexes win.",
 )
 bitmap
 
 # %%
-answer = None  # how many files?
-bitmap.check(answer)
-
-# %%
 without = indexed.with_options({"file-index.read.enabled": "false"})
 assert read_files(without, odd) == writes, "without the index every file might have it"
 index_view = widgets.PruningExplainer(indexed, where=odd)
-index_view
-
-# %%
 assert {mark.letter for mark in index_view.model.files} == {"F"}
-course.progress()
+bitmap.then(index_view)
 
 # %% [markdown]
 # ## Is it really what is read?
 #
-# Yes: the plan that is shown is the plan that the scan follows. And skipping never changes the result.
+# The plan that is shown is the plan that the scan follows. And skipping never changes the result:
 
 # %%
 for table, where in ((slow, by_month), (parted, by_month), (bucketed, query), (indexed, odd)):
@@ -335,6 +294,7 @@ for table, where in ((slow, by_month), (parted, by_month), (bucketed, query), (i
     everything = table.scan([column]).to_arrow()[column].to_numpy()
     assert table.scan(where=ts.where(where)).count() == (everything == int(value)).sum(), where
     assert table.check() == []
+course.progress()
 
 # %% [markdown]
 # ## What to remember

@@ -15,13 +15,10 @@
 # %% [markdown]
 # # 12 · What if, on your own table
 #
-# You know the options now. Which of them would help *your* table? Trying one out in production takes a
-# month, and then the load has changed. There is a shorter way: a table keeps what happened to it. Each
-# snapshot says which files came and which went. **One idea: the same commits can be compacted again, on
-# metadata alone, under any options, and the difference counted.**
+# Which options would help *your* table? Each snapshot says which files came and which went. **One idea: the
+# same commits can be compacted again, on metadata alone, under any options, and the difference counted.**
 #
-# Nothing is written, and no data file is opened. You can point this notebook at a table of your own: set
-# `path` to it, also if Spark or Flink wrote it with Paimon.
+# Nothing is written. Set `path` to a table of your own, also if Spark or Flink wrote it with Paimon.
 
 # %% tags=["parameters"]
 seed = 7
@@ -33,7 +30,7 @@ warehouse = None  # None: a temporary folder
 # %%
 from notebooks import course
 
-course.begin(solve=solve)
+course.begin("12 What if" if path is None else "", solve=solve)
 course.check()
 
 # %%
@@ -46,13 +43,13 @@ rows, commits = max(round(160_000 * scale), 400), 40
 
 
 def updated_table(name, **options):
-    """A table after 40 commits of updates; its writers compact as they go."""
+    """A table after 40 commits, each of updates about a later place; its writers compact as they go."""
     lake.drop_table(name, if_exists=True)
     made = lake.create_table(
         name, schema=course.ORDERS, primary_key=["order_id"], options={"bucket": 1, **options}
     )
     for number in range(commits):
-        made.write(course.updates(rows, among=50 * rows, seed=seed + number))
+        made.write(course.updates(rows, among=20 * rows, first=1 + number * rows // 2, seed=seed + number))
     return made
 
 
@@ -64,11 +61,9 @@ print(f"{table.name}: {table.inspect.commits().num_rows} commits, compacts from 
 # %% [markdown]
 # ## What it costs today
 #
-# Three numbers, after each commit. **Write amplification**: bytes written for each byte that came in. **Read
-# amplification**: sorted runs a reader must merge. **Space amplification**: bytes stored for each byte of a
-# fully compacted copy. The orange ▴ are compactions: write rises there, the two others fall.
-#
-# Point at a chart for its numbers. Click it, or use the arrow keys, and the timeline goes along.
+# **Write amplification**: bytes written for each byte that came in. **Read amplification**: sorted runs a
+# reader must merge. **Space amplification**: bytes stored for each byte of a fully compacted copy. At the
+# orange ▴, compactions, write rises and the two others fall. Click a chart and the timeline goes along.
 
 # %%
 timeline, cost = widgets.SnapshotTimeline(table), widgets.AmplificationChart(table)
@@ -88,8 +83,7 @@ assert today["why"], "what is estimated says why"
 # %% [markdown]
 # ## A first question
 #
-# Paimon compacts when there are as many sorted runs as `num-sorted-run.compaction-trigger` says. Suppose it
-# waited for three more.
+# Suppose compaction waited for three more runs.
 
 # %% jupyter={"source_hidden": true}
 later = own + 3
@@ -122,19 +116,8 @@ waiting = course.task(
 waiting
 
 # %%
-answer = None  # a, b, c or d
-waiting.check(answer)
-
-# %% [markdown]
-# Here are both, commit by commit: **A** is the table as it was, thin and grey. **B** is the same table
-# under the other options, bold and dashed. The lanes in the middle are the commits: ● brought rows, ◆
-# compacted. Move through them with the arrow keys, or press the space bar: the levels above follow, on the
-# same scale.
-
-# %%
 view = widgets.WhatIf(table, {TRIGGER: later})
 timeline.link(view)
-view
 
 # %% jupyter={"source_hidden": true}
 view.wait()
@@ -143,41 +126,40 @@ counted = course.task(
     "compactions of B",
     f"A compacted {found['compactions'].before} times. How many times did **B**?",
     answer=found["compactions"].after,
-    hint="Count the ◆ in lane B. Where one commit took several steps, the verdict below counts them all.",
+    ruler=(0, found["compactions"].before + 5, 1),
+    hint="Each waits for three more runs than before. Divide the flushes by the runs that one takes.",
     why="Each compaction waits for three more runs, so there are fewer of them, and each is larger.",
 )
 counted
-
-# %%
-answer = None  # how many?
-counted.check(answer)
 
 # %% jupyter={"source_hidden": true}
 worst = course.task(
     "the worst moment of B",
     "Readers do not live in the mean. **How many sorted runs** does B hold at its worst commit?",
     answer=found["runs, most"].after,
-    hint="The chart *Read* has its top there. How many runs may gather before the trigger merges some?",
+    options=range(later - 4, later + 4),
+    hint="How many runs may gather before the trigger merges some?",
     why="The trigger is a promise to readers: beyond it runs are merged before the next commit is done.",
 )
 worst
 
 # %%
-answer = None  # how many runs?
-worst.check(answer)
+worst.then(
+    view,
+    "**A** is the table as it was, thin and grey; **B** the same commits under the other options, bold and "
+    "dashed. ● brought rows, ◆ compacted. Move with the arrow keys.",
+)
 
 # %% [markdown]
 # ## Another strategy
 #
-# **Leveled** compaction gives each level a size it may have (notebook 05). It is this engine's, not
-# Paimon's: another engine that compacts the table goes on by universal rules. Would this table like it?
-# Level 1 may hold what 16 flushes bring.
+# **Leveled** compaction (notebook 05) is this engine's, not Paimon's. Would this table like it? Level 1 may
+# hold what 16 flushes bring.
 
 # %%
 flush = what_if.actual.total("bytes_ingested") // max(what_if.history.commits, 1)
 leveled = {STRATEGY: "leveled", BASE: f"{max(16 * flush // 1024, 4)} kb"}
 instead = what_if.under(leveled)
-print(instead.verdict("Leveled"))
 
 # %% jupyter={"source_hidden": true}
 changes = {
@@ -195,67 +177,55 @@ price = course.task(
     },
     answer=max(changes, key=changes.get),
     hint="Leveled merges what arrives into level 1 again and again. What does that rewrite each time?",
-    why=lambda submitted: (
-        f"{submitted} × {changes[submitted]:.2f}. Leveled rewrites level 1 for every few flushes: few runs "
-        "and little waste are bought with bytes."
-    ),
+    why=f"{instead.verdict('Leveled')} It rewrites level 1 for every few flushes: few runs and little waste "
+    "are bought with bytes.",
 )
 price
 
 # %%
-answer = None  # write, read or space
-price.check(answer)
-
-# %% [markdown]
-# The picture can be asked the same, without code: change the fields of B and press *Replay*. A stays as it
-# is, so nothing about it is computed again. *Copy options of B* gives what an `ALTER TABLE` would set.
-
-# %%
 other = widgets.WhatIf(table, leveled).wait()
 assert other.model.verdict == instead.verdict("B")
-other
+price.then(other, "Change the fields of B and press *Replay*. *Copy options of B* gives what to set.")
 
 # %% [markdown]
 # ## Is it true?
 #
-# A replay is a model, and a model must be tested. The first test costs nothing: replayed under its **own**
-# options, does the table come out as it is, file by file?
+# The first test costs nothing: replayed under its **own** options, does the table come out as it is, file by
+# file?
 
 # %%
-print(what_if.trust)
 if path is None:
     assert what_if.reproduced, "the replay under the own options ends with the table's own files"
     assert abs(what_if.actual.write_amplification - what_if.real_write_amplification) < 0.01
 
 # %% [markdown]
-# So the rules are understood. What remains is B: it merges files that never met in reality. How many rows
-# come out of such a merge is estimated from the merges the table did make. The last line above says how
-# many.
+# It does. But B merges files that never met in reality: how many rows come out is estimated from the merges
+# the table did make.
 
 # %% jupyter={"source_hidden": true}
 guessed = course.task(
     "estimated merges",
     "How many of B's merges (trigger) rest on an **estimate** of what came out?",
     answer=what_if.changed.estimated,
-    hint="The last line of the trust note: some merges gave files the table had, the others …",
+    ruler=(0, max(found["compactions"].after, what_if.changed.estimated) + 3, 1),
+    hint="A merge with the very inputs of a real one needs no estimate. Under another trigger, how many are?",
     why="The others had the very inputs of a real merge: their real files come out, no estimate needed.",
 )
 guessed
 
 # %%
-answer = None  # how many merges?
-guessed.check(answer)
+guessed.then(what_if.trust)
 
 # %% [markdown]
-# The second test is the hard one. For the small table of this notebook we can afford it: write the very
-# same rows into a table that **has** the other trigger, and measure.
+# The second test is the hard one: write the very same rows into a table that **has** the other trigger, and
+# measure.
 
 # %%
 if path is None:
     twin = updated_table("shop.twin", **{TRIGGER: later})
     real = twin.inspect.amplification().to_pylist()[0]
     forecast = what_if.changed
-    print(f"{'':<22}{'forecast':>10}{'real':>10}")
+    lines = [f"{'':<22}{'forecast':>10}{'real':>10}"]
     for name, guess, is_so in (
         ("compactions", forecast.total("compactions"), real["compactions"]),
         (
@@ -265,15 +235,18 @@ if path is None:
         ),
         ("bytes live", forecast.total("live_bytes"), real["live_bytes"]),
     ):
-        print(f"{name:<22}{guess:>10,}{is_so:>10,}")
+        lines.append(f"{name:<22}{guess:>10,}{is_so:>10,}")
     assert forecast.total("compactions") == real["compactions"], "the same compactions as forecast"
     assert abs(forecast.write_amplification / real["write_amplification"] - 1) < 0.05, "within 5 %"
     assert twin.scan().count() == table.scan().count(), "and the same rows, whatever the options"
 
-# %% [markdown]
-# The compactions agree to the last one, the bytes within a few percent. On a table of yours the trust note
-# says what to expect: how many merges are estimates, and whether other engines compacted by rules of their
-# own.
+# %%
+counted.then(
+    "\n".join(lines) if path is None else what_if.trust,
+    "The compactions agree to the last one, the bytes within a few percent. On a table of yours the "
+    "trust note "
+    "says what to expect.",
+)
 
 # %%
 assert table.what_if({TRIGGER: later}).changed.rows == what_if.changed.rows, "asked again, the same answer"

@@ -15,12 +15,10 @@
 # %% [markdown]
 # # 13 · Reading a foreign Paimon table
 #
-# So far every table was made here. But the format is Apache Paimon's, and Flink, Spark or a Java program
-# may have written yours. **One idea: a table is its files. Whoever follows the format may read it, write to
-# it, compact it, and hand it on.**
+# The format is Apache Paimon's, and Flink, Spark or a Java program may have written your table. **One idea: a
+# table is its files. Whoever follows the format may read it, write to it, compact it, and hand it on.**
 #
-# Two tables wait in the checkout: one written by Java Paimon 2.0.0, one by pypaimon 2.1.0. This notebook
-# works on copies.
+# Two tables wait in the checkout, by Java Paimon 2.0.0 and by pypaimon 2.1.0. We work on copies.
 
 # %% tags=["parameters"]
 seed = 7
@@ -31,7 +29,7 @@ path = None  # a table of your own, such as "/data/lake/shop.db/orders"; only lo
 # %%
 from notebooks import course
 
-course.begin(solve=solve)
+course.begin("13 A foreign table", solve=solve)
 course.check()
 
 # %%
@@ -57,8 +55,7 @@ table
 print((java.folder / "schema" / "schema-0").read_text())
 
 # %% [markdown]
-# Nothing in there is ours: our own options begin with `tablestore.`, and there is none. The commits name
-# their user, and every Parquet file names its maker.
+# Nothing in there is ours (`tablestore.…`). The commits name their user, every Parquet file its maker.
 
 # %%
 assert not [name for name in table.options if name.startswith("tablestore.")]
@@ -88,8 +85,7 @@ assert ours.equals(java.rows.sort_by("k"))
 print(f"{ours.num_rows} rows, {ours.num_columns} columns: equal to what Java reads")
 
 # %% [markdown]
-# pypaimon's table too. Its writer marked each row with an operation, and the table says which column that
-# is.
+# pypaimon's table too. Its `rowkind.field` says which column marks each row with an operation.
 
 # %%
 python = foreign.foreign("python", here)
@@ -100,32 +96,38 @@ python.table.scan().to_pandas()
 # %% [markdown]
 # ## See it
 #
-# Every widget draws a foreign table as it draws one of ours, since all of them read the same metadata. One
-# line opens everything at once.
-
-# %%
-widgets.Workbench(table, bucket=0)
+# Every widget draws a foreign table as it draws one of ours.
 
 # %% jupyter={"source_hidden": true}
 levels = table.inspect.levels(bucket=0).to_pylist()
+
+
+def fmt_files(files, level):
+    """`2 files`."""
+    count = sum(file["level"] == level for file in files)
+    return f"{count} file{'s' if count > 1 else ''}"
+
+
 runs = course.task(
     "sorted runs",
-    "How many sorted runs does bucket 0 of Java's table hold? A reader of one key may have to ask them all.",
+    "Bucket 0 of Java's table. **How many sorted runs** does it "
+    "hold? A reader of one key may have to ask them all: "
+    + ", ".join(f"level {n}: {fmt_files(levels, n)}" for n in sorted({f["level"] for f in levels}))
+    + ".",
     answer=len({(f["level"], f["run"]) for f in levels}),
+    options=range(1, len(levels) + 3),
     hint="Each file of level 0 is a run of its own; from level 1 on a whole level is one.",
     why="One run at level 0, one at level 3, one at level 4. The table has five levels: `num-levels` is 5.",
 )
 runs
 
 # %%
-answer = None  # how many runs?
-runs.check(answer)
+runs.then(widgets.LsmLevels(table, bucket=0))
 
 # %% [markdown]
 # ## What is known, and what is not
 #
-# Java's compactions can be seen: which files went in and came out stands in the manifests. *Why* they
-# happened does not, since Java does not write it down.
+# Which files went into Java's compactions and came out stands in the manifests; *why* does not.
 
 # %%
 compactions = table.inspect.compactions().to_pylist()
@@ -136,67 +138,68 @@ print(compactions[-1]["explanation"])
 # %% [markdown]
 # What would happen next can be said: the rules are the same, and they need nothing but the files.
 
-# %%
-dry = table.compact(dry_run=True, bucket=0)
-print(dry.text)
-
 # %% jupyter={"source_hidden": true}
+dry = table.compact(dry_run=True, bucket=0)
+counting = next(trial for trial in dry.picks[0].decision.reason.trials if trial.rule == "file number")
 fires = course.task(
     "the next compaction",
     f"Bucket 0 has {runs.answer.shown()} runs and `num-sorted-run.compaction-trigger` is "
     f"{table.options['num-sorted-run.compaction-trigger']}. Does the rule on the number of runs fire now?",
-    answer=False,
-    hint=f"The engine says: {dry.text}",
+    answer=counting.state == "fired",
+    hint="The rule wants more runs than the trigger. How many are there?",
     why="The rule wants more runs than the trigger, and there are just as many. Nothing to do yet.",
 )
 fires
 
 # %%
-answer = None  # "yes" or "no"?
-fires.check(answer)
+fires.then(dry.text)
+
+# %% [markdown]
+# One line opens everything at once.
+
+# %%
+widgets.Workbench(table, bucket=0)
 
 # %% [markdown]
 # ## Write to it
 #
-# Before you write to somebody's table, look what the write brings along. A commit also expires old snapshots,
-# as the table's options say; these say nothing, so Paimon's defaults hold: at least 10 snapshots stay, older
-# ones go after an hour. A dry run says which.
+# A commit also expires old snapshots, as the table's options say; by Paimon's defaults at least 10 stay,
+# older ones go after an hour. A dry run says which.
 
 # %%
 assert not [name for name in table.options if name.startswith("snapshot.")]
 print(table.expire_snapshots(dry_run=True).text)
 
 # %% [markdown]
-# Time travel to these snapshots would be gone. We keep them: `with_options` changes an option for this use
-# only, and nothing is stored.
+# We keep them: `with_options` changes an option for this use only.
 
 # %%
 mine = table.with_options({"snapshot.num-retained.min": 1000, "write-only": True})
 assert mine.refresh().options == table.options, "nothing is stored"
 
+# %%
+changed = table.scan().head(20).to_arrow().set_column(1, "a", [[1] * 20]).cast(table.schema)
+committed = mine.write(changed)
+
 # %% jupyter={"source_hidden": true}
+newest = commits[-1]["snapshot_id"]
 next_id = course.task(
     "the next snapshot",
-    f"Java's newest snapshot is #{commits[-1]['snapshot_id']}. We write a few rows. Which id do they get?",
-    answer=commits[-1]["snapshot_id"] + 1,
+    f"Java's newest snapshot is #{newest}. We wrote a few rows. Which id did they get?",
+    answer=committed.snapshot,
+    options=[1, newest, newest + 1, newest + 2],
     hint="Snapshots are numbered by the table, whoever writes them.",
     why="The next free name. Two engines that write at once race for it, exactly as in notebook 07.",
 )
 next_id
 
 # %%
-answer = None  # which id?
-next_id.check(answer)
-
-# %%
-changed = table.scan().head(20).to_arrow().set_column(1, "a", [[1] * 20]).cast(table.schema)
-committed = mine.write(changed)
 assert committed.snapshots == (30,)
 assert table.inspect.snapshots().num_rows == 30, "all of Java's snapshots are still there"
 after = table.scan().to_arrow().sort_by("k")
 assert after.num_rows == ours.num_rows, "20 rows were replaced, none was added"
 assert makers(table) == ["parquet-cpp-arrow", "parquet-mr"]
-print("files of two engines in one table:", *makers(table))
+next_id.then(f"files of two engines in one table: {' '.join(makers(table))}")
 
 # %% [markdown]
 # Now there are more runs than the trigger allows, and a compaction of ours merges Java's runs with ours.
@@ -216,9 +219,8 @@ widgets.LsmLevels(table, bucket=0)
 # %% [markdown]
 # ## Hand it back
 #
-# What we wrote is Paimon. If pypaimon is installed here, in this environment or in the one that the tests
-# make, it reads the table now. (`pip install pypaimon` wants an older pyarrow, so give it an environment of
-# its own.)
+# If pypaimon is installed, here or in the environment that the tests make, it reads the table now. (It wants
+# an older pyarrow, so give it an environment of its own.)
 
 # %%
 theirs = foreign.read_by_pypaimon(table)
@@ -231,9 +233,8 @@ else:
 # %% [markdown]
 # ## What is refused, by name
 #
-# Paimon has features that are not carried out here. Guessing would damage your table, so such a table is
-# refused before a byte is read or written, and the error names the feature. Here are copies whose schema
-# file asks for some.
+# What is not carried out here is refused before a byte is read or written. Here are copies whose schema file
+# asks for some.
 
 # %%
 asked = {
@@ -252,18 +253,20 @@ def refusal_of(act, copy):
     return "fine"
 
 
+found = {}
 for option, value in asked.items():
     copy = foreign.with_options(java.folder, here, {option: value})
     reads, writes = refusal_of(lambda t: t.scan().count(), copy), refusal_of(lambda t: t.write(changed), copy)
     assert option in writes, "the refusal names the option"
-    print(f"{option}\n  read   {reads}\n  write  {writes}")
+    found[option] = (reads, writes)
 
 # %% jupyter={"source_hidden": true}
+reads_only = "reads" if found["metadata.iceberg.storage"][0] == "fine" else "nothing"
 refused = course.task(
     "refused or read",
     "A table has `metadata.iceberg.storage` set: each commit must also write metadata for Iceberg. What "
     "does this engine do with it?",
-    answer="reads",
+    answer="both" if found["metadata.iceberg.storage"] == ("fine", "fine") else reads_only,
     options={
         "both": "reads and writes it, and leaves the Iceberg metadata out",
         "reads": "reads it, and refuses to write, naming the option",
@@ -275,8 +278,9 @@ refused = course.task(
 refused
 
 # %%
-answer = None  # "both", "reads" or "nothing"?
-refused.check(answer)
+refused.then(
+    "\n".join(f"{name}\n  read   {reads}\n  write  {writes}" for name, (reads, writes) in found.items())
+)
 
 # %% [markdown]
 # ## Your own table

@@ -40,7 +40,7 @@ def picture_figure(question: Question, value: Any, verdict: Verdict | None, *, w
     chosen = {str(each) for each in value or ()}
     own = {str(each) for each in (verdict.own or ())} if verdict else set()
     spots = [
-        _spot(spot, drawn.boxes[spot.id], chosen, own, judged=verdict is not None, radio=bool(spot.group))
+        _spot(spot, drawn.boxes[spot.id], chosen, own, judged=verdict is not None, radio=question.kind == "each")
         for spot in question.spots
         if spot.id in drawn.boxes
     ]
