@@ -39,8 +39,9 @@ def picture_figure(question: Question, value: Any, verdict: Verdict | None, *, w
     drawn = _runs(picture, width) if isinstance(picture, RunPicture) else _grid(picture, width)
     chosen = {str(each) for each in value or ()}
     own = {str(each) for each in (verdict.own or ())} if verdict else set()
+    judged, radio = verdict is not None, question.kind == "each"
     spots = [
-        _spot(spot, drawn.boxes[spot.id], chosen, own, judged=verdict is not None, radio=question.kind == "each")
+        _spot(spot, drawn.boxes[spot.id], chosen, own, judged=judged, radio=radio)
         for spot in question.spots
         if spot.id in drawn.boxes
     ]
