@@ -109,7 +109,9 @@ def _tree(model: GameModel, width: float) -> Figure:
         words += f" · bucket 0 of {many}; runs by bucket {runs}"
     head = line(0, 0.5, width, 0.5) + text(MARGIN, 22, fit(words, width - 2 * MARGIN), fill="ink", weight=600)
     largest = max((lane.bytes for lane in model.levels.lanes), default=1) or 1
-    drawn = levels_figure(model.levels, width=width, beside=largest)
+    drawn = levels_figure(
+        model.levels, width=width, beside=largest, hint="Orders come into memory; Flush writes a run."
+    )
     return stack([Figure(width, 28, head), drawn])
 
 

@@ -30,10 +30,12 @@ def levels_figure(
     fill_by: FillBy = "level",
     layout: Layout | None = None,
     beside: int | None = None,
+    hint: str = "The first commit appears after refresh().",
 ) -> Figure:
     """The picture of one bucket. `view` is the shown part of the key axis, by default all of it; `layout`
     is `lay_out` of the same arguments, if it is at hand. `beside` makes it one of two on the same scales:
-    the bytes of the largest run of both; then it has neither strip nor legend."""
+    the bytes of the largest run of both; then it has neither strip nor legend. `hint`: what makes the first
+    file, where there is none."""
     placed = layout or lay_out(model, width=width, mode=mode, view=view)
     frame, paint = placed.frame, Paint(model, fill_by)
     bottom = frame.y(len(model.lanes)) + 6
@@ -46,7 +48,7 @@ def levels_figure(
         body.append(boxes.merged_veil(placed, at, model))
     body += [_bracket(model, frame), boxes.frontier_line(placed, model)]
     if not model.count:
-        body.append(_nothing(frame, bottom))
+        body.append(_nothing(frame, bottom, hint))
     top = bottom + 8
     if placed.mode == "keys" and beside is None:
         body.append(_strip(model, frame, top))
@@ -81,17 +83,13 @@ def _label(model: LsmModel) -> str:
     return f"Levels{at}, {model.place}: {model.runs_text}, {fmt.bytes_text(model.bytes)}"
 
 
-def _nothing(frame: Frame, bottom: float) -> str:
+def _nothing(frame: Frame, bottom: float, hint: str) -> str:
     """The picture of an empty bucket."""
     x, y = frame.left + 12, bottom - 20
     words = "Nothing written yet."
     patch = rect(x - 6, y - 14, 330, 20, fill=var("bg"))
     after = x + text_width(words, weight=600) + 8
-    return (
-        patch
-        + text(x, y, words, fill="ink", weight=600)
-        + text(after, y, "The first commit appears after refresh().")
-    )
+    return patch + text(x, y, words, fill="ink", weight=600) + text(after, y, hint)
 
 
 def _ground(model: LsmModel, layout: Layout, bottom: float) -> str:
