@@ -10,6 +10,7 @@ import widgets
 from tablestore.insight.simulator import Simulator, Workload
 from tests.browsing import Page, needs_browser
 from widgets.kit import format as fmt
+from widgets.workbench.model import facts_of
 
 pytestmark = needs_browser
 BOXES = """(files) => files.map((g) => {
@@ -75,9 +76,15 @@ def test_the_boxes_of_any_moment_are_those_of_the_static_figure(
             assert found == wanted, (snapshot, mode)
             assert page.text(".lw-levels h3") == levels.frame["title"]
             assert page.text(".lw-levels .lw-sub") == levels.frame["subtitle"]
+            assert page.text(".lw-fact").split(" · ")[1:] == facts_at(source, snapshot)
             if "overview" in levels.frame:
                 assert page.text(".lw-opened") == levels.frame["opened"]
     assert line.get_attribute("aria-valuenow") is not None
+
+
+def facts_at(source: object, snapshot: int) -> list[str]:
+    facts = facts_of(source.inspect.levels(snapshot=snapshot), 0)[1:]
+    return [f"{number} {noun}".strip() for number, noun in facts]
 
 
 def test_numbers_read_as_in_python(page: Page, shown: tuple[object, Path]) -> None:
@@ -102,7 +109,7 @@ def test_numbers_read_as_in_python(page: Page, shown: tuple[object, Path]) -> No
     names = [f"data-{asked.randrange(1 << 60):x}-{n}.parquet" for n in range(5)] + ["a.orc", "n" * 40]
     code = """([n, p, k, f]) => [
       n.map(lwBytes), n.map(lwCount), p.map((x) => lwPercent(...x)), k.map(lwKey),
-      f.map((x) => lwFileName(x))]"""
+      f.map((x) => lwFileName(x)), n.map(lwShort)]"""
     found = page.page.evaluate(code, [numbers, parts, keys, names])
     assert found == [
         [fmt.bytes_text(n) for n in numbers],
@@ -110,4 +117,5 @@ def test_numbers_read_as_in_python(page: Page, shown: tuple[object, Path]) -> No
         [fmt.percent(*p) for p in parts],
         [fmt.key(k) for k in keys],
         [fmt.file_name(n) for n in names],
+        [fmt.short_count(n) for n in numbers],
     ]

@@ -29,7 +29,11 @@ def panels(model: AmplificationModel, wide: float) -> tuple[Panel, Panel, Panel]
     runs = ("sorted runs", "runs") if model.one_bucket else ("runs per key, mean", "runs per key", "runs")
     if model.trigger is not None:
         runs = (f"sorted runs · trigger {model.trigger}", f"runs · trigger {model.trigger}", *runs)
-    units = (("written / ingested", "written / in"), runs, ("live / fully compacted", "live / compacted"))
+    units = (
+        ("written / ingested", "written / in"),
+        runs,
+        ("live / fully compacted", "live / compacted", "live / copy"),
+    )
     first, last = chart.ids(model.ids)
     values = model.after.values
 

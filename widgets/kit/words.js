@@ -14,6 +14,13 @@ function lwBytes(n) {
   const sign = n < 0 ? "−" : "", digits = Number(lwFixed(value, 2)) < 10 ? 2 : Number(lwFixed(value, 1)) < 100 ? 1 : 0;
   return unit ? `${sign}${lwFixed(value, digits)} ${units[unit]}` : `${sign}${Math.trunc(value)} B`;
 }
+function lwShort(n) {
+  const three = (v) => lwFixed(v, Number(lwFixed(v, 2)) < 10 ? 2 : Number(lwFixed(v, 1)) < 100 ? 1 : 0);
+  if (n < 999.5) return lwFixed(n, 0);
+  if (n < 999500) return `${lwFixed(n / 1e3, n / 1e3 < 9.95 ? 1 : 0)} k`;
+  if (n < 999.5e6) return `${three(n / 1e6)} M`;
+  return n < 999.5e9 ? `${three(n / 1e9)} G` : `${three(n / 1e12)} T`;
+}
 function lwPercent(part, whole) {
   if (whole <= 0) return "–";
   const share = (100 * part) / whole;

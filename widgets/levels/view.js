@@ -33,6 +33,7 @@ function renderLevels({ model, el }) {
       words.subtitle = [...parts, lwPlural(all("files"), "file"), lwBytes(all("bytes"))].join(" · ");
       Object.assign(words, { cells: f.of[0] === at ? null : cells });
     }
+    if (!f.sheet.placed) words.whole = history.cells(at);
     return { ...f, ...one, ...words, error: null, drawn: "page" };
   }
   const absent = (at) => ({ what: "This part is not in the file.", text: `levels of #${at}`, next: "Open the table with a kernel." });
@@ -132,6 +133,8 @@ function renderLevels({ model, el }) {
     reset.disabled = !(model.get("key_range") || []).length;
     stage.root.dataset.n = String(groups().length);
     Object.assign(stage.root.dataset, { drawn: f.drawn, snapshot: String(moments.at()), files: String(cards().length) });
+    // The head of a workbench says how much there is at the moment that is shown.
+    stage.root.dispatchEvent(new CustomEvent("lw-files", { bubbles: true, detail: f.drawn === "page" ? f.whole : null }));
     if (svg) motion.play(svg, before, groups(), { level: (name) => (find(name) || {}).level, plot: f.meta.plot });
     ring();
     card.hide();

@@ -1,8 +1,11 @@
 // The timeline of a page without a kernel.
 LW_REPLIES.timeline = (model, spec) => {
+  let shown = "";
   const reply = () => {
     const page = spec.paged ? Math.floor(model.get("index") / spec.page) : 0;
     const width = lwFit(spec.widths, model.get("width")), frames = spec.frames[width];
+    if (shown === `${width} ${page}`) return;
+    shown = `${width} ${page}`;
     lwSet(model, { frame: { ...spec.words[width], ...(frames[page] || frames[0]) } });
   };
   model.on("change:width", reply);

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -97,3 +99,13 @@ def test_estimates_stay_within_their_bounds(spans: list[tuple[int, int, int, int
     assert 0 <= found.rows_min <= found.rows <= found.rows_max <= sum(f.row_count for f in files)
     assert found.bytes >= 0
     assert found.rows_min == found.rows_max or not found.exact
+
+
+def test_a_copy_is_never_larger_than_its_files_by_the_sizes_of_others() -> None:
+    """Files of small rows in a table of large ones: their copy is made of them, not of the others."""
+    large = [replace(file_of(f"l{n}", np.arange(100), n), file_size=50_000 + n) for n in range(4)]
+    small = [replace(file_of(f"s{n}", np.arange(n, 200, 2), n), file_size=900) for n in range(3)]
+    model = SizeModel.learned([], KEY, large)
+    assert model.bytes_of(100) > 900
+    found = merged(small, KEY, drop_deletes=True, model=model)
+    assert 0 < found.bytes <= sum(f.file_size for f in small)
