@@ -115,6 +115,19 @@ def tracked(folder: str) -> list[str]:
     return [name for name in listed.split("\0") if name and (ROOT / name).exists()]
 
 
+def extension(wheel: Path) -> set[str]:
+    """Where a wheel has the files of the JupyterLab extension, besides their place in `widgets`."""
+    data = "-".join(wheel.name.split("-")[:2]) + ".data/data/share/jupyter"
+    jupyter = "widgets/labextension/jupyter"
+    return {name.replace(jupyter, data) for name in tracked(jupyter)}
+
+
+def test_the_extension_lies_where_jupyterlab_looks(installed: Installed) -> None:
+    found = installed.python.parents[1] / "share" / "jupyter" / "labextensions" / "tablestore-workbench"
+    package = json.loads((found / "package.json").read_text())
+    assert (found / package["jupyterlab"]["_build"]["load"]).is_file()
+
+
 def test_the_wheel_holds_the_packages_whole_and_nothing_else(installed: Installed) -> None:
     with zipfile.ZipFile(installed.wheel) as wheel:
         packed = {name for name in wheel.namelist() if ".dist-info/" not in name}
@@ -122,7 +135,7 @@ def test_the_wheel_holds_the_packages_whole_and_nothing_else(installed: Installe
     wanted = {
         name.removeprefix(spark) if "/pyspark_tablestore/" in name else name for name in tracked("tablestore")
     }
-    assert packed == wanted | set(tracked("widgets"))
+    assert packed == wanted | set(tracked("widgets")) | extension(installed.wheel)
     assert "tablestore/py.typed" in packed
 
 

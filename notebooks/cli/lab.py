@@ -12,7 +12,7 @@ import os
 import sys
 from pathlib import Path
 
-from notebooks.cli.places import NOTEBOOKS, ROOT
+from notebooks.cli.places import EXTENSION, NOTEBOOKS, ROOT
 
 KERNEL = "tablestore-workbench"
 FIRST = ("00_start_here.ipynb", "01_tpch_cdc_ingest.ipynb")
@@ -56,6 +56,11 @@ def install_kernel(share: Path, *, python: str) -> Path:
     return folder
 
 
+def jupyter_path(given: str) -> str:
+    """Where Jupyter looks first: the folder with our extension, then what is `given`."""
+    return os.pathsep.join([os.fspath(EXTENSION), *([given] if given else [])])
+
+
 def write_settings(share: Path) -> None:
     """No news, no update checks, no toast over the notebook; settings of others in the file are kept."""
     path = share / "lab" / "settings" / "overrides.json"
@@ -82,10 +87,12 @@ def lab_command(*, port: int, browser: bool, root: bool) -> list[str]:
 
 
 def lab_environment(pythonpath: str) -> dict[str, str]:
-    """What the server hands to its kernels: the checkout on the path, the environment's own kernels first."""
+    """What the server needs: our extension, which is not installed in a checkout, and for its kernels the
+    checkout on the path and the environment's own kernels first."""
     paths = [os.fspath(ROOT), *([pythonpath] if pythonpath else [])]
     return {
         "PYTHONPATH": os.pathsep.join(paths),
+        "JUPYTER_PATH": jupyter_path(os.environ.get("JUPYTER_PATH", "")),
         "PYSPARK_PYTHON": sys.executable,
         "JUPYTER_PREFER_ENV_PATH": "1",
     }

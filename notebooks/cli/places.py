@@ -7,6 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = ROOT / "notebooks"
+EXTENSION = ROOT / "widgets" / "labextension" / "jupyter"
 
 
 def dataset_cache() -> Path:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import nbformat
 
-from notebooks.cli.lab import QUIET
+from notebooks.cli.lab import QUIET, jupyter_path
 from notebooks.cli.places import ROOT
 from notebooks.demo.ports import free_port
 
@@ -132,7 +132,7 @@ class Server:
         }
         private |= {"HOME": str(folder / "home"), "IPYTHONDIR": str(folder / "ipython")}
         private |= {"JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"), "PYTHONPATH": str(ROOT)}
-        private |= {"JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces")}
+        private |= {"JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"), "JUPYTER_PATH": jupyter_path("")}
         with self.log.open("wb") as log:
             return subprocess.Popen(
                 command, env=os.environ | private, cwd=folder, stdout=log, stderr=log, start_new_session=True

@@ -1,0 +1,66 @@
+"""Saved notebooks opened again: a picture and how to go live, never an error line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.browsing import needs_browser
+from tests.lab.jupyter import OPEN_SECONDS, Lab, Notebook
+
+pytestmark = needs_browser
+
+TABLE = "from tests.widgets import frames\nimport widgets\ntable = frames.FakeTable(appends=6)"
+CELLS = [TABLE, "levels = widgets.LsmLevels(table)\nlevels"]
+BAR, LIVE, PICTURE = ".tsw-saved .tsw-bar", ".tsw-saved .lw-levels", ".tsw-saved img"
+
+
+def opened_again(lab: Lab, path: str) -> Notebook:
+    """The notebook at `path`, opened and not run."""
+    notebook = Notebook(lab, path)
+    lab._opened.append(notebook)
+    lab.js("(path) => lwLab.open(path)", path, seconds=OPEN_SECONDS, what=f"opening {path}")
+    return notebook
+
+
+def shows_its_picture(lab: Lab) -> None:
+    lab.page.locator(BAR, has_text="Saved picture: run the cell to go live.").wait_for(timeout=120_000)
+    assert lab.page.locator(PICTURE).count() == 1
+    assert lab.page.locator(LIVE).count() == 0
+    assert "not found" not in lab.page.locator(".jp-Notebook").inner_text()
+    assert (lab.complaints, lab.strangers) == ([], [])
+
+
+def test_a_saved_notebook_shows_its_picture_and_goes_live(lab: Lab) -> None:
+    notebook = lab.open(CELLS)
+    lab.page.locator(LIVE).wait_for()
+    assert lab.page.locator(BAR).count() == 0
+    notebook.reload()  # the kernel lives on
+    lab.page.locator(LIVE).wait_for(timeout=120_000)
+    assert lab.page.locator(BAR).count() == 0
+    notebook.close()  # saved and trusted, its kernel shut down
+
+    opened_again(lab, notebook.path)
+    shows_its_picture(lab)
+    lab.page.get_by_role("button", name="Run all above").click()
+    lab.page.locator(LIVE).wait_for(timeout=120_000)
+    assert lab.page.locator(BAR).count() == 0
+    assert notebook.kernel("type(levels).__name__") == "LsmLevels"
+    notebook.check()
+    notebook.close()
+
+    saved = json.loads((lab.server.root / notebook.path).read_text())
+    saved["cells"][0]["source"] += "\n# from somebody else"
+    Path(lab.server.root / "not_trusted.ipynb").write_text(json.dumps(saved))
+    strange = opened_again(lab, "not_trusted.ipynb")
+    shows_its_picture(lab)
+    strange.close()
+
+    saved["metadata"]["kernelspec"] = {"name": "nowhere", "display_name": "Nowhere", "language": "none"}
+    Path(lab.server.root / "no_kernel.ipynb").write_text(json.dumps(saved))
+    lab.page.evaluate(
+        "() => { jupyterapp.commands.execute('docmanager:open', { path: 'no_kernel.ipynb' }); }"
+    )
+    lab._opened.append(Notebook(lab, "no_kernel.ipynb"))
+    lab.page.get_by_role("button", name="No Kernel").click()
+    shows_its_picture(lab)

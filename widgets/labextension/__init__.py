@@ -1,0 +1,1 @@
+"""The JupyterLab extension: pictures in saved notebooks, lakes in the sidebar."""
