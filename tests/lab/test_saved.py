@@ -55,12 +55,3 @@ def test_a_saved_notebook_shows_its_picture_and_goes_live(lab: Lab) -> None:
     strange = opened_again(lab, "not_trusted.ipynb")
     shows_its_picture(lab)
     strange.close()
-
-    saved["metadata"]["kernelspec"] = {"name": "nowhere", "display_name": "Nowhere", "language": "none"}
-    Path(lab.server.root / "no_kernel.ipynb").write_text(json.dumps(saved))
-    lab.page.evaluate(
-        "() => { jupyterapp.commands.execute('docmanager:open', { path: 'no_kernel.ipynb' }); }"
-    )
-    lab._opened.append(Notebook(lab, "no_kernel.ipynb"))
-    lab.page.get_by_role("button", name="No Kernel").click()
-    shows_its_picture(lab)

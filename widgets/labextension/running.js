@@ -8,11 +8,11 @@ async function run(app, panel, node, { above = false, restart = false } = {}) {
   if (at < 0) throw Error("its cell is not in the notebook any more");
   app.shell.activateById(panel.id);
   if (!context.session?.kernel) await context.startKernel();
-  else if (restart) await context.restartKernel();
+  else if (restart && ["idle", "busy"].includes(context.session.kernel.status)) await context.restartKernel();
   if (!context.session?.kernel) throw Error("no kernel could be started; choose one in the menu Kernel");
   notebook.deselectAll();
   notebook.activeCellIndex = at;
-  if (above && at > 0 && (await app.commands.execute("notebook:run-all-above")) === false) return;
+  if (above && at > 0 && (await app.commands.execute("notebook:run-all-above")) === false) throw Error("a cell above failed");
   notebook.activeCellIndex = at;
   await app.commands.execute("notebook:run-cell");
 }
