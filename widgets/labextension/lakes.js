@@ -24,7 +24,8 @@ class Lakes {
   }
   // What was added before; the state is there only after JupyterLab has started.
   async restore() {
-    const kept = ((await this.state?.fetch(STATE))?.paths || []).map(String);
+    const [kept] = ((await this.state?.list("tablestore"))?.values || []).map((each) => (each.paths || []).map(String));
+    if (!kept) return;
     this.paths = [...new Set([...kept, ...this.paths])];
     if (this.shown && kept.length) this.refresh();
   }

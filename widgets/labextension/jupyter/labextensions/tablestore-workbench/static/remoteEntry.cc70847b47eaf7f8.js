@@ -294,7 +294,8 @@ kernels.changed.connect(() => { if (this.shown) this.refresh(); });
 this.buttons();
 }
 async restore() {
-const kept = ((await this.state?.fetch(STATE))?.paths || []).map(String);
+const [kept] = ((await this.state?.list("tablestore"))?.values || []).map((each) => (each.paths || []).map(String));
+if (!kept) return;
 this.paths = [...new Set([...kept, ...this.paths])];
 if (this.shown && kept.length) this.refresh();
 }
