@@ -185,5 +185,5 @@ def test_a_hidden_kernel_serves_names_that_are_markup_and_outlives_a_reload(
     sidebar.node.get_by_text("The hidden kernel is shut down").wait_for(timeout=LONG)
     assert sidebar.sessions() == []
     lab.js("() => jupyterapp.commands.execute('launcher:create').then(() => 0)")
-    assert lab.page.locator(".jp-LauncherCard:visible", has_text="Lakes").count() == 1
+    lab.page.locator(".jp-LauncherCard:visible", has_text="Lakes").first.wait_for(timeout=LONG)
     quiet(lab)
