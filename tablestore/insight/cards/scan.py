@@ -20,6 +20,7 @@ from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.plan import Plan
 
 ROWS, COLUMNS, MOST_BYTES, MOST_SECONDS = 5, 12, 32 << 20, 1.0
+MOST_FILES = 20_000  # whose bytes are added up
 _SPLITS = 8
 
 
@@ -72,8 +73,8 @@ def reads(plan: Plan) -> str:
     """`reads 12 of 168 files, 88.0 MiB`."""
     files = sum(len(s.files) for s in plan.splits)
     there = max(files, sum(_live_files(p) for p in plan.branches))
-    held = size(sum(s.size for s in plan.splits))
-    return f"reads {files:,} of {many(there, 'file')}, {held}"
+    held = f", {size(sum(s.size for s in plan.splits))}" if files <= MOST_FILES else ""
+    return f"reads {files:,} of {many(there, 'file')}{held}"
 
 
 def _live_files(plan: Plan) -> int:
