@@ -1,4 +1,4 @@
-"""The health of tables in a real JupyterLab: buckets are chosen and compacted, a table of a lake is opened."""
+"""The health of tables in a real JupyterLab: buckets are compacted, a table of a lake is opened."""
 
 from tests.browsing import needs_browser
 from tests.lab.jupyter import Lab
@@ -11,7 +11,8 @@ import pyarrow as pa
 import tablestore as ts, widgets
 lake = ts.connect(tempfile.mkdtemp())
 orders = lake.create_table(
-    "shop.orders", schema={"id": ts.BIGINT, "v": ts.INT}, primary_key=["id"], options={"bucket": 4, "write-only": True}
+    "shop.orders", schema={"id": ts.BIGINT, "v": ts.INT}, primary_key=["id"],
+    options={"bucket": 4, "write-only": True},
 )
 for at in range(6):
     orders.write(pa.table({"id": range(80), "v": pa.array([at] * 80, pa.int32())}))
