@@ -46,7 +46,7 @@ _SETTINGS = {
     "log.replica.high-watermark.checkpoint-interval": "100ms",  # what came after it, a killed leader loses
     "remote.log.task-interval-duration": "1s",
     "remote.log.index-file-cache-size": "16mb",
-    "kv.snapshot.interval": "1s",
+    "kv.snapshot.interval": "5s",
     "kv.rocksdb.writebuffer.size": "4mb",
     "kv.rocksdb.block.cache-size": "4mb",
     "zookeeper.client.session-timeout": "6s",  # as long a server that was killed is thought to be alive

@@ -21,7 +21,7 @@ from tablestore.format.types.arrow_types import BIGINT, DOUBLE, INT, STRING
 from tests.fluss.all_types import TYPES, random_column, random_rows
 from tests.servers.fluss import Fluss
 
-PATIENCE_SECONDS = 240  # the servers do it every second
+PATIENCE_SECONDS = 240  # the servers do it every few seconds
 FOUR = {"id": BIGINT.not_null(), "a": INT, "s": STRING, "d": DOUBLE}
 
 
