@@ -37,10 +37,10 @@ def answer(card: Any, kind: str, value: Any) -> None:
     assert kind != "field", "a newcomer clicks and does not type"
     if kind in ("one", "many"):
         for each in [value] if kind == "one" else value:
-            card.locator(f"button[data-id={json.dumps(each)}]").click()
+            card.locator(f"button[data-id={json.dumps(each, ensure_ascii=False)}]").click()
     elif kind in ("spots", "each"):
         for each in value:
-            card.locator(f".spot[data-spot={json.dumps(each)}]").click()
+            card.locator(f".spot[data-spot={json.dumps(each, ensure_ascii=False)}]").click()
     elif kind == "line":
         place(card, value)
     else:
