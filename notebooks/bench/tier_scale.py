@@ -38,7 +38,7 @@ from tablestore.tiering.service import TieringService
 DATABASE = "scale"
 _MORE = 18  # threads of rounds come as they are needed
 _TRIES, _LEADER_SECONDS = 5, 30.0
-_LOOK_SECONDS, _MOST_SECONDS = 0.05, 1800.0
+_LOOK_SECONDS, _REST_SECONDS, _MOST_SECONDS = 0.05, 30.0, 1800.0
 
 
 class Source(Protocol):
@@ -63,6 +63,10 @@ class Resources:
     def now(cls) -> Resources:
         process = psutil.Process()
         return cls(threading.active_count(), process.num_fds(), process.memory_info().rss >> 20)
+
+    def within(self, first: Resources) -> bool:
+        """Whether there is hardly more than there was first."""
+        return self.threads <= first.threads + _MORE and self.files <= first.files + _MORE
 
 
 @dataclass
@@ -140,20 +144,33 @@ def measured(lake: ts.Lake, source: Source, chosen: argparse.Namespace) -> Itera
             yield f"{_ordinal(turn)}: all in after {seconds:.2f} s, CPU {cpu:.2f} s; {_rounds(rounds)}"
             first = first or Resources.now()
         failed = _failures(watched, source.paths[: chosen.failing])
-        last = Resources.now()
+        last = _at_rest(first or Resources.now())
     finally:
         service.stop()
     yield from failed
     assert first is not None
     yield f"after the first time {_open(first)}; after the last {_open(last)}"
     yield f"after the end {_open(Resources.now())}"
-    if last.threads > first.threads + _MORE or last.files > first.files + _MORE:
+    if not last.within(first):
         raise SystemExit("something leaks: there are more and more threads or open files")
 
 
+def _at_rest(first: Resources) -> Resources:
+    """What is open once rounds that have just ended have closed theirs."""
+    until = time.monotonic() + _REST_SECONDS
+    while not (found := Resources.now()).within(first) and time.monotonic() < until:
+        time.sleep(_LOOK_SECONDS)
+    return found
+
+
 def _failures(watched: Watched, paths: Sequence[str]) -> list[str]:
-    """A line for each table that fails for ever, with its reason."""
-    found = {one.table: one for one in watched.look().tables}
+    """A line for each table that fails for ever, with its reason, once each has had a round."""
+    until = time.monotonic() + _MOST_SECONDS
+    while True:
+        found = {one.table: one for one in watched.look().tables}
+        if {*paths} <= {one.table for one in watched.rounds.values()} or time.monotonic() > until:
+            break
+        time.sleep(_LOOK_SECONDS)
     lines = []
     for path in paths:
         state = found.get(path)

@@ -64,7 +64,7 @@ _PROGRAMS = {
     "tablet": ("-Xmx256m", "com.alibaba.fluss.server.tablet.TabletServer"),
 }
 _LOGIN_MODULE = "com.alibaba.fluss.security.auth.sasl.plain.PlainLoginModule"
-_START_SECONDS, _STOP_SECONDS, _KILLED_SECONDS = 180, 30, 30
+_START_SECONDS, _STOP_SECONDS, _KILLED_SECONDS = 180, 30, 90
 
 
 def missing() -> str:
@@ -229,7 +229,7 @@ class FlussCluster:
         zookeeper = self.folder / "zookeeper"
         zookeeper.mkdir()
         address = ("clientPortAddress=127.0.0.1", f"clientPort={self._ports['zookeeper']}")
-        quick = ("tickTime=500", "maxClientCnxns=0", "admin.enableServer=false")
+        quick = ("tickTime=500", "maxSessionTimeout=120000", "maxClientCnxns=0", "admin.enableServer=false")
         (zookeeper / "zoo.cfg").write_text("\n".join([f"dataDir={zookeeper}", *address, *quick]))
         shared = {
             **_SETTINGS,

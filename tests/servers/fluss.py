@@ -19,6 +19,8 @@ from tablestore.format.types.data_type import DataType
 from tests.peers import require
 
 DATABASE = "fluss"  # each cluster is made with it
+PATIENT = {"zookeeper.client.session-timeout": "15s"}
+"""A server that gets no processor for so long, as on a busy machine, stays in the cluster."""
 LAKE = {"table.datalake.enabled": "true", "table.datalake.freshness": "1s"}
 
 
@@ -83,7 +85,7 @@ def fluss_cluster(
     absent = missing()
     require(not absent, f"needs Fluss: {absent}")
     try:
-        private = FlussCluster(settings, tablet_servers=tablet_servers, users=users)
+        private = FlussCluster({**PATIENT, **(settings or {})}, tablet_servers=tablet_servers, users=users)
     except Unavailable as e:
         require(False, f"needs Fluss: {e}")
     user = f"{next(iter(users))}@" if users else ""

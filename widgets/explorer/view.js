@@ -49,6 +49,8 @@ function renderExplorer({ model, el }) {
       const c = (frame().cards || {})[g.dataset.name], cells = [...g.querySelectorAll("text")].map((t) => t.textContent);
       g.setAttribute("aria-label", c ? `${g.dataset.name}: ${c[0]}, level ${c[1]}, in ${c[2]}, ${c[3]} rows, keys ${c[4]}, masked ${c[5]}` : cells.join(", "));
     }
+    lwRoles(tree);
+    lwRoles(table);
   }
   function ring() {
     table.querySelectorAll(".ring").forEach((r) => r.remove());

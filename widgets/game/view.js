@@ -61,6 +61,7 @@ function renderGame({ model, el }) {
     back.disabled = model.get("tick") <= 0;
     scrub.max = recorded(); scrub.value = model.get("tick");
     speed.lastChild.textContent = "×" + model.get("pace");
+    lwName(speed, "×" + model.get("pace"), "speed of the clock (x)");
     clock.textContent = `tick ${meta.tick ?? 0} / ${meta.ticks ?? 0}`;
     stages.show(String(model.get("stage")));
     for (const b of stages.children) b.disabled = still();

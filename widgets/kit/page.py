@@ -144,7 +144,7 @@ def _document(title: str, rows: str, specs: list[dict[str, Any]]) -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width,initial-scale=1"><link rel="icon" href="data:,">'
-        f"<title>{esc(title)}</title><style>{style}</style></head>"
+        f"<title>{esc(title or 'Tablestore')}</title><style>{style}</style></head>"
         f'<body><main class="lw lw-page">{rows}</main>'
         f'<script type="text/plain" id="lw-data">{packed}</script>'
         f"<script>{script}</script></body></html>\n"

@@ -28,9 +28,15 @@ function lwIcon(name) {
   svg.append(lwMark("path", { d: LW_ICONS[name], fill: line ? "none" : "currentColor", stroke: line ? "currentColor" : "none", "stroke-width": 2 }));
   return svg;
 }
+// What a control is called: the words that it shows come first, so that one can say them to reach it.
+function lwName(control, shown, label) {
+  control.setAttribute("aria-label", label.toLowerCase().includes(shown.toLowerCase()) ? label : `${shown}: ${label}`);
+}
 function lwButton(icon, label, onclick, { text = "", primary = false } = {}) {
   const kids = [icon ? lwIcon(icon) : "", text ? lwEl("span", {}, text) : ""].filter(Boolean);
-  return lwEl("button", { type: "button", class: primary ? "lw-primary" : "", "aria-label": label, title: label, onclick }, ...kids);
+  const button = lwEl("button", { type: "button", class: primary ? "lw-primary" : "", title: label, onclick }, ...kids);
+  lwName(button, text, label);
+  return button;
 }
 // A bucket's place: where there is little room its partition is cut, never its number.
 function lwPlace(node, text, mark) {
@@ -85,7 +91,7 @@ function lwStage(model, el, name) {
     root, head, title, sub, tools, body, foot, error, on,
     atEnd: (fn) => offs.push(fn),
     say: (text) => { if (says.textContent !== text) says.textContent = text; },
-    picture: (host, svg) => { host.innerHTML = owned(svg); root.dataset.ver = String(++version); return host.querySelector("svg"); },
+    picture: (host, svg) => { host.innerHTML = owned(svg); lwRoles(host); root.dataset.ver = String(++version); return host.querySelector("svg"); },
     words: (frame) => {
       title.textContent = frame.title || "";
       if (sub.textContent !== (frame.subtitle || "")) { sub.textContent = frame.subtitle || ""; lwTerms(sub); }

@@ -114,6 +114,7 @@ function renderLevels({ model, el }) {
     if (!f.overview) return;
     over.innerHTML = f.overview;
     if (f.cells) levelsOverview(over, f.cells, f.sheet.cells, model.get("colour_by"));
+    lwRoles(over);
     open();
     const chips = (f.worst || []).map(([id, words, runs]) => lwEl("button", {
       type: "button", class: "lw-chip", "aria-pressed": String(id === model.get("opened")), title: words, onclick: () => lwSet(model, { opened: id }) }, lwPlace(lwEl("span", {}), words, "/"), " ", lwEl("b", {}, runs)));

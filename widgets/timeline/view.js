@@ -33,6 +33,7 @@ function renderTimeline({ model, el }) {
     play.setAttribute("aria-label", timer ? "pause" : "play");
     play.title = timer ? "pause" : "play";
     speed.textContent = "×" + pace;
+    lwName(speed, "×" + pace, "speed");
   }
   function pause() {
     clearTimeout(timer);

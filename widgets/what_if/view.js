@@ -36,6 +36,7 @@ function renderWhatIf({ model, el }) {
     play.replaceChildren(lwIcon(timer ? "pause" : "play"));
     play.setAttribute("aria-label", timer ? "pause" : "play");
     speed.textContent = "×" + pace;
+    lwName(speed, "×" + pace, "speed");
   }
   function toggle() {
     if (timer) { clearTimeout(timer); timer = null; return showPlay(); }
