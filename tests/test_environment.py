@@ -156,6 +156,8 @@ def test_every_import_of_the_project_is_declared():
         "tqdm",
         "pygments",
         "jupyter_client",
+        "jupyterlab_server",
+        "axe_playwright_python",
         "IPython",
     } | BROWSER_ONLY  # of declared packages
     strangers = {}

@@ -272,7 +272,7 @@ def made_in_fluss(
     tiered = {"table.datalake.enabled": "true", "table.datalake.freshness": "1s"}
     descriptor = TableDescriptor(columns, (), (), ("id",), buckets, tiered)
     paths = [f"{DATABASE}.t{number:04d}" for number in range(tables)]
-    made = [_with_leaders(admin, TablePath.parse(path), descriptor) for path in paths]
+    made = [with_leaders(admin, TablePath.parse(path), descriptor) for path in paths]
     for path in paths[:failing]:
         options = {"bucket": buckets, "bucket-key": "other"}
         lake.create_table(path, schema={"other": ts.INT}, options=options)
@@ -281,7 +281,7 @@ def made_in_fluss(
     return source
 
 
-def _with_leaders(admin: Admin, path: TablePath, descriptor: TableDescriptor) -> FlussTable:
+def with_leaders(admin: Admin, path: TablePath, descriptor: TableDescriptor) -> FlussTable:
     """A new table whose buckets are led. Of many that are made quickly on a busy machine a Fluss 0.7.0 may
     leave one without leaders for ever: such a one is made again."""
     for _ in range(_TRIES):

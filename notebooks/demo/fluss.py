@@ -49,7 +49,7 @@ _SETTINGS = {
     "kv.snapshot.interval": "5s",
     "kv.rocksdb.writebuffer.size": "4mb",
     "kv.rocksdb.block.cache-size": "4mb",
-    "zookeeper.client.session-timeout": "6s",  # as long a server that was killed is thought to be alive
+    "zookeeper.client.session-timeout": "20s",  # a server without a processor for so long stays a member
 }
 _JAVA = [
     *("java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k", "-XX:MaxDirectMemorySize=256m"),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from notebooks.bench.tier_scale import with_leaders
 from notebooks.demo.fluss import FlussCluster, missing
 from tablestore.core.errors import Unavailable
 from tablestore.fluss.admin import EARLIEST, LATEST, Admin
@@ -19,8 +20,6 @@ from tablestore.format.types.data_type import DataType
 from tests.peers import require
 
 DATABASE = "fluss"  # each cluster is made with it
-PATIENT = {"zookeeper.client.session-timeout": "15s"}
-"""A server that gets no processor for so long, as on a busy machine, stays in the cluster."""
 LAKE = {"table.datalake.enabled": "true", "table.datalake.freshness": "1s"}
 
 
@@ -53,7 +52,8 @@ class Fluss:
             tuple(FlussColumn(column, t) for column, t in columns.items()),
             *(tuple(key), tuple(partitions), tuple(bucket_keys), buckets, dict(properties or {})),
         )
-        return self.admin.create_table(TablePath(DATABASE, name or f"t_{uuid.uuid4().hex[:12]}"), made)
+        path = TablePath(DATABASE, name or f"t_{uuid.uuid4().hex[:12]}")
+        return self.admin.create_table(path, made) if partitions else with_leaders(self.admin, path, made)
 
     def drop_tables(self) -> None:
         """Drop all that were made."""
@@ -85,7 +85,7 @@ def fluss_cluster(
     absent = missing()
     require(not absent, f"needs Fluss: {absent}")
     try:
-        private = FlussCluster({**PATIENT, **(settings or {})}, tablet_servers=tablet_servers, users=users)
+        private = FlussCluster(settings, tablet_servers=tablet_servers, users=users)
     except Unavailable as e:
         require(False, f"needs Fluss: {e}")
     user = f"{next(iter(users))}@" if users else ""

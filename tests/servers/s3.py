@@ -92,7 +92,11 @@ def _binary() -> Path:
             pytest.skip("versitygw is not here and Go, which builds it, neither")
         environment = {**os.environ, "GOBIN": str(CACHE), "GOFLAGS": "-modcacherw"}
         done = subprocess.run(
-            ["go", "install", VERSITYGW], env=environment, capture_output=True, text=True, timeout=900
+            ["nice", "-n", "15", "go", "install", VERSITYGW],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=900,
         )
         if done.returncode:
             pytest.skip(f"Go cannot build versitygw: {done.stderr[-200:]}")

