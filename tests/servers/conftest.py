@@ -61,6 +61,14 @@ def kafka() -> Iterator[Broker]:
         yield found
 
 
+@pytest.fixture(scope="module")
+def killed_fluss() -> Iterator[Fluss]:
+    """A private Fluss whose servers may be killed. With several kills behind it a 0.7.0 may copy neither
+    segments nor snapshots of keys any more, so that no other test has it."""
+    with fluss_server.fluss_cluster({"zookeeper.client.session-timeout": "6s"}) as found:
+        yield found
+
+
 @pytest.fixture(scope="session")
 def fluss_servers() -> Iterator[Fluss]:
     with fluss_server.fluss_cluster() as found:

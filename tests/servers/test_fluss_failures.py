@@ -55,14 +55,14 @@ def test_rows_whose_answers_are_lost_are_there_once(fluss: Fluss) -> None:
     assert sorted(fluss.rows(keyed)["id"].to_pylist()) == list(range(100))  # no row was updated
 
 
-def test_writers_and_readers_outlive_a_tablet_server_that_is_killed(fluss: Fluss) -> None:
-    table = fluss.table({"id": BIGINT.not_null()}, buckets=2)
+def test_writers_and_readers_outlive_a_tablet_server_that_is_killed(killed_fluss: Fluss) -> None:
+    table = killed_fluss.table({"id": BIGINT.not_null()}, buckets=2)
     failed: list[BaseException] = []
     written, killed = threading.Event(), threading.Event()
 
     def write() -> None:
         try:
-            with Cluster(fluss.address, timeout=5) as cluster:
+            with Cluster(killed_fluss.address, timeout=5) as cluster:
                 writer = TableWriter(cluster, table, seconds=120)
                 for i in range(BATCHES):
                     rows = pa.table({"id": range(i * ROWS, (i + 1) * ROWS)})
@@ -77,19 +77,19 @@ def test_writers_and_readers_outlive_a_tablet_server_that_is_killed(fluss: Fluss
     writer = threading.Thread(target=write)
     writer.start()
     assert written.wait(240), failed
-    fluss.servers.kill("tablet-0")
+    killed_fluss.servers.kill("tablet-0")
     killed.set()
     with (
-        Cluster(fluss.address, timeout=2) as cluster,
+        Cluster(killed_fluss.address, timeout=2) as cluster,
         LogScan(cluster, table, {TableBucket(table.table_id, None, 0): 0}, stall_seconds=1) as scan,
     ):
         said = f"{table.path}: table {table.table_id} bucket 0 gave nothing from offset 0"
         with pytest.raises(LogStalled, match=said):
             scan.poll(60)
-    fluss.servers.start("tablet-0")
+    killed_fluss.servers.start("tablet-0")
     found: dict[int, list[int]] = {0: [], 1: []}
-    buckets = fluss.admin.buckets(table)
-    with LogScan(fluss.cluster, table, dict.fromkeys(buckets, 0), stall_seconds=90) as scan:
+    buckets = killed_fluss.admin.buckets(table)
+    with LogScan(killed_fluss.cluster, table, dict.fromkeys(buckets, 0), stall_seconds=90) as scan:
         until = time.monotonic() + 120
         while sum(map(len, found.values())) < BATCHES * ROWS and not failed:
             assert time.monotonic() < until, {bucket: len(ids) for bucket, ids in found.items()}
@@ -104,20 +104,22 @@ def test_writers_and_readers_outlive_a_tablet_server_that_is_killed(fluss: Fluss
         assert found[bucket] == wanted
 
 
-def test_a_coordinator_that_is_gone_is_an_error_in_time_and_its_successor_is_found(fluss: Fluss) -> None:
-    table = fluss.table({"id": BIGINT.not_null()})
-    with Cluster(fluss.address, timeout=2) as cluster:
+def test_a_coordinator_that_is_gone_is_an_error_in_time_and_its_successor_is_found(
+    killed_fluss: Fluss,
+) -> None:
+    table = killed_fluss.table({"id": BIGINT.not_null()})
+    with Cluster(killed_fluss.address, timeout=2) as cluster:
         admin = Admin(cluster)
         before = admin.table(table.path)
-        fluss.servers.kill("coordinator")
+        killed_fluss.servers.kill("coordinator")
         start = time.monotonic()
         with pytest.raises(Unavailable):
             admin.heartbeat(request_table=True)
         with pytest.raises(Unavailable):
             admin.table(table.path)
         assert time.monotonic() - start < 15
-        fluss.servers.start("coordinator")
+        killed_fluss.servers.start("coordinator")
         assert admin.table(table.path) == before
         assert admin.heartbeat().coordinator_epoch == 0  # Fluss forgets it
         TableWriter(cluster, table).append(pa.table({"id": [1]}))
-        assert fluss.rows(table)["id"].to_pylist() == [1]
+        assert killed_fluss.rows(table)["id"].to_pylist() == [1]

@@ -230,18 +230,20 @@ class JobProcess:
         return self._process.wait(240)
 
 
-def test_kills_of_job_and_servers_leave_each_row_once(fluss: Fluss, tmp_path: Path, seeds: tuple[int, ...]):
+def test_kills_of_job_and_servers_leave_each_row_once(
+    killed_fluss: Fluss, tmp_path: Path, seeds: tuple[int, ...]
+):
     """A kill a round of `--rounds`, three without it; the job is killed again while the coordinator is
     down."""
     # A server that is killed leaves index files of full size, which it copies with their segments and cannot
     # read then: what is to be read to the last row stays on its disk.
     local = {**LAKE, "table.log.tiered.local-segments": "10000"}
-    table = fluss.table(COLUMNS, buckets=2, properties=local)
-    lake, job = ts.connect(tmp_path), JobProcess(fluss, tmp_path, table)
+    table = killed_fluss.table(COLUMNS, buckets=2, properties=local)
+    lake, job = ts.connect(tmp_path), JobProcess(killed_fluss, tmp_path, table)
     kills = ["job", "tablet-0", "coordinator"] * (1 + len(seeds) // 3)
     rng = np.random.default_rng(seeds[0])
     job.start()
-    with contextlib.closing(job), Appending(fluss, table) as appending:
+    with contextlib.closing(job), Appending(killed_fluss, table) as appending:
         for kill in kills[: len(seeds) if len(seeds) > 5 else 3]:
             before = in_lake(lake, table).num_rows
             until(
@@ -255,18 +257,18 @@ def test_kills_of_job_and_servers_leave_each_row_once(fluss: Fluss, tmp_path: Pa
                 job.start()
                 continue
             with appending.resting() if kill == "tablet-0" else contextlib.nullcontext():
-                fluss.servers.kill(kill)
+                killed_fluss.servers.kill(kill)
                 if kill == "coordinator":
                     job.kill()
                 time.sleep(7)  # as long its node in ZooKeeper outlives it
-                fluss.servers.start(kill)
+                killed_fluss.servers.start(kill)
                 if kill == "coordinator":
                     job.start()
         appending.end()
-        until(lambda: is_tiered(fluss, table), seconds=300, what="the end of the log")
+        until(lambda: is_tiered(killed_fluss, table), seconds=300, what="the end of the log")
         assert job.stop() == 130
     assert in_lake(lake, table).num_rows >= appending.rows
-    require_log_in_lake(fluss, lake, table)
+    require_log_in_lake(killed_fluss, lake, table)
 
 
 def test_two_services_at_once_and_tables_that_fail_or_are_made_again(fluss: Fluss, tmp_path: Path):
