@@ -526,7 +526,7 @@ class LogScan:
     def _compare(self, one: _Progress, head: BatchHead, projected: bool) -> None:
         """Raise LogRewritten unless this is the batch that was read before; a projected one may lack its
         CRC."""
-        one.compares, known = False, one.last
+        one.compares, known = False, one.last if self._table.keeps_batches else None
         if known is not None and not (known == head.mark or (projected and known[:2] == head.mark[:2])):
             raise LogRewritten(one.bucket, one.offset, rewritten(self._where(one.bucket), one.offset))
 

@@ -168,6 +168,12 @@ class FlussTable:
         return self.descriptor.partition_keys
 
     @property
+    def keeps_batches(self) -> bool:
+        """Whether batches of its log come as they were stored: a lake that serves a table of its own makes
+        them for each answer, from where it is asked."""
+        return "tablestore.uuid" not in self.descriptor.custom_properties
+
+    @property
     def physical_primary_key(self) -> tuple[str, ...]:
         """The primary key without the partition keys: what tells rows of a partition apart."""
         return tuple(name for name in self.primary_key if name not in self.partition_keys)

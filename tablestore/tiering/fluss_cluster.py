@@ -235,7 +235,7 @@ class FlussTieringCluster:
                 with _read_errors(table):
                     found = scan.poll(_LOOK_SECONDS)
                 for batch in found:
-                    yield _step(batch)
+                    yield _step(batch, marked=self._known(table).keeps_batches)
                 now = env.monotonic()
                 if found:
                     moved = now
@@ -294,12 +294,12 @@ def _place(bucket: FlussBucket) -> TableBucket:
     return TableBucket(bucket.partition_id, bucket.bucket)
 
 
-def _step(batch: ScanBatch) -> ReadStep:
+def _step(batch: ScanBatch, *, marked: bool) -> ReadStep:
     rows = None
     if batch.rows.num_rows:
         kinds = None if batch.kinds is None else pa.array(batch.kinds, pa.int8())
         rows = RowBatch(batch.rows, kinds, batch.base, batch.timestamp_ms)
-    return ReadStep(_place(batch.bucket), rows, batch.end, mark=batch.mark)
+    return ReadStep(_place(batch.bucket), rows, batch.end, mark=batch.mark if marked else None)
 
 
 def _epochs(tables: Sequence[TableEpoch]) -> list[TieringEpoch]:
