@@ -72,6 +72,7 @@ def show(question: str) -> None:
     except ERRORS as error:
         print(error, file=sys.stderr)
         return
+    close(asked["token"])  # of a page that was loaded again
     _shown[asked["token"]] = view
     display(view)
 

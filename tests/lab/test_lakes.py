@@ -176,6 +176,7 @@ def test_a_hidden_kernel_serves_names_that_are_markup_and_outlives_a_reload(
 
     lab.page.goto(f"{lab.server.url}/lab?token={lab.server.token}")
     lab._restored()
+    lab.page.locator(".tsw-cockpit .lw-bench h2", has_text=hostile.IMG).wait_for(timeout=LONG)
     sidebar.show()
     sidebar.wait("path")
     assert sidebar.sessions() == [running]
@@ -184,6 +185,10 @@ def test_a_hidden_kernel_serves_names_that_are_markup_and_outlives_a_reload(
     sidebar.node.get_by_role("button", name="shut down").click()
     sidebar.node.get_by_text("The hidden kernel is shut down").wait_for(timeout=LONG)
     assert sidebar.sessions() == []
+    lab.page.locator(".tsw-cockpit .lw-lost-notice", has_text="The kernel was shut down.").wait_for()
+    lab.page.locator(".tsw-cockpit").get_by_text("Open again", exact=True).click()
+    lab.page.locator(".tsw-cockpit .lw-bench:not(.lw-lost) h2", has_text=hostile.IMG).wait_for(timeout=LONG)
+    assert len(sidebar.sessions()) == 1
     lab.js("() => jupyterapp.commands.execute('launcher:create').then(() => 0)")
     lab.page.locator(".jp-LauncherCard:visible", has_text="Lakes").first.wait_for(timeout=LONG)
     quiet(lab)

@@ -15,11 +15,19 @@ CELLS = [TABLE, "levels = widgets.LsmLevels(table)\nlevels"]
 BAR, LIVE, PICTURE = ".tsw-saved .tsw-bar", ".tsw-saved .lw-levels", ".tsw-saved img"
 
 
-def opened_again(lab: Lab, path: str) -> Notebook:
+NO_KERNEL = """async (path) => {
+  const kernelPreference = { shouldStart: false, shouldReuse: false };
+  const panel = await jupyterapp.commands.execute("docmanager:open", { path, kernelPreference });
+  await panel.sessionContext.ready;
+}"""  # "Notebook (no kernel)" of the file browser
+IPYWIDGETS = "page error: Cannot read properties of null (reading 'kernel')"  # whatever notebook has no kernel
+
+
+def opened_again(lab: Lab, path: str, how: str = "(path) => lwLab.open(path)") -> Notebook:
     """The notebook at `path`, opened and not run."""
     notebook = Notebook(lab, path)
     lab._opened.append(notebook)
-    lab.js("(path) => lwLab.open(path)", path, seconds=OPEN_SECONDS, what=f"opening {path}")
+    lab.js(how, path, seconds=OPEN_SECONDS, what=f"opening {path}")
     return notebook
 
 
@@ -55,3 +63,13 @@ def test_a_saved_notebook_shows_its_picture_and_goes_live(lab: Lab) -> None:
     strange = opened_again(lab, "not_trusted.ipynb")
     shows_its_picture(lab)
     strange.close()
+
+    unserved = opened_again(lab, notebook.path, NO_KERNEL)
+    lab.page.locator(BAR).wait_for()
+    lab.complaints[:] = [each for each in lab.complaints if each != IPYWIDGETS]
+    shows_its_picture(lab)
+    lab.page.get_by_role("button", name="Run all above").click()
+    lab.page.locator(LIVE).wait_for(timeout=120_000)
+    assert unserved.kernel("type(levels).__name__") == "LsmLevels"
+    lab.complaints[:] = [each for each in lab.complaints if each != IPYWIDGETS]
+    unserved.check()

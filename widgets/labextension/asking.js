@@ -31,13 +31,23 @@ class Kernels {
     const panel = this.notebooks?.currentWidget;
     return !this.ownPreferred && panel && !panel.isDisposed && panel.sessionContext.session?.kernel ? panel : null;
   }
-  get ownRuns() { return !!this.hidden?.session?.kernel; }
-  async own() {
-    if (this.ownRuns) return this.hidden;
-    const { sessions, kernelspecs, kernels } = this.app.serviceManager;
+  // The hidden kernel's session, if one runs: also from before the page was loaded again.
+  async running() {
+    const { sessions } = this.app.serviceManager;
     await sessions.ready;
     await sessions.refreshRunning();
-    const running = [...sessions.running()].find((each) => each.type === KIND); // from before a reload
+    return [...sessions.running()].find((each) => each.type === KIND);
+  }
+  get ownRuns() { return !!this.hidden?.session?.kernel; }
+  // The hidden kernel: one connection to it, whoever asks first.
+  own() {
+    if (this.ownRuns) return Promise.resolve(this.hidden);
+    this.starting ||= this.start().finally(() => { this.starting = null; });
+    return this.starting;
+  }
+  async start() {
+    const { sessions, kernelspecs, kernels } = this.app.serviceManager;
+    const running = await this.running();
     const name = this.notebooks?.currentWidget?.sessionContext.kernelPreference.name || kernelspecs.specs?.default;
     const context = new this.SessionContext({
       sessionManager: sessions, specsManager: kernelspecs, kernelManager: kernels, type: KIND, name: "Lakes",

@@ -1,5 +1,5 @@
 // The plugin: saved pictures and lost kernels everywhere, the sidebar with its commands where there is a JupyterLab shell.
-const OPEN = "tablestore:open-cockpit", INSERT = "tablestore:insert-below", SHOW = "tablestore:lakes", ADD = "tablestore:add-lake";
+const OPEN = "tablestore:open-cockpit", INSERT = "tablestore:insert-below", SHOW = "tablestore:lakes", ADD = "tablestore:add-lake", TAB = "tablestore:restored-cockpit";
 const STATE = "tablestore:lakes", FOLDER = new Set(["snapshots", "tags", "branches"]);
 const DRAWN = '<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 16 16"><g class="jp-icon3" fill="#616161"><path d="M2 3h5v2H2z"/><path d="M4 7h8v2H4z"/><path d="M2 11h12v2H2z"/></g></svg>';
 const SHARED = ["@lumino/widgets", "@lumino/coreutils", "@lumino/signaling", "@lumino/dragdrop", "@jupyterlab/apputils", "@jupyterlab/outputarea", "@jupyterlab/ui-components"];
@@ -12,8 +12,9 @@ function addCommands(app, lakes, show) {
 }
 function addSidebar(app, parts, { common, notebooks, launcher, palette, state, restorer }) {
   const kernels = new Kernels({ app, notebooks, ...parts });
-  const lakes = new Lakes(parts, app, kernels, new Cockpits(app, kernels, common, parts), notebooks, state);
+  const cockpits = new Cockpits(app, kernels, common, parts), lakes = new Lakes(parts, app, kernels, cockpits, notebooks, state);
   lakes.restore();
+  if (restorer) cockpits.restoreBy(restorer);
   class Side extends parts.Widget {
     onAfterShow() { lakes.shown = true; lakes.refresh(); }
     onAfterHide() { lakes.shown = false; }

@@ -2,12 +2,19 @@
 const RUN = ["Run this cell", "runs the cell of this picture"];
 const RUN_ABOVE = ["Run all above", "runs every cell above, then the cell of this picture"];
 const RESTORE = ["Restart and restore", "restarts the kernel, runs every cell above, then the cell of this picture"];
+// Also where the notebook was opened to have none: the kernel that it names, else the default.
+async function startKernel(context) {
+  await context.specsManager.ready;
+  const { specs } = context.specsManager, wanted = context.kernelPreference.name;
+  const name = specs?.kernelspecs[wanted] ? wanted : specs?.default;
+  if (name) await context.changeKernel({ name });
+}
 async function run(app, panel, node, { above = false, restart = false } = {}) {
   const notebook = panel.content, context = panel.sessionContext;
   const at = notebook.widgets.findIndex((cell) => cell.node.contains(node));
   if (at < 0) throw Error("its cell is not in the notebook any more");
   app.shell.activateById(panel.id);
-  if (!context.session?.kernel) await context.startKernel();
+  if (!context.session?.kernel) await startKernel(context);
   else if (restart && ["idle", "busy"].includes(context.session.kernel.status)) await context.restartKernel();
   if (!context.session?.kernel) throw Error("no kernel could be started; choose one in the menu Kernel");
   notebook.deselectAll();

@@ -25,7 +25,7 @@ function savedView({ Panel, Widget }, app, common) {
       if (!model.trusted || !model.data[LIVE]) return null;
       if (wait) await context.ready;
       if (context.isReady && !context.session?.kernel) return null;
-      for (let i = 0; this.registry.getFactory(LIVE) === common.getFactory(LIVE); i++) {
+      for (let i = 0; !isManaged(this.registry, common); i++) {
         if (!wait || i > 200) return undefined; // bound to each notebook's registry once its session is ready
         await sleep(50);
       }
@@ -79,6 +79,7 @@ function showSavedViews(app, common, lumino) {
     createNew(panel) { // before its cells are drawn
       const registry = panel.content.rendermime;
       registry.addFactory({ safe: true, mimeTypes: [SHOWN], createRenderer: () => new SavedView(registry, panel) }, RANK);
+      giveManagerLater(panel, common);
     },
   });
 }

@@ -23,12 +23,18 @@ const sleep = (ms) => new Promise((go) => setTimeout(go, ms));
 const RUN = ["Run this cell", "runs the cell of this picture"];
 const RUN_ABOVE = ["Run all above", "runs every cell above, then the cell of this picture"];
 const RESTORE = ["Restart and restore", "restarts the kernel, runs every cell above, then the cell of this picture"];
+async function startKernel(context) {
+await context.specsManager.ready;
+const { specs } = context.specsManager, wanted = context.kernelPreference.name;
+const name = specs?.kernelspecs[wanted] ? wanted : specs?.default;
+if (name) await context.changeKernel({ name });
+}
 async function run(app, panel, node, { above = false, restart = false } = {}) {
 const notebook = panel.content, context = panel.sessionContext;
 const at = notebook.widgets.findIndex((cell) => cell.node.contains(node));
 if (at < 0) throw Error("its cell is not in the notebook any more");
 app.shell.activateById(panel.id);
-if (!context.session?.kernel) await context.startKernel();
+if (!context.session?.kernel) await startKernel(context);
 else if (restart && ["idle", "busy"].includes(context.session.kernel.status)) await context.restartKernel();
 if (!context.session?.kernel) throw Error("no kernel could be started; choose one in the menu Kernel");
 notebook.deselectAll();
@@ -44,6 +50,27 @@ if (!panel) return;
 detail.offer(...RESTORE, () => run(app, panel, target, { above: true, restart: true }), true);
 detail.offer(...RUN, () => run(app, panel, target));
 });
+}
+const MANAGED_SECONDS = 20;
+const isManaged = (registry, common) => registry.getFactory(LIVE) !== common.getFactory(LIVE);
+async function giveManager(context, registry, common) {
+const { registerWidgetManager } = await use("@jupyter-widgets/jupyterlab-manager");
+registerWidgetManager(context, registry, []);
+for (let i = 0; !isManaged(registry, common); i++) {
+if (i > MANAGED_SECONDS * 20) throw Error("the widget manager did not come up");
+await sleep(50);
+}
+}
+async function giveManagerLater(panel, common) {
+const session = panel.sessionContext, registry = panel.content.rendermime;
+await session.ready;
+if (session.session?.kernel) return;
+const onKernel = (_, { newValue }) => {
+if (!newValue) return;
+session.kernelChanged.disconnect(onKernel);
+if (!isManaged(registry, common)) giveManager(panel.context, registry, common).catch((e) => console.warn(e.message));
+};
+session.kernelChanged.connect(onKernel);
 }
 const SHOWN = "application/vnd.tablestore.view+json", LIVE = "application/vnd.jupyter.widget-view+json";
 const RANK = -20; // before the widget view, which has -10
@@ -69,7 +96,7 @@ const context = this.notebook.sessionContext;
 if (!model.trusted || !model.data[LIVE]) return null;
 if (wait) await context.ready;
 if (context.isReady && !context.session?.kernel) return null;
-for (let i = 0; this.registry.getFactory(LIVE) === common.getFactory(LIVE); i++) {
+for (let i = 0; !isManaged(this.registry, common); i++) {
 if (!wait || i > 200) return undefined; // bound to each notebook's registry once its session is ready
 await sleep(50);
 }
@@ -122,6 +149,7 @@ app.docRegistry.addWidgetExtension("Notebook", {
 createNew(panel) { // before its cells are drawn
 const registry = panel.content.rendermime;
 registry.addFactory({ safe: true, mimeTypes: [SHOWN], createRenderer: () => new SavedView(registry, panel) }, RANK);
+giveManagerLater(panel, common);
 },
 });
 }
@@ -155,13 +183,21 @@ notebook() {
 const panel = this.notebooks?.currentWidget;
 return !this.ownPreferred && panel && !panel.isDisposed && panel.sessionContext.session?.kernel ? panel : null;
 }
-get ownRuns() { return !!this.hidden?.session?.kernel; }
-async own() {
-if (this.ownRuns) return this.hidden;
-const { sessions, kernelspecs, kernels } = this.app.serviceManager;
+async running() {
+const { sessions } = this.app.serviceManager;
 await sessions.ready;
 await sessions.refreshRunning();
-const running = [...sessions.running()].find((each) => each.type === KIND); // from before a reload
+return [...sessions.running()].find((each) => each.type === KIND);
+}
+get ownRuns() { return !!this.hidden?.session?.kernel; }
+own() {
+if (this.ownRuns) return Promise.resolve(this.hidden);
+this.starting ||= this.start().finally(() => { this.starting = null; });
+return this.starting;
+}
+async start() {
+const { sessions, kernelspecs, kernels } = this.app.serviceManager;
+const running = await this.running();
 const name = this.notebooks?.currentWidget?.sessionContext.kernelPreference.name || kernelspecs.specs?.default;
 const context = new this.SessionContext({
 sessionManager: sessions, specsManager: kernelspecs, kernelManager: kernels, type: KIND, name: "Lakes",
@@ -217,57 +253,110 @@ class Cockpits {
 constructor(app, kernels, common, parts) {
 Object.assign(this, { app, kernels, common, parts });
 this.registries = new WeakMap();
+this.tabs = new parts.WidgetTracker({ namespace: "tablestore-cockpits" });
 }
-async registry(context) {
-const panel = this.kernels.notebook();
-if (panel) return panel.content.rendermime;
+restoreBy(restorer) {
+this.app.commands.addCommand(TAB, { label: "Cockpit of a Restored Page", execute: (opened) => { this.restore(opened); } });
+restorer.restore(this.tabs, { command: TAB, args: (tab) => tab.opened, name: (tab) => tab.id });
+}
+async open(place, title) {
+const panel = this.kernels.notebook(), context = await this.kernels.context();
+await this.kernels.free(context);
+const tab = this.tab({ place, title, token: this.parts.UUID.uuid4(), notebook: panel?.context.path ?? "" });
+this.app.shell.activateById(tab.id);
+await this.fill(tab, panel, context);
+}
+async restore(opened) {
+const tab = this.tab(opened), { title, notebook } = opened;
+tab.say(`Waiting for the kernel of ${title} …`);
+await this.app.restored;
+const panel = notebook ? this.notebook(notebook) : null;
+await panel?.sessionContext.ready;
+const there = notebook ? panel?.sessionContext.session?.kernel : await this.kernels.running();
+if (tab.isDisposed) return;
+if (there) return this.again(tab).catch((e) => this.offer(tab, `✕ ${e.message}`));
+this.offer(tab, notebook && !panel ? `The notebook ${notebook} is not open.` : "Its kernel is gone.");
+}
+offer(tab, words) {
+tab.say(words, "Open again", () => this.again(tab).catch((e) => this.offer(tab, `✕ ${e.message}`)));
+}
+notebook(path) { return this.kernels.notebooks?.find((each) => each.context.path === path); }
+async again(tab) {
+const path = tab.opened.notebook;
+const panel = path ? this.notebook(path) || (await this.app.commands.execute("docmanager:open", { path })) : null;
+await panel?.sessionContext.ready;
+const context = panel ? panel.sessionContext : await this.kernels.own();
+if (!context.session?.kernel) await startKernel(context);
+await this.fill(tab, panel, context);
+}
+async registry(panel, context) {
+if (panel) {
+const found = panel.content.rendermime;
+for (let i = 0; !isManaged(found, this.common) && i < MANAGED_SECONDS * 20; i++) await sleep(50);
+return found;
+}
 if (this.registries.has(context)) return this.registries.get(context);
-const { registerWidgetManager } = await use("@jupyter-widgets/jupyterlab-manager");
 const registry = this.common.clone(), { Signal } = this.parts, url = async (path) => path;
 const nothing = { getMetadata: () => undefined, setMetadata() {}, dirty: false };
-registerWidgetManager({ sessionContext: context, saveState: new Signal({}), path: "", model: nothing,
-urlResolver: { resolveUrl: url, getDownloadUrl: url } }, registry, []);
-for (let i = 0; registry.getFactory(LIVE) === this.common.getFactory(LIVE); i++) {
-if (i > 400) throw Error("the widget manager did not come up");
-await sleep(50);
-}
+await giveManager({ sessionContext: context, saveState: new Signal({}), path: "", model: nothing,
+urlResolver: { resolveUrl: url, getDownloadUrl: url } }, registry, this.common);
 this.registries.set(context, registry);
 return registry;
 }
-async open(place, title) {
-const { SimplifiedOutputArea, OutputAreaModel, OutputArea, MainAreaWidget, UUID } = this.parts;
-const panel = this.kernels.notebook(), context = await this.kernels.context();
-const kernel = await this.kernels.free(context), rendermime = await this.registry(context), token = UUID.uuid4();
-const area = new SimplifiedOutputArea({ model: new OutputAreaModel({ trusted: true }), rendermime, contentFactory: OutputArea.defaultContentFactory });
-area.addClass("tsw-cockpit");
-area.node.tabIndex = -1;
-const main = new MainAreaWidget({ content: area });
-main.id = `tsw-${token}`;
-main.title.label = title;
-main.title.caption = `Cockpit of ${title}`;
-main.title.icon = this.parts.icon;
-main.title.closable = true;
-const fill = () => {
-const future = context.session.kernel.requestExecute({ code: `${MODULE}.show(${python({ place, token })})`, store_history: false, stop_on_error: false, allow_stdin: false }, false);
-area.future = future;
-return future.done;
+tab(opened) {
+const { Panel, MainAreaWidget, icon } = this.parts, content = new Panel();
+content.addClass("tsw-cockpit");
+content.node.tabIndex = -1;
+const bar = el("div", { class: "tsw tsw-bar", role: "status" });
+const tab = Object.assign(new MainAreaWidget({ content }), { opened });
+tab.id = `tsw-${opened.token}`;
+Object.assign(tab.title, { label: opened.title, caption: `Cockpit of ${opened.title}`, icon, closable: true });
+tab.say = (words, ...button) => {
+bar.replaceChildren(el("span", {}, words));
+if (button.length) bar.append(el("button", { type: "button", onclick: button[1] }, button[0]));
+if (words) content.node.prepend(bar); else bar.remove();
 };
-main.node.addEventListener("tablestore-lost", ({ detail }) => detail.offer("Open again", "opens the cockpit in the kernel that runs now", async () => {
-if (!context.session?.kernel) await context.startKernel();
-await fill();
-}, true));
-const gone = () => main.dispose(); // a notebook's widget manager goes with it
-panel?.disposed.connect(gone);
-main.disposed.connect(() => {
+tab.node.addEventListener("tablestore-lost", ({ detail }) => {
+detail.offer("Open again", "opens the cockpit in the kernel that runs now", () => this.again(tab), true);
+});
+this.app.shell.add(tab, "main");
+this.tabs.add(tab);
+return tab;
+}
+async fill(tab, panel, context) {
+const { SimplifiedOutputArea, OutputAreaModel, OutputArea } = this.parts, { place, title, token } = tab.opened;
+tab.say(`Reading ${title} …`);
+try {
+const kernel = await this.kernels.free(context), rendermime = await this.registry(panel, context);
+if (tab.isDisposed) return;
+const area = new SimplifiedOutputArea({ model: new OutputAreaModel({ trusted: true }), rendermime, contentFactory: OutputArea.defaultContentFactory });
+for (const old of [...tab.content.widgets]) old.dispose();
+tab.content.addWidget(area);
+tab.leave?.();
+tab.leave = this.bind(tab, panel, context);
+const code = `${MODULE}.show(${python({ place, token })})`;
+area.future = kernel.requestExecute({ code, store_history: false, stop_on_error: false, allow_stdin: false }, false);
+await area.future.done;
+if (!tab.isDisposed) this.refused(tab, area);
+} catch (e) { tab.say(""); throw e; }
+}
+refused(tab, area) {
+const outputs = area.model.toJSON();
+if (outputs.some((each) => each.data)) return tab.say("");
+area.dispose();
+const said = outputs.map((each) => [each.text ?? each.evalue ?? ""].flat().join("")).join(" ").trim();
+this.offer(tab, `✕ ${said || "the kernel gave no answer"}`);
+}
+bind(tab, panel, context) {
+const gone = () => tab.dispose();
+const onDisposed = () => {
 panel?.disposed.disconnect(gone);
 const left = context.isDisposed ? null : context.session?.kernel;
-if (left && left.status !== "dead") left.requestExecute({ code: `${MODULE}.close(${JSON.stringify(token)})`, silent: true, store_history: false });
-});
-this.app.shell.add(main, "main");
-this.app.shell.activateById(main.id);
-const waits = el("div", { class: "tsw tsw-bar", role: "status" }, `Reading ${title} …`);
-area.node.prepend(waits);
-try { await fill(); } finally { waits.remove(); }
+if (left && left.status !== "dead") left.requestExecute({ code: `${MODULE}.close(${JSON.stringify(tab.opened.token)})`, silent: true, store_history: false });
+};
+panel?.disposed.connect(gone);
+tab.disposed.connect(onDisposed);
+return () => { panel?.disposed.disconnect(gone); tab.disposed.disconnect(onDisposed); };
 }
 }
 const SIGNS = { variable: "◆", path: "▤", database: "▦", table: "▥", snapshots: "●", tags: "⚑", tag: "⚑", branches: "↳", branch: "↳" };
@@ -499,7 +588,7 @@ new Drag({ mimeData, dragImage, supportedActions: "copy", proposedAction: "copy"
 }, { signal: over.signal });
 }
 }
-const OPEN = "tablestore:open-cockpit", INSERT = "tablestore:insert-below", SHOW = "tablestore:lakes", ADD = "tablestore:add-lake";
+const OPEN = "tablestore:open-cockpit", INSERT = "tablestore:insert-below", SHOW = "tablestore:lakes", ADD = "tablestore:add-lake", TAB = "tablestore:restored-cockpit";
 const STATE = "tablestore:lakes", FOLDER = new Set(["snapshots", "tags", "branches"]);
 const DRAWN = '<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 16 16"><g class="jp-icon3" fill="#616161"><path d="M2 3h5v2H2z"/><path d="M4 7h8v2H4z"/><path d="M2 11h12v2H2z"/></g></svg>';
 const SHARED = ["@lumino/widgets", "@lumino/coreutils", "@lumino/signaling", "@lumino/dragdrop", "@jupyterlab/apputils", "@jupyterlab/outputarea", "@jupyterlab/ui-components"];
@@ -512,8 +601,9 @@ add(ADD, "Add Lake by Path…", "Puts the cursor into the path field of the side
 }
 function addSidebar(app, parts, { common, notebooks, launcher, palette, state, restorer }) {
 const kernels = new Kernels({ app, notebooks, ...parts });
-const lakes = new Lakes(parts, app, kernels, new Cockpits(app, kernels, common, parts), notebooks, state);
+const cockpits = new Cockpits(app, kernels, common, parts), lakes = new Lakes(parts, app, kernels, cockpits, notebooks, state);
 lakes.restore();
+if (restorer) cockpits.restoreBy(restorer);
 class Side extends parts.Widget {
 onAfterShow() { lakes.shown = true; lakes.refresh(); }
 onAfterHide() { lakes.shown = false; }
