@@ -20,7 +20,9 @@ NO_KERNEL = """async (path) => {
   const panel = await jupyterapp.commands.execute("docmanager:open", { path, kernelPreference });
   await panel.sessionContext.ready;
 }"""  # "Notebook (no kernel)" of the file browser
-IPYWIDGETS = "page error: Cannot read properties of null (reading 'kernel')"  # whatever notebook has no kernel
+IPYWIDGETS = (
+    "page error: Cannot read properties of null (reading 'kernel')"  # whatever notebook has no kernel
+)
 
 
 def opened_again(lab: Lab, path: str, how: str = "(path) => lwLab.open(path)") -> Notebook:

@@ -21,7 +21,16 @@ HERE = Path(__file__).parent
 JUPYTER = HERE / "jupyter"
 """What JUPYTER_PATH names to have the extension without installing it."""
 BUILT = JUPYTER / "labextensions" / NAME
-SOURCES = ("container.js", "running.js", "managers.js", "saved.js", "asking.js", "tab.js", "lakes.js", "plugin.js")
+SOURCES = (
+    "container.js",
+    "running.js",
+    "managers.js",
+    "saved.js",
+    "asking.js",
+    "tab.js",
+    "lakes.js",
+    "plugin.js",
+)
 
 
 def script() -> str:
