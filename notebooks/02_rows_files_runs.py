@@ -75,7 +75,8 @@ sorted_rows = course.task(
 )
 sorted_rows
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert in_file["order_id"].to_pylist() == [2, 5, 9], "keys strictly increase inside a file"
 assert in_file["status"].to_pylist()[0] == "paid", "the newest row of a key wins"
 shown = in_file.select(["_SEQUENCE_NUMBER", "_VALUE_KIND", "order_id", "status"]).to_pandas()
@@ -108,7 +109,8 @@ files = course.task(
 )
 files
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert levels.num_rows == 1 + writes
 assert levels["level"].unique().to_pylist() == [0], "fresh files lie at level 0"
 stored, live = sum(levels["rows"].to_pylist()), table.scan().count()
@@ -137,7 +139,8 @@ lookup = course.task(
 )
 lookup
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 rules = {verdict["rule"] for verdict in asked.decisions().to_pylist() if not verdict["kept"]}
 assert rules == {"key range"}
 assert len(kept) == covering.num_rows
@@ -146,6 +149,9 @@ lookup.then(widgets.LsmLevels(table), "The same for every key: the strip counts 
 # %%
 row = table.get({"order_id": key})
 newest = course.orders(rows, first=1 + (writes - 1) * rows // 4, seed=seed + writes - 1).to_pylist()
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert row == next(order for order in newest if order["order_id"] == key), "the last write wins"
 
 # %% [markdown]
@@ -177,7 +183,8 @@ deleting = course.task(
 )
 deleting
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert in_files == stored + gone
 assert table.scan().count() == live - gone
 assert levels["deletes"].to_pylist()[0] == gone, "the newest run is nothing but deletes"
@@ -193,6 +200,9 @@ deleting.then(widgets.LsmLevels(table), "Hatched: at least a fifth of the rows a
 before = table.scan().to_arrow().sort_by("order_id")
 done = table.compact(full=True)
 after = table.scan().to_arrow().sort_by("order_id")
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert after.equals(before), "compaction changes no row"
 
 # %% jupyter={"source_hidden": true}
@@ -211,7 +221,8 @@ compacted = course.task(
 )
 compacted
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 levels = table.inspect.levels()
 assert levels["rows"].to_pylist() == [live - gone]
 assert levels["level"].to_pylist() == [5]
@@ -233,7 +244,8 @@ compacted.then(timeline)
 # %%
 compacted.then(levels_then)
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 commits = table.inspect.commits().to_pylist()
 assert [commit["commit_kind"] for commit in commits] == ["APPEND"] * (2 + writes) + ["COMPACT"]
 assert commits[-1]["files_removed"] == 2 + writes

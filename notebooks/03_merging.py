@@ -96,7 +96,8 @@ winner = course.task(
 )
 winner
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert newest["part"] == "kept", "the newest row is kept"
 assert all(row["part"] == "superseded" for row in rows_of[asked] if row is not newest)
 assert status[asked] == table.get({"order_id": key})["status"], "a reader gets the same row"
@@ -126,7 +127,8 @@ fate = course.task(
 )
 fate
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert [step["fate"] for step in steps].count("dropped") == 1
 assert gone not in merged.rows["order_id"].to_pylist()
 view_of_delete = widgets.MergeView(table, columns=["status"])
@@ -145,7 +147,8 @@ kept = course.task(
 )
 kept
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 deleted = [row for row in partly.outputs.to_pylist() if row["row_kind"] == "-D"]
 assert [row["fate"] for row in deleted] == ["kept"]
 kept.then(deleted[0]["why"])
@@ -168,6 +171,9 @@ left
 # %%
 table.compact(full=True)
 after = table.scan().to_arrow().sort_by("order_id")
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert after.equals(merged.rows.cast(after.schema)), "the steps gave what compaction wrote"
 assert [file["level"] for file in table.inspect.levels().to_pylist()] == [5]
 left.then(
@@ -204,13 +210,15 @@ truth = course.task(
 )
 truth
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert by_arrival.model.steps[0].values["status"] == "packed"
 assert by_field.model.steps[0].values["status"] == "sent"
 assert "although" in by_field.model.steps[0].why
 truth.then(by_field)
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert table.check() == [], "the table is sound"
 course.progress()
 

@@ -94,7 +94,8 @@ in_order = course.task(
 )
 in_order
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 in_order.then(next_pick(five).explain(), "✓ decided; ○ was not reached; a dash is off.")
 
 # %% [markdown]
@@ -121,7 +122,8 @@ first = course.task(
 )
 first
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 decision = next_pick(five)
 assert decision.rule == "size amplification"
 assert len(decision.unit.files) == 5
@@ -130,13 +132,15 @@ levels, controls = widgets.LsmLevels(five), widgets.CompactionControls(five)
 controls.link(levels)
 first.then(levels, "Dashed boxes are what would be merged.")
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 first.then(
     controls,
     "**Step** carries it out, **Flush** writes one more run. Try it: what follows has its own trees.",
 )
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 done = tree(5, "compact").inspect
 assert done.levels()["level"].to_pylist() == [5]
 assert done.compactions()["rule"].to_pylist() == ["size amplification"]
@@ -167,7 +171,8 @@ second = course.task(
 )
 second
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert decision.rule == "size ratio"
 assert taken(files, decision)["level"].to_pylist() == [0, 0, 0, 0]
 second.then(widgets.CompactionControls(four_and_big))
@@ -190,14 +195,16 @@ where_to = course.task(
 )
 where_to
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 story = tree(5, "compact", 4, "compact", 3, "compact")
 assert story.inspect.levels()["level"].to_pylist() == [3, 4, 5], "older runs are larger"
 timeline, then = widgets.SnapshotTimeline(story), widgets.LsmLevels(story)
 timeline.link(then)
 where_to.then(timeline, "All of it: ● a flush, ◆ a compaction. Click a commit and the levels follow.")
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 where_to.then(
     then,
     "Sizes grow from level to level though nobody set one: runs are only compared with each other. That is "
@@ -223,7 +230,8 @@ third = course.task(
 )
 third
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert next_pick(crowded).rule == "file number"
 third.then(next_pick(crowded).explain())
 
@@ -260,9 +268,12 @@ ratio
 # %%
 early = next_pick(tree(5, "compact", 4, {"compaction.total-size-threshold": "1 gb"}))
 lift = next_pick(tree(1, {"compaction.force-up-level-0": True}))
-assert (early.rule, lift.rule) == ("early full", "lift level 0")
 print(early.text)
 print(lift.text)
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+assert (early.rule, lift.rule) == ("early full", "lift level 0")
 
 # %% [markdown]
 # ## A real table
@@ -294,7 +305,8 @@ real = course.task(
 )
 real
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert pick.rule == "size ratio"
 assert len(pick.unit.files) == 5
 assert pick.unit.output_level == 5
@@ -307,9 +319,12 @@ real.then(
 
 # %%
 preview = table.with_options({TRIGGER: "9"}).compact(dry_run=True)
+done = table.compact()
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert not preview.busy, "with a trigger of 9 there is nothing to do"
 assert TRIGGER not in table.refresh().options, "and nothing was stored"
-done = table.compact()
 assert table.scan().to_arrow().sort_by("order_id").equals(before), "compaction changes no row"
 kept = table.inspect.compactions().to_pylist()[-1]
 assert kept["rule"] == "size ratio"
@@ -324,7 +339,8 @@ real.then(
 # Paimon's own Java code was given 3,000 trees, and what it picked was recorded. Here this engine picks for
 # the same trees:
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 import gzip
 import json
 

@@ -91,6 +91,9 @@ written
 before = on_disk()
 table.write(course.orders(rows, first=1 + rows // 2, seed=seed + 1))
 new = sorted(on_disk() - before)
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert before <= on_disk(), "nothing was removed"
 
 # %% jupyter={"source_hidden": true}
@@ -104,7 +107,8 @@ commit_files = course.task(
 )
 commit_files
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert len(new) == 5
 commit_files.then("\n".join(new))
 
@@ -120,6 +124,9 @@ explorer = widgets.FileExplorer(table, against=2)
 # %%
 lists = {row["kind"]: row for row in table.inspect.manifest_lists().to_pylist()}
 delta = table.inspect.list_manifests(lists["delta"]["file_name"]).to_pylist()
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert [manifest["files_added"] for manifest in delta] == [1], "the delta is this commit alone"
 assert table.inspect.diff(2, 3)["change"].to_pylist().count("added") == 1
 
@@ -134,7 +141,8 @@ base = course.task(
 )
 base
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 live = set()
 for kind in ("base", "delta"):
     for manifest in table.inspect.list_manifests(lists[kind]["file_name"])["file_name"].to_pylist():
@@ -179,7 +187,8 @@ changed = course.task(
 )
 changed
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 counts = {change: difference["change"].to_pylist().count(change) for change in ("removed", "added", "kept")}
 assert counts == {"removed": 3, "added": 1, "kept": 0}
 assert table.scan().to_arrow().sort_by("order_id").equals(rows_before)
@@ -209,7 +218,8 @@ travel = course.task(
 )
 travel
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert table.at(snapshot=1).scan().count() == rows
 timeline = widgets.SnapshotTimeline(table)
 explored = widgets.FileExplorer(table)
@@ -253,7 +263,8 @@ dropped = course.task(
 )
 dropped
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert {kind: files for kind, files, _ in preview.kinds}["data"] == len(expired) == 1
 assert old.inspect.snapshots()["snapshot_id"].to_pylist() == [4]
 assert old.at(tag="before-the-update").scan().count() == rows + rows // 2

@@ -131,7 +131,8 @@ appends = course.task(
 )
 appends
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert (b.snapshots, b.lost) == ((5,), 0)
 assert (a.snapshots, a.lost) == ((6,), 1)
 assert "removes 2 files of its own" in [step.title for step in race.steps], "its two manifest lists"
@@ -185,7 +186,8 @@ compactions = course.task(
 )
 compactions
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert refused.kind == "refused"
 assert refused.against == merging.outcome("B").snapshots[0]
 assert "deleted twice" in refused.message
@@ -225,13 +227,15 @@ mixed = course.task(
 )
 mixed
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert busy.outcome("A").kind == "committed"
 assert read == "paid twice", "the newer row wins"
 assert sorted(table.inspect.levels()["level"].to_pylist()) == [0, 5]
 mixed.then(busy.view("Compaction against append"))
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 mixed.then(widgets.LsmLevels(table), "The bucket after both: B's small run is newer than A's merged one.")
 
 # %% [markdown]
@@ -264,12 +268,14 @@ deletes = course.task(
 )
 deletes
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert "deleted meanwhile" in marking.outcome("A").message
 assert events.scan().count() == 300 - 9, "what B deleted stays deleted"
 deletes.then(marking.view("Compaction against delete"))
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 late = race_of(events, lambda t: t.delete(col("order_id") < 20), lambda t: t.compact(full=True))
 assert late.outcome("A").kind == "committed"
 assert events.scan().count() == 300 - 19
@@ -304,7 +310,8 @@ replacing = course.task(
 )
 replacing
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert table.scan().count() == 10
 commits = table.inspect.commits()["commit_kind"].to_pylist()
 assert commits[-2:] == ["APPEND", "OVERWRITE"]
@@ -315,7 +322,8 @@ replacing.then(
     "means, and no lock was needed.",
 )
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert table.check() == []
 assert events.check() == []
 course.progress()

@@ -89,7 +89,8 @@ visible
 # Each column is one life of the commit, which ends there. The bar says what a new process finds, the small
 # bars count the files that nothing names. Move with ← and →.
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert first_seen == publish + 1
 assert all(crash.safe for crash in crashes), "sound, done again exactly once, cleaned up: at every step"
 assert [crash.visible for crash in crashes] == [False] * (publish + 1) + [True] * (len(crashes) - publish - 1)
@@ -131,7 +132,8 @@ most_orphans = course.task(
 )
 most_orphans
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert worst.at == publish
 assert worst.orphans == 4, "a data file, a manifest, two manifest lists"
 most_orphans.then(f"{worst.orphans} files, {worst.orphan_bytes:,} bytes")
@@ -145,7 +147,8 @@ most_orphans.then(f"{worst.orphans} files, {worst.orphan_bytes:,} bytes")
 compaction = course.CrashLab(table, lambda t: t.compact(full=True), name="a compaction", seed=seed)
 compaction.view(at=1)
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert all(crash.safe for crash in compaction.run())
 assert {crash.rows for crash in compaction.run()} == {200}, "compaction changes no row, killed or not"
 
@@ -176,7 +179,8 @@ order = course.task(
 )
 order
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 firsts = [name.partition("-")[0] for name in removed]
 assert firsts.index("data") > max(place for place, name in enumerate(firsts) if name == "snapshot")
 assert all(crash.safe for crash in expiry.run())
@@ -188,7 +192,8 @@ order.then(expiry.view(at=halfway), f"{len(expiry.run()) - 1} crashes of an expi
 #
 # The table itself was never touched: the lab worked on copies.
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 labs = {"commit": commit, "compaction": compaction, "expiry": expiry}
 total = {name: len(lab.run()) - 1 for name, lab in labs.items()}
 safe = {name: sum(crash.safe for crash in lab.run()[:-1]) for name, lab in labs.items()}

@@ -123,7 +123,8 @@ first = course.task(
 )
 first
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert sent_kinds["lookup"] == ["+I", "−U", "+U", "−D"]
 assert sent_kinds["none"] == sent_kinds["input"] == ["+I", "+I", "−D"], "as the source sent them"
 
@@ -156,7 +157,8 @@ verdicts
 # %%
 verdicts.then(producers)
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 sums = {name: producer.total for name, producer in made.items()}
 assert {name: total.state for name, total in sums.items()} == {
     "none": "wrong",
@@ -191,7 +193,8 @@ right = course.task(
 )
 right
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert helped_sums["input"].state == "right"
 right.then(helped)
 
@@ -220,7 +223,8 @@ statuses_read = course.task(
 )
 statuses_read
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert statuses == ["paid"]
 assert paid.files < made["lookup"].files
 statuses_read.then(costs.to_pandas().to_string(index=False))
@@ -245,7 +249,8 @@ timeline
 # %%
 changes
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 kinds = [commit["commit_kind"] for commit in table.inspect.commits().to_pylist()]
 assert kinds == ["APPEND", "COMPACT"] * 3
 rows = table.changes(since=2, until=4)
@@ -275,7 +280,8 @@ normal = course.task(
 )
 normal
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert stream[-1].to_arrow()["rowkind"].to_pylist() == ["-U", "+U"]
 
 # %% [markdown]
@@ -307,13 +313,15 @@ when = course.task(
 )
 when
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert first_order["country"].to_pylist() == ["Norway", "unknown"]
 assert second_order["country"].to_pylist() == ["Norway"]
 assert refreshed.changed == 1, "a refresh reads what changed, not the table"
 when.then(repr(join))
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert table.check() == [], "the table is sound"
 course.progress()
 

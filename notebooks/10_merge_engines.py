@@ -120,7 +120,8 @@ partial = course.task(
 )
 partial
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 view.engine = "partial-update"
 assert results["partial-update"] == {"name": "lamp", "stock": "4", "price": "30"}
 assert results["first-row"] == {"name": "Lamp", "stock": "9", "price": "25"}
@@ -175,7 +176,8 @@ stock = course.task(
 )
 stock
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 row, source = step.values, step.origins
 assert row == {"s_at": "21", "stock": "7", "shelf": None, "p_at": "8", "price": "12"}
 assert (source["stock"].run, source["price"].run) == (1, 2), "two columns, two different runs"
@@ -220,12 +222,14 @@ best = course.task(
 )
 best
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert sums == {"sold": "15", "best": "90"}
 assert "9 + 4 + 6 − 4 = 15" in counter.model.steps[0].why
 best.then(counter)
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 strict = {key: value for key, value in adding.items() if "ignore" not in key}
 refused = widgets.MergeView.of(sales, "aggregation", primary_key="product", options=strict)
 assert refused.model.steps[0].fate == "refused"
@@ -250,10 +254,11 @@ played = widgets.MergeView.of_events(
     primary_key="product",
     options={"aggregation": adding},
 )
-assert [step.values["sold"] for step in played.model.steps] == ["9", "13", "9"]
 played
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+assert [step.values["sold"] for step in played.model.steps] == ["9", "13", "9"]
 played.feed({"product": 1, "sold": 6, "best": 70})
 assert played.model.steps[-1].values == {"sold": "15", "best": "90"}
 print(played.text())
@@ -273,8 +278,11 @@ for _ in range(3):
     table.write(batch)
 total = sum(batch["amount"].to_pylist())
 found = sum(table.scan().to_arrow()["amount"].to_pylist())
-assert found == 3 * total, "readers add up"
 table.compact(full=True)
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+assert found == 3 * total, "readers add up"
 assert sum(table.scan().to_arrow()["amount"].to_pylist()) == found, "compaction changes no row"
 assert table.inspect.levels()["rows"].to_pylist() == [6]
 
@@ -286,7 +294,8 @@ table.write(batch)
 whole = widgets.MergeView(table, columns=["amount", "status"])
 whole
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert whole.engine == "aggregation"
 amount = int(whole.model.steps[0].values["amount"])
 assert amount == 4 * batch["amount"][0].as_py()

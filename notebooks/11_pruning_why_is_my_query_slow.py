@@ -99,7 +99,8 @@ first = course.task(
 )
 first
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 explainer = widgets.PruningExplainer(slow, where=query)
 assert explainer.model.read.files == explainer.model.whole.files == writes
 first.then(
@@ -126,7 +127,8 @@ sorted_files = course.task(
 )
 sorted_files
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 explainer = widgets.PruningExplainer(slow, where=query)
 assert many > 2
 assert read_files(slow, query) == 1
@@ -159,7 +161,8 @@ stats = course.task(
 )
 stats
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert read_files(slow, "amount > 450") == many, "amounts have nothing to do with the key: no file is skipped"
 stats.then(widgets.PruningExplainer(slow, where=by_month))
 
@@ -186,7 +189,8 @@ trap = course.task(
 )
 trap
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 explainer = widgets.PruningExplainer(slow, where=by_month)
 explainer.selected = (explainer.model.files[0].name,)
 assert kept_anyway, "files that overlap are skipped together or not at all"
@@ -214,7 +218,8 @@ partitions = course.task(
 )
 partitions
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 months = widgets.PruningExplainer(parted, where=by_month)
 assert {row["rule"] for row in months.data().to_pylist() if not row["kept"]} == {"partition"}
 assert whole == 6 * writes
@@ -242,7 +247,8 @@ buckets = course.task(
 )
 buckets
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 ranged = f"order_id BETWEEN {key} AND {key + 10}"
 assert read_files(bucketed, query) == writes
 assert read_files(bucketed, ranged) == 4 * writes, (
@@ -276,7 +282,8 @@ bitmap = course.task(
 )
 bitmap
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 without = indexed.with_options({"file-index.read.enabled": "false"})
 assert read_files(without, odd) == writes, "without the index every file might have it"
 index_view = widgets.PruningExplainer(indexed, where=odd)
@@ -288,7 +295,8 @@ bitmap.then(index_view)
 #
 # The plan that is shown is the plan that the scan follows. And skipping never changes the result:
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 for table, where in ((slow, by_month), (parted, by_month), (bucketed, query), (indexed, odd)):
     column, value = where.split(" = ")
     everything = table.scan([column]).to_arrow()[column].to_numpy()

@@ -143,7 +143,8 @@ worst = course.task(
 )
 worst
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 worst.then(
     view,
     "**A** is the table as it was, thin and grey; **B** the same commits under the other options, bold and "
@@ -182,7 +183,8 @@ price = course.task(
 )
 price
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 other = widgets.WhatIf(table, leveled).wait()
 assert other.model.verdict == instead.verdict("B")
 price.then(other, "Change the fields of B and press *Replay*. *Copy options of B* gives what to set.")
@@ -193,7 +195,8 @@ price.then(other, "Change the fields of B and press *Replay*. *Copy options of B
 # The first test costs nothing: replayed under its **own** options, does the table come out as it is, file by
 # file?
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 if path is None:
     assert what_if.reproduced, "the replay under the own options ends with the table's own files"
     assert abs(what_if.actual.write_amplification - what_if.real_write_amplification) < 0.01
@@ -220,7 +223,8 @@ guessed.then(what_if.trust)
 # The second test is the hard one: write the very same rows into a table that **has** the other trigger, and
 # measure.
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 if path is None:
     twin = updated_table("shop.twin", **{TRIGGER: later})
     real = twin.inspect.amplification().to_pylist()[0]
@@ -239,8 +243,6 @@ if path is None:
     assert forecast.total("compactions") == real["compactions"], "the same compactions as forecast"
     assert abs(forecast.write_amplification / real["write_amplification"] - 1) < 0.05, "within 5 %"
     assert twin.scan().count() == table.scan().count(), "and the same rows, whatever the options"
-
-# %%
 counted.then(
     "\n".join(lines) if path is None else what_if.trust,
     "The compactions agree to the last one, the bytes within a few percent. On a table of yours the "
@@ -248,7 +250,8 @@ counted.then(
     "says what to expect.",
 )
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert table.what_if({TRIGGER: later}).changed.rows == what_if.changed.rows, "asked again, the same answer"
 assert table.check() == [], "the table is as it was"
 course.progress()

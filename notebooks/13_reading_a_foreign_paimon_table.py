@@ -131,9 +131,12 @@ runs.then(widgets.LsmLevels(table, bucket=0))
 
 # %%
 compactions = table.inspect.compactions().to_pylist()
+print(compactions[-1]["explanation"])
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert compactions
 assert {compaction["rule"] for compaction in compactions} == {None}
-print(compactions[-1]["explanation"])
 
 # %% [markdown]
 # What would happen next can be said: the rules are the same, and they need nothing but the files.
@@ -167,14 +170,20 @@ widgets.Workbench(table, bucket=0)
 # older ones go after an hour. A dry run says which.
 
 # %%
-assert not [name for name in table.options if name.startswith("snapshot.")]
 print(table.expire_snapshots(dry_run=True).text)
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+assert not [name for name in table.options if name.startswith("snapshot.")]
 
 # %% [markdown]
 # We keep them: `with_options` changes an option for this use only.
 
 # %%
 mine = table.with_options({"snapshot.num-retained.min": 1000, "write-only": True})
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert mine.refresh().options == table.options, "nothing is stored"
 
 # %%
@@ -193,7 +202,8 @@ next_id = course.task(
 )
 next_id
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert committed.snapshots == (30,)
 assert table.inspect.snapshots().num_rows == 30, "all of Java's snapshots are still there"
 after = table.scan().to_arrow().sort_by("k")
@@ -206,12 +216,15 @@ next_id.then(f"files of two engines in one table: {' '.join(makers(table))}")
 
 # %%
 compacted = mine.compact()
-assert table.scan().to_arrow().sort_by("k").equals(after), "compaction changes no row"
-assert table.check() == []
 known = [c for c in table.inspect.compactions().to_pylist() if c["rule"] is not None]
-assert known, "of our own compaction the rule is known"
 print(compacted.text)
 print("because:", known[-1]["reason"])
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+assert table.scan().to_arrow().sort_by("k").equals(after), "compaction changes no row"
+assert table.check() == []
+assert known, "of our own compaction the rule is known"
 
 # %%
 widgets.LsmLevels(table, bucket=0)
@@ -222,7 +235,8 @@ widgets.LsmLevels(table, bucket=0)
 # If pypaimon is installed, here or in the environment that the tests make, it reads the table now. (It wants
 # an older pyarrow, so give it an environment of its own.)
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 theirs = foreign.read_by_pypaimon(table)
 if theirs is None:
     print("pypaimon is not here; `./workbench test tests/peers` makes an environment for it")
@@ -236,7 +250,8 @@ else:
 # What is not carried out here is refused before a byte is read or written. Here are copies whose schema file
 # asks for some.
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 asked = {
     "chain-table.enabled": "true",
     "metadata.iceberg.storage": "table-location",
@@ -277,7 +292,8 @@ refused = course.task(
 )
 refused
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 refused.then(
     "\n".join(f"{name}\n  read   {reads}\n  write  {writes}" for name, (reads, writes) in found.items())
 )
@@ -293,7 +309,8 @@ yours = ts.open(path) if path else table
 print(f"{yours.name}: {yours.inspect.snapshots().num_rows} snapshots, {yours.inspect.files().num_rows} files")
 widgets.SnapshotTimeline(yours)
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert json.loads((java.folder / "schema" / "schema-0").read_text())["options"] == table.options, (
     "options as Java's"
 )
