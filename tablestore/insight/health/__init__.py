@@ -6,7 +6,6 @@ Which compaction is due is the engine's own `Decision`. Reads manifests alone. B
 from __future__ import annotations
 
 from tablestore.insight.health.measure import health
-from tablestore.insight.health.stays import stays
 from tablestore.insight.health.verdict import BUCKETS, STATES, Health, verdict
 
-__all__ = ["BUCKETS", "STATES", "Health", "health", "stays", "verdict"]
+__all__ = ["BUCKETS", "STATES", "Health", "health", "verdict"]

@@ -1,33 +1,25 @@
-"""`inspect.edits()`: the life of a table as edits, one row a file from the snapshot that adds it to the one
-that takes it away.
+"""`inspect.edits()` and `inspect.stays()`: the life of a table as edits, one row a file from the snapshot
+that adds it to the one that takes it away.
 
-Starts with what was live before the oldest snapshot there is, or before a newer one where the history is
-long: at most `MOST` changes of files are read, the newest. The deltas of some hundred snapshots are read and
-decoded together; what has been read stays, so that a commit costs its own delta. Files whose deletion vector
-changes end and begin again. Memory: a row of numbers and two keys a file. Not thread-safe. Used by `Inspect`.
+Both are made of the same columns (`FileHistory`). Files whose deletion vector changes end and begin again in
+`edits`. Keys are decoded by columns where they are whole numbers, else each distinct one once. Pure but for
+the store's texts and types. Used by `Inspect` and by simulations, whose edits have the same form.
 """
 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from tablestore.core.errors import NotFound
-from tablestore.format.manifests.manifest import ADD
-from tablestore.format.snapshot import Snapshot
-from tablestore.insight.explain.key_axis import key_numbers
-from tablestore.insight.inspect.columns import made
-from tablestore.insight.inspect.files import masked_rows
+from tablestore.insight.inspect.file_history import BEFORE, LIVE, Lives
+from tablestore.insight.inspect.key_columns import key_columns
 from tablestore.insight.inspect.levels_table import LEVELS, SOURCES
 from tablestore.meta.store import Store
 
-MOST = 200_000
-"""Files added and removed that are read at most; older snapshots are left out."""
 EDITS = pa.schema(
     [
         pa.field("added", pa.int64()),
@@ -37,174 +29,60 @@ EDITS = pa.schema(
         pa.field("max_key_number", pa.float64()),
     ]
 )
-_COLUMNS = (
-    *("kind", "partition", "bucket", "level", "file_name", "row_count", "delete_count", "file_size"),
-    *("min_key", "max_key", "min_sequence", "max_sequence", "schema_id", "creation_time_ms", "file_source"),
+STAYS = pa.schema(
+    {
+        "partition": pa.string(),
+        "bucket": pa.int32(),
+        "level": pa.int32(),
+        "bytes": pa.int64(),
+        "rows": pa.int64(),
+        "added": pa.int64(),
+        "removed": pa.int64(),
+    }
 )
-_Id = tuple[bytes, int, int, str]  # partition, bucket, level, name
+_SAME = {
+    "bucket": "bucket",
+    "level": "level",
+    "file_name": "file_name",
+    "rows": "row_count",
+    "deletes": "delete_count",
+    "bytes": "file_size",
+    "min_sequence": "min_sequence",
+    "max_sequence": "max_sequence",
+    "schema_id": "schema_id",
+    "creation_time": "creation_time_ms",
+}
 
 
-@dataclass(slots=True)
-class _Stay:
-    """One file from one snapshot to another; `file` are the values of _COLUMNS after its kind."""
+def edits(store: Store, found: Lives | None) -> pa.Table:
+    """A row a file and deletion vector. The schema's metadata has the ids of the snapshots that the rows give
+    the state after: `first` and `last`."""
+    if found is None:
+        return with_span(EDITS.empty_table(), None, None)
+    at, added, removed, masked = _masked(found)
+    files = found.files.take(pa.array(at)).combine_chunks()
+    keys, plain = key_columns(files, store.key_types)
+    level = files["level"].to_numpy()
+    came = found.added[at]  # the file's, not its deletion vector's
+    columns = {new: files[old].cast(EDITS.field(new).type) for new, old in _SAME.items()} | keys
+    columns |= {"added": _ids(added, BEFORE), "removed": _ids(removed, LIVE)}
+    columns["partition"] = _partitions(store, files)
+    columns["file_source"] = _sources(files["file_source"])
+    columns["snapshot_id"] = pa.array(came, pa.int64(), mask=(came == BEFORE) | (level != 0))
+    columns["masked_rows"] = pa.array(masked, pa.int64(), mask=masked < 0)
+    made = pa.table([columns[f.name] for f in EDITS], schema=EDITS)
+    return with_span(made, found.first, found.last, plain=plain)
 
-    added: int | None
-    file: tuple[Any, ...]
-    origin: int | None
-    masked: int | None = None
-    removed: int | None = None
 
-
-class FileHistory:
-    """The edits of one table; each snapshot is read once."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._forget()
-
-    def _forget(self) -> None:
-        self._stays: list[_Stay] = []
-        self._live: dict[_Id, _Stay] = {}
-        self._names: dict[str, list[_Id]] = defaultdict(list)
-        self._first: int | None = None
-        self._last: Snapshot | None = None
-        self._masked: dict[str, int | None] = {}
-        self._index: str | None = None
-        self._made: pa.Table | None = None
-
-    def table(self) -> pa.Table:
-        """The edits up to the newest snapshot. The schema's metadata has the ids of the snapshots that they
-        give the state after: `first` and `last`."""
-        ids = self._store.snapshots.ids()
-        known = self._last
-        if known is not None and not self._continues(known, ids):
-            self._forget()
-        new = [i for i in _without_gap(ids) if self._last is None or i > self._last.id]
-        snapshots = self._read(new)
-        if self._last is None:
-            snapshots = self._begin(snapshots)
-        if snapshots:
-            self._enter(snapshots)
-            self._made = None
-        if self._made is None:
-            self._made = self._table()
-        return self._made
-
-    def _continues(self, known: Snapshot, ids: Sequence[int]) -> bool:
-        """Whether the snapshot read last is still there, and is the same."""
-        assert self._first is not None, "a last snapshot has a first one"
-        if known.id not in ids or ids[0] > self._first:
-            return False
-        try:
-            return self._store.snapshots.get(known.id) == known
-        except NotFound:
-            return False
-
-    def _read(self, ids: Sequence[int]) -> list[Snapshot]:
-        found = []
-        for snapshot_id in ids:
-            try:
-                found.append(self._store.snapshots.get(snapshot_id))
-            except NotFound:
-                found.clear()  # expired meanwhile: what came before, too
-        return found
-
-    def _begin(self, snapshots: list[Snapshot]) -> list[Snapshot]:
-        """Start with the state before the first snapshot whose changes, with all later ones, are not too
-        many."""
-        left, start = MOST, len(snapshots)
-        manifests = self._store.manifests
-        lists = manifests.read_lists([s.delta_manifest_list for s in snapshots])
-        while start and (left > 0 or start == len(snapshots)):
-            start -= 1
-            left -= sum(m.num_added + m.num_deleted for m in lists[start])
-        some = snapshots[start:]
-        if some:
-            self._first = some[0].id
-            base = manifests.read_manifests(manifests.read_list(some[0].base_manifest_list)).live()
-            for row in _rows(base.table):
-                self._add(None, row[1:])
-        return some
-
-    def _enter(self, snapshots: Sequence[Snapshot]) -> None:
-        for snapshot in self._store.manifests.prefetched(snapshots):
-            for row in _rows(self._store.manifests.delta_entries(snapshot).table):
-                if row[0] == ADD:
-                    self._add(snapshot.id, row[1:])
-                else:
-                    self._remove(snapshot.id, _id(row[1:]))
-            if snapshot.index_manifest != self._index:
-                self._mask(snapshot)
-            self._last = snapshot
-
-    def _add(self, snapshot: int | None, file: tuple[Any, ...]) -> None:
-        place, masked = _id(file), self._masked.get(file[3])
-        stay = _Stay(snapshot, file, snapshot if place[2] == 0 else None, masked)
-        self._stays.append(stay)
-        self._live[place] = stay
-        self._names[place[3]].append(place)
-
-    def _remove(self, snapshot: int, place: _Id) -> None:
-        """End a file's stay; one that is not there is a damage that `check` names, not a picture."""
-        if (stay := self._live.pop(place, None)) is not None:
-            stay.removed = snapshot
-            self._names[place[3]].remove(place)
-
-    def _mask(self, snapshot: Snapshot) -> None:
-        """Files whose deletion vector has changed end, and begin again with the new one."""
-        masked = masked_rows(self._store.manifests.index_entries(snapshot))
-        for name in {n for n in {*masked, *self._masked} if masked.get(n) != self._masked.get(n)}:
-            for place in self._names.get(name, ()):
-                old = self._live[place]
-                if old.added == snapshot.id or snapshot.id == self._first:
-                    old.masked = masked.get(name)
-                    continue
-                old.removed = snapshot.id
-                stay = self._live[place] = _Stay(snapshot.id, old.file, old.origin, masked.get(name))
-                self._stays.append(stay)
-        self._masked, self._index = masked, snapshot.index_manifest
-
-    def _table(self) -> pa.Table:
-        store, stays = self._store, self._stays
-        texts: dict[bytes, str] = {}
-        places: dict[bytes, str] = {}
-        numbers, plain = self._numbers()
-        rows = []
-        for stay in stays:
-            partition, bucket, level, name, count, deletes, size, low, high, *rest = stay.file
-            *sequences, schema_id, created, source = rest
-            if partition not in places:
-                places[partition] = store.partition_text(partition)
-            keys: tuple[Any, ...] = (None, None, None, None)
-            if store.key_types:
-                for key in (low, high):
-                    if key not in texts:
-                        texts[key] = store.key_text(key)
-                at = numbers[partition, bucket]
-                first, last = sorted((at[low], at[high]))  # postponed: any order
-                keys = (texts[low], texts[high], first, last)
-            known = (None if source is None else SOURCES.get(source), stay.origin, stay.masked)
-            rows.append(
-                (
-                    *(stay.added, stay.removed, places[partition], bucket, level, name, count, deletes),
-                    *(size, *keys[:2], *sequences, schema_id, created, *known, *keys[2:]),
-                )
-            )
-        return with_span(made(EDITS, rows), self._first, self._last.id if self._last else None, plain=plain)
-
-    def _numbers(self) -> tuple[dict[tuple[bytes, int], dict[bytes, float]], bool]:
-        """For each bucket the numbers of its keys; whether further keys would leave them as they are."""
-        if not self._store.key_types:
-            return {}, True
-        keys: dict[tuple[bytes, int], dict[bytes, None]] = defaultdict(dict)
-        for stay in self._stays:
-            keys[stay.file[0], stay.file[1]] |= {stay.file[7]: None, stay.file[8]: None}
-        found, all_plain = {}, True
-        for place, some in keys.items():
-            numbers, plain = key_numbers(list(some), self._store.key_types)
-            found[place] = dict(zip(some, numbers, strict=True))
-            all_plain = all_plain and plain
-        return found, all_plain
+def stays(store: Store, found: Lives | None) -> pa.Table:
+    """A row a file that any snapshot holds; `added` is NULL for what was there before the oldest one,
+    `removed` for what is live."""
+    if found is None:
+        return STAYS.empty_table()
+    columns = {new: found.files[old] for new, old in _SAME.items() if new in STAYS.names}
+    columns |= {"added": _ids(found.added, BEFORE), "removed": _ids(found.removed, LIVE)}
+    columns["partition"] = _partitions(store, found.files)
+    return pa.table([columns[f.name].cast(f.type) for f in STAYS], schema=STAYS)
 
 
 def with_span(
@@ -222,16 +100,50 @@ def with_span(
     return edits.replace_schema_metadata({"edits": json.dumps(about)})
 
 
-def _id(file: tuple[Any, ...]) -> _Id:
-    return file[:4]
+def _ids(ids: np.ndarray, absent: int) -> pa.Array:
+    return pa.array(ids, pa.int64(), mask=ids == absent)
 
 
-def _rows(table: pa.Table) -> list[tuple[Any, ...]]:
-    """The values of _COLUMNS, row by row."""
-    return list(zip(*(table.column(name).to_pylist() for name in _COLUMNS), strict=True))
+def _partitions(store: Store, files: pa.Table) -> pa.Array:
+    codes = files["partition"].combine_chunks().dictionary_encode()
+    texts = [store.partition_text(p) for p in codes.dictionary.to_pylist()]
+    return pa.array(texts, pa.string()).take(codes.indices)
 
 
-def _without_gap(ids: Sequence[int]) -> list[int]:
-    """The newest snapshots without a gap, which a rollback to an expired one leaves."""
-    gaps = [at for at in range(1, len(ids)) if ids[at] != ids[at - 1] + 1]
-    return list(ids[gaps[-1] if gaps else 0 :])
+def _sources(source: pa.ChunkedArray) -> pa.Array:
+    """APPEND or COMPACT; NULL for what is neither."""
+    codes = source.combine_chunks().dictionary_encode()
+    texts = [None if code is None else SOURCES.get(code) for code in codes.dictionary.to_pylist()]
+    return pa.array(texts, pa.string()).take(codes.indices)
+
+
+def _masked(found: Lives) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Rows as (file, added, removed, masked rows or −1), in the order in which they came: a file begins again
+    with each new deletion vector."""
+    count = len(found)
+    everything = np.arange(count), found.added, found.removed, np.full(count, -1)
+    changes = [(name, at, rows) for at, some in found.masks for name, rows in some.items()]
+    if not changes:
+        return everything
+    names = found.files["file_name"].combine_chunks()
+    by_name: dict[str, list[tuple[int, int]]] = {}
+    for name, at, rows in changes:
+        by_name.setdefault(name, []).append((at, -1 if rows is None else rows))
+    chosen = np.flatnonzero(pc.is_in(names, pa.array(list(by_name), names.type)).to_numpy(False))
+    added, removed, masked = found.added.copy(), found.removed.copy(), np.full(count, -1)
+    more: list[tuple[int, int, int, int]] = []
+    for row, name in zip(chosen.tolist(), names.take(pa.array(chosen)).to_pylist(), strict=True):
+        begin, end, before = max(int(added[row]), found.first), int(removed[row]), len(more)
+        for at, rows in by_name[name]:
+            if at <= begin:
+                masked[row] = rows
+            elif at < end:
+                if len(more) == before:
+                    removed[row] = at
+                else:
+                    more[-1] = (*more[-1][:2], at, more[-1][3])
+                more.append((row, at, end, rows))
+    again = np.array(more, np.int64).reshape(-1, 4).T
+    parts = [np.r_[one, two] for one, two in zip((everything[0], added, removed, masked), again, strict=True)]
+    order = np.argsort(parts[1], kind="stable")
+    return parts[0][order], parts[1][order], parts[2][order], parts[3][order]

@@ -24,8 +24,9 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.insight.doctor import Diagnosis, diagnose, limits_of
 from tablestore.insight.explain.merge_steps import Merging
 from tablestore.insight.explain.merge_steps.stored_runs import Window, merging
-from tablestore.insight.health import Health, health, stays
+from tablestore.insight.health import Health, health
 from tablestore.insight.inspect import compactions as inspect_compactions
+from tablestore.insight.inspect import edits as inspect_edits
 from tablestore.insight.inspect import files as inspect_files
 from tablestore.insight.inspect import metadata
 from tablestore.insight.inspect import partitions as inspect_partitions
@@ -35,7 +36,7 @@ from tablestore.insight.inspect import tree as inspect_tree
 from tablestore.insight.inspect.amplification.views import Amplifications
 from tablestore.insight.inspect.columns import made
 from tablestore.insight.inspect.commits import CommitSums
-from tablestore.insight.inspect.edits import FileHistory
+from tablestore.insight.inspect.file_history import FileHistory
 from tablestore.insight.inspect.origins import Origins
 from tablestore.insight.inspect.storage import Storage, stored
 from tablestore.lsm.lookup import cache as lookup_cache
@@ -46,6 +47,9 @@ from tablestore.meta.partition_names import partition_named
 from tablestore.meta.store import Store
 from tablestore.read.scan import fallback, time_travel
 from tablestore.read.scan.time_travel import local_ms
+
+MOST_EDITS = 200_000
+"""Files of `edits` at most where no part of the history is asked for."""
 
 
 def _naming_rows(view: Callable[..., pa.Table]) -> Callable[..., pa.Table]:
@@ -73,14 +77,15 @@ class Inspect:
 
     Where a method takes a `snapshot` it is an id, a tag's name or a `Snapshot`; None: the one that
     `Table.at` chose, else the newest. A `partition` is a text such as "l_year=1995/l_month=6".
-    Remembers the counts of commits it has added up, where files came from and the last views of
-    amplification; not thread-safe.
+    Remembers the counts of commits it has added up, the life of files, where files came from and the last
+    views of amplification; not thread-safe.
     """
 
     def __init__(self, store: Store, *, at: Snapshot | None = None) -> None:
         self._store, self._at = store, at
         self._commits, self._origins = CommitSums(store), Origins(store)
-        self._amplified, self._edits = Amplifications(store), FileHistory(store)
+        self._amplified, self._history = Amplifications(store), FileHistory(store)
+        self._edits: tuple[object, pa.Table] | None = None
 
     def __repr__(self) -> str:
         names = [n for n, f in vars(type(self)).items() if not n.startswith("_") and callable(f)]
@@ -172,19 +177,24 @@ class Inspect:
         return len(self._store.snapshots.ids())
 
     @_naming_rows
-    def edits(self) -> pa.Table:
+    def edits(self, *, first: int | None = None, last: int | None = None) -> pa.Table:
         """The life of the table: a row for each file, from the snapshot that `added` it to the one that
-        `removed` it; null is before the oldest snapshot, and not yet.
+        `removed` it; null is before the first snapshot, and not up to the last.
 
         The files of any snapshot are those added up to it and not removed up to it. Columns are those of
-        `levels`, but the ends of a file's keys are numbers of a line, which `levels` scales to 0 … 1. At
-        most 200,000 changes are read; the schema's metadata `edits` names the `first` and `last` snapshot
-        whose state the rows give. What has been read is kept: a commit costs its own delta.
+        `levels`, but the ends of a file's keys are numbers of a line, which `levels` scales to 0 … 1. With
+        `first` or `last` the part of the history between these snapshots, else the newest with at most
+        200,000 files; the schema's metadata `edits` names the `first` and `last` snapshot whose state the
+        rows give. What has been read is kept: a commit costs its own delta.
 
         >>> orders.inspect.edits().select(["added", "removed", "rows"]).to_pylist()
         [{'added': 1, 'removed': None, 'rows': 3}, {'added': 2, 'removed': None, 'rows': 1}]
         """
-        return self._edits.table()
+        whole = first is None and last is None
+        found = self._history.newest(MOST_EDITS) if whole else self._history.lives(first, last)
+        if self._edits is None or self._edits[0] is not found:
+            self._edits = found, inspect_edits.edits(self._store, found)
+        return self._edits[1]
 
     @_naming_rows
     def files(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
@@ -457,7 +467,7 @@ class Inspect:
         >>> orders.inspect.stays().select(["rows", "added", "removed"]).to_pylist()
         [{'rows': 3, 'added': 1, 'removed': None}, {'rows': 1, 'added': 2, 'removed': None}]
         """
-        return stays(self._store)
+        return inspect_edits.stays(self._store, self._history.lives())
 
     def doctor(
         self, snapshot: int | str | Snapshot | None = None, *, listing: bool = False, **limits: float
