@@ -1,4 +1,4 @@
-"""Tables of long histories, made cheaply: real snapshots and manifests by the engine's own committer, no data.
+"""Tables of long histories, made cheaply: real snapshots and manifests by the engine's committer, no data.
 
 Files and compactions are those of a few simulated buckets (`Simulator`), which many buckets of the table
 replay, each at its own pace: bucket n is drawn with weight 1 / (n + 100), so that some are busy and some
