@@ -16,6 +16,7 @@ from tablestore.read.changes.changed_keys import with_level_0
 from tablestore.read.scan.plan import plan
 from tablestore.read.scan.pruning import Filters, Pruner
 from tablestore.read.scan.split_generator import splits
+from tablestore.read.scan.time_travel import expiring
 
 
 def state_before(
@@ -24,34 +25,51 @@ def state_before(
     """The rows of the table before a snapshot, also where the one before has expired and all its files are
     still live, or where the snapshot has the same rows.
 
-    Raises NotFound where that state cannot be read any more.
+    Raises NotFound where that state cannot be read any more, also where it expires while it is read.
     """
     if snapshot == 1:
         return
-    store = with_level_0(store)
-    kept = store.snapshots.get(snapshot) if store.snapshots.exists(snapshot) else None
-    same = kept if kept is not None and _has_rows_of_the_one_before(store, kept) else None
-    if store.snapshots.exists(snapshot - 1):
-        same = store.snapshots.get(snapshot - 1)
+    try:
+        yield from _rows(with_level_0(store), snapshot, names, where)
+    except NotFound as e:
+        raise NotFound(
+            f"the state before snapshot {snapshot} has expired: start with latest-full, or take changes as "
+            "they were written with normalize=False"
+        ) from e
+
+
+def _rows(
+    store: Store, snapshot: int, names: Sequence[str], where: Predicate | None
+) -> Iterator[pa.RecordBatch]:
+    kept = _there(store, snapshot)
+    same = _there(store, snapshot - 1)
+    if same is None and kept is not None and _has_rows_of_the_one_before(store, kept):
+        same = kept
     if same is not None:
         found = plan(store, same, where, columns=names)
         for split in found.splits:
             yield from split.read(store, names, found.where)
         return
     if kept is None or kept.commit_kind != APPEND:  # others take files away
-        raise NotFound(
-            f"the state before snapshot {snapshot} has expired: start with latest-full, or take changes as "
-            "they were written with normalize=False"
-        )
-    entries = store.manifests.read_manifests(store.manifests.read_list(kept.base_manifest_list)).live()
+        raise NotFound(f"no snapshot {snapshot - 1}, and no APPEND {snapshot}")
+    with expiring(store, kept.id):
+        entries = store.manifests.read_manifests(store.manifests.read_list(kept.base_manifest_list)).live()
+        vectors = deletion_files(store, kept) if store.options.deletion_vectors else {}
     pruner = Pruner(
         store.schema, store.options, Filters.of(None, store.schema), store.partition_values, store.schema_of
     )
     entries = entries.filter(pruner.keep(entries))
-    vectors = deletion_files(store, kept) if store.options.deletion_vectors else {}
     made = splits(entries, snapshot_id=kept.id, schema=store.schema, options=store.options, deletions=vectors)
     for split in made:
         yield from split.read(store, names, where)
+
+
+def _there(store: Store, snapshot: int) -> Snapshot | None:
+    """The snapshot, None where it is not there (any more)."""
+    try:
+        return store.snapshots.get(snapshot)
+    except NotFound:
+        return None
 
 
 def _has_rows_of_the_one_before(store: Store, snapshot: Snapshot) -> bool:
