@@ -41,11 +41,11 @@ game
 # |---|---|---|
 # | Space, T | clock, one tick | X: twice as fast |
 # | F | flush | the orders in memory become a run; full memory makes writers wait |
-# | S | step | the compaction that the engine's rules pick; the disk is busy meanwhile |
+# | S | step | the compaction that the engine's rules pick; readers gain when the disk has done it |
 # | − + | trigger | how many runs a rule waits for; writers wait at three more |
-# | C | full | merges all runs: dear, but deletes go |
+# | C | full | merges all runs: slow, and for a while both copies are stored, but deletes go |
 # | L | strategy | universal or leveled |
-# | B | buckets × 2 | rewrites the table; from then on twice as many disks work |
+# | B | buckets × 2 | rewrites the table: cheap early, dear late; from then on twice as many disks work |
 #
 # Each budget gives 250 points, half of them when it is used up. Stages: skew, deletes, a hot article, a slow
 # disk, a nightly reload. The log has the engine's own reasons.

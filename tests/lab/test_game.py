@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.browsing import needs_browser
 from tests.lab.jupyter import Lab
+from tests.widgets.test_game import WINNING
 
 pytestmark = needs_browser
 
@@ -14,7 +17,7 @@ view = widgets.TradeOff("uniform", flushes=20, triggers=[3, 5], ratios=[1, 200],
 view.wait(120)"""
 
 
-def test_a_stage_is_played_by_keys_alone(lab: Lab) -> None:
+def test_moves_go_by_keys_and_the_clock_by_space(lab: Lab) -> None:
     notebook = lab.open([GAME])
     page, shown = notebook.page, notebook.page.locator(".lw-game")
     shown.get_by_role("application").focus()
@@ -39,6 +42,22 @@ def test_a_stage_is_played_by_keys_alone(lab: Lab) -> None:
     notebook.expect("(game.playing, game._jobs.busy)", [False, False], seconds=120)
     shown.get_by_role("button", name="2", exact=True).click()
     notebook.expect("(game.stage, game.tick, game.shop.stage.name)", [2, 0, "Returns"])
+    notebook.check()
+
+
+def test_a_stage_is_won_by_keys_alone(lab: Lab) -> None:
+    notebook = lab.open(["import widgets\ngame = widgets.ShopGame(4, seed=7)\ngame"])
+    page, shown = notebook.page, notebook.page.locator(".lw-game")
+    shown.get_by_role("application").focus()
+    pressed = dict(re.findall(r"(\d+)(\D+)", WINNING[3]))
+    for tick in range(90):
+        for key in (*pressed.get(str(tick), "").strip(), "t"):
+            page.keyboard.press(key)
+    notebook.expect("game.tick", 90, seconds=240)
+    verdict = notebook.kernel("game.model.verdict")
+    assert verdict.startswith("Won: every budget was kept. 748 points, ahead of universal and leveled.")
+    shown.locator(".lw-says", has_text=verdict).wait_for(timeout=120_000)
+    assert shown.get_by_role("button", name="let one tick pass").is_disabled()
     notebook.check()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from itertools import pairwise
 from xml.etree import ElementTree
@@ -32,6 +33,24 @@ from widgets.game.rules import (
 )
 from widgets.game.stages import MIB, STAGES, Budgets, Spell, Stage
 
+WINNING = (
+    "0- 4f 8bf 12f 16fs 20f 24f 28fs 32fs 36fs 40f 44fs 48fs 52f 56fs 60fs 64fs 68f 72fs 76f 80fs 84fs 88fs",
+    "0- 4f 8bf 12f 16fs 20f 24f 28fs 32fs 36f 40f 44fs 48fs 52f 56fs 60fs 64fs 68f 72fs 76f 80f 84fs 88fs",
+    "0-- 4f 8bf 12fs 16f 20fs 24fs 28fs 32fs 36fs 40fs 44fs 48fs 52fs 56fs 60f 64fs 68fs 72fs 76f 80fs 84fs "
+    "88fs",
+    "0- 4f 8bf 12f 16fs 20f 24f 28fs 32fs 36fs 40f 44fs 48fs 52f 56fs 60fs 64fs 68f 72fs 76f 80fs 84fs 88fs",
+    "0- 4f 8bf 12f 16fs 20f 24f 28fs 32fs 36f 40f 43++++++++ 44f 45f 46f 47f 48f 49f 50f 51fs 52fs 53f 54f "
+    "55f 56f 57--------s 60f 64fs 68f 72fs 76f 80fs 84fs 88fs",
+)
+"""A game for each stage at seed 7 that beats both ghosts: tick, then the keys that were pressed after it."""
+KEYS = dict(zip("fsc-+lb", MOVES, strict=True))
+
+
+def moves_of(game: str) -> list[tuple[int, str]]:
+    """The moves of a game that is noted by its keys."""
+    return [(int(tick), KEYS[key]) for tick, keys in re.findall(r"(\d+)(\D+)", game) for key in keys.strip()]
+
+
 SMALL = Stage(
     1,
     "small",
@@ -51,6 +70,93 @@ def test_a_stage_is_won_by_sense_and_lost_by_sleep(stage: Stage) -> None:
     assert not asleep.won
     assert awake.score > asleep.score
     assert awake.score > max(readings[-1].score for readings in ghosts(stage, seed=7).values())
+
+
+@pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
+def test_a_game_by_hand_beats_both_ghosts(stage: Stage) -> None:
+    shop = played(stage, seed=7, moves=moves_of(WINNING[stage.number - 1]))
+    assert shop.won, shop.shares()
+    assert shop.moves == moves_of(WINNING[stage.number - 1]), "each of these moves can be made"
+    for name, readings in ghosts(stage, seed=7).items():
+        assert shop.score > readings[-1].score + 30, name
+
+
+@pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
+def test_who_only_flushes_or_only_steps_loses(stage: Stage) -> None:
+    def flushes(shop: Shop) -> str | None:
+        full = shop.waiting + stage.rows_at(shop.tick_number + 1) > stage.buffer
+        return FLUSH if full else None
+
+    def steps(shop: Shop) -> str | None:
+        return None if shop.refusal(STEP) else STEP
+
+    for lazy in (flushes, steps):
+        shop = played_by(lazy, stage, seed=7)
+        assert not shop.won
+        assert shop.score < min(played_by(keeper, stage, seed=7).score, 600)
+
+
+def test_a_compaction_is_at_work_until_the_disk_has_done_it() -> None:
+    shop = Shop(Stage(1, "slow", "", SMALL.budgets, rows=200, buffer=800, disk_mib=0.3), seed=1)
+    for _ in range(5):
+        shop.tick()
+        shop.do(FLUSH)
+    before = shop.table.inspect.levels(bucket=0)["file_name"].to_pylist()
+    assert shop.runs == 5
+    shop.do(STEP)
+    work, ticks = shop.works[0], shop.busy[0]
+    assert work is not None
+    assert ticks > 3
+    assert set(work.inputs) == set(before)
+    spaces = [shop.last.space]
+    shop.tick()
+    shop.do(FLUSH)
+    assert shop.runs == shop.runs_of(0) == 6, "readers meet what is merged until it is done"
+    (tree,) = game_model(shop).trees
+    assert tree.levels.runs == 6
+    assert tree.running is not None
+    assert tree.running.share == pytest.approx(1 / ticks)
+    names = tree.levels.columns.table["file_name"].to_pylist()
+    assert set(before) < set(names)
+    assert not set(work.outputs) & set(names)
+    drawn = game_figure(game_model(shop), width=1040)
+    assert "at work: compaction into L5" in drawn.body
+    spaces.append(shop.last.space)
+    while shop.works[0]:
+        shop.tick()
+    assert shop.runs == 2
+    assert spaces[1] > spaces[0], "its inputs are stored until it is done"
+    assert game_model(shop).trees[0].running is None
+
+
+def test_writers_wait_for_a_compaction_at_work_when_runs_are_too_many() -> None:
+    shop = Shop(Stage(1, "slow", "", SMALL.budgets, rows=200, buffer=800, disk_mib=0.05), seed=1)
+    for _ in range(shop.stage.ticks):
+        shop.tick()
+        shop.do(FLUSH)
+        shop.do(STEP)
+        if shop.stalls:
+            break
+    stop = shop.table.rules.stop_trigger
+    waits = [event.words for event in shop.log if event.who == "writers wait"]
+    assert waits == [f"runs {stop + 1} > stop trigger {stop}: a compaction is still at work"]
+
+
+def test_every_bucket_is_drawn() -> None:
+    shop = Shop(SMALL, seed=1)
+    for tick in range(16):
+        shop.tick()
+        shop.do(FLUSH)
+        if tick in (4, 8, 12):
+            shop.busy = [0.0] * len(shop.busy)
+            shop.do(DOUBLE)
+            many = len(shop.busy)
+            model = game_model(shop)
+            assert [tree.levels.bucket for tree in model.trees] == list(range(many))
+            for width in (1040, 660, 324):
+                body = game_figure(model, width=width).body
+                assert [f">bucket {n}<" in body for n in range(9)] == [n < many for n in range(9)]
+    assert many == 8
 
 
 def test_the_same_moves_give_the_same_game() -> None:
@@ -242,18 +348,29 @@ def test_what_is_no_stage_and_no_move_is_refused() -> None:
 class TestInTheBrowser:
     pytestmark = needs_browser
 
-    def test_a_page_plays_the_recording_and_says_that_moves_need_a_kernel(self, page: Page, tmp_path) -> None:
+    def test_a_page_plays_the_recording_and_steps_by_moves(self, page: Page, tmp_path) -> None:
         game = ShopGame(1, moves=played_by(keeper, STAGES[0], seed=7).moves, ticks=20)
         page.open(game.to_html(tmp_path / "game.html"))
-        clock = page.page.locator(".lw-clock")
+        clock, log = page.page.locator(".lw-clock"), page.page.locator(".lw-log li").first
         assert clock.text_content() == "tick 20 / 90"
-        host = page.page.get_by_role("application")
+        host, slider = page.page.get_by_role("application"), page.page.get_by_role("slider")
+        host.press("ArrowLeft")
+        assert clock.text_content() == "tick 20 / 90"
         host.press("ArrowLeft")
         assert clock.text_content() == "tick 19 / 90"
-        page.page.get_by_role("slider", name="tick").fill("8")
-        assert page.text(".lw-log li") == "8youflushed 4,000 orders: 2 runs"
+        slider.press("Home")
+        assert clock.text_content() == "tick 0 / 90"
         flush = page.page.get_by_role("button", name="Flush (f)")
+        for ticks, words in ((0, "0youtrigger 4"), (4, "4youflushed 4,000 orders: 1 run")):
+            page.page.get_by_role("button", name="Next move").click()
+            assert clock.text_content() == f"tick {ticks} / 90"
+            assert log.text_content() == words
+        assert flush.get_attribute("data-made") == ""
         assert flush.get_attribute("aria-disabled") == "true"
         assert flush.get_attribute("title") == "Flush: moves need a kernel"
+        host.press("p")
+        assert slider.get_attribute("aria-valuetext") == "tick 0, lower"
+        assert flush.get_attribute("data-made") is None
         page.page.get_by_role("button", name="play or pause").click()
-        page.page.locator('.lw-game[data-n="10"]').wait_for(timeout=120_000)
+        page.page.locator('.lw-game[data-n="3"]').wait_for(timeout=120_000)
+        page.check()

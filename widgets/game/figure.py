@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from widgets.game.model import BUDGETS, GameModel, Meter, Player
 from widgets.game.rules import POINTS
+from widgets.game.tree_figure import trees_figure
 from widgets.kit.svg import Figure, fit, group, line, num, path, rect, stack, text, text_width, wrap
 from widgets.kit.theme import var
-from widgets.levels.figure import levels_figure
 
 MARGIN, GAP = 16.0, 20.0
 WIDE = 1.5  # budgets that a bar is long
@@ -21,7 +21,7 @@ LOWEST = 250  # of the scale of scores
 
 def game_figure(model: GameModel, *, width: float) -> Figure:
     """The whole game at one tick."""
-    parts = [_task(model, width), _meters(model, width), _gauges(model, width), _tree(model, width)]
+    parts = [_task(model, width), _meters(model, width), _gauges(model, width), trees_figure(model, width)]
     if width >= 860:
         race, board = _race(model, width - BOARD), _board(model, BOARD)
         beside = race.body + group(board.body, transform=f"translate({num(width - BOARD)} 0)")
@@ -93,26 +93,11 @@ def _gauges(model: GameModel, width: float) -> Figure:
     x += wide + GAP
     beside = width - x - MARGIN >= 200
     left, top, room = (x, 12.0, width - x - MARGIN) if beside else (MARGIN, 46.0, width - 2 * MARGIN)
-    due = bool(model.levels.plan.inputs)
-    words = wrap(f"{'next step' if due else 'no step'}: {model.next_words}", room, size=11, lines=2)
+    due = any(tree.due for tree in model.trees)
+    words = wrap(model.next_words, room, size=11, lines=2)
     for at, row in enumerate(words):
         body += text(left, top + 15 * at, row, size=11, fill="compact" if due else "ink2")
     return Figure(width, 40.0 if beside else 70.0, body)
-
-
-def _tree(model: GameModel, width: float) -> Figure:
-    """The levels of bucket 0, and the runs of the others."""
-    many = len(model.runs)
-    words = f"trigger {model.trigger} · {model.strategy}"
-    if many > 1:
-        runs = " · ".join(str(count) for count in model.runs)
-        words += f" · bucket 0 of {many}; runs by bucket {runs}"
-    head = line(0, 0.5, width, 0.5) + text(MARGIN, 22, fit(words, width - 2 * MARGIN), fill="ink", weight=600)
-    largest = max((lane.bytes for lane in model.levels.lanes), default=1) or 1
-    drawn = levels_figure(
-        model.levels, width=width, beside=largest, hint="Orders come into memory; Flush writes a run."
-    )
-    return stack([Figure(width, 28, head), drawn])
 
 
 def _race(model: GameModel, width: float) -> Figure:

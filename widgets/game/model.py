@@ -9,11 +9,9 @@ from dataclasses import dataclass
 
 from widgets.game.rules import GHOSTS, MOVES, Event, Reading, Shop, played_by
 from widgets.game.stages import MIB, STAGES, Stage
+from widgets.game.trees import Tree, trees_of
 from widgets.kit import format as fmt
-from widgets.levels.model import LsmModel, Plan, lsm_model
 
-SLOTS = 8
-"""Rows of level 0 that a picture has at least."""
 LOG_LINES = 6
 BUDGETS = {"reads": "runs, mean", "writes": "written / in", "space": "stored / live, mean", "stalls": "ticks"}
 _kept: dict[tuple[int, int], dict[str, tuple[Reading, ...]]] = {}
@@ -62,16 +60,28 @@ class GameModel:
     over: bool
     meters: tuple[Meter, ...]
     players: tuple[Player, ...]  # the player first
-    levels: LsmModel
-    runs: tuple[int, ...]  # of each bucket
+    trees: tuple[Tree, ...]  # of each bucket
     waiting: int
     busy: float  # ticks, of the disk that is busy longest
     disk: float  # MiB a tick
     trigger: int
     strategy: str
-    next_words: str
     refusals: Mapping[str, str]
     log: tuple[Event, ...]
+
+    @property
+    def runs(self) -> tuple[int, ...]:
+        """Sorted runs of each bucket."""
+        return tuple(tree.levels.runs for tree in self.trees)
+
+    @property
+    def next_words(self) -> str:
+        """What is at work, else what the next step does, in the first bucket that has any of it."""
+        shown = next((tree for tree in self.trees if tree.running), None)
+        shown = shown or next((tree for tree in self.trees if tree.due), self.trees[0])
+        where = f"bucket {shown.levels.bucket}: " if len(self.trees) > 1 else ""
+        state = "at work" if shown.running else "next step" if shown.due else "no step"
+        return f"{state}: {where}{shown.words}"
 
     @property
     def you(self) -> Player:
@@ -119,32 +129,18 @@ def game_model(shop: Shop) -> GameModel:
     for name, readings in others.items():
         past = readings[:tick]
         players.append(Player(name, past, shop.shares(past[-1] if past else Reading(0))))
-    pick = shop.table.compact(dry_run=True, bucket=0).picks[0].decision
-    inputs = frozenset(f.file_name for f in pick.unit.files) if pick.unit else frozenset()
-    plan = Plan(inputs, pick.unit.output_level if pick.unit else None)
-    many = len(shop.busy)
-    levels = lsm_model(
-        shop.table.inspect.levels(bucket=0),
-        num_levels=6,
-        bucket=0,
-        l0_slots=SLOTS,
-        stop_trigger=shop.table.rules.stop_trigger,
-        plan=plan,
-    )
     return GameModel(
         stage=stage,
         tick=tick,
         over=shop.over,
         meters=meters(shop.last, shares, stage),
         players=tuple(players),
-        levels=levels,
-        runs=tuple(bucket.levels.run_count for bucket in shop.table.buckets),
+        trees=trees_of(shop),
         waiting=shop.waiting,
         busy=max(shop.busy),
         disk=stage.disk_at(tick) / MIB,
         trigger=shop.trigger,
         strategy=shop.strategy,
-        next_words=("bucket 0: " if many > 1 else "") + pick.text,
         refusals={move: shop.refusal(move) for move in MOVES},
         log=tuple(shop.log[-LOG_LINES:]),
     )
@@ -169,7 +165,7 @@ def text_form(model: GameModel) -> str:
         stage.says,
         "  ".join(f"{'✕' if meter.share > 1 else '✓'} {meter.text}" for meter in model.meters),
         f"{model.waiting:,} of {stage.buffer:,} orders wait; disk busy for {model.busy:.1f} ticks",
-        f"next: {model.next_words}",
+        model.next_words,
     ]
     lines += [f"{player.name:10} {player.score:4} points" for player in model.players]
     lines += [f"  {event.tick:3} {event.who}: {event.words}" for event in model.log]

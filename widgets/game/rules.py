@@ -4,14 +4,16 @@
     shop.do("flush"); shop.tick()
 
 The table is a simulation: which files a move merges, and why, is the engine's own decision (`ts.simulator`).
-The shop adds a memory for orders, a disk with a speed, and four sums. Deterministic: no clock, no chance but
-the seed; the same stage, seed and moves give the same score (`played`). Policies are players: they see the
-shop and name a move. Not thread-safe. Called by the widget and by tests.
+The shop adds a memory for orders, a disk with a speed, and four sums. A compaction takes the ticks that its
+bytes need: until then readers meet the runs that it merges, and its inputs are stored, too. Deterministic:
+no clock, no chance but the seed; the same stage, seed and moves give the same score (`played`). Policies are
+players: they see the shop and name a move. Not thread-safe. Called by the widget and by tests.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import ceil
+from typing import Any
 
 import tablestore as ts
 from widgets.game.stages import MIB, Stage
@@ -55,6 +57,25 @@ class Event:
     words: str
 
 
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A compaction that the disk of a bucket carries out: the snapshot before it, what it merges and makes,
+    the ticks that it takes, the bytes that it reads and writes, and how many runs fewer there are then."""
+
+    snapshot: int
+    inputs: frozenset[str]
+    outputs: frozenset[str]
+    output_level: int
+    ticks: float
+    bytes: int
+    written: int
+    runs: int
+
+    def share(self, busy: float) -> float:
+        """The part that is done, by the ticks that the disk is busy still."""
+        return min(max(1 - busy / self.ticks, 0.0), 1.0)
+
+
 class Shop:
     """A stage being played. `moves` are those that were carried out, with their tick."""
 
@@ -65,6 +86,7 @@ class Shop:
         workload = stage.workload_at(1, stage.rows)
         self.table = ts.simulator(workload, self._options(), seed=seed)
         self.busy = [0.0]  # ticks that each bucket's disk is busy
+        self.works: list[Work | None] = [None]  # what it is busy with
         self.moves: list[tuple[int, str]] = []
         self.log: list[Event] = []
         self.readings: list[Reading] = []
@@ -88,8 +110,12 @@ class Shop:
     @property
     def runs(self) -> float:
         """Sorted runs that a reader meets in a bucket, on average."""
-        levels = [bucket.levels for bucket in self.table.buckets]
-        return sum(one.run_count for one in levels) / len(levels)
+        return sum(map(self.runs_of, range(len(self.busy)))) / len(self.busy)
+
+    def runs_of(self, bucket: int) -> int:
+        """Sorted runs that a reader meets in a bucket: those of a compaction at work until it is done."""
+        work = self.works[bucket]
+        return int(self.table.buckets[bucket].levels.run_count) + (work.runs if work else 0)
 
     def shares(self, at: Reading | None = None) -> dict[str, float]:
         """Which part of each budget is used; above 1 it is exceeded."""
@@ -170,7 +196,7 @@ class Shop:
         stage, many = self.stage, len(self.busy)
         table = self.table
         table.set_workload(type(table.workload)(**stage.workload_at(self.tick_number, max(rows, many))))
-        waited = 0.0
+        waited = self._wait_for_runs()
         for step in table.flush():
             self._written += step.bytes_written
             if step.decision is None:
@@ -178,12 +204,23 @@ class Shop:
             else:
                 took = self._took(step.bytes_read + step.bytes_written)
                 self.busy[step.bucket] += took
+                self.works[step.bucket] = None
                 waited = max(waited, took)
                 self._note("writers wait", step.decision.text)
         self.stalls += ceil(waited)
         self.waiting -= rows
         noun = "run" if self.runs == 1 else "runs"
         return f"flushed {rows:,} orders: {self.runs:.3g} {noun}" + (" a bucket" if many > 1 else "")
+
+    def _wait_for_runs(self) -> float:
+        """Ticks that writers wait for compactions at work, in buckets with more runs than may be."""
+        stop, waited = self.table.rules.stop_trigger, 0.0
+        for i, work in enumerate(self.works):
+            if work is not None and self.runs_of(i) > stop:
+                words = f"runs {self.runs_of(i)} > stop trigger {stop}: a compaction is still at work"
+                self._note("writers wait", words)
+                waited, self.works[i] = max(waited, self.busy[i]), None
+        return waited
 
     def _took(self, size: int) -> float:
         """Ticks that the disk needs for so many bytes."""
@@ -194,12 +231,33 @@ class Shop:
         idle = [i for i, busy in enumerate(self.busy) if busy < 1]
         words = []
         for i in idle:
+            before = self.table.buckets[i].levels
             done = self.table.compact(full=full, bucket=i)
             self._written += done.bytes_written
             self.busy[i] += self._took(done.bytes_read + done.bytes_written)
+            if done.committed is not None and done.committed.snapshot:
+                self._begin(i, done.committed.snapshot - 1, before, done.bytes_written)
             words += [pick.decision.text for pick in done.picks if pick.decision.unit]
         more = f" (and {len(words) - 1} more buckets)" if len(words) > 1 else ""
         return f"{words[0]}{more}" if words else "nothing to compact"
+
+    def _begin(self, bucket: int, snapshot: int, before: Any, written: int) -> None:
+        """Remember what the disk works on, if that takes a tick at least."""
+        after = self.table.buckets[bucket].levels
+        old, new = ({f.file_name: f for f in levels.files} for levels in (before, after))
+        made = [file for name, file in new.items() if name not in old]
+        if self.busy[bucket] < 1 or not made:
+            return
+        self.works[bucket] = Work(
+            snapshot=snapshot,
+            inputs=frozenset(old.keys() - new.keys()),
+            outputs=frozenset(file.file_name for file in made),
+            output_level=max(file.level for file in made),
+            ticks=self.busy[bucket],
+            written=written,
+            runs=before.run_count - after.run_count,
+            bytes=sum(file.file_size for name, file in old.items() if name not in new),
+        )
 
     def _turn(self, trigger: int, strategy: str) -> str:
         other = strategy != self.strategy
@@ -215,6 +273,7 @@ class Shop:
         self.table = self.table.rescaled(many)
         self._written += size
         self.busy = [self._took(read + size) * 2 / many] * many
+        self.works = [None] * many
         return f"{many} buckets: {size / MIB:.1f} MiB rewritten"
 
     # what the shop does
@@ -225,6 +284,7 @@ class Shop:
             return self.last
         self.tick_number += 1
         self.busy = [max(busy - 1, 0.0) for busy in self.busy]
+        self.works = [work if busy >= 1 else None for work, busy in zip(self.works, self.busy, strict=True)]
         spell = self.stage.spell(self.tick_number)
         if spell is not None and spell.start == self.tick_number:
             self._note("the shop", spell.says)
@@ -235,11 +295,19 @@ class Shop:
         self._measure()
         return self.last
 
+    def _held_back(self) -> float:
+        """Bytes of compactions at work: their inputs until they are done, and what they have written."""
+        return sum(
+            work.bytes - work.written * (1 - work.share(busy))
+            for work, busy in zip(self.works, self.busy, strict=True)
+            if work is not None
+        )
+
     def _measure(self) -> None:
         if self._ingested:
             state = self.table.inspect.amplification("table").to_pylist()[0]
             self._runs += self.runs
-            self._space += state["space_amplification"]
+            self._space += state["space_amplification"] * (1 + self._held_back() / state["live_bytes"])
             self._measured += 1
         many = max(self._measured, 1)
         writes = self._written / self._ingested if self._ingested else 1.0

@@ -46,7 +46,7 @@ class Stage:
     rows: int = 1_000
     buffer: int = 4_000
     ticks: int = 90
-    disk_mib: float = 5.0
+    disk_mib: float = 10.0
     workload: Mapping[str, Any] = field(default_factory=dict)
     spells: tuple[Spell, ...] = ()
 
@@ -77,34 +77,34 @@ STAGES = (
         1,
         "Opening day",
         "A few articles sell often. Flush the orders, step when a rule is due.",
-        Budgets(reads=3.6, writes=3.0, space=1.4, stalls=6),
+        Budgets(reads=4.0, writes=3.0, space=1.45, stalls=6),
     ),
     Stage(
         2,
         "Returns",
         "One order in three is taken back: deletes stay until they meet the oldest level.",
-        Budgets(reads=3.2, writes=2.8, space=1.5, stalls=6),
+        Budgets(reads=3.4, writes=2.8, space=1.55, stalls=6),
         workload={"deletes": 0.33},
     ),
     Stage(
         3,
         "A hot article",
         "Everybody wants one article, and asks for it all the time: the budget of reads is small.",
-        Budgets(reads=2.6, writes=3.0, space=1.4, stalls=6),
+        Budgets(reads=2.5, writes=3.0, space=1.4, stalls=6),
         workload={"skew": 1.3},
     ),
     Stage(
         4,
         "A slow disk",
         "The disk slows down at tick 30. More buckets compact beside each other, but rewriting costs.",
-        Budgets(reads=3.6, writes=3.0, space=1.4, stalls=4),
-        spells=(Spell(30, 65, "the disk slows down", disk_mib=1.5),),
+        Budgets(reads=3.6, writes=3.0, space=1.5, stalls=4),
+        spells=(Spell(30, 65, "the disk slows down", disk_mib=3.0),),
     ),
     Stage(
         5,
         "The nightly reload",
         "At tick 45 every order is loaded again, four times as many a tick. Be ready.",
-        Budgets(reads=4.2, writes=3.0, space=1.5, stalls=6),
+        Budgets(reads=4.2, writes=3.0, space=1.6, stalls=6),
         workload={"deletes": 0.1},
         spells=(Spell(45, 57, "the nightly reload begins", rows=4_000, workload={"kind": "uniform"}),),
     ),

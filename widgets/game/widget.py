@@ -74,8 +74,8 @@ class ShopGame(View):
     def _catch_up(self, moves: list[tuple[int, str]], ticks: int | None) -> None:
         last = ticks if ticks is not None else (moves[-1][0] if moves else 0)
         with self._play:
-            for made in _course(self._shop, moves, last):
-                del made
+            for _ in _course(self._shop, moves, last):
+                pass
             self._show()
 
     @property
@@ -216,7 +216,7 @@ class ShopGame(View):
         return pa.Table.from_pylist(rows, schema=schema)
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
-        """The moves that were made, played again: a picture a tick until now."""
+        """The moves that were made, played again: a picture after each tick and each move until now."""
         widths = tuple(sorted({*widths, BESIDE}, reverse=True))
         with self._play:
             shop, moves, last = (
@@ -225,35 +225,34 @@ class ShopGame(View):
                 self._shop.tick_number,
             )
             words = self.words(width=widths[0])
-        models = [game_model(shop), *(game_model(at) for at in _course(shop, moves, last))]
+        models = [(game_model(shop), "")]
+        models += [(game_model(shop), move) for move in _course(shop, moves, last)]
         return {
             "kind": "game",
             "reply": "game",
             "widths": list(widths),
             "words": words,
             "frames": {
-                str(width): [static.frame(game_figure(made, width=width)) for made in models]
+                str(width): [static.frame(game_figure(made, width=width)) for made, _ in models]
                 for width in widths
             },
-            "points": [_point(made, "") for made in models],
-            "state": {"stage": self.stage, "tick": last, "playing": False, "pace": 1, "now": {}}
-            | {"hovered": "", "selected": (), "width": widths[0], "frame": {}},
+            "points": [{**_point(made, ""), "move": move} for made, move in models],
+            "state": {"stage": self.stage, "tick": last, "at": len(models) - 1, "playing": False, "pace": 1}
+            | {"now": {}, "hovered": "", "selected": (), "width": widths[0], "frame": {}},
         }
 
 
-def _course(shop: Shop, moves: list[tuple[int, str]], last: int) -> Iterable[Shop]:
-    """The shop after each tick up to `last`, with the moves that were made before the next one."""
+def _course(shop: Shop, moves: list[tuple[int, str]], last: int) -> Iterable[str]:
+    """Plays a shop up to the tick `last`: the name of each move when it was made, "" after each tick."""
     rest = list(moves)
-
-    def due() -> None:
+    while True:
         while rest and rest[0][0] <= shop.tick_number:
-            shop.do(rest.pop(0)[1])
-
-    due()
-    while shop.tick_number < last and not shop.over:
+            shop.do(rest[0][1])
+            yield rest.pop(0)[1]
+        if shop.tick_number >= last or shop.over:
+            return
         shop.tick()
-        due()
-        yield shop
+        yield ""
 
 
 def _point(made: GameModel, said: str) -> dict[str, Any]:

@@ -56,6 +56,21 @@ function lwSegments(label, choices, onpick) {
   };
   return box;
 }
+// A slider. Its keys are taken here: JupyterLab takes the arrows of an input before the input acts on them.
+function lwSlider(label, onmove) {
+  const input = lwEl("input", { type: "range", min: 0, step: 1, "aria-label": label, oninput: () => onmove(Number(input.value)) });
+  input.addEventListener("keydown", (event) => {
+    const [now, min, max] = ["value", "min", "max"].map((k) => Number(input[k])), page = Math.max(Math.round((max - min) / 10), 1);
+    const to = { ArrowLeft: now - 1, ArrowDown: now - 1, ArrowRight: now + 1, ArrowUp: now + 1, PageDown: now - page,
+      PageUp: now + page, Home: min, End: max }[event.key];
+    if (to === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    event.stopPropagation();
+    input.value = to;
+    if (Number(input.value) !== now) onmove(Number(input.value));
+  });
+  return input;
+}
 function lwSet(model, values) {
   for (const [k, v] of Object.entries(values)) model.set(k, v);
   model.save_changes();

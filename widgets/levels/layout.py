@@ -73,11 +73,18 @@ class Layout:
 
 
 def lay_out(
-    model: LsmModel, *, width: float, mode: Mode = "keys", view: tuple[float, float] | None = None
+    model: LsmModel,
+    *,
+    width: float,
+    mode: Mode = "keys",
+    view: tuple[float, float] | None = None,
+    thin: bool = False,
 ) -> Layout:
-    """The layout for a width. `view` is the shown part of the key axis; bytes are always shown whole."""
+    """The layout for a width. `view` is the shown part of the key axis; bytes are always shown whole. `thin`
+    lanes have no labels: for one of many pictures beside each other."""
     mode = mode if model.keyed else "bytes"
-    frame = _frame(model, width, (view if mode == "keys" else None) or (0.0, 1.0))
+    shown = (view if mode == "keys" else None) or (0.0, 1.0)
+    frame = Frame(MARGIN + 26, width - 10, 0, 7, 9, shown, False) if thin else _frame(model, width, shown)
     return Layout(frame, mode, tuple(_place(model, lane, frame, mode) for lane in model.lanes))
 
 

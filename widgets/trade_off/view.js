@@ -4,16 +4,7 @@ function renderTradeOff({ model, el }) {
   const stage = lwStage(model, el, "trade_off");
   const pick = lwSegments("strategy", [["universal", "universal"], ["leveled", "leveled"]], (v) => choose({ strategy: v }));
   const slider = (name) => {
-    const input = lwEl("input", { type: "range", min: 0, step: 1, "aria-label": name, oninput: () => choose({ [name]: Number(input.value) }) });
-    // JupyterLab takes the arrows of an input before it acts on them itself.
-    const steps = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, Home: -Infinity, End: Infinity };
-    input.addEventListener("keydown", (event) => {
-      const by = steps[event.key];
-      if (by === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
-      event.preventDefault();
-      event.stopPropagation();
-      choose({ [name]: Number(input.value) + by });
-    });
+    const input = lwSlider(name, (at) => choose({ [name]: at }));
     const value = lwEl("span", { class: "lw-value" });
     return { input, value, node: lwEl("label", {}, name, input, value) };
   };
