@@ -25,7 +25,7 @@
 
 # %% tags=["parameters"]
 cluster = "auto"  # fluss, own, or auto: a Fluss if its jars are there
-burst = 400_000  # orders that are written before the kill
+burst = 50_000  # orders that are written before each kill
 warehouse = None  # None: a temporary folder
 solve = False
 
@@ -139,22 +139,60 @@ assert pc.sum(counts).as_py() == shop.orders
 # %% [markdown]
 # ## Killed
 #
-# A great many orders come in. The service begins a round, and is killed in the middle of it. No goodbye: it
-# is SIGKILL. The button *Kill* above does the same.
+# A service can be killed anywhere. No goodbye: it is SIGKILL, as the button *Kill* above sends it. Two
+# moments of a round are worth a look. Rounds can be made to wait there, so that the kill hits just that one.
+#
+# | rounds wait before | the lake | the cluster |
+# |---|---|---|
+# | `committing` | has none of the rows, only files that nothing names | knows what it knew |
+# | `registering` | has all of the rows | does not know of them |
+#
+# The first one: orders come in, a round has read them, and is killed before its commit to the lake.
 
 # %%
-shop.sell(burst)
-service.wait(
-    lambda report: any(one.table == orders.name and one.ended is None and one.splits for one in report.rounds)
-)
-cockpit.kill()
-assert not service.running
+service.wait(lambda report: orders.scan().count() == shop.orders)
+before = shop.orders
+
+
+def killed_before(phase):
+    service.hold(phase)
+    shop.sell(burst)
+    service.wait(lambda report: any((one.table, one.phase) == (orders.name, phase) for one in report.rounds))
+    cockpit.kill()
+    service.release()
+    found = orders.scan().count() - before
+    print(f"{shop.orders - before:,} orders more on the cluster, {found:,} of them in the lake")
+
+
+killed_before("committing")
+assert orders.scan().count() == before, "what nobody committed nobody sees"
+print(cockpit)
+
+# %% [markdown]
+# Start it again. It finds in its journal what it held, gives that back as failed, and gets it anew with the
+# next epoch. Look at the time without heartbeats, and at the round that was cut off.
+
+# %%
+cockpit.start()
+done = service.wait(lambda report: orders.scan().count() == shop.orders)
+killed = [one for one in done.rounds if one.reason == "the service was killed" and one.table == orders.name]
+assert len(killed) == 1
+cockpit.refresh().table = orders.name
+cockpit
+
+# %% [markdown]
+# The second moment: the lake has the rows, the cluster does not know.
+
+# %%
+before = shop.orders
+killed_before("registering")
+assert orders.scan().count() > before
 print(cockpit)
 
 # %% jupyter={"source_hidden": true}
 between = course.task(
     "in between",
-    "Suppose the service was killed after its commit to the lake and before that to the cluster. The cluster "
+    "The service was killed after its commit to the lake and before that to the cluster. The cluster "
     "still believes that the lake is behind. What will the next service do?",
     answer="told",
     options={
@@ -174,18 +212,23 @@ answer = None  # one of the options
 between.check(answer)
 
 # %% [markdown]
-# Start it again. It finds in its journal what it held, gives that back as failed, and gets it anew with the
-# next epoch. Look at the time without heartbeats, and at the round that was cut off.
+# Start it, and read what its next round of the orders says.
 
 # %%
+last = max(one.number for one in service.report().rounds)
 cockpit.start()
 done = service.wait(
-    lambda report: orders.scan().count() == shop.orders and not any(one.lag_rows for one in report.tables)
+    lambda report: (
+        orders.scan().count() == shop.orders
+        and report.tables
+        and not any(one.lag_rows for one in report.tables)
+        and any(one.table == orders.name and one.number > last and one.ended for one in report.rounds)
+    )
 )
-killed = [one for one in done.rounds if one.reason == "the service was killed"]
-assert len(killed) >= 1
-cockpit.refresh().table = killed[-1].table
-cockpit
+told = [note for one in done.rounds if one.table == orders.name and one.number > last for note in one.notes]
+print(*told, sep="\n")
+assert any("it was registered" in note for note in told)
+cockpit.refresh()
 
 # %%
 rows = orders.scan().to_arrow()

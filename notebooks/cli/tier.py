@@ -112,6 +112,11 @@ def parser() -> argparse.ArgumentParser:
         metavar="TIME",
         help="for a cluster that does not answer yet (default %(default)s)",
     )
+    p.add_argument(
+        "--hold",
+        metavar="FILE",
+        help="while it says committing or registering, rounds wait before that (to try a kill there)",
+    )
     return p
 
 
@@ -148,6 +153,7 @@ def started(options: argparse.Namespace) -> Any:
         threads=options.threads,
         poll=options.poll,
         wait=options.wait,
+        hold=options.hold,
     )
 
 

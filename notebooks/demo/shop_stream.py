@@ -28,6 +28,7 @@ from tablestore.fluss.cluster import Cluster
 from tablestore.fluss.tables import FlussColumn, TableDescriptor, TablePath
 from tablestore.fluss.write import TableWriter
 from tablestore.tiering.opening import journal_directory
+from tablestore.tiering.report import HeldPhase
 
 ORDERS, CUSTOMERS = "shop.orders", "shop.customers"
 ORDER = {"order_id": ts.BIGINT, "customer": ts.INT, "amount": ts.DOUBLE}
@@ -183,15 +184,17 @@ class Shop:
 
 
 class ServiceProcess:
-    """`./workbench tier` as a process of its own; `journal` is where it writes down what it does."""
+    """`./workbench tier` as a process of its own; `journal` is where it writes down what it does. `hold`
+    makes its rounds wait before a phase, where they can be seen and killed, until `release`."""
 
     def __init__(self, address: str, warehouse: Path, *, name: str = "tier") -> None:
         command = [sys.executable, "-m", "notebooks.cli", "tier", "--from", f"fluss://{address}"]
         how = ["--warehouse", str(warehouse), "--tables", "shop.*", "--name", name, "--poll", "200ms"]
-        self._command = [*command, *how]
         self.journal = journal_directory(str(warehouse), name)
         self._folder = warehouse.parent / f"{warehouse.name}-{name}"
         self._folder.mkdir(parents=True, exist_ok=True)
+        self._hold = self._folder / "hold"
+        self._command = [*command, *how, "--hold", str(self._hold)]
         self._guard = Guard(self._folder)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -216,6 +219,14 @@ class ServiceProcess:
         """Whether it has not ended."""
         return self._process is not None and self._process.poll() is None
 
+    def hold(self, phase: HeldPhase) -> None:
+        """Its rounds wait before this phase from now on."""
+        self._hold.write_text(phase)
+
+    def release(self) -> None:
+        """Its rounds wait no more."""
+        self._hold.unlink(missing_ok=True)
+
     def kill(self) -> None:
         """End it by SIGKILL, whatever it is at."""
         self._end(signal.SIGKILL)
@@ -235,7 +246,7 @@ class ServiceProcess:
         """What it has written down."""
         return ts.tiering_report(self.journal)
 
-    def wait(self, true: Callable[[ts.TieringReport], object], *, seconds: float = 120) -> ts.TieringReport:
+    def wait(self, true: Callable[[ts.TieringReport], object], *, seconds: float = 240) -> ts.TieringReport:
         """Wait until its report is so. Raises Unavailable, with its last words, where it ends or takes
         longer."""
         until = time.monotonic() + seconds
@@ -247,6 +258,7 @@ class ServiceProcess:
         return found
 
     def close(self) -> None:
-        """Stop it, and remove what it wrote to its terminal."""
+        """Release and stop it, and remove what it wrote to its terminal."""
+        self.release()
         self.stop()
         self._guard.close()

@@ -589,6 +589,7 @@ class Lake:
         threads: int = 2,
         poll: Any = "500ms",
         wait: Any = "1min",
+        hold: str | os.PathLike[str] | None = None,
         spark: SparkSession | None = None,
     ) -> Any:
         """Copy what is new in tables of a streaming cluster into tables of this lake of the same names, in
@@ -611,7 +612,9 @@ class Lake:
         Rows that retention removed from the log before a round are an error of their table; with `lost_rows`
         = "skip" it goes on behind them. There are `rounds` at a time, of which `threads` read splits; with
         `spark`, a session, its tasks do. What happens is written below the warehouse under the `name` of the
-        service; one that is started again under it gives back what it held when it was killed.
+        service; one that is started again under it gives back what it held when it was killed. To see what a
+        kill does at one moment: while the file `hold` says `committing`, rounds wait before their commit to
+        the lake; `registering`, before the cluster learns of that.
 
         The service has `wait()`, `stop()`, `pause()`, `resume()`, `running`, `state`, and `tables()`,
         `rounds()`, `heartbeats()` with what is known of them. Raises InvalidRequest, Unavailable where no
@@ -637,6 +640,7 @@ class Lake:
             threads=threads,
             poll=poll,
             wait=wait,
+            hold=hold,
             spark=spark,
         )
 

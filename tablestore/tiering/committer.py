@@ -20,6 +20,7 @@ from tablestore.tiering.cluster import ClusterTable, TieringCluster
 from tablestore.tiering.factory import LakeCommit, LakeCommitter, LakeState
 from tablestore.tiering.heartbeat import TieringTable
 from tablestore.tiering.log_identity import LogIdentity, RewrittenLog
+from tablestore.tiering.report import HeldPhase
 from tablestore.tiering.split_generator import (
     KvSnapshot,
     LogBounds,
@@ -175,8 +176,9 @@ def commit_round(
     results: Sequence[SplitResult],
     *,
     still_ours: Callable[[], bool] = lambda: True,
+    reached: Callable[[HeldPhase], None] = lambda _: None,
 ) -> RoundCommitted:
-    """Commit what was read: to the lake, then to the cluster.
+    """Commit what was read: to the lake, then to the cluster. `reached` is called before each of the two.
 
     Raises CommitConflict, then nothing of the round is in the lake and its files are deleted; any other error
     of the two commits may come with rows that are in the lake, which the next round sees.
@@ -186,6 +188,7 @@ def commit_round(
     committable = committer.to_committable([one.result for one in results if one.result is not None])
     done = {one.split.table_bucket: one.split.stop for one in results}
     try:
+        reached("committing")
         _require_still_ours(cluster, plan, still_ours)
         _require_same_lake(cluster, committer, plan)
         prepared = cluster.prepare_lake_snapshot(plan.table, done)
@@ -200,6 +203,7 @@ def commit_round(
     marks |= {one.split.table_bucket: one.mark for one in results if one.mark is not None}
     commit = LakeCommit(plan.lake, plan.table.table_id, {**before, **done}, names, plan.replaces, marks)
     snapshot_id = committer.commit(committable, commit)
+    reached("registering")
     _register(cluster, committer, plan.table, snapshot_id, done, prepared)
     return RoundCommitted(snapshot_id, sum(one.rows for one in results))
 

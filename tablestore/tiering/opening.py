@@ -16,6 +16,7 @@ from tablestore.table.features import feature
 from tablestore.table.lake import Lake
 from tablestore.tiering.factory import LakeTieringFactory
 from tablestore.tiering.fluss_cluster import FlussTieringCluster
+from tablestore.tiering.hold import RoundHold
 from tablestore.tiering.iceberg.factory import IcebergTieringFactory
 from tablestore.tiering.journal import TieringJournal
 from tablestore.tiering.paimon.factory import PaimonTieringFactory
@@ -49,6 +50,7 @@ def tier(
     threads: int = 2,
     poll: Any = "500ms",
     wait: Any = "1min",
+    hold: str | os.PathLike[str] | None = None,
     spark: SparkSession | None = None,
 ) -> TieringService:
     """The service of `Lake.tier`, started."""
@@ -67,6 +69,7 @@ def tier(
         once=not follow,
     )
     wait_seconds = _seconds("wait", wait)
+    round_hold = RoundHold(None if hold is None else os.fspath(hold))
     cluster = FlussTieringCluster(source)
     reached(cluster, coordinated=follow, seconds=wait_seconds)
     runner: TaskRunner = ThreadRunner(threads) if spark is None else feature("rounds by Spark")(spark)
@@ -77,6 +80,7 @@ def tier(
         TieringJournal(journal_directory(lake.warehouse, name)),
         SYSTEM,
         skips_lost_rows=lost_rows == "skip",
+        hold=round_hold,
     )
     return TieringService(parts, settings).start()
 

@@ -21,8 +21,11 @@ State = Literal["New", "Initialized", "Scheduled", "Pending", "Tiering", "Tiered
 freshness is over, Pending until a service asks, Tiering, then Tiered or Failed."""
 STATES: tuple[State, ...] = ("New", "Initialized", "Scheduled", "Pending", "Tiering", "Tiered", "Failed")
 
-Phase = Literal["planning", "reading", "committing", "ended"]
-"""What a round does: plans its splits, reads and writes them, commits to the lake and then to the cluster."""
+HeldPhase = Literal["committing", "registering"]
+"""A phase before whose work a round may wait: the commit to the lake, and telling the cluster of it."""
+Phase = Literal["planning", "reading", HeldPhase, "ended"]
+"""What a round does: plans its splits, reads and writes them, commits to the lake, registers that with the
+cluster."""
 
 Outcome = Literal["", "committed", "empty", "registered", "dropped", "failed"]
 """How a round ended; empty while it is under way. `empty`: there was nothing to read. `registered`: the

@@ -21,11 +21,12 @@ from tablestore.tiering.committer import (
 )
 from tablestore.tiering.enumerator import AssignedTable
 from tablestore.tiering.factory import LakeCommitter, LakeTieringFactory
+from tablestore.tiering.hold import RoundHold
 from tablestore.tiering.journal import TieringJournal
 from tablestore.tiering.log_identity import LogIdentity
 from tablestore.tiering.policy import LogPolicy
 from tablestore.tiering.readers import ReadSeconds, SplitProgress, tasks_of
-from tablestore.tiering.report import RoundReport, TableState
+from tablestore.tiering.report import HeldPhase, RoundReport, TableState
 from tablestore.tiering.round_report import RoundProgress, marks_of
 from tablestore.tiering.runner import TaskResult, TaskRunner
 from tablestore.tiering.splits import Offsets
@@ -47,6 +48,7 @@ class RoundParts:
     env: Env
     skips_lost_rows: bool = False
     identity: LogIdentity = field(default_factory=LogIdentity)
+    hold: RoundHold = field(default_factory=RoundHold)
 
 
 @dataclass(slots=True)
@@ -135,13 +137,22 @@ class TieringRound:
             observe = partial(self._moved, progress)
             done = parts.runner.run(tasks, observe=observe, stopped=self._given_up)
         progress.took(fetch=done.seconds.fetch, write=done.seconds.write)
-        self._note(progress.at("committing"))
         began = clock()
         committed = commit_round(
-            parts.cluster, committer, plan, done.results, still_ours=lambda: not self._given_up()
+            parts.cluster,
+            committer,
+            plan,
+            done.results,
+            still_ours=lambda: not self._given_up(),
+            reached=partial(self._reached, progress),
         )
         progress.took(commit=clock() - began)
         return committed
+
+    def _reached(self, progress: RoundProgress, phase: HeldPhase) -> None:
+        """The round has come to a phase, before which it may have to wait."""
+        self._note(progress.at(phase))
+        self.parts.hold.wait(self.path, phase, self._given_up)
 
     def _moved(self, progress: RoundProgress, one: SplitProgress) -> None:
         progress.moved(one)

@@ -25,7 +25,7 @@ pytestmark = needs_browser
 
 SMALL = {
     **{"scale": 0.01, "scale_factor": "0.01", "solve": True, "race_seconds": 2, "batches": 24, "pairs": 3},
-    **{"cluster": "own", "burst": 800_000},
+    **{"cluster": "own", "burst": 20_000},
 }
 SPARK = {  # those that need it, and what they say at the end when all is right
     "01_tpch_cdc_ingest": "equal, invariants hold",

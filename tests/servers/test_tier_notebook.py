@@ -20,7 +20,7 @@ def test_notebook_18_runs_beside_a_real_fluss(tmp_path: Path) -> None:
     """Each of its cells asserts what it claims: an error in one ends the run."""
     absent = fluss.missing()
     require(not absent, f"needs Fluss: {absent}")
-    given = {"cluster": "fluss", "burst": 50_000, "solve": True, "warehouse": str(tmp_path / "lake")}
+    given = {"cluster": "fluss", "burst": 20_000, "solve": True, "warehouse": str(tmp_path / "lake")}
     made = parameterize_notebook(load_notebook_node(str(NOTEBOOK)), given)
     place = {"metadata": {"path": str(NOTEBOOK.parent)}}
     done = NotebookClient(made, kernel_name="python3", timeout=SECONDS, resources=place).execute()

@@ -176,10 +176,10 @@ def test_a_journal_is_read_as_it_grows(tmp_path: Path) -> None:
     for table in given.tables:
         journal.note_table(table)
     journal.note_state("running")
-    journal.write(now=True)
+    journal.write(last=True)
     _until(lambda: view.model.rounds == given.rounds)
     journal.note_state("stopped")
-    journal.write(now=True)
+    journal.write(last=True)
     _until(lambda: not view.watching)
     assert (view.state, view.model.tables) == ("stopped", given.tables)
 
@@ -264,7 +264,7 @@ def test_reports_that_cannot_be_read_leave_the_last_picture() -> None:
 
 
 def _until(done: Callable[[], bool]) -> None:
-    for _ in range(600):
+    for _ in range(4_800):  # 240 s
         if done():
             return
         time.sleep(0.05)

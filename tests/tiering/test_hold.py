@@ -1,0 +1,108 @@
+"""Rounds that wait before a phase: they are seen there, and so is what a kill would leave."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import tablestore as ts
+from tablestore.core.env import SYSTEM
+from tablestore.tiering.hold import RoundHold
+from tablestore.tiering.journal import TieringJournal, read_report
+from tablestore.tiering.report import HeldPhase
+from tablestore.tiering.round import RoundParts
+from tablestore.tiering.runner import ThreadRunner
+from tablestore.tiering.service import ServiceSettings, TieringService
+from tests.tiering.memory import MemoryCluster, MemoryLake
+
+QUICK = ServiceSettings(heartbeat_seconds=0.01, poll_seconds=0.01)
+
+
+def until(true: Callable[[], object]) -> None:
+    over = time.monotonic() + 240
+    while not true():
+        assert time.monotonic() < over, "it never came to that"
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def cluster() -> MemoryCluster:
+    made = MemoryCluster()
+    made.append(0, 50)
+    return made
+
+
+@pytest.fixture
+def lake() -> MemoryLake:
+    return MemoryLake()
+
+
+@pytest.fixture
+def job(cluster: MemoryCluster, lake: MemoryLake, tmp_path: Path) -> Iterator[TieringService]:
+    journal = TieringJournal(str(tmp_path / "journal"))
+    hold = RoundHold(str(tmp_path / "hold"))
+    made = TieringService(RoundParts(cluster, lake, ThreadRunner(), journal, SYSTEM, hold=hold), QUICK)
+    yield made
+    assert made.stop()
+
+
+def held(tmp_path: Path, phase: HeldPhase) -> bool:
+    """Whether the journal, as another process reads it, has a round that waits there."""
+    return any(
+        (one.phase, one.ended) == (phase, None) for one in read_report(str(tmp_path / "journal")).rounds
+    )
+
+
+def test_a_round_waits_before_its_commit_to_the_lake(
+    cluster: MemoryCluster, lake: MemoryLake, job: TieringService, tmp_path: Path
+):
+    (tmp_path / "hold").write_text("committing\n")
+    job.start()
+    until(lambda: held(tmp_path, "committing"))
+    assert (lake.rows, cluster.known) == ([], None)
+    assert job.rounds()[-1].rows == 50
+    (tmp_path / "hold").unlink()
+    until(lambda: cluster.known is not None)
+    assert len(lake.rows) == 50
+
+
+def test_a_round_waits_before_the_cluster_learns_of_its_commit(
+    cluster: MemoryCluster, lake: MemoryLake, job: TieringService, tmp_path: Path
+):
+    (tmp_path / "hold").write_text("registering")
+    job.start()
+    until(lambda: held(tmp_path, "registering"))
+    assert (len(lake.rows), cluster.known) == (50, None)
+    (tmp_path / "hold").write_text("committing")
+    until(lambda: cluster.known is not None)
+
+
+def test_a_service_that_is_stopped_waits_no_longer(lake: MemoryLake, job: TieringService, tmp_path: Path):
+    (tmp_path / "hold").write_text("committing")
+    job.start()
+    until(lambda: held(tmp_path, "committing"))
+    assert job.stop()
+    assert job.rounds()[-1].outcome == "failed"
+    assert (lake.rows, lake.aborted) == ([], 1)
+
+
+def test_another_word_is_refused_and_the_files_of_the_round_are_deleted(
+    lake: MemoryLake, job: TieringService, tmp_path: Path
+):
+    (tmp_path / "hold").write_text("soon")
+    job.start()
+    until(lambda: any(one.outcome == "failed" for one in job.rounds()))
+    failed = next(one for one in job.rounds() if one.outcome == "failed")
+    assert failed.reason == f"{tmp_path}/hold says 'soon': rounds can wait before committing or registering"
+    assert lake.aborted >= 1
+    (tmp_path / "hold").write_text("")
+    until(lambda: len(lake.rows) == 50)
+
+
+def test_who_has_no_file_never_waits(cluster: MemoryCluster, lake: MemoryLake):
+    RoundHold().wait("db.t", "committing", lambda: pytest.fail("it waited"))
+    with pytest.raises(ts.InvalidRequest, match="hold"):
+        ts.connect("x").tier("fluss://127.0.0.1:1", hold=5)
