@@ -42,9 +42,9 @@ def main(arguments: list[str]) -> int:
     os.execv(sys.executable, [*command, *rest])
 
 
-def install_kernel(share: Path, *, python: str) -> Path:
+def install_kernel(share: Path, *, python: str, name: str = KERNEL) -> Path:
     """Write the kernel's description, anew each time: the checkout may have moved."""
-    folder = share / "kernels" / KERNEL
+    folder = share / "kernels" / name
     folder.mkdir(parents=True, exist_ok=True)
     spec = {
         "argv": [python, "-m", "ipykernel_launcher", "-f", "{connection_file}"],

@@ -4,6 +4,9 @@ The server lives in a process group and a folder of its own (HOME, Jupyter's and
 always ended with its kernels. A notebook counts as open when its session is connected, its kernel idle and
 its cells are in the page; asking the page's indicators alone is a race. `Notebook.check` holds a notebook to
 its word: no failed cell, no complaint in the console, no request or socket but to the server itself.
+
+WORKBENCH_JUPYTER may name the Python of another environment, whose JupyterLab (and jupyterlab_widgets,
+anywidget) is used then; kernels stay those of this one.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import nbformat
 
-from notebooks.cli.lab import QUIET, jupyter_path
+from notebooks.cli.lab import QUIET, install_kernel, jupyter_path
 from notebooks.cli.places import ROOT
 from notebooks.demo.ports import free_port
 
@@ -108,11 +111,12 @@ class Server:
 
     def _start(self, folder: Path) -> subprocess.Popen[bytes]:
         settings = folder / "app-settings"
+        install_kernel(folder / "share", python=sys.executable, name="python3")
         for made in (self.root, settings, folder / "home"):
             made.mkdir(parents=True)
         (settings / "overrides.json").write_text(json.dumps(QUIET))
         command = [
-            sys.executable,
+            os.environ.get("WORKBENCH_JUPYTER", sys.executable),
             "-m",
             "jupyterlab",
             "--no-browser",
@@ -132,7 +136,7 @@ class Server:
         }
         private |= {"HOME": str(folder / "home"), "IPYTHONDIR": str(folder / "ipython")}
         private |= {"JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"), "PYTHONPATH": str(ROOT)}
-        private |= {"JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"), "JUPYTER_PATH": jupyter_path("")}
+        private |= {"JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"), "JUPYTER_PATH": jupyter_path(f"{folder}/share")}
         with self.log.open("wb") as log:
             return subprocess.Popen(
                 command, env=os.environ | private, cwd=folder, stdout=log, stderr=log, start_new_session=True

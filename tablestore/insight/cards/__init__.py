@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tablestore.insight.cards import lake, results, scan, snapshot, table
+from tablestore.insight.cards import doctor, lake, results, scan, snapshot, table
 
 __all__ = ["CARDS", "card"]
 
@@ -24,6 +24,8 @@ CARDS: dict[str, Callable[..., str | None]] = {
     "what-if": results.what_if_card,
     "violations": results.violations_card,
     "health": table.health_card,
+    "diagnosis": doctor.diagnosis_card,
+    "advice": doctor.advice_card,
 }
 
 

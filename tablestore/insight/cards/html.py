@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tablestore.core.env import Env
+from tablestore.core.quantities import many
 
 LIGHT = {
     "bg": "#ffffff",
@@ -96,12 +97,13 @@ STYLE = (
     f'body[data-jp-theme-light="false"] .ts-card{{{_declared(DARK)}}}'
     f"@media (prefers-color-scheme:dark){{body:not([data-jp-theme-light]) .ts-card{{{_declared(DARK)}}}}}"
     ".ts-card table.ts-rows{border-collapse:collapse;border:0;margin:0;font-size:12px;width:auto}"
-    ".ts-card table.ts-rows th,.ts-card table.ts-rows td{padding:3px 14px 3px 0;border:0;text-align:left;"
+    ".ts-card table.ts-rows th,.ts-card table.ts-rows td{padding:3px 14px 3px 0;border:0;text-align:left;vertical-align:top;"
     "background:none;color:var(--ts-ink);font-weight:400;white-space:nowrap;max-width:360px;overflow:hidden;"
     "text-overflow:ellipsis}"
     ".ts-card table.ts-rows tr{background:none!important}"
     ".ts-card table.ts-rows th{color:var(--ts-ink2);border-bottom:1px solid var(--ts-line)}"
     ".ts-card table.ts-rows .ts-n{text-align:right}"
+    ".ts-card table.ts-rows .ts-w{white-space:normal;overflow-wrap:break-word;max-width:460px}"
     ".ts-card summary{cursor:pointer;color:var(--ts-ink2)}"
 )
 
@@ -118,12 +120,13 @@ def moment(env: Env, millis: int) -> str:
 @dataclass(frozen=True, slots=True)
 class Cell:
     """One cell of a table: text of data, at the right where it is a number, in a colour by its meaning; with
-    `markup` HTML of ours instead."""
+    `markup` HTML of ours instead. What `wraps` is a sentence, shown whole; other text is cut to a line."""
 
     text: str
     number: bool = False
     colour: str = ""
     markup: str = ""
+    wraps: bool = False
 
 
 def card(
@@ -148,7 +151,9 @@ def card(
         parts.append(f'<div style="margin-top:8px">{_facts(facts)}</div>')
     parts += [f'<div style="margin-top:10px;overflow-x:auto">{one}</div>' for one in body if one]
     if code:
-        style = f"font-family:var(--ts-code,{_CODE});font-size:11px;color:{ink('ink2')};background:none"
+        style = (
+            f"font-family:var(--ts-code,{_CODE});font-size:11px;color:{ink('ink2')};background:none;padding:0"
+        )
         above = f"margin-top:10px;padding-top:8px;border-top:1px solid {ink('line')};overflow-wrap:anywhere"
         parts.append(f'<div style="{above}"><code style="{style}">{esc(code, longest=400)}</code></div>')
     if note:
@@ -156,7 +161,7 @@ def card(
     frame = (
         f"font-family:var(--ts-ui,{_UI});font-size:12px;line-height:16px;font-variant-numeric:tabular-nums;"
         f"color:{ink('ink')};background:{ink('bg')};border:1px solid {ink('line')};border-radius:6px;"
-        "padding:12px 16px;margin:2px 0;max-width:760px;box-sizing:border-box"
+        "padding:12px 16px;margin:2px 0;max-width:900px;box-sizing:border-box"
     )
     return f'<div class="ts-card" style="{frame}"><style>{STYLE}</style>{"".join(parts)}</div>'
 
@@ -180,6 +185,12 @@ def _facts(facts: Sequence[tuple[str, str]]) -> str:
     return " ".join(one)
 
 
+def counted(number: int, noun: str, more: str = "") -> tuple[str, str]:
+    """`("12", "files")`."""
+    count, _, word = many(number, noun).partition(" ")
+    return count, f"{word} {more}".strip()
+
+
 def rows(heads: Sequence[tuple[str, bool]], lines: Sequence[Sequence[Cell]]) -> str:
     """A table: headings (none if all are empty), each with whether numbers stand below it, and lines of
     cells."""
@@ -191,7 +202,9 @@ def rows(heads: Sequence[tuple[str, bool]], lines: Sequence[Sequence[Cell]]) -> 
 
 def _cell(cell: Cell) -> str:
     style = f' style="color:{ink(cell.colour)}"' if cell.colour else ""
-    return f"<td{' class=ts-n' if cell.number else ''}{style}>{cell.markup or esc(cell.text)}</td>"
+    longest = LONGEST * 3 if cell.wraps else LONGEST
+    kind = " class=ts-n" if cell.number else " class=ts-w" if cell.wraps else ""
+    return f"<td{kind}{style}>{cell.markup or esc(cell.text, longest=longest)}</td>"
 
 
 def line(text: str, colour: str = "ink2") -> str:

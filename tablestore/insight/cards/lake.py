@@ -31,7 +31,7 @@ def card(warehouse: str, names: Sequence[str], opened: Callable[[str], Store], e
     return html.card(
         warehouse,
         "lake",
-        facts=[table.counted(len(names), "table"), table.counted(databases, "database", "with tables")],
+        facts=[html.counted(len(names), "table"), html.counted(databases, "database", "with tables")],
         body=[html.rows(_HEADS, lines) if lines else html.line("no tables yet")],
         code=f"import widgets; widgets.LakeHealth(ts.connect({warehouse!r}))" if names else "",
         note=f"{many(more, 'more table')}: lake.tables() names them all" if more > 0 else "",
@@ -60,4 +60,10 @@ def _line(name: str, opened: Callable[[str], Store]) -> list[Cell]:
             Cell(when, colour="ink2"),
         ]
     except (TablestoreError, OSError, ValueError) as e:
-        return [Cell(name), Cell(f"✕ {type(e).__name__}: {e}", colour="err"), Cell(""), Cell(""), Cell("")]
+        return [
+            Cell(name),
+            Cell(f"✕ {type(e).__name__}: {e}", colour="err", wraps=True),
+            Cell(""),
+            Cell(""),
+            Cell(""),
+        ]

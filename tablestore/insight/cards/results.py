@@ -24,7 +24,7 @@ def compaction_card(found: Compaction) -> str:
             Cell(p.place),
             _work(p),
             Cell(p.decision.reason.text, colour="ink2"),
-            Cell(p.outcome or "–", colour="ink2"),
+            Cell(p.outcome or "–", colour="ink2", wraps=True),
         ]
         for p in busy[:_PICKS]
     ]
@@ -69,7 +69,10 @@ def violations_card(found: Sequence[Violation]) -> str:
     if not found:
         return html.card("Check", chip=("sound", "sound: every invariant holds"))
     heads = [("invariant", False), ("where", False), ("what", False)]
-    lines = [[Cell(v.invariant, colour="err"), Cell(v.where), Cell(v.text)] for v in found[:_VIOLATIONS]]
+    lines = [
+        [Cell(v.invariant, colour="err"), Cell(v.where), Cell(v.text, wraps=True)]
+        for v in found[:_VIOLATIONS]
+    ]
     more = len(found) - len(lines)
     kinds = ", ".join(sorted({v.invariant for v in found}))
     return html.card(

@@ -152,8 +152,15 @@ def plan_card(plan: Plan) -> str:
 def explanation_card(found: Explanation) -> str:
     """The card of an explanation: files and bytes left after each rule, then its text."""
     steps = found.steps().to_pylist()
-    heads = [(name, name not in ("rule", "step", "reason")) for name in found.steps().column_names]
-    lines = [[Cell(_text(name, row[name]), number) for name, number in heads] for row in steps]
+    names = found.steps().column_names
+    heads = [(name.replace("_", " "), name not in ("rule", "step", "reason")) for name in names]
+    lines = [
+        [
+            Cell(_text(name, row[name]), number, wraps=name == "reason")
+            for name, (_, number) in zip(names, heads, strict=True)
+        ]
+        for row in steps
+    ]
     return html.card(
         "Scan explained",
         _where(found.plan),

@@ -89,23 +89,17 @@ def _held(
     if not isinstance(found, Health):
         files = sum(m.num_added - m.num_deleted for m in found)
         note = f"more than {MOST_FILES:,} entries: table.inspect.health() looks at each bucket"
-        return [counted(files, "file")], None, note
+        return [html.counted(files, "file")], None, note
     facts = [
-        counted(found.files, "file"),
+        html.counted(found.files, "file"),
         (size(found.bytes), ""),
-        counted(found.rows, "row", "stored"),
-        counted(found.buckets.num_rows, "bucket", "with files"),
+        html.counted(found.rows, "row", "stored"),
+        html.counted(found.buckets.num_rows, "bucket", "with files"),
     ]
     when = (
         "" if snapshot is None else f"snapshot {snapshot.id}, {html.moment(store.env, snapshot.time_millis)}"
     )
     return facts, (found.state, found.verdict), when
-
-
-def counted(number: int, noun: str, more: str = "") -> tuple[str, str]:
-    """`("12", "files")`."""
-    count, _, word = many(number, noun).partition(" ")
-    return count, f"{word} {more}".strip()
 
 
 def _drawn(snapshots: list[Snapshot]) -> str:
@@ -133,7 +127,7 @@ def health_card(found: Health) -> str:
             Cell(f"{r['files']:,}", True),
             Cell(size(r["bytes"]), True),
             Cell(r["due"] or "–", colour="compact" if r["due"] else "ink3"),
-            Cell(r["reason"] or "–", colour="ink2"),
+            Cell(r["reason"] or "–", colour="ink2", wraps=True),
         ]
         for r in worst
     ]
@@ -143,7 +137,11 @@ def health_card(found: Health) -> str:
         "Health",
         at,
         chip=(found.state, found.verdict),
-        facts=[counted(found.files, "file"), (size(found.bytes), ""), counted(found.rows, "row", "stored")],
+        facts=[
+            html.counted(found.files, "file"),
+            (size(found.bytes), ""),
+            html.counted(found.rows, "row", "stored"),
+        ],
         body=[html.rows(heads, lines) if lines else ""],
-        note=f"{more:,} more buckets: .buckets has them all" if more > 0 else "",
+        note=f"{many(more, 'more bucket')}: .buckets has them all" if more > 0 else "",
     )

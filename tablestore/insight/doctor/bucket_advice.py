@@ -7,14 +7,13 @@ them; those after are counted together.
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
-from tablestore.core import quantities
+from tablestore.core import quantities, rich
 from tablestore.core.errors import InvalidRequest
 from tablestore.format import hashing
 from tablestore.format.schema import TableSchema
@@ -195,8 +194,8 @@ class BucketAdvice:
     def __repr__(self) -> str:
         return self.text
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(self.text)}</pre>"
+    def _repr_html_(self) -> str | None:
+        return rich.card("advice", self)
 
 
 def propose(

@@ -6,7 +6,6 @@ A `Diagnosis` has a line with numbers for each rule, also when nothing is wrong.
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from tablestore.core import quantities
+from tablestore.core import quantities, rich
 from tablestore.insight.doctor.calls import Call, python
 from tablestore.insight.doctor.facts import Limits
 
@@ -157,25 +156,8 @@ class Diagnosis:
     def __repr__(self) -> str:
         return self.text
 
-    def _repr_html_(self) -> str:
-        """The text as HTML for a notebook; names of the table are escaped."""
-        rows = "".join(_row(f) for f in self.findings)
-        head = "".join(f"<th>{h}</th>" for h in ("", "where", "what", "numbers", "call"))
-        found = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>" if rows else ""
-        items = "".join(
-            f"<li><b>{html.escape(t.rule)}</b>: {html.escape(t.text)}</li>"
-            for t in self.tried
-            if not t.findings
-        )
-        title = html.escape(f"{self.table}: {self.summary}")
-        return f"<p><b>{title}</b></p>{found}<details><summary>looked at</summary><ul>{items}</ul></details>"
-
-
-def _row(f: Finding) -> str:
-    cells = (f"{f.severity}: {f.kind}", f.where, f.what, f.numbers)
-    shown = "".join(f"<td>{html.escape(c)}</td>" for c in cells)
-    asks = f"<br>decide: {html.escape(f.asks)}" if f.asks else ""
-    return f"<tr>{shown}<td><code>{html.escape(f.remedy)}</code>{asks}</td></tr>"
+    def _repr_html_(self) -> str | None:
+        return rich.card("diagnosis", self)
 
 
 def _lines(text: str, indent: str) -> list[str]:

@@ -15,6 +15,8 @@ from tablestore.core import rich
 from tablestore.insight import cards
 from tablestore.insight.cards import html, lake, scan
 from tablestore.insight.check.findings import Violation, Violations
+from tablestore.insight.doctor.calls import Call
+from tablestore.insight.doctor.finding import Diagnosis, Finding
 from tests.faults import FaultyIO
 from tests.tables import KEYED
 
@@ -124,6 +126,8 @@ def test_plans_snapshots_and_results_show_themselves(orders: ts.Table) -> None:
         "what if": (orders.what_if({"num-sorted-run.compaction-trigger": 3}), "write amplification"),
         "health": (orders.inspect.health(), "2 of 2 buckets wait for compaction"),
         "check": (orders.check(), "sound: every invariant holds"),
+        "doctor": (orders.inspect.doctor(), "1 finding: 1 slow"),
+        "advice": (ts.advise_buckets(orders), "1 bucket everything fits in one"),
         "compaction": (live.compact(full=True), "snapshot 7"),
     }
     for value, text in found.values():
@@ -177,9 +181,16 @@ def test_all_that_others_choose_is_text(tmp_path: Path) -> None:
         writer.write([{"k": HOSTILE, HOSTILE: HOSTILE}])
     table.name = HOSTILE
     values = (table, table.scan(where=ts.col("k") == HOSTILE), table.scan().snapshot, table.scan().plan())
+    call = (Call("look", (HOSTILE,)),)
     results = (
         table.scan(where=ts.col("k") == HOSTILE).explain(),
         Violations([Violation("I1", HOSTILE, HOSTILE)]),
+        Diagnosis(
+            HOSTILE,
+            1,
+            (Finding(HOSTILE, "risk", HOSTILE, HOSTILE, call, {HOSTILE: HOSTILE}, asks=HOSTILE),),
+            (),
+        ),
     )
     for value in (*values, *results):
         markup = shown(value)
