@@ -97,8 +97,8 @@ STYLE = (
     f'body[data-jp-theme-light="false"] .ts-card{{{_declared(DARK)}}}'
     f"@media (prefers-color-scheme:dark){{body:not([data-jp-theme-light]) .ts-card{{{_declared(DARK)}}}}}"
     ".ts-card table.ts-rows{border-collapse:collapse;border:0;margin:0;font-size:12px;width:auto}"
-    ".ts-card table.ts-rows th,.ts-card table.ts-rows td{padding:3px 14px 3px 0;border:0;text-align:left;vertical-align:top;"
-    "background:none;color:var(--ts-ink);font-weight:400;white-space:nowrap;max-width:360px;overflow:hidden;"
+    ".ts-card table.ts-rows th,.ts-card table.ts-rows td{padding:3px 14px 3px 0;border:0;text-align:left;"
+    "vertical-align:top;background:none;color:var(--ts-ink);font-weight:400;white-space:nowrap;max-width:360px;overflow:hidden;"
     "text-overflow:ellipsis}"
     ".ts-card table.ts-rows tr{background:none!important}"
     ".ts-card table.ts-rows th{color:var(--ts-ink2);border-bottom:1px solid var(--ts-line)}"
