@@ -136,7 +136,10 @@ class Server:
         }
         private |= {"HOME": str(folder / "home"), "IPYTHONDIR": str(folder / "ipython")}
         private |= {"JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"), "PYTHONPATH": str(ROOT)}
-        private |= {"JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"), "JUPYTER_PATH": jupyter_path(f"{folder}/share")}
+        private |= {
+            "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
+            "JUPYTER_PATH": jupyter_path(f"{folder}/share"),
+        }
         with self.log.open("wb") as log:
             return subprocess.Popen(
                 command, env=os.environ | private, cwd=folder, stdout=log, stderr=log, start_new_session=True
