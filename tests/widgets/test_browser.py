@@ -52,7 +52,7 @@ def test_scrubbing_moves_the_cursor_and_the_levels(page: Page, cockpit_file: Pat
     page.page.mouse.down()
     seen = set()
     for at in range(8):
-        page.page.mouse.move(box["x"] + 120 + at * 44, y)
+        page.page.mouse.move(box["x"] + 120 + at * 66, y)
         seen.add(page.text(".lw-levels h3"))
     page.page.mouse.up()
     assert len(seen) == 8

@@ -293,14 +293,18 @@ def test_one_bucket_has_no_overview():
     assert set(levels.data()["bucket"].to_pylist()) == {1}
 
 
-def test_level_0_keeps_the_most_rows_it_ever_needed():
+def test_neighbouring_empty_levels_are_one_row():
     table = frames.FakeTable(appends=7)
     levels = LsmLevels(table)
-    tall = len(levels.model.lanes)
     table.compact()
     levels.refresh()
     assert levels.model.runs == 2
-    assert len(levels.model.lanes) == tall
+    assert [(lane.label, lane.note) for lane in levels.model.lanes] == [
+        ("L0–L2", "empty"),
+        ("L3", "1 file"),
+        ("L4", "empty"),
+        ("L5", "4 files"),
+    ]
 
 
 def test_the_plan_of_another_bucket_is_not_outlined():
@@ -329,4 +333,4 @@ def test_the_text_form_has_a_line_a_run_and_marks_the_plan():
 def test_an_empty_table_keeps_its_lanes():
     levels = LsmLevels(frames.files([]))
     assert "Nothing written yet." in levels.text()
-    assert len(levels.model.lanes) == 5 + 5
+    assert [lane.label for lane in levels.model.lanes] == ["L0", "L1", "L2", "L3", "L4", "L5"]

@@ -16,7 +16,7 @@ from widgets.kit.svg import line, num, path, rect, tag, text, text_width
 from widgets.kit.theme import var
 
 HEIGHT, TOP, BOTTOM, LABELS = 108.0, 32.0, 88.0, 40.0
-FORECAST, VALUE = 62.0, 62.0
+FORECAST, VALUE = 62.0, 80.0
 MEAN_BELOW = 4.0
 
 
@@ -138,7 +138,7 @@ def heading_only(panel: Panel, plot: Plot, *, x: float, width: float) -> str:
 
 def _heading(panel: Panel, x: float, width: float) -> str:
     after = x + text_width(panel.title, size=13, weight=600) + 8
-    unit = next((words for words in panel.units if after + 0.9 * text_width(words) < x + width - VALUE), "")
+    unit = next((words for words in panel.units if after + text_width(words) < x + width - VALUE), "")
     return text(x, 16, panel.title, size=13, fill="ink", weight=600) + text(after, 16, unit)
 
 

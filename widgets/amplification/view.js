@@ -3,8 +3,9 @@
 function renderAmplification({ model, el }) {
   const stage = lwStage(model, el, "amplification");
   const host = lwEl("div", { class: "lw-pic", tabindex: 0, role: "slider", "aria-label": "snapshot", "aria-orientation": "horizontal" });
-  const hint = lwEl("div", { class: "lw-hint lw-note" });
-  stage.body.append(host, hint);
+  const hint = lwEl("span", { class: "lw-hint lw-note" });
+  stage.sub.after(hint);
+  stage.body.append(host);
   const card = lwCard(stage);
   let svg = null;
   const frame = () => model.get("frame"), charts = () => (frame().meta || {}).charts || [];

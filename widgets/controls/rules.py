@@ -13,6 +13,7 @@ from widgets.kit.theme import var
 
 MAX_LINES = 6  # comparisons of one rule; the others are a number
 INDENT = 22
+ROOMY = 320  # so wide that most sums take one line
 _COUNTED = re.compile(r"(^|; )((only )?\d+ of|all) \d+ runs?$")
 _UNITS = re.compile(r"(\d) (%|[KMGT]?i?B)(?![a-z])")  # a unit stays with its number
 _VERDICTS = ("take", "stop", "leave")
@@ -31,12 +32,12 @@ def rules_block(
             parts.append(rect(x - 6, y, 3, tall, fill=var("compact")))
         parts.append(body)
         y += tall + 2
-    return "".join(parts), y if still else max(y, start + _reserved(len(pick.trials), strategy))
+    return "".join(parts), y if still else max(y, start + _reserved(len(pick.trials), strategy, width))
 
 
-def _reserved(rules: int, strategy: str) -> int:
+def _reserved(rules: int, strategy: str, width: float) -> int:
     """Height that the rules keep, so that what follows does not jump when another one fires."""
-    return {"universal": 296, "leveled": 54 * rules + 21}.get(strategy, 0)
+    return {"universal": 296 if width < ROOMY else 250, "leveled": 54 * rules + 21}.get(strategy, 0)
 
 
 def _in_place(trials: tuple[Trial, ...]) -> tuple[Trial, ...]:

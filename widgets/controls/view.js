@@ -51,13 +51,15 @@ function renderControls({ model, el }) {
   const place = lwEl("b", {}), waits = lwEl("span", { class: "lw-hint" });
   const prev = lwButton("prev", "previous bucket", () => lwSet(model, { index: model.get("index") - 1 }));
   const next = lwButton("next", "next bucket", () => lwSet(model, { index: model.get("index") + 1 }));
-  const where = lwEl("div", { class: "lw-row2 lw-where" }, place, lwEl("span", { class: "lw-gap" }), waits, prev, next, lwEl("label", { class: "lw-check", title: "plan a compaction of every run into the oldest level" }, full, "full"));
+  const where = lwEl("div", { class: "lw-row2 lw-where" }, place, lwEl("span", { class: "lw-gap" }), waits, prev, next);
   const inputs = lwControlsInputs(model, commit);
+  const whole = lwEl("label", { class: "lw-check", title: "plan a compaction of every run into the oldest level" }, full, "full");
+  const sets = lwEl("div", { class: "lw-sets" }, inputs.box, whole);
   const refusal = lwControlsStrip("err"), warning = lwControlsStrip("warn"), remark = lwControlsStrip("remark"), preview = lwControlsStrip("preview");
   preview.acts.append(
     lwButton("", "store these settings as table options", send("store"), { text: "Store as table options" }),
     lwButton("", "back to the table's own settings", send("reset"), { text: "Reset" }));
-  stage.body.append(where, inputs.box, refusal.box, preview.box, warning.box, remark.box, host, past);
+  stage.body.append(where, sets, refusal.box, preview.box, warning.box, remark.box, host, past);
   const step = lwButton("step", "carry out this compaction (S)", send("step"), { text: "Step", primary: true });
   const run = lwButton("fast", "compact every bucket until no rule fires", send("run"), { text: "Run until quiet" });
   const pause = lwButton("pause", "stop at once; what is not committed is given up", send("pause"), { text: "Pause" });
@@ -92,13 +94,14 @@ function renderControls({ model, el }) {
     strategy.hidden = !f.strategy || !!story;
     strategy.show(f.strategy);
     for (const choice of strategy.children) choice.disabled = shut || !!f.disabled;
-    where.hidden = !f.place || !!story;
+    where.hidden = !(f.picks > 1) || !!story;
     where.classList.toggle("lw-many", f.picks > 1);
     lwPlace(place, f.place || "", " · bucket");
     waits.textContent = f.picks > 1 ? f.waits : "";
     waits.title = "buckets in which a rule fires";
     prev.hidden = next.hidden = !(f.picks > 1);
-    inputs.box.hidden = !(f.inputs || []).length || !!story;
+    inputs.box.hidden = !(f.inputs || []).length;
+    sets.hidden = !f.place || !!story;
     for (const b of [step, run, pause]) b.hidden = !!story;
     inputs.show(f.inputs || [], shut || !!f.disabled);
     refusal.show(f.refusal || "");

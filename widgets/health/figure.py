@@ -30,7 +30,7 @@ from widgets.kit.svg import (
 from widgets.kit.theme import level_fill, var
 
 ColourBy = Literal["runs", "bytes", "files", "due"]
-MARGIN, LEFT, STEPS = 16, 92, 6
+MARGIN, LEFT, STEPS = 16, 98, 6
 SIGNS = {
     "healthy": ("✓", "ok"),
     "due": ("▲", "warn"),
@@ -39,12 +39,18 @@ SIGNS = {
     "empty": ("○", "ink2"),
     "reading": ("…", "ink3"),
 }
-UP, DOWN, ROW, LEGEND, KEY = 28, 20, 24, 44, 122
+UP, DOWN, ROW, TWO_LINES, LEGEND, KEY = 28, 20, 24, 38, 44, 122
+BESIDE, TWO_BELOW = 1100, 560
 
 
 def plot_width(width: float) -> float:
     """Pixels of the grid in a picture of this width."""
-    return width - 2 * MARGIN - LEFT
+    return _left_part(width) - 2 * MARGIN - LEFT
+
+
+def _left_part(width: float) -> float:
+    """How far the history goes: where it is wide, the list of the worst stands beside it."""
+    return float(round(width * 0.6)) if width >= BESIDE else width
 
 
 def health_figure(
@@ -57,13 +63,16 @@ def health_figure(
     cursor: bool = False,
 ) -> Figure:
     """The whole picture; with `cursor` the snapshot shown is marked, which the live view does by itself."""
-    numbers, height = _key_figures(model, width)
+    numbers, top = _key_figures(model, width)
+    height = top
     body = [_verdict(model, width), numbers]
     meta: dict[str, object] = {}
     if model.grid is not None and model.commits is not None and len(model.grid.places):
-        drawn, meta, height = _history(model, (width, height), colour_by, opened, cursor)
+        drawn, meta, height = _history(model, (_left_part(width), top), colour_by, opened, cursor)
         body.append(drawn)
-    lower, height = _lower(model, width, height, opened, chosen)
+    beside = bool(meta) and _left_part(width) < width
+    lower, end = (_beside if beside else _lower)(model, width, top if beside else height, opened, chosen)
+    height = max(height, end)
     body.append(lower)
     return Figure(width, height, "".join(body), model.verdict, meta)
 
@@ -109,7 +118,7 @@ def _history(
     """The strip of commits above the grid; `place` is the picture's width and where the strip begins."""
     assert model.grid is not None, "there is a history"
     width, above = place
-    ends, left, wide = model.grid.ends, MARGIN + LEFT, plot_width(width)
+    ends, left, wide = model.grid.ends, MARGIN + LEFT, width - 2 * MARGIN - LEFT
     pitch = wide / len(ends)
     values = model.rows("runs") if colour_by == "due" else model.rows(colour_by)
     tall = max(4.0, min(16.0, 256 / len(values)))
@@ -251,7 +260,7 @@ def _axis(ends: np.ndarray, left: float, pitch: float, y: float) -> str:
     for at in range(0, len(ends), max(len(ends) // 8, 1)):
         name = fmt.snapshot_id(int(ends[at]))
         x = left + at * pitch
-        if x > free and x + text_width(name, size=11) < room:
+        if name != final and x > free and x + text_width(name, size=11) < room:
             parts.append(text(x, y, name, size=11))
             free = x + text_width(name, size=11) + 24
     parts.append(text(max(last, left + text_width(final, size=11)), y, final, size=11, text_anchor="end"))
@@ -289,6 +298,34 @@ def _legend(model: HealthModel, width: float, colour_by: ColourBy, most: int, y:
     return "".join(parts)
 
 
+def _beside(
+    model: HealthModel, width: float, top: float, opened: str, chosen: tuple[str, ...]
+) -> tuple[str, float]:
+    """The worst buckets in lines of two rows, below them what compactions bought; and where they end."""
+    x = _left_part(width) + MARGIN
+    wide = width - MARGIN - x
+    parts = [text(0, 18, "Worst buckets", size=13, fill="ink", weight=600)]
+    y = 28.0
+    for bad in model.worst:
+        parts.append(_bad(bad, y, wide, opened=bad.id == opened, chosen=bad.id in chosen, left=0))
+        y += TWO_LINES
+    if not model.worst:
+        words = "Every bucket is one sorted run." if model.merges else "No files to combine."
+        parts.append(text(0, y + 16, words if model.facts else "", size=12))
+        y += ROW
+    if model.more:
+        parts.append(text(24, y + 16, f"{model.more:,} more with work", size=11))
+        y += ROW
+    y += 22
+    parts.append(text(0, y, "What the last compaction bought", size=13, fill="ink", weight=600))
+    for sentence in model.bought:
+        y += 4
+        for words in wrap(sentence, wide, size=12, lines=4):
+            y += 17
+            parts.append(text(0, y, words, size=12))
+    return group(*parts, transform=f"translate({num(x)} {num(top)})"), top + y + 14
+
+
 def _lower(
     model: HealthModel, width: float, top: float, opened: str, chosen: tuple[str, ...]
 ) -> tuple[str, float]:
@@ -300,7 +337,7 @@ def _lower(
     y = top + 34
     for bad in model.worst:
         parts.append(_bad(bad, y, wide, opened=bad.id == opened, chosen=bad.id in chosen))
-        y += ROW
+        y += TWO_LINES if wide < TWO_BELOW else ROW
     if not model.worst:
         words = "Every bucket is one sorted run." if model.merges else "No files to combine."
         parts.append(text(MARGIN, y + 16, words if model.facts else "", size=12))
@@ -319,19 +356,20 @@ def _lower(
     return "".join(parts), max(y, at) + 14
 
 
-def _bad(bad: Bad, y: float, wide: float, *, opened: bool, chosen: bool) -> str:
-    """A line of the list: a box to choose it, its name, its numbers, what is due."""
-    tick = path([f"M{MARGIN + 3} {num(y + 11)}l3 4l5 -7"], fill="none", stroke=var("bg"), stroke_width=2)
-    box = rect(MARGIN, y + 5, 14, 14, rx=3, fill=var("ink") if chosen else var("bg"), stroke=var("line2"))
-    ground = rect(
-        MARGIN - 6, y, wide + 6, ROW, rx=4, fill=var("sel-tint") if opened else "none", class_="hit"
-    )
-    name_wide = min(wide * 0.30, 260)
-    x = MARGIN + 24 + name_wide
+def _bad(bad: Bad, y: float, wide: float, *, opened: bool, chosen: bool, left: float = MARGIN) -> str:
+    """A line of the list: a box to choose it, its name, its numbers, what is due; what is due stands below
+    where there is little room."""
+    two = wide < TWO_BELOW
+    tick = path([f"M{num(left + 3)} {num(y + 11)}l3 4l5 -7"], fill="none", stroke=var("bg"), stroke_width=2)
+    box = rect(left, y + 5, 14, 14, rx=3, fill=var("ink") if chosen else var("bg"), stroke=var("line2"))
+    tall = TWO_LINES if two else ROW
+    ground = rect(left - 6, y, wide + 6, tall, rx=4, fill=var("sel-tint") if opened else "none", class_="hit")
+    name_wide = wide - 24 - 214 if two else min(wide * 0.30, 260)
+    x = left + 24 + name_wide
     parts = [ground, box, tick if chosen else ""]
     weight = 600 if opened else 400
     name = fit_place(bad.place, name_wide - 8, weight=weight)
-    parts.append(text(MARGIN + 24, y + 16, name, fill="ink", weight=weight))
+    parts.append(text(left + 24, y + 16, name, fill="ink", weight=weight))
     for words, room in (
         (fmt.plural(bad.runs, "run"), 64),
         (fmt.plural(bad.files, "file"), 72),
@@ -340,8 +378,9 @@ def _bad(bad: Bad, y: float, wide: float, *, opened: bool, chosen: bool) -> str:
         parts.append(text(x + room - 14, y + 16, words, text_anchor="end", fill="ink"))
         x += room
     due = f"due {bad.due}" if bad.due else "nothing due"
-    words = fit(f"{due} · {bad.reason}" if bad.reason else due, MARGIN + wide - x, size=11)
-    parts.append(text(x, y + 16, words, size=11, fill="compact" if bad.due else "ink3"))
+    x, down = (left + 24, 31) if two else (x, 16)
+    words = fit(f"{due} · {bad.reason}" if bad.reason else due, left + wide - x, size=11)
+    parts.append(text(x, y + down, words, size=11, fill="compact" if bad.due else "ink3"))
     label = f"{bad.place}: {bad.runs} runs, {bad.files} files, {due}, {bad.reason}"
     return group(
         tag("title", esc(label)),

@@ -60,6 +60,11 @@ function renderHealth({ model, el }) {
     const chosen = model.get("chosen") || [];
     lwSet(model, { chosen: chosen.includes(id) ? chosen.filter((one) => one !== id) : [...chosen, id] });
   }
+  // A workbench shows the bucket that is asked for.
+  function open(id) {
+    lwSet(model, { opened: id });
+    stage.root.dispatchEvent(new CustomEvent("lw-open", { bubbles: true }));
+  }
   host.addEventListener("pointermove", hover);
   host.addEventListener("pointerleave", () => card.hide());
   host.addEventListener("click", (event) => {
@@ -67,7 +72,7 @@ function renderHealth({ model, el }) {
     if (bad) {
       const box = bad.querySelector(".hit").getBoundingClientRect();
       if (!model.get("static") && event.clientX - box.left < 28) toggle(bad.dataset.bucket);
-      else lwSet(model, { opened: bad.dataset.bucket });
+      else open(bad.dataset.bucket);
       return;
     }
     const c = cell(event);
@@ -88,7 +93,7 @@ function renderHealth({ model, el }) {
     if (to) { lwSet(model, { opened: to.dataset.bucket }); stage.say(to.getAttribute("aria-label")); }
   };
   const tick = () => { if (!model.get("static") && list().some((one) => one.dataset.bucket === model.get("opened"))) toggle(model.get("opened")); };
-  lwKeys(host, { ArrowLeft: move(-1), ArrowRight: move(1), ArrowUp: step(-1), ArrowDown: step(1), " ": tick });
+  lwKeys(host, { ArrowLeft: move(-1), ArrowRight: move(1), ArrowUp: step(-1), ArrowDown: step(1), " ": tick, Enter: () => { if (model.get("opened")) open(model.get("opened")); } });
   function acts() {
     const f = frame(), running = model.get("progress");
     strip.hidden = model.get("static") || !(f.due || f.estimate || f.says || f.busy);

@@ -166,18 +166,6 @@ class History:
         upper = np.unique(place[level > 0] * 1024 + level[level > 0])
         return int((level == 0).sum()) + len(upper), len(at), int(self.ints("bytes")[at].sum())
 
-    @cached_property
-    def most_level0(self) -> int:
-        """The most files of level 0 that a bucket had after any snapshot."""
-        at = np.flatnonzero(self.ints("level") == 0)
-        if not len(at):
-            return 0
-        come = np.maximum(self.added[at], self.first)
-        when, by = np.r_[come, self.removed[at]], np.repeat([1, -1], len(at))
-        place = np.r_[self.place[at], self.place[at]]
-        order = np.lexsort((by, when, place))  # what goes, goes before what comes
-        return int(np.cumsum(by[order]).max())  # every file comes and goes: buckets begin at 0
-
 
 def _ranks(texts: list[str]) -> list[int]:
     """The place of each text in natural order."""

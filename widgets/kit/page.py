@@ -20,6 +20,10 @@ PAGE_WIDTH, PANEL = 1040, 324
 WIDE_WIDTHS = (PAGE_WIDTH, 920, 660)
 PANEL_WIDTHS = (900, 660, PANEL)
 BESIDE_WIDTHS = (PAGE_WIDTH - PANEL, 660, 600)
+BENCH_WIDTHS = (1560, 1400, 1240, PAGE_WIDTH, 920, 660)
+"""A workbench takes the width there is; its panel is 372 wide from 1180 on, and below the rest under 940."""
+BENCH_PANEL_WIDTHS = (900, 660, 360, PANEL)
+BENCH_BESIDE_WIDTHS = (1180, 1040, 860, PAGE_WIDTH - PANEL, 660, 600)
 
 
 class Exports(Protocol):
@@ -65,7 +69,8 @@ def page(title: str, views: Sequence[Any], *, heading: bool = True) -> str:
     limits = [
         f'<p class="lw-sub">{esc(text)}</p>' for text in (each.get("limits", "") for each in specs) if text
     ]
-    return _document(title, head + "".join(rows + limits), specs)
+    broad = any(_is_bench(view) for view in views)
+    return _document(title, head + "".join(rows + limits), specs, broad=broad)
 
 
 def spec(view: Exports, group: int, *, widths: tuple[int, ...]) -> dict[str, Any]:
@@ -85,8 +90,9 @@ def _bench_specs(bench: Any, groups: dict[int, int], first: int) -> list[dict[st
     group = groups[id(next(iter(parts.values())))]
     specs = [made | {"state": state, "group": group, "entry": assets.renderer(made["kind"])}]
     for name, view in parts.items():
-        widths = BESIDE_WIDTHS if name == "levels" and "controls" in parts else WIDE_WIDTHS
-        specs.append(spec(view, groups[id(view)], widths=PANEL_WIDTHS if _is_panel(view) else widths))
+        beside = name in ("levels", "amplification") and "controls" in parts
+        widths = BENCH_BESIDE_WIDTHS if beside else BENCH_WIDTHS
+        specs.append(spec(view, groups[id(view)], widths=BENCH_PANEL_WIDTHS if _is_panel(view) else widths))
     return specs
 
 
@@ -132,7 +138,7 @@ def _row(inner: str, *, panel: bool) -> str:
     return f'<div class="row{" panel" if panel else ""}">{inner}</div>'
 
 
-def _document(title: str, rows: str, specs: list[dict[str, Any]]) -> str:
+def _document(title: str, rows: str, specs: list[dict[str, Any]], *, broad: bool) -> str:
     """The page: style, packed frames, our modules, and the start."""
     packed = base64.b64encode(zlib.compress(json.dumps(specs, separators=(",", ":")).encode(), 6)).decode()
     used = sorted({spec["kind"] for spec in specs})
@@ -145,7 +151,7 @@ def _document(title: str, rows: str, specs: list[dict[str, Any]]) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width,initial-scale=1"><link rel="icon" href="data:,">'
         f"<title>{esc(title or 'Tablestore')}</title><style>{style}</style></head>"
-        f'<body><main class="lw lw-page">{rows}</main>'
+        f'<body><main class="lw lw-page{" lw-broad" if broad else ""}">{rows}</main>'
         f'<script type="text/plain" id="lw-data">{packed}</script>'
         f"<script>{script}</script></body></html>\n"
     )
@@ -155,6 +161,8 @@ _PAGE_STYLE = """
 body { margin: 0; background: #ffffff; }
 @media (prefers-color-scheme: dark) { body { background: #111111; } }
 .lw-page { max-width: 1064px; margin: 0 auto; padding: 12px; border: 0; overflow: visible; }
+.lw-broad { max-width: 1600px; }
+.lw-broad .lw-bench .lw-pic > svg { max-width: 100% !important; }
 .lw-page h1 { font: 600 20px/26px var(--lw-ui); margin: 4px 0 12px; overflow-wrap: anywhere; }
 .lw-page > p.lw-sub { margin: 0 16px 12px; white-space: normal; }
 .row { margin-bottom: 12px; }

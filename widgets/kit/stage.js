@@ -124,7 +124,7 @@ function lwStage(model, el, name) {
   };
   const watch = new ResizeObserver(() => {
     const room = Math.floor(root.clientWidth / 20) * 20;
-    if (room >= 300 && room !== model.get("width") && !root.closest(".lw-lost")) lwSet(model, { width: Math.min(room, 1600) });
+    if (room >= 300 && room !== model.get("width") && !root.closest(".lw-lost")) lwSet(model, { width: Math.min(room, 1900) });
   });
   watch.observe(root);
   const unwatch = lwWatchKernel(model, root);
@@ -164,7 +164,8 @@ function lwTerm(word, [name, meaning], focus) {
 }
 const lwTyping = (node) => node.isContentEditable || /^(SELECT|TEXTAREA)$/.test(node.tagName)
   || (node.tagName === "INPUT" && node.type !== "checkbox");
-// A card beside the pointer: `show(event, heading, [[name, value], …])`, `hide()`. All text is set as text.
+// A card beside the pointer: `show(event, heading, [[name, value], …])`, `hide()`. All text is set as text. It stands
+// where it covers the least of what is selected.
 function lwCard(stage) {
   const card = lwEl("div", { class: "lw-card", hidden: true });
   stage.body.append(card);
@@ -176,8 +177,21 @@ function lwCard(stage) {
       card.hidden = false;
       const box = stage.body.getBoundingClientRect(), wide = card.offsetWidth, tall = card.offsetHeight;
       const x = event.clientX - box.left, y = event.clientY - box.top;
-      card.style.left = Math.max(4, Math.min(x + 14, box.width - wide - 4)) + "px";
-      card.style.top = (y - tall - 12 > 0 ? y - tall - 12 : y + 18) + "px";
+      const kept = [...stage.body.querySelectorAll(".ring, .cursor > *")].map((node) => node.getBoundingClientRect());
+      const covered = (left, top) => kept.reduce((sum, r) => sum
+        + Math.max(0, Math.min(left + wide, r.right - box.left + 2) - Math.max(left, r.left - box.left - 2))
+        * Math.max(0, Math.min(top + tall, r.bottom - box.top + 2) - Math.max(top, r.top - box.top - 2)), 0);
+      const within = (v, room) => Math.max(4, Math.min(v, room - 4));
+      let best = null;
+      for (const top of [y - tall - 12, y + 18, y - tall / 2]) {
+        for (const left of top > y || top + tall < y ? [x + 14, x - wide - 14] : [x + 24, x - wide - 24]) {
+          const at = [within(left, box.width - wide), top];
+          const cost = covered(...at) + (top < 0 ? 1e6 : 0) + (top + tall > box.height ? 1e5 : 0);
+          if (!best || cost < best.cost) best = { at, cost };
+        }
+      }
+      card.style.left = best.at[0] + "px";
+      card.style.top = Math.max(best.at[1], 0) + "px";
     },
   };
 }

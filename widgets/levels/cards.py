@@ -1,9 +1,13 @@
-"""What hover and selection show of a file: every fact as text, formatted here so that the page need not.
+"""What hover and selection show of a file, and of the bucket where none is selected: every fact as text,
+formatted here so that the page need not.
 
 Pure. Called by the levels widget.
 """
 
 from collections.abc import Sequence
+
+import numpy as np
+import pyarrow.compute as pc
 
 from widgets.kit import format as fmt
 from widgets.levels.model import FileBox, LsmModel
@@ -14,6 +18,27 @@ Card = dict[str, str | int | float | bool]
 def cards(model: LsmModel, files: Sequence[tuple[int, FileBox]]) -> list[Card]:
     """The facts of each file that is drawn as a box, with the position of its lane."""
     return [_card(model, at, file) for at, file in files]
+
+
+def bucket_facts(model: LsmModel) -> dict[str, object]:
+    """What is said of the whole bucket as long as no file is selected; empty if it has none."""
+    found = model.columns
+    if not model.count:
+        return {}
+    deletes, masked = int(found.deletes.sum()), int(found.masked[found.masked > 0].sum())
+    low, high = found.table["min_key"], found.table["max_key"]
+    ends = low[int(np.argmin(found.lo))].as_py(), high[int(np.argmax(found.hi))].as_py()
+    first, last = (pc.min_max(found.table[name]).as_py() for name in ("min_sequence", "max_sequence"))
+    facts = [["runs", fmt.count(model.runs)]] if model.keyed else []
+    facts += [["files", fmt.count(model.count)], ["size", fmt.bytes_text(model.bytes)]]
+    facts += [["rows", fmt.count(model.rows)]]
+    facts += [["keys", fmt.key_range(*ends)]] if model.keyed else []
+    facts += [["deletes", f"{fmt.count(deletes)} ({fmt.percent(deletes, model.rows)})" if deletes else "0"]]
+    facts += [
+        ["masked", f"{fmt.count(masked)} rows ({fmt.percent(masked, model.rows)})" if masked else fmt.ABSENT]
+    ]
+    facts += [["sequence", f"{first['min'] or 0:,} … {last['max'] or 0:,}"]]
+    return {"name": model.place, "facts": facts}
 
 
 def _card(model: LsmModel, at: int, file: FileBox) -> Card:

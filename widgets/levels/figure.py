@@ -66,14 +66,14 @@ def levels_figure(
     return Figure(width, height, "".join([*body, legend]), _label(model), meta)
 
 
-def sheet(model: LsmModel, *, width: float, slots: int) -> dict[str, object]:
-    """What the page needs to draw other moments of this bucket itself: level-0 rows, colours, the legend."""
+def sheet(model: LsmModel, *, width: float) -> dict[str, object]:
+    """What the page needs to draw other moments of this bucket itself: colours, the legend."""
     levels, ages = range(model.num_levels), range(AGES)
     fills = {"level": [level_fill(n, model.num_levels) for n in levels]}
     inks = {"level": [level_text(n, model.num_levels) for n in levels]}
     fills["origin"], inks["origin"] = [level_fill(n, AGES) for n in ages], [level_text(n, AGES) for n in ages]
     legends = {fill_by: _legend(model, width, 0, fill_by) for fill_by in ("level", "origin")}
-    known: dict[str, object] = {"num_levels": model.num_levels, "slots": slots, "stop": model.stop_trigger}
+    known: dict[str, object] = {"num_levels": model.num_levels, "stop": model.stop_trigger}
     known |= {"fills": fills, "inks": inks, "hatch": hatch()}
     return known | {"legends": legends | {"none": _legend(replace(model, keyed=False), width, 0, "level")}}
 
@@ -118,13 +118,11 @@ def _lane_labels(model: LsmModel, lane: Lane, at: int, frame: Frame, beside: int
     middle = frame.y(at) + frame.lane / 2 + 4
     output = bool(lane.label) and lane.level == model.plan.output_level
     parts = [rect(MARGIN - 4, middle - 15, 28, 21, rx=4, fill=var("compact"))] if output else []
-    parts.append(text(MARGIN, middle, lane.label, size=13, weight=600, fill="bg" if output else "ink"))
+    size = 12 if "–" in lane.label else 13  # several empty levels
+    parts.append(text(MARGIN, middle, lane.label, size=size, weight=600, fill="bg" if output else "ink"))
     note = lane.note if model.keyed or not lane.count else f"{lane.note} · {lane.count:,}"
-    parts.append(
-        text(
-            MARGIN + (28 if model.keyed else 0), middle, note, size=11, fill="ink2" if lane.count else "ink3"
-        )
-    )
+    after = MARGIN + (max(28, text_width(lane.label, weight=600) + 6) if model.keyed else 0)
+    parts.append(text(after, middle, note, size=11, fill="ink2" if lane.count else "ink3"))
     return "".join(parts) + _run_size(model, lane, middle, frame, output, beside)
 
 
@@ -284,17 +282,19 @@ def _entries(model: LsmModel, fill_by: FillBy) -> list[tuple[float, str, str]]:
         rect(n * 17 + 0.5, 0.5, 15, 12, rx=2, fill=level_fill(n, shades), stroke=var("edge"))
         for n in range(shades)
     )
-    words = f"L0 … L{model.num_levels - 1}" if fill_by == "level" else "newest … oldest rows"
+    last = f"L{model.num_levels - 1}"
+    words = f"L0 … {last}" if fill_by == "level" else "newest … oldest rows"
     deep = rect(0.5, 0.5, 20, 13, rx=2, fill=level_fill(shades - 2, shades), stroke=var("edge"))
     fold = path(["M11.5 -1H22V9.5z"], fill=var("bg")) + path(
         ["M11.5 0.5V9.5H20.5z"], fill=var("l0"), stroke=var("edge")
     )
     pale = rect(0.5, 0.5, 20, 13, rx=2, fill=level_fill(0, shades), stroke=var("edge"))
     hatched = pale + rect(0.5, 0.5, 20, 13, rx=2, fill="url(#lw-minus)", fill_opacity="0.55")
-    tab = tag("rect", x=0, y=-1, width=22, height=15, rx=4, fill=var("compact")) + text(
-        4, 11, "L", size=11, fill="bg", weight=600
-    )
+    tab = tag("rect", x=0, y=-1, width=24, height=15, rx=4, fill=var("compact"))
+    tab += text(4, 11, last, size=11, fill="bg", weight=600)
+    planned = rect(3.5, 2.5, 18, 9, rx=2, fill=level_fill(0, shades), stroke=var("edge"))
+    planned += rect(0.5, -0.5, 24, 15, rx=4, **DASHED)
     found = [(shades * 17 - 1.0, ramp, words)] if model.keyed else []
-    found += [(20.0, rect(0.5, 0.5, 20, 13, rx=3, **DASHED), "next inputs")]
-    found += [(22.0, tab, "output level"), (20.0, hatched, "−D rows ≥ 20 %")] if model.keyed else []
+    found += [(25.0, planned, "next inputs")]
+    found += [(24.0, tab, "output level"), (20.0, hatched, "−D rows ≥ 20 %")] if model.keyed else []
     return [*found, (20.0, deep + fold, "deletion vector")]

@@ -14,6 +14,9 @@ from widgets.levels.model import FileBox, Lane, LsmModel
 Mode = Literal["keys", "bytes"]
 MARGIN, LEFT, TOP = 16, 96, 8
 NARROWEST = 3.0
+LANES = ((3, (34, 48)), (5, (28, 38)), (8, (20, 25)), (12, (18, 23)), (16, (16, 22)), (24, (14, 19)))
+"""Up to so many lanes: (height of one, from one to the next); more are `THIN`, without labels."""
+THIN = (8, 10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ def lay_out(
 def _frame(model: LsmModel, width: float, view: tuple[float, float]) -> Frame:
     """Thinner lanes when there are many, no run bars when it is narrow."""
     lanes = len(model.lanes)
-    lane, pitch = (24, 32) if lanes <= 12 else (18, 24) if lanes <= 24 else (8, 10)
+    lane, pitch = next((sizes for most, sizes in LANES if lanes <= most), THIN)
     gutter = 112.0 if width >= 700 else 78.0
     return Frame(MARGIN + LEFT, width - MARGIN - gutter, gutter, lane, pitch, view, lanes <= 24)
 

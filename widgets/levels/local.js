@@ -2,6 +2,7 @@
 // same files (a test compares the boxes). Only what needs no rule is drawn: the next compaction is in Python's frames.
 const LV = { margin: 16, left: 96, top: 8, strip: 42, axis: 19, legend: 20, most: 18, narrowest: 3, sliver: 1e-6 };
 const LV_SIZES = [[2 ** 27, "≥ 128 MiB"], [2 ** 24, "16–128 MiB"], [2 ** 20, "1–16 MiB"], [0, "< 1 MiB"]];
+const LV_LANES = [[3, 34, 48], [5, 28, 38], [8, 20, 25], [12, 18, 23], [16, 16, 22], [24, 14, 19], [Infinity, 8, 10]]; // as in layout.py
 const lvNum = (v) => String(Number(v.toFixed(1)));
 const lvVar = (name) => `var(--lw-${name})`;
 function lvTag(name, attrs, inner = "") {
@@ -38,23 +39,45 @@ function lvFiles(history, at, place) {
     age: clip((last - (f.min_sequence[i] + f.max_sequence[i]) / 2) / long),
   }));
 }
-function lvLanes(files, keyed, sheet) {
+// The rows that a bucket keeps in the past, so that none moves (as in rows.py): level-0 rows, levels it ever used.
+const lvKnown = new WeakMap();
+function lvRows(history, snapshot, place, stop) {
+  if (snapshot === history.last) return { slots: 0, used: new Set() };
+  if (!lvKnown.has(history)) lvKnown.set(history, new Map());
+  const known = lvKnown.get(history);
+  if (known.has(place)) return known.get(place);
+  const f = history.facts, mine = history.places.indexOf(place), used = new Set(), turns = [];
+  for (let i = 0; i < f.level.length; i++) {
+    if (f.place[i] !== mine) continue;
+    used.add(f.level[i]);
+    if (!f.level[i]) turns.push([f.added[i], 1], [f.removed[i] || Infinity, -1]);
+  }
+  let now = 0, most = 0;
+  for (const [, by] of turns.sort((a, b) => a[0] - b[0] || a[1] - b[1])) { now += by; most = Math.max(most, now); }
+  const found = { slots: Math.min(most, stop), used };
+  known.set(place, found);
+  return found;
+}
+function lvLanes(files, keyed, { num_levels, kept }) {
   if (!keyed) {
     const sized = [...files].sort((a, b) => b.bytes - a.bytes);
     return LV_SIZES.map(([least, note], n) => ({ level: 0, label: "", note, files: sized.filter((f) => f.bytes >= least && (!n || f.bytes < LV_SIZES[n - 1][0])), merged: 0 }));
   }
   const zero = files.filter((f) => !f.level), lanes = [];
-  const slots = zero.length > LV.most ? LV.most : Math.max(sheet.slots, zero.length, 1);
+  const slots = zero.length > LV.most ? LV.most : Math.max(kept.slots, zero.length, 1);
   for (let n = 0; n < slots; n++) {
     const rest = zero.length > LV.most && n === slots - 1;
     const some = rest ? zero.slice(n).sort((a, b) => a.lo - b.lo || a.hi - b.hi) : zero.slice(n, n + 1);
     const note = rest ? `+${lwCount(some.length)}` : some.length ? some[0].origin : n ? "" : "empty";
     lanes.push({ level: 0, label: n ? "" : "L0", note, files: some, merged: rest ? some.length : 0 });
   }
-  const levels = Math.max(sheet.num_levels, ...files.map((f) => f.level + 1));
+  const levels = Math.max(num_levels, ...files.map((f) => f.level + 1));
   for (let level = 1; level < levels; level++) {
     const some = files.filter((f) => f.level === level).sort((a, b) => a.lo - b.lo || a.hi - b.hi);
-    lanes.push({ level, label: `L${level}`, note: some.length ? lwPlural(some.length, "file") : "empty", files: some, merged: 0 });
+    const last = lanes[lanes.length - 1], foldable = (l) => !l.files.length && !kept.used.has(l.level);
+    // Neighbouring levels without files are one row.
+    if (files.length && foldable(last) && foldable({ level, files: some })) last.label = `${last.label.split("–")[0]}–L${level}`;
+    else lanes.push({ level, label: `L${level}`, note: some.length ? lwPlural(some.length, "file") : "empty", files: some, merged: 0 });
   }
   return lanes;
 }
@@ -106,9 +129,10 @@ function lvTicks(files, keyed, view) {
 // One bucket at one moment: { svg, label, meta, cards, words }.
 function levelsPicture(history, snapshot, place, sheet, { width, mode, view, fill_by }) {
   const files = lvFiles(history, history.at(snapshot, place), place);
-  const keyed = !files.length || files.some((f) => f.low != null), lanes = lvLanes(files, keyed, sheet);
+  const keyed = !files.length || files.some((f) => f.low != null), kept = lvRows(history, snapshot, place, sheet.stop);
+  const lanes = lvLanes(files, keyed, { num_levels: sheet.num_levels, kept });
   const shownMode = keyed ? mode : "bytes", [low, high] = shownMode === "keys" && view.length === 2 ? view : [0, 1];
-  const [tall, pitch] = lanes.length <= 12 ? [24, 32] : lanes.length <= 24 ? [18, 24] : [8, 10];
+  const [, tall, pitch] = LV_LANES.find(([most]) => lanes.length <= most);
   const labels = lanes.length <= 24, gutter = width >= 700 ? 112 : 78, left = LV.margin + LV.left, right = width - LV.margin - gutter;
   const px = (v) => left + ((v - low) / (high - low)) * (right - left), y = (n) => LV.top + n * pitch;
   const size = (lane) => lane.files.reduce((all, f) => all + f.bytes, 0), largest = Math.max(...lanes.map(size), 0);
@@ -193,8 +217,8 @@ function levelsPicture(history, snapshot, place, sheet, { width, mode, view, fil
     if (!labels) parts.push(lane.label && (!lane.level || n === lanes.length - 1) ? lvText(LV.margin, y(n) + 8, lane.label, { size: 11 }) : "");
     else {
       const note = keyed || !lane.files.length ? lane.note : `${lane.note} · ${lwCount(lane.files.length)}`;
-      parts.push(lvText(LV.margin, middle, lane.label, { size: 13, weight: 600, fill: "ink" }),
-        lvText(LV.margin + (keyed ? 28 : 0), middle, note, { size: 11, fill: lane.files.length ? "ink2" : "ink3" }));
+      parts.push(lvText(LV.margin, middle, lane.label, { size: lane.label.includes("–") ? 12 : 13, weight: 600, fill: "ink" }),
+        lvText(LV.margin + (keyed ? Math.max(28, lvWide(lane.label, 12, true) + 6) : 0), middle, note, { size: 11, fill: lane.files.length ? "ink2" : "ink3" }));
       if (lane.files.length) {
         parts.push(lvText(right + 12, middle, lwBytes(size(lane)), { fill: "ink" }));
         if (gutter > 100) {
@@ -217,12 +241,21 @@ function levelsPicture(history, snapshot, place, sheet, { width, mode, view, fil
     const wide = lvWide(words, 11), from = Math.min(Math.max(px(x) - wide / 2, left - 8), right + 8 - wide);
     if (from > end + 8) { parts.push(lvText(from, top + strip + 12, words, { size: 11 })); end = from + wide; }
   }
-  const [legend, rows] = sheet.legends[keyed ? fill_by : "none"], height = top + strip + LV.axis + 8 + LV.legend * rows;
+  const [legend, lines] = sheet.legends[keyed ? fill_by : "none"], height = top + strip + LV.axis + 8 + LV.legend * lines;
   parts.push(`<g transform="translate(0 ${lvNum(top + strip + LV.axis + 18)})">${legend}</g>`);
   const box = `width="${lvNum(width)}" height="${lvNum(height)}" style="max-width:${Math.round(width * 1.05)}px" viewBox="0 0 ${lvNum(width)} ${lvNum(height)}"`;
   const many = keyed ? lwPlural(runs, "sorted run") : lwPlural(files.length, "file"), total = lwBytes(files.reduce((all, f) => all + f.bytes, 0));
   const cut = place.lastIndexOf("/"), where = `${cut > 0 ? `${place.slice(0, cut)} · ` : ""}bucket ${place.slice(cut + 1)}`;
+  const sum = (name) => files.reduce((all, f) => all + Math.max(f[name], 0), 0), rows = sum("rows");
+  const share = (n) => `${lwCount(n)} (${lwPercent(n, rows)})`, masked = sum("masked");
+  const ends = files.length ? [files.reduce((a, b) => (b.lo < a.lo ? b : a)), files.reduce((a, b) => (b.hi > a.hi ? b : a))] : [];
+  const facts = !files.length ? [] : [
+    ...(keyed ? [["runs", lwCount(runs)]] : []), ["files", lwCount(files.length)], ["size", total], ["rows", lwCount(rows)],
+    ...(keyed ? [["keys", `${lwKey(ends[0].low)} … ${lwKey(ends[1].high)}`]] : []), ["deletes", sum("deletes") ? share(sum("deletes")) : "0"],
+    ["masked", masked ? share(masked).replace(" (", " rows (") : "–"],
+    ["sequence", `${lwCount(Math.min(...files.map((f) => f.sequence[0])))} … ${lwCount(Math.max(...files.map((f) => f.sequence[1])))}`]];
   return {
+    bucket: files.length ? { name: where, facts } : {},
     svg: `<svg xmlns="http://www.w3.org/2000/svg" font-size="12" ${box}>${sheet.hatch}${parts.join("")}</svg>`,
     label: `Levels at #${snapshot}, ${where}: ${many}, ${total}`,
     meta: { plot: [left, LV.top, right - left, bottom - LV.top], axis: [top + strip - 6, LV.axis + 8], view: [low, high], lanes: [LV.top, pitch], binned },

@@ -1,13 +1,14 @@
 """One bucket's LSM tree as lanes of files, as columns.
 
 Invariants: lanes come from `num_levels` and the number of level-0 slots, never from what happens to exist,
-so rows do not jump when a level empties; x is the position of a key (or of a byte); lanes are newest first,
-as a reader looks them up. A file becomes an object only where it is drawn or asked for, so ten thousand
-files cost what their columns cost. Pure: from `table.inspect.levels()`. Called by the figures and the widget.
+so rows do not jump when a level empties, unless levels may be `folded`: neighbours of those that are empty
+are one row; x is the position of a key (or of a byte); lanes are newest first, as a reader looks them up. A
+file becomes an object only where it is drawn or asked for, so ten thousand files cost what their columns
+cost. Pure: from `table.inspect.levels()`. Called by the figures and the widget.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -232,16 +233,19 @@ def lsm_model(
     l0_slots: int = 0,
     stop_trigger: int = 8,
     plan: Plan | None = None,
+    folded: Collection[int] = (),
 ) -> LsmModel:
     """The model of one bucket from `table.inspect.levels()`; rows of other buckets are left out.
 
-    Level 0 gets `l0_slots` rows, or more if it has more runs; every other level one. Files without any key
+    Level 0 gets `l0_slots` rows, or more if it has more runs; every other level one. Neighbours of the levels
+    `folded` that have no files are one row, but for the one that the plan writes. Files without any key
     (tables that have none) are put in rows by size.
     """
     files = in_bucket(files, partition, bucket)
     columns = _columns(files, plan or Plan())
     keyed = not columns.table.num_rows or columns.table["min_key"].null_count < columns.table.num_rows
     lanes = _lanes(columns, num_levels, l0_slots) if keyed else _size_lanes(columns)
+    lanes = _folded(lanes, folded, plan or Plan()) if keyed and len(columns.level) else lanes
     return LsmModel(
         title=title,
         partition=partition or "",
@@ -351,6 +355,22 @@ def _lanes(columns: Files, num_levels: int, l0_slots: int) -> list[Lane]:
             Lane(level, f"L{level}", fmt.plural(len(at), "file") if len(at) else "empty", at, columns)
         )
     return lanes
+
+
+def _folded(lanes: list[Lane], folded: Collection[int], plan: Plan) -> list[Lane]:
+    """Neighbouring levels without files as one row: `L1–L4 empty`. The plan's output keeps its own."""
+    found: list[Lane] = []
+    first: Lane | None = None  # of the empty levels just before
+    for lane in lanes:
+        if lane.count or lane.level == plan.output_level or lane.level not in folded:
+            first = None
+            found.append(lane)
+        elif first is None:
+            first = lane
+            found.append(lane)
+        else:
+            found[-1] = replace(first, label=f"{first.label}–{lane.label}")
+    return found
 
 
 def _level0(columns: Files, runs: Sequence[np.ndarray], slots: int) -> list[Lane]:

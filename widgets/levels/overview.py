@@ -134,23 +134,33 @@ def _cell(
     largest: float,
 ) -> str:
     """One bucket: shade, a ring or bar above the trigger, a dot where writers stall."""
-    x, y, wide, tall = box
     share = _value(cell, colour_by) / largest if largest else 0.0
-    step = min(int(share * STEPS), STEPS - 1)
-    parts = [rect(x, y, wide, tall, rx=2, fill=STEP_FILLS[step], class_="box")]
+    parts = _marks(cell.runs, view, box, min(int(share * STEPS), STEPS - 1))
     over, stalls = cell.runs > view.trigger, cell.runs > view.stop_trigger
-    if over:
-        parts.append(_over(x, y, wide, tall))
-    if stalls:
-        dot = {"r": min(2.5, wide / 2 - 0.5), "fill": STEP_INKS[step], "stroke": "none"}
-        dot["class_"] = "sign"
-        parts.append(tag("circle", cx=x + wide / 2, cy=y + tall / 2, **dot))
     says = f"{cell.partition or 'table'}, bucket {cell.bucket}: {fmt.plural(cell.runs, 'run')}, "
     says += f"{fmt.plural(cell.files, 'file')}, {fmt.bytes_text(cell.bytes)}"
     says += ", above the trigger" if over else ""
     says += ", writers stall" if stalls else ""
     title = f"<title>{esc(says)}</title>"  # its name for a screen reader, too
     return group(title, *parts, class_="cell", data_bucket=cell.id, role="gridcell")
+
+
+def _marks(runs: int, view: Overview, box: tuple[float, float, float, float], step: int) -> list[str]:
+    """The shade of a cell and its signs."""
+    x, y, wide, tall = box
+    parts = [rect(x, y, wide, tall, rx=2, fill=STEP_FILLS[step], class_="box")]
+    if runs > view.trigger:
+        parts.append(_over(x, y, wide, tall))
+    if runs > view.stop_trigger:
+        dot = {"r": min(2.5, wide / 2 - 0.5), "fill": STEP_INKS[step], "stroke": "none", "class_": "sign"}
+        parts.append(tag("circle", cx=x + wide / 2, cy=y + tall / 2, **dot))
+    return parts
+
+
+def _swatch(x: float, y: float, pitch: float, runs: int, view: Overview, colour_by: ColourBy) -> str:
+    """A cell of that many runs, as the grid has it; where shades mean something else, the palest."""
+    step = min(int(runs / view.stop_trigger * STEPS), STEPS - 1) if colour_by == "runs" else 0
+    return group(*_marks(runs, view, (x + 1, y - 8, min(pitch - 2, 10), 10), step), stroke=var("edge"))
 
 
 def _opened(x: float, y: float, wide: float, tall: float) -> str:
@@ -203,13 +213,11 @@ def _legend(
     parts.append(text(x, y, words, size=11, class_="range"))
     x += text_width(words, size=11) + 16
     words = f"above trigger {view.trigger}: {fmt.plural(over, 'bucket')}"
-    parts.append(
-        _over(x + 1, y - 8, min(pitch - 2, 10), 10) + text(x + 18, y, words, size=11, class_="above")
-    )
+    parts.append(_swatch(x, y, pitch, view.trigger + 1, view, colour_by))
+    parts.append(text(x + 18, y, words, size=11, class_="above"))
     x += 18 + text_width(words, size=11) + 16
     words = f"writers stall: {stalls}"
-    parts.append(rect(x, y - 10, 11, 12, rx=2, fill=level_fill(STEPS - 1, STEPS), stroke=var("edge")))
-    parts.append(tag("circle", cx=x + 5.5, cy=y - 4, r=2.5, fill=level_text(STEPS - 1, STEPS)))
+    parts.append(_swatch(x, y, pitch, view.stop_trigger + 1, view, colour_by))
     parts.append(text(x + 17, y, words, size=11, class_="stalls"))
     if view.left_out:
         words = f"newest {len(view.partitions)} of {len(view.partitions) + view.left_out:,} partitions"

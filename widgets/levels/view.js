@@ -10,12 +10,16 @@ function renderLevels({ model, el }) {
   const fill = lwSegments("fill by", [["level", "level"], ["origin", "age"]], (v) => lwSet(model, { fill_by: v }));
   const reset = lwButton("", "show all keys", () => lwSet(model, { key_range: [] }), { text: "Reset zoom" });
   const shade = lwSegments("colour by", SHADES, (v) => lwSet(model, { colour_by: v }));
-  const row = lwEl("div", { class: "lw-row2" }, lwEl("span", { class: "lw-sub" }, "colour by"), shade, lwEl("span", { class: "lw-gap" }), worst);
+  const whole = lwButton("", "show or hide the overview of all buckets", () => { unfolded = !unfolded; draw(); }, { text: "All buckets" });
+  const paint = lwEl("span", { class: "lw-tools" }, lwEl("span", { class: "lw-sub" }, "colour by"), shade);
+  const row = lwEl("div", { class: "lw-row2" }, whole, paint, lwEl("span", { class: "lw-gap" }), worst);
   const one = lwEl("div", { class: "lw-one" }, opened, host, strip);
   stage.tools.append(fill, mode, reset);
   stage.body.append(row, over, one);
   const card = lwCard(stage), motion = levelsMotion(host);
   let svg = null, drag = null, history = null, shown = {};
+  let unfolded = !el.closest(".lw-bench"); // a workbench shows one bucket; its overview opens on demand
+  whole.hidden = unfolded;
   const moments = lwMoments(stage, model, () => draw());
   // What is shown: Python's frame where it is of this moment, else the moment drawn here from the history.
   const frame = () => shown;
@@ -76,18 +80,24 @@ function renderLevels({ model, el }) {
   const facts = (c) => [
     ["level", String(c.level)], ["size", c.bytes], ["rows", c.rows], ["keys", c.keys],
     ["from", c.from], ["deletes", c.deletes], ["masked", c.masked], ["sequence", c.sequence], ["same keys also in", also(c)]];
+  function pairs(rows) {
+    const grid = lwEl("div", { class: "lw-facts lw-facts-file" });
+    for (const [k, v] of rows) grid.append(lwEl("div", { "data-fact": k }, lwEl("span", {}, k), lwEl("span", { title: v }, v)));
+    return grid;
+  }
   function detail() {
     const c = find(chosen());
     strip.replaceChildren();
     if (!c) {
       const unseen = chosen() ? `${chosen()} is not drawn as a box here.` : "Click a file, or use the arrow keys, to see its keys, rows and sequence numbers.";
-      return strip.append(lwEl("span", { class: "lw-sub" }, cards().length || chosen() ? unseen : ""));
+      strip.hidden = !cards().length && !chosen();
+      strip.append(lwEl("div", { class: "lw-strip-head" }, lwEl("b", {}, (frame().bucket || {}).name || ""), lwEl("span", { class: "lw-hint" }, unseen)));
+      return strip.append(pairs((frame().bucket || {}).facts || []));
     }
+    strip.hidden = false;
     const keys = `Esc clears${canZoom() ? " · Z zooms to it" : ""} · Enter opens row groups`;
     strip.append(lwEl("div", { class: "lw-strip-head" }, lwEl("code", { title: c.name }, c.name), lwEl("span", { class: "lw-hint" }, keys)));
-    const grid = lwEl("div", { class: "lw-facts lw-facts-file" });
-    for (const [k, v] of facts(c)) grid.append(lwEl("div", { "data-fact": k }, lwEl("span", {}, k), lwEl("span", { title: v }, v)));
-    strip.append(grid);
+    strip.append(pairs(facts(c)));
   }
   function hover(g, event) {
     const c = g && find(g.dataset.name), name = c ? c.name : "";
@@ -109,8 +119,10 @@ function renderLevels({ model, el }) {
       lwMark("path", { d: `M${b.x + b.width / 2} ${b.y + b.height + 3}v6`, stroke: ink, "stroke-width": 2 }));
   }
   function overview(f) {
-    over.hidden = row.hidden = opened.hidden = !f.overview;
-    one.classList.toggle("lw-framed", Boolean(f.overview));
+    row.hidden = opened.hidden = !f.overview;
+    over.hidden = paint.hidden = !f.overview || !unfolded;
+    whole.setAttribute("aria-expanded", String(unfolded));
+    one.classList.toggle("lw-framed", Boolean(f.overview) && unfolded);
     if (!f.overview) return;
     over.innerHTML = f.overview;
     if (f.cells) levelsOverview(over, f.cells, f.sheet.cells, model.get("colour_by"));

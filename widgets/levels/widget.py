@@ -26,7 +26,7 @@ from widgets.kit.view import LINKED, Source, View, module, option_map, require_s
 from widgets.levels import figure as draw
 from widgets.levels.boxes import FillBy
 from widgets.levels.buckets import BucketCell, bucket_cells, short_partition, worst
-from widgets.levels.cards import cards
+from widgets.levels.cards import bucket_facts, cards
 from widgets.levels.layout import Mode, lay_out
 from widgets.levels.model import LsmModel, Plan, in_bucket, lsm_model, text_form
 from widgets.levels.overview import (
@@ -37,6 +37,7 @@ from widgets.levels.overview import (
     overview_figure,
     places_for,
 )
+from widgets.levels.rows import rows_kept
 
 LevelsAt = Callable[[int | None], pa.Table]
 CACHED = 32
@@ -101,8 +102,7 @@ class LsmLevels(View):
         self._moments = moments_of(source)
         self._sent: Sent | None = None
         self._cells: tuple[BucketCell, ...] = ()
-        self._slots = self._trigger
-        self._model = lsm_model(self._files, num_levels=self._num_levels, l0_slots=self._slots)
+        self._model = lsm_model(self._files, num_levels=self._num_levels)
         super().__init__(snapshot=snapshot, **kwargs)
         self.refresh()
         self.observe(lambda _change: self._reload(), "snapshot")
@@ -125,10 +125,6 @@ class LsmLevels(View):
         if history is None or len(history) > MOST:
             self._sent, self.edits, self.tail = None, b"", b""
             return self
-        slots = max(self._slots, min(history.most_level0, self._stop))
-        if slots != self._slots:  # rows for the most runs there ever were, so that none moves
-            self._slots = slots
-            self._remodel()
         self._sent = Sent.of(history, self._sent)
         if self.edits != self._sent.base:
             self.edits = self._sent.base
@@ -143,7 +139,6 @@ class LsmLevels(View):
     def _load(self) -> None:
         self._files = self._read(self.snapshot)
         self._cells = bucket_cells(self._files)
-        self._slots = max(self._slots, min(_max_level0_runs(self._files), self._stop))
         known = {cell.id for cell in self._cells}
         if self.opened not in known and self._cells:
             self.opened = worst(self._cells, 1)[0].id
@@ -181,6 +176,8 @@ class LsmLevels(View):
 
     def _bucket_model(self, opened: str, snapshot: int | None, files: pa.Table) -> LsmModel:
         partition, _, number = opened.rpartition("/")
+        history = None if self._given else self._moments.history
+        slots, folded = rows_kept(history, opened, snapshot, self._stop)
         return lsm_model(
             files,
             num_levels=self._num_levels,
@@ -188,7 +185,8 @@ class LsmLevels(View):
             bucket=int(number) if opened else self._bucket,
             snapshot=snapshot,
             title=self._title,
-            l0_slots=self._slots,
+            l0_slots=slots,
+            folded=folded,
             stop_trigger=self._stop,
             plan=self._plan_for(opened) if snapshot == self.snapshot else Plan(),
         )
@@ -218,7 +216,7 @@ class LsmLevels(View):
         width -= FRAMED if len(self._cells) > 1 else 0
         of = [self.snapshot, self.opened, self.mode, self.fill_by, list(self.key_range)]
         cells = {"trigger": self._trigger, "stop": self._stop, "fills": STEP_FILLS, "inks": STEP_INKS}
-        sheet = draw.sheet(model, width=width, slots=self._slots) | {"width": width, "cells": cells}
+        sheet = draw.sheet(model, width=width) | {"width": width, "cells": cells}
         return {"of": of, "sheet": sheet | {"placed": bool(model.partition or self._bucket is not None)}}
 
     def figure(self, *, width: float) -> Figure:
@@ -286,6 +284,7 @@ class LsmLevels(View):
         layout = lay_out(model, width=width, mode=mode, view=self._view())
         drawn = draw.levels_figure(model, width=width, fill_by=self.fill_by, layout=layout)
         frame = static.frame(drawn) | {"cards": cards(model, layout.boxes), "keyed": model.keyed}
+        frame["bucket"] = bucket_facts(model)
         return frame | ({"opened": self._heading(model)} if len(self._cells) > 1 else {})
 
     def text(self) -> str:
@@ -387,16 +386,6 @@ def _reader(source: Source | pa.Table) -> LevelsAt:
 
 def _short(cell: BucketCell) -> str:
     return f"{short_partition(cell.partition)}/{cell.bucket}" if cell.partition else f"bucket {cell.bucket}"
-
-
-def _max_level0_runs(files: pa.Table) -> int:
-    if not files.num_rows:
-        return 0
-    level0 = files.filter(pc.equal(files["level"], 0))
-    if not level0.num_rows:
-        return 0
-    counts = level0.group_by(["partition", "bucket"]).aggregate([("run", "count_distinct")])
-    return int(pc.max(counts["run_count_distinct"]).as_py())
 
 
 def variable(title: str) -> str:

@@ -92,7 +92,7 @@ class PruningExplainer(View):
         self._explanation: Any = None
         self._decisions = pa.table({})
         self._groups: tuple[Group, ...] = ()
-        self._good, self._problem = "", dict[str, Any]()
+        self._good, self._problem, self._shown = "", dict[str, Any](), ""
         super().__init__(snapshot=snapshot, where=where, **kwargs)
         self.refresh()
         self.observe(lambda _change: self.refresh(), ["where", "snapshot"])
@@ -170,9 +170,11 @@ class PruningExplainer(View):
             groups_of(explanation.row_groups(limit=FOOTERS), files_left=kept),
             buckets_of(decisions),
         )
-        known = {bucket.id for bucket in self._model.buckets}
-        if self.opened not in known:
-            self.opened = self._model.buckets[0].id if self._model.buckets else ""
+        reads, asked = {bucket.id: bucket.read for bucket in self._model.buckets}, self.where != self._shown
+        self._shown = self.where
+        # Another condition opens the bucket that it reads; the most is read in the first one.
+        if self.opened not in reads or (asked and not reads[self.opened]):
+            self.opened = next(iter(reads), "")
         self._open()
 
     def _on_opened(self, change: Mapping[str, Any]) -> None:

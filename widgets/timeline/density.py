@@ -19,12 +19,14 @@ from widgets.timeline.strip import (
     rounds,
 )
 
-TOP = 20
-UP, DOWN = 64, 40
+TOP = 18
+UP, DOWN = 24, 14
 BASE = TOP + 4 + UP
 UNDER = BASE + COMMIT
-IDS = UNDER + DOWN + 16
-LENS = IDS + 12
+IDS = UNDER + DOWN + 15
+LENS = IDS + 9
+CURSOR = (TOP - 4, UNDER + DOWN + 2)
+"""From where to where the cursor goes."""
 GONE = 106
 """The room for what has expired."""
 
@@ -51,6 +53,13 @@ def density(model: TimelineModel, *, width: float, shown: tuple[int, int], tall:
     parts.append(_ids(model, left, right))
     parts.append(_brush(left, right, shown, share))
     return "".join(parts)
+
+
+def cursor(model: TimelineModel, index: int, left: float, wide: float) -> str:
+    """A line through the bins at the selected commit: what the page draws in the same way."""
+    x, (top, bottom) = left + (index + 0.5) * wide / len(model), CURSOR
+    handle = path([f"M{num(x - 5)} {top - 5}h10l-5 6Z"], fill=var("ink"))
+    return line(x, top, x, bottom, stroke="ink", stroke_width=2) + handle
 
 
 def _spot(left: float, right: float, shown: tuple[int, int], share: float) -> tuple[float, float]:

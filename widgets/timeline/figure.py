@@ -73,11 +73,12 @@ def timeline_figure(
     first, last = shown_at(model, index, width, chosen)
     body, regions, dense = [hatch()], [], is_dense(model, width)
     if dense:
-        tall = TALL + 12
+        tall = TALL + 8
         left = density.left_of(model)
         body.append(density.density(model, width=width, shown=(first, last), tall=tall))
-        over = {"y": 0, "h": density.LENS - 4, "axis": density.UNDER + density.DOWN}
+        over = {"y": 0, "h": density.LENS - 4, "axis": density.UNDER + density.DOWN, "cursor": density.CURSOR}
         regions.append({"x": left, "w": width - MARGIN - left, "n": len(model), **over})
+        body.append(density.cursor(model, index, left, width - MARGIN - left) if cursor else "")
         room = width - 2 * MARGIN - GUTTER - 2 * LENS_INSET
         strip = Strip(MARGIN + GUTTER + LENS_INSET, density.LENS + 4, room, first, last, LENS_INSET)
         height = density.LENS + tall
@@ -161,7 +162,7 @@ def _cursor(model: TimelineModel, strip: Strip, index: int, width: float) -> str
 
 def legend(width: float, *, expired: bool = False) -> Figure:
     """The four kinds with their words, fewer of them when it is narrow; the sign of expiry if needed."""
-    words = ("APPEND adds rows", "COMPACT rewrites, adds none", *KINDS[2:]) if width >= 900 else KINDS
+    words = ("APPEND adds rows", "COMPACT rewrites, adds none", *KINDS[2:]) if width >= 1440 else KINDS
     parts, x = [], 0.0
     for kind, word in enumerate(words):
         parts.append(glyph(kind, x + 6, 10) + text(x + 16, 14, word, size=11))

@@ -25,7 +25,7 @@ from widgets.timeline.model import (
 
 MARGIN, GUTTER = 16, 84
 GHOST = 20
-PILL, REFS, ROWS, COMMIT, REWRITTEN, IDS = 26, 18, 42, 28, 32, 22
+PILL, REFS, ROWS, COMMIT, REWRITTEN, IDS = 24, 17, 32, 26, 26, 18
 MIN_STEP, BIN = 6.0, 4
 FILLS = {APPEND: "append", COMPACT: "compact", OVERWRITE: "overwrite", ANALYZE: "analyze"}
 
@@ -47,7 +47,7 @@ class Strip:
     @property
     def step(self) -> float:
         """Pixels from one commit to the next."""
-        return min(self.width / max(self.last - self.first, 1), 44.0)
+        return self.width / max(self.last - self.first, 1)
 
     @property
     def dense(self) -> bool:
@@ -89,7 +89,7 @@ def strip_figure(model: TimelineModel, strip: Strip) -> str:
     else:
         parts.append(_commits(model, strip, rows, rewritten))
     parts += gutter(MARGIN + strip.inset, strip.y + PILL + REFS, rows, rewritten, dense=strip.dense)
-    parts.append(_ids(model, strip, under + REWRITTEN + 17))
+    parts.append(_ids(model, strip, under + REWRITTEN + 13))
     names = names_of(model, strip.first, strip.last)
     spots = [(strip.at(index), kind, name) for index, kind, name in names]
     parts.append(flags(spots, strip.y + PILL, strip.line_y - 9, end))
@@ -98,7 +98,7 @@ def strip_figure(model: TimelineModel, strip: Strip) -> str:
 
 def _commits(model: TimelineModel, strip: Strip, rows: int, rewritten: int) -> str:
     """A glyph and two bars a commit."""
-    bar = min(max(strip.step * 0.62, 3.0), 14.0)
+    bar = min(max(strip.step * 0.62, 3.0), 20.0)
     up, down = ROWS / max(rows, 1), (REWRITTEN - 2) / max(rewritten, 1)
     size, parts = 4.5 if strip.step >= 12 else 3.0, []
     for i in range(strip.first, strip.last):
@@ -198,7 +198,7 @@ def _expired(model: TimelineModel, strip: Strip) -> str:
         parts.append(tag("circle", cx=left + 7 + i * 19.0, cy=strip.line_y, r=3.5, **ring))
     words = f"expired 1–{model.expired}" if model.expired > 1 else "expired 1"
     if strip.lead:
-        parts.append(text(left, top + ROWS + COMMIT + REWRITTEN + 14, words, size=11, fill="ink3"))
+        parts.append(text(left, top + ROWS + COMMIT + REWRITTEN + 13, words, size=11, fill="ink3"))
     if kept:
         says = "kept by tag"
         wide = text_width(says, size=11)

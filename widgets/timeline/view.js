@@ -10,9 +10,9 @@ function renderTimeline({ model, el }) {
   stage.tools.append(lwButton("first", "first commit", () => go(0)), play, lwButton("last", "last commit", () => go(count() - 1)), speed, jump);
   const chip = lwEl("span", { class: "lw-chip lw-warn" }, "viewing the past", lwEl("span", { class: "lw-wide" }, ": linked views are read-only"));
   const latest = lwButton("", "go to the latest snapshot", () => go(count() - 1), { text: "Latest" });
-  const hint = lwEl("span", { class: "lw-hint lw-wide" });
-  stage.tools.prepend(hint);
-  stage.foot.append(lwEl("span", { class: "lw-legend" }), lwEl("span", { class: "lw-gap" }), chip, all, latest);
+  const hint = lwEl("span", { class: "lw-hint" }), legend = lwEl("span", { class: "lw-legend" });
+  stage.tools.prepend(chip, all, latest, hint);
+  stage.sub.after(legend);
   stage.body.append(host);
   const card = lwCard(stage);
   let svg = null, timer = null, pace = 1, dragging = null;
@@ -64,13 +64,19 @@ function renderTimeline({ model, el }) {
     host.setAttribute("aria-valuemax", Math.max(count() - 1, 0));
     host.setAttribute("aria-valuenow", at);
     const past = count() > 0 && at < count() - 1;
-    chip.style.visibility = latest.style.visibility = past ? "visible" : "hidden";
-    const strip = m.regions.find((r) => r.step);
-    if (!svg || !strip || at < m.first || at >= m.last) return;
+    chip.hidden = latest.hidden = !past;
+    const strip = m.regions.find((r) => r.step), whole = m.regions.find((r) => r.n), ink = "var(--lw-ink)";
+    if (!svg || !strip) return;
+    const g = lwMark("g", { class: "cursor" });
+    svg.append(g);
+    if (whole) {
+      const [top, bottom] = whole.cursor, x = whole.x + ((at + 0.5) * whole.w) / whole.n;
+      g.append(lwMark("path", { d: `M${x} ${top}V${bottom}`, stroke: ink, "stroke-width": 2 }), lwMark("path", { d: `M${x - 5} ${top - 5}h10l-5 6Z`, fill: ink }));
+    }
+    if (at < m.first || at >= m.last) return;
     const [says, spoken] = words(at);
     const x = strip.x + (at - m.first + 0.5) * strip.step, y = m.lineY, w = svg.viewBox.baseVal.width;
     host.setAttribute("aria-valuetext", spoken);
-    const g = lwMark("g", { class: "cursor" }), ink = "var(--lw-ink)";
     g.append(
       lwMark("path", { d: `M${x} ${m.top + 20}V${y - 9}M${x} ${y + 9}V${m.bottom}`, stroke: ink, "stroke-width": 2 }),
       lwMark("circle", { cx: x, cy: y, r: 9, fill: "none", stroke: ink, "stroke-width": 2 }),
@@ -79,7 +85,6 @@ function renderTimeline({ model, el }) {
     text.textContent = says;
     const box = lwMark("rect", { y: m.top, height: 22, rx: 4, fill: ink });
     g.append(box, text);
-    svg.append(g);
     const wide = text.getComputedTextLength() + 20, left = Math.min(Math.max(x - wide / 2, 16), w - 16 - wide);
     box.setAttribute("x", left); box.setAttribute("width", wide); text.setAttribute("x", left + wide / 2);
     stage.say(says);
@@ -88,7 +93,7 @@ function renderTimeline({ model, el }) {
     const f = frame();
     stage.words(f);
     svg = f.svg ? stage.picture(host, f.svg) : null;
-    stage.picture(stage.foot.querySelector(".lw-legend"), f.legend || "");
+    stage.picture(legend, f.legend || "");
     stage.root.dataset.n = String(count());
     all.hidden = !(model.get("range") || []).length;
     hint.textContent = "← → · Shift ×10 · Space" + (live() ? " · + −" : "") + " · /";

@@ -62,11 +62,10 @@ def _chip(able: Able) -> tuple[str, float]:
 
 
 def cockpit_figure(parts: dict[str, Figure], *, width: float, note: str) -> Figure:
-    """Head, timeline, health where it is shown, levels beside the panel (below it where it is narrow),
-    charts, footer."""
+    """Head, timeline, health where it is shown, levels and charts beside the panel (around it where it is
+    narrow), footer."""
     rows = [parts[name] for name in ("head", "timeline", "health") if name in parts]
-    rows.append(_beside(parts["levels"], parts.get("controls"), width))
-    rows += [parts[name] for name in ("amplification",) if name in parts]
+    rows.append(_beside(parts["levels"], parts.get("controls"), parts.get("amplification"), width))
     ruled = [
         Figure(row.width, row.height, row.body + line(0, row.height, width, row.height), row.label)
         for row in rows
@@ -74,14 +73,20 @@ def cockpit_figure(parts: dict[str, Figure], *, width: float, note: str) -> Figu
     return svg.stack([*ruled, static.footer(width, note)])
 
 
-def _beside(levels: Figure, panel: Figure | None, width: float) -> Figure:
-    if panel is None:
-        return levels
-    if width < WIDE:
-        return svg.stack([levels, _tinted(panel, width, panel.height)])
-    height = max(levels.height, panel.height)
-    side = group(_tinted(panel, PANEL, height).body, transform=f"translate({num(width - PANEL)} 0)")
-    return Figure(width, height, levels.body + side, f"{levels.label}. {panel.label}")
+def _beside(levels: Figure, panel: Figure | None, charts: Figure | None, width: float) -> Figure:
+    if panel is None or width < WIDE:
+        below = [_tinted(panel, width, panel.height)] if panel is not None else []
+        return svg.stack([levels, *below, *([charts] if charts is not None else [])])
+    room = width - PANEL
+    left = [levels]
+    if charts is not None:  # at the foot of a taller panel
+        space = max(panel.height - levels.height - charts.height, 0)
+        ruled = line(0, space, room, space) + group(charts.body, transform=f"translate(0 {num(space)})")
+        left.append(Figure(room, charts.height + space, ruled, charts.label))
+    beside = svg.stack(left)
+    height = max(beside.height, panel.height)
+    side = group(_tinted(panel, PANEL, height).body, transform=f"translate({num(room)} 0)")
+    return Figure(width, height, beside.body + side, f"{beside.label}. {panel.label}")
 
 
 def _tinted(figure: Figure, width: float, height: float) -> Figure:

@@ -3,16 +3,22 @@ function renderWorkbench({ model, el, host, signal }) {
   const place = (name) => lwEl("div", { class: "lw-part lw-part-" + name });
   const places = { timeline: place("timeline"), health: place("health"), levels: place("levels"), controls: place("controls"), amplification: place("amplification") };
   const name = lwEl("h2", {}), kind = lwEl("span", { class: "lw-sub" }), facts = lwEl("span", { class: "lw-fact" });
-  const bucket = lwEl("select", { "aria-label": "bucket", onchange: () => lwSet(model, { opened: bucket.value }) });
+  const bucket = lwEl("select", { "aria-label": "bucket", onchange: () => { lwSet(model, { opened: bucket.value }); turn("bucket"); } });
   const head = lwEl("div", { class: "lw-bench-head" }, name, bucket, kind, lwEl("span", { class: "lw-gap" }), facts);
   const able = lwEl("div", { class: "lw-able", hidden: true });
-  const main = lwEl("div", { class: "lw-bench-main" }, places.levels, places.controls);
+  const main = lwEl("div", { class: "lw-bench-main" }, places.levels, places.controls, places.amplification);
+  // A table of many buckets: its health first, then one bucket; a tab each.
+  const scope = lwEl("div", { class: "lw-scope", role: "tablist", "aria-label": "table or bucket", hidden: true });
+  const tab = (name) => lwEl("button", { type: "button", role: "tab", "data-scope": name, onclick: () => turn(name) });
+  const tableTab = tab("table"), bucketTab = tab("bucket");
+  scope.append(tableTab, bucketTab);
   const strip = lwEl("div", { class: "lw-tabs", role: "toolbar", "aria-label": "further views" });
   const trouble = lwEl("div", { class: "lw-error", role: "alert", hidden: true });
   const drawer = lwEl("div", { class: "lw-drawer" });
   const root = lwEl("section", { class: "lw lw-bench", "aria-label": "workbench", "data-lm-suppress-shortcuts": "true" },
-    head, able, places.timeline, places.health, main, places.amplification, strip, trouble, drawer);
+    head, able, places.timeline, scope, places.health, main, strip, trouble, drawer);
   el.replaceChildren(root);
+  let turned = "table";
   const mounted = new Set(), offs = [], over = new AbortController();
   if (signal) signal.addEventListener("abort", () => over.abort());
   const on = (event, fn) => { model.on(event, fn); offs.push(() => model.off(event, fn)); };
@@ -28,8 +34,31 @@ function renderWorkbench({ model, el, host, signal }) {
     }
     places.controls.hidden = !parts.controls;
     main.classList.toggle("lw-alone", !parts.controls);
+    scopes();
     show();
   }
+  function turn(name) {
+    turned = name;
+    scopes();
+  }
+  function scopes() {
+    const many = !!(model.get("parts") || {}).health, table = many && turned === "table";
+    scope.hidden = !many;
+    places.health.hidden = main.hidden = false;
+    if (!many) return;
+    (table ? main : places.health).hidden = true;
+    for (const [button, on, panel] of [[tableTab, table, places.health], [bucketTab, !table, main]]) {
+      button.setAttribute("aria-selected", String(on));
+      button.tabIndex = on ? 0 : -1;
+      panel.setAttribute("role", "tabpanel");
+      panel.setAttribute("aria-label", button.dataset.scope);
+    }
+    tableTab.textContent = "The whole table";
+    lwPlace(bucketTab, `Bucket ${model.get("opened").replace(/^\//, "")}`, "/");
+  }
+  // A bucket that is asked for is shown.
+  root.addEventListener("lw-open", () => turn("bucket"));
+  lwKeys(scope, { ArrowLeft: () => { turn("table"); tableTab.focus(); }, ArrowRight: () => { turn("bucket"); bucketTab.focus(); } });
   let there = null;
   root.addEventListener("lw-files", (event) => { there = event.detail; headings(); });
   // The facts of the head, at the moment that the levels show: what they drew by themselves they have counted.
@@ -55,6 +84,7 @@ function renderWorkbench({ model, el, host, signal }) {
       bucket.replaceChildren(...ids.map((id) => lwEl("option", { value: id }, id.startsWith("/") ? "bucket " + id.slice(1) : id)));
     }
     bucket.value = model.get("opened");
+    scopes();
   }
   function tabs() {
     const kids = (model.get("tools") || []).map(([id, title, refused]) => lwEl("button", {

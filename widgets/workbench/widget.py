@@ -236,7 +236,7 @@ class Workbench(anywidget.AnyWidget):
             "health": width,
             "levels": width - panel,
             "controls": panel or width,
-            "amplification": width,
+            "amplification": width - panel,
         }
         parts = {
             name: self.parts[name].picture(width=rooms[name], footer=False)

@@ -1,0 +1,131 @@
+"""The workbench in a page without a kernel, at five widths: how tall it is, and that nothing is clipped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import tablestore as ts
+import widgets
+from tests.browsing import Page, needs_browser
+
+pytestmark = needs_browser
+WIDTHS = (700, 900, 1280, 1440, 1900)
+MEASURED = """
+() => {
+  const boxed = (name) => document.querySelector(name)?.getBoundingClientRect() || { height: 0 };
+  const tall = (name) => Math.round(boxed(name).height);
+  const seen = (node) => node.getClientRects().length > 0;
+  const beyond = [], cut = [];
+  const room = document.querySelector(".lw-bench").getBoundingClientRect();
+  for (const node of document.querySelectorAll(".lw-bench *")) {
+    const box = node.getBoundingClientRect();
+    if (!seen(node) || node.closest(".lw-says, .lw-card, defs, clipPath")) continue;
+    if (box.left < room.left - 1 || box.right > room.right + 1) beyond.push(node.outerHTML.slice(0, 120));
+    const words = node.matches("button, h2, h3, b, label, code");
+    const hides = words && getComputedStyle(node).overflowX !== "visible";
+    if (hides && node.scrollWidth > node.clientWidth + 1) cut.push(node.textContent);
+  }
+  const texts = [...document.querySelectorAll(".lw-bench svg text")].filter(seen);
+  for (const text of texts) {
+    const box = text.getBoundingClientRect(), frame = text.ownerSVGElement.getBoundingClientRect();
+    if (box.left < frame.left - 1 || box.right > frame.right + 1) cut.push(text.textContent);
+  }
+  const rolls = (node) => /auto|scroll/.test(getComputedStyle(node).overflowY);
+  const scrolls = [...document.querySelectorAll(".lw-bench *")]
+    .filter((n) => seen(n) && rolls(n) && n.scrollHeight > n.clientHeight + 1).map((n) => n.className);
+  return {
+    bench: tall(".lw-bench"), main: tall(".lw-bench-main"), beyond, cut, scrolls, texts: texts.length,
+    page: document.documentElement.scrollWidth,
+    covered: ["levels", "controls", "amplification"]
+      .map((name) => seen(document.querySelector(`.lw-part-${name}`))),
+  };
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table of one bucket with a compaction due."""
+    folder = tmp_path_factory.mktemp("small")
+    table = ts.connect(folder).create_table(
+        "shop.orders", schema={"k": ts.BIGINT}, primary_key=["k"], options={"bucket": 1, "write-only": True}
+    )
+    for n in range(6):
+        table.write({"k": list(range(n * 40, n * 40 + 100))})
+    bench = widgets.Workbench(table.with_options({"write-only": "false"})).wait(240)
+    return bench.to_html(folder / "small.html")
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table of twelve buckets."""
+    folder = tmp_path_factory.mktemp("many")
+    options = {"bucket": 12, "write-only": True}
+    table = ts.connect(folder).create_table(
+        "shop.items", schema={"k": ts.BIGINT}, primary_key=["k"], options=options
+    )
+    for _ in range(6):
+        table.write({"k": list(range(400))})
+    bench = widgets.Workbench(table.with_options({"write-only": "false"})).wait(240)
+    return bench.to_html(folder / "many.html")
+
+
+def measured(page: Page, width: int) -> dict[str, object]:
+    """What stands where at a width; whatever the page shows, nothing may be beyond its edges."""
+    page.page.set_viewport_size({"width": width, "height": 1000})
+    page.page.wait_for_function(
+        "() => [...document.querySelectorAll('.lw-pic > svg')].filter((s) => s.getClientRects().length)"
+        ".every((s) => s.getBoundingClientRect().width >= s.parentNode.clientWidth - 2)"
+    )
+    found: dict[str, object] = page.page.evaluate(MEASURED)
+    assert found["page"] == width, "nothing scrolls sideways"
+    for kind in ("beyond", "cut", "scrolls"):
+        assert found[kind] == [], (width, kind)
+    assert int(str(found["texts"])) > 40, "the pictures are there"
+    return found
+
+
+def test_a_workbench_fits_its_screen(page: Page, small: Path) -> None:
+    page.open(small)
+    for width in WIDTHS:
+        found = measured(page, width)
+        assert found["covered"] == [True, True, True]
+        if width >= 1280:
+            assert found["bench"] <= 980
+            assert found["main"] <= 700
+            levels, panel = (
+                page.page.locator(f".lw-part-{name}").bounding_box() for name in ("levels", "controls")
+            )
+            assert levels is not None
+            assert panel is not None
+            assert levels["y"] == panel["y"], "they stand beside each other"
+    page.page.locator(".lw-timeline").get_by_role("slider").focus()
+    page.page.keyboard.press("Home")
+    page.page.locator('.lw-controls[data-past^="#2"]').wait_for()
+    assert measured(page, 1280)["bench"] <= 980
+
+
+def test_many_buckets_are_a_table_first_then_a_bucket(page: Page, many: Path) -> None:
+    page.open(many)
+    for width in WIDTHS:
+        found = measured(page, width)
+        assert found["covered"] == [False, False, False]
+        assert page.page.locator(".lw-part-health").is_visible()
+        if width >= 1280:
+            assert found["bench"] <= 980
+    table, bucket = (page.page.locator(f'.lw-scope [data-scope="{name}"]') for name in ("table", "bucket"))
+    assert table.get_attribute("aria-selected") == "true"
+    page.page.locator(".lw-health .bad").nth(2).click(position={"x": 60, "y": 12})
+    assert bucket.get_attribute("aria-selected") == "true"
+    assert page.page.locator(".lw-levels .lw-strip").is_visible()
+    for width in WIDTHS:
+        found = measured(page, width)
+        if width >= 1280:
+            assert found["bench"] <= 980
+            assert found["main"] <= 700
+    bucket.focus()
+    page.page.keyboard.press("ArrowLeft")
+    assert page.page.locator(".lw-part-health").is_visible()
+    assert page.page.locator(".lw-bench-main").is_hidden()
