@@ -16,8 +16,7 @@
 # # 5 · Leveled, and the trade-off
 #
 # **One idea: every way to compact pays with one of three things (bytes written, runs read, space taken), and
-# the options choose which.** The map below has 36 settings on the same flushes. Each spot is a simulation
-# under the engine's own rules. Play with it first.
+# the options choose which.** Each spot of the map is one setting, simulated on the same flushes. Play first.
 
 # %% tags=["parameters"]
 seed = 7
@@ -28,7 +27,7 @@ warehouse = None  # None: a temporary folder
 # %%
 from notebooks import course
 
-course.begin(solve=solve)
+course.begin("05 Leveled and the trade-off", solve=solve)
 course.check()
 
 # %%
@@ -40,11 +39,10 @@ orders = Workload("time-series", rows=rows, updates=0.6, lag=4 * rows)  # 6 of 1
 trade_off = widgets.TradeOff(orders, seed=seed, title="orders").wait(300)
 trade_off
 
-# %% [markdown]
-# Move *trigger* and *ratio*, switch the strategy, click a spot: its tree opens below. Right means more
-# bytes written, up means more runs (left plot) or more space (right plot). Down and left at once would be
-# free, and nothing is.
 
+# %% [markdown]
+# Move *trigger* and *ratio*, switch the strategy, click a spot: its tree opens below. Down and left at once
+# would be free, and nothing is.
 
 # %% jupyter={"source_hidden": true}
 def cost(strategy, trigger, ratio):
@@ -53,6 +51,7 @@ def cost(strategy, trigger, ratio):
 
 
 lazy, eager = cost("universal", 8, 1), cost("universal", 2, 1)
+small, large = cost("leveled", 4, 2), cost("leveled", 4, 10)
 trade_off.choose("universal", trigger=5, ratio=1)
 along = course.task(
     "along the trail",
@@ -65,17 +64,11 @@ along = course.task(
 )
 along
 
-# %%
-answer = None  # how many times?
-along.check(answer)
-
 # %% jupyter={"source_hidden": true}
-small, large = cost("leveled", 4, 2), cost("leveled", 4, 10)
-trade_off.choose("universal", trigger=5, ratio=1)
 knob = course.task(
     "between levels",
     "Leveled, trigger 4. Each level holds **10** times the newer one, not **2** times. What gets worse?",
-    answer="write" if large.write > small.write else "read",
+    answer=next(what for what in ("write", "read", "space") if getattr(large, what) > getattr(small, what)),
     options={"write": "more bytes are written", "read": "more runs are read", "space": "more space is taken"},
     hint="Switch to *leveled*, and move *ratio*.",
     why=f"Write {small.write:.2f} → {large.write:.2f}, runs {small.read:.1f} → {large.read:.1f}, space "
@@ -83,11 +76,8 @@ knob = course.task(
 )
 knob
 
-# %%
-answer = None  # "write", "read" or "space"
-knob.check(answer)
-
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert eager.write > lazy.write
 assert eager.read < lazy.read
 assert large.write > small.write
@@ -97,14 +87,9 @@ assert large.space < small.space
 # %% [markdown]
 # ## How leveled picks
 #
-# Universal merges runs of equal size. **Leveled**, the default of RocksDB, gives each level a *target size*
-# and moves on what exceeds it. Each level has a *score*: level 0 its files over the trigger, others their
-# bytes over their target. The highest score of 1 or more goes first:
-#
-# - Level 0 moves on **as a whole**, merged with what it overlaps in level 1.
-# - From level 1 on **one file** moves on, merged with what it overlaps in the next older level.
-#
-# Paimon has universal compaction only. Leveled is this engine's, also for real tables.
+# **Leveled**, the default of RocksDB, gives each level a *target size* and a *score*: level 0 its files over
+# the trigger, others their bytes over their target. The highest score of 1 or more goes first. Level 0 moves
+# on as a whole, an older level file by file. Paimon has universal compaction only; leveled is this engine's.
 
 # %%
 STRATEGY = "tablestore.compaction.strategy"
@@ -118,81 +103,85 @@ def tree(*story):
     return course.tree(*story, workload=orders, options=leveled, seed=seed, samples=1_000)
 
 
-four = tree(4)
-assert four.compact(dry_run=True).picks[0].decision.rule == "level 0"
-widgets.CompactionControls(four)
+def next_pick(simulator):
+    """What would be compacted now, and why. Nothing is done."""
+    return simulator.compact(dry_run=True).picks[0].decision
+
+
+six = tree(6)
 
 # %% jupyter={"source_hidden": true}
+files = six.inspect.levels().num_rows
+score = next(trial for trial in next_pick(six).reason.trials if trial.rule == "level 0")
 first = course.task(
     "the first score",
-    "Level 0 holds 4 files. What is its **score**?",
-    answer=1,
-    hint="Files of level 0 over its trigger, which the panel shows as `L0 ≥`.",
-    why="4 / 4 = 1: level 0 is due. With 6 files it would be 1.5.",
+    f"Level 0 holds **{files}** files, its trigger is **4**. What is its **score**?",
+    answer=course.Number(dict(score.numbers)["score"]),
+    ruler=(0, 4, 0.5),
+    hint="Files of level 0 over its trigger.",
+    why=f"{files} / 4: level 0 is due.",
 )
 first
 
-# %%
-answer = None  # a number
-first.check(answer)
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+assert next_pick(six).rule == "level 0"
+first.then(widgets.CompactionControls(six), "The panel has the same sum, and the scores of the other levels.")
 
 # %% [markdown]
-# Some rounds later level 1 holds more than its 8 flushes. The dashed boxes are what the next step takes.
+# Some rounds later level 1 holds more than its target.
 
 # %%
-rounds = 4  # of four flushes and a compaction
-full = tree(*[4, "compact"] * rounds)
-pick = full.compact(dry_run=True).picks[0].decision
-assert pick.rule == "level 1"
-levels, plan = widgets.LsmLevels(full), widgets.CompactionControls(full)
-plan.link(levels)
-levels
+full = tree()
+while full.inspect.levels()["level"].to_pylist().count(2) < 3:
+    if not full.compact().busy:
+        full.flush()
+while next_pick(full).rule != "level 1":
+    if not full.compact().busy:
+        full.flush()
 
 # %% jupyter={"source_hidden": true}
-files_there = full.inspect.levels()["level"].to_pylist().count(1)
+pick = next_pick(full)
+moving = [file.file_name for file in pick.unit.files if file.level == 1]
 second = course.task(
     "what moves on",
-    f"Level 1 holds {files_there} files and is too full. **How many of them** does the next step take?",
-    answer=sum(file.level == 1 for file in pick.unit.files),
-    hint="From level 1 on a level is one sorted run. Must all of it move to get below the target?",
-    why="One: the file that overlaps least of the next level, for its size. Small steps, many of them.",
+    "Level 1 is too full. The next step moves what overlaps **least** of level 2, for its size. **Click each "
+    "file of level 1 that it takes.**",
+    answer=course.Members(tuple((name,) for name in moving), noun="file"),
+    picture=course.RunPicture(full.inspect.levels(), by="file"),
+    hint="Below which box of level 1 is the least of level 2?",
+    why="What overlaps little costs little: all that it overlaps is written again. Small steps, many of "
+    "them.",
 )
 second
 
-# %%
-answer = None  # how many files?
-second.check(answer)
-
-# %%
-assert files_there > 1
-full.compact(until_quiet=True)
-rules = full.inspect.compactions()["rule"].to_pylist()
-assert rules[:rounds] == ["level 0"] * rounds
-assert set(rules[rounds:]) == {"level 1"}
-print(" → ".join(rules))
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+assert full.inspect.levels()["level"].to_pylist().count(1) > len(moving)
+levels, plan = widgets.LsmLevels(full), widgets.CompactionControls(full)
+plan.link(levels)
+second.then(levels, pick.explain().splitlines()[0])
 
 # %% [markdown]
 # ## Side by side
 #
-# One setting of each strategy on one timeline: drag the cursor, or play it. A few runs of any size, against
-# levels that each hold about their target. The sentence below the charts is the engine's verdict.
+# One setting of each on one timeline: play it.
 
 # %%
 universal = {"target-file-size": leveled["target-file-size"]}
 side_by_side = widgets.WhatIf(orders, leveled, universal, flushes=120, seed=seed, samples=500)
 side_by_side.wait(300)  # it is carried out in the background
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 both = {row.name: row for row in side_by_side.comparison.differences}
 assert both["write amplification"].after > both["write amplification"].before
 assert both["runs, mean"].after < both["runs, mean"].before
-print(side_by_side.comparison.verdict("Leveled"))
 
 # %% [markdown]
 # ## On a real table
 #
-# In the panel *Leveled* is a preview until you store it, and it warns you: Paimon, Flink or Spark, if they
-# compact this table, go on by universal rules. Rows stay right; the two only work against each other.
+# *Leveled* is a preview until you store it: other engines go on by universal rules.
 
 # %%
 table = course.orders_table(course.lake(warehouse, seed=seed))
@@ -202,33 +191,32 @@ for number in range(6):
 before = table.scan().to_arrow().sort_by("order_id")
 panel = widgets.CompactionControls(table)
 panel.asked = {STRATEGY: "leveled"}  # the same as a click on Leveled
-assert "not Paimon's" in panel.frame["warning"]
-assert panel.model.pick.rule == "level 0"
 panel
 
 # %%
 table.with_options({STRATEGY: "leveled"}).compact()
 done = table.inspect.compactions().to_pylist()[-1]
+print(done["strategy"], "by the rule", done["rule"])
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert (done["strategy"], done["rule"]) == ("leveled", "level 0")
 assert table.scan().to_arrow().sort_by("order_id").equals(before), "compaction changes no row"
 assert STRATEGY not in table.refresh().options, "the strategy was not stored"
 assert table.check() == []
-
-# %%
 course.progress()
 
 # %% [markdown]
 # ## What to remember
 #
-# - **Write amplification**: bytes written for each byte that came in. **Read amplification**: runs a reader
-#   meets. **Space amplification**: bytes stored for each byte that is live. Compaction buys two with the
-#   third.
+# - Compaction buys two of three with the third: bytes written (**write amplification**), runs that a reader
+#   meets (**read**), bytes stored for each live one (**space**).
 # - A trigger moves a strategy along its trail; the last runs that it saves are the dearest.
-# - Streams of many small writes want few rewrites, which is why Paimon has universal compaction.
+# - Many small writes want few rewrites: so Paimon has universal compaction.
 #
 # ## Two questions to try
 #
-# 1. Make the workload `Workload("sequential", rows=rows)`: new keys only. What becomes of the right plot?
-# 2. Open the tree of your choice whole: `widgets.Workbench(trade_off.simulator())`.
+# 1. `Workload("sequential", rows=rows)` has new keys only. What becomes of the right plot?
+# 2. `widgets.Workbench(trade_off.simulator())` opens the tree of your choice whole. What waits in it?
 #
-# Next: **06 · Snapshots and manifests**: how the table knows which files it has.
+# Next: **06 · Snapshots and manifests**.

@@ -17,8 +17,7 @@
 #
 # Files are good at a million rows and bad at one: readers wait for the next commit. A log is the other way
 # round. So a table may have both. **One idea: files and log hold the same rows in the same order, and every
-# snapshot names the offset of the log up to which its files go.** A reader takes the snapshot, then the log
-# from that offset: no gap, nothing twice.
+# snapshot names the offset of the log up to which its files go.**
 #
 # The log of this notebook lies in the directory of the table. It needs no server.
 
@@ -32,14 +31,14 @@ solve = False
 # %%
 from notebooks import course
 
-course.begin(solve=solve)
+course.begin("17 Log and lake", solve=solve)
 course.check()
 
 # %% [markdown]
 # ## A table with a log
 #
-# Two options make the difference. `log.consistency` says when readers of the log see a row: `transactional`
-# with its commit, `eventual` at once.
+# `log.consistency` says when readers of the log see a row: `transactional` with its commit, `eventual` at
+# once.
 
 # %%
 import json
@@ -59,8 +58,8 @@ table.write(course.updates(30, among=200, seed=seed))
 print(table.log)
 
 # %% [markdown]
-# 230 rows went into the log: 200 orders and 30 updates. Each has its **offset**, and all are in files, too.
-# Where the two meet stands in the snapshot, as one of its properties.
+# 200 orders and 30 updates went into the log. Each has its **offset**. Where the log meets the files stands
+# in the snapshot:
 
 # %%
 newest = table.store.snapshots.latest()
@@ -83,9 +82,10 @@ print(table.log)
 # %% jupyter={"source_hidden": true}
 where = course.task(
     "the switch",
-    "A new reader starts now: first the rows of the newest snapshot, then the log. At which offset does it "
-    "begin to read the log?",
+    "A new reader starts now: first the rows of the newest snapshot, then the log. **At which offset does it "
+    "begin to read the log?** The ruler is the log.",
     answer=lambda: table.log.in_files[0],
+    ruler=(table.log.start[0], table.log.end[0], 10),
     hint="What is below the offset that the snapshot names is in its files. Which rows would come twice if "
     "it began at the start, which would be left out if it began at the end?",
     why="Below lies what the snapshot has, behind it what only the log has. One number, no overlap.",
@@ -93,30 +93,24 @@ where = course.task(
 where
 
 # %%
-answer = None  # an offset
-where.check(answer)
-
-# %%
 steps = list(table.stream(timeout=0.0, normalize=False))
-for step in steps:
-    print(f"{step.source:5}  {step.to_arrow().num_rows:>3} rows, then at {json.loads(step.cursor)['log']}")
+lanes = widgets.LogAndLake(table, reader=steps, follow=0)
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert [step.source for step in steps] == ["files", "log"]
 assert json.loads(steps[0].cursor)["log"]["0"] == where.answer.own
 assert steps[1].to_arrow().num_rows == table.log.end[0] - where.answer.own
-
-# %% [markdown]
-# Above the log with its files, below the snapshots, each at the offset that it names, and the way of this
-# reader through both. What lies to the right of the newest snapshot is in the log only. Point at a segment or
-# a snapshot.
-
-# %%
-lanes = widgets.LogAndLake(table, reader=steps)
 assert lanes.model.log_only == 70
-lanes
+where.then(
+    lanes,
+    "Above the log with its files, below the snapshots, each at its offset, and the way of this reader "
+    "through both. What lies to the right of the newest snapshot is in the log only.",
+)
 
 # %% [markdown]
-# The same rows, asked for with a question instead of a stream: a **union read** merges the snapshot with the
-# log behind it, as a commit would. In SQL it is a hint.
+# A **union read** asks for the same rows at once: it merges the snapshot with the log behind it, as a commit
+# would. In SQL it is a hint.
 
 # %% jupyter={"source_hidden": true}
 fresh = course.task(
@@ -124,35 +118,38 @@ fresh = course.task(
     "The snapshot has 200 orders. Not committed are 50 new orders and 20 updates. What does "
     "`table.scan(log=True).count()` say?",
     answer=lambda: table.scan(log=True).count(),
+    options={
+        200: "what the snapshot has",
+        230: "each row that is in files",
+        250: "the orders, old and new",
+        270: "those, and the updates",
+    },
     hint="The rows of the log are merged by key, they are not just appended.",
     why="20 of the 70 rows replace orders that are there.",
 )
 fresh
 
 # %%
-answer = None  # a number
-fresh.check(answer)
-
-# %%
 hinted = "SELECT count(*) AS orders FROM shop.orders /*+ OPTIONS('tablestore.scan.log'='true') */"
-print("snapshot alone:", table.scan().count())
-print("with the log:  ", table.scan(log=True).count())
-print("in SQL:        ", lake.sql(hinted).to_arrow()["orders"][0])
-assert table.scan().count() == 200
-assert lake.sql(hinted).to_arrow()["orders"][0].as_py() == fresh.answer.own
-
-# %%
+counts = table.scan().count(), table.scan(log=True).count(), lake.sql(hinted).to_arrow()["orders"][0].as_py()
 before = table.scan(log=True).to_arrow().sort_by("order_id")
 work.close()  # the end of the `with`: it commits
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+assert counts == (200, fresh.answer.own, fresh.answer.own)
 assert table.scan().to_arrow().sort_by("order_id").equals(before), "the commit changed nothing for them"
-assert lanes.refresh().unwatch().model.log_only == 0
-print("now the lanes above are of one length:", table.log)
+assert widgets.LogAndLake(table, follow=0).model.log_only == 0
+fresh.then(
+    "snapshot alone: {}\nwith the log:   {}\nin SQL:         {}".format(*counts),
+    "Then the writer committed. It changed nothing for such a reader.",
+)
 
 # %% [markdown]
 # ## A reader that is too slow
 #
-# A log is not kept for ever: `log.retention` says how long. What it drops is in files by then. A reader has
-# been away for an hour and a half.
+# A log is not kept for ever: what `log.retention` drops is in files by then. A reader has been away for an
+# hour and a half.
 
 # %%
 short = course.orders_table(lake, LOG | {"log.retention": "30 min", "write-only": False}, name="shop.short")
@@ -165,30 +162,67 @@ later.write(course.orders(10, first=501, seed=seed))
 print("the reader stands at", json.loads(away)["log"])
 print("the log begins at   ", later.log.start)
 
-# %%
+# %% jupyter={"source_hidden": true}
 found = list(later.stream(start=away, timeout=0.0))
-for step in found:
-    print(f"{step.source:5}  {step.to_arrow().num_rows:>2} rows  {step.reason or ''}")
+rows = sum(step.to_arrow().num_rows for step in found)
+gap = course.task(
+    "a gap in the log",
+    "The log lacks 30 of the 40 rows that came meanwhile. What does the reader get?",
+    answer={40: "all", 10: "rest"}.get(rows, "error" if not rows else "again"),
+    options={
+        "all": "the 40 rows",
+        "rest": "the 10 rows that the log still has",
+        "again": "the whole table, to start anew",
+        "error": "an error",
+    },
+    hint="What the log drops is in files by then, and each commit knows which rows it brought.",
+    why="Files step in, commit by commit, and say so. Then the reader is back in the log.",
+)
+gap
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert [step.source for step in found] == ["files"] * 3 + ["log"]
-assert sum(step.to_arrow().num_rows for step in found) == 40, "no gap, nothing twice"
-
-# %% [markdown]
-# The files step in for what the log no longer has, commit by commit, and say so. Then the reader is back in
-# the log. The picture shows how it went through both.
-
-# %%
-widgets.LogAndLake(later, reader=found, follow=0)
+assert rows == 40, "no gap, nothing twice"
+gap.then(widgets.LogAndLake(later, reader=found, follow=0))
 
 # %% [markdown]
 # ## Killed between log and snapshot
 #
-# A commit writes twice: first the log, then the snapshot. A writer can be killed in between.
+# A commit writes to the log and to files. A writer can be killed anywhere in between. The lab kills it before
+# each of its operations.
+
+# %%
+exact = course.orders_table(lake, LOG, name="shop.exact")
+exact.write(course.orders(100, seed=seed))
+crashes = course.CrashLab(
+    exact, lambda t: t.write(course.orders(10, first=500, seed=seed), user="till", identifier=1), seed=seed
+)
+
+# %% jupyter={"source_hidden": true}
+said = {
+    "data file": "the rows, sorted by key",
+    "log": "the rows, in the order in which they came",
+    "manifest": "the names of the data files",
+    "snapshot": "the manifest, and an offset of the log",
+}
+names = {".parquet": "data file", ".log": "log", "manifest-": "manifest", "snapshot-": "snapshot"}
+operations = [operation.name for _, operation in crashes.steps]
+written = dict.fromkeys(name for each in operations for part, name in names.items() if part in each)
+commit = course.task(
+    "what a commit writes",
+    "In which order does a `transactional` commit write these? Drag them.",
+    answer=course.Order({name: said[name] for name in written}),
+    hint="What is named must be there before its name. And who sees the log before its rows are in a file?",
+    why="What is named is there first. Files that nothing names are harmless; so the log comes after them.",
+)
+commit
 
 # %% jupyter={"source_hidden": true}
 between = course.task(
     "in between",
-    "A `transactional` writer is killed when its rows are in the log and its snapshot is not there yet. What "
-    "becomes of the rows?",
+    "A writer is killed when its rows are in the log and its snapshot is not there yet. What becomes of "
+    "them?",
     answer="finished",
     options={
         "lost": "they are lost: without a snapshot there is no commit",
@@ -202,34 +236,22 @@ between = course.task(
 )
 between
 
-# %%
-answer = None  # one of the options
-between.check(answer)
-
-# %% [markdown]
-# The engine is killed for real, before each of its operations. Choose the one behind `log` and look at what a
-# new process finds.
-
-# %%
-exact = course.orders_table(lake, LOG, name="shop.exact")
-exact.write(course.orders(100, seed=seed))
-crashes = course.CrashLab(
-    exact, lambda t: t.write(course.orders(10, first=500, seed=seed), user="till", identifier=1), seed=seed
-)
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 killed = crashes.run()
 in_log = next(n for n, (_, operation) in enumerate(crashes.steps) if operation.name.endswith(".log"))
 assert all(crash.safe for crash in killed), "each kill is healed by whoever writes next, exactly once"
 assert not killed[in_log + 1].visible, "in the log, not yet in a snapshot: nobody sees it"
-crashes.view(at=in_log + 1)
+between.then(crashes.view(at=in_log + 1))
 
 # %% [markdown]
 # ## The visibility lab
 #
 # When should a writer make its rows visible: at each write, or at its checkpoint? In the files, in the log?
-# The design of this store weighs four answers. Here they are on the same rows: a batch each 20 ms, a
-# checkpoint after 12 of them. One crash, between two checkpoints; the next process goes on from the last one.
+# Four designs get the same rows: a batch each 20 ms, a checkpoint after 12 of them. After one crash the next
+# process goes on from the last checkpoint.
 #
-# The third is refused by every table, and rightly so, as you will see. So the lab builds it from parts.
+# Every table refuses the third; the lab builds it from parts.
 
 # %%
 try:
@@ -237,64 +259,71 @@ try:
     lake.create_table("shop.keyless", schema=course.ORDERS, options=LOG | keyless)
 except ts.TablestoreError as refused:
     print(refused)
-assert "shop.keyless" not in lake.tables()
 
-# %% jupyter={"source_hidden": true}
+# %%
 load = visibility.Load(batches=batches, crash=batches * 2 // 3)
 lab = visibility.run(load)
+
+# %% jupyter={"source_hidden": true}
+since = load.crash % load.checkpoint
+guesses = {0: "a log knows what it has", load.rows: "one batch"}
+guesses |= {
+    since * load.rows: "what came since the checkpoint",
+    load.checkpoint * load.rows: "a whole checkpoint",
+}
 twice = course.task(
     "without a key",
     f"Rows go to the log at once, to files at the checkpoint, and there is no key. Batches are numbered from "
     f"0 and have {load.rows} rows, a checkpoint is after each {load.checkpoint}th; the writer is lost before "
     f"batch {load.crash}. How many rows does a reader of the log get twice?",
     answer=lambda: lab[3].doubles,
+    options=guesses,
     hint="From which batch does the next process write again? Which of these are in the log already?",
     why="What was visible since the last checkpoint is written again, and nobody can tell: there is no key.",
 )
 twice
 
-# %%
-answer = None  # a number
-twice.check(answer)
-
-# %%
-lab
-
-# %%
-print(lab)
-
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert lab[1].data_files > lab[2].data_files * 5, "files at once: a small file for each write"
 assert lab[2].doubles == lab[2].early == 0, "both at the checkpoint: exactly once, and as late as that"
 assert lab[3].doubles > 0 < lab[3].taken_back, "at once without a key: seen too early, and twice"
 assert lab[4].twice_in_log > 0 == lab[4].doubles, "with a key: twice in the log, once at the reader"
 assert lab[4].early > 0, "and rows are there before their commit"
 assert all(outcome.never == 0 and outcome.files_agree for outcome in lab.outcomes)
-
-# %% [markdown]
-# Each dot is a batch, its height the time until the reader had it (by powers of ten). Design 2 is a sawtooth:
-# the first batch after a checkpoint waits longest. Rings are doubles; a sum over them is wrong.
-#
-# In the table, *early* are rows that the reader had before a commit of them had begun. *Taken back* are those
-# that it had when the writer was lost, and that the next process did not find in the table. Design 4 has rows
-# early, too, but none is taken back: who comes next brings the files up to the log.
-#
-# What 4 waits for longer than 3 is its normaliser, which keeps the last row of each key and looks up what was
-# before: 1 to 3 ms a step. A reader that replaces by key anyway asks for `stream(normalize=False)`.
-#
-# | | visible | after a crash | use it for |
-# |---|---|---|---|
-# | 1 | at each write | exact | rare, large writes: a thousand writes are a thousand files |
-# | 2 `transactional` | at the checkpoint | exact | money |
-# | 3 | at once | doubles | refused |
-# | 4 `eventual` | at once | the same row may come again; a normaliser drops it | dashboards, lookups |
+twice.then(
+    lab,
+    "Each dot is a batch, its height the time until the reader had it, by powers of ten. Design 2 is a "
+    "sawtooth: the first batch after a checkpoint waits longest. Rings are doubles; a sum over them is "
+    "wrong. Design 4 waits a little for its normaliser, which keeps the last row of each key and drops what "
+    "comes again.",
+)
 
 # %%
-widgets.BarChart(lab.to_arrow(), label="design", value="data_files", title="Data files of the same rows")
+twice.then(str(lab))
+
+# %% jupyter={"source_hidden": true}
+design = course.task(
+    "which design",
+    "Payments are summed up, and a wrong sum is worse than a late one. **Which design has no row too early "
+    "and writes the fewest files?**",
+    answer=str(min((o for o in lab.outcomes if not o.early), key=lambda o: o.data_files).number),
+    options={str(outcome.number): outcome.design for outcome in lab.outcomes},
+    hint="Who shows rows only with their commit? And who writes a file at each of a thousand writes?",
+    why="`transactional`: at the checkpoint, in the files and in the log. 4, `eventual`, is for dashboards: "
+    "rows are there at once, and need a key. 1 is for rare, large writes.",
+)
+design
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+assert design.answer.own == "2"
+design.then(
+    widgets.BarChart(lab.to_arrow(), label="design", value="data_files", title="Data files of the same rows")
+)
 
 # %% [markdown]
-# With `kafka = True` in the second cell the same two designs run with a topic as the log. `log.system` and
-# `kafka.bootstrap.servers` are all that changes.
+# With `kafka = True` in the first cell the same runs with a topic as the log.
 
 # %%
 if kafka:
@@ -321,4 +350,4 @@ course.progress()
 # 1. `visibility.run(visibility.Load(checkpoint=30, crash=50))`: what becomes of design 2, what of design 4?
 # 2. `visibility.run(visibility.Load(rows=4000))`, a thousand times the rows: how much later are they seen?
 #
-# Next: **18 · Tiering**: what is new in a streaming cluster, copied into the lake.
+# Next: **18 · Tiering**.

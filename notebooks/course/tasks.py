@@ -19,7 +19,6 @@ from notebooks.course import answers, cards
 from notebooks.course.answers import Answer, Choice, Each, Members, Number, Order
 from notebooks.course.cards import Card
 from notebooks.course.progress import Progress
-from widgets.kit.view import View
 from widgets.task.model import (
     SIGNS,
     Kind,
@@ -31,6 +30,7 @@ from widgets.task.model import (
     Verdict,
     options_of,
 )
+from widgets.task.widget import Drawing
 
 Phrase = str | Callable[[Any], str]
 
@@ -122,8 +122,8 @@ class Task:
             return self._card("right", f"{self.name}: right", [self._phrase(self._why, value)])
         return self._card("wrong", f"{self.name}: not yet", [problem, self._phrase(self._hint, value)])
 
-    def then(self, shown: View | str = "", note: str = "") -> widgets.Veil:
-        """A view or a text that gives the answer away: veiled until the task is answered."""
+    def then(self, shown: Drawing | str = "", note: str = "") -> widgets.Veil:
+        """A view, a drawing or a text that gives the answer away: veiled until the task is answered."""
         return widgets.Veil(self.view, shown, note=note)
 
     def solution(self) -> Card:

@@ -45,7 +45,7 @@ def answer(card: Any, kind: str, value: Any) -> None:
         place(card, value)
     else:
         for at, each in enumerate(value):
-            up = card.get_by_role("button", name=f"move {each} up", exact=True)
+            up = card.get_by_title(f"move {each} up", exact=True)
             for _ in range(len(value)):
                 rows = card.locator(".lw-task-row").evaluate_all("rows => rows.map((row) => row.dataset.id)")
                 if rows.index(each) > at:

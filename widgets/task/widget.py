@@ -7,7 +7,7 @@ judges then, by the function it was given.
 
 import reprlib
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import anywidget
 import pyarrow as pa
@@ -194,11 +194,20 @@ def _for_page(verdict: Verdict | None) -> dict[str, Any]:
     }
 
 
-class Veil(View):
-    """Something that stays hidden until a task is answered: a view, a text, or both.
+@runtime_checkable
+class Drawing(Protocol):
+    """What can be drawn at a width and printed."""
 
-    `task` is the `Task` it waits for, `shown` a view or a text, `note` a sentence above it. Other traits go
-    by keyword.
+    def figure(self, *, width: float) -> Figure:
+        """The picture."""
+        ...
+
+
+class Veil(View):
+    """Something that stays hidden until a task is answered: a view, a drawing, or a text.
+
+    `task` is the `Task` it waits for, `shown` a view, a text, or something with a `figure(width=…)`, `note` a
+    sentence above it. Other traits go by keyword.
 
     >>> from widgets.task.model import Question, Verdict, options_of
     >>> asked = Question("runs", "How many runs?", "one", options=options_of(["1", "2"]))
@@ -217,11 +226,11 @@ class Veil(View):
     committed = traitlets.Bool(False).tag(sync=True)
     child = anywidget.WidgetTrait().tag(sync=True)
 
-    def __init__(self, task: Task, shown: View | str = "", *, note: str = "", **kwargs: object) -> None:
+    def __init__(self, task: Task, shown: Drawing | str = "", *, note: str = "", **kwargs: object) -> None:
         if not isinstance(task, Task):
             raise ts.InvalidRequest(f"Veil waits for a Task, not {reprlib.repr(task)}")
-        if not isinstance(shown, View | str):
-            raise ts.InvalidRequest(f"Veil shows a view or a text, not {reprlib.repr(shown)}")
+        if not isinstance(shown, Drawing | str):
+            raise ts.InvalidRequest(f"Veil shows a view, a drawing or a text, not {reprlib.repr(shown)}")
         self._task, self._note, self._shown = task, note, shown
         super().__init__(**kwargs)
         if isinstance(shown, View):
@@ -231,7 +240,7 @@ class Veil(View):
         self.redraw()
 
     @property
-    def shown(self) -> View | str:
+    def shown(self) -> Drawing | str:
         """What is behind the veil."""
         return self._shown
 
@@ -248,9 +257,15 @@ class Veil(View):
         made = {**self.words(width=width), "opened": opened}
         made["note"] = rich(self._note) if opened else []
         made["lines"] = self._lines() if opened else []
-        if drawn and opened and isinstance(self._shown, View):
-            made["svg"] = svg.live(self._shown.picture(width=width, footer=False))
+        if opened and (drawn or not isinstance(self._shown, View)) and (inner := self._inner(width)):
+            made["svg"] = svg.live(inner)
         return made
+
+    def _inner(self, width: float) -> Figure | None:
+        """The picture of what is shown; None of a text."""
+        if isinstance(self._shown, View):
+            return self._shown.picture(width=width, footer=False)
+        return self._shown.figure(width=width) if isinstance(self._shown, Drawing) else None
 
     def _lines(self) -> list[str]:
         return [cut(row) for row in self._shown.splitlines()] if isinstance(self._shown, str) else []
@@ -267,14 +282,13 @@ class Veil(View):
         """The sentence, or what is behind it."""
         if not self.committed:
             return veil_figure(self._closed(), None, [], width=width)
-        inner = self._shown.picture(width=width, footer=False) if isinstance(self._shown, View) else None
-        return veil_figure(self._note, inner, self._lines(), width=width)
+        return veil_figure(self._note, self._inner(width), self._lines(), width=width)
 
     def text(self) -> str:
         """The sentence, or what is behind it in a terminal."""
         if not self.committed:
             return self._closed()
-        lines = self._shown.text().splitlines() if isinstance(self._shown, View) else self._lines()
+        lines = self._lines() if isinstance(self._shown, str) else str(self._shown).splitlines()
         return "\n".join([cut(bare(block)) for block in paragraphs(self._note)] + lines)
 
     def data(self) -> object:
