@@ -44,6 +44,7 @@ trade_off
 # Move *trigger* and *ratio*, switch the strategy, click a spot: its tree opens below. Down and left at once
 # would be free, and nothing is.
 
+
 # %% jupyter={"source_hidden": true}
 def cost(strategy, trigger, ratio):
     """The outcome of a setting of the map."""

@@ -32,3 +32,16 @@ def test_modules_load_nothing_from_elsewhere(path):
     source = path.read_text(encoding="utf-8")
     assert set(re.findall(r"https?://[^\"'`\s]+", source)) <= {"http://www.w3.org/2000/svg"}
     assert not re.search(r"^\s*import |\bimport\(|\bfetch\(|XMLHttpRequest|\beval\(", source, flags=re.M)
+
+
+@pytest.mark.parametrize("path", sorted(HERE.glob("*/view.css")), ids=lambda path: path.parent.name)
+def test_the_rules_of_a_view_do_not_style_another_view(path):
+    """Each view stands in `.lw-NAME`; a sheet that has that class for a part of its own would size it."""
+    views = {
+        name: script.parent
+        for script in HERE.glob("*/view.js")
+        for name in re.findall(r'lwStage\(model, el, "([a-z-]+)"', script.read_text(encoding="utf-8"))
+    }
+    others = {name for name, folder in views.items() if folder != path.parent}
+    starts = re.findall(r"^\.lw-([a-z-]+)(?= [{,.>a-z])", path.read_text(encoding="utf-8"), flags=re.M)
+    assert set(starts) & others == set()

@@ -10,6 +10,7 @@ import pytest
 import tablestore as ts
 import widgets
 from notebooks import course
+from widgets.kit.svg import Figure, text
 from widgets.task.model import Question, Ruler, Score, Verdict, options_of, run_names
 from widgets.task.picture import picture_figure
 from widgets.task.words import bare, segments
@@ -59,6 +60,25 @@ def test_nothing_of_the_answer_is_in_the_browser_before_the_commit() -> None:
     assert "not that" in task.text()
     task.again()
     assert (task.value, task.verdict, SECRET in json.dumps(task.frame)) == (None, None, False)
+
+
+def test_a_veil_shows_what_can_only_be_drawn() -> None:
+    class Drawing:
+        def figure(self, *, width: float) -> Figure:
+            return Figure(width, 20, text(4, 14, SECRET), SECRET)
+
+        def __str__(self) -> str:
+            return SECRET
+
+    task = widgets.Task(asked(), judge)
+    veil = widgets.Veil(task, Drawing())
+    assert SECRET not in json.dumps(veil.frame) + veil.text() + veil.to_svg()
+    task.commit("a")
+    assert SECRET in veil.frame["svg"]
+    assert SECRET in veil.to_svg()
+    assert veil.text() == SECRET
+    with pytest.raises(ts.InvalidRequest, match="a view, a drawing or a text"):
+        widgets.Veil(task, 3)
 
 
 def test_a_veil_opens_with_its_task_and_closes_again() -> None:
