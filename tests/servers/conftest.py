@@ -65,7 +65,8 @@ def kafka() -> Iterator[Broker]:
 def killed_fluss() -> Iterator[Fluss]:
     """A private Fluss whose servers may be killed. With several kills behind it a 0.7.0 may copy neither
     segments nor snapshots of keys any more, so that no other test has it."""
-    with fluss_server.fluss_cluster({"zookeeper.client.session-timeout": "6s"}) as found:
+    session = {"zookeeper.client.session-timeout": f"{fluss_server.KILLED_SESSION_SECONDS}s"}
+    with fluss_server.fluss_cluster(session) as found:
         yield found
 
 

@@ -20,6 +20,8 @@ from tablestore.format.types.data_type import DataType
 from tests.peers import require
 
 DATABASE = "fluss"  # each cluster is made with it
+KILLED_SESSION_SECONDS = 12
+"""How long a server that is to be killed may be without a processor, and ZooKeeper believes in it after."""
 LAKE = {"table.datalake.enabled": "true", "table.datalake.freshness": "1s"}
 
 
@@ -64,7 +66,7 @@ class Fluss:
         """All batches of the table's log as it is now."""
         buckets = self.admin.buckets(table)
         start, stop = (self.admin.offsets(table, buckets, at) for at in (EARLIEST, LATEST))
-        with LogScan(self.cluster, table, start, stop, columns=columns, stall_seconds=30) as scan:
+        with LogScan(self.cluster, table, start, stop, columns=columns, stall_seconds=240) as scan:
             return list(scan)
 
     def rows(self, table: FlussTable) -> pa.Table:

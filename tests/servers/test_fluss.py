@@ -139,4 +139,4 @@ def test_a_private_cluster_of_the_command_line_takes_what_the_package_shows() ->
                     assert sum(one.rows.num_rows for one in scan) == 2
         finally:
             running.send_signal(signal.SIGINT)
-        assert running.wait(60) == 0
+        assert running.wait(240) == 0

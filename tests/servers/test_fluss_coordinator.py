@@ -99,6 +99,15 @@ def granted(peer: Peer, seconds: float = 240) -> TieringEpoch:
     raise AssertionError("no table was handed out")
 
 
+def refused(peer: Peer, dropped: TieringEpoch, seconds: float = 240) -> list[list[int | None]]:
+    """The answer to who holds a table that was dropped: a coordinator may learn of that a moment later."""
+    end = time.monotonic() + seconds
+    while (found := all_codes(peer.admin.heartbeat(tiering=[dropped]))) == [[], [None], []]:
+        assert time.monotonic() < end, "it is renewed for ever"
+        time.sleep(0.05)
+    return found
+
+
 def script(peer: Peer) -> list[object]:
     """What the coordinator answers, with tables by number and epochs counted from the first."""
     beat, said = peer.admin.heartbeat, list[object]()
@@ -120,13 +129,13 @@ def script(peer: Peer) -> list[object]:
     )
     two = replace(one, tiering_epoch=back.table.tiering_epoch)
     said.append(("late", all_codes(beat(finished=[one], tiering=[one], failed=[one]))))
+    began = time.monotonic()
     said.append(("both", all_codes(beat(tiering=[two], finished=[two]))))
     said.append(("again", all_codes(beat(finished=[two]))))
     said.append(("renewed when finished", all_codes(beat(tiering=[two]))))
-    began = time.monotonic()
     three = granted(peer)
     said.append(("next round", three.table_id == one.table_id, three.tiering_epoch - first))
-    said.append(("after its freshness", FRESHNESS - 1 < time.monotonic() - began < FRESHNESS + 3))
+    said.append(("after its freshness", time.monotonic() - began > FRESHNESS - 1))
     said.append(("all at once", all_codes(beat(failed=[three], tiering=[three], finished=[three]))))
     four = granted(peer)
     said.append(("finished", all_codes(beat(finished=[four]))))
@@ -137,8 +146,7 @@ def script(peer: Peer) -> list[object]:
     said.append(("its epoch", five.tiering_epoch - first))
     (table,) = (table for table in peer.tables if table.table_id == five.table_id)
     peer.drop(table)
-    time.sleep(1.5)
-    said.append(("dropped", all_codes(beat(tiering=[five]))))
+    said.append(("dropped", refused(peer, five)))
     return said
 
 
@@ -211,7 +219,7 @@ def java_client(folder: Path, *arguments: str) -> dict[str, list[str]]:
     require(shutil.which("javac"), "needs javac (apt: openjdk-17-jdk-headless)")
     jars = f"{client_jars()}/*"
     source = Path(__file__).with_name("FlussReader.java")
-    subprocess.run(["javac", "-nowarn", "-cp", jars, "-d", folder, source], check=True, timeout=120)
+    subprocess.run(["javac", "-nowarn", "-cp", jars, "-d", folder, source], check=True, timeout=600)
     opens = [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in ("nio", "util")]
     command = [
         "java",
@@ -222,7 +230,7 @@ def java_client(folder: Path, *arguments: str) -> dict[str, list[str]]:
         "-cp",
         f"{jars}:{folder}",
     ]
-    done = subprocess.run([*command, "FlussReader", *arguments], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([*command, "FlussReader", *arguments], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-2000:]
     found: dict[str, list[str]] = {}
     for line in done.stdout.splitlines():

@@ -37,7 +37,7 @@ def replicated() -> Iterator[Fluss]:
 
 def leaders(fluss: Fluss, table: FlussTable) -> dict[int, int]:
     """The port of the leader of each bucket, by a client that knows nothing yet."""
-    with Cluster(fluss.address) as cluster:
+    with Cluster(fluss.address, timeout=240) as cluster:
         found = cluster.retried(lambda: cluster.by_leader(table, fluss.admin.buckets(table)), ())
         return {bucket.bucket: one.port for one, buckets in found.items() for bucket in buckets}
 
@@ -66,14 +66,14 @@ def test_leaders_are_spread_and_one_that_is_none_any_more_sends_readers_and_writ
             stop = replicated.admin.offsets(table, buckets, LATEST)
             wrong = {TableBucket(table.table_id, None, b): ids[led[(b + 1) % 3]] for b in range(3)}
             cluster._leaders.update(wrong)  # what a client believes whose leaders have all moved
-            with LogScan(cluster, table, dict.fromkeys(buckets, 0), stop, stall_seconds=120) as scan:
+            with LogScan(cluster, table, dict.fromkeys(buckets, 0), stop, stall_seconds=240) as scan:
                 found = [i for batch in scan for i in batch.rows["id"].to_pylist()]
             assert sorted(found) == list(range(300))
             cluster._leaders.update(wrong)
             writer.append(numbers(300, 10), bucket=0)
         lake = ts.connect(tmp_path)
         with service(replicated, lake, [table], follow=False, log_columns=True) as job:
-            assert job.wait(120)
+            assert job.wait(240)
         require_log_in_lake(replicated, lake, table)
         assert in_lake(lake, table).num_rows == 310
 
@@ -85,13 +85,13 @@ def test_a_leader_that_is_killed_while_rows_come_loses_none_that_others_have(
     before = leaders(replicated, table)
     with service(replicated, lake, [table], log_columns=True, poll="50ms") as job:
         with Appending(replicated, table) as appending:
-            until(lambda: in_lake(lake, table).num_rows > 2_000, 200, "rows before")
+            until(lambda: in_lake(lake, table).num_rows > 2_000, 240, "rows before")
             server = server_of(replicated, before[0])
             replicated.servers.kill(server)
             rows = appending.rows
-            until(lambda: appending.rows > rows + 2_000, 200, "rows behind the kill")
-            until(lambda: in_lake(lake, table).num_rows > rows + 2_000, 200, "they are in the lake")
-        until(lambda: is_tiered(replicated, table), 200, "the end of the log")
+            until(lambda: appending.rows > rows + 2_000, 240, "rows behind the kill")
+            until(lambda: in_lake(lake, table).num_rows > rows + 2_000, 240, "they are in the lake")
+        until(lambda: is_tiered(replicated, table), 240, "the end of the log")
         assert any(one.outcome == "committed" for one in job.rounds())
     after = leaders(replicated, table)
     assert before[0] not in after.values()
@@ -106,26 +106,26 @@ def test_rows_that_the_only_replica_lost_are_noticed_though_the_log_has_grown_ag
     table, lake = of_replicas(replicated, 1), ts.connect(tmp_path)
     options = {"follow": False, "log_columns": True}
     with Cluster(replicated.address, timeout=5) as cluster:
-        writer = TableWriter(cluster, table, seconds=120)
+        writer = TableWriter(cluster, table, seconds=240)
         for bucket in range(3):
             writer.append(numbers(bucket * 100, 100), bucket=bucket)
         with service(replicated, lake, [table], **options) as job:
-            assert job.wait(120)
+            assert job.wait(240)
         server = server_of(replicated, leaders(replicated, table)[0])
         replicated.servers.kill(server)
         replicated.servers.start(server)
-        writer = TableWriter(cluster, table, seconds=120)  # the former would be refused, by its numbers
+        writer = TableWriter(cluster, table, seconds=240)  # the former would be refused, by its numbers
         for bucket in range(3):
             writer.append(numbers(1000 + bucket * 100, 150), bucket=bucket)
     ends = {b.bucket: end for b, end in log_end(replicated, table).items()}
     assert ends[0] in range(101, 250), ends  # the offsets alone say nothing
     with service(replicated, lake, [table], **options) as job:
-        assert job.wait(120)
+        assert job.wait(240)
         (state,) = job.tables()
     assert state.reason.startswith("ROWS ARE LOST: bucket 0: the log was cut below offset 100")
     assert in_lake(lake, table).num_rows == 300
     with service(replicated, lake, [table], lost_rows="skip", **options) as job:
-        assert job.wait(120)
+        assert job.wait(240)
         assert "passed over" in job.rounds()[-1].notes[0]
     assert in_lake(lake, table).num_rows == sum(ends.values())
     assert is_tiered(replicated, table)

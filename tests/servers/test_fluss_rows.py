@@ -142,9 +142,9 @@ def test_a_scan_follows_what_comes(fluss: Fluss) -> None:
     with LogScan(fluss.cluster, table, {bucket: 0}) as scan:
         assert scan.poll(0.1) == []
         write(fluss, table, four(10))
-        assert [one.end for one in scan.poll(10)] == [10]
+        assert [one.end for one in scan.poll(240)] == [10]
         write(fluss, table, four(5))
-        assert [one.rows.num_rows for one in scan.poll(10)] == [5]
+        assert [one.rows.num_rows for one in scan.poll(240)] == [5]
         assert scan.offsets == {bucket: 15}
         with pytest.raises(InvalidRequest, match="has no end"):
             list(scan)

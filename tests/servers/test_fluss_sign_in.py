@@ -44,7 +44,7 @@ def test_a_cluster_that_requires_it_is_signed_in_to_and_the_password_stays_out_o
         with pytest.raises(FlussError, match=r"fluss://admin@.*Fluss error 46 AUTHENTICATE"):
             lake.tier(f"fluss://admin@{fluss.address}", follow=False)
         service = lake.tier(f"fluss://reader@{fluss.address}", tables=str(table.path), follow=False)
-        assert service.wait(120)
+        assert service.wait(240)
         found = lake.table(str(table.path))
         assert found.scan().to_arrow()["id"].to_pylist() == list(range(5))
         TableWriter(fluss.cluster, table).append(pa.table({"id": [5], "text": ["b"]}))

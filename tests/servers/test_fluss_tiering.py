@@ -24,7 +24,7 @@ from tablestore.format.types.arrow_types import BIGINT, INT, STRING
 from tests.fluss.all_types import TYPES, random_rows
 from tests.peers.java_env import Missing
 from tests.peers.java_paimon import JavaPaimon
-from tests.servers.fluss import LAKE, Fluss
+from tests.servers.fluss import KILLED_SESSION_SECONDS, LAKE, Fluss
 
 COLUMNS = {"id": BIGINT, "text": STRING}
 
@@ -165,7 +165,7 @@ class Appending:
     """A thread that appends to a log table until its block ends; servers may go and come meanwhile."""
 
     def __init__(self, fluss: Fluss, table: FlussTable) -> None:
-        self._writer, self._ended = TableWriter(fluss.cluster, table, seconds=120), threading.Event()
+        self._writer, self._ended = TableWriter(fluss.cluster, table, seconds=240), threading.Event()
         self._may_append = threading.Event()
         self._may_append.set()
         self.rows, self._error = 0, None
@@ -260,7 +260,7 @@ def test_kills_of_job_and_servers_leave_each_row_once(
                 killed_fluss.servers.kill(kill)
                 if kill == "coordinator":
                     job.kill()
-                time.sleep(7)  # as long its node in ZooKeeper outlives it
+                time.sleep(KILLED_SESSION_SECONDS + 1)  # so long its node in ZooKeeper outlives it
                 killed_fluss.servers.start(kill)
                 if kill == "coordinator":
                     job.start()
