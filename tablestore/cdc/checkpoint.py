@@ -12,9 +12,9 @@ import json
 from dataclasses import dataclass
 
 from tablestore.core.errors import InvalidRequest
+from tablestore.core.options.names import UUID
 from tablestore.io.paths import join, location
 from tablestore.io.syncing import Sync
-from tablestore.meta.identity import UUID
 from tablestore.table.table import Table
 
 

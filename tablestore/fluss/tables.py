@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.core.errors import Corrupt, NotFound, brief
+from tablestore.core.options.names import UUID
 from tablestore.core.options.values import duration_ms
 from tablestore.fluss.errors import FlussError
 from tablestore.fluss.types import arrow_type, type_json, type_of_json
@@ -171,7 +172,7 @@ class FlussTable:
     def keeps_batches(self) -> bool:
         """Whether batches of its log come as they were stored: a lake that serves a table of its own makes
         them for each answer, from where it is asked."""
-        return "tablestore.uuid" not in self.descriptor.custom_properties
+        return UUID not in self.descriptor.custom_properties
 
     @property
     def physical_primary_key(self) -> tuple[str, ...]:

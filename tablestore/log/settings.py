@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from tablestore.core.errors import InvalidOption, Unsupported
 from tablestore.core.options.environment import ENVIRONMENT
 from tablestore.core.options.log_store import LogCompression, LogFormat, LogKeyFormat
+from tablestore.core.options.names import UUID
 from tablestore.core.options.table_options import (
     LogChangelogMode,
     LogConsistency,
@@ -88,7 +89,7 @@ class LogSettings:
         return cls(
             system=options.log_system,
             directory=join(root, "tablestore", "log"),
-            uuid=schema.options.get("tablestore.uuid"),
+            uuid=schema.options.get(UUID),
             schema=schema.shown,
             buckets=options.bucket,
             eventual=options.log_consistency is LogConsistency.EVENTUAL,

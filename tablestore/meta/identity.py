@@ -12,12 +12,12 @@ import hashlib
 from dataclasses import dataclass
 
 from tablestore.core.errors import NotFound, TablestoreError
+from tablestore.core.options.names import UUID
 from tablestore.format.schema import TableSchema
 from tablestore.io.confined import ConfinedFileIO, confined
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import TablePaths, join
 
-UUID = "tablestore.uuid"
 _MAX_LOOKED_AT = 1000  # directories that are searched for a renamed table
 
 

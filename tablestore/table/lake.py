@@ -27,6 +27,7 @@ from tablestore.core.errors import (
     SchemaMismatch,
     TablestoreError,
 )
+from tablestore.core.options.names import UUID
 from tablestore.core.options.rules import require_storable
 from tablestore.core.options.secrets import hidden
 from tablestore.core.options.table_options import TableOptions, as_text, current_names, keys_of, with_levels
@@ -39,7 +40,6 @@ from tablestore.io.paths import checked_name, location
 from tablestore.io.routed import file_io_for
 from tablestore.log.settings import ADOPTED
 from tablestore.lsm.merge import counted
-from tablestore.meta.identity import UUID
 from tablestore.meta.refs import FALLBACK, MAIN, PRIMARY
 from tablestore.meta.store import Store
 from tablestore.table.columns import Columns, declared
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from tablestore.insight.doctor.repair_plan import Repair
 
 log = logging.getLogger(__name__)
-_OWN = {"tablestore.uuid", "path", FALLBACK, PRIMARY}
+_OWN = {UUID, "path", FALLBACK, PRIMARY}
 _OWN |= {"kafka.topic", ADOPTED}
 _OWN |= {f"data-file.external-paths{end}" for end in ("", ".strategy", ".specific-fs", ".weights")}
 

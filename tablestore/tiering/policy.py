@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tablestore.core.options.names import UUID
 from tablestore.core.options.values import duration_ms
 from tablestore.core.quantities import duration
 
 TTL = "table.log.ttl"
-OWN = "tablestore.uuid"
 _TTL, _NEVER = "7d", 0
 Seconds = float
 
@@ -34,7 +34,7 @@ class LogPolicy:
     @classmethod
     def of(cls, options: Mapping[str, str]) -> LogPolicy:
         """That of a table of the cluster with these options."""
-        if OWN in options:
+        if UUID in options:
             return cls(None)
         try:
             kept = duration_ms(options.get(TTL, _TTL))

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from tablestore.core.options.names import UUID
 from tablestore.tiering.cluster import ClusterTable
 from tablestore.tiering.committer import RoundPlan
 from tablestore.tiering.factory import LakeState
 from tablestore.tiering.journal import TieringJournal
 from tablestore.tiering.marks import TieringMarks
-from tablestore.tiering.policy import OWN, TTL, LogPolicy
+from tablestore.tiering.policy import TTL, LogPolicy
 from tablestore.tiering.report import BucketMarks, TableState
 from tests.faults import SimEnv
 from tests.tiering.memory import MemoryCluster
@@ -27,7 +28,7 @@ def test_the_warning_comes_at_half_of_the_retention(behind: float, words: str) -
 
 
 def test_logs_that_keep_rows_for_ever_or_until_they_are_in_files_have_none() -> None:
-    for options in ({TTL: "-1"}, {TTL: "0ms"}, {OWN: "x"}):
+    for options in ({TTL: "-1"}, {TTL: "0ms"}, {UUID: "x"}):
         assert LogPolicy.of(options).warning(lag_rows=3, tiered_at=0.0, now=1e9) == ""
     assert LogPolicy.of({}).kept_ms == 7 * 24 * 3_600_000
 

@@ -5,6 +5,8 @@
 others: `ignored.py`, `refused.py`.
 """
 
+UUID = "tablestore.uuid"
+"""The name of the option that is made with a table, and tells it from another one of its name."""
 _SCAN = {"initial": "latest-full", "latest-offset": "latest"}
 _COMPACTION = "num-sorted-run.compaction-trigger"
 _LEVELED = "tablestore.compaction.leveled."
@@ -39,7 +41,7 @@ ENGINE_NAMES = {
     "tablestore.cdc.columns": "of change capture: the columns of the source that were captured, as JSON",
     "tablestore.full-phase-changelog": "of change capture: false writes no changelog for rows of snapshots",
     "tablestore.log.adopted": "generated: the topic of the log was there before the table, and stays",
-    "tablestore.uuid": "generated: identifies the table among others that had its name",
+    UUID: "generated: identifies the table among others that had its name",
 }
 # What is read where it is used, from the options as text.
 READ_AS_TEXT = {

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
+from tablestore.core.options.names import UUID
 from tablestore.format.manifests.manifest import ADD, DELETE, DataFileMeta, ManifestEntry
 from tablestore.format.snapshot import ANALYZE, APPEND, BATCH_IDENTIFIER, COMPACT, Snapshot
 from tablestore.insight.check.findings import Findings
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.meta.deletion_files import Place
-from tablestore.meta.identity import UUID
 from tablestore.meta.store import Store
 
 Live = dict[tuple[Any, ...], ManifestEntry]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.core.options.names import UUID
 from tablestore.format.computed_columns import ComputedColumn
 from tablestore.format.types.arrow_types import DataField, DataType, from_arrow
 from tablestore.format.types.type_text import parse_type
@@ -62,7 +63,7 @@ _FILES = pa.schema(
     }
 )
 _NO_WATERMARK = -(1 << 63)
-_OWN_OPTIONS = ("tablestore.uuid", "path")
+_OWN_OPTIONS = (UUID, "path")
 
 
 def described(session: Session, name: Name) -> pa.Table:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from tablestore.core.env import Env
 from tablestore.core.errors import NotFound, TablestoreError, Unsupported, brief
 from tablestore.core.options.log_store import LogSystem
+from tablestore.core.options.names import UUID
 from tablestore.fluss import log_records
 from tablestore.fluss.tables import FlussColumn, TableDescriptor
 from tablestore.format.schema import TableSchema
@@ -31,7 +32,6 @@ from tablestore.table.table_log import table_log
 
 log = logging.getLogger(__name__)
 _AGE_SECONDS = 1.0
-_UUID = "tablestore.uuid"
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ def served(table: Table, path: str) -> ServedTable | None:
     if opened is None:
         return None
     schema, options = store.schema.shown, store.options
-    uuid = schema.options.get(_UUID)
+    uuid = schema.options.get(UUID)
     if uuid is None:
         raise Unsupported(f"tiering of {path}", "it has no uuid: another engine made it")
     columns = tuple(FlussColumn(f.name, f.type, f.description) for f in schema.fields)
@@ -234,7 +234,7 @@ def served(table: Table, path: str) -> ServedTable | None:
         bucket_keys=_bucket_keys(schema),
         buckets=options.bucket,
         properties=properties,
-        custom_properties={_UUID: uuid},
+        custom_properties={UUID: uuid},
         comment=schema.comment,
     )
     created = store.schemas.get(0).time_millis

@@ -13,9 +13,9 @@ from dataclasses import replace
 import pyarrow as pa
 
 from tablestore.core.errors import CommitConflict
+from tablestore.core.options.names import UUID
 from tablestore.format import commit_message
 from tablestore.log import offsets as log_offsets
-from tablestore.meta.identity import UUID
 from tablestore.read.changes.changed_keys import hides_level_0
 from tablestore.read.table_log import removes_rows
 from tablestore.table import finishing, history, writes
