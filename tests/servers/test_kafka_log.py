@@ -183,9 +183,10 @@ def test_rows_written_at_once_are_seen_by_who_waits(made: Any) -> None:
     def follow() -> None:
         at = dict(offsets)
         while len(found) < 3:
-            if log.wait(at, 30):
+            if log.wait(at, 240):
                 end = log.bounds().end
-                found.extend((time.monotonic(), b.rows.column("k").to_pylist()) for b in log.read(at, end))
+                keys = [key for batch in log.read(at, end) for key in batch.rows.column("k").to_pylist()]
+                found.extend((key, time.monotonic()) for key in keys)
                 at = dict(end)
 
     reader = threading.Thread(target=follow)
@@ -196,9 +197,9 @@ def test_rows_written_at_once_are_seen_by_who_waits(made: Any) -> None:
         appender.write(n % 2, inserts(rows(n)), rows(n))
         written.append(time.monotonic())
         assert appender.flush().mark is None
-    reader.join(30)
-    assert [keys for _, keys in found] == [[0], [1], [2]]
-    assert min(seen - at for (seen, _), at in zip(found, written, strict=True)) < 1
+    reader.join(240)
+    assert sorted(key for key, _ in found) == [0, 1, 2]
+    assert min(seen - written[key] for key, seen in found) < 60, "sooner than who does not wait looks again"
     [both] = log.transactions({})
     assert (both.mark, both.start, both.end) == (None, {0: 0, 1: 0}, {0: 2, 1: 1})
 

@@ -6,37 +6,54 @@ transaction; tasks of engines stage theirs in part files, too. Belongs to one th
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import asdict
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager, closing
+from typing import Protocol
 
 import pyarrow as pa
 
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import CommitUnknown, InvalidRequest
 from tablestore.io.fileio import FileIO
-from tablestore.log.kafka.cluster import Cluster
+from tablestore.log.kafka.cluster import Cluster, Properties
 from tablestore.log.kafka.overlap import overlapped
-from tablestore.log.kafka.sender import MessageOffsets
+from tablestore.log.kafka.row_format import RowFormat
+from tablestore.log.kafka.sender import MessageOffsets, Sender
+from tablestore.log.kafka.transaction_mark import HEADER, TransactionMark
 from tablestore.log.log import Appended, CommitMark, RowsInBetween
 from tablestore.log.offsets import Offsets
 from tablestore.log.settings import LogSettings
 from tablestore.log.staged_rows import StagedRows
 
-if TYPE_CHECKING:
-    from tablestore.log.kafka.kafka_log import KafkaLog
-
-MARK = "tablestore-commit"
-"""The header with the mark of a transaction, as JSON."""
 _VISIBLE_SECONDS, _DECIDED_SECONDS = 5.0, 0.5
+
+
+class KafkaTopic(Protocol):
+    """The topic of a table, as its log gives it."""
+
+    @property
+    def topic(self) -> str:
+        """Its name."""
+
+    @property
+    def properties(self) -> Properties:
+        """The properties of librdkafka."""
+
+    @property
+    def format(self) -> RowFormat:
+        """How rows are messages."""
+
+    def sending(self) -> AbstractContextManager[Sender]:
+        """The sender, for one transaction."""
+
+    def has_rows(self, bucket: int, start: int, stop: int) -> bool:
+        """Whether committed messages lie between two offsets of a bucket."""
 
 
 class KafkaAppender:
     """Appends to the topic of a table."""
 
-    def __init__(self, log: KafkaLog, settings: LogSettings, io: FileIO) -> None:
+    def __init__(self, log: KafkaTopic, settings: LogSettings, io: FileIO) -> None:
         self._log, self._settings, self._io = log, settings, io
         self._rows = StagedRows(io, settings.directory, settings.compression.value)
 
@@ -80,7 +97,7 @@ class KafkaAppender:
             return None
         now = SYSTEM.now_ms()
         with self._log.sending() as sender:
-            headers = None if mark is None else [(MARK, self._header(mark, counts, now))]
+            headers = None if mark is None else [(HEADER, self._header(mark, counts, now))]
             sender.begin()
             marked = set[int]()
             try:
@@ -133,14 +150,6 @@ class KafkaAppender:
             SYSTEM.sleep(0.002)
 
     def _header(self, mark: CommitMark, counts: dict[int, int], now: int) -> bytes:
-        """The mark; `order` grows from transaction to transaction of a slot, whatever the clock does."""
         places = [(self._log.topic, b) for b in range(self._settings.buckets)]
         order = sum(Cluster(self._log.properties).latest(places).values())
-        body = {
-            "id": SYSTEM.uuid(),
-            "order": order,
-            "time": now,
-            "rows": counts,
-            "mark": {**asdict(mark), "properties": dict(mark.properties)},
-        }
-        return json.dumps(body).encode()
+        return TransactionMark(SYSTEM.uuid(), order, now, counts, mark).encode()

@@ -8,7 +8,6 @@ Readers see committed messages only. Offsets have gaps.
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -26,12 +25,13 @@ from tablestore.format.messages.messages import Messages
 from tablestore.io.fileio import FileIO
 from tablestore.log.kafka import topics
 from tablestore.log.kafka.cluster import Cluster, Properties
-from tablestore.log.kafka.kafka_appender import MARK, KafkaAppender
+from tablestore.log.kafka.kafka_appender import KafkaAppender
 from tablestore.log.kafka.overlap import overlapped
 from tablestore.log.kafka.row_format import RowFormat
 from tablestore.log.kafka.row_values import AvroEventRows, JsonEventRows, JsonRows, ValueFormat
 from tablestore.log.kafka.sender import Sender
 from tablestore.log.kafka.tail import Tail
+from tablestore.log.kafka.transaction_mark import HEADER, TransactionMark
 from tablestore.log.log import Appended, Appender, CommitMark, LogBatch, LogBounds
 from tablestore.log.offsets import Offsets
 from tablestore.log.settings import LogSettings
@@ -122,13 +122,14 @@ class KafkaLog:
         for bucket, messages in self._messages(self._filled(start), self.bounds().end):
             for message in messages:
                 marks = message.headers() or ()
-                text = next((value for key, value in marks if key == MARK), None)
+                text = next((value for key, value in marks if key == HEADER), None)
                 if text is not None:
-                    one = _Found.parse(text)
-                    one = found.setdefault(one.id, one)
+                    mark = TransactionMark.decode(text)
+                    new = _Found(mark.order, mark.mark, mark.rows, mark.timestamp_ms)
+                    one = found.setdefault(mark.id, new)
                     open_[bucket] = one, one.rows.get(bucket, 0)
                 if bucket not in open_:  # without a mark: written at once, or by others
-                    one = found.setdefault("", _Found("", 0, None, {}, 0))
+                    one = found.setdefault("", _Found(0, None, {}, 0))
                     one.take(bucket, message)
                     continue
                 one, remaining = open_.pop(bucket)
@@ -230,20 +231,12 @@ class KafkaLog:
 class _Found:
     """A transaction that is being read: how many rows it has in each bucket, and where they are so far."""
 
-    id: str
     order: int
     mark: CommitMark | None
     rows: Mapping[int, int]
     timestamp_ms: int
     start: dict[int, int] = field(default_factory=dict)
     end: dict[int, int] = field(default_factory=dict)
-
-    @classmethod
-    def parse(cls, text: bytes) -> _Found:
-        body = json.loads(text)
-        mark = CommitMark(**body["mark"])
-        rows = {int(b): n for b, n in body["rows"].items()}
-        return cls(body["id"], body["order"], mark, rows, body["time"])
 
     def take(self, bucket: int, message: Any) -> None:
         self.start.setdefault(bucket, message.offset())
