@@ -2,7 +2,7 @@
 
 `python -m notebooks.demo.fluss` runs one until Ctrl-C and prints its address. Its lake is one that takes
 every table and makes none (`fluss_lake/`), so that tables can be tiered from outside. Its jars come from
-Maven once for a machine. A guard process outside ours removes servers and directory when we are gone.
+Maven once for a machine.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import threading
 import time
 import zipfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from types import TracebackType
 
-from notebooks.demo.guard import Guard
 from notebooks.demo.jars import fetched_jars, jars_folder
 from notebooks.demo.ports import free_port, listens
+from notebooks.demo.private_servers import PrivateServers
 from tablestore.core.errors import TablestoreError, Unavailable, Unsupported
 from tablestore.core.extras import available
 from tablestore.fluss import apis
@@ -64,7 +64,7 @@ _PROGRAMS = {
     "tablet": ("-Xmx256m", "com.alibaba.fluss.server.tablet.TabletServer"),
 }
 _LOGIN_MODULE = "com.alibaba.fluss.security.auth.sasl.plain.PlainLoginModule"
-_START_SECONDS, _STOP_SECONDS, _KILLED_SECONDS = 180, 30, 90
+_START_SECONDS, _KILLED_SECONDS = 180, 90
 
 
 def missing() -> str:
@@ -86,7 +86,7 @@ def client_jars() -> Path:
     return fetched_jars(_NAME, _ARTIFACTS, add=_add_lake)
 
 
-class FlussCluster:
+class FlussCluster(PrivateServers):
     """A private cluster, running when made; its servers `zookeeper`, `coordinator`, `tablet-0`, … can be
     killed, stopped and started one by one. `close` (or the end of its `with` block) removes it with all it
     holds.
@@ -106,9 +106,7 @@ class FlussCluster:
         if absent := missing():
             raise Unsupported("a private Fluss", absent)
         self._jars = client_jars()
-        self.folder = Path(tempfile.mkdtemp(prefix="workbench-fluss-"))
-        self._guard = Guard(self.folder)
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        super().__init__("fluss")
         self._sign_in = Credentials(*next(iter(users.items()))) if users else None
         self._tablets = [f"tablet-{i}" for i in range(tablet_servers)]
         try:
@@ -116,20 +114,12 @@ class FlussCluster:
             self._prepare({**_sign_in_settings(users or {}), **(settings or {})})
             self.start("zookeeper")
             for name in ("coordinator", *self._tablets):
-                self._launch(name)
+                self._begin(name)
             for name in ("coordinator", *self._tablets):
-                self._await(name)
+                self._until_answers(name)
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> FlussCluster:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def address(self) -> str:
@@ -147,9 +137,9 @@ class FlussCluster:
         server does not lead its buckets again."""
         until = time.monotonic() + _KILLED_SECONDS
         while True:
-            self._launch(server)
+            self._begin(server)
             try:
-                return self._await(server)
+                return self._until_answers(server)
             except Unavailable:
                 if self._processes[server].poll() is None or time.monotonic() > until:
                     raise
@@ -157,53 +147,23 @@ class FlussCluster:
 
     def stop(self, server: str) -> None:
         """End it by SIGTERM: it says goodbye."""
-        process = self._processes.pop(server)
-        process.terminate()
-        try:
-            process.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        self._watch()
+        self._stop(server)
 
     def kill(self, server: str) -> None:
         """End it by SIGKILL. A tablet server that leads the only replica of a bucket loses the rows of
         its last tenth of a second, which it had acknowledged."""
-        process = self._processes.pop(server)
-        process.kill()
-        process.wait()
-        self._watch()
+        self._kill(server)
 
-    def close(self) -> None:
-        """End it and remove its directory."""
-        for server in reversed(list(self._processes)):
-            self.kill(server)  # nobody will read what it holds
-        self._guard.close()
-
-    def output(self, server: str) -> str:
-        """What the server wrote to its terminal since it was started last."""
-        return (self.folder / f"{server}.log").read_text(errors="replace")
-
-    def _launch(self, server: str) -> None:
+    def _begin(self, server: str) -> None:
         memory, program = _PROGRAMS[server.partition("-")[0]]
         place = self.folder / server
         config = [str(place / "zoo.cfg")] if server == "zookeeper" else ["--configDir", str(place)]
-        with (self.folder / f"{server}.log").open("wb") as out:
-            self._processes[server] = subprocess.Popen(
-                [*_JAVA, memory, f"-Djava.io.tmpdir={place}", "-cp", f"{self._jars}/*", program, *config],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C is for us
-            )
-        self._watch()
+        java = [*_JAVA, memory, f"-Djava.io.tmpdir={place}", "-cp", f"{self._jars}/*"]
+        self._launch(server, [*java, program, *config])
 
-    def _await(self, server: str) -> None:
-        until = time.monotonic() + _START_SECONDS
-        while not self._answers(server):
-            if self._processes[server].poll() is not None or time.monotonic() > until:
-                raise Unavailable(f"{server} of Fluss did not start: {self.output(server)[-1500:]}")
-            time.sleep(0.05)
+    def _until_answers(self, server: str) -> None:
+        answers, name = partial(self._answers, server), f"{server} of Fluss"
+        self._await(server, answers, seconds=_START_SECONDS, name=name)
 
     def _answers(self, server: str) -> bool:
         """Whether it does its work: a coordinator tells of itself, a tablet server is known to it."""
@@ -220,9 +180,6 @@ class FlussCluster:
             databases = connection.call(apis.LIST_DATABASES, pb.ListDatabasesRequest(), again=False)
             return len(databases.database_names) > 0  # it makes one when it starts
         return "coordinator" not in self._processes
-
-    def _watch(self) -> None:
-        self._guard.watch(*(process.pid for process in self._processes.values()))
 
     def _prepare(self, settings: Mapping[str, str]) -> None:
         """Write the settings of every server."""

@@ -1,22 +1,21 @@
 """A private Kafka: one broker (KRaft) in a temporary directory, on 127.0.0.1 only, which ends with its maker.
 
-Its jars come from Maven once for a machine. A guard process outside ours removes server and directory when we
-are gone.
+Its jars come from Maven once for a machine.
 """
 
 from __future__ import annotations
 
 import shutil
 import subprocess
-import tempfile
-import time
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from types import TracebackType
+from typing import Any
 
-from notebooks.demo.guard import Guard
 from notebooks.demo.jars import fetched_jars, jars_folder
 from notebooks.demo.ports import free_port, listens
+from notebooks.demo.private_servers import PrivateServers
 from tablestore.core.errors import Unavailable, Unsupported
 from tablestore.core.extras import required
 
@@ -51,7 +50,7 @@ _LOGGING = """Configuration:
   Appenders: {Console: {name: Out, PatternLayout: {pattern: "%d %p %m%n"}}}
   Loggers: {Root: {level: warn, AppenderRef: {ref: Out}}}
 """
-_START_SECONDS, _STOP_SECONDS = 180, 10
+_SERVER, _START_SECONDS = "broker", 180
 
 
 def missing() -> str:
@@ -63,7 +62,7 @@ def missing() -> str:
     return ""
 
 
-class KafkaBroker:
+class KafkaBroker(PrivateServers):
     """A private broker, running when made; `kill` and `start` it as often as you like, `close` (or the end of
     its `with` block) removes it with all it holds. `settings` are added to those of the server. Not
     thread-safe. Raises Unsupported, with what to install, where it cannot be had, Unavailable where it does
@@ -73,9 +72,7 @@ class KafkaBroker:
         if absent := missing():
             raise Unsupported("a private Kafka", absent)
         jars = fetched_jars(_NAME, _ARTIFACTS)
-        self.folder = Path(tempfile.mkdtemp(prefix="workbench-kafka-"))
-        self._guard = Guard(self.folder)
-        self._process: subprocess.Popen[bytes] | None = None
+        super().__init__("kafka")
         try:
             self._port = free_port()
             self._java = self._prepare(jars, settings or {})
@@ -84,14 +81,6 @@ class KafkaBroker:
             self.close()
             raise
 
-    def __enter__(self) -> KafkaBroker:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     @property
     def address(self) -> str:
         """Host and port, for `kafka.bootstrap.servers`."""
@@ -99,45 +88,24 @@ class KafkaBroker:
 
     def start(self) -> None:
         """Start it where it was killed; returns when it answers."""
-        log = self.folder / "broker.log"
-        with log.open("wb") as out:
-            self._process = subprocess.Popen(
-                [*self._java, "kafka.Kafka", str(self.folder / "server.properties")],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C is for us
-            )
-        self._guard.watch(self._process.pid)
+        self._launch(_SERVER, [*self._java, "kafka.Kafka", str(self.folder / "server.properties")])
         admin = required("confluent_kafka.admin", by="a private Kafka")
-        client = None
-        until = time.monotonic() + _START_SECONDS
-        while True:
-            if self._process.poll() is not None or time.monotonic() > until:
-                raise Unavailable(f"Kafka did not start: {log.read_text(errors='replace')[-1500:]}")
-            if listens(self._port):
-                client = client or admin.AdminClient({"bootstrap.servers": self.address, "log_level": 0})
-                try:
-                    if client.list_topics(timeout=5).brokers:
-                        return
-                except required("confluent_kafka", by="a private Kafka").KafkaException:
-                    pass
-            time.sleep(0.05)
+        refused = required("confluent_kafka", by="a private Kafka").KafkaException
+
+        @cache
+        def client() -> Any:
+            return admin.AdminClient({"bootstrap.servers": self.address, "log_level": 0})
+
+        def answers() -> bool:
+            with suppress(refused):
+                return listens(self._port) and bool(client().list_topics(timeout=5).brokers)
+            return False
+
+        self._await(_SERVER, answers, seconds=_START_SECONDS, name="Kafka")
 
     def kill(self) -> None:
         """The end by SIGKILL."""
-        assert self._process is not None, "it was started"
-        self._process.kill()
-        self._process.wait()
-        self._guard.watch()
-
-    def close(self) -> None:
-        """End it and remove its directory."""
-        if self._process is not None and self._process.poll() is None:
-            self._process.kill()  # nobody will read what it holds
-            self._process.wait(_STOP_SECONDS)
-            self._guard.watch()
-        self._guard.close()
+        self._kill(_SERVER)
 
     def _prepare(self, jars: Path, settings: Mapping[str, str]) -> list[str]:
         """Write its settings and format its directory; the command of its programs."""

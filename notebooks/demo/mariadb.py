@@ -1,8 +1,7 @@
 """A private MariaDB: a server in a temporary directory, on 127.0.0.1 only, that ends with whoever made it.
 
 Its binlog is as change capture wants it. Passwords are random; the one of the user who captures is in a file
-that only this user of the machine can read, the server itself knows hashes. A guard process outside ours
-removes server and directory when we are gone, however that came about.
+that only this user of the machine can read, the server itself knows hashes.
 """
 
 from __future__ import annotations
@@ -12,15 +11,13 @@ import os
 import secrets
 import shutil
 import subprocess
-import tempfile
-import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
-from notebooks.demo.guard import Guard
 from notebooks.demo.ports import free_port, listens
+from notebooks.demo.private_servers import PrivateServers
 from tablestore.core.errors import Unavailable, Unsupported
 from tablestore.core.extras import required
 
@@ -50,7 +47,7 @@ character-set-server=utf8mb4
 max-allowed-packet=1G
 performance-schema=OFF
 """
-_START_SECONDS, _STOP_SECONDS = 120, 60
+_SERVER, _START_SECONDS = "mariadbd", 120
 
 
 def missing() -> str:
@@ -59,7 +56,7 @@ def missing() -> str:
     return f"{' and '.join(absent)} not found; {_REMEDY}" if absent else ""
 
 
-class MariaDb:
+class MariaDb(PrivateServers):
     """A private server, running when made; `stop`, `kill` and `start` it as often as you like, `close` (or
     the end of its `with` block) removes it with all it holds. Not thread-safe; its connections are yours.
 
@@ -67,14 +64,14 @@ class MariaDb:
     one. Raises Unsupported, with what to install, where there is no MariaDB on the machine.
     """
 
+    stop_seconds = 60.0
+
     def __init__(
         self, settings: Sequence[str] = DURABLE, *, memory: str = "64M", password: str | None = None
     ) -> None:
         if absent := missing():
             raise Unsupported("a private MariaDB", absent)
-        self.folder = Path(tempfile.mkdtemp(prefix="workbench-mariadb-"))
-        self._guard = Guard(self.folder)
-        self._process: subprocess.Popen[bytes] | None = None
+        super().__init__("mariadb")
         self._owner_password = secrets.token_urlsafe(24)
         try:
             self._make_data(password if password is not None else secrets.token_urlsafe(24))
@@ -84,14 +81,6 @@ class MariaDb:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> MariaDb:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def url(self) -> str:
@@ -105,46 +94,27 @@ class MariaDb:
 
     @property
     def process(self) -> subprocess.Popen[bytes]:
-        """The server that was started last."""
-        assert self._process is not None, "it was started"
-        return self._process
+        """The server that runs."""
+        return self._processes[_SERVER]
 
     def start(self) -> None:
         """Start it where it was stopped or killed; returns when it answers."""
-        log = self.folder / "out.log"
-        with log.open("wb") as out:
-            self._process = subprocess.Popen(
-                ["mariadbd", f"--defaults-file={self.folder / 'my.cnf'}", *_user()],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                env=self._environment,
-                start_new_session=True,  # Ctrl-C is for us
-            )
-        self._guard.watch(self._process.pid)
-        until = time.monotonic() + _START_SECONDS
-        while not listens(self.port):
-            if self._process.poll() is not None or time.monotonic() > until:
-                text = (self.folder / "error.log").read_text(errors="replace")[-1500:]
-                raise Unavailable(f"MariaDB did not start: {text}")
-            time.sleep(0.02)
+        command = ["mariadbd", f"--defaults-file={self.folder / 'my.cnf'}", *_user()]
+        self._launch(_SERVER, command, self._environment)
+        answers = partial(listens, self.port)
+        self._await(_SERVER, answers, seconds=_START_SECONDS, name="MariaDB", pause=0.02)
 
     def stop(self) -> None:
         """An orderly end."""
-        self.process.terminate()
-        self._ended()
+        self._stop(_SERVER)
 
     def kill(self) -> None:
         """The end by SIGKILL."""
-        self.process.kill()
-        self._ended()
+        self._kill(_SERVER)
 
-    def close(self) -> None:
-        """End it and remove its directory."""
-        if self._process is not None and self._process.poll() is None:
-            self._process.kill()  # nobody will read what it holds
-            self._ended()
-        self._guard.close()
+    def output(self, server: str) -> str:
+        """What it wrote to its log of errors."""
+        return (self.folder / "error.log").read_text(errors="replace")
 
     def connect(self, **options: Any) -> Any:
         """A connection of the owner, by PyMySQL; `options` are those of its `connect`."""
@@ -161,14 +131,6 @@ class MariaDb:
                 cursor.execute(statement)
             rows: Sequence[Any] = cursor.fetchall()
             return rows
-
-    def _ended(self) -> None:
-        try:
-            self.process.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self._guard.watch()
 
     def _make_data(self, password: str) -> None:
         if os.geteuid() == 0:
