@@ -26,8 +26,7 @@ from rich.text import Text
 import tablestore as ts
 from notebooks.cli.cdc_plan import print_plan
 from notebooks.cli.cdc_screen import picture, plain_lines, summary
-from notebooks.cli.lake_verbs import FAILED, INTERRUPTED, REFUSED, add_warehouse_options, asked_to_stop, pair
-from notebooks.cli.places import ROOT
+from notebooks.cli.lake_verbs import FAILED, INTERRUPTED, add_warehouse, asked_to_stop, pair, run, verb_parser
 from tablestore.cdc.capture.functions import FUNCTIONS
 from tablestore.cdc.capture.metadata import METADATA
 from tablestore.cdc.capture.report import BatchProgress, BatchReport
@@ -46,27 +45,19 @@ def main(arguments: list[str]) -> int:
     """Capture until Ctrl-C or, with --once, until all is read; --plan says what would be captured."""
     options = parser().parse_args(arguments)
     screen = Console(stderr=True, highlight=False)
-    try:
+
+    def work() -> int:
         if options.plan:
             return print_plan(options.source, wanted(options), Console(highlight=False))
         return capture(options, screen)
-    except KeyboardInterrupt:
-        screen.print("stopped; the same command goes on from the last batch that is committed")
-        return INTERRUPTED
-    except (ts.TablestoreError, OSError) as error:
-        screen.print("[bold red]cdc:[/]", Text(str(error)))
-        return REFUSED
+
+    words = "stopped; the same command goes on from the last batch that is committed"
+    return run("cdc", work, screen, interrupted=words)
 
 
 def parser() -> argparse.ArgumentParser:
     """The options of the verb."""
-    lines = (__doc__ or "").partition("\n\n")
-    p = argparse.ArgumentParser(
-        prog="workbench cdc",
-        description=lines[0].partition(": ")[2].replace("\n", " "),
-        epilog=lines[2].strip(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    p = verb_parser("cdc", __doc__ or "")
     _source_options(p.add_argument_group("the source"))
     _target_options(p.add_argument_group("the lake"))
     _column_options(p.add_argument_group("columns"))
@@ -124,13 +115,7 @@ def _source_options(p: Any) -> None:
 
 
 def _target_options(p: Any) -> None:
-    p.add_argument(
-        "--warehouse",
-        default=str(ROOT / "lake"),
-        metavar="DIR",
-        help="where the lake is (default %(default)s)",
-    )
-    add_warehouse_options(p)
+    add_warehouse(p)
     p.add_argument(
         "--into",
         default="",

@@ -1,19 +1,58 @@
-"""What the verbs over a lake share: `--option`, exit codes, the end by Ctrl-C.
+"""What the verbs over a lake share: `--warehouse`, `--option`, exit codes, the end by an error or Ctrl-C.
 
-Imports nothing of ours, so that a verb starts as fast as what it needs itself.
+Imports next to nothing of ours, so that a verb starts as fast as what it needs itself.
 """
 
 from __future__ import annotations
 
 import argparse
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event
 
 from rich.console import Console
+from rich.text import Text
+
+from notebooks.cli.places import ROOT
+from tablestore.core.errors import TablestoreError
 
 REFUSED, FAILED, INTERRUPTED = 2, 3, 130
+
+
+def run(verb: str, work: Callable[[], int], screen: Console, *, interrupted: str) -> int:
+    """The exit code of a verb: that of its `work`. Where Ctrl-C ends it `interrupted` is said, the text of
+    an error where that does."""
+    try:
+        return work()
+    except KeyboardInterrupt:
+        screen.print(interrupted)
+        return INTERRUPTED
+    except (TablestoreError, OSError) as error:
+        screen.print(f"[bold red]{verb}:[/]", Text(str(error)), soft_wrap=True)
+        return REFUSED
+
+
+def verb_parser(verb: str, text: str) -> argparse.ArgumentParser:
+    """A parser whose help is the docstring of a verb's module: `verb`: what it does, then the rest."""
+    first, _, rest = text.partition("\n\n")
+    return argparse.ArgumentParser(
+        prog=f"workbench {verb}",
+        description=first.partition(": ")[2].replace("\n", " "),
+        epilog=rest.rstrip(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def add_warehouse(p: argparse._ActionsContainer) -> None:
+    """`--warehouse` and how to reach it."""
+    p.add_argument(
+        "--warehouse",
+        default=str(ROOT / "lake"),
+        metavar="DIR",
+        help="where the lake is (default %(default)s)",
+    )
+    add_warehouse_options(p)
 
 
 def add_warehouse_options(p: argparse._ActionsContainer) -> None:

@@ -21,11 +21,9 @@ from typing import Any
 
 from rich.console import Console
 from rich.live import Live
-from rich.text import Text
 
 import tablestore as ts
-from notebooks.cli.lake_verbs import FAILED, INTERRUPTED, REFUSED, add_warehouse_options, asked_to_stop, pair
-from notebooks.cli.places import ROOT
+from notebooks.cli.lake_verbs import FAILED, INTERRUPTED, add_warehouse, asked_to_stop, pair, run, verb_parser
 from notebooks.cli.tier_screen import fresh_rounds, picture, round_line, summary
 from notebooks.cli.tier_serve import serve
 from tablestore.tiering.opening import LOST_ROWS
@@ -37,27 +35,18 @@ def main(arguments: list[str]) -> int:
     """Tier until Ctrl-C or, with --once, until every table had a round."""
     options = parsed(arguments)
     screen = Console(stderr=True, highlight=False)
-    try:
+
+    def work() -> int:
         if options.serve:
             return serve(ts.connect(options.warehouse, **dict(options.option)), options.port or 0, screen)
         return show(started(options), screen, once=options.once)
-    except KeyboardInterrupt:
-        screen.print("stopped; the next round begins where the lake ends")
-        return INTERRUPTED
-    except (ts.TablestoreError, OSError) as error:
-        screen.print("[bold red]tier:[/]", Text(str(error)))
-        return REFUSED
+
+    return run("tier", work, screen, interrupted="stopped; the next round begins where the lake ends")
 
 
 def parser() -> argparse.ArgumentParser:
     """The options of the verb."""
-    lines = (__doc__ or "").partition("\n\n")
-    p = argparse.ArgumentParser(
-        prog="workbench tier",
-        description=lines[0].partition(": ")[2].replace("\n", " "),
-        epilog=lines[2].strip(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    p = verb_parser("tier", __doc__ or "")
     side = p.add_mutually_exclusive_group(required=True)
     side.add_argument("--from", dest="source", metavar="URL", help="fluss://[user@]host:port[,host:port…]")
     side.add_argument(
@@ -71,13 +60,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="PATTERNS",
         help="database.table with * and ?, several with commas; default: all that are to be tiered",
     )
-    p.add_argument(
-        "--warehouse",
-        default=str(ROOT / "lake"),
-        metavar="DIR",
-        help="where the lake is (default %(default)s)",
-    )
-    add_warehouse_options(p)
+    add_warehouse(p)
     p.add_argument("--once", action="store_true", help="one round of every table, then end")
     p.add_argument(
         "--log-columns",

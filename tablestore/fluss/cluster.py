@@ -261,7 +261,7 @@ def _addresses(bootstrap: str | Sequence[str]) -> tuple[tuple[tuple[str, int], .
     found = []
     for text in texts:
         host, colon, port = text.strip().rpartition(":")
-        if not (host and colon and port.isdigit()):
+        if not (host and colon and port.isdecimal() and 0 < int(port) < 1 << 16):
             raise InvalidRequest(f"{text.strip()!r} is no address of a Fluss cluster: host:port")
         found.append((host.strip("[]"), int(port)))
     return tuple(found), user

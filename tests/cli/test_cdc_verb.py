@@ -22,6 +22,7 @@ import tablestore as ts
 from notebooks.cli import cdc
 from notebooks.cli.cdc_plan import plan_lines
 from notebooks.cli.cdc_screen import picture, plain_lines, summary
+from notebooks.cli.lake_verbs import REFUSED
 from notebooks.cli.places import ROOT
 from tablestore.cdc.capture.preview import preview
 from tablestore.cdc.capture.report import BatchReport, ChunkReport, EventReport, TableReport
@@ -254,6 +255,6 @@ def cdc_verb(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_password_in_the_address_is_refused_and_not_shown(tmp_path: Path) -> None:
     done = cdc_verb("--from", "mysql://u:hunter2@h/shop", "--warehouse", str(tmp_path), "--plan")
-    assert done.returncode == cdc.REFUSED
+    assert done.returncode == REFUSED
     assert PASSWORD_VARIABLE in done.stderr
     assert "hunter2" not in done.stdout + done.stderr

@@ -14,6 +14,7 @@ from rich.console import Console
 
 import tablestore as ts
 from notebooks.cli import tier, tier_serve
+from notebooks.cli.lake_verbs import REFUSED
 from notebooks.cli.tier_screen import fresh_rounds, picture, round_line, summary
 from tablestore.tiering.coordinator.table_states import TableFreshness, TableStatus, TieringState
 from tablestore.tiering.report import (
@@ -89,11 +90,9 @@ def test_options_are_those_of_the_verb(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 def test_nobody_there_is_said_and_nothing_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lake = tmp_path / "lake"
-    assert (
-        tier.main(["--from", "fluss://127.0.0.1:1", "--warehouse", str(lake), "--wait", "0s"]) == tier.REFUSED
-    )
+    assert tier.main(["--from", "fluss://127.0.0.1:1", "--warehouse", str(lake), "--wait", "0s"]) == REFUSED
     assert "tier:" in capsys.readouterr().err
-    assert tier.main(["--from", "http://x", "--warehouse", str(lake)]) == tier.REFUSED
+    assert tier.main(["--from", "http://x", "--warehouse", str(lake)]) == REFUSED
     assert not lake.exists()
 
 
