@@ -37,6 +37,7 @@ class Sidebar:
     def show(self) -> None:
         """Open it; the keyboard is in its tree then."""
         self.lab.js("() => jupyterapp.commands.execute('tablestore:lakes').then(() => 0)")
+        self.page.wait_for_function("document.activeElement.closest('.tsw-tree') !== null", timeout=LONG)
 
     def entry(self, kind: str) -> playwright.Locator:
         """The entries of this kind."""
@@ -52,8 +53,9 @@ class Sidebar:
             self.page.keyboard.press(key)
 
     def add(self, path: object) -> None:
-        self.node.get_by_label("path of a lake or a table").fill(str(path))
-        self.press("Enter")
+        field = self.node.get_by_label("path of a lake or a table")
+        field.fill(str(path))
+        field.press("Enter")
 
     def sessions(self) -> list[str]:
         """The paths of the hidden kernels."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import tablestore as ts
+from tests.read import golden
 from tests.widgets import hostile
 from widgets import lakes
 
@@ -115,3 +116,15 @@ def test_names_that_are_markup_stay_text_and_code_stays_a_literal(tmp_path: Path
     (database,) = asked(["path", str(tmp_path)])["entries"]
     assert database["name"] == hostile.IMG
     assert "cannot be used" in asked(["path", str(tmp_path)], ["database", hostile.IMG])["error"]
+
+
+def test_tables_of_others_are_walked_to_their_last_entry() -> None:
+    tables, left = list[str](), [[["path", str(golden.JAVA / "warehouse")]]]
+    while left:
+        place = left.pop()
+        for entry in asked(*place)["entries"]:
+            compile(entry["code"], "<cell>", "exec")
+            tables += [entry["name"]] if entry["kind"] == "table" else []
+            if entry["opens"]:
+                left.append([*place, [entry["kind"], entry["name"]]])
+    assert sorted(tables) == sorted(golden.java_tables())
