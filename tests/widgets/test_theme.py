@@ -15,6 +15,12 @@ def test_cards_of_the_engine_have_the_same_colours():
         assert cards.items() <= tokens.items()
 
 
+def test_every_token_but_fills_of_levels_has_a_colour_of_the_system():
+    forced = theme.css().partition("forced-colors:active")[2]
+    assert {name for name in theme.LIGHT if f"--lw-{name}:" not in forced} == set(theme.STOPS)
+    assert all(f"--lw-{name}:CanvasText" in forced for name in theme.ON_NAMES)
+
+
 @pytest.mark.parametrize("name", ["light", "dark"])
 def test_text_tokens_are_readable_on_their_ground(name):
     tokens = theme.TOKENS[name]

@@ -99,7 +99,7 @@ def _node(node: Node, y: float, *, chosen: bool) -> str:
         parts.append(code(x + 12, y + 16, fit(shown, room, size=11, monospace=True), fill="ink"))
     else:
         parts.append(text(x + 12, y + 16, fit(node.label, room), fill="ink"))
-    parts.append(text(TREE - 14, y + 16, node.note, size=11, text_anchor="end"))
+    parts += [" ", text(TREE - 14, y + 16, node.note, size=11, text_anchor="end")]
     opened = None if node.open is None else str(node.open).lower()
     attributes = {"role": "treeitem", "aria_level": node.depth + 1, "aria_expanded": opened}
     kind = "node more" if node.more else "node"
@@ -194,7 +194,7 @@ def _columns(width: float) -> dict[str, float]:
 
 def _heading(name: str, x: float, anchor: str, *, words: str = "") -> str:
     shown = text(x, 19, words or name, size=11, text_anchor=anchor or None)
-    return group(shown, class_="sort", data_sort=name)
+    return group(shown, class_="sort", role="columnheader", data_sort=name)
 
 
 def _file(
@@ -219,14 +219,14 @@ def _file(
         parts.append(_lane(model, row, at["keys"], y + ROW / 2, at["lane"]))
     if "masked" in at:
         parts.append(text(at["masked"], middle, row.masked, fill="ink", text_anchor="end"))
-    return group(*parts, class_="row", data_name=row.name, role="row")
+    return group(*parts, class_="row", data_name=row.name, role="gridcell")
 
 
 def _level(model: ExplorerModel, row: FileRow, x: float, y: float) -> str:
     """The level on its own colour; where a file moved, also where it was."""
     fill = level_fill(row.shown_level, model.num_levels)
     ink = level_text(row.shown_level, model.num_levels)
-    chip = rect(x, y + 5, 20, 16, rx=3, fill=fill, stroke=var("edge"))
+    chip = rect(x, y + 5, 20, 16, rx=3, fill=fill, stroke=var("edge"), class_="box")
     chip += text(x + 10, y + 17, row.shown_level, size=11, fill=ink, text_anchor="middle")
     if row.change == "moved":
         chip += text(x + 24, y + 17, f"←{row.level_before}", size=11)
@@ -263,7 +263,7 @@ def _plain(listing: Listing, width: float) -> list[str]:
             mono = put is code
             cut = fit(words, room, size=11 if mono else 12, monospace=mono)
             cells.append(put(x, y + ROW / 2 + 4, cut, fill="ink" if at == 0 else "ink2"))
-        parts.append(group(*cells, class_="row", data_opens=row.opens, role="row"))
+        parts.append(group(*cells, class_="row", data_opens=row.opens, role="gridcell"))
     return parts
 
 

@@ -18,7 +18,7 @@ function renderGame({ model, el }) {
   const bar = lwEl("div", { class: "lw-fields", role: "group", "aria-label": "moves" }, stages);
   for (const [verb, words, key] of GAME_MOVES) {
     moves[verb] = lwButton("", `${words} (${key})`, () => send(verb), {});
-    moves[verb].append(lwEl("span", {}, words), verb === "lower" || verb === "raise" ? "" : lwEl("kbd", { "aria-hidden": "true" }, key.toUpperCase()));
+    moves[verb].append(lwEl("span", {}, words), " ", verb === "lower" || verb === "raise" ? "" : lwEl("kbd", { "aria-hidden": "true" }, key.toUpperCase()));
     moves[verb].setAttribute("aria-keyshortcuts", key);
     bar.append(moves[verb]);
   }

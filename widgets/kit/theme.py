@@ -82,6 +82,12 @@ CODE_FONT = "ui-monospace,'SF Mono',Menlo,Consolas,'DejaVu Sans Mono',monospace"
 _ON = {"i": None, "w": "#ffffff", "b": "#111111"}
 ON_NAMES = tuple(f"on-{light}{dark}" for light in "iwb" for dark in "iwb")
 
+_SYSTEM = {  # pictures where the reader's system chooses the colours: HTML follows it by itself
+    "Canvas": "bg panel raise sel-tint compact-tint warn-tint err-tint",
+    "CanvasText": "ink ink2 ink3 line2 edge append compact overwrite analyze ins dele ok warn err",
+    "color-mix(in srgb,CanvasText 30%,Canvas)": "line",
+    "Highlight": "focus",
+}
 _VAR = re.compile(r'(?<==")(?:var\(--lw-[a-z0-9-]+\)|color-mix\(in oklab,[^"]*?%\))(?=")')
 _NAME = re.compile(r"--lw-([a-z0-9-]+)")
 _SHARE = re.compile(r" (\d+)%\)$")
@@ -157,12 +163,17 @@ def _token(name: str, theme: Theme) -> str:
 
 
 def css() -> str:
-    """The variables on `.lw`: light, or dark by JupyterLab's theme or, outside it, by the system's."""
+    """The variables on `.lw`: light, or dark by JupyterLab's theme or, outside it, by the system's; in
+    pictures with forced colours those of the system."""
     light, dark = _declarations("light"), _declarations("dark")
+    forced = {name: colour for colour, names in _SYSTEM.items() for name in names.split()}
+    forced |= dict.fromkeys(ON_NAMES, "CanvasText")  # fills of levels are Canvas then
+    system = "".join(f"--lw-{name}:{colour};" for name, colour in forced.items())
     return (
         f".lw{{{light}--lw-ui:var(--jp-ui-font-family,{UI_FONT});--lw-code:var(--jp-code-font-family,{CODE_FONT})}}"
         f'body[data-jp-theme-light="false"] .lw{{{dark}}}'
         f"@media (prefers-color-scheme:dark){{body:not([data-jp-theme-light]) .lw{{{dark}}}}}"
+        f"@media (forced-colors:active){{:root body .lw svg{{{system}}}}}"
     )
 
 

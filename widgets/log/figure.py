@@ -52,7 +52,7 @@ def _pill(words: str, x: float, y: float, width: float) -> str:
     """The id of the newest snapshot, above the line at its offsets."""
     wide = text_width(words, size=11) + 12
     left = min(max(x - wide / 2, 0), width - wide)
-    box = rect(left, y - 16, wide, 16, rx=8, fill=var("ink"), class_="box")
+    box = rect(left, y - 16, wide, 16, rx=8, fill=var("ink"))
     return box + text(left + wide / 2, y - 4, words, size=11, fill="bg", text_anchor="middle")
 
 

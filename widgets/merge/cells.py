@@ -44,7 +44,7 @@ def box(
         ink = "dele"
     else:
         fill = level_fill(level, levels)
-        body = rect(x + 0.5, y + 0.5, wide - 1, BOX - 1, rx=3, fill=fill, stroke=var("edge"))
+        body = rect(x + 0.5, y + 0.5, wide - 1, BOX - 1, rx=3, fill=fill, stroke=var("edge"), class_="box")
     phrase = text(
         x + 9, y + 16, shown, fill="", weight=600 if bold else 400,
         text_decoration="line-through" if struck else None,

@@ -83,8 +83,7 @@ def _captions(model: PlayModel, current: int, width: float) -> str:
         number = text(x, 18, n, size=12, fill="ink" if on else "ink3", weight=600)
         words = text(x + 16, 18, label, size=12, fill="ink" if on else "ink2", weight=600 if on else 400)
         target = rect(x, 0, room - 8, 30, fill="transparent")
-        name = f"{n}. {CAPTIONS[caption]}"
-        parts.append(tag("g", target, number, words, class_="caption", data_caption=caption, aria_label=name))
+        parts.append(tag("g", target, number, words, class_="caption", data_caption=caption))
         x += room
     return "".join(parts)
 
