@@ -36,7 +36,8 @@ SOURCES = (
 def script() -> str:
     """The whole script: style, then the sources in their order, in a scope of their own."""
     own = style("labextension/style.css")
-    colours = theme.css().replace(".lw{", ".tsw{")
+    colours = theme.css().partition("@media (forced-colors")[0]  # of pictures; here are none
+    colours = colours.replace(".lw{", ".tsw{")
     css = (
         re.sub(
             r"(--lw-[a-z0-9-]+):[^;}]*;?", lambda each: each[0] if f"var({each[1]})" in own else "", colours
