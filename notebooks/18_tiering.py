@@ -15,13 +15,11 @@
 # %% [markdown]
 # # 18 · Tiering
 #
-# A streaming cluster has what is new, at once, and forgets it after some days. A lake has everything, and
-# gets it late. **Tiering** copies from one into the other, in rounds. **One idea: the lake itself knows how
-# far it is.** Each commit carries the offsets up to which it has the stream. So the service that copies may
-# be killed anywhere, or run twice: no row is lost, none is there twice.
+# A streaming cluster has what is new and forgets it. A lake has everything, late. **Tiering** copies from one
+# into the other, in rounds. **One idea: the lake itself knows how
+# far it is.** So the service that copies may be killed anywhere, or run twice.
 #
-# A private Fluss is started for this notebook, if its jars are on this machine. If not, the coordinator of
-# this engine takes its place: it serves tables with a log, and speaks the same protocol.
+# A private Fluss is started if its jars are here. If not, this engine's coordinator takes its place.
 
 # %% tags=["parameters"]
 cluster = "auto"  # fluss, own, or auto: a Fluss if its jars are there
@@ -32,7 +30,7 @@ solve = False
 # %%
 from notebooks import course
 
-course.begin(solve=solve)
+course.begin("18 Tiering", solve=solve)
 course.check()
 
 # %%
@@ -51,16 +49,13 @@ print(what, "at", streams.address)
 # %% [markdown]
 # ## Rounds
 #
-# Two tables are on the cluster: `shop.orders`, to which rows are only appended, and `shop.customers`, which
-# has a key. Somebody buys all the time. The service is a process of its own, as you would start it:
+# Rows are only appended to `shop.orders`; `shop.customers` has a key. The service is a process of its own:
 #
 # ```
 # ./workbench tier --from fluss://host:port --tables 'shop.*' --warehouse lake
 # ```
 #
-# It sends heartbeats to the coordinator: which tables it holds, which rounds are done, whether it has room
-# for another. The coordinator hands out a table when its lake is older than the freshness of the table, a
-# second here. Each time the table gets a new **tiering epoch**, so that it is known who has it.
+# The coordinator hands out a table when its lake is older than a second, under a new **tiering epoch**.
 
 # %%
 shop = shop_stream.Shop(streams)
@@ -71,10 +66,8 @@ cockpit = widgets.TieringView(service.journal, kill=service.kill, start=service.
 cockpit
 
 # %% [markdown]
-# A line in each row goes through the states of a table, from left to right; then the epoch, how many rows
-# the lake lacks, when it was complete. Below are the buckets of one table: blue is in the lake, a triangle
-# says how far (▼ tiered, ▲ readable), the line at the right is the end of the stream. Point at something for
-# its numbers; click a table or a round to see its buckets.
+# Each row is a table on its way through the states; below are the buckets of one. Blue is in the lake, ▼ is
+# tiered, ▲ readable, the line at the right is the end of the stream.
 
 # %%
 tables = {shop_stream.ORDERS, shop_stream.CUSTOMERS}
@@ -86,21 +79,39 @@ print(cockpit.refresh())
 # %% [markdown]
 # ## What the lake knows
 #
-# A round reads **splits**, one a bucket: an offset from which, an offset up to which. When all are read it
-# commits, first to the lake, then to the cluster. The offsets are a property of the snapshot.
+# A round reads **splits**, one a bucket: from an offset up to an offset.
+
+# %% jupyter={"source_hidden": true}
+said = {
+    "planning": "the coordinator gives the table an epoch, its splits are made",
+    "reading": "rows of each split go into data files",
+    "committing": "a snapshot of the lake names the files and the offsets",
+    "registering": "the cluster hears how far the lake is",
+}
+in_order = course.task(
+    "a round",
+    "What does a round do, in which order? Drag the rows.",
+    answer=course.Order(said),
+    hint="Whose word counts if the service is killed in between? That one comes first.",
+    why="First the lake, then the cluster. The offsets are a property of the snapshot, as you see below.",
+)
+in_order
 
 # %%
 newest = orders.store.snapshots.latest()
 for place in json.loads(newest.properties["fluss-offsets"]):
     print(f"snapshot {newest.id}: {place}")
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 tiered = sum(place["offset"] for place in json.loads(newest.properties["fluss-offsets"]))
 assert tiered == orders.at(snapshot=newest.id).scan().count(), "each row of the stream up to there, once"
 
 # %% [markdown]
 # ## Fresh to the second
 #
-# Whoever asks the lake alone gets what was there at the last round. A **union read** takes its newest
-# snapshot, and from the cluster what is behind those offsets.
+# The lake has what was there at the last round. A **union read** takes its newest snapshot, and from the
+# cluster what is behind.
 
 # %% jupyter={"source_hidden": true}
 service.wait(lambda report: all(one.lag_rows is not None for one in report.tables))
@@ -112,42 +123,35 @@ fresh = course.task(
     "fresh",
     f"The shop has shut. It has written {total:,} orders, and 1,000 more a moment ago. The last look at the "
     f"lake alone found {in_the_lake:,}. What does `orders.scan(log=True).count()` say?",
-    answer=lambda: shop.orders,
+    answer=lambda: orders.scan(log=True).count(),
+    options={
+        in_the_lake: "the lake alone",
+        total: "when the shop shut",
+        total + 1_000: "all that were written",
+    },
     hint="Which rows are behind the offsets of the newest snapshot? Where are they?",
     why="The rows that no round has brought yet come from the cluster. It does not matter where a round is.",
 )
 fresh
 
-# %%
-answer = None  # a number
-fresh.check(answer)
-
-# %%
-print("the lake alone:    ", orders.scan().count())
-print("with the stream:   ", orders.scan(log=True).count())
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+alone, counts = orders.scan().count(), customers.scan(log=True).to_arrow()["orders"]
+assert fresh.answer.own == shop.orders
 assert orders.scan(log=True).count() == fresh.answer.own
-
-# %% [markdown]
-# `shop.customers` has a key: its rows are merged, and the stream wins. How many orders each customer gave is
-# right at once, though the lake counts behind.
-
-# %%
-counts = customers.scan(log=True).to_arrow()["orders"]
-print(f"{len(counts):,} customers gave {pc.sum(counts).as_py():,} orders")
 assert pc.sum(counts).as_py() == shop.orders
+fresh.then(
+    f"the lake alone:  {alone:,} orders\nwith the stream: {shop.orders:,}, given by {len(counts):,} "
+    f"customers",
+    "`shop.customers` has a key: its rows are merged, and the stream wins.",
+)
 
 # %% [markdown]
 # ## Killed
 #
-# A service can be killed anywhere. No goodbye: it is SIGKILL, as the button *Kill* above sends it. Two
-# moments of a round are worth a look. Rounds can be made to wait there, so that the kill hits just that one.
-#
-# | rounds wait before | the lake | the cluster |
-# |---|---|---|
-# | `committing` | has none of the rows, only files that nothing names | knows what it knew |
-# | `registering` | has all of the rows | does not know of them |
-#
-# The first one: orders come in, a round has read them, and is killed before its commit to the lake.
+# No goodbye: it is SIGKILL, as the button *Kill* above sends it. Rounds can be made to wait at a moment, so
+# that the kill hits just that one. First: a round has read its rows, and is killed before its commit to the
+# lake.
 
 # %%
 service.wait(lambda report: orders.scan().count() == shop.orders)
@@ -160,33 +164,46 @@ def killed_before(phase):
     service.wait(lambda report: any((one.table, one.phase) == (orders.name, phase) for one in report.rounds))
     cockpit.kill()
     service.release()
-    found = orders.scan().count() - before
-    print(f"{shop.orders - before:,} orders more on the cluster, {found:,} of them in the lake")
+    return orders.scan().count() - before
 
 
-killed_before("committing")
-assert orders.scan().count() == before, "what nobody committed nobody sees"
-print(cockpit)
+first_found = killed_before("committing")
+at_the_kill = str(cockpit)
+
+# %% jupyter={"source_hidden": true}
+uncommitted = course.task(
+    "before the commit",
+    f"{burst:,} orders came, a round has read them into data files, and is killed before its commit to the "
+    "lake. **How many of them does a reader of the lake see?**",
+    answer=first_found,
+    options={0: "what nobody committed nobody sees", burst // 2: "about half", burst: "the files are there"},
+    hint="Which file makes data files count?",
+    why="The files are there, but nothing names them. The next service reads the rows again.",
+)
+uncommitted
 
 # %% [markdown]
-# Start it again. It finds in its journal what it held, gives that back as failed, and gets it anew with the
-# next epoch. Look at the time without heartbeats, and at the round that was cut off.
+# Start it again. It gives back as failed what it held, and gets it anew with the next epoch.
 
 # %%
 cockpit.start()
 done = service.wait(lambda report: orders.scan().count() == shop.orders)
 killed = [one for one in done.rounds if one.reason == "the service was killed" and one.table == orders.name]
-assert len(killed) == 1
 cockpit.refresh().table = orders.name
 cockpit
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+assert uncommitted.answer.own == 0
+assert len(killed) == 1
+uncommitted.then(at_the_kill, "At the kill:")
 
 # %% [markdown]
 # The second moment: the lake has the rows, the cluster does not know.
 
 # %%
 before = shop.orders
-killed_before("registering")
-assert orders.scan().count() > before
+second_found = killed_before("registering")
 print(cockpit)
 
 # %% jupyter={"source_hidden": true}
@@ -207,12 +224,8 @@ between = course.task(
 )
 between
 
-# %%
-answer = None  # one of the options
-between.check(answer)
-
 # %% [markdown]
-# Start it, and read what its next round of the orders says.
+# Start it: its next round of the orders says what it found.
 
 # %%
 last = max(one.number for one in service.report().rounds)
@@ -226,22 +239,27 @@ done = service.wait(
     )
 )
 told = [note for one in done.rounds if one.table == orders.name and one.number > last for note in one.notes]
-print(*told, sep="\n")
-assert any("it was registered" in note for note in told)
 cockpit.refresh()
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+assert second_found > 0
+assert any("it was registered" in note for note in told)
+between.then("\n".join(told), f"{second_found:,} orders were in the lake. In the words of the next round:")
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 rows = orders.scan().to_arrow()
 assert rows.num_rows == shop.orders
 assert pc.count_distinct(rows["order_id"]).as_py() == shop.orders, "each order once"
 assert pc.sum(customers.scan(log=True).to_arrow()["orders"]).as_py() == shop.orders
-print(f"{rows.num_rows:,} orders in the lake, each once: nothing lost, nothing twice")
+between.then(f"{rows.num_rows:,} orders in the lake, each once: nothing lost, nothing twice")
 
 # %% [markdown]
 # ## Two at once
 #
-# Even a second service that works on the same tables does no harm: a round is committed only on top of the
-# very snapshot from which it was planned. Whoever comes second is refused, and deletes its files.
+# A round is committed only on top of the snapshot from which it was planned. A second service is refused, and
+# deletes its files.
 
 # %%
 shop.sell(burst // 10)
@@ -249,8 +267,11 @@ second = lake.tier(f"fluss://{streams.address}", tables="shop.*", follow=False, 
 second.wait(60)
 print([(one.table, one.outcome or one.phase) for one in second.rounds()])
 service.wait(lambda report: orders.scan().count() == shop.orders)
-assert pc.count_distinct(orders.scan().to_arrow()["order_id"]).as_py() == shop.orders
 print(f"{orders.scan().count():,} orders, each once")
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+assert pc.count_distinct(orders.scan().to_arrow()["order_id"]).as_py() == shop.orders
 
 # %%
 service.close()
@@ -264,11 +285,10 @@ course.progress()
 # - A **round** is one table under one epoch: splits are read, then the lake is committed, then the cluster.
 # - **The lake's own offsets are the truth.** Epochs only keep two services from doing the same work.
 # - A **union read** is as fresh as the stream, and costs what the rows behind the last round cost.
-# - A failing table does not stop the others; its reason stands in the picture.
 #
 # ## Two questions to try
 #
 # 1. Press *Kill* and *Start* a few times while the shop is open (`shop.open()`): is a row ever missing?
-# 2. Freshness of 10 seconds instead of 1: how many files are there after a minute, and how late is the lake?
+# 2. Freshness of 10 seconds: how many files are there after a minute, and how late is the lake?
 #
 # Next: **19 · Keep the shop fast**, a game.

@@ -15,7 +15,7 @@ from tests.lab.learner import play
 
 pytestmark = needs_browser
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
-PLAYED = ("00", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11", "12", "13", "17")
+PLAYED = ("00", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11", "12", "13", "17", "18")
 ALWAYS, ALL_ROUNDS = ("02", "03"), 6
 
 
