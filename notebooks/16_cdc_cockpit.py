@@ -15,13 +15,11 @@
 # %% [markdown]
 # # 16 · Change capture, watched
 #
-# A database of a shop goes into the lake while others write into it: first the rows that are there, then
-# every change. **One idea: rows and the place in the log from which they are followed must come from the
-# same look.** Without that, rows are lost at the seam, and nobody notices.
+# A database goes into the lake while others write into it. **One idea: rows and the place in the log from
+# which they are followed must come from the same look.** Otherwise rows are lost at the seam.
 #
-# A private MariaDB is started for this notebook and removed with it.
-#
-# The data are derived from TPC-H and not comparable to published TPC-H results.
+# A private MariaDB is started for this notebook. The data are derived from TPC-H and not comparable to
+# published TPC-H results.
 
 # %% tags=["parameters"]
 scale_factor = "0.01"
@@ -32,7 +30,7 @@ solve = False
 # %%
 from notebooks import course
 
-course.begin(solve=solve)
+course.begin("16 Change capture", solve=solve)
 course.check()
 
 # %%
@@ -57,61 +55,69 @@ print(server.run("SELECT @@version")[0][0], "on port", server.port)
 # %% [markdown]
 # ## The race
 #
-# To copy a table without a lock, a reader needs two things: its rows, and the position in the binlog from
-# which to follow what changes. The textbook asks for the position first (`SHOW MASTER STATUS`) and then
-# selects: what comes in between comes twice, and the newer image wins.
+# To copy a table without a lock, the textbook asks for the position in the binlog first (`SHOW MASTER
+# STATUS`), selects then, and follows the log from the position.
 
 # %% jupyter={"source_hidden": true}
+POSITION, SELECT = 30, 40  # ms: when the reader asks
+payments = {"A": (10, 15), "B": (20, 45), "C": (25, 35), "D": (33, 38), "E": (35, 50)}  # in the log, seen
+
+
+def missed(in_log, seen):
+    """Whether a row is neither among the selected ones nor behind the position."""
+    return in_log <= POSITION and seen > SELECT
+
+
 seam = course.task(
     "at the seam",
-    "A reader asks where the binlog ends, then selects, then follows the log from there. What may be "
-    "missing?",
-    answer="committed",
-    options={
-        "nothing": "nothing, some rows come twice",
-        "committed": "rows in the log that the SELECT did not see yet",
-        "later": "rows that are written while it selects",
-    },
-    hint="What is written later is behind the position. What does a server do first at a commit: write its "
-    "log, or let others see the rows?",
-    why="A transaction is in the binlog before others see it: the position is behind it, the SELECT is not.",
+    f"Five payments are committed. The reader asks for the position at **{POSITION} ms**, selects at "
+    f"**{SELECT} ms**, then follows the log from the position. **Click each payment that it never gets.**",
+    answer=course.Members(
+        tuple((name,) for name, times in payments.items() if missed(*times)), noun="payment"
+    ),
+    picture=course.Grid(
+        ("in the binlog at", "seen by others at"),
+        tuple(
+            (name, tuple(course.Cell(f"{at} ms", name) for at in times)) for name, times in payments.items()
+        ),
+    ),
+    hint="What is in the log after the position is followed. What is seen before the SELECT is selected.",
+    why="A transaction is in the binlog before others see it: this one is behind neither. What comes both "
+    "ways does no harm, the newer image wins.",
 )
 seam
 
-# %%
-answer = None  # one of the options
-seam.check(answer)
-
 # %% [markdown]
-# Two readers, four writers, a real server that syncs its log at each commit. Each writer notes the GTID the
-# server gave its transaction: a row is lost if its transaction is at or before the position of a read that
-# did not see it.
+# Does it happen? Two readers, four writers, a real server. Each writer notes the GTID of its transaction.
 
 # %%
 race = watermark_race.run(server, address(watermark_race.DATABASE), seconds=race_seconds)
-print(race)
-widgets.BarChart(race.to_arrow(), label="reader", value="rows_lost", title="Rows lost for ever")
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+seam.then(widgets.BarChart(race.to_arrow(), label="reader", value="rows_lost", title="Rows lost for ever"))
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 worst = race.worst()
 if worst is None:
-    print("no row was lost this time: a fast disk, or an idle machine; run the cell above once more")
+    verdict = "no row was lost this time: a fast disk, or an idle machine; run the cells above once more"
 else:
     lost = race.lost(worst)
-    print(f"the SELECT that followed {worst.position} has not seen the keys {sorted(lost)}")
+    verdict = f"the SELECT that followed {worst.position} has not seen the keys {sorted(lost)},\n"
+    verdict += "and the log from there on does not have them either"
     assert not lost & watermark_race.keys_in_log(address(watermark_race.DATABASE), worst)
-    print("and the log from there on does not have them either")
 ours = [read for read in race.reads if read.reader == watermark_race.OURS]
 assert not any(race.lost(read) for read in ours), "the position of a read view is exact"
+seam.then(f"{race}\n{verdict}")
 
 # %% [markdown]
-# Ours opens a read view (`START TRANSACTION WITH CONSISTENT SNAPSHOT`) and asks *the view* for its position.
-# No lock, and no row is lost.
+# Ours opens a read view and asks *the view* for its position: no lock, and no row is lost.
 #
 # ## A whole database, while it changes
 #
-# Five tables of TPC-H are in the database `shop`. A writer inserts and deletes orders all the time, an order
-# and its lines in one transaction. One call captures all of it.
+# A writer inserts and deletes orders all the time. One call captures five tables; the server notes what it is
+# asked.
 
 # %%
 tables = ("region", "nation", "customer", "orders", "lineitem")
@@ -120,6 +126,7 @@ writer = tpch_database.RefreshWriter(
     server.connect, scale_factor, pairs=10_000, seconds_a_pair=2, database="shop"
 )
 writer.start()
+server.run("SET GLOBAL log_output = 'TABLE'", "SET GLOBAL general_log = 1")
 
 lake = ts.connect(course.warehouse(warehouse))
 job = lake.ingest(
@@ -133,9 +140,8 @@ job = lake.ingest(
 print(f"{rows:,} rows are there, and more come")
 
 # %% [markdown]
-# Each box below is a chunk: a range of keys, read in a view of its own. The bracket under boxes names the
-# position from which their rows are followed. Point at one. *Pause* lets no batch begin, *Stop* ends the job
-# between two batches; the same call would go on from there.
+# Each box is a chunk: a range of keys, read in a view of its own. The bracket names the position from which
+# its rows are followed.
 
 # %%
 cockpit = widgets.CaptureProgress(job, title="shop → ods")
@@ -143,29 +149,48 @@ cockpit
 
 # %%
 catch_up(job, server)
-assert cockpit.refresh().model.snapshotting == 0
+server.run("SET GLOBAL general_log = 0")
 print(cockpit)
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+assert cockpit.refresh().model.snapshotting == 0
+
+# %% jupyter={"source_hidden": true}
+asked = server.run(
+    "SELECT thread_id, CONVERT(argument USING utf8mb4) FROM mysql.general_log ORDER BY event_time"
+)
+begins = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
+reader = next(thread for thread, text in asked if text.startswith(begins))
+known = {
+    begins: ("view", "`START TRANSACTION WITH CONSISTENT SNAPSHOT`"),
+    "SHOW STATUS LIKE 'binlog": ("position", "`SHOW STATUS LIKE 'binlog_snapshot_%'`"),
+    "SELECT `": ("rows", "`SELECT …` the chunk"),
+    "COMMIT": ("release", "`COMMIT`"),
+}
+steps = [
+    known[start] for thread, text in asked if thread == reader for start in known if text.startswith(start)
+]
+chunk = course.task(
+    "one chunk",
+    "What does the capture ask the server for one chunk, in which order? Drag the rows.",
+    answer=course.Order(dict(steps)),
+    hint="Whose position is wanted? And what does the view have to outlive?",
+    why="The server's own log of statements: the view, *its* position, its rows. What changed meanwhile is "
+    "read from the binlog behind that position.",
+)
+chunk
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+assert chunk.answer.own == ["view", "position", "rows", "release"]
+chunk.then("\n".join(text for thread, text in asked if thread == reader))
+
 
 # %% [markdown]
 # ## Columns change
 #
-# Nobody tells the capture. It finds the statement in the log, ends a batch in front of it, and changes the
-# table of the lake.
-
-# %% jupyter={"source_hidden": true}
-again = course.task(
-    "read again",
-    "`ALTER TABLE orders ADD COLUMN note VARCHAR(40)`: how many rows of `orders` does the capture read again "
-    "from the database?",
-    answer=0,
-    hint="Which value have the rows that are there in the new column? Who needs to ask the database for it?",
-    why="They are NULL in the new column, in the database and in the lake. Only the schema changes.",
-)
-again
-
-# %%
-answer = None  # a number
-again.check(answer)
+# The capture finds the statement in the log and changes the table of the lake.
 
 
 # %%
@@ -177,13 +202,29 @@ before = rows_read()
 server.run("ALTER TABLE shop.orders ADD COLUMN note VARCHAR(40)")
 server.run("UPDATE shop.orders SET note = 'gift' WHERE o_orderkey % 100 = 0")
 catch_up(job, server)
-assert rows_read() - before == again.answer.own
+
+# %% jupyter={"source_hidden": true}
+gifts = lake.table("ods.orders").scan(where="note = 'gift'").count()
+there = lake.table("ods.orders").scan().count()
+again = course.task(
+    "read again",
+    "`ALTER TABLE orders ADD COLUMN note VARCHAR(40)`, then some orders get a note. How many rows of "
+    "`orders` does the capture read again from the database?",
+    answer=rows_read() - before,
+    options={0: "none", gifts: "those with a note", there: "all"},
+    hint="Which value have the rows that are there in the new column? Who needs to ask the database for it?",
+    why="They are NULL in the new column, in the database and in the lake. The notes come by the log.",
+)
+again
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+assert again.answer.own == 0
 assert "note" in lake.table("ods.orders").schema.names
-print(lake.table("ods.orders").scan(where="note = 'gift'").count(), "orders are gifts")
+again.then(f"{gifts} of {there:,} orders are gifts")
 
 # %% [markdown]
-# Tools like gh-ost change a large table without a lock: they fill a copy and swap the two names in one
-# statement. For the lake it is one table all the time.
+# Tools like gh-ost fill a copy and swap the two names. For the lake it is one table.
 
 # %%
 server.run(
@@ -194,23 +235,28 @@ server.run(
 )
 catch_up(job, server)
 print(lake.table("ods.customer").scan(where="tier = 'gold'").count(), "gold customers")
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert sorted(lake.tables()) == sorted(f"ods.{table}" for table in tables)
 
 # %% [markdown]
-# The values of `tier` came with no change of a row of `customer` in the log: the table was read once more,
-# `2×` in the picture above. In the timeline of a table each change of its columns stands at the snapshot
-# that followed it, with the statement.
+# The values of `tier` are in no change of a row: the table was read once more, `2×` in the picture above. The
+# timeline has each change of columns.
 
 # %%
 timeline = widgets.SnapshotTimeline(lake.table("ods.orders"))
-assert any("ADD COLUMN note" in statement for statement in timeline.model.statements.values())
 timeline
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+assert any("ADD COLUMN note" in statement for statement in timeline.model.statements.values())
 
 # %% [markdown]
 # ## Paused
 #
-# While a capture is paused the server keeps its log, and nothing is lost; it only becomes visible later. How
-# late, says the freshness: the time from a commit in the database to the snapshot of the lake.
+# While a capture is paused the server keeps its log. The **freshness** is the time from a commit in the
+# database to the snapshot of the lake.
 
 # %%
 cockpit.pause()
@@ -219,17 +265,21 @@ time.sleep(3)
 print("paused:", cockpit.state)
 cockpit.resume()
 catch_up(job, server)
-assert lake.table("ods.nation").scan(where="n_comment = 'while it was paused'").count() == 1
 late = job.freshness()
 half, all_of_them = late.quantile(0.5), late.quantile(1)
 print(f"half of {late.counts.sum():,} transactions in {half:.1f} s, all in {all_of_them:.1f} s")
 
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+assert lake.table("ods.nation").scan(where="n_comment = 'while it was paused'").count() == 1
+
 # %% [markdown]
 # ## Is it right?
 #
-# The writer ends, the capture comes to the end of the log, and both sides compute checksums of every row.
+# Both sides compute checksums of every row.
 
-# %%
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 writer.stop()
 assert writer.error is None
 catch_up(job, server)
@@ -254,7 +304,6 @@ course.progress()
 # - A position in the log belongs to a **read view**, not to a moment.
 # - A snapshot in **chunks** goes on beside the log: no lock, and a stop costs one batch.
 # - A new column that is NULL everywhere costs nothing; one that has values is **read again**.
-# - **Freshness** is measured from the commit in the source; a median alone says little.
 #
 # ## Two questions to try
 #

@@ -62,6 +62,12 @@ def test_nothing_of_the_answer_is_in_the_browser_before_the_commit() -> None:
     assert (task.value, task.verdict, SECRET in json.dumps(task.frame)) == (None, None, False)
 
 
+def test_a_row_of_a_grid_that_is_one_spot_is_named_by_its_label() -> None:
+    cells = tuple(course.Cell(at, "B") for at in ("20 ms", "45 ms"))
+    grid = course.Grid(("logged", "seen"), (("A", (None, None)), ("B", cells)))
+    assert asked(kind="spots", picture=grid).named(["B"]) == "B"
+
+
 def test_a_veil_shows_what_can_only_be_drawn() -> None:
     class Drawing:
         def figure(self, *, width: float) -> Figure:

@@ -163,6 +163,8 @@ class Question:
         return self._short(str(value))
 
     def _short(self, name: str) -> str:
+        if isinstance(self.picture, Grid) and any(name == label for label, _ in self.picture.rows):
+            return bare(name)
         words = {spot.id: spot.label.partition(",")[0] for spot in self.spots}
         return bare(words.get(name, name))
 
