@@ -68,7 +68,8 @@ def snapshot_or_changelog(store: Store, snapshot_id: int) -> Snapshot:
 
 def earliest_id(store: Store) -> int | None:
     """The oldest id whose changes can be read, None for a table without snapshots."""
-    kept, oldest = ids(store), store.snapshots.earliest_id()
+    oldest = store.snapshots.earliest_id()
+    kept = ids(store)  # afterwards: snapshots that expire meanwhile are there, then
     return kept[0] if kept and (oldest is None or kept[0] < oldest) else oldest
 
 

@@ -35,6 +35,7 @@ from tablestore.format.manifests.manifest import ADD, DataFileMeta
 from tablestore.format.snapshot import COMPACT, Snapshot
 from tablestore.io.paths import join
 from tablestore.meta.entries import EMPTY, Entries
+from tablestore.meta.expired import SnapshotExpired
 from tablestore.meta.store import Store
 
 log = logging.getLogger(__name__)
@@ -274,6 +275,8 @@ def _changes(store: Store, snapshot: Snapshot) -> Entries:
     """Entries of the changelog files; none where their manifests are gone."""
     try:
         return store.manifests.changelog_entries(snapshot)
+    except SnapshotExpired:
+        return EMPTY
     except Corrupt as e:
         if e.problem != "the file is missing":
             raise

@@ -9,7 +9,7 @@ would bring a file back to life, so whole identities pass or fail together.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import islice
 
 import numpy as np
@@ -36,6 +36,7 @@ from tablestore.format.types.arrow_types import DataType
 from tablestore.io.confined import is_local
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import TablePaths, join
+from tablestore.meta import expired
 from tablestore.meta.entries import EMPTY, BucketFilter, Entries, PartitionFilter, concatenated
 from tablestore.meta.manifest_cache import LOCAL, CachedManifest, ManifestCache
 
@@ -108,7 +109,10 @@ class ManifestStore:
 
     def max_sequences(self, snapshot: Snapshot | None) -> list[dict[tuple[bytes, int], int]]:
         """For each manifest the greatest sequence number of each (partition, bucket), deleted files too."""
-        return [] if snapshot is None else [m.max_sequences for m in self._read(self.manifests(snapshot))]
+        if snapshot is None:
+            return []
+        with self.expiring(snapshot):
+            return [m.max_sequences for m in self._read(self.manifests(snapshot))]
 
     def _read(self, manifests: Sequence[ManifestFileMeta]) -> list[CachedManifest]:
         paths = [self._paths.manifest(m.file_name) for m in manifests]
@@ -157,26 +161,47 @@ class ManifestStore:
         except FileNotFoundError:
             raise Corrupt(path, "the file is missing") from None
 
+    def expiring(self, *snapshots: Snapshot, changes: bool = False) -> AbstractContextManager[None]:
+        """A context that raises SnapshotExpired where a file is missing because one of these snapshots
+        expired meanwhile; `changes`: also where only the changelogs that they left are read."""
+        return expired.expiring(self._io, self._paths, [s.id for s in snapshots], changes=changes)
+
     def manifests(self, snapshot: Snapshot) -> list[ManifestFileMeta]:
         """All manifests of a snapshot's state: base, then delta."""
-        return self.read_list(snapshot.base_manifest_list) + self.read_list(snapshot.delta_manifest_list)
+        with self.expiring(snapshot):
+            return self.read_list(snapshot.base_manifest_list) + self.read_list(snapshot.delta_manifest_list)
+
+    def stored_entries(self, snapshot: Snapshot | None) -> Entries:
+        """The entries of a snapshot's state as they are stored, those of deletions included."""
+        if snapshot is None:
+            return EMPTY
+        with self.expiring(snapshot):
+            return self.read_manifests(self.manifests(snapshot))
+
+    def entries_before(self, snapshot: Snapshot) -> Entries:
+        """What was live before a snapshot."""
+        with self.expiring(snapshot):
+            return self.read_manifests(self.read_list(snapshot.base_manifest_list)).live()
 
     def delta_entries(self, snapshot: Snapshot) -> Entries:
         """The entries of this snapshot's delta list, in order."""
-        return self.read_manifests(self.read_list(snapshot.delta_manifest_list))
+        with self.expiring(snapshot, changes=snapshot.changelog_manifest_list is None):
+            return self.read_manifests(self.read_list(snapshot.delta_manifest_list))
 
     def changelog_entries(self, snapshot: Snapshot) -> Entries:
         """The entries of this snapshot's changelog files."""
         if snapshot.changelog_manifest_list is None:
             return EMPTY
-        return self.read_manifests(self.read_list(snapshot.changelog_manifest_list))
+        with self.expiring(snapshot, changes=True):
+            return self.read_manifests(self.read_list(snapshot.changelog_manifest_list))
 
     def index_entries(self, snapshot: Snapshot | None) -> list[IndexEntry]:
         """Live index files of `snapshot`: HASH indexes and deletion vectors."""
         if snapshot is None or snapshot.index_manifest is None:
             return []
         path = self._paths.manifest(snapshot.index_manifest)
-        return index_manifest.decode(self._bytes(path), path)
+        with self.expiring(snapshot):
+            return index_manifest.decode(self._bytes(path), path)
 
     def live_entries(
         self,
@@ -199,8 +224,9 @@ class ManifestStore:
                 entries = entries.of_partitions(partition)
             return entries if bucket is None else entries.of_buckets(bucket)
 
-        found = [m for m in self.manifests(snapshot) if manifest is None or manifest(m)]
-        return self.read_manifests(found, chosen if partition or bucket else None).live()
+        with self.expiring(snapshot):
+            found = [m for m in self.manifests(snapshot) if manifest is None or manifest(m)]
+            return self.read_manifests(found, chosen if partition or bucket else None).live()
 
 
 class ManifestWriter:

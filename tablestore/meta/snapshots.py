@@ -85,15 +85,34 @@ class SnapshotStore:
                     raise
         return None
 
-    def all(self) -> list[Snapshot]:
-        """Every snapshot, ascending; one that expires meanwhile is left out."""
-        found = []
-        for snapshot_id in self.ids():
+    def earliest(self) -> Snapshot | None:
+        """The oldest snapshot; if it expires before it is read, the oldest at that time."""
+        while (found := self.earliest_id()) is not None:
             try:
-                found.append(self.get(snapshot_id))
+                return self.get(found)
             except NotFound:
-                continue
-        return found
+                if self.exists(found):
+                    raise
+        return None
+
+    def all(self, *, newest: int | None = None) -> list[Snapshot]:
+        """Every snapshot, or so many of the newest, ascending, as they were at one moment: where some expire
+        meanwhile it is looked again."""
+        gone, known = set[int](), dict[int, Snapshot]()
+        while True:
+            ids = [i for i in self.ids() if i not in gone]
+            if newest is not None:
+                ids = ids[-newest:] if newest > 0 else []
+            if gone and ids and ids[0] < max(gone):
+                known.clear()  # rolled back: ids may be used again
+            for i in ids:
+                try:
+                    known[i] = known.get(i) or self.get(i)
+                except NotFound:
+                    gone.add(i)
+                    break
+            else:
+                return [known[i] for i in ids]
 
     def publish(self, snapshot: Snapshot, *, after: Sync | None = None) -> bool:
         """True iff this snapshot now has its id, also where a retry inside the store wrote it; False iff

@@ -109,10 +109,11 @@ def read(store: Store, snapshot: Snapshot | None) -> Statistics | None:
     if snapshot is None or snapshot.statistics is None:
         return None
     path = store.paths.statistics(snapshot.statistics)
-    try:
-        return from_json(checksums.require_named(path, store.io.read(path)), path)
-    except FileNotFoundError:
-        raise Corrupt(path, "the file is missing") from None
+    with store.manifests.expiring(snapshot):
+        try:
+            return from_json(checksums.require_named(path, store.io.read(path)), path)
+        except FileNotFoundError:
+            raise Corrupt(path, "the file is missing") from None
 
 
 def write(store: Store, found: Statistics) -> str:

@@ -152,14 +152,14 @@ def expire_log(table: Handle) -> None:
         keep = kept_for_consumers(store, offsets_at(store, store.snapshots.latest()))
         table.log.expire(keep, everywhere=_in_every_snapshot(store, keep))
     except (TablestoreError, OSError) as e:
-        log.warning("%s: old rows of the log were not removed: %s", table.name, e)
+        log.warning("%s: old rows of the log stay until the next expiry: %s", table.name, e)
 
 
 def _in_every_snapshot(store: Store, keep: Offsets) -> Offsets | None:
     """The offsets up to which the oldest snapshot has the rows, none behind `keep`; None if it does not
     say."""
-    oldest = store.snapshots.earliest_id()
-    known = None if oldest is None else offsets.of_snapshot(store.snapshots.get(oldest))
+    oldest = store.snapshots.earliest()
+    known = None if oldest is None else offsets.of_snapshot(oldest)
     return None if known is None else {b: min(o, keep.get(b, 0)) for b, o in known.items()}
 
 

@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 import pyarrow as pa
 
 from tablestore.core.arguments import checked
-from tablestore.core.errors import NotFound
 from tablestore.core.options.log_store import LogSystem
-from tablestore.format.snapshot import Snapshot
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import join
 from tablestore.log.embedded.log import EmbeddedLog
@@ -120,14 +118,8 @@ class LogView:
         >>> visits.log.snapshots()["offsets"].to_pylist()
         [[(0, 2)], [(0, 3)]]
         """
-        store, found = self._committer.store.snapshots, list[Snapshot]()
-        ids = store.ids()
-        for snapshot_id in ids if newest is None else ids[-newest:] if newest > 0 else []:
-            try:
-                found.append(store.get(snapshot_id))
-            except NotFound:  # expired meanwhile
-                found.clear()
-        return log_tables.snapshots(found, store.get)
+        store = self._committer.store.snapshots
+        return log_tables.snapshots(store.all(newest=newest), store.get)
 
     @property
     def size(self) -> int | None:

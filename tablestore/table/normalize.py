@@ -169,6 +169,7 @@ class NormalizedStream:
         except NotFound:
             if full is None:
                 raise
+            last = LastRows(self._store, self._kept, self._asked)  # the other has some of the rows
             self._fill(last, change)  # the first step's snapshot expired meanwhile
         self._last = last
         return last

@@ -173,8 +173,7 @@ def _table_rows(tables: Iterable[Opened]) -> Iterator[tuple[Any, ...]]:
 
 def _partition_rows(tables: Iterable[Opened]) -> Iterator[tuple[Any, ...]]:
     for database, table, store in tables:
-        newest, manifests = store.snapshots.latest(), store.manifests
-        entries = [] if newest is None else manifests.read_manifests(manifests.manifests(newest))
+        entries = store.manifests.stored_entries(store.snapshots.latest())
         found = partitions(store, entries, as_directories=True)
         wanted = ("partition", "record_count", "file_size_in_bytes", "file_count", "last_update_time", "done")
         columns = [found.column(PARTITIONS.get_field_index(n)) for n in wanted]

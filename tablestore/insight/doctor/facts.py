@@ -90,7 +90,8 @@ class _Commit:
     @classmethod
     def of(cls, store: Store, snapshot: Snapshot) -> _Commit:
         name, read = snapshot.changelog_manifest_list, store.manifests.read_list
-        return cls(snapshot, read(snapshot.delta_manifest_list), [] if name is None else read(name))
+        with store.manifests.expiring(snapshot):
+            return cls(snapshot, read(snapshot.delta_manifest_list), [] if name is None else read(name))
 
     @property
     def entries(self) -> int:
@@ -117,7 +118,8 @@ class Facts:
 
     @cached_property
     def _live(self) -> Entries:
-        return self.store.manifests.read_manifests(self.manifests).live()
+        with self.store.manifests.expiring(self.snapshot):
+            return self.store.manifests.read_manifests(self.manifests).live()
 
     @cached_property
     def waiting(self) -> Entries:
@@ -246,7 +248,8 @@ class Facts:
         return self._of_lists([c.changelog for c in self._newest])
 
     def _of_lists(self, lists: Sequence[Sequence[ManifestFileMeta]]) -> list[Entries]:
-        entries = self.store.manifests.read_manifests([m for some in lists for m in some])
+        with self.store.manifests.expiring(*self.commits):
+            entries = self.store.manifests.read_manifests([m for some in lists for m in some])
         ends = np.cumsum([_entries(some) for some in lists]).tolist()
         return [entries[a:b] if b > a else EMPTY for a, b in zip([0, *ends], ends, strict=False)]
 

@@ -61,7 +61,7 @@ def _before(store: Store, snapshot: Snapshot) -> dict[tuple[str, int], list[Data
     """Live files before a snapshot by partition (text) and bucket."""
     files: dict[tuple[str, int], list[DataFileMeta]] = {}
     texts: dict[bytes, str] = {}
-    for e in store.manifests.read_manifests(store.manifests.read_list(snapshot.base_manifest_list)).live():
+    for e in store.manifests.entries_before(snapshot):
         text = texts.get(e.partition)
         if text is None:
             text = texts[e.partition] = store.partition_text(e.partition)

@@ -29,6 +29,7 @@ from tablestore.read.scan import file_index
 from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.pruning import TRUE
 from tablestore.read.scan.refusal import refusal
+from tablestore.read.scan.time_travel import expiring
 
 ROW_GROUPS = pa.schema(
     {
@@ -69,7 +70,9 @@ def row_group_plan(
     for split, number, asked, merged in islice(chosen, limit):
         file = split.files[number]
         place = (store.partition_text(split.partition), split.bucket, file.level, file.file_name)
-        for group, (count, size, verdict) in enumerate(_groups(store, split, number, asked)):
+        with expiring(store, split.snapshot_id):
+            groups = list(_groups(store, split, number, asked))
+        for group, (count, size, verdict) in enumerate(groups):
             rows.append((*place, group, count, size, verdict[0] is None, *verdict, merged))
     columns = list(zip(*rows, strict=True)) or [()] * len(ROW_GROUPS)
     return pa.table(

@@ -64,8 +64,7 @@ def changed_places(store: Store, snapshots: Sequence[Snapshot]) -> Iterator[tupl
     """Each snapshot with the buckets of its events, which are not made; first those that were live before."""
     for i, snapshot in enumerate(store.manifests.prefetched(snapshots)):
         if i == 0:
-            manifests = store.manifests.read_list(snapshot.base_manifest_list)
-            yield snapshot.id, _places(store, store.manifests.read_manifests(manifests).live())
+            yield snapshot.id, _places(store, store.manifests.entries_before(snapshot))
         found = _places(store, store.manifests.delta_entries(snapshot))
         yield snapshot.id, found | _places(store, store.manifests.changelog_entries(snapshot))
 
@@ -77,8 +76,7 @@ def _places(store: Store, entries: Entries) -> set[tuple[str, int]]:
 
 def _base(store: Store, snapshot: Snapshot) -> Iterator[BucketEvent]:
     """What was live before this snapshot."""
-    manifests = store.manifests.read_list(snapshot.base_manifest_list)
-    live = store.manifests.read_manifests(manifests).live()
+    live = store.manifests.entries_before(snapshot)
     for (partition, bucket), delta in _by_bucket(live).items():
         yield BucketEvent(
             snapshot.id,

@@ -46,12 +46,14 @@ def _branch(book: ClaimIndex, store: Store, whole: Holder | None) -> None:
     paths = store.paths
     snapshots, own = store.snapshots.all(), whole or Holder(SNAPSHOTS)
     for run in _runs(snapshots):
-        claim_state(book, store, run, own)
+        with store.manifests.expiring(*run):
+            claim_state(book, store, run, own)
     ids = [s.id for s in snapshots]
     book.add([paths.snapshot(i) for i in ids], "snapshot", own, first=ids, last=ids, written=ids)
     for tag in refs.all_tags(store):
         holder = whole or Holder(TAG, tag.name)
-        claim_state(book, store, [tag.snapshot], holder, sure=False)
+        with store.manifests.expiring(tag.snapshot):
+            claim_state(book, store, [tag.snapshot], holder, sure=False)
         book.add([paths.tag(tag.name)], "tag", holder)
     for kept in changelogs.all_of(store):
         holder = whole or Holder(CHANGELOG)

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import suppress
 from itertools import compress
 from typing import Any
 
 import pyarrow as pa
 
-from tablestore.core.errors import NotFound
 from tablestore.format.manifests.manifest import ADD
 from tablestore.format.snapshot import Snapshot
 from tablestore.insight.inspect.columns import COMMITS, made
 from tablestore.meta.entries import Entries
-from tablestore.meta.snapshots import SnapshotStore
 from tablestore.meta.store import Store
 from tablestore.read.scan.time_travel import local_ms
 
@@ -36,17 +33,17 @@ class CommitSums:
 
     def table(self, newest: int | None = None) -> pa.Table:
         """A row a snapshot, the oldest first; of so many of the `newest`, or all."""
-        store = self._store.snapshots
-        snapshots = store.all() if newest is None else _there(store, store.ids()[-newest:])
+        snapshots = self._store.snapshots.all(newest=newest)
         new = [s for s in snapshots if s.delta_manifest_list not in self._known]
         for at in range(0, len(new), _AT_ONCE):
-            self._add_up([s.delta_manifest_list for s in new[at : at + _AT_ONCE]])
+            self._add_up(new[at : at + _AT_ONCE])
         return made(COMMITS, (self._row(s) for s in snapshots))
 
-    def _add_up(self, names: Sequence[str]) -> None:
-        manifests = self._store.manifests
-        lists = manifests.read_lists(names)
-        found = iter(manifests.each([m for some in lists for m in some]))
+    def _add_up(self, snapshots: Sequence[Snapshot]) -> None:
+        manifests, names = self._store.manifests, [s.delta_manifest_list for s in snapshots]
+        with manifests.expiring(*snapshots):
+            lists = manifests.read_lists(names)
+            found = iter(manifests.each([m for some in lists for m in some]))
         for name, some in zip(names, lists, strict=True):
             counts = [_sums(next(found)) for _ in some] or [_NOTHING]
             self._known[name] = tuple(map(sum, zip(*counts, strict=True)))
@@ -55,15 +52,6 @@ class CommitSums:
         properties = json.dumps(dict(s.properties or {}), ensure_ascii=False, sort_keys=True)
         rest = (s.changelog_record_count, s.watermark, s.commit_user, s.commit_identifier, properties)
         return s.id, s.commit_kind, local_ms(s.time_millis), *self._known[s.delta_manifest_list], *rest
-
-
-def _there(store: SnapshotStore, ids: Sequence[int]) -> list[Snapshot]:
-    """These snapshots; one that expires meanwhile is left out."""
-    found = []
-    for snapshot_id in ids:
-        with suppress(NotFound):
-            found.append(store.get(snapshot_id))
-    return found
 
 
 def _sums(entries: Entries) -> tuple[int, ...]:

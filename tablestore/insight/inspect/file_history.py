@@ -153,16 +153,16 @@ class FileHistory:
 
     def _begun(self, snapshot: Snapshot) -> Lives:
         """The state before a snapshot."""
-        manifests = self._store.manifests
-        base = manifests.read_manifests(manifests.read_list(snapshot.base_manifest_list)).live()
+        base = self._store.manifests.entries_before(snapshot)
         added, removed = np.full(len(base), BEFORE), np.full(len(base), LIVE)
         return Lives(snapshot.id, snapshot.id, base.table.select(FILE), added, removed)
 
     def _grown(self, known: Lives, snapshots: Sequence[Snapshot]) -> Lives:
         """The lives after more snapshots, the next ones."""
         manifests = self._store.manifests
-        lists = manifests.read_lists([s.delta_manifest_list for s in snapshots])
-        entries = manifests.read_manifests([m for some in lists for m in some])
+        with manifests.expiring(*snapshots):
+            lists = manifests.read_lists([s.delta_manifest_list for s in snapshots])
+            entries = manifests.read_manifests([m for some in lists for m in some])
         counts = [sum(m.num_added + m.num_deleted for m in some) for some in lists]
         when = np.repeat([s.id for s in snapshots], counts)
         adding = entries.numbers("kind") == ADD

@@ -102,14 +102,10 @@ class Inspect:
         >>> orders.inspect.snapshots(newest=1)["total_record_count"].to_pylist()
         [4]
         """
-        snapshots = self._store.snapshots
         if only is not None:
             found = self._snapshot(only)
             return metadata.snapshots([] if found is None else [found])
-        if newest is None:
-            return metadata.snapshots(snapshots.all())
-        ids = snapshots.ids()[-newest:] if newest > 0 else []
-        return metadata.snapshots(snapshots.get(i) for i in ids)
+        return metadata.snapshots(self._store.snapshots.all(newest=newest))
 
     def schemas(self) -> pa.Table:
         """Every schema; fields, keys and options as JSON.
@@ -153,7 +149,8 @@ class Inspect:
         found, manifests = self._snapshot(snapshot), self._store.manifests
         some = manifests.manifests(found) if found is not None else []
         if found is not None and found.changelog_manifest_list is not None:
-            some += manifests.read_list(found.changelog_manifest_list)
+            with manifests.expiring(found, changes=True):
+                some += manifests.read_list(found.changelog_manifest_list)
         return metadata.manifests(self._store, some)
 
     @_naming_rows
@@ -590,8 +587,7 @@ class Inspect:
 
     def _all(self, snapshot: int | str | Snapshot | None) -> Sequence[ManifestEntry]:
         """Entries as they are stored, deletions included."""
-        found, manifests = self._snapshot(snapshot), self._store.manifests
-        return [] if found is None else manifests.read_manifests(manifests.manifests(found))
+        return self._store.manifests.stored_entries(self._snapshot(snapshot))
 
     def _live(self, snapshot: int | str | Snapshot | None) -> Sequence[ManifestEntry]:
         return self._store.manifests.live_entries(self._snapshot(snapshot))

@@ -83,8 +83,7 @@ def partitions(
 def of_state(store: Store, snapshot: Snapshot | None) -> pa.Table:
     """The partitions of one snapshot, none of a table without any."""
     manifests = store.manifests
-    entries = [] if snapshot is None else manifests.read_manifests(manifests.manifests(snapshot))
-    return partitions(store, entries, manifests.index_entries(snapshot))
+    return partitions(store, manifests.stored_entries(snapshot), manifests.index_entries(snapshot))
 
 
 def united(first: pa.Table, second: pa.Table) -> pa.Table:

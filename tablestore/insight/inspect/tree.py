@@ -7,12 +7,12 @@ and through it by pictures.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.core.errors import Corrupt, InvalidRequest, NotFound
 from tablestore.format import stats
 from tablestore.format.file_chunks import CHUNKS, chunks
 from tablestore.format.manifests.manifest import ADD, ManifestEntry
@@ -70,6 +70,7 @@ STATE = pa.schema(
 )
 CHANGES = ("removed", "added", "moved", "masked", "kept")
 FILE_CHUNKS = pa.schema([pa.field("file_name", pa.string()), *CHUNKS])
+T = TypeVar("T")
 _Masks = dict[tuple[bytes, int, str], int | None]
 _Row = tuple[str, int | None, ManifestEntry, int | None, int | None]  # change, level before, entry, masked ×2
 
@@ -84,13 +85,15 @@ def manifest_lists(store: Store, snapshot: Snapshot | None) -> pa.Table:
         lists += [("changelog", snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size)]
     rows: list[tuple[Any, ...]] = []
     for kind, name, size in lists:
-        found = store.manifests.read_list(name)
-        size = store.io.size(store.paths.manifest(name)) if size is None else size
+        with store.manifests.expiring(snapshot, changes=kind == "changelog"):
+            found = store.manifests.read_list(name)
+            size = store.io.size(store.paths.manifest(name)) if size is None else size
         counts = (len(found), sum(m.num_added for m in found), sum(m.num_deleted for m in found))
         rows.append((kind, name, size, *counts))
     if snapshot.index_manifest is not None:
-        indexes = store.manifests.index_entries(snapshot)
-        size = store.io.size(store.paths.manifest(snapshot.index_manifest))
+        with store.manifests.expiring(snapshot):
+            indexes = store.manifests.index_entries(snapshot)
+            size = store.io.size(store.paths.manifest(snapshot.index_manifest))
         rows.append(("index", snapshot.index_manifest, size, len(indexes), len(indexes), 0))
     return made(LISTS, rows)
 
@@ -99,7 +102,7 @@ def listed(store: Store, name: str) -> pa.Table:
     """The manifests of a list, oldest first, with the partitions, buckets and levels they are about."""
     rows = []
     types = [t.as_nullable() for t in store.partition_types]
-    for m in store.manifests.read_list(_checked(store, name)):
+    for m in _read(store, name, store.manifests.read_list):
         known = stats.decode(m.partition_stats, types, 0) if types else []
         ends = (
             ", ".join("null" if v is None else cast_text(v, t) for v, t in zip(some, types, strict=True))
@@ -112,7 +115,7 @@ def listed(store: Store, name: str) -> pa.Table:
 
 def entries(store: Store, name: str) -> pa.Table:
     """What a manifest adds and deletes, in order, as `state` has it."""
-    found = store.manifests.read_manifest(_checked(store, name))
+    found = _read(store, name, store.manifests.read_manifest)
     rows = [("added" if e.kind == ADD else "removed", None, e, None, None) for e in found]
     return _table(store, rows)
 
@@ -157,7 +160,8 @@ def row_groups(store: Store, snapshot: Snapshot | None, file: str) -> pa.Table:
                     path = store.file_path(e.partition, e.bucket, e.file)
                     if name != file and not f"/{path}".endswith(f"/{file.lstrip('/')}"):
                         continue
-                    found = chunks(store.io, path, store.schema_of(e.file.schema_id))
+                    with manifests.expiring(snapshot, changes=part == manifests.changelog_entries):
+                        found = chunks(store.io, path, store.schema_of(e.file.schema_id))
                     names = pa.array([name] * found.num_rows, pa.string())
                     return pa.table([names, *found.columns], schema=FILE_CHUNKS)
     at = "the table has no snapshot" if snapshot is None else f"snapshot {snapshot.id} names none such"
@@ -197,13 +201,18 @@ def _table(store: Store, rows: Sequence[_Row]) -> pa.Table:
     return made(STATE, made_rows)
 
 
-def _checked(store: Store, name: str) -> str:
-    """The name of a manifest or list, of a name, a path, or a path below the table."""
+def _read(store: Store, name: str, read: Callable[[str], T]) -> T:
+    """What `read` gives of a manifest or list, given by its name, its path, or its path below the table."""
     last = name.rpartition("/")[2]
     if is_plain(last) and name in (f"manifest/{last}", store.paths.manifest(last)):
         name = last
     if not is_plain(name) or not fits_a_file(name):
         raise InvalidRequest(f"{name!r} is no name of a manifest or a list: take one that inspection gives")
-    if not store.io.exists(store.paths.manifest(name)):
-        raise NotFound(f"no manifest or list {name!r}; it is gone, or never was")
-    return name
+    path = store.paths.manifest(name)
+    if store.io.exists(path):
+        try:
+            return read(name)
+        except Corrupt:
+            if store.io.exists(path):
+                raise
+    raise NotFound(f"no manifest or list {name!r}; it is gone, or never was: inspect again")

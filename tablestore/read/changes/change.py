@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from tablestore.core.errors import NotFound
+
+AGAIN = "start again with latest-full"
 Read = Callable[[], Iterator[pa.RecordBatch]]
 FILES, LOG = "files", "log"
 
@@ -68,3 +71,15 @@ class Change:
     def done(self) -> None:
         """Note with the consumer that this step need not come again."""
         self._done()
+
+
+def with_remedy(read: Read) -> Read:
+    """A read whose NotFound, where the snapshot expires below it, says what to do."""
+
+    def reading() -> Iterator[pa.RecordBatch]:
+        try:
+            yield from read()
+        except NotFound as e:
+            raise e if "latest-full" in str(e) else NotFound(f"{e}: {AGAIN}") from e
+
+    return reading

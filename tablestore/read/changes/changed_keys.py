@@ -10,6 +10,7 @@ by lookup joins, and by streams that look up what was before.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,9 @@ from tablestore.format.snapshot import APPEND, COMPACT, OVERWRITE, Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.merge import keys as key_columns
 from tablestore.lsm.merge.merge_function import joined
+from tablestore.meta import expired
 from tablestore.meta.entries import EMPTY, Entries
+from tablestore.meta.expired import SnapshotExpired
 from tablestore.meta.store import Store
 from tablestore.read.scan.file_read import read_file
 
@@ -57,11 +60,12 @@ def changed_files(store: Store, since: Snapshot, until: Snapshot) -> dict[Place,
     for snapshot_id in range(since.id + 1, until.id + 1):
         try:
             snapshot = store.snapshots.get(snapshot_id)
+            changed = changed_of(store, snapshot)
         except NotFound:
             raise NotByKey(f"snapshot {snapshot_id} has expired") from None
         if snapshot.commit_kind == OVERWRITE:
             raise NotByKey(f"snapshot {snapshot_id} is an OVERWRITE")
-        for entry in changed_of(store, snapshot):
+        for entry in changed:
             found.setdefault((entry.partition, entry.bucket), []).append(entry)
     return found
 
@@ -85,6 +89,17 @@ def changed_keys(store: Store, files: Sequence[ManifestEntry]) -> pa.RecordBatch
     rows = joined([b.select(names) for e in files for b in _rows(store, e, names)])
     codes = key_columns.codes(key_columns.of_batch(rows, schema.key_fields))
     return rows.take(pa.array(np.unique(codes, return_index=True)[1]))
+
+
+@contextmanager
+def expiring_between(store: Store, since: Snapshot, until: Snapshot) -> Iterator[None]:
+    """A context that raises NotByKey where a file of the commits between two snapshots is missing because
+    they have expired meanwhile."""
+    try:
+        with expired.expiring(store.io, store.paths, range(since.id + 1, until.id + 1)):
+            yield
+    except SnapshotExpired as e:
+        raise NotByKey(str(e)) from e
 
 
 def _rows(store: Store, entry: ManifestEntry, names: Sequence[str]) -> Iterator[pa.RecordBatch]:

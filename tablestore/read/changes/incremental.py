@@ -17,7 +17,7 @@ import pyarrow as pa
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.core.options.table_options import ChangelogProducer
 from tablestore.format import rowkind
-from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
+from tablestore.format.manifests.manifest import ADD, DELETE, DataFileMeta, ManifestEntry
 from tablestore.format.parquet.schema import KIND
 from tablestore.format.predicates import evaluate, predicate
 from tablestore.format.predicates.predicate import Predicate
@@ -58,7 +58,7 @@ class ChangeSplit(DataSplit):
         filters = Filters.of(bound, store.schema)
         for file in self.files:
             entry = ManifestEntry(ADD, self.partition, self.bucket, self.total_buckets, file)
-            with expiring(store, self.snapshot_id):
+            with expiring(store, self.snapshot_id, changes=_in_changelogs(store, file)):
                 for batch in _file_changes(store, entry, names, filters):
                     yield batch if with_kinds else present(batch)
 
@@ -105,7 +105,7 @@ class ChangeRange:
         looked_at: list[ManifestEntry] = []
         last: Snapshot | None = None
         for last in snapshots_between(store, self.since, self.until):
-            with expiring(store, last.id):
+            with expiring(store, last.id, changes=True):
                 entries = changed_entries(store, last, mode=self.mode, within=filters.partition)
             looked_at += entries
             for e in _checked(store, _kept(store, entries, filters)):
@@ -174,6 +174,9 @@ def changed_entries(
         require_changes_tracked(store, snapshot, within)
         entries = EMPTY if snapshot.commit_kind == OVERWRITE else store.manifests.changelog_entries(snapshot)
     else:
+        if snapshot.changelog_manifest_list is not None and not store.snapshots.exists(snapshot.id):
+            text = f"the rows that snapshot {snapshot.id} wrote have expired"
+            raise NotFound(f"{text}; the changes that its changelog keeps can be read: mode='changelog'")
         entries = store.manifests.delta_entries(snapshot) if snapshot.commit_kind == APPEND else EMPTY
     return entries.filter(entries.numbers("kind") == ADD)
 
@@ -190,7 +193,8 @@ def snapshot_changes(
     names = tuple(columns if columns is not None else store.schema.shown.names)
     bound = readable_condition(store, where, names)
     filters = Filters.of(bound, store.schema)
-    with expiring(store, snapshot.id):
+    as_written = mode == DELTA and snapshot.changelog_manifest_list is not None
+    with expiring(store, snapshot.id, changes=not as_written):
         if streams_overwrite(store, snapshot):
             yield from _overwritten(store, snapshot, names, bound)
             return
@@ -199,6 +203,12 @@ def snapshot_changes(
         written = bool(store.schema.primary_keys) and not in_compaction_changelog(store)
         for e in sorted(entries, key=lambda e: e.file.min_sequence if written else 0):
             yield from _file_changes(store, e, names, filters)
+
+
+def _in_changelogs(store: Store, file: DataFileMeta) -> bool:
+    """Whether long-lived changelogs keep this file: where there is a producer, only those that it wrote."""
+    produced = store.options.changelog_producer is not ChangelogProducer.NONE
+    return not produced or file.file_name.startswith(store.options.changelog_file_prefix)
 
 
 def in_compaction_changelog(store: Store) -> bool:

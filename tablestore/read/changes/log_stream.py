@@ -26,7 +26,7 @@ from tablestore.log.log import LogBatch, LogBounds, LogExpired
 from tablestore.log.offsets import Offsets, reaches
 from tablestore.meta import changelogs, consumers
 from tablestore.meta.store import Store
-from tablestore.read.changes.change import FILES, LOG, Before, Change, Read
+from tablestore.read.changes.change import AGAIN, FILES, LOG, Before, Change, Read, with_remedy
 from tablestore.read.changes.cursor import Cursor, mark_of
 from tablestore.read.changes.first_state import first_state
 from tablestore.read.changes.incremental import (
@@ -54,7 +54,6 @@ from tablestore.read.changes.stream import StreamRequest, TableRequest, of_table
 from tablestore.read.scan import time_travel
 from tablestore.read.table_log import TableLog, furthest, offsets_at
 
-_AGAIN = "start again with latest-full"
 _SHORTEST_SLEEP, _LONGEST_SLEEP = 0.001, 0.05  # seconds between two looks for the snapshot of rows in the log
 _LONGEST_WAIT = 1.0  # seconds for which the log is waited for, and read without asking where it starts
 
@@ -116,7 +115,7 @@ class _LogFollower:
                     return found
                 continue
             if isinstance(step, Lost):
-                raise NotFound(f"{step.why}: {_AGAIN}")
+                raise NotFound(f"{step.why}: {AGAIN}")
             if step is None or self._over(end):
                 return None
             arrived = self._wait(step, end, sleep)
@@ -213,13 +212,13 @@ class _LogFollower:
         at = known if before.offsets is None else furthest(before.offsets, known)
         self.place = LogPlace(at, snapshot.id, inside=not reaches(known, at))
         try:
-            with time_travel.expiring(self.store, snapshot.id):
+            with time_travel.expiring(self.store, snapshot.id, changes=True):
                 changed = self._has_changes(snapshot)
         except NotFound:
             raise missing(self.store, step.snapshot) from None
         if not changed:
             return None
-        read = _with_remedy(self._file_changes(snapshot))
+        read = with_remedy(self._file_changes(snapshot))
         return self._change(snapshot, read, source=FILES, reason=step.reason, before=self._before(before))
 
     @cached_property
@@ -255,7 +254,7 @@ class _LogFollower:
                 for batch in split.read(found.store, names, found.where):
                     yield _inserted(batch, schema)
 
-        return _with_remedy(read)
+        return with_remedy(read)
 
     @cached_property
     def _columns(self) -> tuple[str, ...]:
@@ -304,7 +303,7 @@ class _LogFollower:
     def _state_of(self, base: int) -> Read:
         names, where = self.asked.names, self.asked.where
         schema = change_schema(self.store, names)
-        return _with_remedy(
+        return with_remedy(
             lambda: (_inserted(b, schema) for b in state_before(self.store, base + 1, names, where))
         )
 
@@ -337,18 +336,6 @@ class _LogFollower:
         if self.asked.consumer is not None:
             kept = max(1, place.base) if place.inside else place.base + 1  # it has the rows before the place
             consumers.record(self.store, self.asked.consumer, kept, log=place.offsets, inside=place.inside)
-
-
-def _with_remedy(read: Read) -> Read:
-    """A read whose NotFound, where the snapshot expires below it, says what to do."""
-
-    def reading() -> Iterator[pa.RecordBatch]:
-        try:
-            yield from read()
-        except NotFound as e:
-            raise e if "latest-full" in str(e) else NotFound(f"{e}: {_AGAIN}") from e
-
-    return reading
 
 
 def _nothing() -> Iterator[pa.RecordBatch]:

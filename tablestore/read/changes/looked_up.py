@@ -31,6 +31,7 @@ from tablestore.meta.store import Store
 from tablestore.read.changes.changed_keys import Place, changed_keys, changed_of, with_level_0
 from tablestore.read.changes.incremental import change_schema, streams_overwrite
 from tablestore.read.points.point_read import PointReader
+from tablestore.read.scan.time_travel import expiring
 
 _MAX_KEYS = 65_536
 _ALL = (INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE)
@@ -83,7 +84,9 @@ def looked_up_changes(
     reading = _Reading(store, snapshot, tuple(columns), where)
     for only in (_ALL[3:], _ALL[:3]) if moves(store) else (_ALL,):
         for place, some in chosen.items():
-            yield from reading.changes(place, changed_keys(store, some), only)
+            with expiring(store, snapshot.id):
+                keys = changed_keys(store, some)
+            yield from reading.changes(place, keys, only)
 
 
 class _Reading:

@@ -16,7 +16,6 @@ from tablestore.read.changes.changed_keys import with_level_0
 from tablestore.read.scan.plan import plan
 from tablestore.read.scan.pruning import Filters, Pruner
 from tablestore.read.scan.split_generator import splits
-from tablestore.read.scan.time_travel import expiring
 
 
 def state_before(
@@ -52,9 +51,8 @@ def _rows(
         return
     if kept is None or kept.commit_kind != APPEND:  # others take files away
         raise NotFound(f"no snapshot {snapshot - 1}, and no APPEND {snapshot}")
-    with expiring(store, kept.id):
-        entries = store.manifests.read_manifests(store.manifests.read_list(kept.base_manifest_list)).live()
-        vectors = deletion_files(store, kept) if store.options.deletion_vectors else {}
+    entries = store.manifests.entries_before(kept)
+    vectors = deletion_files(store, kept) if store.options.deletion_vectors else {}
     pruner = Pruner(
         store.schema, store.options, Filters.of(None, store.schema), store.partition_values, store.schema_of
     )

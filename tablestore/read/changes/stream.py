@@ -22,8 +22,9 @@ from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.predicates.predicate_text import condition
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta import changelogs, consumers
+from tablestore.meta.expired import SnapshotExpired
 from tablestore.meta.store import Store
-from tablestore.read.changes.change import Change, Read
+from tablestore.read.changes.change import Change, Read, with_remedy
 from tablestore.read.changes.cursor import Cursor, mark_of, was_rolled_back
 from tablestore.read.changes.first_state import first_state
 from tablestore.read.changes.incremental import (
@@ -159,8 +160,11 @@ class _Follower:
             if passes_bound(self.store, found) or not wait.old_enough(found):
                 return
             self.after = mark_of(found)
-            with time_travel.expiring(self.store, upcoming):
-                changed = self._has_changes(found)
+            try:
+                with time_travel.expiring(self.store, upcoming, changes=True):
+                    changed = self._has_changes(found)
+            except SnapshotExpired:
+                raise missing(self.store, upcoming) from None
             if changed:
                 yield self._step(upcoming, self._changes(found), full=False)
             upcoming += 1
@@ -170,7 +174,7 @@ class _Follower:
         schema, after = change_schema(self.store, self.names), snapshot + 1
         cursor = Cursor(after, self.after).text
         done = partial(self._record_progress, after)
-        return Change(snapshot, full, cursor, schema, read, done, reason=self.reason)
+        return Change(snapshot, full, cursor, schema, with_remedy(read), done, reason=self.reason)
 
     def _state(self, snapshot: Snapshot, made_since_ms: int | None) -> Read:
         schema = change_schema(self.store, self.names)

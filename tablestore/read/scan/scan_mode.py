@@ -270,9 +270,11 @@ def between(store: Store, start: str, end: str, *, mode: str = AUTO) -> ChangeRa
         if store.options.incremental_tag_to_snapshot:
             return ChangeRange(tags[start].id, tags[end].id, mode)
         return _diff(tags[start], tags[end])
+    for name in (start, end):
+        if not name.isdigit() and name not in tags:
+            raise NotFound.among("tag", name, tags)
     if not (start.isdigit() and end.isdigit()):
-        unknown = next(n for n in (start, end) if not n.isdigit() and n not in tags)
-        raise NotFound.among("tag", unknown, tags)
+        raise InvalidRequest(f"incremental-between {start},{end}: give two tags or two snapshot ids")
     if mode == "diff":
         return _diff(store.snapshots.get(int(start)), store.snapshots.get(int(end)))
     return ChangeRange(int(start), int(end), mode)

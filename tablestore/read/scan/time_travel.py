@@ -6,7 +6,7 @@ Paimon does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -15,7 +15,7 @@ from typing import Any
 from tablestore.core.errors import Corrupt, InvalidRequest, NotFound
 from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.snapshot import Snapshot
-from tablestore.meta import changelogs, newest_sound, refs
+from tablestore.meta import changelogs, expired, newest_sound, refs
 from tablestore.meta.store import Store
 
 Moment = int | datetime | str
@@ -68,20 +68,20 @@ def at(store: Store, snapshot: Snapshot | None) -> Store:
 
 
 @contextmanager
-def expiring(store: Store, snapshot_id: int) -> Iterator[None]:
-    """A context that raises NotFound where a file is missing because its snapshot expired meanwhile.
+def expiring(store: Store, snapshot_id: int, *, changes: bool = False) -> Iterator[None]:
+    """A context that raises SnapshotExpired where a file is missing because its snapshot expired meanwhile;
+    with `changes`, which a long-lived changelog keeps, because that did, too.
 
     Other damage is reported with the newest snapshot that is sound.
     """
     try:
-        with store.manifests.naming_rows():
+        with (
+            store.manifests.naming_rows(),
+            expired.expiring(store.io, store.paths, [snapshot_id], changes=changes),
+        ):
             yield
     except Corrupt as e:
-        if store.io.exists(e.path) or changelogs.exists(store, snapshot_id):
-            raise newest_sound.advised(store.io, store.paths, e) from e
-        if any(kept.id == snapshot_id for kept in refs.tags(store).values()):
-            raise newest_sound.advised(store.io, store.paths, e) from e
-        raise NotFound(f"snapshot {snapshot_id} expired while it was read; plan the read again") from e
+        raise newest_sound.advised(store.io, store.paths, e) from e
 
 
 def at_or_before(store: Store, millis: int) -> Snapshot:
@@ -91,12 +91,26 @@ def at_or_before(store: Store, millis: int) -> Snapshot:
     table's state as it was at that moment. Where times ascend this is Paimon's answer. Reads the snapshots up
     to that moment.
     """
+    ids = store.snapshots.ids()
+    while True:
+        try:
+            return _at_or_before(store, ids, millis)
+        except _Gone:  # look again
+            before, ids = ids, store.snapshots.ids()
+            ids = [i for i in ids if i not in before or store.snapshots.exists(i)]
+
+
+class _Gone(Exception):
+    """A snapshot that was listed is not there any more."""
+
+
+def _at_or_before(store: Store, ids: Sequence[int], millis: int) -> Snapshot:
     found: Snapshot | None = None
-    for snapshot_id in store.snapshots.ids():
+    for snapshot_id in ids:
         try:
             snapshot = store.snapshots.get(snapshot_id)
-        except NotFound:  # expired meanwhile
-            continue
+        except NotFound:
+            raise _Gone from None
         if snapshot.time_millis > millis:
             if found is None:
                 oldest = _iso(snapshot.time_millis)
@@ -111,7 +125,8 @@ def at_or_before(store: Store, millis: int) -> Snapshot:
 def first_after(store: Store, millis: int) -> int:
     """Id of the first snapshot or long-lived changelog of that time or later; if there is none, of the next
     snapshot to come."""
-    for found in (*changelogs.all_of(store), *store.snapshots.all()):
+    snapshots = store.snapshots.all()  # first: those that expire meanwhile are among the changelogs, then
+    for found in (*changelogs.all_of(store), *snapshots):
         if found.time_millis >= millis:
             return found.id
     return (store.snapshots.latest_id() or 0) + 1

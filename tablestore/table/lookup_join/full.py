@@ -20,7 +20,7 @@ from tablestore.format.manifests.manifest import ADD
 from tablestore.format.predicates import evaluate
 from tablestore.format.snapshot import APPEND, OVERWRITE, Snapshot
 from tablestore.meta.store import Store
-from tablestore.read.changes.changed_keys import NotByKey, changed_files, changed_keys
+from tablestore.read.changes.changed_keys import NotByKey, changed_files, changed_keys, expiring_between
 from tablestore.read.changes.incremental import DELTA, snapshot_changes
 from tablestore.read.points.point_read import PointReader
 from tablestore.table.lookup_join.index import RowIndex, codes, comparable, equal
@@ -123,7 +123,8 @@ class FullCache:
         more: list[pa.RecordBatch] = []
         changed = 0
         for (partition, bucket), some in files.items():
-            keys = changed_keys(source.store, some)
+            with expiring_between(source.store, since, newest):
+                keys = changed_keys(source.store, some)
             changed += keys.num_rows
             gone[_same_keys(self.rows, index, source.identity, keys)] = True
             for batch in reader.read(partition, bucket, keys, source.columns):

@@ -19,7 +19,7 @@ from tablestore.core.options.table_options import TableOptions
 from tablestore.format.predicates import evaluate
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.merge.merge_function import joined
-from tablestore.read.changes.changed_keys import NotByKey, changed_files, changed_keys
+from tablestore.read.changes.changed_keys import NotByKey, changed_files, changed_keys, expiring_between
 from tablestore.table.lookup import Lookups
 from tablestore.table.lookup_join.full import found_in
 from tablestore.table.lookup_join.index import RowIndex, comparable
@@ -127,7 +127,8 @@ class PartialCache:
             changed = 0
             kept = np.ones(self.keys.count, dtype=bool)
             for files in changed_files(self.source.store, since, newest).values():
-                keys = changed_keys(self.source.store, files)
+                with expiring_between(self.source.store, since, newest):
+                    keys = changed_keys(self.source.store, files)
                 changed += keys.num_rows
                 wanted = [comparable(keys.column(n)) for n in self.source.on]
                 kept[found_in(self.keys, self.by_key, self.source.on, wanted)[1]] = False

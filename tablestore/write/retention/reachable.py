@@ -22,6 +22,7 @@ from tablestore.format.manifests.manifest import ADD, APPEND_SOURCE, ManifestEnt
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import inside
 from tablestore.meta.entries import EMPTY
+from tablestore.meta.expired import SnapshotExpired
 from tablestore.meta.store import Store
 
 log = logging.getLogger(__name__)
@@ -240,8 +241,8 @@ def lenient(otherwise: T, read: Callable[P, T], *args: P.args, **named: P.kwargs
     raise Corrupt."""
     try:
         return read(*args, **named)
-    except Corrupt as e:
-        if e.problem != "the file is missing":
+    except (Corrupt, SnapshotExpired) as e:
+        if isinstance(e, Corrupt) and e.problem != "the file is missing":
             raise
         log.info("passed over: %s", e)
         return otherwise

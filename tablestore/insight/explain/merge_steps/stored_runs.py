@@ -33,6 +33,7 @@ from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 from tablestore.read.scan.file_read import read_file
 from tablestore.read.scan.pruning import TRUE, Filters, Pruner
+from tablestore.read.scan.time_travel import expiring
 from tablestore.read.supported import require_readable
 
 MAX_KEYS = 1_000
@@ -82,7 +83,7 @@ def merging(
     )
     reader = _Reader(store, part, number, window, filters, vectors, _axis(store, entries))
     named = _names(runs, origins({f.file_name for run in runs if run.level == 0 for f in run.files}))
-    with in_table(store.paths.root):
+    with expiring(store, 0 if snapshot is None else snapshot.id), in_table(store.paths.root):
         some = [
             Run(name, run.level, reader.rows(run), snapshot_id)
             for run, (name, snapshot_id) in zip(runs, named, strict=True)
