@@ -214,8 +214,8 @@ where_to.then(
 # %% [markdown]
 # ## Rule 3: file number
 #
-# Rules 1 and 2 may both say no while runs pile up. Then rule 3 counts: with more runs than the trigger it
-# takes as many of the newest as are too many, and one more, and goes on by the ratio.
+# Rules 1 and 2 may both say no while runs pile up. Then rule 3 counts: when runs > trigger it takes as
+# many of the newest as are too many, and one more, and goes on by the ratio.
 
 # %% jupyter={"source_hidden": true}
 crowded = tree(5, "compact", 4, "compact", 3, "compact", {TRIGGER: 3}, 1)

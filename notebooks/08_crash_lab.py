@@ -15,11 +15,8 @@
 # %% [markdown]
 # # 8 · Crash lab
 #
-# A machine stops in the middle of a commit. **One idea: everything is written under names that nothing
-# points to, until one last file makes it count. So a kill at any step leaves the table as before, or as
-# after.**
-#
-# Here you kill real work at *every* step, open what is left, and look.
+# **One idea: everything is written under names that nothing points to, until one last file makes it count.
+# So a kill at any step leaves the table as before, or as after.** Here you kill real work at *every* step.
 
 # %% tags=["parameters"]
 seed = 7
@@ -41,7 +38,7 @@ print(f"{table.scan().count()} orders in 3 commits of the user loader, numbered 
 # %% [markdown]
 # ## What a commit does to the store
 #
-# The lab runs the work on a copy and writes down each operation that changes something.
+# The lab works on copies, and writes down each operation that changes something.
 
 # %%
 commit = course.CrashLab(
@@ -86,8 +83,8 @@ visible
 # %% [markdown]
 # ## Kill it at every step
 #
-# Each column is one life of the commit, which ends there. The bar says what a new process finds, the small
-# bars count the files that nothing names. Move with ← and →.
+# Each column is one life of the commit, which ends there. Small bars count the files that nothing names. ← →
+# move.
 
 # %% jupyter={"source_hidden": true}
 # Checks; open it when you have answered.
@@ -116,9 +113,8 @@ replay
 # %% [markdown]
 # ## Orphans
 #
-# What a killed writer leaves behind is named by nothing: *orphans*. Readers never see them, but they take
-# space until `remove_orphans`. By default it spares files younger than a day, which a running writer may yet
-# name.
+# Files of a killed writer that nothing names are *orphans*: readers never see them, `remove_orphans` takes
+# them away. It spares files younger than a day, which a running writer may yet name.
 
 # %% jupyter={"source_hidden": true}
 worst = max(crashes, key=lambda crash: crash.orphans)
@@ -141,7 +137,7 @@ most_orphans.then(f"{worst.orphans} files, {worst.orphan_bytes:,} bytes")
 # %% [markdown]
 # ## A compaction that dies
 #
-# It takes files away in the manifest only: they stay on the disk until expiry. So a kill loses nothing here.
+# It takes files away in the manifest only, so a kill loses nothing.
 
 # %%
 compaction = course.CrashLab(table, lambda t: t.compact(full=True), name="a compaction", seed=seed)
@@ -155,7 +151,7 @@ assert {crash.rows for crash in compaction.run()} == {200}, "compaction changes 
 # %% [markdown]
 # ## An expiry that dies
 #
-# Expiry is the one that really deletes files. Its order matters.
+# Expiry really deletes files, so its order matters.
 
 # %%
 table.compact(full=True)
@@ -189,8 +185,6 @@ order.then(expiry.view(at=halfway), f"{len(expiry.run()) - 1} crashes of an expi
 
 # %% [markdown]
 # ## All of it
-#
-# The table itself was never touched: the lab worked on copies.
 
 # %% jupyter={"source_hidden": true}
 # Checks; open it when you have answered.
@@ -205,15 +199,15 @@ course.progress()
 # %% [markdown]
 # ## What to remember
 #
-# - Files first, under fresh names; the snapshot last, with one *put if absent*. The put is the commit.
-# - Before it nothing is visible, after it everything is. There is no third state.
+# - Files first, under fresh names; the snapshot last, with one *put if absent*. The put is the commit: before
+#   it nothing is visible, after it everything is.
 # - A user and an identifier make a retry harmless: what got through is recognised.
-# - A kill costs space (orphans), never rows. Expiry removes names before files, for the same reason.
+# - A kill costs space (orphans), never rows. So expiry removes names before files.
 #
 # ## Two questions to try
 #
-# 1. Give the commit no `user` and `identifier`, and kill it after the put. How many snapshots are there
-#    when the work is done again? Are the rows wrong?
+# 1. Give the commit no `user` and `identifier`, kill it after the put, and do the work again. How many
+#    snapshots are there? Are the rows wrong?
 # 2. Kill `t.delete(col("order_id") < 50)` at every step. What is its worst crash?
 #
 # Next: **09 · Changelogs**, what a reader that follows the table gets.

@@ -15,16 +15,15 @@
 # %% [markdown]
 # # 9 · Changelogs
 #
-# A changelog tells you what *changed*, so that a dashboard, a cache or another table can keep up. **One
-# idea: to keep up with an update, a reader must also learn what the row was before, and somebody has to pay
-# for finding that out.**
+# A changelog says what *changed*, so that a dashboard or another table can keep up. **One idea: to keep up
+# with an update, a reader must also learn what the row was before, and somebody has to pay for that.**
 #
 # | sign | it says |
 # |---|---|
-# | +I | here is a new row |
-# | −U | this is what the row was before an update |
-# | +U | this is what it is now |
-# | −D | this row is gone |
+# | +I | a new row |
+# | −U | the row before an update |
+# | +U | the row after it |
+# | −D | the row is gone |
 
 # %% tags=["parameters"]
 seed = 7
@@ -47,8 +46,8 @@ from tablestore import col
 # %% [markdown]
 # ## Three writes of one order
 #
-# An order is placed for 10, corrected to 30, and cancelled; another one of 5 stays. The source sends
-# *upserts*: "this is the row now", not what it was before.
+# An order of 10 is corrected to 30, then cancelled; another one of 5 stays. The source sends *upserts*: the
+# row as it is now.
 
 # %%
 writes = [
@@ -64,8 +63,7 @@ truth = 5  # what the table holds in the end: order 8
 # %% [markdown]
 # ## A consumer that keeps a sum
 #
-# A dashboard follows the changes: it **adds** the amount of every +I and +U, and **takes away** that of every
-# −U and −D.
+# It **adds** the amount of every +I and +U, and **takes away** that of every −U and −D.
 
 # %% jupyter={"source_hidden": true}
 sent = [row for write in writes for row in write]
@@ -92,8 +90,8 @@ by_hand
 # |---|---|---|
 # | `none` | nobody: readers get the rows of each commit | nothing |
 # | `input` | the source, if it sends −U and −D itself | a copy of the input |
-# | `lookup` | the compaction, which looks up the old row before it commits | a lookup for each key |
-# | `full-compaction` | the difference of two full compactions | nothing more, but late |
+# | `lookup` | the compaction, which looks up the old row | a lookup for each key |
+# | `full-compaction` | the difference of two full compactions | it is late |
 
 # %% jupyter={"source_hidden": true}
 producers = widgets.ChangelogView.producers(writes, primary_key="order_id", measure="amount")
@@ -172,7 +170,7 @@ assert sums["lookup"].kept == str(truth)
 # %% [markdown]
 # ## The source can help
 #
-# A database's log holds the old row of every update. Let ours send it as −U.
+# A database's log has the old row of every update: let ours send it as −U.
 
 # %% jupyter={"source_hidden": true}
 full = [
@@ -201,8 +199,7 @@ right.then(helped)
 # %% [markdown]
 # ## What it costs
 #
-# `lookup` reads old rows and writes a changelog file in each compaction, `full-compaction` only at each full
-# one.
+# `lookup` writes a changelog file in each compaction, `full-compaction` only in each full one.
 
 # %% jupyter={"source_hidden": true}
 costs = producers.data().select(["producer", "rows", "files", "bytes", "first_snapshot"])
@@ -232,8 +229,8 @@ statuses_read.then(costs.to_pandas().to_string(index=False))
 # %% [markdown]
 # ## A table with changes, snapshot by snapshot
 #
-# A real table with `lookup`. A row of the picture is a key, a column a snapshot. The changes are in the
-# snapshot of the compaction ◆, not in the ● before it. Click a column; the buttons at the top choose kinds.
+# A real table with `lookup`: the changes are in the snapshot of the compaction ◆, not in the ● before it. Click
+# a column; the buttons choose kinds.
 
 # %%
 options = {"changelog-producer": "lookup", "write-only": False}
@@ -261,8 +258,8 @@ assert set(by_key["rowkind_count"].to_pylist()) == {2}
 # %% [markdown]
 # ## Without any producer
 #
-# With `none` a stream reader can work out the old rows itself, if it keeps the last row of every key:
-# `table.stream(…)` does. The work and the memory move from the table, once, to each reader.
+# With `none` each stream reader works out the old rows itself and keeps the last row of every key:
+# `table.stream(…)` does.
 
 # %% jupyter={"source_hidden": true}
 plain = course.orders_table(course.lake(seed=seed), name="shop.plain")
@@ -287,8 +284,8 @@ assert stream[-1].to_arrow()["rowkind"].to_pylist() == ["-U", "+U"]
 # %% [markdown]
 # ## Joining what comes with what is known
 #
-# Orders come as a stream, and each wants its city's country, from a table that changes slowly. A **lookup
-# join** gives each order the row as it is known *when the order comes*.
+# Each order of a stream wants its city's country, from a table that changes slowly. A **lookup join** gives it
+# the row as it is known *when the order comes*.
 
 # %% jupyter={"source_hidden": true}
 countries = course.lake(seed=seed).create_table(
@@ -329,8 +326,8 @@ course.progress()
 # ## What to remember
 #
 # - A consumer that keeps a sum, a count or a join needs −U: what the row was before.
-# - `input` is as good as the source. `lookup` is always complete, and pays with lookups before each commit.
-# - `full-compaction` is cheap to read and complete, but late, and skips what came and went in between.
+# - `input` is as good as the source; `lookup` is always complete, and pays with lookups.
+# - `full-compaction` is complete but late, and skips what came and went in between.
 # - With `none` every reader works out the old rows for itself, or goes wrong.
 # - A lookup join shows the table as it was when a row came.
 #

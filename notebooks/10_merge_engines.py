@@ -15,9 +15,8 @@
 # %% [markdown]
 # # 10 · Merge engines
 #
-# So far the newest row of a key won, whole. That is one choice of four. **One idea: the merge engine says
-# how the rows of a key become one row, and the result is the same however many runs each compaction
-# takes.**
+# **One idea: the merge engine says how the rows of a key become one row, and the result is the same however
+# many runs each compaction takes.**
 #
 # | engine | of all rows of a key it keeps |
 # |---|---|
@@ -76,7 +75,7 @@ def origins(step, runs, columns):
 # %% [markdown]
 # ## The same rows through four engines
 #
-# One source of a shop knows the stock, the other the price. Each sends only what it knows; the rest is null.
+# One source knows the stock, the other the price. What it does not know is null.
 
 # %%
 newest = [{"product": 1, "name": None, "stock": 4, "price": None}]
@@ -130,13 +129,8 @@ partial.then(view, "Switch the engine above the picture and watch which boxes ar
 # %% [markdown]
 # ## Out of order: sequence groups
 #
-# Two sources have two clocks, and a late row of one must not undo the other. A **sequence group** gives a
-# set of columns its own clock:
-#
-#     fields.<clock>.sequence-group = <columns>
-#
-# Then a row changes these columns only if its clock is not behind. And *then null counts*: the row speaks
-# for its group as a whole.
+# Two sources have two clocks. A **sequence group**, `fields.<clock>.sequence-group = <columns>`, gives a set
+# of columns its own clock: a row changes them only if its clock is not behind. And *then null counts*.
 
 # %% jupyter={"source_hidden": true}
 late = [{"id": 45, "s_at": 17, "stock": 2, "shelf": None, "p_at": None, "price": None}]
@@ -186,8 +180,8 @@ stock.then(clocks)
 # %% [markdown]
 # ## Aggregation, and retractions
 #
-# `aggregation` gives every column a function; here each row is a sale, and the table holds the sum. If a sale
-# is cancelled, a −D **retracts** its value, takes it back. Some functions can do that, some cannot.
+# Each row is a sale, and `aggregation` gives every column a function. If a sale is cancelled, a −D
+# **retracts** its value, takes it back. Some functions can do that, some cannot.
 
 # %% jupyter={"source_hidden": true}
 sales = [
@@ -241,7 +235,7 @@ best.then(
 # %% [markdown]
 # ## Row by row
 #
-# Feed an engine one row after another, and step back through the states with ←.
+# One row after another; ← steps back.
 
 # %%
 played = widgets.MergeView.of_events(
@@ -266,7 +260,7 @@ print(played.text())
 # %% [markdown]
 # ## A real table
 #
-# The engine is an option of the table: every writer, compaction and reader merges by it.
+# Every writer, compaction and reader merges by the engine of the table.
 
 # %%
 lake = course.lake(warehouse, seed=seed)
@@ -287,7 +281,7 @@ assert sum(table.scan().to_arrow()["amount"].to_pylist()) == found, "compaction 
 assert table.inspect.levels()["rows"].to_pylist() == [6]
 
 # %% [markdown]
-# What if the table had another engine? Choose one above the picture.
+# What if it had another engine? Choose one above the picture.
 
 # %%
 table.write(batch)
@@ -311,8 +305,8 @@ course.progress()
 # ## What to remember
 #
 # - `deduplicate` and `first-row` choose a whole row; `partial-update` and `aggregation` go column by column.
-# - In partial-update null means *nothing to say*, but in a sequence group the winning row speaks for all.
-# - A sequence group's clock decides, so late rows of one source cannot undo another.
+# - In partial-update null means *nothing to say*; in a sequence group the row with the largest clock speaks for
+#   all its columns, so late rows of one source cannot undo another.
 # - A −D takes values back where a function can; where it cannot, the engine refuses, unless an option lets it
 #   ignore the −D.
 #

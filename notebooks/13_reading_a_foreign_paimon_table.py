@@ -15,10 +15,9 @@
 # %% [markdown]
 # # 13 · Reading a foreign Paimon table
 #
-# The format is Apache Paimon's, and Flink, Spark or a Java program may have written your table. **One idea: a
-# table is its files. Whoever follows the format may read it, write to it, compact it, and hand it on.**
-#
-# Two tables wait in the checkout, by Java Paimon 2.0.0 and by pypaimon 2.1.0. We work on copies.
+# **One idea: a table is its files. Whoever follows the format, Apache Paimon's, may read it, write to it,
+# compact it, and hand it on.** Two tables wait in the checkout, by Java Paimon 2.0.0 and by pypaimon 2.1.0. We
+# work on copies.
 
 # %% tags=["parameters"]
 seed = 7
@@ -49,13 +48,13 @@ table
 # %% [markdown]
 # ## Whose table is it?
 #
-# `ts.open(path)` needs a directory, no catalog. What the table is stands in its schema file, as JSON.
+# `ts.open(path)` needs a directory, no catalog. The schema file says what the table is.
 
 # %%
 print((java.folder / "schema" / "schema-0").read_text())
 
 # %% [markdown]
-# Nothing in there is ours (`tablestore.…`). The commits name their user, every Parquet file its maker.
+# Nothing in there is ours (`tablestore.…`). Commits name their user, Parquet files their maker.
 
 # %%
 assert not [name for name in table.options if name.startswith("tablestore.")]
@@ -77,7 +76,7 @@ print(f"{len(commits)} snapshots by the user java, files by {makers(table)[0]}")
 # %% [markdown]
 # ## The same rows?
 #
-# With the table came the rows that Java itself reads from it.
+# With the table came the rows that Java reads from it.
 
 # %%
 ours = table.scan().to_arrow().sort_by("k")
@@ -85,7 +84,7 @@ assert ours.equals(java.rows.sort_by("k"))
 print(f"{ours.num_rows} rows, {ours.num_columns} columns: equal to what Java reads")
 
 # %% [markdown]
-# pypaimon's table too. Its `rowkind.field` says which column marks each row with an operation.
+# pypaimon's too. Its `rowkind.field` says which column holds the operation.
 
 # %%
 python = foreign.foreign("python", here)
@@ -96,7 +95,7 @@ python.table.scan().to_pandas()
 # %% [markdown]
 # ## See it
 #
-# Every widget draws a foreign table as it draws one of ours.
+# Widgets draw a foreign table as one of ours.
 
 # %% jupyter={"source_hidden": true}
 levels = table.inspect.levels(bucket=0).to_pylist()
@@ -127,7 +126,7 @@ runs.then(widgets.LsmLevels(table, bucket=0))
 # %% [markdown]
 # ## What is known, and what is not
 #
-# Which files went into Java's compactions and came out stands in the manifests; *why* does not.
+# Manifests say which files went into Java's compactions and came out, not *why*.
 
 # %%
 compactions = table.inspect.compactions().to_pylist()
@@ -139,7 +138,7 @@ assert compactions
 assert {compaction["rule"] for compaction in compactions} == {None}
 
 # %% [markdown]
-# What would happen next can be said: the rules are the same, and they need nothing but the files.
+# What is next can be said: the rules are the same, and need nothing but the files.
 
 # %% jupyter={"source_hidden": true}
 dry = table.compact(dry_run=True, bucket=0)
@@ -149,8 +148,8 @@ fires = course.task(
     f"Bucket 0 has {runs.answer.shown()} runs and `num-sorted-run.compaction-trigger` is "
     f"{table.options['num-sorted-run.compaction-trigger']}. Does the rule on the number of runs fire now?",
     answer=counting.state == "fired",
-    hint="The rule wants more runs than the trigger. How many are there?",
-    why="The rule wants more runs than the trigger, and there are just as many. Nothing to do yet.",
+    hint="The rule fires when runs > trigger. How many are there?",
+    why="runs {runs} ≤ trigger {trigger}: nothing to do yet.".format(**dict(counting.numbers)),
 )
 fires
 
@@ -166,8 +165,8 @@ widgets.Workbench(table, bucket=0)
 # %% [markdown]
 # ## Write to it
 #
-# A commit also expires old snapshots, as the table's options say; by Paimon's defaults at least 10 stay,
-# older ones go after an hour. A dry run says which.
+# A commit also expires old snapshots: by Paimon's defaults at least 10 stay, older ones go after an hour. A dry
+# run says which.
 
 # %%
 print(table.expire_snapshots(dry_run=True).text)
@@ -212,7 +211,7 @@ assert makers(table) == ["parquet-cpp-arrow", "parquet-mr"]
 next_id.then(f"files of two engines in one table: {' '.join(makers(table))}")
 
 # %% [markdown]
-# Now there are more runs than the trigger allows, and a compaction of ours merges Java's runs with ours.
+# Now runs > trigger, and a compaction of ours merges Java's runs with ours.
 
 # %%
 compacted = mine.compact()
@@ -232,8 +231,7 @@ widgets.LsmLevels(table, bucket=0)
 # %% [markdown]
 # ## Hand it back
 #
-# If pypaimon is installed, here or in the environment that the tests make, it reads the table now. (It wants
-# an older pyarrow, so give it an environment of its own.)
+# If pypaimon is installed, here or in the environment that the tests make, it reads the table now.
 
 # %% jupyter={"source_hidden": true}
 # Checks; open it when you have answered.
@@ -247,8 +245,7 @@ else:
 # %% [markdown]
 # ## What is refused, by name
 #
-# What is not carried out here is refused before a byte is read or written. Here are copies whose schema file
-# asks for some.
+# What is not carried out here is refused before a byte is read or written. Some copies ask for it.
 
 # %% jupyter={"source_hidden": true}
 # Checks; open it when you have answered.
@@ -301,8 +298,7 @@ refused.then(
 # %% [markdown]
 # ## Your own table
 #
-# Set `path` in the first cell to a Paimon table of yours and run all. `workbench open PATH` in a shell does
-# the same.
+# Set `path` in the first cell and run all, or `workbench open PATH` in a shell.
 
 # %%
 yours = ts.open(path) if path else table
@@ -320,9 +316,9 @@ course.progress()
 # ## What to remember
 #
 # - A table is its files: open it by its path, whoever wrote it.
-# - What happened is in the manifests. Why it happened is known of our own compactions only.
-# - Any engine may write next: snapshots are numbered by the table, and a race for a number has one winner.
-# - Look before you write: expiry goes by the table's options. What is not carried out is refused by name.
+# - What happened is in the manifests; why, of our own compactions only.
+# - Any engine may write next: a race for a snapshot's number has one winner.
+# - Expiry goes by the table's options. What is not carried out is refused by name.
 #
 # ## Two questions to try
 #
@@ -331,4 +327,4 @@ course.progress()
 # 2. `table.what_if({"num-sorted-run.compaction-trigger": 8})` replays Java's history: what would have been
 #    different?
 #
-# Point the widgets at a table you care about. Next: **14 · Everything in SQL**.
+# Next: **14 · Everything in SQL**.
