@@ -64,6 +64,30 @@ def test_every_kind_is_answered_by_keys_alone(page: Page, tmp_path: Path) -> Non
     assert "three runs" not in page.page.locator("main").inner_text(), "veiled again"
 
 
+def test_a_wrong_choice_is_ringed_in_the_picture(page: Page, tmp_path: Path) -> None:
+    each = course.task("each", "Which?", answer=course.Each(("a1", "b2")), picture=GRID, **said())
+    line = course.task("line", "How many?", answer=course.Number(20), ruler=(0, 100, 10), **said())
+    path = tmp_path / "tasks.html"
+    path.write_text(widgets.page("t", [each.view, line.view]), "utf-8")
+    page.open(path)
+    card, ruler = page.page.locator(".lw-task").nth(0), page.page.locator(".lw-task").nth(1)
+    for name in ("a1", "a2"):
+        card.locator(f'.spot[data-spot="{name}"]').click()
+    card.locator(".lw-primary").click()
+    rings = card.locator(".spot").evaluate_all(
+        """spots => Object.fromEntries(spots.map((spot) => [spot.dataset.spot, [...spot.querySelectorAll(".pick")].map(
+            (ring) => ring.getAttribute("stroke") + (ring.getAttribute("stroke-dasharray") ? " dashed" : ""))]))"""
+    )
+    shown = {name: found for name, found in rings.items() if found}
+    assert shown == {"a1": ["var(--lw-ok)"], "a2": ["var(--lw-err)"], "b2": ["var(--lw-ok) dashed"]}
+    assert card.locator('.spot[data-spot="a2"]').get_attribute("aria-label").endswith(", not it")
+    assert card.locator('.spot[data-spot="a2"] text').text_content() == "✗"
+    ruler.get_by_role("slider").press("End")
+    ruler.locator(".lw-primary").click()
+    assert ruler.locator("path.guess").get_attribute("fill") == "var(--lw-err)"
+    page.check()
+
+
 def test_an_order_is_dragged(page: Page, tmp_path: Path) -> None:
     task = course.task("order", "In order?", answer=course.Order({"x": "", "y": "", "z": ""}), **said())
     page.open(task.view.to_html(tmp_path / "order.html"))

@@ -70,6 +70,43 @@ def test_it_starts_at_paimons_defaults_and_compares_with_them() -> None:
         view.choose("universal", trigger=7, ratio=1)
 
 
+def test_the_workload_is_skewed_unless_another_is_chosen() -> None:
+    view = TradeOff(**SMALL).wait(120)
+    assert (view.workload, view.workloads) == ("zipf", ["zipf", "uniform", "time-series"])
+    skewed = view.data()
+    view.choose("leveled", trigger=3, ratio=10)
+    view.workload = "time-series"
+    view.wait(120)
+    assert view.data() != skewed
+    assert view.setting.text == "leveled, trigger 3, level ×10", "the setting stays"
+    assert "time-series, 10,000 rows" in view.frame["subtitle"]
+    assert view.now["says"] == view.model.sentence(view.index)
+    tree = view.model.tree(view.index)
+    assert any(file.hi - file.lo < 0.5 for file in tree.files), "keys in the order of time: narrow boxes"
+    with pytest.raises(ts.InvalidRequest, match="workload 'often' is none of zipf, uniform, time-series"):
+        view.workload = "often"
+    view.workload = "zipf"
+    assert view.data() == skewed
+
+
+@pytest.mark.parametrize(
+    ("given", "kinds"),
+    [
+        (Workload("zipf", rows=50, deletes=0.7), ["zipf", "uniform", "time-series"]),
+        (Workload("sequential", rows=50), ["sequential", "zipf", "uniform", "time-series"]),
+        (WORKLOAD, ["zipf", "uniform", "time-series"]),
+        (Workload("uniform", keys=1_000), ["zipf", "uniform", "time-series"]),
+    ],
+)
+def test_other_workloads_have_the_same_sizes(given: Workload, kinds: list[str]) -> None:
+    found = trails.workloads(given)
+    assert list(found) == kinds
+    assert found[given.kind] == given
+    assert {(one.rows, one.row_bytes, one.deletes) for one in found.values()} == {
+        (given.rows, given.row_bytes, given.deletes)
+    }
+
+
 def test_nothing_is_simulated_twice(view: TradeOff, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_arguments: object) -> None:
         raise AssertionError("simulated again")
@@ -111,6 +148,8 @@ class TestInTheBrowser:
     pytestmark = needs_browser
 
     def test_sliders_keys_and_clicks_choose_a_setting(self, view: TradeOff, page: Page, tmp_path) -> None:
+        view.workload = "zipf"
+        view.wait(120).workload = "time-series"
         view.choose("universal", trigger=5, ratio=1)
         page.open(view.to_html(tmp_path / "map.html"))
         shown = page.page.locator(".lw-costs b")
@@ -135,3 +174,10 @@ class TestInTheBrowser:
         )
         assert "universal, trigger 3, size-ratio 200 %" in shown.text_content()
         assert page.page.locator(".lw-trade_off .chosen").count() == 1
+        assert page.page.get_by_role("button", name="uniform").is_disabled(), "it was not simulated"
+        page.page.get_by_role("button", name="zipf").click()
+        assert page.text(".lw-sub").startswith("orders · zipf(0.99) over")
+        assert "universal, trigger 3, size-ratio 200 %" in shown.text_content()
+        page.page.locator(".lw-trade_off .lw-pic").first.press("w")
+        assert page.text(".lw-sub").startswith("orders · time-series, 1,000 rows")
+        page.check()

@@ -34,21 +34,30 @@ class Tree:
 
 
 def trees_of(shop: Shop) -> tuple[Tree, ...]:
-    """Every bucket as it stands."""
+    """Every bucket as it stands, with as many rows of level 0 as the fullest needs."""
     picks = shop.table.compact(dry_run=True).picks
-    return tuple(_tree(shop, pick.bucket, pick.decision) for pick in picks)
+    files = [_files(shop, pick.bucket) for pick in picks]
+    level0 = (pc.count_distinct(some.filter(pc.equal(some["level"], 0))["run"]).as_py() for some in files)
+    slots = max(SLOTS, *level0)
+    pairs = zip(picks, files, strict=True)
+    return tuple(_tree(shop, pick.bucket, pick.decision, some, slots) for pick, some in pairs)
 
 
-def _tree(shop: Shop, bucket: int, decision: Any) -> Tree:
+def _files(shop: Shop, bucket: int) -> pa.Table:
+    """The files that readers of a bucket meet."""
     inspect, work = shop.table.inspect, shop.works[bucket]
-    files = inspect.levels(bucket=bucket)
+    now = inspect.levels(bucket=bucket)
+    return now if work is None else _meanwhile(inspect.levels(work.snapshot, bucket=bucket), now, work)
+
+
+def _tree(shop: Shop, bucket: int, decision: Any, files: pa.Table, slots: int) -> Tree:
+    work = shop.works[bucket]
     unit = decision.unit
     if work is None:
         inputs = frozenset(f.file_name for f in unit.files) if unit else frozenset()
         plan = Plan(inputs, unit.output_level if unit else None)
         words = decision.text
     else:
-        files = _meanwhile(inspect.levels(work.snapshot, bucket=bucket), files, work)
         share = work.share(shop.busy[bucket])
         running = Running(share, int(share * work.written), work.written)
         plan = Plan(work.inputs, work.output_level, running)
@@ -59,7 +68,7 @@ def _tree(shop: Shop, bucket: int, decision: Any) -> Tree:
         files,
         num_levels=6,
         bucket=bucket,
-        l0_slots=SLOTS,
+        l0_slots=slots,
         stop_trigger=shop.table.rules.stop_trigger,
         plan=plan,
     )

@@ -106,7 +106,7 @@ function lwStage(model, el, name) {
     root, head, title, sub, tools, body, foot, error, on,
     atEnd: (fn) => offs.push(fn),
     say: (text) => { if (says.textContent !== text) says.textContent = text; },
-    picture: (host, svg) => { host.innerHTML = owned(svg); lwRoles(host); root.dataset.ver = String(++version); return host.querySelector("svg"); },
+    picture: (host, svg) => { host.innerHTML = owned(svg); lwRoles(host); lwPictureTerms(host); root.dataset.ver = String(++version); return host.querySelector("svg"); },
     words: (frame) => {
       title.textContent = frame.title || "";
       if (sub.textContent !== (frame.subtitle || "")) { sub.textContent = frame.subtitle || ""; lwTerms(sub); }
@@ -147,19 +147,37 @@ function lwTerms(node, { focus = false } = {}) {
     }));
   }
 }
-function lwTerm(word, [name, meaning], focus) {
+// The same in a picture: labels and legends that hold such a word, not values, which stand in boxes.
+function lwPictureTerms(host) {
+  const seen = new Set();
+  for (const text of host.querySelectorAll("svg text")) {
+    const words = text.textContent, [word] = words.length < 40 ? words.match(LW_TERM) || [] : [];
+    const term = word && LW_TERMS[word.toLowerCase()];
+    if (!term || seen.has(term[0]) || text.closest(".file, .spot, [role=gridcell], [role=row]")) continue;
+    seen.add(term[0]);
+    const { show, hide } = lwTermCard(text, host, term);
+    text.classList.add("lw-term");
+    text.addEventListener("pointerenter", show);
+    text.addEventListener("pointerleave", hide);
+  }
+}
+function lwTermCard(mark, place, [name, meaning]) {
   const card = lwEl("span", { class: "lw-term-card", role: "tooltip", popover: "manual" }, lwEl("b", {}, name), " ", meaning);
   const show = () => {
     const box = mark.getBoundingClientRect();
     if (!card.showPopover || card.matches(":popover-open")) return;
-    mark.append(card);
+    place.append(card);
     card.showPopover();
     card.style.left = Math.max(4, Math.min(box.left, innerWidth - card.offsetWidth - 4)) + "px";
     card.style.top = (box.bottom + card.offsetHeight + 8 < innerHeight ? box.bottom + 6 : box.top - card.offsetHeight - 6) + "px";
   };
   const hide = () => { if (card.isConnected && card.hidePopover) { card.hidePopover(); card.remove(); } };
-  const mark = lwEl("span", { class: "lw-term", "aria-label": focus ? `${word}: ${meaning}` : null, role: focus ? "note" : null,
-    tabindex: focus ? 0 : null, onpointerenter: show, onpointerleave: hide, onfocus: show, onblur: hide }, word);
+  return { show, hide };
+}
+function lwTerm(word, term, focus) {
+  const mark = lwEl("span", { class: "lw-term", "aria-label": focus ? `${word}: ${term[1]}` : null, role: focus ? "note" : null, tabindex: focus ? 0 : null }, word);
+  const { show, hide } = lwTermCard(mark, mark, term);
+  for (const [event, act] of [["pointerenter", show], ["pointerleave", hide], ["focus", show], ["blur", hide]]) mark.addEventListener(event, act);
   return mark;
 }
 const lwTyping = (node) => node.isContentEditable || /^(SELECT|TEXTAREA)$/.test(node.tagName)

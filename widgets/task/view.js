@@ -145,6 +145,25 @@ function taskView({ model, el }) {
       spot.append(lwMark("rect", { class: "pick ring", x: x - 3, y: y - 3, width: wide + 6, height: tall + 6, rx: 5, fill: "none", stroke: "var(--lw-ink)", "stroke-width": 2 }));
     }
   }
+  // A page without a kernel holds the engine's answer alone: what was chosen is judged here.
+  function judgeHere() {
+    const badge = (x, y, token, sign) => [
+      lwMark("circle", { cx: x, cy: y, r: 8, fill: `var(--lw-${token})`, stroke: "var(--lw-bg)", "stroke-width": 2 }),
+      Object.assign(lwMark("text", { x, y: y + 4, "font-size": 11, "font-weight": 600, fill: "var(--lw-bg)", "text-anchor": "middle" }), { textContent: sign })];
+    for (const spot of spots()) {
+      const picked = many().includes(spot.dataset.spot), engines = spot.querySelector(".pick");
+      spot.setAttribute("aria-checked", String(picked));
+      if (!picked) continue;
+      if (engines) { engines.removeAttribute("stroke-dasharray"); continue; }
+      const [x, y, wide, tall] = spot.dataset.box.split(" ").map(Number);
+      spot.append(lwMark("rect", { class: "pick", x: x - 3, y: y - 3, width: wide + 6, height: tall + 6, rx: 5, fill: "none", stroke: "var(--lw-err)", "stroke-width": 2 }), ...badge(x + wide + 3, y - 3, "err", "✗"));
+      spot.setAttribute("aria-label", spot.getAttribute("aria-label") + ", not it");
+    }
+    const svg = host.querySelector("svg");
+    if (!scale() || value() == null || !svg || svg.querySelector(".guess")) return;
+    const [left, right, low, high, , y] = scale(), x = left + ((value() - low) / (high - low)) * (right - left);
+    svg.append(lwMark("path", { class: "guess", d: `M${x} ${y + 3}l7 12h-14z`, fill: "var(--lw-err)" }), ...badge(x, y + 24, "err", "✗"));
+  }
   const toward = (dx, dy) => () => {
     const middle = (spot) => { const [x, y, wide, tall] = spot.dataset.box.split(" ").map(Number); return [x + wide / 2, y + tall / 2]; };
     const here = spots().find((spot) => spot === document.activeElement) || spots()[0];
@@ -197,6 +216,7 @@ function taskView({ model, el }) {
     const held = host.contains(document.activeElement) && document.activeElement.closest(".spot")?.dataset.spot;
     host.hidden = !f.svg;
     if (f.svg) stage.picture(host, f.svg);
+    if (judged && model.get("static")) judgeHere();
     for (const [name, to] of Object.entries(scale() ? { role: "slider", tabindex: 0, "aria-valuemin": scale()[2], "aria-valuemax": scale()[3] } : { role: "group" })) host.setAttribute(name, to);
     host.setAttribute("aria-label", f.label || "");
     state.textContent = `${TASK_SIGNS[verdict.state || "open"]} ${verdict.state || "open"}`;

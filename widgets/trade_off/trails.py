@@ -8,7 +8,7 @@ each). Used by the model; no picture here.
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from threading import Lock
 from typing import Any
@@ -145,6 +145,16 @@ class Experiment:
         options = self.options_of(setting)
         made = ts.simulator(self.workload, options, seed=self.seed, samples=self.samples)
         return made.advance(self.flushes)
+
+
+def workloads(given: Any) -> dict[str, Any]:
+    """A `Workload` and what else the map can show of it, by kind: keys drawn often and rarely, drawn evenly,
+    or in the order of time, where half of the rows change a recent one. Sizes and deletes stay."""
+    even = {"updates": 0.0, "lag": None}
+    recent = {"keys": None, "updates": min(0.5, 1 - given.deletes), "lag": 4.0 * given.rows}
+    kinds = {"zipf": even, "uniform": even, "time-series": recent}
+    others = {kind: replace(given, kind=kind, **fields) for kind, fields in kinds.items()}
+    return {**({} if given.kind in others else {given.kind: given}), **others, given.kind: given}
 
 
 _outcomes: OrderedDict[tuple[Any, ...], Outcome] = OrderedDict()

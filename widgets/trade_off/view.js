@@ -13,7 +13,9 @@ function renderTradeOff({ model, el }) {
   const note = lwEl("span", { class: "lw-hint" });
   const cancel = lwButton("", "stop simulating", () => model.send({ verb: "cancel" }), { text: "Cancel" });
   const again = lwButton("", "simulate the settings", () => model.send({ verb: "refresh" }), { text: "Simulate" });
-  const fields = lwEl("div", { class: "lw-fields", role: "group", "aria-label": "setting" }, pick, trigger.node, ratio.node, cancel, again, meter, note);
+  const kinds = model.get("workloads") || [];
+  const workload = lwSegments("workload", kinds.map((kind) => [kind, kind]), (kind) => lwSet(model, { workload: kind }));
+  const fields = lwEl("div", { class: "lw-fields", role: "group", "aria-label": "setting" }, workload, pick, trigger.node, ratio.node, cancel, again, meter, note);
   const says = lwEl("b", {}), against = lwEl("span", {}), standing = lwEl("span", { class: "lw-hint" });
   const words = lwEl("div", { class: "lw-costs" }, says, against, standing);
   const host = lwEl("div", { class: "lw-pic", tabindex: 0, role: "application", "aria-roledescription": "map" });
@@ -52,13 +54,19 @@ function renderTradeOff({ model, el }) {
   }
   function controls() {
     const axes = meta().axes, at = place(), busy = model.get("progress") || {};
+    workload.show(model.get("workload"));
+    for (const b of workload.children) {
+      b.disabled = !!model.get("static") && !(model.get("known") || []).includes(b.dataset.value);
+      b.title = b.disabled ? `${b.dataset.value} was not simulated before this page was written` : `${b.dataset.value} keys (W: the next)`;
+    }
     for (const node of [pick, trigger.node, ratio.node, words, opened, tree]) node.hidden = !axes;
     cancel.hidden = !busy.busy;
     meter.hidden = !busy.busy;
     again.hidden = !busy.again || !!model.get("static");
     bar.style.width = 100 * (busy.share || 0) + "%";
     meter.setAttribute("aria-valuenow", Math.round(100 * (busy.share || 0)));
-    note.textContent = busy.text || "← → trigger · ↑ ↓ ratio · S strategy, or click a spot";
+    note.textContent = busy.text || "← → ↑ ↓ S W";
+    note.title = busy.text ? "" : "keys of the map: ← → trigger, ↑ ↓ ratio, S strategy, W workload; or click a spot";
     if (!axes || !at) return;
     pick.show(at.strategy);
     trigger.input.max = axes.triggers.length - 1;
@@ -118,10 +126,16 @@ function renderTradeOff({ model, el }) {
   });
   const by = (name, n) => () => { const at = place(); if (at) choose({ [name]: at[name] + n }); };
   const other = () => { const at = place(); if (at) choose({ strategy: at.strategy === "leveled" ? "universal" : "leveled" }); };
-  lwKeys(host, { ArrowLeft: by("trigger", -1), ArrowRight: by("trigger", 1), ArrowDown: by("ratio", -1), ArrowUp: by("ratio", 1), s: other, S: other });
+  const nextKind = () => {
+    const open = [...workload.children].filter((b) => !b.disabled).map((b) => b.dataset.value);
+    const to = open[(open.indexOf(model.get("workload")) + 1) % open.length];
+    if (to && to !== model.get("workload")) lwSet(model, { workload: to });
+  };
+  lwKeys(host, { w: nextKind, W: nextKind, ArrowLeft: by("trigger", -1), ArrowRight: by("trigger", 1), ArrowDown: by("ratio", -1), ArrowUp: by("ratio", 1), s: other, S: other });
   stage.on("change:frame", draw);
   stage.on("change:now", show);
   stage.on("change:index", controls);
+  stage.on("change:workload", controls);
   stage.on("change:progress", controls);
   draw();
   return () => stage.off();

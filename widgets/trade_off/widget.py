@@ -1,11 +1,12 @@
 """TradeOff: what each setting of compaction costs, as a map of write, read and space amplification.
 
-Traits: `index` (the chosen setting), `now` (what is drawn over the map, words, and the tree of the chosen
-one), `progress` while the settings are simulated, in a thread: Cancel acts at once. Nothing is simulated
-twice in a process.
+Traits: `workload` (its kind, one of `workloads`), `index` (the chosen setting), `now` (what is drawn over the
+map, words, and the tree of the chosen one), `progress` while the settings are simulated, in a thread: Cancel
+acts at once. Nothing is simulated twice in a process.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from widgets.trade_off.trails import (
     Experiment,
     Setting,
     outcomes,
+    workloads,
 )
 
 FLUSHES, SAMPLES = 120, 200
@@ -36,9 +38,10 @@ NEXT = "Check the workload and the options, then Simulate again."
 
 
 class TradeOff(View):
-    """Write, read and space amplification of many settings of compaction on one workload.
+    """Write, read and space amplification of many settings of compaction, on one workload at a time.
 
-    `workload` is what `ts.simulator` takes: a `Workload`, its name ("zipf"), or a mapping of its fields. Each
+    `workload` is what `ts.simulator` takes: a `Workload`, its name ("uniform"), or a mapping of its fields;
+    the trait `workload` is its kind, and switches to zipf, uniform and time-series of the same sizes. Each
     trigger of `triggers` is tried with each size ratio of `ratios` under universal compaction, and with each
     multiplier between levels of `multipliers` under leveled. `options` hold for all; by default a file holds
     3 flushes and level 1 holds 8. Every setting takes the same `flushes` from one `seed`, of which `samples`
@@ -53,13 +56,15 @@ class TradeOff(View):
     """
 
     _esm = module("trade_off/view.js", "renderTradeOff")
+    workload = traitlets.Unicode().tag(sync=True)
+    workloads = traitlets.List().tag(sync=True)
     index = traitlets.Int(0).tag(sync=True)
     now = traitlets.Dict().tag(sync=True)
     progress = traitlets.Dict().tag(sync=True)
 
     def __init__(
         self,
-        workload: Any = "uniform",
+        workload: Any = "zipf",
         *,
         flushes: int = FLUSHES,
         seed: int = 7,
@@ -73,7 +78,7 @@ class TradeOff(View):
     ) -> None:
         self._jobs = JobRunner("trade-off")
         chosen = ts.simulator(workload, seed=seed).workload
-        self.experiment = Experiment(
+        first = Experiment(
             chosen,
             flushes,
             seed,
@@ -83,19 +88,27 @@ class TradeOff(View):
             tuple(multipliers),
             {key: str(value) for key, value in (options or {}).items()},
         )
-        first = self.experiment.options_of(self.experiment.settings[0])
-        ts.simulator(chosen, first)  # refuses options that are none, now and not in the background
+        options_of_first = first.options_of(first.settings[0])
+        ts.simulator(chosen, options_of_first)  # refuses options that are none, now, not in the background
+        self.experiments = {kind: replace(first, workload=one) for kind, one in workloads(chosen).items()}
         self._title = title
-        self._model: TradeOffModel | None = None
-        super().__init__(**kwargs)
+        self._models: dict[str, TradeOffModel] = {}
+        self._started = False
+        super().__init__(workload=chosen.kind, workloads=list(self.experiments), **kwargs)
         self.observe(lambda _change: self._show(), "index")
+        self.observe(lambda _change: self._switch(), "workload")
         self.on_msg(self._on_message)
         self.refresh()
 
     @property
+    def experiment(self) -> Experiment:
+        """The chosen workload, and the settings that are tried on it."""
+        return self.experiments[self.workload]
+
+    @property
     def model(self) -> TradeOffModel | None:
         """What is shown; None until the settings are simulated."""
-        return self._model
+        return self._models.get(self.workload)
 
     @property
     def busy(self) -> bool:
@@ -116,6 +129,13 @@ class TradeOff(View):
             f"samples={self.experiment.samples}).advance({self.experiment.flushes})"
         )
 
+    @traitlets.validate("workload")
+    def _one_of_them(self, proposal: Mapping[str, Any]) -> str:
+        kind = str(proposal["value"])
+        if kind not in self.experiments:
+            raise ts.InvalidRequest(f"workload {kind!r} is none of {', '.join(self.experiments)}")
+        return kind
+
     @traitlets.validate("index")
     def _within(self, proposal: Mapping[str, Any]) -> int:
         return min(max(int(proposal["value"]), 0), len(self.experiment.settings) - 1)
@@ -135,9 +155,18 @@ class TradeOff(View):
     def refresh(self) -> Self:
         """Simulate the settings, in the background; those that were simulated before are at hand."""
         self.progress = {"busy": True, "share": 0.0, "text": "simulating …"}
-        if not self._jobs.restart(self._work) and self._model is None:
+        if not self._jobs.restart(self._work) and self.model is None:
             self.redraw()
         return self
+
+    def _switch(self) -> None:
+        """Show the map of the chosen workload, which is simulated if it was not yet."""
+        self._jobs.stop()
+        self.redraw()
+        if self.model is None:
+            self.refresh()
+        else:
+            self.progress = {}
 
     def cancel(self) -> Self:
         """Stop simulating; a map that was there stays."""
@@ -156,12 +185,15 @@ class TradeOff(View):
 
     def _work(self, job: Job) -> None:
         failure: dict[str, str] | None = None
+        kind = self.workload
         try:
-            found = outcomes(self.experiment, progress=lambda done, whole: self._count(job, done, whole))
+            asked = self.experiments[kind]
+            found = outcomes(asked, progress=lambda done, whole: self._count(job, done, whole))
             job.check()
-            if self._model is None and self.index == 0:
-                self.index = trade_off_model(self.experiment, found).reference
-            self._model = trade_off_model(self.experiment, found, title=self._title)
+            made = trade_off_model(asked, found, title=self._title)
+            if not self._started and self.index == 0:
+                self.index = made.reference
+            self._started, self._models[kind] = True, made
             self.redraw()
         except Stopped:
             pass
@@ -174,7 +206,7 @@ class TradeOff(View):
                 self.progress = {}
                 if failure is not None:
                     self.frame = {**self.words(width=self.width), **self.frame, "error": failure}
-            elif not self._jobs.replaced(job):
+            elif not self._jobs.replaced(job) and self.model is None:
                 self.progress = {"text": "cancelled", "again": True}
 
     def _count(self, job: Job, done: int, whole: int) -> None:
@@ -192,38 +224,25 @@ class TradeOff(View):
         self._show()
 
     def _show(self) -> None:
-        self.now = self._point(self.index, self.width)
-
-    def _point(self, index: int, width: float) -> dict[str, Any]:
-        """What changes with the chosen setting."""
-        model = self._model
-        if model is None:
-            return {}
-        return {
-            "index": index,
-            "says": model.sentence(index),
-            "against": model.against(index),
-            "standing": model.standing(index),
-            "over": draw.chosen_body(model, index, width=width),
-            "opened": model.tree_words(index),
-            "levels": svg.live(draw.tree_figure(model, index, width=width)),
-            "code": self.code,
-        }
+        point = _point(self.model, self.index, self.width)
+        self.now = {**point, "code": self.code} if point else {}
 
     def _drawn(self, width: float) -> dict[str, Any]:
-        drawn = draw.skeleton(width) if self._model is None else draw.map_figure(self._model, width=width)
-        return {**self.words(width=width), **static.frame(drawn)}
+        return {**self.words(width=width), **static.frame(_figure(self.model, width))}
 
     def figure(self, *, width: float) -> Figure:
         """The whole picture; the simulations are waited for a little."""
         self._jobs.wait_at_most(PATIENCE)
-        if self._model is None:
+        if self.model is None:
             return draw.skeleton(width)
-        return draw.trade_off_figure(self._model, self.index, width=width)
+        return draw.trade_off_figure(self.model, self.index, width=width)
 
     def words(self, *, width: float) -> dict[str, Any]:
         """Title, what is simulated and how."""
-        asked = self.experiment
+        return self._words(self.workload)
+
+    def _words(self, kind: str) -> dict[str, Any]:
+        asked = self.experiments[kind]
         parts = [self._title, asked.workload.text, f"{asked.flushes:,} flushes each"]
         if asked.samples < asked.workload.rows:
             parts.append(f"{asked.samples:,} drawn rows stand for those of a flush")
@@ -232,28 +251,56 @@ class TradeOff(View):
     def text(self) -> str:
         """The map in a terminal."""
         self._jobs.wait_at_most(PATIENCE)
-        if self._model is None:
+        if self.model is None:
             return f"{self._title}  trade-off: {self.progress.get('text', 'not simulated')}".strip()
-        return text_form(self._model, self.index)
+        return text_form(self.model, self.index)
 
     def data(self) -> pa.Table:
         """A row a setting; waits until all are simulated."""
         self.wait()
-        return self._model.to_arrow() if self._model is not None else pa.table({})
+        return self.model.to_arrow() if self.model is not None else pa.table({})
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
-        """The map, and what every setting shows."""
-        model, widths = self.wait().model, tuple(sorted({*widths, BESIDE}, reverse=True))
-        count = len(model) if model is not None else 0
+        """The maps of the workloads that were simulated, and what every setting shows on them."""
+        self.wait()
+        widths = tuple(sorted({*widths, BESIDE}, reverse=True))
+        shown = self.workload
         state = {"index": self.index, "hovered": "", "selected": (), "now": {}, "progress": {}}
+        known = [kind for kind in self.experiments if kind in self._models or kind == shown]
         return {
             "kind": "trade_off",
             "reply": "trade_off",
             "widths": list(widths),
-            "frames": {str(width): self._drawn(width) for width in widths},
-            "points": {
-                str(width): [{**self._point(at, width), "code": ""} for at in range(count)]
-                for width in widths
-            },
-            "state": state | {"width": widths[0], "frame": {}},
+            "maps": {kind: self._exported(kind, widths) for kind in known},
+            "state": state
+            | {"workload": shown, "workloads": list(self.experiments), "width": widths[0], "frame": {}},
         }
+
+    def _exported(self, kind: str, widths: tuple[int, ...]) -> dict[str, Any]:
+        """One workload's map at these widths."""
+        model, words = self._models.get(kind), self._words(kind)
+        count = len(model) if model is not None else 0
+        return {
+            "frames": {str(width): {**words, **static.frame(_figure(model, width))} for width in widths},
+            "points": {str(width): [_point(model, at, width) for at in range(count)] for width in widths},
+        }
+
+
+def _figure(model: TradeOffModel | None, width: float) -> Figure:
+    """The map alone, or its frame until it is simulated."""
+    return draw.skeleton(width) if model is None else draw.map_figure(model, width=width)
+
+
+def _point(model: TradeOffModel | None, index: int, width: float) -> dict[str, Any]:
+    """What changes with the chosen setting."""
+    if model is None:
+        return {}
+    return {
+        "index": index,
+        "says": model.sentence(index),
+        "against": model.against(index),
+        "standing": model.standing(index),
+        "over": draw.chosen_body(model, index, width=width),
+        "opened": model.tree_words(index),
+        "levels": svg.live(draw.tree_figure(model, index, width=width)),
+    }
