@@ -229,8 +229,8 @@ statuses_read.then(costs.to_pandas().to_string(index=False))
 # %% [markdown]
 # ## A table with changes, snapshot by snapshot
 #
-# A real table with `lookup`: the changes are in the snapshot of the compaction ◆, not in the ● before it. Click
-# a column; the buttons choose kinds.
+# A real table with `lookup`: the changes are in the snapshot of the compaction ◆, not in the ● before it.
+# Click a column; the buttons choose kinds.
 
 # %%
 options = {"changelog-producer": "lookup", "write-only": False}
@@ -284,8 +284,8 @@ assert stream[-1].to_arrow()["rowkind"].to_pylist() == ["-U", "+U"]
 # %% [markdown]
 # ## Joining what comes with what is known
 #
-# Each order of a stream wants its city's country, from a table that changes slowly. A **lookup join** gives it
-# the row as it is known *when the order comes*.
+# Each order of a stream wants its city's country, from a table that changes slowly. A **lookup join** gives
+# it the row as it is known *when the order comes*.
 
 # %% jupyter={"source_hidden": true}
 countries = course.lake(seed=seed).create_table(

@@ -305,8 +305,8 @@ course.progress()
 # ## What to remember
 #
 # - `deduplicate` and `first-row` choose a whole row; `partial-update` and `aggregation` go column by column.
-# - In partial-update null means *nothing to say*; in a sequence group the row with the largest clock speaks for
-#   all its columns, so late rows of one source cannot undo another.
+# - In partial-update null means *nothing to say*; in a sequence group the row with the largest clock speaks
+#   for all its columns, so late rows of one source cannot undo another.
 # - A −D takes values back where a function can; where it cannot, the engine refuses, unless an option lets it
 #   ignore the −D.
 #

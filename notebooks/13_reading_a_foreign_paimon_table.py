@@ -16,8 +16,8 @@
 # # 13 · Reading a foreign Paimon table
 #
 # **One idea: a table is its files. Whoever follows the format, Apache Paimon's, may read it, write to it,
-# compact it, and hand it on.** Two tables wait in the checkout, by Java Paimon 2.0.0 and by pypaimon 2.1.0. We
-# work on copies.
+# compact it, and hand it on.** Two tables wait in the checkout, by Java Paimon 2.0.0 and by pypaimon 2.1.0.
+# We work on copies.
 
 # %% tags=["parameters"]
 seed = 7
@@ -165,8 +165,8 @@ widgets.Workbench(table, bucket=0)
 # %% [markdown]
 # ## Write to it
 #
-# A commit also expires old snapshots: by Paimon's defaults at least 10 stay, older ones go after an hour. A dry
-# run says which.
+# A commit also expires old snapshots: by Paimon's defaults at least 10 stay, older ones go after an hour. A
+# dry run says which.
 
 # %%
 print(table.expire_snapshots(dry_run=True).text)
@@ -211,13 +211,14 @@ assert makers(table) == ["parquet-cpp-arrow", "parquet-mr"]
 next_id.then(f"files of two engines in one table: {' '.join(makers(table))}")
 
 # %% [markdown]
-# Now runs > trigger, and a compaction of ours merges Java's runs with ours.
+# Now runs 4 > trigger 3, and a compaction of ours merges Java's runs with ours.
 
 # %%
 compacted = mine.compact()
 known = [c for c in table.inspect.compactions().to_pylist() if c["rule"] is not None]
 print(compacted.text)
 print("because:", known[-1]["reason"])
+assert "runs 4 > trigger 3" in known[-1]["reason"]
 
 # %% jupyter={"source_hidden": true}
 # Checks; open it when you have answered.

@@ -75,8 +75,12 @@ def test_a_wrong_choice_is_ringed_in_the_picture(page: Page, tmp_path: Path) -> 
         card.locator(f'.spot[data-spot="{name}"]').click()
     card.locator(".lw-primary").click()
     rings = card.locator(".spot").evaluate_all(
-        """spots => Object.fromEntries(spots.map((spot) => [spot.dataset.spot, [...spot.querySelectorAll(".pick")].map(
-            (ring) => ring.getAttribute("stroke") + (ring.getAttribute("stroke-dasharray") ? " dashed" : ""))]))"""
+        """spots => {
+            const dashed = (ring) => ring.hasAttribute("stroke-dasharray") ? " dashed" : "";
+            const said = (ring) => ring.getAttribute("stroke") + dashed(ring);
+            const rings = (spot) => [...spot.querySelectorAll(".pick")].map(said);
+            return Object.fromEntries(spots.map((spot) => [spot.dataset.spot, rings(spot)]));
+        }"""
     )
     shown = {name: found for name, found in rings.items() if found}
     assert shown == {"a1": ["var(--lw-ok)"], "a2": ["var(--lw-err)"], "b2": ["var(--lw-ok) dashed"]}
