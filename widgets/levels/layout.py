@@ -87,7 +87,7 @@ def lay_out(
     lanes have no labels: for one of many pictures beside each other."""
     mode = mode if model.keyed else "bytes"
     shown = (view if mode == "keys" else None) or (0.0, 1.0)
-    frame = Frame(MARGIN + 26, width - 10, 0, 7, 9, shown, False) if thin else _frame(model, width, shown)
+    frame = Frame(MARGIN + 26, width - 10, 0, 6, 8, shown, False) if thin else _frame(model, width, shown)
     return Layout(frame, mode, tuple(_place(model, lane, frame, mode) for lane in model.lanes))
 
 
