@@ -56,9 +56,9 @@ def test_a_caption_marks_a_term_and_hover_shows_its_meaning(page: Page, tmp_path
 @pytest.mark.browser
 def test_a_label_of_a_picture_has_the_card_too(page: Page, tmp_path: Path) -> None:
     page.open(widgets.LsmLevels(frames.FakeTable(appends=6)).to_html(tmp_path / "levels.html"))
-    label = page.page.locator(".lw-pic svg text.lw-term").first
-    word = glossary.found(label.text_content())[0]
-    assert page.page.locator(".lw-pic .file text.lw-term").count() == 0
+    label = page.page.locator(".lw-pic svg text .lw-term").first
+    (word,) = glossary.found(label.text_content())
+    assert page.page.locator(".lw-pic .file text .lw-term").count() == 0
     label.hover()
     card = page.page.locator(".lw-term-card")
     assert card.text_content() == f"{word.name} {word.meaning}"

@@ -151,14 +151,15 @@ function lwTerms(node, { focus = false } = {}) {
 function lwPictureTerms(host) {
   const seen = new Set();
   for (const text of host.querySelectorAll("svg text")) {
-    const words = text.textContent, [word] = words.length < 40 ? words.match(LW_TERM) || [] : [];
+    const words = text.textContent, [before, word, ...after] = words.length < 60 ? words.split(LW_TERM) : [];
     const term = word && LW_TERMS[word.toLowerCase()];
-    if (!term || seen.has(term[0]) || text.closest(".file, .spot, [role=gridcell], [role=row]")) continue;
+    if (!term || seen.has(term[0]) || text.childElementCount || text.closest(".file, .spot, [role=gridcell], [role=row]")) continue;
     seen.add(term[0]);
-    const { show, hide } = lwTermCard(text, host, term);
-    text.classList.add("lw-term");
-    text.addEventListener("pointerenter", show);
-    text.addEventListener("pointerleave", hide);
+    const mark = lwMark("tspan", { class: "lw-term" }), { show, hide } = lwTermCard(mark, host, term);
+    mark.textContent = word;
+    mark.addEventListener("pointerenter", show);
+    mark.addEventListener("pointerleave", hide);
+    text.replaceChildren(before, mark, after.join(""));
   }
 }
 function lwTermCard(mark, place, [name, meaning]) {

@@ -13,7 +13,7 @@ import re
 import shutil
 from pathlib import Path
 
-from widgets.kit import theme
+from widgets.kit import glossary, theme
 from widgets.kit.assets import compact, style
 
 NAME = "tablestore-workbench"
@@ -29,12 +29,13 @@ SOURCES = (
     "asking.js",
     "tab.js",
     "lakes.js",
+    "terms.js",
     "plugin.js",
 )
 
 
 def script() -> str:
-    """The whole script: style, then the sources in their order, in a scope of their own."""
+    """The whole script: style and glossary, then the sources in their order, in a scope of their own."""
     own = style("labextension/style.css")
     colours = theme.css().partition("@media (forced-colors")[0]  # of pictures; here are none
     colours = colours.replace(".lw{", ".tsw{")
@@ -45,7 +46,7 @@ def script() -> str:
         + own
     )
     parts = [
-        f"const STYLE = {json.dumps(css)};",
+        f"const STYLE = {json.dumps(css)}, TERMS = {json.dumps(glossary.for_page(), ensure_ascii=False)};",
         *(compact((HERE / name).read_text("utf-8")) for name in SOURCES),
     ]
     return "(() => {\n" + "\n".join(parts) + "\n})();\n"

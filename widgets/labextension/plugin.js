@@ -38,7 +38,7 @@ async function plugins() {
     await token("@jupyterlab/apputils", "ICommandPalette"), await token("@jupyterlab/statedb", "IStateDB")];
   const places = ["shell", "restorer", "launcher", "palette", "state"].filter((_, at) => optional[at]);
   return [{
-    id: `${NAME}:plugin`, description: "Saved views as pictures, and the sidebar Lakes.", autoStart: true,
+    id: `${NAME}:plugin`, description: "Saved views as pictures, words of lessons explained, and the sidebar Lakes.", autoStart: true,
     requires: [IRenderMimeRegistry, INotebookTracker], optional: optional.filter(Boolean),
     async activate(app, common, notebooks, ...given) {
       const found = Object.fromEntries(places.map((place, at) => [place, given[at]]));
@@ -46,6 +46,7 @@ async function plugins() {
       const lumino = await use("@lumino/widgets");
       showSavedViews(app, common, lumino);
       offerToRestore(app, notebooks);
+      explainLessons(app);
       if (!found.shell) return; // Notebook 7: one document a page
       const parts = await modules(SHARED);
       const icon = new parts.LabIcon({ name: "tablestore:lakes", svgstr: DRAWN });

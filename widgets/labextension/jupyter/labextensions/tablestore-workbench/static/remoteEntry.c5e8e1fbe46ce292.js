@@ -1,5 +1,5 @@
 (() => {
-const STYLE = ".tsw{--lw-bg:var(--jp-layout-color0,#ffffff);color-scheme:light;--lw-panel:#f6f7f9;--lw-sel-tint:#eef1f4;--lw-line:#e2e5e9;--lw-line2:#848c96;--lw-ink3:#67707a;--lw-ink2:#57606a;--lw-ink:#1f2328;--lw-err:#b3261e;--lw-focus:#1976d2;--lw-ui:var(--jp-ui-font-family,system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif);}body[data-jp-theme-light=\"false\"] .tsw{--lw-bg:var(--jp-layout-color0,#111111);color-scheme:dark;--lw-panel:#1a1c1f;--lw-sel-tint:#24272b;--lw-line:#31353b;--lw-line2:#777f89;--lw-ink3:#8f98a3;--lw-ink2:#a9b1bb;--lw-ink:#e8ebef;--lw-err:#ff8a80;--lw-focus:#64b5f6;}@media (prefers-color-scheme:dark){body:not([data-jp-theme-light]) .tsw{--lw-bg:var(--jp-layout-color0,#111111);color-scheme:dark;--lw-panel:#1a1c1f;--lw-sel-tint:#24272b;--lw-line:#31353b;--lw-line2:#777f89;--lw-ink3:#8f98a3;--lw-ink2:#a9b1bb;--lw-ink:#e8ebef;--lw-err:#ff8a80;--lw-focus:#64b5f6;}}.tsw{color:var(--lw-ink);background:var(--lw-bg);font:400 12px/16px var(--lw-ui);font-variant-numeric:tabular-nums;}.tsw button{font:500 12px/16px var(--lw-ui);color:var(--lw-ink);background:var(--lw-bg);border:1px solid var(--lw-line2);border-radius:4px;height:24px;padding:0 8px;cursor:pointer;white-space:nowrap;}.tsw button:hover:not(:disabled){background:var(--lw-sel-tint);}.tsw button:disabled{color:var(--lw-ink3);border-color:var(--lw-line);cursor:default;}.tsw :focus-visible{outline:2px solid var(--lw-focus);outline-offset:1px;}.tsw-bar{display:flex;flex-wrap:wrap;align-items:center;gap:8px;padding:8px 16px;border:1px solid var(--lw-line);border-radius:6px;margin-bottom:4px;color:var(--lw-ink2);}.tsw-bar span{flex:1 1 220px;}.tsw-cockpit{overflow:auto;padding:8px;}.tsw-lakes{display:flex;flex-direction:column;height:100%;overflow:hidden;min-width:200px;}.tsw-head{display:flex;align-items:center;justify-content:space-between;padding:8px 12px 4px;}.tsw-head h2{font:600 13px/18px var(--lw-ui);margin:0;}.tsw-who{display:flex;flex-wrap:wrap;align-items:center;gap:4px 8px;padding:0 12px 8px;color:var(--lw-ink2);overflow-wrap:anywhere;}.tsw-add{display:flex;gap:8px;padding:0 12px 8px;}.tsw-add input{flex:1;min-width:0;height:24px;padding:0 8px;font:400 12px/16px var(--lw-ui);color:var(--lw-ink);background:var(--lw-bg);border:1px solid var(--lw-line2);border-radius:4px;box-sizing:border-box;}.tsw-add input::placeholder{color:var(--lw-ink3);}.tsw-tree{flex:1;margin:0;padding:2px 0;overflow:auto;list-style:none;border-top:1px solid var(--lw-line);}.tsw-tree li{display:flex;align-items:center;gap:6px;min-height:24px;padding-right:8px;cursor:default;white-space:nowrap;user-select:none;touch-action:none;}.tsw-tree li:hover{background:var(--lw-panel);}.tsw-tree li[aria-selected=\"true\"]{background:var(--lw-sel-tint);box-shadow:inset 2px 0 var(--lw-ink);}.tsw-tree li:focus-visible{outline-offset:-2px;}.tsw-twist,.tsw-sign{flex:0 0 14px;text-align:center;color:var(--lw-ink2);}.tsw-twist{align-self:stretch;line-height:24px;}.tsw-name{flex:0 1 auto;min-width:20px;overflow:hidden;text-overflow:ellipsis;}.tsw-detail{flex:1 1 0;min-width:0;overflow:hidden;text-overflow:ellipsis;color:var(--lw-ink2);font-size:11px;}.tsw-wrong{color:var(--lw-err);white-space:normal;overflow-wrap:anywhere;padding:4px 0;}.tsw-doing{display:flex;flex-wrap:wrap;gap:8px;padding:8px 12px;border-top:1px solid var(--lw-line);}.tsw-drag{padding:4px 8px;border:1px solid var(--lw-line2);border-radius:4px;max-width:240px;overflow:hidden;text-overflow:ellipsis;white-space:nowrap;}@media (forced-colors:active){.tsw-tree li[aria-selected=\"true\"]{outline:2px solid Highlight;outline-offset:-2px;}}";
+const STYLE = ".tsw{--lw-bg:var(--jp-layout-color0,#ffffff);color-scheme:light;--lw-panel:#f6f7f9;--lw-raise:#ffffff;--lw-sel-tint:#eef1f4;--lw-line:#e2e5e9;--lw-line2:#848c96;--lw-ink3:#67707a;--lw-ink2:#57606a;--lw-ink:#1f2328;--lw-err:#b3261e;--lw-focus:#1976d2;--lw-ui:var(--jp-ui-font-family,system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif);}body[data-jp-theme-light=\"false\"] .tsw{--lw-bg:var(--jp-layout-color0,#111111);color-scheme:dark;--lw-panel:#1a1c1f;--lw-raise:#24272b;--lw-sel-tint:#24272b;--lw-line:#31353b;--lw-line2:#777f89;--lw-ink3:#8f98a3;--lw-ink2:#a9b1bb;--lw-ink:#e8ebef;--lw-err:#ff8a80;--lw-focus:#64b5f6;}@media (prefers-color-scheme:dark){body:not([data-jp-theme-light]) .tsw{--lw-bg:var(--jp-layout-color0,#111111);color-scheme:dark;--lw-panel:#1a1c1f;--lw-raise:#24272b;--lw-sel-tint:#24272b;--lw-line:#31353b;--lw-line2:#777f89;--lw-ink3:#8f98a3;--lw-ink2:#a9b1bb;--lw-ink:#e8ebef;--lw-err:#ff8a80;--lw-focus:#64b5f6;}}.tsw{color:var(--lw-ink);background:var(--lw-bg);font:400 12px/16px var(--lw-ui);font-variant-numeric:tabular-nums;}.tsw button{font:500 12px/16px var(--lw-ui);color:var(--lw-ink);background:var(--lw-bg);border:1px solid var(--lw-line2);border-radius:4px;height:24px;padding:0 8px;cursor:pointer;white-space:nowrap;}.tsw button:hover:not(:disabled){background:var(--lw-sel-tint);}.tsw button:disabled{color:var(--lw-ink3);border-color:var(--lw-line);cursor:default;}.tsw :focus-visible{outline:2px solid var(--lw-focus);outline-offset:1px;}.tsw-bar{display:flex;flex-wrap:wrap;align-items:center;gap:8px;padding:8px 16px;border:1px solid var(--lw-line);border-radius:6px;margin-bottom:4px;color:var(--lw-ink2);}.tsw-bar span{flex:1 1 220px;}.tsw-cockpit{overflow:auto;padding:8px;}.tsw-lakes{display:flex;flex-direction:column;height:100%;overflow:hidden;min-width:200px;}.tsw-head{display:flex;align-items:center;justify-content:space-between;padding:8px 12px 4px;}.tsw-head h2{font:600 13px/18px var(--lw-ui);margin:0;}.tsw-who{display:flex;flex-wrap:wrap;align-items:center;gap:4px 8px;padding:0 12px 8px;color:var(--lw-ink2);overflow-wrap:anywhere;}.tsw-add{display:flex;gap:8px;padding:0 12px 8px;}.tsw-add input{flex:1;min-width:0;height:24px;padding:0 8px;font:400 12px/16px var(--lw-ui);color:var(--lw-ink);background:var(--lw-bg);border:1px solid var(--lw-line2);border-radius:4px;box-sizing:border-box;}.tsw-add input::placeholder{color:var(--lw-ink3);}.tsw-tree{flex:1;margin:0;padding:2px 0;overflow:auto;list-style:none;border-top:1px solid var(--lw-line);}.tsw-tree li{display:flex;align-items:center;gap:6px;min-height:24px;padding-right:8px;cursor:default;white-space:nowrap;user-select:none;touch-action:none;}.tsw-tree li:hover{background:var(--lw-panel);}.tsw-tree li[aria-selected=\"true\"]{background:var(--lw-sel-tint);box-shadow:inset 2px 0 var(--lw-ink);}.tsw-tree li:focus-visible{outline-offset:-2px;}.tsw-twist,.tsw-sign{flex:0 0 14px;text-align:center;color:var(--lw-ink2);}.tsw-twist{align-self:stretch;line-height:24px;}.tsw-name{flex:0 1 auto;min-width:20px;overflow:hidden;text-overflow:ellipsis;}.tsw-detail{flex:1 1 0;min-width:0;overflow:hidden;text-overflow:ellipsis;color:var(--lw-ink2);font-size:11px;}.tsw-wrong{color:var(--lw-err);white-space:normal;overflow-wrap:anywhere;padding:4px 0;}.tsw-doing{display:flex;flex-wrap:wrap;gap:8px;padding:8px 12px;border-top:1px solid var(--lw-line);}.tsw-drag{padding:4px 8px;border:1px solid var(--lw-line2);border-radius:4px;max-width:240px;overflow:hidden;text-overflow:ellipsis;white-space:nowrap;}@media (forced-colors:active){.tsw-tree li[aria-selected=\"true\"]{outline:2px solid Highlight;outline-offset:-2px;}}.tsw-term{text-decoration:underline dotted var(--jp-ui-font-color2,currentColor);text-underline-offset:2px;cursor:help;}.tsw-term-card{margin:0;position:fixed;inset:auto;max-width:300px;padding:8px 12px;border:1px solid var(--lw-line2);border-radius:6px;background:var(--lw-raise);box-shadow:0 4px 14px rgba(0,0,0,.16);pointer-events:none;}", TERMS = {"lift level 0": ["lift level 0", "The rule after all others: level 0 is emptied, whatever the sizes say. Off unless an option asks for it."], "sorted runs": ["run", "Rows sorted by key, no key twice: one file of level 0, or all files of an older level. Runs are what a read pays for."], "sorted run": ["run", "Rows sorted by key, no key twice: one file of level 0, or all files of an older level. Runs are what a read pays for."], "early full": ["early full", "The rule before all others: everything is compacted into the oldest level, by a clock or while the bucket is below a size. Off unless an option asks for it."], "triggers": ["trigger", "How many runs there must be before the rules look at sizes: num-sorted-run.compaction-trigger."], "trigger": ["trigger", "How many runs there must be before the rules look at sizes: num-sorted-run.compaction-trigger."], "levels": ["level", "Where a run lies. At level 0 every flush is a run of its own; from level 1 on a level is one run. A larger number means older rows."], "lanes": ["lane", "One row of a picture: a run of level 0, a whole older level, or one actor."], "level": ["level", "Where a run lies. At level 0 every flush is a run of its own; from level 1 on a level is one run. A larger number means older rows."], "runs": ["run", "Rows sorted by key, no key twice: one file of level 0, or all files of an older level. Runs are what a read pays for."], "lane": ["lane", "One row of a picture: a run of level 0, a whole older level, or one actor."], "run": ["run", "Rows sorted by key, no key twice: one file of level 0, or all files of an older level. Runs are what a read pays for."], "due": ["due", "A compaction is due when a rule fires for the runs there are now."]};
 const NAME = "tablestore-workbench";
 let scope;
 async function use(name) {
@@ -588,6 +588,62 @@ new Drag({ mimeData, dragImage, supportedActions: "copy", proposedAction: "copy"
 }, { signal: over.signal });
 }
 }
+const TERM = new RegExp("\\b(" + Object.keys(TERMS).join("|") + ")\\b", "gi");
+function termCard(mark, [name, meaning]) {
+const card = el("span", { class: "tsw tsw-term-card", role: "tooltip", popover: "manual" }, el("b", {}, name), " ", meaning);
+const hide = () => { if (card.isConnected) { card.hidePopover(); card.remove(); } };
+const show = () => {
+if (!card.showPopover || card.isConnected) return;
+document.body.append(card);
+card.showPopover();
+const box = mark.getBoundingClientRect();
+card.style.left = Math.max(4, Math.min(box.left, innerWidth - card.offsetWidth - 4)) + "px";
+card.style.top = (box.bottom + card.offsetHeight + 8 < innerHeight ? box.bottom + 6 : box.top - card.offsetHeight - 6) + "px";
+addEventListener("scroll", hide, { capture: true, once: true });
+};
+mark.addEventListener("pointerenter", show);
+mark.addEventListener("pointerleave", hide);
+}
+function markTerms(node) {
+const walk = document.createTreeWalker(node, NodeFilter.SHOW_TEXT), seen = new Set(), texts = [];
+while (walk.nextNode()) if (!walk.currentNode.parentElement.closest("a, code, pre, mjx-container, h1, h2, h3, .tsw-term")) texts.push(walk.currentNode);
+for (const text of texts) {
+const parts = text.data.split(TERM);
+if (parts.length < 2) continue;
+text.replaceWith(...parts.map((part, at) => {
+const term = at % 2 && TERMS[part.toLowerCase()];
+if (!term || seen.has(term[0])) return part;
+seen.add(term[0]);
+const mark = el("span", { class: "tsw-term" }, part);
+termCard(mark, term);
+return mark;
+}));
+}
+}
+function explainLessons(app) {
+app.docRegistry.addWidgetExtension("Notebook", {
+createNew(panel) {
+const done = new WeakMap(); // rendered cell → its text when it was marked
+let lesson = false, due = 0;
+const look = () => {
+due = 0;
+lesson ||= panel.content.widgets.some((cell) => cell.model.sharedModel.getSource().includes("course.begin("));
+if (!lesson) return;
+for (const node of panel.content.node.querySelectorAll(".jp-MarkdownOutput")) {
+if (done.get(node) === node.textContent && node.querySelector(".tsw-term")) continue;
+markTerms(node);
+done.set(node, node.textContent);
+}
+};
+const watch = new MutationObserver((changes) => {
+const cell = (node) => node.classList?.contains("jp-Cell");
+if (changes.some(({ target, addedNodes }) => target.closest(".jp-MarkdownCell") || [...addedNodes].some(cell))) due ||= setTimeout(look, 50);
+});
+watch.observe(panel.content.node, { childList: true, subtree: true });
+panel.disposed.connect(() => { watch.disconnect(); clearTimeout(due); });
+},
+});
+}
 const OPEN = "tablestore:open-cockpit", INSERT = "tablestore:insert-below", SHOW = "tablestore:lakes", ADD = "tablestore:add-lake", TAB = "tablestore:restored-cockpit";
 const STATE = "tablestore:lakes", FOLDER = new Set(["snapshots", "tags", "branches"]);
 const DRAWN = '<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 16 16"><g class="jp-icon3" fill="#616161"><path d="M2 3h5v2H2z"/><path d="M4 7h8v2H4z"/><path d="M2 11h12v2H2z"/></g></svg>';
@@ -627,7 +683,7 @@ const optional = [ILabShell, ILayoutRestorer, await token("@jupyterlab/launcher"
 await token("@jupyterlab/apputils", "ICommandPalette"), await token("@jupyterlab/statedb", "IStateDB")];
 const places = ["shell", "restorer", "launcher", "palette", "state"].filter((_, at) => optional[at]);
 return [{
-id: `${NAME}:plugin`, description: "Saved views as pictures, and the sidebar Lakes.", autoStart: true,
+id: `${NAME}:plugin`, description: "Saved views as pictures, words of lessons explained, and the sidebar Lakes.", autoStart: true,
 requires: [IRenderMimeRegistry, INotebookTracker], optional: optional.filter(Boolean),
 async activate(app, common, notebooks, ...given) {
 const found = Object.fromEntries(places.map((place, at) => [place, given[at]]));
@@ -635,6 +691,7 @@ document.head.append(el("style", {}, STYLE));
 const lumino = await use("@lumino/widgets");
 showSavedViews(app, common, lumino);
 offerToRestore(app, notebooks);
+explainLessons(app);
 if (!found.shell) return; // Notebook 7: one document a page
 const parts = await modules(SHARED);
 const icon = new parts.LabIcon({ name: "tablestore:lakes", svgstr: DRAWN });
