@@ -57,7 +57,7 @@ class TradeOff(View):
 
     _esm = module("trade_off/view.js", "renderTradeOff")
     workload = traitlets.Unicode().tag(sync=True)
-    workloads = traitlets.List().tag(sync=True)
+    workloads: traitlets.List[str] = traitlets.List().tag(sync=True)
     index = traitlets.Int(0).tag(sync=True)
     now = traitlets.Dict().tag(sync=True)
     progress = traitlets.Dict().tag(sync=True)
