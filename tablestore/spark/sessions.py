@@ -32,6 +32,7 @@ from tablestore.spark.work_source import WorkSource
 
 _PACKAGE = os.path.abspath(next(iter(_package_path)))
 _ROOT = os.path.dirname(_PACKAGE)
+_DAEMON = os.path.join(_PACKAGE, "spark", "daemon")
 _LOOPBACK = "127.0.0.1"
 _NEEDED_JAVA = 17
 _JVM = "-XX:+UseSerialGC -Duser.timezone=UTC -Djava.net.preferIPv4Stack=true"
@@ -61,12 +62,13 @@ def session(
     cores = cores or max(1, len(os.sched_getaffinity(0)))
     settings = _settings(cores, memory) | {k.replace("__", "."): _text(v) for k, v in conf.items()}
     master = settings.pop("spark.master")
-    if not master.startswith("local["):
+    local = master.startswith("local[")
+    if not local:
         del settings["spark.executorEnv.PYTHONPATH"]  # workers elsewhere get the code shipped
     builder = SparkSession.builder.appName(app).master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with _launch_environment(), _stderr_to(log_file), _own_interrupts():
+    with _launch_environment(local), _stderr_to(log_file), _own_interrupts():
         spark = builder.getOrCreate()
     return register(spark)
 
@@ -162,11 +164,12 @@ def _text(value: str | int | bool) -> str:
 
 
 @contextlib.contextmanager
-def _launch_environment() -> Iterator[None]:
+def _launch_environment(local: bool) -> Iterator[None]:
     """The environment that the JVM inherits at its start: where it may listen, and where its Python helpers
-    import from.
+    import from, those of a `local` master early: others may not have imported what is not yet shipped.
     """
-    path = os.pathsep.join(p for p in (_ROOT, os.environ.get("PYTHONPATH", "")) if p)
+    early = _DAEMON if local else ""
+    path = os.pathsep.join(p for p in (_ROOT, early, os.environ.get("PYTHONPATH", "")) if p)
     wanted = {
         "SPARK_LOCAL_IP": _LOOPBACK,
         "SPARK_LOCAL_HOSTNAME": _LOOPBACK,

@@ -1,0 +1,54 @@
+"""Daemons of Spark import the engine once and have one thread when they fork; other processes are as ever."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+FOLDER = ROOT / "tablestore" / "spark" / "daemon"
+SAYS = """
+import sys
+{before}
+threads = next(line for line in open("/proc/self/status") if line.startswith("Threads:")).split()[1]
+print(threads, *(name in sys.modules for name in ("tablestore.spark.datasource", {worker!r})))
+"""
+WORKER = "pyspark.sql.worker.plan_data_source_read"
+
+
+def said(program: str, *folders: Path) -> str:
+    """What a Python says that starts with these folders in its path."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts threads in /proc")
+def test_a_daemon_has_what_its_processes_import_and_no_thread() -> None:
+    before = f"import sitecustomize as s; s.import_once(['python', '-m', s.DAEMON, {WORKER!r}])"
+    assert said(SAYS.format(before=before, worker=WORKER), ROOT, FOLDER) == "1 True True"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts threads in /proc")
+def test_any_other_process_imports_nothing() -> None:
+    assert said(SAYS.format(before="", worker=WORKER), ROOT, FOLDER) == "1 False False"
+
+
+def test_a_sitecustomize_of_the_users_runs_as_without_it(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.of_the_user = __file__\n")
+    program = "import sys; print(sys.of_the_user)"
+    assert said(program, ROOT, FOLDER, tmp_path) == said(program, tmp_path)
+
+
+@pytest.mark.spark
+def test_a_process_of_a_session_finds_the_engine_imported(spark: object) -> None:
+    def imported(_: int) -> tuple[bool, bool]:
+        daemon = Path(f"/proc/{os.getppid()}/cmdline").read_text()
+        return "pyspark.daemon" in daemon, "tablestore.spark.datasource" in sys.modules
+
+    assert spark.sparkContext.parallelize([0], 1).map(imported).collect() == [(True, True)]
