@@ -49,7 +49,7 @@ def browser() -> playwright.Browser:
 
         engine = sync_api.sync_playwright().start()
         _open.append(engine.stop)
-        started = engine.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS, timeout=60_000)
+        started = engine.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS, timeout=180_000)
         _open.append(started.close)
         _browsers.append(started)
     return _browsers[0]
@@ -80,7 +80,7 @@ class Page:
         self.page = page
         self.complaints: list[str] = []
         self.requests: list[str] = []
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(120_000)
         page.on(
             "console", lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None
         )

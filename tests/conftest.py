@@ -12,6 +12,7 @@ import shlex
 import shutil
 import signal
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from multiprocessing import util
 from typing import Any
@@ -121,6 +122,17 @@ def spark_options(folder: str) -> str:
 
 def pytest_report_header(config: pytest.Config) -> str:
     return f"seeds: --seed {config.option.seed} --rounds {config.option.rounds}"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    spent = Counter[str]()
+    for report in (each for reports in terminalreporter.stats.values() for each in reports):
+        if isinstance(report, pytest.TestReport):
+            folder, _, rest = report.nodeid.removeprefix("tests/").partition("/")
+            spent[folder if rest else "files of none"] += report.duration
+    if len(spent) > 1:
+        terminalreporter.section("seconds of the tests by folder")
+        terminalreporter.line(" · ".join(f"{folder} {round(each)}" for folder, each in spent.most_common()))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -174,7 +174,7 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self._mine, text.encode())
 
-    def wait_for(self, text: str, seconds: float = 60) -> str:
+    def wait_for(self, text: str, seconds: float = 240) -> str:
         """What appears until this text does; what comes after it is for the next."""
         end = time.monotonic() + seconds
         while text not in self._new:
@@ -264,7 +264,7 @@ def test_a_script_follows_a_stream_until_ctrl_c(lake: Path, tmp_path: Path, form
     wanted = {"": "+I │  2", "--json": '{"op": "+I", "id": 2}', "--csv": "+I,2"}[form]
     assert any(line.strip() == wanted for line in lines)
     running.send_signal(signal.SIGINT)
-    rest, problem = running.communicate(timeout=60)
+    rest, problem = running.communicate(timeout=240)
     assert running.returncode == 130
     assert problem.splitlines()[-1].startswith("stopped: 2 changes (+I 2) · ")
     assert "later" not in rest

@@ -105,7 +105,7 @@ def test_a_process_that_is_away_is_waited_for(failures: int, state: str, monkeyp
 
     monkeypatch.setattr(watch, "run_queries", run_queries)
     progress = IngestProgress("t").run(watch.ingest_job(SPARK, RUN))
-    progress._worker.join(20)
+    progress._worker.join(240)
     assert progress.progress.state == state
     assert len(calls) == min(failures + 1, pipeline.ATTEMPTS)
 

@@ -182,7 +182,7 @@ class Lab:
         self.page.add_init_script(_HELPERS)
         self.page.goto(f"{server.url}/lab?reset&token={server.token}")
         self._restored()
-        self.page.set_default_timeout(30_000)
+        self.page.set_default_timeout(120_000)
 
     def _restored(self) -> None:
         self.page.wait_for_function("window.jupyterapp !== undefined")
@@ -282,7 +282,7 @@ class Notebook:
             raise AssertionError(f"{expression}: {reply.get('ename')}: {reply.get('evalue')}")
         return json.loads(ast.literal_eval(reply["data"]["text/plain"]))
 
-    def expect(self, expression: str, value: object, *, seconds: float = 30) -> None:
+    def expect(self, expression: str, value: object, *, seconds: float = 120) -> None:
         """Wait until the kernel holds `value`: what a click does arrives a moment after it."""
         until = time.monotonic() + seconds
         while (found := self.kernel(expression)) != value and time.monotonic() < until:

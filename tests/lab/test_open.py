@@ -40,7 +40,7 @@ def test_a_table_opens_run_already_and_live(browser: playwright.Browser, tmp_pat
             log.seek(0)
             assert address.startswith("http://127.0.0.1:"), log.read().decode()[-2000:]
             page = browser.new_page(viewport={"width": 1400, "height": 1600})
-            page.set_default_timeout(60_000)
+            page.set_default_timeout(120_000)
             page.goto(address)
             page.get_by_role("slider").first.focus()
             page.keyboard.press("ArrowLeft")

@@ -17,7 +17,7 @@ for at in range(14):
     orders.write(pa.table({"id": range(at * 10, at * 10 + 50), "v": pa.array([at] * 50, pa.int32())}))
 rows, snapshots = orders.scan().to_arrow().sort_by("id"), orders.inspect.commits().num_rows
 timeline = widgets.SnapshotTimeline(orders)
-view = widgets.WhatIf(orders, {TRIGGER: 8}).wait(60)
+view = widgets.WhatIf(orders, {TRIGGER: 8}).wait(240)
 timeline.link(view)
 """
 

@@ -64,7 +64,7 @@ def test_an_error_of_a_task_ends_the_query_and_is_what_it_was(spark, tmp_path: P
         spark, streams, lambda batch: batch.over_works(Refusing()), checkpoint=str(tmp_path / "c")
     )
     assert job.wait(240)
-    assert isinstance(job.failure(), ts.SchemaMismatch)
+    assert isinstance(job.failure(), ts.SchemaMismatch), job.failure()
     assert str(job.failure()) == "piece 0 does not fit"
 
 

@@ -82,7 +82,7 @@ def test_a_reader_that_waits_gets_rows_while_they_are_written(
     reader.start()
     for k in range(1, 21):
         table.write([{"k": k, "v": "x"}])
-    reader.join(60)
+    reader.join(240)
     assert sorted(found) == list(range(21))
 
 

@@ -187,14 +187,14 @@ def test_the_buttons_ask_the_job_and_show_what_was_asked() -> None:
     job = captures.Job(captures.reports(), shown=8)
     view = widgets.CaptureProgress(job, follow=0, clock=lambda: now)
     view._handle_custom_msg({"verb": "pause"}, [])
-    assert view.wait(60).state == "paused"
+    assert view.wait(240).state == "paused"
     now += 3
     view._handle_custom_msg({"verb": "resume"}, [])
-    assert view.wait(60).state == "running"
+    assert view.wait(240).state == "running"
     assert view.model.paused == ((captures.BEGAN + 10, captures.BEGAN + 13),)
     assert "paused" in view.figure(width=1040).body
     view._handle_custom_msg({"verb": "stop"}, [])
-    view.wait(60).refresh()
+    view.wait(240).refresh()
     assert job.asked == ["pause", "resume", "stop"]
     assert view.state == "stopped"
     view.stop().pause().resume()

@@ -74,7 +74,7 @@ def test_a_step_compacts_the_bucket_in_focus_and_linked_views_follow():
     pick = controls.model.pick
     assert levels.opened == pick.id
     assert levels.model.plan.inputs == pick.names
-    controls.step().wait(60)
+    controls.step().wait(240)
     assert table.log[-1]["commit_kind"] == "COMPACT"
     assert timeline.snapshot == levels.snapshot == 11
     assert controls.model.done == ("compacted 1 buckets",)
@@ -86,7 +86,7 @@ def test_run_until_quiet_leaves_no_bucket_with_work():
     table = frames.FakeTable(buckets=PLACES, appends=10)
     controls = CompactionControls(table)
     assert controls.model.waiting > 0
-    controls.run_until_quiet().wait(60)
+    controls.run_until_quiet().wait(240)
     assert controls.model.waiting == 0
     assert not controls.busy
     assert controls.frame["busy"] == ""
@@ -106,7 +106,7 @@ def test_a_scope_is_passed_to_the_table():
     table = frames.FakeTable(buckets=PLACES, appends=10)
     controls = CompactionControls(table, partition="m=1", bucket=1)
     assert [pick.id for pick in controls.data()] == ["m=1/1"]
-    controls.step().wait(60)
+    controls.step().wait(240)
     assert {
         row["partition"] for row in table.states[11] if row["file_source"] == "COMPACT" and row["level"] == 3
     } == {"m=1"}
@@ -118,7 +118,7 @@ def test_while_the_past_is_shown_nothing_can_be_compacted():
     timeline.link(controls)
     timeline.index = 2
     assert controls.frame["disabled"] == "viewing the past: read-only"
-    controls.step().wait(60)
+    controls.step().wait(240)
     assert len(table.log) == 7
     timeline.index = 6
     assert controls.frame["disabled"] == ""
@@ -129,11 +129,11 @@ def test_a_failure_is_shown_and_raised_by_wait_and_the_next_step_works():
     controls = CompactionControls(table)
     table.fail_with = OSError("disk full")
     with pytest.raises(OSError, match="disk full"):
-        controls.step().wait(60)
+        controls.step().wait(240)
     assert controls.model.error == "OSError: disk full"
     assert "OSError: disk full" in controls.frame["svg"]
     table.fail_with = None
-    controls.step().wait(60)
+    controls.step().wait(240)
     assert controls.model.error == ""
     assert table.log[-1]["commit_kind"] == "COMPACT"
 
@@ -147,17 +147,17 @@ def test_a_second_step_is_ignored_while_one_runs():
     def slow(**request):
         if not request.get("dry_run"):
             inside.set()
-            assert release.wait(60)
+            assert release.wait(240)
         return work(**request)
 
     table.compact = slow
     controls.step()
-    assert inside.wait(60)
+    assert inside.wait(240)
     assert controls.busy
     controls.step()
     assert controls.frame["busy"] != ""
     release.set()
-    controls.wait(60)
+    controls.wait(240)
     assert len(table.log) == 8
 
 
@@ -175,7 +175,7 @@ def test_pause_stops_after_the_round_that_runs():
         return work(**request)
 
     table.compact = never_quiet
-    controls.run_until_quiet().wait(60)
+    controls.run_until_quiet().wait(240)
     assert len(rounds) == 1
 
 
@@ -183,7 +183,7 @@ def test_buttons_of_the_page_reach_the_table():
     table = frames.FakeTable(appends=7)
     controls = CompactionControls(table)
     controls._handle_custom_msg({"verb": "step"}, [])
-    controls.wait(60)
+    controls.wait(240)
     assert len(table.log) == 8
     controls._handle_custom_msg({"verb": "no such verb"}, [])
     assert len(table.log) == 8

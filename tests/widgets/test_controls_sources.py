@@ -94,7 +94,7 @@ def test_a_step_leaves_the_rows_as_they_were_and_is_kept(orders):
     rows = orders.scan().to_arrow().sort_by("id")
     controls = CompactionControls(orders)
     forecast = controls.model.pick.forecast
-    controls.step().wait(60)
+    controls.step().wait(240)
     (done,) = controls.done
     assert done.committed.snapshot == 7
     assert done.picks[0].record.bytes_read == forecast.read
@@ -108,7 +108,7 @@ def test_a_step_under_a_preview_compacts_by_it_and_stores_nothing(orders):
     controls.asked = {settings.STRATEGY: "leveled"}
     assert controls.frame["warning"] == settings.LEVELED_WARNING
     assert controls.model.pick.rule == "level 0"
-    controls.step().wait(60)
+    controls.step().wait(240)
     assert orders.inspect.compactions()["strategy"].to_pylist() == ["leveled"]
     assert settings.STRATEGY not in orders.refresh().options
 
@@ -137,10 +137,10 @@ def test_the_runs_after_are_those_that_there_are_then():
         for _ in range(12):
             while controls.model.waiting:
                 foretold = [(run.level, run.bytes) for run in controls.model.after]
-                controls.step().wait(60)
+                controls.step().wait(240)
                 assert [(run.level, run.bytes) for run in controls.model.runs] == foretold
                 steps += 1
-            controls.flush().wait(60)
+            controls.flush().wait(240)
         assert steps == len(controls.done) > 3
 
 
@@ -168,7 +168,7 @@ def test_leveled_counts_level_0_and_its_rules_keep_their_places():
             tuple(sorted((f"Level {n}" for n in range(4)), key=lambda name: body.find(f">{name}<")))
         )
         heights.add(controls.figure(width=324).height)
-        controls.step().wait(60)
+        controls.step().wait(240)
     assert orders_seen == {("Level 0", "Level 1", "Level 2", "Level 3")}
     assert (controls.frame["warning"], controls.frame["remark"]) == ("", settings.NOT_PAIMONS)
     assert len(heights) == 1
@@ -179,8 +179,8 @@ def test_the_panel_keeps_its_height_whether_or_not_a_rule_fires():
     controls, heights = CompactionControls(source), set()
     for _ in range(9):
         heights |= {controls.figure(width=width).height for width in (324,)}
-        controls.flush().wait(60)
-    controls.step().wait(60)
+        controls.flush().wait(240)
+    controls.step().wait(240)
     assert heights == {controls.figure(width=324).height}
 
 
@@ -195,12 +195,12 @@ def test_auto_flushes_and_compacts_until_paused():
     controls.observe(look, "frame")
     controls.auto = True
     assert controls.busy
-    assert seen.wait(60)
-    controls.pause().wait(60)
+    assert seen.wait(240)
+    controls.pause().wait(240)
     assert not controls.auto
     before = len(controls.done)
     controls.step()
-    controls.wait(60)
+    controls.wait(240)
     assert len(controls.done) <= before + 1
 
 
@@ -209,7 +209,7 @@ def test_pause_ends_a_wait_at_once():
     controls.auto = True
     while not controls.model.done:
         time.sleep(0.01)
-    controls.pause().wait(60)  # raises if it waits on
+    controls.pause().wait(240)  # raises if it waits on
     assert not controls.busy
 
 
@@ -225,12 +225,12 @@ def test_a_round_that_is_paused_is_given_up_as_a_whole(tmp_path):
     controls = CompactionControls(table)
     assert controls.model.waiting == 4
     controls.observe(lambda change: controls.pause() if "bucket" in change["new"] else None, "progress")
-    controls.run_until_quiet().wait(60)
+    controls.run_until_quiet().wait(240)
     assert (controls.done, controls.busy, controls.model.error) == ((), False, "")
     assert table.refresh().inspect.commits().num_rows == 6
     assert controls.model.waiting == 4
     controls.unobserve_all("progress")
-    controls.run_until_quiet().wait(60)
+    controls.run_until_quiet().wait(240)
     assert controls.model.waiting == 0
     assert table.refresh().check() == []
 
@@ -263,7 +263,7 @@ def test_append_and_write_only_tables_say_what_compaction_means_there(tmp_path, 
     rows = log.scan().count()
     controls.full = True
     if controls.model.waiting:
-        controls.step().wait(60)
+        controls.step().wait(240)
     assert log.refresh().scan().count() == rows
 
 
@@ -327,6 +327,6 @@ def test_a_panel_that_is_closed_leaves_the_table_alone(orders):
     panel = CompactionControls(orders, every_ms=50)
     panel.auto = True
     panel.close()
-    panel.wait(60)
+    panel.wait(240)
     assert not panel.auto
     assert not panel.busy

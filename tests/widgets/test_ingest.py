@@ -92,13 +92,13 @@ def test_run_returns_at_once_and_wait_sees_the_end():
     progress = IngestProgress("lineitem", total=10)
 
     def job(report):
-        assert release.wait(60)
+        assert release.wait(240)
         report.update(rows=10, committed=10, commit=1)
 
     assert progress.run(job) is progress
     assert progress.running
     release.set()
-    progress.wait(60)
+    progress.wait(240)
     assert progress.data()["state"] == "done"
     assert (progress.progress.rows, progress.progress.commits, progress.progress.commit) == (10, 1, 1)
 
@@ -109,12 +109,12 @@ def test_stop_works_while_the_job_runs():
 
     def job(report):
         started.set()
-        assert report.stopped.wait(60)
+        assert report.stopped.wait(240)
 
     progress.run(job)
-    assert started.wait(60)
+    assert started.wait(240)
     progress._handle_custom_msg({"verb": "stop"}, [])
-    progress.wait(60)
+    progress.wait(240)
     assert progress.progress.state == "stopped"
     assert progress.frame["state"] == "stopped"
 
@@ -133,11 +133,11 @@ def test_a_paused_job_waits_and_goes_on():
                 first.set()
 
     progress.run(job)
-    assert first.wait(60)
+    assert first.wait(240)
     with pytest.raises(TimeoutError):
         progress.wait(0.05)
     assert progress.progress.state == "paused"
-    progress.resume().wait(60)
+    progress.resume().wait(240)
     assert len(turns) == 3
     assert progress.progress.state == "done"
 
@@ -152,8 +152,8 @@ def test_stop_ends_a_paused_job():
             pass
 
     progress.run(job)
-    assert paused.wait(60)
-    progress.stop().wait(60)
+    assert paused.wait(240)
+    progress.stop().wait(240)
     assert progress.progress.state == "stopped"
 
 
@@ -165,7 +165,7 @@ def test_an_error_is_shown_and_raised_by_wait():
         raise OSError("no space left on device")
 
     with pytest.raises(OSError, match="no space left"):
-        progress.run(job).wait(60)
+        progress.run(job).wait(240)
     assert progress.progress.state == "failed"
     assert "no space left on device" in progress.frame["svg"]
     assert "Stopped after 7 rows" in progress.frame["svg"]
@@ -174,12 +174,12 @@ def test_an_error_is_shown_and_raised_by_wait():
 
 def test_a_second_job_must_wait_for_the_first_and_begins_afresh():
     release = threading.Event()
-    progress = IngestProgress("lineitem").run(lambda report: release.wait(60))
+    progress = IngestProgress("lineitem").run(lambda report: release.wait(240))
     with pytest.raises(RuntimeError, match="under way"):
         progress.run(lambda report: None)
     release.set()
-    progress.wait(60)
-    progress.run(lambda report: report.update(rows=3)).wait(60)
+    progress.wait(240)
+    progress.run(lambda report: report.update(rows=3)).wait(240)
     assert progress.progress.rows == 3
 
 
@@ -222,17 +222,17 @@ def test_pauses_do_not_count_as_elapsed_time():
         clock.now += 2
         report.pause()
         paused.set()
-        assert go.wait(60)
+        assert go.wait(240)
         clock.now += 3
-        hold.wait(60)
+        hold.wait(240)
 
     progress.run(job)
-    assert paused.wait(60)
+    assert paused.wait(240)
     clock.now += 60
     progress.resume()
     go.set()
     hold.set()
-    progress.wait(60)
+    progress.wait(240)
     assert progress.progress.elapsed == 5
 
 
@@ -251,17 +251,17 @@ def test_before_the_first_row_the_bar_says_what_happens():
     def job(report):
         report.update(phase="planning 12 chunks")
         planned.set()
-        assert go.wait(60)
+        assert go.wait(240)
         report.update(rows=5)
 
     progress = IngestProgress("lineitem", clock=clock).run(job)
-    assert planned.wait(60)
+    assert planned.wait(240)
     clock.now += 7
     progress.update()
     assert "planning 12 chunks · no row yet · 7.0 s" in progress.figure(width=1000).body
     assert progress.text().splitlines()[-1].startswith("planning 12 chunks · no row yet · 7")
     go.set()
-    assert "no row yet" not in progress.wait(60).figure(width=1000).body
+    assert "no row yet" not in progress.wait(240).figure(width=1000).body
 
 
 def test_retry_runs_the_same_job_again_and_keeps_what_is_known_of_the_chunks():
@@ -275,9 +275,9 @@ def test_retry_runs_the_same_job_again_and_keeps_what_is_known_of_the_chunks():
 
     progress = IngestProgress("lineitem").describe([ChunkFacts(10, 0, 9), ChunkFacts(10, 10, 19)], key="id")
     with pytest.raises(OSError, match="disk full"):
-        progress.run(job).wait(60)
+        progress.run(job).wait(240)
     progress._handle_custom_msg({"verb": "retry"}, [])
-    progress.wait(60)
+    progress.wait(240)
     assert runs == [0, 0]
     assert progress.progress.state == "done"
     assert progress.progress.places == 2
@@ -295,9 +295,9 @@ def test_what_is_linked_reads_again_when_a_commit_lands_and_not_before():
 
     follower = Follower()
     progress = IngestProgress("lineitem").link(follower)
-    progress.run(lambda report: report.update(rows=5)).wait(60)
+    progress.run(lambda report: report.update(rows=5)).wait(240)
     assert follower.reads == 0
-    progress.run(lambda report: report.update(rows=5, commit=3)).wait(60)
+    progress.run(lambda report: report.update(rows=5, commit=3)).wait(240)
     assert follower.reads == 1
 
 
@@ -306,7 +306,7 @@ def test_a_paused_job_says_whether_it_waits_already():
 
     def job(report):
         report.pause()
-        assert go.wait(60)
+        assert go.wait(240)
         report.proceed()
 
     progress.run(job)
@@ -317,7 +317,7 @@ def test_a_paused_job_says_whether_it_waits_already():
     while not progress.progress.waits:
         threading.Event().wait(0.01)
     assert progress.words(width=1040)["subtitle"] == "paused"
-    progress.stop().wait(60)
+    progress.stop().wait(240)
     assert progress.progress.stalls == (0,)
 
 
@@ -393,8 +393,8 @@ def test_a_view_that_fails_stops_neither_the_job_nor_the_other_views():
     progress, counted = IngestProgress("load"), Counted()
     progress.link(Broken())
     progress.link(counted)
-    progress.run(lambda job: job.update(rows=1, commit=1)).wait(60)
-    assert progress._over.wait(60)
+    progress.run(lambda job: job.update(rows=1, commit=1)).wait(240)
+    assert progress._over.wait(240)
     assert progress.progress.state == "done"
     assert progress.frame["state"] == "done"
     assert counted.times == 1

@@ -44,11 +44,11 @@ def nasty_views() -> list[widgets.SnapshotTimeline | widgets.Workbench]:
     ingest = widgets.IngestProgress(XSS)
     ingest.update(rows=1, phase=XSS)
     with pytest.raises(OSError, match="evil"):
-        ingest.run(failing).wait(60)
+        ingest.run(failing).wait(240)
     table.fail_with = OSError(XSS)
     controls = widgets.CompactionControls(table)
     with pytest.raises(OSError, match="evil"):
-        controls.step().wait(60)
+        controls.step().wait(240)
     broken = widgets.LsmLevels(table)
     broken.snapshot = 999
     return [timeline, widgets.LsmLevels(table), controls, ingest, broken, widgets.Workbench(table)]

@@ -31,7 +31,7 @@ class Changes:
         if self._error:
             raise ts.Corrupt("f", self._error)
         if self._endless:
-            self._stopped.wait(60)
+            self._stopped.wait(240)
 
     def stop(self) -> None:
         self._stopped.set()
@@ -64,7 +64,7 @@ def test_the_speed_is_that_of_the_last_seconds() -> None:
 
 
 def test_a_stream_that_ends() -> None:
-    view = widgets.StreamTable(Changes(batch(("+I", 1, "a"))), title="SELECT").wait(60)
+    view = widgets.StreamTable(Changes(batch(("+I", 1, "a"))), title="SELECT").wait(240)
     assert (view.model.state, view.running) == ("ended", False)
     assert view.data().num_rows == 1
     assert view.frame["title"] == "SELECT"
@@ -76,7 +76,7 @@ def test_stop_ends_a_stream_without_an_end() -> None:
     assert view.running
     assert view.model.rows == 1
     view._handle_custom_msg({"verb": "stop"}, [])
-    view.wait(60)
+    view.wait(240)
     assert view.model.state == "stopped"
 
 
@@ -84,12 +84,12 @@ def test_leaving_the_page_stops_it() -> None:
     stream = Changes(endless=True)
     view = widgets.StreamTable(stream)
     view.close()
-    view.wait(60)
+    view.wait(240)
     assert view.model.state == "stopped"
 
 
 def test_an_error_is_shown_below_what_came() -> None:
-    view = widgets.StreamTable(Changes(batch(("+I", 1, "a")), error="a page is damaged")).wait(60)
+    view = widgets.StreamTable(Changes(batch(("+I", 1, "a")), error="a page is damaged")).wait(240)
     assert view.model.state == "failed"
     assert "a page is damaged" in view.frame["svg"]
     assert "a page is damaged" in repr(view)
@@ -101,7 +101,7 @@ def test_columns_without_room_are_counted(width: int) -> None:
     schema = pa.schema([("op", pa.string()), *((f"column_{i}", pa.int64()) for i in range(40))])
     stream = Changes()
     stream.schema = schema
-    view = widgets.StreamTable(stream).wait(60)
+    view = widgets.StreamTable(stream).wait(240)
     assert "more columns" in view.figure(width=width).body
 
 

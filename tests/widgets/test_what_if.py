@@ -75,7 +75,7 @@ def test_changes_carry_their_sign() -> None:
 
 @pytest.mark.parametrize("width", [1040, 700, 420])
 def test_the_picture_is_well_formed_and_stays_inside(width: int) -> None:
-    view = WhatIf(WORKLOAD, {TRIGGER: 8}, flushes=30).wait(60)
+    view = WhatIf(WORKLOAD, {TRIGGER: 8}, flushes=30).wait(240)
     figure = view.figure(width=width)
     tree = ElementTree.fromstring(f"<svg>{figure.body}</svg>")
     assert all(0 <= float(element.get("x", 0)) <= width for element in tree.iter("text"))
@@ -91,7 +91,7 @@ def test_many_commits_are_drawn_as_density() -> None:
 
 
 def test_scrubbing_shows_the_levels_of_that_commit_and_a_timeline_follows(table: ts.Table) -> None:
-    view, timeline = WhatIf(table, {TRIGGER: 8}).wait(60), SnapshotTimeline(table)
+    view, timeline = WhatIf(table, {TRIGGER: 8}).wait(240), SnapshotTimeline(table)
     timeline.link(view)
     view.index = 4
     assert timeline.snapshot == view.snapshot == view.model.ids[4]
@@ -106,31 +106,31 @@ def test_scrubbing_shows_the_levels_of_that_commit_and_a_timeline_follows(table:
 
 
 def test_b_can_be_changed_and_a_stays(table: ts.Table) -> None:
-    view = WhatIf(table, {TRIGGER: 8}).wait(60)
+    view = WhatIf(table, {TRIGGER: 8}).wait(240)
     first = view.comparison
     view._on_message(view, {"verb": "replay", "form": {**view.form, "trigger": "3"}}, [])
-    view.wait(60)
+    view.wait(240)
     assert view.options == {TRIGGER: "3"}
     assert view.comparison.actual is first.actual
     assert view.comparison.differences == table.what_if({TRIGGER: 3}).differences
     assert view.progress == {}
-    view.replay({**view.options, **LEVELED}).wait(60)
+    view.replay({**view.options, **LEVELED}).wait(240)
     assert view.form["strategy"] == "leveled"
     assert (view.form["level0"], view.form["base"], view.form["multiplier"]) == ("4", "60 kb", "5")
     form = {**view.form, "level0": "2", "base": "3 kb", "multiplier": "3"}
     view._on_message(view, {"verb": "replay", "form": form}, [])
-    view.wait(60)
+    view.wait(240)
     assert view.form == form
     assert view.options["tablestore.compaction.leveled.max-bytes-for-level-base"] == "3 kb"
 
 
 def test_options_that_are_wrong_are_said_and_the_picture_stays(table: ts.Table) -> None:
-    view = WhatIf(table, {TRIGGER: 8}).wait(60)
+    view = WhatIf(table, {TRIGGER: 8}).wait(240)
     good = view.frame["svg"]
-    view.replay({TRIGGER: "few"}).wait(60)
+    view.replay({TRIGGER: "few"}).wait(240)
     assert "InvalidOption" in view.frame["error"]["text"]
     assert view.frame["svg"] == good
-    view.replay({TRIGGER: "8"}).wait(60)
+    view.replay({TRIGGER: "8"}).wait(240)
     assert "error" not in view.frame
 
 
@@ -152,20 +152,20 @@ class Blocked:
 def test_a_replay_is_cancelled_at_once_and_says_so() -> None:
     blocked = Blocked()
     view = WhatIf(blocked, {TRIGGER: 8})
-    assert blocked.reported.wait(60)
+    assert blocked.reported.wait(240)
     assert view.busy
     assert view.progress["busy"]
-    view.cancel().wait(60)
+    view.cancel().wait(240)
     assert not view.busy
     assert "cancelled" in view.progress["text"]
     assert view.model is None
     blocked.go.set()
-    view.refresh().wait(60)
+    view.refresh().wait(240)
     assert len(view.model) == 10
 
 
 def test_a_baseline_stands_for_a() -> None:
-    view = WhatIf(WORKLOAD, {TRIGGER: 8}, baseline={TRIGGER: 3}, flushes=20).wait(60)
+    view = WhatIf(WORKLOAD, {TRIGGER: 8}, baseline={TRIGGER: 3}, flushes=20).wait(240)
     assert view.comparison.actual.options.trigger == 3
     assert view.data()["variant"].unique().to_pylist() == ["A", "B"]
     assert view.code == f"ts.what_if(workload, {{'{TRIGGER}': '8'}}, baseline={{'{TRIGGER}': 3}}, flushes=20)"
@@ -173,13 +173,13 @@ def test_a_baseline_stands_for_a() -> None:
 
 def test_a_simulation_as_a_source() -> None:
     run = simulate(WORKLOAD, {TRIGGER: 4}, flushes=20)
-    view = WhatIf(run, {TRIGGER: 8}).wait(60)
+    view = WhatIf(run, {TRIGGER: 8}).wait(240)
     assert (len(view.model), view.comparison.actual.options.trigger) == (20, 4)
     assert view.model.a.numbers.series[0][-1] == pytest.approx(run.summary.write_amplification)
 
 
 def test_another_bucket_can_be_opened() -> None:
-    view = WhatIf(WORKLOAD, {TRIGGER: 8}, flushes=20, buckets=3).wait(60)
+    view = WhatIf(WORKLOAD, {TRIGGER: 8}, flushes=20, buckets=3).wait(240)
     assert len(view.frame["places"]) == 3
     other = next(place for place in view.frame["places"] if place != view.opened)
     view.opened = other
@@ -188,14 +188,14 @@ def test_another_bucket_can_be_opened() -> None:
 
 
 def test_names_from_data_are_only_text() -> None:
-    view = WhatIf(WORKLOAD, {TRIGGER: 8}, flushes=10, title=XSS).wait(60)
+    view = WhatIf(WORKLOAD, {TRIGGER: 8}, flushes=10, title=XSS).wait(240)
     for made in (view.to_svg(), view.frame["svg"], view._repr_mimebundle_()[0]["text/html"]):
         assert "<img src=x" not in made
     assert XSS in view.text()
 
 
 def test_the_text_form_has_verdict_state_and_trust(table: ts.Table) -> None:
-    said = WhatIf(table, {TRIGGER: 8}, title="d.t").wait(60).text()
+    said = WhatIf(table, {TRIGGER: 8}, title="d.t").wait(240).text()
     assert said.splitlines()[0].startswith("d.t  what if  ")
     assert "B compacts" in said
     assert "write amplification" in said
@@ -203,7 +203,7 @@ def test_the_text_form_has_verdict_state_and_trust(table: ts.Table) -> None:
 
 
 def test_a_page_holds_a_bounded_number_of_levels(tmp_path: Path) -> None:
-    view = WhatIf(WORKLOAD, {TRIGGER: 8}, flushes=150).wait(60)
+    view = WhatIf(WORKLOAD, {TRIGGER: 8}, flushes=150).wait(240)
     spec = view.export(widths=(660,))
     assert (spec["first"], len(spec["levels"]["660"])) == (30, 120)
     assert "newest 120 commits" in spec["frames"]["660"]["subtitle"]
@@ -219,20 +219,20 @@ def test_a_history_that_cannot_be_read_again_leaves_the_last_picture(tmp_path: P
             return ts.what_if(WORKLOAD, options, flushes=10, **more)
 
     source = Source()
-    view = WhatIf(source, {TRIGGER: 8}).wait(60)
+    view = WhatIf(source, {TRIGGER: 8}).wait(240)
     before = view.figure(width=1040).body
     source.lost = True
-    view.refresh().wait(60)
+    view.refresh().wait(240)
     assert "the table is gone" in view.frame["error"]["text"]
     assert view.figure(width=1040).body == before
     source.lost = False
-    view.refresh().wait(60)
+    view.refresh().wait(240)
     assert view.frame.get("error") is None
 
 
 def test_a_table_without_rows_has_nothing_to_replay(tmp_path: Path) -> None:
     table = ts.connect(tmp_path).create_table("d.t", schema={"k": ts.INT}, primary_key=["k"])
-    view = WhatIf(table, {TRIGGER: 8}).wait(60)
+    view = WhatIf(table, {TRIGGER: 8}).wait(240)
     assert view.frame["error"]["text"] == "NotFound: nothing was written yet, so there is nothing to replay"
     assert "not replayed" in view.text()
 
@@ -240,7 +240,7 @@ def test_a_table_without_rows_has_nothing_to_replay(tmp_path: Path) -> None:
 def test_a_linked_view_that_moves_meanwhile_is_no_failure(
     table: ts.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    view = WhatIf(table, {TRIGGER: 8}).wait(60)
+    view = WhatIf(table, {TRIGGER: 8}).wait(240)
     take, broken = view._take, [1]
 
     def moved_once(found: Any) -> None:
@@ -250,7 +250,7 @@ def test_a_linked_view_that_moves_meanwhile_is_no_failure(
         take(found)
 
     monkeypatch.setattr(view, "_take", moved_once)
-    view.replay({TRIGGER: 6}).wait(60)
+    view.replay({TRIGGER: 6}).wait(240)
     assert broken == []
     assert view.frame.get("error") is None
     assert view.comparison.to_arrow().num_rows == view.data().num_rows

@@ -140,7 +140,7 @@ def test_an_interrupt_stops_a_query() -> None:
         slow = "SELECT sum(a.range * b.range) FROM range(1000000) a, range(1000000) b"
         with pytest.raises(KeyboardInterrupt):
             connection.run(lambda: connection.duck.sql(slow).fetchall(), look)
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < 120
         assert connection.duck.sql("SELECT 1").fetchall() == [(1,)]
 
 
