@@ -21,7 +21,7 @@ from widgets.tiering.strip import AXIS, BEATS, cross, rounds_strip, time_axis
 
 MARGIN, ROW, REASON, MOST = 16, 26, 15, 12
 BESIDE, COLUMNS = 1000, 700
-EPOCH, BEHIND, AGO = 48, 82, 104
+EPOCH, BEHIND, AGO = 48, 82, 120
 
 
 @dataclass(frozen=True, slots=True)
