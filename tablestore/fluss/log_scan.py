@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tablestore.core.errors import Corrupt, InvalidRequest, NotFound, Unavailable
+from tablestore.core.errors import Corrupt, InvalidRequest, Unavailable
 from tablestore.fluss.apis import FETCH_LOG
 from tablestore.fluss.cluster import MOVED, Cluster
 from tablestore.fluss.connection import Connection, Pending
@@ -28,7 +28,9 @@ from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.log_records import BatchHead, BatchMark, bytes_needed, check, decode, heads
 from tablestore.fluss.messages import pb
 from tablestore.fluss.remote_files import remote_location
-from tablestore.fluss.schemas import TableSchemas, fitted
+from tablestore.fluss.scan_columns import ScanColumns
+from tablestore.fluss.scan_errors import LogOffsetExpired, LogRewritten, LogStalled, rewritten
+from tablestore.fluss.schemas import fitted
 from tablestore.fluss.tables import FlussTable, TableBucket
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import join
@@ -41,33 +43,6 @@ _LEAST_BYTES, _MOST_BYTES = 1 << 20, 16 << 20  # of an answer, and read of a seg
 _PAUSE: Seconds = 0.1  # before a bucket in trouble is asked for again
 
 log = logging.getLogger(__name__)
-
-
-class LogStalled(Unavailable):
-    """A bucket gives no rows although it has some: `bucket` says which, `offset` where the scan has come
-    to."""
-
-    def __init__(self, bucket: TableBucket, offset: int, message: str) -> None:
-        self.bucket, self.offset = bucket, offset
-        super().__init__(message)
-
-
-class LogOffsetExpired(NotFound):
-    """Rows that are asked for are no longer in the log: `bucket` says whose, `offset` from which on,
-    `start` where the log begins now, if known."""
-
-    def __init__(self, bucket: TableBucket, offset: int, start: int | None, message: str) -> None:
-        self.bucket, self.offset, self.start = bucket, offset, start
-        super().__init__(message)
-
-
-class LogRewritten(NotFound):
-    """A log does not have the rows any more that were read of it, and has others at their offsets: `bucket`
-    says whose, `offset` up to where rows were read."""
-
-    def __init__(self, bucket: TableBucket, offset: int, message: str) -> None:
-        self.bucket, self.offset = bucket, offset
-        super().__init__(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +141,7 @@ class LogScan:
         self._cluster, self._table, self._env = cluster, table, cluster.env
         self._bounded, self._stall_seconds, self._io = stop is not None, stall_seconds, io
         self._max_bytes = max_bytes
-        self._columns = _Columns(cluster, table, columns)
+        self._columns = ScanColumns(cluster, table, columns)
         self._progress: dict[TableBucket, _Progress] = {}
         self._groups: list[_Group] = []
         self._segments: dict[TableBucket, _Segments] = {}
@@ -544,14 +519,6 @@ class LogScan:
         return f"{self._table.path}: {bucket}"
 
 
-def rewritten(where: str, offset: int) -> str:
-    """What there is to say of a log whose batch before an offset is another one by now."""
-    return (
-        f"{where}: the log was cut below offset {offset}, up to which its rows were read, and has others "
-        "there now: a server that was killed lost rows which it had acknowledged"
-    )
-
-
 def batches_before(
     cluster: Cluster, table: FlussTable, offsets: Mapping[TableBucket, int], *, stall_seconds: Seconds = 60.0
 ) -> dict[TableBucket, BatchMark]:
@@ -559,29 +526,3 @@ def batches_before(
     start = {bucket: offset - 1 for bucket, offset in offsets.items()}
     with LogScan(cluster, table, start, offsets, max_bytes=_LEAST_BYTES, stall_seconds=stall_seconds) as scan:
         return {batch.bucket: batch.mark for batch in scan}
-
-
-class _Columns:
-    """Which columns a scan returns, and which its batches have."""
-
-    def __init__(self, cluster: Cluster, table: FlussTable, columns: Sequence[str] | None) -> None:
-        self._schemas, schema = TableSchemas(cluster, table), table.arrow_schema
-        for name in columns or ():
-            if name not in schema.names:
-                raise NotFound.among("column", name, schema.names)
-        names = schema.names if columns is None else list(columns)
-        self.schema = pa.schema([schema.field(name) for name in names])
-        positions = sorted({schema.names.index(name) for name in names})
-        self.positions = None if len(positions) == len(schema) else positions
-        """Of the columns that the server is asked for; None: all."""
-        self._projected: dict[int, pa.Schema] = {}
-
-    def stored(self, schema_id: int, projected: bool) -> pa.Schema:
-        """The columns of a batch."""
-        schema = self._schemas.arrow_schema(schema_id)
-        if not projected or self.positions is None:
-            return schema
-        if schema_id not in self._projected:
-            named = [schema.field(i) for i in self.positions if i < len(schema)]
-            self._projected[schema_id] = pa.schema(named)
-        return self._projected[schema_id]

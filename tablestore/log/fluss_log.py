@@ -21,7 +21,8 @@ from tablestore.core.errors import CommitConflict, NotFound, SchemaMismatch, Uns
 from tablestore.fluss.admin import EARLIEST, LATEST, Admin
 from tablestore.fluss.cluster import Cluster
 from tablestore.fluss.errors import ErrorCode, FlussError
-from tablestore.fluss.log_scan import LogOffsetExpired, LogScan, ScanBatch
+from tablestore.fluss.log_scan import LogScan, ScanBatch
+from tablestore.fluss.scan_errors import LogOffsetExpired
 from tablestore.fluss.tables import FlussTable, TableBucket, TablePath
 from tablestore.format import rowkind
 from tablestore.format.types.arrow_types import DataField, to_arrow

@@ -19,14 +19,8 @@ from tablestore.fluss.admin import EARLIEST, LATEST, Admin
 from tablestore.fluss.cluster import Cluster
 from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.kv import snapshot_rows
-from tablestore.fluss.log_scan import (
-    LogOffsetExpired,
-    LogRewritten,
-    LogScan,
-    LogStalled,
-    ScanBatch,
-    batches_before,
-)
+from tablestore.fluss.log_scan import LogScan, ScanBatch, batches_before
+from tablestore.fluss.scan_errors import LogOffsetExpired, LogRewritten, LogStalled
 from tablestore.fluss.tables import (
     FlussTable,
     KvSnapshot,

@@ -12,7 +12,8 @@ from tablestore.core.errors import Unavailable
 from tablestore.fluss.admin import Admin
 from tablestore.fluss.cluster import Cluster
 from tablestore.fluss.connection import Connection
-from tablestore.fluss.log_scan import LogScan, LogStalled
+from tablestore.fluss.log_scan import LogScan
+from tablestore.fluss.scan_errors import LogStalled
 from tablestore.fluss.tables import TableBucket
 from tablestore.fluss.write import TableWriter
 from tablestore.format.types.arrow_types import BIGINT

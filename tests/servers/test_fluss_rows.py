@@ -13,7 +13,8 @@ from tablestore.core.errors import InvalidRequest, SchemaMismatch
 from tablestore.fluss.admin import EARLIEST
 from tablestore.fluss.errors import FlussError
 from tablestore.fluss.kv import limit_scan, lookup, snapshot_rows
-from tablestore.fluss.log_scan import LogOffsetExpired, LogScan
+from tablestore.fluss.log_scan import LogScan
+from tablestore.fluss.scan_errors import LogOffsetExpired
 from tablestore.fluss.tables import FlussTable, KvSnapshot, TableBucket
 from tablestore.fluss.write import TableWriter
 from tablestore.format import rowkind
