@@ -155,6 +155,10 @@ def test_ten_thousand_commits_turn_pages_in_the_lens(page: Page, tmp_path: Path)
     chosen = int(slider.get_attribute("aria-valuenow"))
     assert 4_000 < chosen < 6_000
     assert page.text(".cursor text").startswith(f"#{chosen + 1} ")
+    lines = page.page.locator(".lw-timeline .cursor path")
+    assert lines.count() == 4, "a line with its handle through the density, another one through the lens"
+    across = lines.first.bounding_box()
+    assert abs(across["x"] + across["width"] / 2 - box["x"] - box["width"] / 2) < 6
 
 
 def test_another_bucket_opens_from_the_overview(page: Page, tmp_path: Path) -> None:

@@ -43,6 +43,24 @@ MEASURED = """
   };
 }
 """
+CARD = ".lw-card:not([hidden])"
+WANTED = """
+() => {
+  const able = "button:not(:disabled), input:not(:disabled), select, [tabindex='0']";
+  const shown = (node) => node.getClientRects().length && node.tabIndex >= 0;
+  const all = [...document.querySelectorAll(able)].filter(shown);
+  all.forEach((node, at) => { node.dataset.stop = at; });
+  return all.length;
+}
+"""
+FOCUSED = """
+() => {
+  const node = document.activeElement;
+  if (!node || node === document.body) return null;
+  const style = getComputedStyle(node);
+  return [Number(node.dataset.stop), style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2];
+}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -129,3 +147,52 @@ def test_many_buckets_are_a_table_first_then_a_bucket(page: Page, many: Path) ->
     page.page.keyboard.press("ArrowLeft")
     assert page.page.locator(".lw-part-health").is_visible()
     assert page.page.locator(".lw-bench-main").is_hidden()
+
+
+def test_a_card_never_covers_what_is_selected(page: Page, small: Path) -> None:
+    page.open(small)
+    files = page.page.locator(".lw-levels .file")
+    files.nth(2).click()
+    page.page.locator(".lw-levels .ring").wait_for()
+    shown = 0
+    for at in range(files.count()):
+        box = files.nth(at).bounding_box()
+        assert box is not None
+        for share in (0.1, 0.5, 0.9):
+            page.page.mouse.move(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
+            card, ring = (page.page.locator(f".lw-levels {name}").bounding_box() for name in (CARD, ".ring"))
+            assert ring is not None
+            if card is None:
+                continue
+            shown += 1
+            beside = card["x"] >= ring["x"] + ring["width"] or card["x"] + card["width"] <= ring["x"]
+            apart = card["y"] >= ring["y"] + ring["height"] or card["y"] + card["height"] <= ring["y"]
+            assert beside or apart, (at, share)
+    assert shown >= files.count()
+
+
+def test_everything_is_reached_by_keys_and_seen(page: Page, many: Path) -> None:
+    """In the order of the page, in forced colours, to the end: there is no trap."""
+    page.page.emulate_media(forced_colors="active")
+    page.open(many)
+    for scope in ("table", "bucket"):
+        tab = page.page.locator(f'[data-scope="{scope}"]')
+        tab.click()
+        pressed, other = page.page.evaluate(
+            "() => ['true', 'false'].map((on) => getComputedStyle("
+            "document.querySelector(`.lw-scope [aria-selected=${on}]`)).backgroundColor)"
+        )
+        assert pressed != other, "what is chosen is seen without colours of ours"
+        page.page.evaluate("() => { document.body.tabIndex = -1; document.body.focus(); }")
+        wanted = page.page.evaluate(WANTED)
+        assert wanted > 12
+        reached = []
+        for _ in range(wanted + 1):
+            page.page.keyboard.press("Tab")
+            found = page.page.evaluate(FOCUSED)
+            if found is None:
+                break
+            assert found[1], f"focus is seen on {found[0]}"
+            reached.append(found[0])
+        assert len(reached) == wanted, (scope, reached)
+        assert len(set(reached)) == wanted, "each once"

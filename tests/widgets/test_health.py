@@ -182,6 +182,7 @@ def test_a_compaction_that_is_cancelled_leaves_the_table_as_it_was(
     shown = view._show_progress
 
     def cancelled(job: Job, *rest: Any) -> None:
+        assert view.frame["busy"], "Cancel is there"
         seen.append(rest)
         view.cancel()
         shown(job, *rest)
@@ -190,6 +191,8 @@ def test_a_compaction_that_is_cancelled_leaves_the_table_as_it_was(
     view.chosen = ["p=1/0", "p=1/1", "p=2/0"]
     view.compact().wait(120)
     assert len(seen) == 1
+    assert not view.frame["busy"]
+    assert not view.frame["off"], "nothing is at work any more"
     assert view.done == ()
     assert view.chosen == ["p=1/0", "p=1/1", "p=2/0"]
     assert table.inspect.latest_snapshot_id() == snapshot

@@ -10,6 +10,7 @@ import pytest
 from tests.widgets import frames
 from widgets import SnapshotTimeline
 from widgets.kit import format as fmt
+from widgets.kit.svg import num
 from widgets.timeline.figure import is_dense, timeline_figure
 from widgets.timeline.model import APPEND, COMPACT, PAGE, bins, timeline_model
 from widgets.timeline.strip import glyph
@@ -79,6 +80,10 @@ def test_few_commits_are_drawn_one_by_one_and_many_as_density_with_a_lens():
     assert (lens.meta["first"], lens.meta["last"]) == (7800, 7800 + PAGE)
     assert "#7810" in lens.body
     assert len(lens.body) < 60_000
+    whole = lens.meta["regions"][0]
+    x = whole["x"] + 7818.5 * whole["w"] / whole["n"]
+    top, bottom = whole["cursor"]
+    assert f'x1="{num(x)}" y1="{num(float(top))}" x2="{num(x)}" y2="{num(float(bottom))}"' in lens.body
 
 
 def test_the_height_does_not_depend_on_the_selected_commit():

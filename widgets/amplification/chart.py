@@ -16,7 +16,7 @@ from widgets.kit.svg import line, num, path, rect, tag, text, text_width
 from widgets.kit.theme import var
 
 HEIGHT, TOP, BOTTOM, LABELS = 108.0, 32.0, 88.0, 40.0
-FORECAST, VALUE = 62.0, 80.0
+FORECAST, VALUE = 62.0, 66.0
 MEAN_BELOW = 4.0
 
 

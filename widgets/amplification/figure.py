@@ -25,7 +25,7 @@ def columns(width: float) -> tuple[int, float]:
 
 def panels(model: AmplificationModel, wide: float) -> tuple[Panel, Panel, Panel]:
     """What each chart shows where it is `wide` pixels wide."""
-    titles = _TITLES if wide >= 300 else _SHORT
+    titles = _TITLES if wide >= 340 else _SHORT
     runs = ("sorted runs", "runs") if model.one_bucket else ("runs per key, mean", "runs per key", "runs")
     if model.trigger is not None:
         runs = (f"sorted runs · trigger {model.trigger}", f"runs · trigger {model.trigger}", *runs)
@@ -146,7 +146,7 @@ def _empty(width: float, *, note: bool) -> Figure:
     body = []
     for at in range(3):
         x, y = _corner(at, many, wide)
-        blank = Panel(_TITLES[at] if wide >= 300 else _SHORT[at], (), (Line(np.zeros(0)),), 1.0, 2)
+        blank = Panel(_TITLES[at] if wide >= 340 else _SHORT[at], (), (Line(np.zeros(0)),), 1.0, 2)
         plot = Plot(x + chart.LABELS, x + wide - FORECAST, 1.0, 2.0, 0)
         parts = chart.heading_only(blank, plot, x=x, width=wide)
         body.append(group(parts, transform=f"translate(0 {num(y)})"))

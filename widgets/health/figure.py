@@ -39,7 +39,7 @@ SIGNS = {
     "empty": ("○", "ink2"),
     "reading": ("…", "ink3"),
 }
-UP, DOWN, ROW, TWO_LINES, LEGEND, KEY = 28, 20, 24, 38, 44, 122
+UP, DOWN, ROW, TWO_LINES, LEGEND, KEY = 28, 20, 24, 38, 44, 132
 BESIDE, TWO_BELOW = 1100, 560
 
 

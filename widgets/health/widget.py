@@ -242,8 +242,10 @@ class TableHealth(View):
 
     def _off(self) -> str:
         """Why nothing may be compacted now; empty if it may."""
-        if self.busy:
-            return "at work"
+        return "at work" if self.busy else self._refused()
+
+    def _refused(self) -> str:
+        """Why this table is not compacted from here; empty if it may be."""
         if self._model.past or getattr(self._table, "past", False):
             return "viewing the past: read-only"
         return next((a.why for a in self._table.abilities() if a.verb == "compact" and not a.works), "")
@@ -296,8 +298,8 @@ class TableHealth(View):
             "failed": bool(self._failure),
             "estimate": self._estimate(),
             "due": sum(bool(bad.due) for bad in self._model.worst) + self._model.more,
-            "busy": self.busy,
-            "off": "" if self.busy else self._off(),
+            "busy": bool(self.progress),
+            "off": "" if self.progress else self._refused(),
         }
 
     def text(self) -> str:

@@ -202,10 +202,11 @@ function lwCard(stage) {
         * Math.max(0, Math.min(top + tall, r.bottom - box.top + 2) - Math.max(top, r.top - box.top - 2)), 0);
       const within = (v, room) => Math.max(4, Math.min(v, room - 4));
       let best = null;
-      for (const top of [y - tall - 12, y + 18, y - tall / 2]) {
+      const beyond = kept.flatMap((r) => [r.top - box.top - tall - 6, r.bottom - box.top + 6]);
+      for (const top of [y - tall - 12, y + 18, y - tall / 2, ...beyond]) {
         for (const left of top > y || top + tall < y ? [x + 14, x - wide - 14] : [x + 24, x - wide - 24]) {
-          const at = [within(left, box.width - wide), top];
-          const cost = covered(...at) + (top < 0 ? 1e6 : 0) + (top + tall > box.height ? 1e5 : 0);
+          const at = [within(left, box.width - wide), top], far = Math.abs(top + tall / 2 - y);
+          const cost = 9 * covered(...at) + far + (top < 0 ? 1e6 : 0) + (top + tall > box.height ? 1e5 : 0);
           if (!best || cost < best.cost) best = { at, cost };
         }
       }

@@ -121,7 +121,7 @@ def _lane_labels(model: LsmModel, lane: Lane, at: int, frame: Frame, beside: int
     size = 12 if "–" in lane.label else 13  # several empty levels
     parts.append(text(MARGIN, middle, lane.label, size=size, weight=600, fill="bg" if output else "ink"))
     note = lane.note if model.keyed or not lane.count else f"{lane.note} · {lane.count:,}"
-    after = MARGIN + (max(28, text_width(lane.label, weight=600) + 6) if model.keyed else 0)
+    after = MARGIN + (max(28, 0.9 * text_width(lane.label, weight=600) + 5) if model.keyed else 0)
     parts.append(text(after, middle, note, size=11, fill="ink2" if lane.count else "ink3"))
     return "".join(parts) + _run_size(model, lane, middle, frame, output, beside)
 
@@ -291,7 +291,8 @@ def _entries(model: LsmModel, fill_by: FillBy) -> list[tuple[float, str, str]]:
     pale = rect(0.5, 0.5, 20, 13, rx=2, fill=level_fill(0, shades), stroke=var("edge"))
     hatched = pale + rect(0.5, 0.5, 20, 13, rx=2, fill="url(#lw-minus)", fill_opacity="0.55")
     tab = tag("rect", x=0, y=-1, width=24, height=15, rx=4, fill=var("compact"))
-    tab += text(4, 11, last, size=11, fill="bg", weight=600)
+    output = last if model.plan.output_level is None else f"L{model.plan.output_level}"
+    tab += text(4, 11, output, size=11, fill="bg", weight=600)
     planned = rect(3.5, 2.5, 18, 9, rx=2, fill=level_fill(0, shades), stroke=var("edge"))
     planned += rect(0.5, -0.5, 24, 15, rx=4, **DASHED)
     found = [(shades * 17 - 1.0, ramp, words)] if model.keyed else []

@@ -218,7 +218,7 @@ function levelsPicture(history, snapshot, place, sheet, { width, mode, view, fil
     else {
       const note = keyed || !lane.files.length ? lane.note : `${lane.note} · ${lwCount(lane.files.length)}`;
       parts.push(lvText(LV.margin, middle, lane.label, { size: lane.label.includes("–") ? 12 : 13, weight: 600, fill: "ink" }),
-        lvText(LV.margin + (keyed ? Math.max(28, lvWide(lane.label, 12, true) + 6) : 0), middle, note, { size: 11, fill: lane.files.length ? "ink2" : "ink3" }));
+        lvText(LV.margin + (keyed ? Math.max(28, 0.9 * lvWide(lane.label, 12, true) + 5) : 0), middle, note, { size: 11, fill: lane.files.length ? "ink2" : "ink3" }));
       if (lane.files.length) {
         parts.push(lvText(right + 12, middle, lwBytes(size(lane)), { fill: "ink" }));
         if (gutter > 100) {
