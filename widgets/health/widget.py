@@ -19,6 +19,7 @@ import tablestore as ts
 from widgets.health.figure import ColourBy, health_figure, plot_width
 from widgets.health.grid import Edits
 from widgets.health.model import HealthModel, estimate, health_model, text_of
+from widgets.history.moments import moments_of
 from widgets.kit import format as fmt
 from widgets.kit import static
 from widgets.kit.jobs import STATIC_PATIENCE, Job, JobRunner
@@ -54,6 +55,7 @@ class TableHealth(View):
         if not callable(getattr(getattr(table, "inspect", None), "health", None)):
             raise ts.InvalidRequest(f"TableHealth takes a table, not a {type(table).__name__}")
         self._table: Any = table
+        self._moments = moments_of(table)
         self._model = HealthModel(title_of(table))
         self._edits: Edits | None = None
         self._commits = pa.table({})
@@ -110,8 +112,8 @@ class TableHealth(View):
         self._table = self._table.refresh() if not getattr(self._table, "past", False) else self._table
         self._states.clear()
         self._measured = None
-        self._commits = self._table.inspect.commits()
-        self._edits = Edits.of(self._table.inspect.stays())
+        self._commits = self._moments.source.inspect.commits()
+        self._edits = Edits.of(self._moments.stays())
         self._show(amplification=None)
         if not self.opened and self._model.worst:
             self.opened = self._model.worst[0].id

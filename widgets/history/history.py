@@ -16,6 +16,8 @@ import pyarrow.compute as pc
 
 from widgets.levels.buckets import natural
 
+MOST = 120_000
+"""Files of a history that cross to the browser."""
 BEFORE, LIVE = -1, np.iinfo(np.int64).max
 """Added before the first snapshot; not removed yet."""
 _SAME = (

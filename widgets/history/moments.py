@@ -6,16 +6,24 @@ the workbench.
 """
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from widgets.history.history import History
+from widgets.history.history import MOST, History
 from widgets.kit import format as fmt
 
+WINDOW = 1_000
+"""Snapshots of a long history that are read at once: those around the one that is looked at."""
+SOON = 300
+"""Snapshots that the first picture of a long history looks through for those that added files."""
+CACHED = 32
+"""States that are kept."""
+LevelsAt = Callable[[int | None], pa.Table]
 PATIENCE = 0.3
 """Seconds that a panel waits for the reading of another thread."""
 
@@ -40,14 +48,13 @@ class CommitStory:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moment:
-    """The state after a snapshot: live files as `inspect.levels()` gives them, their sums, and what the
-    commit after it did, if there is one."""
+    """The state after a snapshot: live files as `inspect.levels()` gives them, and their sums. What the
+    commit after it did is `Moments.then`: it may come later."""
 
     snapshot: int | None
     files: pa.Table
     runs: int
     bytes: int
-    then: CommitStory | None = None
 
     @property
     def count(self) -> int:
@@ -56,34 +63,91 @@ class Moment:
 
 
 class Moments:
-    """Reads a source and gives its states."""
+    """Reads a source and gives its states: one value a moment, which all views of the source share. With
+    `levels_at` these are the files it gives, and there is no history."""
 
-    def __init__(self, source: Any) -> None:
-        self.source, self._reading = source, threading.RLock()
+    def __init__(self, source: Any, levels_at: LevelsAt | None = None) -> None:
+        self.source, self._reading, self._levels_at = source, threading.RLock(), levels_at
         self.history: History | None = None
+        self.oldest: int | None = None
+        self.newest: int | None = None
+        self._states: dict[int | None, Moment] = {}
         self._told: dict[int, CommitStory] = {}
         self._told_to: int | None = None
 
-    def read(self) -> History | None:
-        """Read the edits, or those since the last time; None where the source has none."""
+    def read(self, at: int | None = None) -> History | None:
+        """Read the edits, or those since the last time; None where the source has none. Of a long history
+        the `WINDOW` snapshots around `at` (None: the newest)."""
         with self._reading:
-            edits = getattr(getattr(self.source, "inspect", None), "edits", None)
-            self.history = None if edits is None else History.of(edits())
+            inspect = getattr(self.source, "inspect", None)
+            if self._levels_at is not None or getattr(inspect, "edits", None) is None:
+                self.history = None
+            elif not hasattr(inspect, "snapshot_count") or inspect.snapshot_count() <= WINDOW:
+                self.history = History.of(inspect.edits())
+                self.oldest, self.newest = _ends(self.history)
+            else:
+                self.history = self._window(inspect, at)
+            self.forget()  # a history knows more of them
             return self.history
 
-    def files(self, snapshot: int | None) -> pa.Table:
-        """Live files after a snapshot (None: the newest). Raises NotFound for one that has expired."""
+    def _window(self, inspect: Any, at: int | None) -> History | None:
+        """A part of a long history. While the newest is looked at, its first snapshot stays for a while, so
+        that a commit sends its own edit."""
+        self.newest = newest = inspect.latest_snapshot_id()
+        self.oldest = newest - inspect.snapshot_count() + 1
+        known, width = self.history, WINDOW
+        while True:
+            last = newest if at is None or at > newest - width else min(at + width // 2, newest)
+            first = last - width + 1
+            if known is not None and last == newest and first - width // 4 < known.first <= first:
+                first = known.first
+            elif known is not None and last < newest and known.covers(at):
+                first, last = known.first, min(known.last, newest)
+            found = History.of(inspect.edits(first=max(first, self.oldest), last=last))
+            if found is None or len(found) <= MOST or width == 1:
+                return found
+            width //= 2
+
+    @property
+    def window(self) -> str:
+        """`moments #9001 – #10000 of 10,000` where only a part of the history is at hand, else empty."""
         history = self.history
-        if history is not None and snapshot is not None and history.covers(snapshot):
-            return history.files(snapshot)
-        return self.source.inspect.levels(snapshot=snapshot)
+        if history is None or self.newest is None or self.oldest is None:
+            return ""
+        if history.first <= self.oldest and history.last >= self.newest:
+            return ""
+        many = self.newest - self.oldest + 1
+        return f"moments #{history.first} – #{history.last} of {many:,}"
+
+    def forget(self) -> None:
+        """Read states again when they are asked for."""
+        self._states.clear()
 
     def state(self, snapshot: int | None) -> Moment:
-        """The state after a snapshot, whole."""
-        files = self.files(snapshot)
-        runs = files.group_by(["partition", "bucket"]).aggregate([("run", "count_distinct")])
-        runs_there, size = sum(runs["run_count_distinct"].to_pylist()), sum(files["bytes"].to_pylist())
-        return Moment(snapshot, files, runs_there, size, None if snapshot is None else self.then(snapshot))
+        """The state after a snapshot (None: the newest), whole; the last ones are kept. Raises NotFound for
+        one that has expired."""
+        history = self.history
+        if history is not None and snapshot is not None and history.covers(snapshot):
+            found = self._states.pop(snapshot, None) or _moment(snapshot, history.files(snapshot))
+        else:
+            found = self._states.pop(snapshot, None) or _moment(snapshot, self._levels(snapshot))
+        self._states[snapshot] = found
+        while len(self._states) > CACHED:
+            self._states.pop(next(iter(self._states)), None)
+        return found
+
+    def _levels(self, snapshot: int | None) -> pa.Table:
+        if self._levels_at is not None:
+            return self._levels_at(snapshot)
+        inspect = self.source.inspect
+        if getattr(inspect, "snapshot_count", lambda: 0)() > SOON:
+            return inspect.levels(snapshot=snapshot, back=SOON)
+        return inspect.levels(snapshot=snapshot)
+
+    def stays(self) -> pa.Table:
+        """Each data file of the whole history, as `inspect.stays()`."""
+        with self._reading:
+            return self.source.inspect.stays()
 
     def then(self, snapshot: int) -> CommitStory | None:
         """What the commit after `snapshot` did; None if that is the newest. While another thread reads the
@@ -105,6 +169,16 @@ class Moments:
                 done = compactions() if compactions is not None else None
                 self._told, self._told_to = stories(inspect.commits(), done), newest
             return self._told
+
+
+def _moment(snapshot: int | None, files: pa.Table) -> Moment:
+    runs = files.group_by(["partition", "bucket"]).aggregate([("run", "count_distinct")])
+    there = pc.sum(runs["run_count_distinct"]).as_py() or 0
+    return Moment(snapshot, files, int(there), int(pc.sum(files["bytes"]).as_py() or 0))
+
+
+def _ends(history: History | None) -> tuple[int | None, int | None]:
+    return (None, None) if history is None else (history.first, history.last)
 
 
 _shared: WeakValueDictionary[int, Moments] = WeakValueDictionary()

@@ -3,7 +3,7 @@
 The same form for a kernel (a binary trait) and for a page (base64). A message is `rows` of files from some
 row on, and the snapshots in which earlier ones went; so a commit that is appended sends its own edit. Layout,
 after inflating: 4 bytes little-endian length of a JSON head, the head, then the columns it names, each at a
-multiple of 8 bytes. Bound: `MOST` rows; a longer history is not sent, and the kernel draws the past. Pure.
+multiple of 8 bytes. Bound: `MOST` rows; more are not sent, and the kernel draws the past. Pure.
 Called by the levels widget.
 """
 
@@ -17,8 +17,6 @@ import pyarrow.compute as pc
 
 from widgets.history.history import BEFORE, LIVE, History
 
-MOST = 120_000
-"""Files of a history that cross to the browser."""
 GROWN = 0.25
 """A tail of more than this share of the rows is packed anew with all of them."""
 _COUNTS = ("level", "rows", "deletes", "bytes", "min_sequence", "max_sequence")

@@ -37,10 +37,11 @@ function renderLevels({ model, el }) {
       words.subtitle = [...parts, lwPlural(all("files"), "file"), lwBytes(all("bytes"))].join(" · ");
       Object.assign(words, { cells: f.of[0] === at ? null : cells });
     }
+    if (f.sheet.window) words.subtitle += " · " + f.sheet.window;
     if (!f.sheet.placed) words.whole = history.cells(at);
     return { ...f, ...one, ...words, error: null, drawn: "page" };
   }
-  const absent = (at) => ({ what: "This part is not in the file.", text: `levels of #${at}`, next: "Open the table with a kernel." });
+  const absent = (at) => ({ what: "This part is not in the file.", text: `levels of #${at}; in the file: #${history.first} – #${history.last}`, next: "Open the table with a kernel." });
   async function read() {
     const base = model.get("edits"), tail = model.get("tail");
     const next = base && base.byteLength ? await lwHistory(base, tail) : null;

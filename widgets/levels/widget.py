@@ -3,12 +3,13 @@
 Traits: `snapshot`, `selected` (file names), `hovered`, `key_range` (shown part of the key axis, 0 … 1),
 `mode` keys | bytes, `fill_by` level | origin (age of rows), `opened` (bucket id), `colour_by` (overview),
 `entered` (the file whose row groups were asked for by Enter), `plan` (inputs and output of the next
-compaction, outlined; with `running` the one at work). States of past snapshots are kept while one scrubs,
-CACHED of them; `refresh` forgets them.
+compaction, outlined; with `running` the one at work). States are those of the source's `Moments`; of a long
+history the page has a part, and the kernel sends another when a moment outside is looked at.
 """
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, Self, get_args
 
 import pyarrow as pa
@@ -16,10 +17,12 @@ import pyarrow.compute as pc
 import traitlets
 
 import tablestore as ts
-from widgets.history.moments import moments_of
-from widgets.history.packing import MOST, Sent
+from widgets.history.history import MOST
+from widgets.history.moments import LevelsAt, Moments, moments_of
+from widgets.history.packing import Sent
 from widgets.kit import format as fmt
 from widgets.kit import static, svg
+from widgets.kit.jobs import Job, JobRunner
 from widgets.kit.source import num_levels_of
 from widgets.kit.svg import Figure
 from widgets.kit.view import LINKED, Source, View, module, option_map, require_source, title_of
@@ -39,8 +42,8 @@ from widgets.levels.overview import (
 )
 from widgets.levels.rows import rows_kept
 
-LevelsAt = Callable[[int | None], pa.Table]
-CACHED = 32
+SETTLES = 0.15
+"""Seconds that a moment outside the part at hand is looked at before its part is read."""
 KEPT = 20
 """Snapshots that only a tag keeps, whose pictures go into a page."""
 FRAMED = 32
@@ -96,10 +99,10 @@ class LsmLevels(View):
         self._trigger, self._stop, self._num_levels = limits(source, trigger, stop_trigger, num_levels)
         self._source, self._partition, self._bucket = source, partition, bucket
         self._title = title or title_of(source)
-        self._levels_at, self._given = levels_at or _reader(source), levels_at is not None
-        self._files = pa.table({})
-        self._past: dict[int | None, pa.Table] = {}
-        self._moments = moments_of(source)
+        if levels_at is None and isinstance(source, pa.Table):
+            levels_at = partial(_always, source)
+        self._moments = moments_of(source) if levels_at is None else Moments(source, levels_at)
+        self._files, self._parts = pa.table({}), JobRunner("levels")
         self._sent: Sent | None = None
         self._cells: tuple[BucketCell, ...] = ()
         self._model = lsm_model(self._files, num_levels=self._num_levels)
@@ -113,15 +116,17 @@ class LsmLevels(View):
 
     def refresh(self) -> Self:
         """Read the files of the present snapshot again, and what has been committed since."""
-        self._past.clear()
+        self._moments.forget()
         if self._moments.history is not None:
             self.read_history()
         return self._reload()
 
     def read_history(self) -> Self:
-        """Read the life of the table, so that the page draws every moment by itself: with little to read at
-        once, so that a caller may do it in a thread."""
-        history = None if self._given else self._moments.read()
+        """Read the life of the table, of a long one the part around the moment that is shown, so that the
+        page draws these moments by itself: with little to read at once, so that a caller may do it in a
+        thread."""
+        named = self._moments.window
+        history = self._moments.read(self.snapshot)
         if history is None or len(history) > MOST:
             self._sent, self.edits, self.tail = None, b"", b""
             return self
@@ -129,6 +134,8 @@ class LsmLevels(View):
         if self.edits != self._sent.base:
             self.edits = self._sent.base
         self.tail = self._sent.tail
+        if self._moments.window != named:
+            self.redraw()
         return self
 
     def _reload(self) -> Self:
@@ -143,19 +150,30 @@ class LsmLevels(View):
         if self.opened not in known and self._cells:
             self.opened = worst(self._cells, 1)[0].id
         self._remodel()
+        self._follow()
 
     def _read(self, snapshot: int | None) -> pa.Table:
-        """The files of a snapshot; those of the history and those looked at last are at hand, the newest is
-        always read."""
-        history = None if self._given else self._moments.history
-        if history is not None and snapshot is not None and history.covers(snapshot):
-            return in_bucket(history.files(snapshot), self._partition, self._bucket)
-        if snapshot is None or snapshot not in self._past:
-            files = in_bucket(self._levels_at(snapshot), self._partition, self._bucket)
-            self._past[snapshot] = files
-            while len(self._past) > CACHED:
-                del self._past[next(iter(self._past))]
-        return self._past[snapshot]
+        return in_bucket(self._moments.state(snapshot).files, self._partition, self._bucket)
+
+    def _follow(self) -> None:
+        """Send the part of the history that has the moment shown, if the page has another one."""
+        history = self._moments.history
+        if self._sent is not None and history is not None and not history.covers(self.snapshot):
+            self._parts.restart(self._read_part, patience=0.0)
+
+    def _read_part(self, job: Job) -> None:
+        job.sleep(SETTLES)
+        self.read_history()
+
+    def wait(self, timeout: float | None = None) -> Self:
+        """Block until the part of the history that is being read is there."""
+        self._parts.wait(timeout)
+        return self
+
+    def close(self) -> None:
+        """Read nothing more, and leave the page."""
+        self._parts.stop()
+        super().close()
 
     def _show_code(self) -> None:
         """Send the line of code that goes with the selection; the picture stays."""
@@ -217,7 +235,8 @@ class LsmLevels(View):
         of = [self.snapshot, self.opened, self.mode, self.fill_by, list(self.key_range)]
         cells = {"trigger": self._trigger, "stop": self._stop, "fills": STEP_FILLS, "inks": STEP_INKS}
         sheet = draw.sheet(model, width=width) | {"width": width, "cells": cells}
-        return {"of": of, "sheet": sheet | {"placed": bool(model.partition or self._bucket is not None)}}
+        placed = bool(model.partition or self._bucket is not None)
+        return {"of": of, "sheet": sheet | {"placed": placed, "window": self._moments.window}}
 
     def figure(self, *, width: float) -> Figure:
         """Overview (if there are several buckets) and the opened bucket."""
@@ -246,6 +265,7 @@ class LsmLevels(View):
             parts = [fmt.plural(partitions, "partition"), fmt.plural(len(cells), "bucket")]
             parts += [fmt.plural(sum(cell.files for cell in cells), "file")]
             parts.append(fmt.bytes_text(sum(cell.bytes for cell in cells)))
+        parts += [self._moments.window] if self._moments.window else []
         return {"title": f"Levels{at}", "subtitle": " · ".join(parts)}
 
     def _heading(self, model: LsmModel) -> str:
@@ -331,7 +351,7 @@ class LsmLevels(View):
         state |= {"selected": self.selected, "hovered": "", "key_range": [], "width": widths[0], "frame": {}}
         spec = {"kind": "levels", "reply": "levels", "widths": list(widths), "frames": frames, "state": state}
         packed = [base64.b64encode(part).decode() for part in (self.edits, self.tail)]
-        return spec | {"edits": packed, "limits": self._limits()}
+        return spec | {"edits": packed, "limits": self._limits(kept)}
 
     def _known(self) -> set[int]:
         """The snapshots that linked timelines know, without the one that is shown."""
@@ -344,22 +364,25 @@ class LsmLevels(View):
         return sorted((at for at in self._known() if not (history and history.covers(at))), reverse=True)
 
     def _kept_alone(self) -> dict[int, LsmModel]:
-        """The opened bucket in snapshots that only a tag keeps: before those that the edits give."""
-        found = {}
-        for at in self._uncovered()[:KEPT] if self.edits else ():
+        """The opened bucket in snapshots that only a tag keeps: before the oldest of the others."""
+        found, oldest = {}, self._moments.oldest
+        alone = [at for at in self._uncovered() if oldest is None or at < oldest] if self.edits else []
+        for at in alone[:KEPT]:
             try:
                 found[at] = self._bucket_model(self.opened, at, self._read(at))
             except ts.NotFound:
                 continue
         return found
 
-    def _limits(self) -> str:
+    def _limits(self, kept: Mapping[int, LsmModel]) -> str:
         """What a page leaves out; empty if it holds everything."""
-        missing = len(self._uncovered()) - (KEPT if self.edits else 0)
+        missing = len(self._uncovered()) - len(kept)
         if missing <= 0:
             return ""
         history = self._moments.history if self.edits else None
-        there = f"#{history.first} … #{history.last}" if history is not None else "the present"
+        there = "the present"
+        if history is not None:
+            there = self._moments.window or f"moments #{history.first} – #{history.last}"
         return f"Levels in this file: {there}; a kernel shows the other {fmt.plural(missing, 'snapshot')}."
 
     def _export_frames(self, width: int, kept: Mapping[int, LsmModel]) -> dict[str, Any]:
@@ -378,10 +401,8 @@ class LsmLevels(View):
         return {"above": above, "one": one, "about": self._about(model, width), "kept": tagged}
 
 
-def _reader(source: Source | pa.Table) -> LevelsAt:
-    if isinstance(source, pa.Table):
-        return lambda _snapshot: source
-    return lambda snapshot: source.inspect.levels(snapshot=snapshot)
+def _always(files: pa.Table, _snapshot: int | None) -> pa.Table:
+    return files
 
 
 def _short(cell: BucketCell) -> str:

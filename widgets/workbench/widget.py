@@ -17,7 +17,7 @@ import traitlets
 from widgets.amplification.widget import AmplificationChart
 from widgets.controls.widget import CompactionControls
 from widgets.health.widget import TableHealth
-from widgets.history.moments import Moment, moments_of
+from widgets.history.moments import SOON, Moment, moments_of
 from widgets.kit import page, static, svg
 from widgets.kit.assets import of_kernel
 from widgets.kit.jobs import Job, JobRunner
@@ -30,8 +30,8 @@ from widgets.workbench.figure import PANEL, WIDE, cockpit_figure, head_figure
 from widgets.workbench.model import Head, head_of, text_of
 from widgets.workbench.tools import TOOLS
 
-SOON, FILES_SOON = 300, 200
-"""Histories of more snapshots, or of more live files, are read in the background, after the first picture."""
+FILES_SOON = 200
+"""Of more live files amplification is read in the background, after the first picture."""
 MANY = 8
 """Buckets above which the health of the whole table is shown."""
 MAIN = ("timeline", "health", "levels", "controls", "amplification")

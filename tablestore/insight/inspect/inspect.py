@@ -314,6 +314,7 @@ class Inspect:
         *,
         partition: str | None = None,
         bucket: int | None = None,
+        back: int | None = None,
     ) -> pa.Table:
         """Live data files of a `snapshot` by place in their LSM tree, newest run first; of one `partition`,
         of one `bucket`, or all.
@@ -321,7 +322,8 @@ class Inspect:
         `run` 0 is the newest level-0 file; each level from 1 on is one run. `min_key_pos` and `max_key_pos`
         lie on an axis from 0 to 1 over the keys of the bucket. `snapshot_id` is the snapshot that added a
         level-0 file, null when it has expired and for other levels; `masked_rows` the number of rows that
-        the file's deletion vector masks, null if it has none.
+        the file's deletion vector masks, null if it has none. With `back` only so many snapshots are looked
+        through for those that added files.
 
         >>> orders.inspect.levels().select(["run", "level", "snapshot_id"]).to_pylist()
         [{'run': 0, 'level': 0, 'snapshot_id': 2}, {'run': 1, 'level': 0, 'snapshot_id': 1}]
@@ -329,7 +331,8 @@ class Inspect:
         partition, bucket = self._place(partition, bucket)
         found = self._snapshot(snapshot)
         live = self._chosen(found, partition, bucket)
-        origins = self._origins.of(found, {e.file.file_name for e in live if e.file.level == 0})
+        fresh = {e.file.file_name for e in live if e.file.level == 0}
+        origins = self._origins.of(found, fresh, back=back)
         masked = inspect_files.masked_rows(self._store.manifests.index_entries(found))
         return inspect_files.levels(self._store, live, origins=origins, masked=masked)
 
