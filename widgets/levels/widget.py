@@ -95,6 +95,7 @@ class LsmLevels(View):
         title: str = "",
         **kwargs: object,
     ) -> None:
+        self._parts = JobRunner("levels")  # first: `close` needs it, also after a refusal
         require_source(source, type(self).__name__)
         self._trigger, self._stop, self._num_levels = limits(source, trigger, stop_trigger, num_levels)
         self._source, self._partition, self._bucket = source, partition, bucket
@@ -102,7 +103,7 @@ class LsmLevels(View):
         if levels_at is None and isinstance(source, pa.Table):
             levels_at = partial(_always, source)
         self._moments = moments_of(source) if levels_at is None else Moments(source, levels_at)
-        self._files, self._parts = pa.table({}), JobRunner("levels")
+        self._files = pa.table({})
         self._sent: Sent | None = None
         self._cells: tuple[BucketCell, ...] = ()
         self._model = lsm_model(self._files, num_levels=self._num_levels)
