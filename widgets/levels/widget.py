@@ -195,7 +195,7 @@ class LsmLevels(View):
 
     def _bucket_model(self, opened: str, snapshot: int | None, files: pa.Table) -> LsmModel:
         partition, _, number = opened.rpartition("/")
-        history = None if self._given else self._moments.history
+        history = self._moments.history
         slots, folded = rows_kept(history, opened, snapshot, self._stop)
         return lsm_model(
             files,
