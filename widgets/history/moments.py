@@ -79,7 +79,7 @@ class Moments:
         """Read the edits, or those since the last time; None where the source has none. Of a long history
         the `WINDOW` snapshots around `at` (None: the newest)."""
         with self._reading:
-            inspect = getattr(self.source, "inspect", None)
+            inspect: Any = getattr(self.source, "inspect", None)
             if self._levels_at is not None or getattr(inspect, "edits", None) is None:
                 self.history = None
             elif not hasattr(inspect, "snapshot_count") or inspect.snapshot_count() <= WINDOW:
@@ -126,14 +126,15 @@ class Moments:
     def state(self, snapshot: int | None) -> Moment:
         """The state after a snapshot (None: the newest), whole; the last ones are kept. Raises NotFound for
         one that has expired."""
-        history = self.history
-        if history is not None and snapshot is not None and history.covers(snapshot):
-            found = self._states.pop(snapshot, None) or _moment(snapshot, history.files(snapshot))
-        else:
-            found = self._states.pop(snapshot, None) or _moment(snapshot, self._levels(snapshot))
+        history, found = self.history, self._states.pop(snapshot, None)
+        if found is None:
+            if history is not None and snapshot is not None and history.covers(snapshot):
+                found = _moment(snapshot, history.files(snapshot))
+            else:
+                found = _moment(snapshot, self._levels(snapshot))
         self._states[snapshot] = found
         while len(self._states) > CACHED:
-            self._states.pop(next(iter(self._states)), None)
+            del self._states[next(iter(self._states))]
         return found
 
     def _levels(self, snapshot: int | None) -> pa.Table:
