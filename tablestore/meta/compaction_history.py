@@ -108,29 +108,36 @@ def lacks_trials(record: CompactionRecord) -> bool:
     return not record.trials and not record.asked
 
 
-def records(store: Store, explain: Explain = as_recorded) -> Iterator[tuple[int, int, CompactionRecord]]:
-    """(snapshot, time in ms, record) of every compaction, the oldest first.
+def of_live(
+    store: Store, snapshots: Sequence[Snapshot], explain: Explain = as_recorded
+) -> Iterator[tuple[int, int, CompactionRecord]]:
+    """(snapshot, time in ms, record) of every compaction of these snapshots, which are there, in order.
 
     Snapshots of other engines give a record without a rule for each bucket that they compacted, to which
     `explain` adds what can be known of it.
     """
-    for done in expired(store):
-        yield from ((done.snapshot, done.time_ms, r) for r in done.compactions)
-    snapshots: Iterable[Snapshot] = store.snapshots.all()
+    some: Iterable[Snapshot] = snapshots
     if any(s.commit_kind == COMPACT and PROPERTY not in (s.properties or {}) for s in snapshots):
-        snapshots = store.manifests.prefetched(snapshots, bases=True)
-    for snapshot in snapshots:
+        some = store.manifests.prefetched(snapshots, bases=True)
+    for snapshot in some:
         found = _explained(store, snapshot, explain)
         yield from ((snapshot.id, snapshot.time_millis, r) for r in found)
 
 
-def missing(store: Store) -> tuple[tuple[int, int], ...]:
-    """Ranges (first, last) of snapshots without history: another engine expired them, or history was off."""
+def missing(store: Store, gone: Sequence[SnapshotRecord]) -> tuple[tuple[int, int], ...]:
+    """Ranges (first, last) of snapshots without history, given that of the expired ones: another engine
+    expired them, or history was off."""
     earliest = store.snapshots.earliest_id()
     if earliest is None:
         return ()
-    known = [0, *(done.snapshot for done in expired(store)), earliest]
+    known = [0, *(done.snapshot for done in gone), earliest]
     return tuple((a + 1, b - 1) for a, b in pairwise(known) if b > a + 1)
+
+
+def names(store: Store) -> tuple[str, ...]:
+    """The files of the history, each named by its content: as long as they are the same, so is the
+    history."""
+    return tuple(name for name, _ in _files(store))
 
 
 def of(store: Store, snapshot: Snapshot) -> tuple[CompactionRecord, ...]:

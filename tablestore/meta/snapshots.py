@@ -1,7 +1,7 @@
 """Snapshot files of one table (or branch): numbered, put-if-absent, never changed (I1, FORMAT.md 7.2).
 
 `LATEST` and `EARLIEST` are hints: trusted only after a probe, else the directory is listed.
-Only snapshot files, which never change, are cached. Safe to share between threads.
+Nothing is cached. Safe to share between threads.
 """
 
 from __future__ import annotations
@@ -30,8 +30,12 @@ class SnapshotStore:
 
     def ids(self) -> list[int]:
         """Ids of all existing snapshots, ascending; one listing."""
-        names = (_FILE.fullmatch(s.name) for s in self._io.list(self._paths.snapshot_dir))
-        return sorted(int(m[1]) for m in names if m)
+        return list(self.stamps())
+
+    def stamps(self) -> dict[int, tuple[int, int]]:
+        """Bytes and time of change of each snapshot's file by its id, ascending; one listing."""
+        found = ((_FILE.fullmatch(s.name), s) for s in self._io.list(self._paths.snapshot_dir))
+        return dict(sorted((int(m[1]), (s.size, s.modified_ms)) for m, s in found if m))
 
     def latest_id(self) -> int | None:
         """Id of the newest snapshot, None for a table without any."""

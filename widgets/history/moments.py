@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -74,6 +75,7 @@ class Moments:
         self._states: dict[int | None, Moment] = {}
         self._told: dict[int, CommitStory] = {}
         self._told_to: int | None = None
+        self._told_at: pa.Scalar | None = None
 
     def read(self, at: int | None = None) -> History | None:
         """Read the edits, or those since the last time; None where the source has none. Of a long history
@@ -168,8 +170,21 @@ class Moments:
             if newest is None or newest != self._told_to:
                 compactions = getattr(inspect, "compactions", None)
                 done = compactions() if compactions is not None else None
-                self._told, self._told_to = stories(inspect.commits(), done), newest
+                self._tell(inspect.commits(), done)
+                self._told_to = newest
             return self._told
+
+    def _tell(self, commits: pa.Table, done: pa.Table | None) -> None:
+        """Put new commits in words, all of them where the last one in words is another now."""
+        ids, times = commits["snapshot_id"].to_numpy(), commits["commit_time"]
+        kept, last = dict[int, CommitStory](), max(self._told, default=0)
+        at = int(np.searchsorted(ids, last))
+        if last and at < len(ids) and ids[at] == last and times[at] == self._told_at:
+            kept = {i: story for i, story in self._told.items() if i >= ids[0]}
+            commits = commits.slice(at + 1)
+            done = None if done is None else done.filter(pc.greater(done["snapshot_id"], last))
+        self._told = kept | stories(commits, done)
+        self._told_at = times[-1] if len(ids) else None
 
 
 def _moment(snapshot: int | None, files: pa.Table) -> Moment:

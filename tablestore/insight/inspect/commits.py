@@ -1,7 +1,8 @@
 """`inspect.commits()`: what each snapshot changed, added up from its delta manifest.
 
-Sums of a delta never change, so they are kept by the name of its list; the manifests of some hundred
-snapshots are read and decoded together. Memory: six numbers a snapshot. Not thread-safe. Used by `Inspect`.
+Sums of a delta never change, so they are kept by the name of its list, and so are the rows; the manifests of
+some hundred snapshots are read and decoded together. Memory: a row a snapshot. Not thread-safe. Used by
+`Inspect`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import pyarrow as pa
 from tablestore.format.manifests.manifest import ADD
 from tablestore.format.snapshot import Snapshot
 from tablestore.insight.inspect.columns import COMMITS, made
+from tablestore.insight.inspect.kept_snapshots import KeptSnapshots, SnapshotRows
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 from tablestore.read.scan.time_travel import local_ms
@@ -27,13 +29,18 @@ _NOTHING = (0,) * 6
 class CommitSums:
     """Rows, files and bytes that snapshots added and removed; each delta is added up once."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, snapshots: KeptSnapshots) -> None:
+        self._store, self._snapshots = store, snapshots
         self._known: dict[str, tuple[int, ...]] = {}
+        self._rows = SnapshotRows(self._made)
 
     def table(self, newest: int | None = None) -> pa.Table:
         """A row a snapshot, the oldest first; of so many of the `newest`, or all."""
-        snapshots = self._store.snapshots.all(newest=newest)
+        if newest is None:
+            return self._rows.of(self._snapshots.all())
+        return self._made(self._store.snapshots.all(newest=newest))
+
+    def _made(self, snapshots: Sequence[Snapshot]) -> pa.Table:
         new = [s for s in snapshots if s.delta_manifest_list not in self._known]
         for at in range(0, len(new), _AT_ONCE):
             self._add_up(new[at : at + _AT_ONCE])

@@ -25,7 +25,6 @@ from tablestore.insight.doctor import Diagnosis, diagnose, limits_of
 from tablestore.insight.explain.merge_steps import Merging
 from tablestore.insight.explain.merge_steps.stored_runs import Window, merging
 from tablestore.insight.health import Health, health
-from tablestore.insight.inspect import compactions as inspect_compactions
 from tablestore.insight.inspect import edits as inspect_edits
 from tablestore.insight.inspect import files as inspect_files
 from tablestore.insight.inspect import metadata
@@ -36,7 +35,9 @@ from tablestore.insight.inspect import tree as inspect_tree
 from tablestore.insight.inspect.amplification.views import Amplifications
 from tablestore.insight.inspect.columns import made
 from tablestore.insight.inspect.commits import CommitSums
+from tablestore.insight.inspect.compactions import CompactionRows
 from tablestore.insight.inspect.file_history import FileHistory
+from tablestore.insight.inspect.kept_snapshots import KeptSnapshots
 from tablestore.insight.inspect.origins import Origins
 from tablestore.insight.inspect.storage import Storage, stored
 from tablestore.lsm.lookup import cache as lookup_cache
@@ -77,13 +78,15 @@ class Inspect:
 
     Where a method takes a `snapshot` it is an id, a tag's name or a `Snapshot`; None: the one that
     `Table.at` chose, else the newest. A `partition` is a text such as "l_year=1995/l_month=6".
-    Remembers the counts of commits it has added up, the life of files, where files came from and the last
-    views of amplification; not thread-safe.
+    Remembers the snapshots it has read, the counts of commits, compactions, the life of files, where files
+    came from and the last views of amplification; not thread-safe.
     """
 
     def __init__(self, store: Store, *, at: Snapshot | None = None) -> None:
         self._store, self._at = store, at
-        self._commits, self._origins = CommitSums(store), Origins(store)
+        self._snapshots, self._origins = KeptSnapshots(store), Origins(store)
+        self._commits = CommitSums(store, self._snapshots)
+        self._compactions = CompactionRows(store, self._snapshots)
         self._amplified, self._history = Amplifications(store), FileHistory(store)
         self._edits: tuple[object, pa.Table] | None = None
 
@@ -105,6 +108,8 @@ class Inspect:
         if only is not None:
             found = self._snapshot(only)
             return metadata.snapshots([] if found is None else [found])
+        if newest is None:
+            return metadata.snapshots(self._snapshots.all())
         return metadata.snapshots(self._store.snapshots.all(newest=newest))
 
     def schemas(self) -> pa.Table:
@@ -428,7 +433,7 @@ class Inspect:
         [{'bucket': 0, 'output_level': 5, 'rows_in': 4, 'rows_out': 3}]
         """
         partition, bucket = self._place(partition, bucket)
-        return inspect_compactions.compactions(self._store, partition=partition, bucket=bucket)
+        return self._compactions.table(partition=partition, bucket=bucket)
 
     @_naming_rows
     def cache(self) -> pa.Table:
