@@ -17,7 +17,7 @@ import pyarrow as pa
 from tablestore.format.manifests.manifest import ADD
 from tablestore.format.snapshot import Snapshot
 from tablestore.insight.inspect.columns import COMMITS, made
-from tablestore.insight.inspect.kept_snapshots import KeptSnapshots, SnapshotRows
+from tablestore.insight.inspect.snapshot_cache import SnapshotCache, SnapshotRows
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 from tablestore.read.scan.time_travel import local_ms
@@ -29,7 +29,7 @@ _NOTHING = (0,) * 6
 class CommitSums:
     """Rows, files and bytes that snapshots added and removed; each delta is added up once."""
 
-    def __init__(self, store: Store, snapshots: KeptSnapshots) -> None:
+    def __init__(self, store: Store, snapshots: SnapshotCache) -> None:
         self._store, self._snapshots = store, snapshots
         self._known: dict[str, tuple[int, ...]] = {}
         self._rows = SnapshotRows(self._made)

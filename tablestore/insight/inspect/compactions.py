@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from tablestore.format.snapshot import Snapshot
 from tablestore.insight.explain import foreign_compactions as foreign
 from tablestore.insight.inspect.columns import compactions_table
-from tablestore.insight.inspect.kept_snapshots import KeptSnapshots, SnapshotRows
+from tablestore.insight.inspect.snapshot_cache import SnapshotCache, SnapshotRows
 from tablestore.meta import compaction_history
 from tablestore.meta.store import Store
 
@@ -24,7 +24,7 @@ from tablestore.meta.store import Store
 class CompactionRows:
     """A row for each compaction of one table."""
 
-    def __init__(self, store: Store, snapshots: KeptSnapshots) -> None:
+    def __init__(self, store: Store, snapshots: SnapshotCache) -> None:
         self._store, self._snapshots = store, snapshots
         self._live = SnapshotRows(self._rows)
         self._expired: tuple[object, pa.Table, str] | None = None

@@ -37,8 +37,8 @@ from tablestore.insight.inspect.columns import made
 from tablestore.insight.inspect.commits import CommitSums
 from tablestore.insight.inspect.compactions import CompactionRows
 from tablestore.insight.inspect.file_history import FileHistory
-from tablestore.insight.inspect.kept_snapshots import KeptSnapshots
 from tablestore.insight.inspect.origins import Origins
+from tablestore.insight.inspect.snapshot_cache import SnapshotCache
 from tablestore.insight.inspect.storage import Storage, stored
 from tablestore.lsm.lookup import cache as lookup_cache
 from tablestore.lsm.merge.validate import validate
@@ -84,7 +84,7 @@ class Inspect:
 
     def __init__(self, store: Store, *, at: Snapshot | None = None) -> None:
         self._store, self._at = store, at
-        self._snapshots, self._origins = KeptSnapshots(store), Origins(store)
+        self._snapshots, self._origins = SnapshotCache(store), Origins(store)
         self._commits = CommitSums(store, self._snapshots)
         self._compactions = CompactionRows(store, self._snapshots)
         self._amplified, self._history = Amplifications(store), FileHistory(store)

@@ -19,7 +19,7 @@ from tablestore.meta.store import Store
 _MANY_CHUNKS = 64
 
 
-class KeptSnapshots:
+class SnapshotCache:
     """The snapshots of one table; each file is read once."""
 
     def __init__(self, store: Store) -> None:
