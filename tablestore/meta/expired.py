@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from tablestore.core.errors import Corrupt, NotFound
 from tablestore.format import snapshot as snapshot_format
+from tablestore.format.binary_row import DamagedRow
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import TablePaths, join
 
@@ -26,7 +27,7 @@ def expiring(io: FileIO, paths: TablePaths, ids: Iterable[int], *, changes: bool
     try:
         yield
     except (Corrupt, FileNotFoundError) as e:
-        if isinstance(e, Corrupt) and io.exists(e.path):
+        if isinstance(e, DamagedRow) or (isinstance(e, Corrupt) and io.exists(e.path)):
             raise
         gone = _first_expired(io, paths, list(ids), changes=changes)
         if gone is None:
