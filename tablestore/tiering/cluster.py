@@ -37,7 +37,7 @@ class ClusterTable:
 
 @dataclass(frozen=True, slots=True)
 class ClusterLakeSnapshot:
-    """What the cluster knows of the lake: the newest snapshot that it was told, and its offsets."""
+    """What the cluster knows of the lake: the newest registered snapshot, and its offsets."""
 
     snapshot_id: int
     offsets: Offsets

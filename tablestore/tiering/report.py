@@ -146,7 +146,7 @@ class SplitReport:
 class RoundReport:
     """A round: one table under one epoch. `number` counts the rounds of this service from 1. `ended` is None
     while it is under way. `snapshot_id` is the lake's, None where nothing was committed. `notes` say what a
-    person should know, such as a cluster that was told what the lake holds. `seconds` has the time of each
+    person should know, such as a lake snapshot that was registered late. `seconds` has the time of each
     part of the work by its name, such as fetch, decode, write, commit."""
 
     number: int

@@ -1,4 +1,4 @@
-"""One round from its start to its end: plan, read, commit, and what is told of it."""
+"""One round from its start to its end: plan, read, commit, and what is reported of it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class RoundParts:
 @dataclass(slots=True)
 class TieringRound:
     """The round of one table that was handed out. `ours` says whether the table is still this service's;
-    `stopping` whether the service ends; `observe` is told what it plans."""
+    `stopping` whether the service ends; `observe` gets what it plans."""
 
     parts: RoundParts
     assigned: AssignedTable

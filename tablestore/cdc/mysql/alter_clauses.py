@@ -1,7 +1,7 @@
 """What the clauses of an ALTER TABLE do to columns and rows.
 
 A clause is harmless only if it is known to be: `reason` says which one may change or remove rows, or is not
-known. What a change of a column's type does to its values is not told here, but by its definitions.
+known. What a change of a column's type does to its values is not decided here, but by its definitions.
 """
 
 from __future__ import annotations

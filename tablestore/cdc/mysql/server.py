@@ -112,7 +112,7 @@ def _unverified() -> ssl.SSLContext:
 
 
 def _encryption(address: Address) -> dict[str, Any]:
-    """What PyMySQL is told of TLS."""
+    """What PyMySQL needs to know of TLS."""
     if address.tls == OFF:
         return {"ssl_disabled": True}
     if address.tls == PREFERRED:

@@ -63,7 +63,7 @@ class JobPart:
 
 class PartBatches:
     """Carries out the batches of one INSERT. What a restart needs is in the tables and in `directory`;
-    commits are of `user`. `noted` is told of each batch, and how many changes it had.
+    commits are of `user`. `noted` gets each batch and how many changes it had.
 
     Raises InvalidRequest where the target has commits of another query by that user, or the state of its
     groups is lost.

@@ -1,6 +1,6 @@
 """What the coordinator answers to each call of the protocol, from values to values; no sockets here.
 
-It is coordinator and tablet server in one. An error of one bucket or table is told in its part of the answer;
+It is coordinator and tablet server in one. An error of one bucket or table stands in its part of the answer;
 one of the whole call is raised as FlussError. Safe to share between threads.
 """
 

@@ -2,7 +2,7 @@
 
 To a client each is a table without partitions, since partitions share the log of a bucket. Its id is made of
 the table's uuid: a table that is dropped and made again has another one. Of its options only those of tiering
-are told. Tables whose columns have a type that the protocol lacks are left out. What the lake has is looked
+are shown. Tables whose columns have a type that the protocol lacks are left out. What the lake has is looked
 at anew after a second. Safe to share between threads.
 """
 
