@@ -83,10 +83,12 @@ class FileHistory:
 
     def newest(self, most: int) -> Lives | None:
         """At most so many files, of the newest snapshots; all that are live if they alone are more."""
-        ids = _without_gap(self._store.snapshots.ids())
-        found, many = self.lives(ids[-_AT_ONCE:][0] if ids else None), 2 * _AT_ONCE
-        while found is not None and len(found) < most and many < 2 * len(ids):
-            found, many = self.lives(ids[-many:][0]), 2 * many
+        ids, known = _without_gap(self._store.snapshots.ids()), self._known
+        many = _AT_ONCE if known is None or not ids else max(_AT_ONCE, ids[-1] + 1 - known.first)
+        found = self.lives(ids[-many:][0] if ids else None)
+        while found is not None and len(found) < most and many < len(ids):
+            many *= 2
+            found = self.lives(ids[-many:][0])
         if found is None or len(found) <= most:
             return found
         left_out = np.partition(found.removed, len(found) - most - 1)[len(found) - most - 1]
