@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,6 +63,17 @@ class Sidebar:
         server = self.lab.server
         with urllib.request.urlopen(f"{server.url}/api/sessions?token={server.token}") as answer:
             return [each["path"] for each in json.load(answer) if each["type"] == "tablestore-lakes"]
+
+    def wait_saved(self) -> None:
+        """Until the server has the tabs of the page: a page that is loaded before has none again."""
+        server = self.lab.server
+        until = time.monotonic() + LONG / 1000
+        while True:
+            with urllib.request.urlopen(f"{server.url}/lab/api/workspaces?token={server.token}") as answer:
+                if b"tsw-" in answer.read():
+                    return
+            assert time.monotonic() < until, "the page does not save its tabs"
+            time.sleep(0.2)
 
 
 @pytest.fixture
@@ -175,6 +187,7 @@ def test_a_hidden_kernel_serves_names_that_are_markup_and_outlives_a_reload(
     assert lab.page.locator("#tablestore-lakes img, .tsw-cockpit img, .lm-TabBar img").count() == 0
     assert lab.page.evaluate("window.owned === undefined && document.title !== 'owned'")
     (running,) = sidebar.sessions()
+    sidebar.wait_saved()
 
     lab.page.goto(f"{lab.server.url}/lab?token={lab.server.token}")
     lab._restored()

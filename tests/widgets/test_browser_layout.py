@@ -133,6 +133,12 @@ def test_many_buckets_are_a_table_first_then_a_bucket(page: Page, many: Path) ->
         assert page.page.locator(".lw-part-health").is_visible()
         if width >= 1280:
             assert found["bench"] <= 980
+    page.page.locator(".lw-timeline").get_by_role("slider").focus()
+    page.page.keyboard.press("Home")
+    says = page.page.locator(".lw-health .lw-sub")
+    assert says.inner_text() == "verdict, numbers and list are of #6 · the grid is marked at #1"
+    page.page.keyboard.press("End")
+    assert says.inner_text() == "shop.items at #6"
     table, bucket = (page.page.locator(f'.lw-scope [data-scope="{name}"]') for name in ("table", "bucket"))
     assert table.get_attribute("aria-selected") == "true"
     page.page.locator(".lw-health .bad").nth(2).click(position={"x": 60, "y": 12})

@@ -21,7 +21,7 @@ function renderHealth({ model, el }) {
   stage.body.append(host, strip);
   const card = lwCard(stage);
   const frame = () => model.get("frame");
-  let svg = null, mark = null;
+  let svg = null, mark = null, drawn;
   const plot = () => ((frame().meta || {}).plot);
   function column(snapshot) {
     const ends = frame().meta.ends, at = ends.findIndex((end) => end >= snapshot);
@@ -109,7 +109,8 @@ function renderHealth({ model, el }) {
   function draw() {
     const f = frame();
     stage.words(f);
-    svg = f.svg ? stage.picture(host, f.svg) : null;
+    if (f.svg !== drawn) svg = f.svg ? stage.picture(host, f.svg) : null;
+    drawn = f.svg;
     stage.root.dataset.n = String(list().length);
     shade.show(model.get("colour_by"));
     shade.hidden = !plot();
