@@ -43,6 +43,7 @@ from tablestore.lsm.writing.postpone_writer import PostponeWriter, postponed_opt
 from tablestore.lsm.writing.workers import Workers
 from tablestore.lsm.writing.writer import MergeTreeWriter
 from tablestore.meta.deletion_files import deletion_files
+from tablestore.meta.expired import SnapshotExpired
 from tablestore.meta.identity import remove_made_anew
 from tablestore.meta.store import Store
 from tablestore.write import full_compaction
@@ -209,7 +210,7 @@ class TableWrite:
                     self.tee.end_batch()
         except BaseException as e:
             self._failure = e  # some of the batch's rows may be written, others not
-            if isinstance(e, Corrupt):  # files are missing where the table has gone
+            if isinstance(e, Corrupt | SnapshotExpired):  # files are missing where the table has gone
                 self._store.require_same()
             raise
 

@@ -18,6 +18,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.errors import InvalidOption, InvalidRequest, Unsupported
+from tablestore.core.options import names as option_names
 from tablestore.core.options import rules as option_rules
 from tablestore.core.options.ignored import IGNORED, IGNORED_FAMILIES
 from tablestore.core.options.names import ALIASES, ENGINE_NAMES, OF_COLUMNS, READ_AS_TEXT
@@ -66,6 +67,9 @@ def engine() -> tuple[frozenset[str], frozenset[str]]:
                 attributes.add(node.attr)
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 constants.add(node.value)
+            elif isinstance(node, ast.ImportFrom) and node.module == option_names.__name__:
+                found = (getattr(option_names, alias.name) for alias in node.names)
+                constants |= {value for value in found if isinstance(value, str)}
     return frozenset(attributes), frozenset(constants)
 
 

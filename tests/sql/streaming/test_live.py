@@ -73,8 +73,16 @@ def test_an_endless_result_says_so_instead_of_waiting(streaming: Session) -> Non
 
 def test_another_thread_stops_it(streaming: Session) -> None:
     result = streaming.sql("SELECT * FROM orders")
-    threading.Timer(0.2, result.stop).start()
-    assert sum(batch.num_rows for batch in result.to_batches()) == 3
+    rows, all_came = 0, threading.Event()
+    stopper = threading.Thread(target=lambda: result.stop() if all_came.wait(240) else None, daemon=True)
+    stopper.start()
+    for batch in result.to_batches():
+        rows += batch.num_rows
+        if rows == 3:
+            all_came.set()
+    assert rows == 3
+    stopper.join(240)
+    assert not stopper.is_alive()
 
 
 def test_an_arrow_stream_ends_when_it_is_stopped(streaming: Session) -> None:
