@@ -87,6 +87,21 @@ def test_a_veil_shows_what_can_only_be_drawn() -> None:
         widgets.Veil(task, 3)
 
 
+def test_a_veil_holds_a_workbench(tmp_path: Path) -> None:
+    table = ts.connect(tmp_path).create_table("d.t", schema={"k": ts.BIGINT}, primary_key=["k"])
+    table.write({"k": [1, 2, 3]})
+    task = widgets.Task(asked(), judge)
+    bench = widgets.Workbench(table).wait(240)
+    veil = widgets.Veil(task, bench)
+    assert veil.child is bench
+    assert "d.t" not in json.dumps(veil.frame) + veil.text() + veil.to_svg()
+    task.commit("a")
+    assert veil.text() == bench.text()
+    assert "d.t" in veil.to_svg()
+    assert "svg" not in veil.frame, "the page shows the workbench itself"
+    bench.close()
+
+
 def test_a_veil_opens_with_its_task_and_closes_again() -> None:
     task = widgets.Task(asked(), judge)
     veil = widgets.Veil(task, SECRET, note="what came of **it**")

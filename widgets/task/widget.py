@@ -206,8 +206,8 @@ class Drawing(Protocol):
 class Veil(View):
     """Something that stays hidden until a task is answered: a view, a drawing, or a text.
 
-    `task` is the `Task` it waits for, `shown` a view, a text, or something with a `figure(width=…)`, `note` a
-    sentence above it. Other traits go by keyword.
+    `task` is the `Task` it waits for, `shown` a view, a workbench, a text, or something with a
+    `figure(width=…)`, `note` a sentence above it. Other traits go by keyword.
 
     >>> from widgets.task.model import Question, Verdict, options_of
     >>> asked = Question("runs", "How many runs?", "one", options=options_of(["1", "2"]))
@@ -233,7 +233,7 @@ class Veil(View):
             raise ts.InvalidRequest(f"Veil shows a view, a drawing or a text, not {reprlib.repr(shown)}")
         self._task, self._note, self._shown = task, note, shown
         super().__init__(**kwargs)
-        if isinstance(shown, View):
+        if isinstance(shown, anywidget.AnyWidget):
             self.child = shown
         task.link(self)
         self.observe(lambda _change: self.redraw(), "committed")
@@ -257,7 +257,8 @@ class Veil(View):
         made = {**self.words(width=width), "opened": opened}
         made["note"] = rich(self._note) if opened else []
         made["lines"] = self._lines() if opened else []
-        if opened and (drawn or not isinstance(self._shown, View)) and (inner := self._inner(width)):
+        live = isinstance(self._shown, anywidget.AnyWidget)
+        if opened and (drawn or not live) and (inner := self._inner(width)):
             made["svg"] = svg.live(inner)
         return made
 

@@ -246,6 +246,10 @@ class Workbench(anywidget.AnyWidget):
         parts["head"] = head_figure(self._head(), width=width)
         return cockpit_figure(parts, width=width, note=self.timeline.note())
 
+    def figure(self, *, width: float) -> Figure:
+        """The cockpit where a drawing is asked for, such as behind a `Veil`."""
+        return self.picture(width=width)
+
     def to_svg(self, *, width: float = 1040, theme: Theme = "light") -> str:
         """One SVG document with everything."""
         return svg.standalone(self.picture(width=width), theme=theme)
