@@ -19,8 +19,6 @@
 # mode it answers and is done. In streaming mode it follows its tables, and an INSERT becomes a job that
 # keeps another table in step.
 #
-# First words are counted. Then the change-capture demo of notebook 1 is written again, as statements.
-#
 # The data are derived from TPC-H and not comparable to published TPC-H results.
 
 # %% tags=["parameters"]
@@ -33,11 +31,14 @@ solve = False
 # %%
 from notebooks import course
 
-course.begin(solve=solve)
+course.begin("14 SQL", solve=solve)
 course.check()
 
 # %%
 # %load_ext tablestore
+import time
+from collections import Counter
+
 import tablestore as ts
 import widgets
 from datasets import cdc
@@ -50,8 +51,7 @@ session = ts.sql_session(lake)
 # %% [markdown]
 # ## Count words
 #
-# `datagen` makes rows up: words of one letter, each of the sixteen that a hexadecimal digit can be. As a
-# temporary table it belongs to the session, not to the lake. The query ends, because the rows do.
+# `datagen` makes rows up: words of one letter, a hexadecimal digit each. The query ends, because the rows do.
 
 # %% language="sql"
 # CREATE TEMPORARY TABLE words (word STRING) WITH (
@@ -61,8 +61,7 @@ session = ts.sql_session(lake)
 # SELECT word, count(*) AS cnt FROM words GROUP BY word ORDER BY cnt DESC LIMIT 3
 
 # %% [markdown]
-# The same count, going on: in streaming mode the `INSERT` is a **job**. It counts what has come, writes the
-# counts, and counts on.
+# In streaming mode the `INSERT` is a **job**. It counts what has come, writes the counts, and counts on.
 
 # %% language="sql"
 # CREATE TABLE word_count (word STRING, cnt BIGINT, PRIMARY KEY (word) NOT ENFORCED) WITH ('bucket' = '1');
@@ -72,39 +71,33 @@ session = ts.sql_session(lake)
 #
 # INSERT INTO word_count SELECT word, count(*) FROM words GROUP BY word
 
+# %%
+session.jobs.catch_up("count words")
+batch = ts.sql_session(lake)  # another session, with settings of its own
+counted = batch.sql("SELECT count(*) AS words, sum(cnt) AS total FROM word_count")
+
 # %% jupyter={"source_hidden": true}
 counts = course.task(
     "how many words",
     "100,000 words of one hexadecimal digit each, counted by a job in one batch or in many. How many rows "
     "does `word_count` have in the end?",
-    answer=16,
+    answer=counted.to_arrow()["words"][0].as_py(),
+    options={1: "one sum", 16: "one a word", 26: "one a letter", 100_000: "one a row that came"},
     hint="A keyed table has one row a key, however often it was written.",
     why="The job writes the new count of each word that came; a row of the same key replaces the older one.",
 )
 counts
 
-# %%
-answer = None  # how many rows?
-counts.check(answer)
-
-# %% [markdown]
-# The rows of `datagen` end, and so does the job. Its result is an ordinary table, which any session may
-# ask.
-
-# %%
-session.jobs.catch_up("count words")
-
-# %%
-batch = ts.sql_session(lake)  # another session, with settings of its own
-counted = batch.sql("SELECT count(*) AS words, sum(cnt) AS total FROM word_count")
-assert counted.to_arrow().to_pylist() == [{"words": counts.answer.own, "total": 100_000}]
-counted
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+assert counted.to_arrow().to_pylist() == [{"words": 16, "total": 100_000}]
+counts.then(str(counted), "An ordinary table, which any session may ask:")
 
 # %% [markdown]
 # ## The source
 #
-# The source of notebook 1 as a table: a snapshot of `lineitem`, then pairs of refresh functions as a
-# database would log them. With `'pace' = 'manual'` its log grows when we say so.
+# The source of notebook 1 as a table: a snapshot of `lineitem`, then pairs of refresh functions. With
+# `'pace' = 'manual'` its log grows when we say so.
 
 # %%
 sets = refresh_loop.sets(rounds, numbering=numbering)
@@ -123,8 +116,7 @@ source = str(course.warehouse(None))
 #   'pace' = 'manual', 'path' = :source)
 
 # %% [markdown]
-# The table of line items is partitioned by month with two buckets in each: 168 LSM trees at full size. The
-# summary has **no** key: its rows come and go.
+# Line items are partitioned by month, two buckets in each. The summary has **no** key: its rows come and go.
 
 # %% language="sql"
 # CREATE TABLE dwd_lineitem (
@@ -144,9 +136,8 @@ source = str(course.warehouse(None))
 # %% [markdown]
 # ## One INSERT loads and follows
 #
-# No rows are copied by hand, and no load comes first: the job reads the snapshot chunk by chunk, then the
-# log, and each batch is one commit. A second job keeps TPC-H Q1 in step from the changelog of the first
-# one's table.
+# The job reads the snapshot chunk by chunk, then the log; each batch is one commit. A second job keeps TPC-H
+# Q1 in step from the changelog of the first one's table.
 
 # %% language="sql"
 # SET 'execution.runtime-mode' = 'streaming';
@@ -169,14 +160,17 @@ source = str(course.warehouse(None))
 session.jobs.catch_up("load line items", "keep the summary")
 table = lake.table("default.dwd_lineitem")
 loaded, snapshot = table.scan().count(), table.inspect.latest_snapshot_id()
-assert loaded == sum(c.rows for c in cdc.open_source(source).chunks if c.table == "lineitem")
 print(f"{loaded:,} rows at snapshot {snapshot}: all of the source's snapshot")
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+assert loaded == sum(c.rows for c in cdc.open_source(source).chunks if c.table == "lineitem")
 
 # %% [markdown]
 # ## The refresh loop
 #
 # Each round appends its pairs to the source's log: RF1 inserts orders, RF2 deletes others. The jobs take
-# them from there; nobody calls them.
+# them from there.
 
 # %%
 timeline = widgets.SnapshotTimeline(table, follow=0.5)
@@ -187,20 +181,38 @@ for numbers in sets:
     cdc.advance(source, len(numbers))
     session.jobs.catch_up("load line items", "keep the summary")
 timeline.unwatch().refresh()
+until = time.monotonic() + 60  # a job that is at its end says so a moment later
+while len(running := session.jobs.running()) > 1 and time.monotonic() < until:
+    time.sleep(0.1)
+
+# %% jupyter={"source_hidden": true}
+left = course.task(
+    "which job runs on",
+    "The log of the source is at its end. **Which jobs still run?**",
+    answer={1: running[0], 2: "both"}.get(len(running), "none") if running else "none",
+    options={
+        "load line items": "it reads the source's log",
+        "keep the summary": "it follows a table",
+        "both": "an INSERT that goes on never ends",
+        "none": "what is read to its end is done",
+    },
+    hint="Which of the two things that they read has an end?",
+    why="A table has no end. Its job runs until it is stopped; the same statement under its name goes on "
+    "there.",
+)
+left
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert table.refresh().inspect.latest_snapshot_id() > snapshot
-
-# %% language="sql"
-# SHOW JOBS
-
-# %% [markdown]
-# The log is at its end, and so is the job that reads it. The other one follows a table, which has no end:
-# it runs until it is stopped. The same statement under the same name goes on where it was.
+assert left.answer.own == "keep the summary"
+left.then(str(session.sql("SHOW JOBS")), "`SHOW JOBS`:")
 
 # %% language="sql"
 # STOP JOB 'keep the summary'
 
 # %% [markdown]
-# ## The checks of the article
+# ## Is it right?
 #
 # The summary as the job kept it, and the same query computed once more over everything.
 
@@ -216,14 +228,14 @@ WHERE (l_year < 1998 OR (l_year = 1998 AND l_month <= 9))
   AND l_shipdate <= DATE '1998-12-01' - INTERVAL '90' DAY
 GROUP BY l_returnflag, l_linestatus ORDER BY l_returnflag, l_linestatus
 """)
-assert kept.to_arrow().equals(computed.to_arrow().cast(kept.schema)), "kept row by row, and equal"
 kept
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+assert kept.to_arrow().equals(computed.to_arrow().cast(kept.schema)), "kept row by row, and equal"
 
 # %% language="sql"
 # SET 'execution.runtime-mode' = 'batch'
-
-# %% [markdown]
-# The article's look at single rows. It asks for December 1998, in which a source this small ships nothing.
 
 # %% language="sql"
 # SELECT l_orderkey, l_shipdate, l_quantity, l_shipmode FROM dwd_lineitem
@@ -232,32 +244,74 @@ kept
 
 # %% [markdown]
 # ## Time travel
-#
-# Every commit is there to be asked.
 
 # %%
 then = batch.sql("SELECT count(*) AS n FROM dwd_lineitem VERSION AS OF ?", [snapshot])
-assert then.to_arrow()["n"].to_pylist() == [loaded]
 then
 
 # %% [markdown]
-# ## Why a query reads what it reads, and compaction
-#
-# `EXPLAIN` says what was pushed down to the scan, and how the engine decided about files.
-
-# %% language="sql"
-# EXPLAIN SELECT sum(l_quantity) FROM dwd_lineitem WHERE l_year = 1995 AND l_month = 6 AND l_orderkey < 20000
+# ## Why a query reads what it reads
 
 # %%
-before = table.inspect.levels().num_rows
+question = "l_year = 1995 AND l_month = 6 AND l_orderkey < 20000"
+plan = batch.sql(f"EXPLAIN SELECT sum(l_quantity) FROM dwd_lineitem WHERE {question}")
+
+# %% jupyter={"source_hidden": true}
+decisions = table.refresh().scan(where=ts.where(question)).explain().decisions().to_pylist()
+skipped = Counter(file["rule"] for file in decisions if not file["kept"])
+most = course.task(
+    "the rule that skips most",
+    f"`SELECT sum(l_quantity) … WHERE {question}`: the table has {len(decisions):,} files. **Which rule "
+    "spares most of them?**",
+    answer=skipped.most_common(1)[0][0],
+    options={
+        "partition": "the month of a file's directory",
+        "bucket": "the hash of the key",
+        "key range": "the smallest and the largest key of a file",
+        "column stats": "the smallest and the largest quantity",
+    },
+    hint="Seven years of months, and the query wants one. A range of a key names no bucket.",
+    why=f"It skips {skipped.most_common(1)[0][1]:,} of {len(decisions):,} files, and opens none of them.",
+)
+most
+
+# %%
+most.then("\n".join(plan.to_arrow()["plan"].to_pylist()))
+
+# %% [markdown]
+# ## Compaction
+
+# %%
+levels = table.inspect.levels()
+months = len(set(levels["partition"].to_pylist()))
+buckets = len(set(zip(levels["partition"].to_pylist(), levels["bucket"].to_pylist(), strict=True)))
 
 # %% language="sql"
 # ALTER TABLE dwd_lineitem COMPACT
 
-# %%
+# %% jupyter={"source_hidden": true}
 after = table.refresh().inspect.levels().num_rows
-assert after < before
-print(f"{before:,} files before, {after:,} after")
+compacted = course.task(
+    "files after compaction",
+    f"`ALTER TABLE … COMPACT`: {levels.num_rows:,} files in {months} months, two buckets in each. **How "
+    "many are left?**",
+    answer=after,
+    options={
+        1: "one table, one file",
+        months: "one a month",
+        buckets: "one a bucket",
+        levels.num_rows: "as many",
+    },
+    hint="Each bucket is an LSM tree of its own.",
+    why="One run is left in each bucket, and it is small enough for one file.",
+)
+compacted
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+assert then.to_arrow()["n"].to_pylist() == [loaded]
+assert after == buckets < levels.num_rows
+print(f"{levels.num_rows:,} files before compaction")
 
 # %%
 session.jobs.stop_all()
@@ -271,13 +325,10 @@ course.progress()
 # - One `INSERT` loads and follows; its checkpoint and the position in the table make each row count
 #   **once**.
 # - A `GROUP BY` that goes on subtracts what is taken back: its state is a table, and so is its result.
-# - `VERSION AS OF`, `EXPLAIN`, `ALTER TABLE … COMPACT`, `CALL sys.…`: the rest of the workbench is a
-#   statement away.
 #
 # ## Two questions to try
 #
 # 1. Run `SELECT * FROM dwd_lineitem` in streaming mode before the refresh loop: which changes do you see?
-# 2. Stop `load line items` in the middle of the loop and start it again under its name. Which identifiers
-#    do its commits have (`SELECT * FROM dwd_lineitem$snapshots`), and why is no row doubled?
+# 2. Stop `load line items` in the middle of the loop and start it again: why is no row doubled?
 #
 # Next: **15 · A dashboard on lookup joins**.

@@ -17,14 +17,27 @@ from tests.lab.learner import play
 
 pytestmark = needs_browser
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
-PLAYED = ("00", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11", "12", "13", "16", "17", "18")
+PLAYED = (
+    "00",
+    "02",
+    "03",
+    "04",
+    "05",
+    "06",
+    "07",
+    "08",
+    "09",
+    "10",
+    "11",
+    "12",
+    "13",
+    "14",
+    "16",
+    "17",
+    "18",
+)
 ALWAYS, ALL_ROUNDS = ("02", "03"), 6
-MARIADB = ("16",)
-
-
-def missing_java() -> str:
-    """What Spark lacks, or nothing."""
-    return "" if shutil.which("java") else "Java"
+SPARK, MARIADB = ("14", "16"), ("16",)
 
 
 @pytest.mark.parametrize("number", PLAYED)
@@ -33,8 +46,10 @@ def test_a_newcomer_gets_full_marks_by_clicks_alone(
 ) -> None:
     if number not in ALWAYS and request.config.option.rounds < ALL_ROUNDS:
         pytest.skip("played with --rounds 6")
-    if number in MARIADB and (missing := mariadb.missing() or missing_java()):
-        pytest.skip(f"needs {missing}")
+    if number in SPARK and shutil.which("java") is None:
+        pytest.skip("needs Java")
+    if number in MARIADB and mariadb.missing():
+        pytest.skip(f"needs MariaDB: {mariadb.missing()}")
     notebook = lab.open_file(next(NOTEBOOKS.glob(f"{number}_*.ipynb")))
     page = notebook.page
     assert "not answered" not in page.locator(".jp-Notebook").first.inner_text(), "Run All shows a clean page"
