@@ -15,11 +15,9 @@
 # %% [markdown]
 # # 1 · TPC-H change capture into an LSM lake table
 #
-# This is the real thing. One Spark query loads a full snapshot of `lineitem` and then follows its changes:
-# the TPC-H refresh functions RF1 (inserts) and RF2 (deletes), as a database would write them to its log. A
-# second query keeps TPC-H Q1 up to date from the table's changelog, retractions included. You watch commits
-# and LSM levels grow, compact them yourself, and at the end every row is compared with an independent
-# computation.
+# One Spark query loads a snapshot of `lineitem` and then follows its changes: the TPC-H refresh functions RF1
+# (inserts) and RF2 (deletes). A second query keeps TPC-H Q1 up to date from the table's
+# changelog. At the end every row is compared with an independent computation.
 #
 # The data are derived from TPC-H and not comparable to published TPC-H results.
 
@@ -32,7 +30,7 @@ solve = False
 # %%
 from notebooks import course
 
-course.begin(solve=solve)
+course.begin("01 TPC-H change capture", solve=solve)
 course.check()
 
 # %%
@@ -49,8 +47,7 @@ spark.version
 # %% [markdown]
 # ## The source
 #
-# A directory that stands in for a database's snapshot and log: chunks as Parquet, changes as Debezium
-# events, with positions from which a reader can stop and resume anywhere.
+# A directory that stands in for a database: chunks as Parquet, changes as Debezium events, with positions.
 
 # %%
 plan = pipeline.Plan(scale_factor, pairs=pairs, chunks_per_batch=2)
@@ -62,9 +59,8 @@ table
 # %% [markdown]
 # ## Load and follow
 #
-# Spark plans small batches. Each batch is one commit: two chunks while it loads, one pair of changes
-# afterwards. The source position is in the snapshot that the commit makes, so a batch that was committed is
-# never written twice, whatever is killed.
+# Each batch is one commit: two chunks while it loads, one pair of changes afterwards. The snapshot has the
+# source's position, so a batch that was committed is never written twice.
 
 # %% jupyter={"source_hidden": true}
 commits_expected = course.task(
@@ -72,20 +68,16 @@ commits_expected = course.task(
     f"{run.chunks} chunks, two in a batch, then {pairs} pairs of changes, one in a batch. Each batch is one "
     "commit. How many **snapshots** will the table have?",
     answer=-(-run.chunks // plan.chunks_per_batch) + pairs,
+    options=sorted({2, pairs, -(-run.chunks // plan.chunks_per_batch) + pairs, run.chunks + pairs}),
     hint="Count the batches of the load, then those of the changes. A batch is whole or not at all.",
     why="One snapshot a batch. Small batches mean fresh data, and many small files.",
 )
 commits_expected
 
-# %%
-answer = None  # how many snapshots?
-commits_expected.check(answer)
-
 # %% [markdown]
-# The work runs in a thread, so *Pause* and *Stop* act while it goes on. Each box is a chunk: empty while it
-# waits, striped once a task has read it, solid once it is in a snapshot. Below is the source's log. A chunk
-# holds the rows as of its brackets ⊏⊐; what changed later is in the log, and the batches take it from there,
-# up to the log's head. The timeline below reads the table again at every commit.
+# Each box is a chunk: empty while it waits, striped once a task has read it, solid once it is in a snapshot.
+# Below is the source's log. A chunk holds the rows as of its brackets ⊏⊐; what changed later is in the log.
+# *Pause* and *Stop* act while it goes on.
 
 # %%
 progress = widgets.IngestProgress("tpch.dwd_lineitem")
@@ -94,17 +86,21 @@ progress.link(timeline)
 progress.run(ingest_job(spark, run))
 
 # %%
-timeline
+commits_expected.then(timeline)
 
 # %%
 progress.wait()
 commits = table.inspect.commits()
+shown = commits.select(["snapshot_id", "commit_kind", "rows_added", "files_added", "changelog_rows"])
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert run.loaded()
 assert run.ingested()
 assert commits.num_rows == commits_expected.answer.own, "one snapshot a batch"
 assert progress.progress.counts["committed"] == run.chunks
 assert progress.progress.lag_bytes == 0, "everything up to the log's head is in the table"
-commits.select(["snapshot_id", "commit_kind", "rows_added", "files_added", "changelog_rows"]).to_pandas()
+commits_expected.then(shown.to_pandas().to_string(index=False))
 
 # %% [markdown]
 # How the ingest ended:
@@ -115,53 +111,51 @@ progress
 # %% [markdown]
 # ## What is in the table
 #
-# The table is partitioned by month, and each partition has two buckets. Every bucket is an LSM tree of its
-# own. Nobody has compacted anything yet, so each file is a sorted run at level 0, and a reader of a key must
-# ask every run that may hold it. This is the bucket with the most.
+# The table is partitioned by month, two buckets in each. Every bucket is an LSM tree of its own. Nobody has
+# compacted anything yet: each file is a sorted run at level 0. This is the bucket with the most.
 
 # %%
 counted = table.inspect.levels().group_by(["partition", "bucket"]).aggregate([("run", "count")])
 partition, bucket, runs = (column[0].as_py() for column in counted.sort_by([("run_count", "descending")]))
 levels = table.inspect.levels(partition=partition, bucket=bucket)
-assert set(levels["level"].to_pylist()) == {0}, "nothing is compacted yet"
-assert levels.num_rows == runs
 print(f"{runs} sorted runs in bucket {bucket} of {partition}; {counted.num_rows} buckets in all")
 
-# %% [markdown]
-# **The workbench** puts everything about a table side by side: its commits, the levels of a bucket, the next
-# compaction with the rule behind it, and what it all costs. All of it is linked. Click a commit to travel:
-# the levels show that snapshot. The row at the bottom opens more views.
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+assert set(levels["level"].to_pylist()) == {0}, "nothing is compacted yet"
+assert levels.num_rows == runs
 
 # %%
 desk = widgets.Workbench(table, partition, bucket)
-desk
-
-# %% [markdown]
-# ## Compact one bucket
-#
-# The panel on the right says which rule fires, with its sum. A dry run says the same in words: what would
-# happen and why, nothing written.
-
-# %%
 dry = table.compact(dry_run=True, partition=partition, bucket=bucket)
-print(dry.text)
 
 # %% jupyter={"source_hidden": true}
+taken = {file.file_name for file in dry.picks[0].decision.unit.files}
 left = course.task(
     "one step",
-    f"The panel's *Step* carries that plan out. The bucket has {runs} sorted runs now. How many are left?",
-    answer=runs - len(dry.picks[0].forecast.read) + 1,
-    hint="The dry run names its inputs: all of them become one run. What of those that are no inputs?",
+    "The next compaction takes runs from the newest on. **Click those that it takes.**",
+    answer=course.runs(levels.filter([name in taken for name in levels["file_name"].to_pylist()])),
+    picture=course.RunPicture(levels, num_levels=table.inspect.num_levels()),
+    hint="Five runs are allowed, none is large. Which of them can stay?",
     why="Compaction merges its inputs to one run. Runs it does not take stay as they are.",
 )
 left
 
 # %%
-answer = None  # how many runs?
-left.check(answer)
+left.then(desk)
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+left.then(
+    dry.text,
+    "**The workbench** puts everything about a table side by side. Click a commit to travel. A dry run says "
+    "in words what its panel shows:",
+)
 
 # %% [markdown]
-# Press *Step* in the workbench, or run this cell, which does the same. Then look at the levels there.
+# ## Compact one bucket
+#
+# This does the same as *Step* in the workbench.
 
 # %%
 where = {"partition": partition, "bucket": bucket}
@@ -172,10 +166,13 @@ if table.refresh().inspect.levels(**where).num_rows == runs:  # not stepped by h
 table = table.refresh()
 month = table.scan(where=ts.where(partition.replace("/", " AND ")))
 after = month.to_arrow().sort_by([(key, "ascending") for key in table.primary_key])
-assert after.equals(before), "compaction changes no row"
-assert table.inspect.levels(**where).num_rows == left.answer.own
 desk.refresh()
 print(desk.controls.text())
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+assert after.equals(before), "compaction changes no row"
+assert table.inspect.levels(**where).num_rows == runs - len(left.answer.own) + 1
 
 # %% [markdown]
 # ## Compact everything, as Spark tasks
@@ -185,18 +182,20 @@ print(desk.controls.text())
 # %%
 compacted = pipeline.compact_fully(spark, run, lambda *_: None)
 levels = table.inspect.levels()
-assert set(levels["level"].to_pylist()) == {table.inspect.num_levels() - 1}
-assert levels.num_rows == counted.num_rows, "one run a bucket"
 written = compacted.bytes_written / 1e6
 print(f"snapshot {compacted.snapshot}: {compacted.buckets} buckets, {written:.1f} MB written")
 desk.refresh()
 desk
 
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+assert set(levels["level"].to_pylist()) == {table.inspect.num_levels() - 1}
+assert levels.num_rows == counted.num_rows, "one run a bucket"
+
 # %% [markdown]
 # ## Why a query reads what it reads
 #
-# Most files are never opened. Each rule skips some: the partition, the bucket, the key range in a file's
-# metadata, the statistics of its columns. Change the condition and press Enter.
+# Most files are never opened: each rule skips some. Change the condition and press Enter.
 
 # %%
 question = "l_year = 1995 AND l_month = 6 AND l_orderkey < 20000"
@@ -206,14 +205,17 @@ pruning
 # %%
 explained = table.scan(where=ts.where(question)).explain().to_arrow()
 kept = sum(explained["kept"].to_pylist())
-assert kept <= 2, "one month, two buckets, one file each"
 print(f"{kept} of {explained.num_rows} files are read")
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+assert kept <= 2, "one month, two buckets, one file each"
 
 # %% [markdown]
 # ## Travel in time, follow the changes
 #
-# The load wrote no changelog: nobody followed the table yet. From then on every pair of changes is written
-# row by row: `+I` for what RF1 inserted, `−D` for what RF2 deleted. The second query lives on it.
+# From the load on every pair of changes is written row by row: `+I` for what RF1 inserted, `−D` for what RF2
+# deleted. The second query lives on it.
 
 # %%
 loaded = -(-run.chunks // plan.chunks_per_batch)  # the snapshot at the end of the load
@@ -223,9 +225,12 @@ widgets.ChangelogView(table, since=loaded, until=loaded + pairs)
 then, now = table.at(snapshot=loaded).scan().count(), table.scan().count()
 kinds = table.changes(since=loaded).group_by("rowkind").aggregate([([], "count_all")]).to_pylist()
 kinds = {row["rowkind"]: row["count_all"] for row in kinds}
+print(f"{then:,} rows at snapshot {loaded}, {now:,} now: {kinds}")
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
 assert then == run.snapshot_rows
 assert now == then + kinds["+I"] - kinds["-D"], "the changelog holds the whole difference"
-print(f"{then:,} rows at snapshot {loaded}, {now:,} now: {kinds}")
 
 # %% [markdown]
 # ## The summary, kept by the stream
@@ -236,13 +241,15 @@ run.summary.scan().to_pandas().sort_values(["l_returnflag", "l_linestatus"])
 # %% [markdown]
 # ## Is it right?
 #
-# Counts and a checksum of every column against the generated rows, all groups of Q1 to the cent, and the
-# table's invariants.
+# Counts and checksums of every column, all groups of Q1 to the cent, and the table's invariants.
 
 # %%
 result = verification.verify(run, lambda *_: None)
-assert result.verified, result.problems
 print(f"{result.rows:,} rows, {result.columns} columns, {result.groups} groups of Q1: equal, invariants hold")
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+assert result.verified, result.problems
 
 # %%
 spark.stop()
@@ -252,9 +259,8 @@ course.progress()
 # ## What to remember
 #
 # - A full load and its changes are one stream of batches; **each batch is one commit**, once and only once.
-# - Every commit adds a run to each bucket it touches: fresh data and few files are at odds.
-# - **Compaction** is a job of its own, in one bucket by hand or in all of them by Spark; it changes no row.
-# - The changelog gives later readers exactly what changed, so a summary never has to be computed again.
+# - Every commit adds a run to each bucket it touches; **compaction** is a job of its own, and changes no row.
+# - The changelog gives later readers exactly what changed.
 #
 # ## Two questions to try
 #

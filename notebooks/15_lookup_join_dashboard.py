@@ -15,12 +15,8 @@
 # %% [markdown]
 # # 15 · A dashboard on lookup joins
 #
-# Orders come as a stream; who ordered, and from which nation, stands in two other tables. **One idea: a
-# lookup join asks a table as it is when the row comes.** What was joined stays as it was, also when the
-# table changes later.
-#
-# Three jobs make a bar chart: orders arrive, are enriched, and are added up by year and nation. It moves
-# while you look.
+# Orders come as a stream; who ordered stands in other tables. **One idea: a lookup join asks a table as it is
+# when the row comes.**
 #
 # The data are derived from TPC-H and not comparable to published TPC-H results.
 
@@ -33,7 +29,7 @@ solve = False
 # %%
 from notebooks import course
 
-course.begin(solve=solve)
+course.begin("15 A dashboard", solve=solve)
 course.check()
 
 # %%
@@ -50,7 +46,7 @@ looking = ts.sql_session(lake)  # asks while the first one runs jobs
 # %% [markdown]
 # ## Two tables that hardly change
 #
-# Customers and nations are loaded once, in batch mode, from files.
+# Customers and nations are loaded once. The five nations of America are left out, on purpose.
 
 # %%
 files = tpch.base(scale_factor, ["customer", "nation"], progress=False)
@@ -79,12 +75,9 @@ customers, nations = (str(files[name][0]) for name in ("customer", "nation"))
 # END
 
 # %% [markdown]
-# The five nations of America are left out, on purpose.
-#
 # ## The source, and three tables
 #
-# The last table adds up by itself: with `merge-engine` = aggregation rows of one key are not replaced but
-# **summed**, and what is taken back is subtracted.
+# The last table adds up by itself: with `merge-engine` = aggregation rows of one key are **summed**.
 
 # %%
 source = str(course.warehouse(None))
@@ -112,24 +105,10 @@ source = str(course.warehouse(None))
 # ) WITH (
 #   'bucket' = '1', 'merge-engine' = 'aggregation', 'fields.o_sum_totalprice.aggregate-function' = 'sum')
 
-# %% jupyter={"source_hidden": true}
-unknown = course.task(
-    "without a nation",
-    "The chain below joins each order with its customer and the customer's nation, `LEFT JOIN`, and the "
-    "nations of America are missing. Under which name do the orders of customers from Peru appear?",
-    answer="unknown",
-    options=["PERU", "unknown", "they are left out"],
-    hint="A left join keeps what finds no match, with NULLs. What does COALESCE make of a NULL?",
-    why="The join finds no row for the key, n_name is NULL, and COALESCE says 'unknown'.",
-)
-unknown
-
-# %%
-answer = None  # one of the options
-unknown.check(answer)
-
 # %% [markdown]
 # ## Three jobs
+#
+# Orders arrive, are enriched, and are added up by year and nation.
 
 # %% language="sql"
 # SET 'execution.runtime-mode' = 'streaming';
@@ -155,11 +134,49 @@ unknown.check(answer)
 jobs = ("orders arrive", "orders are enriched", "nations are added up")
 session.jobs.catch_up(*jobs)
 
+# %% jupyter={"source_hidden": true}
+FRANCE, PERU = 6, 17  # n_nationkey
+
+
+def joined(nation):
+    """Under which names the orders of customers from a nation stand in `dwd_orders`."""
+    sql = (
+        "SELECT DISTINCT d.n_name FROM dwd_orders d JOIN dim_customer c USING (c_name) WHERE c_nationkey = ?"
+    )
+    return looking.sql(sql, [nation]).to_arrow()["n_name"].to_pylist()
+
+
+found = {"FRANCE": joined(FRANCE), "PERU": joined(PERU)}
+unknown = course.task(
+    "without a nation",
+    "Two orders came: one of a customer from France, one of a customer from Peru, and the nations of "
+    "America are missing. **Click the row that each leaves in `dwd_orders`.**",
+    answer=course.Each(
+        tuple(f"{nation}: {names[0] if names else 'no row'}" for nation, names in found.items()),
+        said=", ".join(names[0] if names else "no row" for names in found.values()),
+    ),
+    picture=course.Grid(
+        ("the name itself", "the default", "left out"),
+        tuple(
+            (
+                nation,
+                tuple(
+                    course.Cell(name, f"{nation}: {name}", group=nation)
+                    for name in (nation, "unknown", "no row")
+                ),
+            )
+            for nation in found
+        ),
+    ),
+    hint="A left join keeps what finds no match, with NULLs. What does COALESCE make of a NULL?",
+    why="The join finds no row for Peru, n_name is NULL, and COALESCE says 'unknown'. No order is lost.",
+)
+unknown
+
 # %% [markdown]
 # ## The chart
 #
-# Each look is a query of the last table. Turn the years with the buttons; bars move to their new places
-# when the sums change.
+# Turn the years with the buttons; bars move when the sums change.
 
 # %%
 power = "SELECT o_year, n_name, o_sum_totalprice FROM ads_nation_purchase_power"
@@ -171,78 +188,101 @@ chart = widgets.BarChart(
     title="Purchase power by nation",
     follow=0.5,
 )
-chart
 
-# %%
-found = looking.sql("SELECT DISTINCT n_name FROM ads_nation_purchase_power").to_arrow()
-names = set(found["n_name"].to_pylist())
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+names = set(
+    looking.sql("SELECT DISTINCT n_name FROM ads_nation_purchase_power").to_arrow()["n_name"].to_pylist()
+)
 assert "PERU" not in names
-assert unknown.answer.own in names
-len(names)
+assert "unknown" in names
+assert unknown.answer.own == ("FRANCE: FRANCE", "PERU: unknown")
+unknown.then(chart)
 
 # %% [markdown]
 # ## Changes come
 #
-# RF1 inserts orders, RF2 deletes others. A deleted order is taken back from its sum: look at the chart.
+# RF1 inserts orders, RF2 deletes others.
 
 # %%
 for _ in range(pairs - 2):
     cdc.advance(source)
     session.jobs.catch_up(*jobs)
 
+# %% jupyter={"source_hidden": true}
+again = (
+    "SELECT o_year, n_name, CAST(sum(o_totalprice) AS DECIMAL(38, 2)) AS o_sum_totalprice FROM dwd_orders "
+    "GROUP BY o_year, n_name ORDER BY o_year, n_name"
+)
+
+
+def same_sums():
+    """Whether the sums that the jobs kept are those of the orders that are there."""
+    kept = looking.sql(power + " WHERE o_sum_totalprice <> 0 ORDER BY o_year, n_name").to_arrow()
+    return kept.equals(looking.sql(again).to_arrow().cast(kept.schema))
+
+
+taken_back = course.task(
+    "an order is deleted",
+    "RF2 deleted orders that were in the sums. What did the last table do with them?",
+    answer="subtracted" if same_sums() else "kept",
+    options={
+        "subtracted": "what was added is taken back",
+        "kept": "sums only grow",
+    },
+    hint="`dwd_orders` has a changelog: a deleted row comes as −D. What is the opposite of a sum?",
+    why="A −D row is subtracted by the table itself; a job with GROUP BY would do so in its state.",
+)
+taken_back
+
 # %% [markdown]
 # ## America is known from now on
 #
-# Its nations are added while the jobs run. Orders that come afterwards find them. Those that were joined
-# before stay what they were.
+# Its nations are added while the jobs run.
 
 # %% language="sql"
 # SET 'execution.runtime-mode' = 'batch';
 # INSERT INTO dim_nation SELECT n_nationkey, n_name FROM nation_files WHERE n_regionkey = 1
 
 # %% jupyter={"source_hidden": true}
+america = (
+    "SELECT count(*) AS n FROM dwd_orders JOIN dim_nation USING (n_name) "
+    "WHERE n_nationkey IN (1, 2, 3, 17, 24)"
+)
+stay, become = "they stay as they are", "they become PERU at once"
 later = course.task(
     "what was joined",
     "Peru is in `dim_nation` now. What happens to its orders that were joined as 'unknown' before?",
-    answer="they stay as they are",
-    options=["they stay as they are", "they become PERU at once", "they become PERU at the next compaction"],
+    answer=become if looking.sql(america).to_arrow()["n"][0].as_py() else stay,
+    options=[stay, become, "they become PERU at the next compaction"],
     hint="Who would have to touch them? A lookup join asks when a row comes.",
     why="A lookup join is made when a row comes, and never again for that row.",
 )
 later
 
 # %%
-answer = None  # one of the options
-later.check(answer)
-
-# %%
-america = (
-    "SELECT count(*) AS n FROM dwd_orders JOIN dim_nation USING (n_name) "
-    "WHERE n_nationkey IN (1, 2, 3, 17, 24)"
-)
-assert looking.sql(america).to_arrow()["n"].to_pylist() == [0], later.answer.own
 cdc.advance(source, 2)
 session.jobs.catch_up(*jobs)
 chart.unwatch().refresh()
+
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+assert later.answer.own == stay
 [since] = looking.sql(america).to_arrow()["n"].to_pylist()
 assert since > 0
-print(f"{since} orders from America came since")
+later.then(f"{since} orders from America came since, under their own names.")
 
 # %% [markdown]
 # ## Is it right?
 #
-# The sums that three jobs kept, and the same computed once over the enriched orders.
+# The sums that the jobs kept, and the same computed at once.
 
-# %%
-again = looking.sql(
-    "SELECT o_year, n_name, CAST(sum(o_totalprice) AS DECIMAL(38, 2)) AS o_sum_totalprice FROM dwd_orders "
-    "GROUP BY o_year, n_name ORDER BY o_year, n_name"
-).to_arrow()
-kept = looking.sql(power + " WHERE o_sum_totalprice <> 0 ORDER BY o_year, n_name").to_arrow()
-assert kept.equals(again.cast(kept.schema)), "every sum follows what was added and taken back"
+# %% jupyter={"source_hidden": true}
+# Checks; open it when you have answered.
+assert same_sums(), "every sum follows what was added and taken back"
 enriched, orders = (lake.table(f"default.{name}").scan().count() for name in ("dwd_orders", "ods_orders"))
 assert enriched == orders, "a left join loses no row"
-print(f"{kept.num_rows} sums: equal")
+print(f"{looking.sql(again).to_arrow().num_rows} sums: equal")
 
 # %%
 session.jobs.stop_all()
@@ -254,14 +294,11 @@ course.progress()
 #
 # - A **lookup join** asks a table as it is when a row comes; its answer is not revised.
 # - `COALESCE` gives a default for what is not found; a `LEFT JOIN` loses no row.
-# - With `merge-engine` = aggregation the **table** adds up; a job with `GROUP BY` would do so in its state.
-# - Each job has a table of its own between its neighbours: any of them may be stopped, asked, or started
-#   again.
+# - With `merge-engine` = aggregation the **table** adds up, and takes back.
 #
 # ## Two questions to try
 #
-# 1. Make `dwd_orders` without `'changelog-producer' = 'lookup'`. Which rows does the last job get of an
-#    update, and what happens to the sums?
+# 1. Make `dwd_orders` without `'changelog-producer' = 'lookup'`. What happens to the sums?
 # 2. Give `dim_customer` a million rows: what does `EXPLAIN` of the second query say about its cache?
 #
 # Next: **16 · Change capture, watched**.
