@@ -17,27 +17,9 @@ from tests.lab.learner import play
 
 pytestmark = needs_browser
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
-PLAYED = (
-    "00",
-    "02",
-    "03",
-    "04",
-    "05",
-    "06",
-    "07",
-    "08",
-    "09",
-    "10",
-    "11",
-    "12",
-    "13",
-    "14",
-    "16",
-    "17",
-    "18",
-)
+PLAYED = tuple(f"{number:02}" for number in range(19))
 ALWAYS, ALL_ROUNDS = ("02", "03"), 6
-SPARK, MARIADB = ("14", "16"), ("16",)
+SPARK, MARIADB = ("01", "14", "15", "16"), ("16",)
 
 
 @pytest.mark.parametrize("number", PLAYED)
