@@ -27,12 +27,20 @@ def expiring(io: FileIO, paths: TablePaths, ids: Iterable[int], *, changes: bool
     try:
         yield
     except (Corrupt, FileNotFoundError) as e:
-        if isinstance(e, DamagedRow) or (isinstance(e, Corrupt) and io.exists(e.path)):
+        if isinstance(e, DamagedRow) or (isinstance(e, Corrupt) and not is_missing(io, e.path)):
             raise
         gone = _first_expired(io, paths, list(ids), changes=changes)
         if gone is None:
             raise
         raise SnapshotExpired(f"snapshot {gone} expired while it was read; read again") from e
+
+
+def is_missing(io: FileIO, path: str) -> bool:
+    """Whether there is no such file; False for a path that no file of the table may have."""
+    try:
+        return not io.exists(path)
+    except Corrupt:
+        return False
 
 
 def _first_expired(io: FileIO, paths: TablePaths, ids: list[int], *, changes: bool) -> int | None:

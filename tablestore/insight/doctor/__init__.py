@@ -17,6 +17,7 @@ from tablestore.insight.doctor import changes, layout, retention, rows
 from tablestore.insight.doctor.calls import Call, look
 from tablestore.insight.doctor.facts import Facts, Limits
 from tablestore.insight.doctor.finding import SEVERITIES, Diagnosis, Finding, Outcome, RuleResult
+from tablestore.meta.expired import is_missing
 from tablestore.meta.store import Store
 from tablestore.read.scan import time_travel
 
@@ -104,7 +105,7 @@ def _looked(rule: Rule, facts: Facts) -> Outcome:
         with facts.store.manifests.naming_rows():
             return rule(facts)
     except Corrupt as e:
-        if not facts.store.io.exists(e.path):
+        if is_missing(facts.store.io, e.path):
             raise  # expired while it was looked at, or lost: `expiring` finds out which
         calls = (look("table.check()"),)
         found = Finding("damage", "risk", e.path, e.problem, calls, {"file": e.path}, mends=False)

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from tablestore.core.errors import CommitConflict, Corrupt, NotFound
 from tablestore.format.snapshot import Snapshot
+from tablestore.meta.expired import is_missing
 from tablestore.meta.store import Store
 
 
@@ -22,7 +23,7 @@ def conflict_if_expired(store: Store, snapshot_id: int | None) -> Iterator[None]
     try:
         yield
     except (Corrupt, NotFound) as e:
-        if isinstance(e, Corrupt) and store.io.exists(e.path):
+        if isinstance(e, Corrupt) and not is_missing(store.io, e.path):
             raise
         if snapshot_id is None or not has_expired(store, snapshot_id):
             raise
