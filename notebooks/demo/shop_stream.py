@@ -28,7 +28,7 @@ from tablestore.fluss.cluster import Cluster
 from tablestore.fluss.tables import FlussColumn, TableDescriptor, TablePath
 from tablestore.fluss.write import TableWriter
 from tablestore.tiering.opening import journal_directory
-from tablestore.tiering.report import HeldPhase
+from tablestore.tiering.report import HoldPhase
 
 ORDERS, CUSTOMERS = "shop.orders", "shop.customers"
 ORDER = {"order_id": ts.BIGINT, "customer": ts.INT, "amount": ts.DOUBLE}
@@ -219,7 +219,7 @@ class ServiceProcess:
         """Whether it has not ended."""
         return self._process is not None and self._process.poll() is None
 
-    def hold(self, phase: HeldPhase) -> None:
+    def hold(self, phase: HoldPhase) -> None:
         """Its rounds wait before this phase from now on."""
         self._hold.write_text(phase)
 

@@ -20,7 +20,7 @@ from tablestore.tiering.cluster import ClusterTable, TieringCluster
 from tablestore.tiering.factory import LakeCommit, LakeCommitter, LakeState
 from tablestore.tiering.heartbeat import TieringTable
 from tablestore.tiering.log_identity import LogIdentity, RewrittenLog
-from tablestore.tiering.report import HeldPhase
+from tablestore.tiering.report import HoldPhase
 from tablestore.tiering.split_generator import (
     KvSnapshot,
     LogBounds,
@@ -176,7 +176,7 @@ def commit_round(
     results: Sequence[SplitResult],
     *,
     still_ours: Callable[[], bool] = lambda: True,
-    reached: Callable[[HeldPhase], None] = lambda _: None,
+    reached: Callable[[HoldPhase], None] = lambda _: None,
 ) -> RoundCommitted:
     """Commit what was read: to the lake, then to the cluster. `reached` is called before each of the two.
 

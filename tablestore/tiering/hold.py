@@ -16,7 +16,7 @@ from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import InvalidRequest
 from tablestore.io.paths import location
 from tablestore.io.routed import file_io_for
-from tablestore.tiering.report import HeldPhase, Phase
+from tablestore.tiering.report import HoldPhase, Phase
 
 log = logging.getLogger(__name__)
 _SECONDS = 0.05
@@ -47,7 +47,7 @@ class RoundHold:
             found = file_io_for(place).read(place).decode(errors="replace").strip()
         except FileNotFoundError:
             return ""
-        if found and found not in get_args(HeldPhase):
-            known = " or ".join(get_args(HeldPhase))
+        if found and found not in get_args(HoldPhase):
+            known = " or ".join(get_args(HoldPhase))
             raise InvalidRequest(f"{self.file} says {found[:40]!r}: rounds can wait before {known}")
         return found

@@ -21,9 +21,9 @@ State = Literal["New", "Initialized", "Scheduled", "Pending", "Tiering", "Tiered
 freshness is over, Pending until a service asks, Tiering, then Tiered or Failed."""
 STATES: tuple[State, ...] = ("New", "Initialized", "Scheduled", "Pending", "Tiering", "Tiered", "Failed")
 
-HeldPhase = Literal["committing", "registering"]
+HoldPhase = Literal["committing", "registering"]
 """A phase before whose work a round may wait: the commit to the lake, and telling the cluster of it."""
-Phase = Literal["planning", "reading", HeldPhase, "ended"]
+Phase = Literal["planning", "reading", HoldPhase, "ended"]
 """What a round does: plans its splits, reads and writes them, commits to the lake, registers that with the
 cluster."""
 

@@ -26,7 +26,7 @@ from tablestore.tiering.journal import TieringJournal
 from tablestore.tiering.log_identity import LogIdentity
 from tablestore.tiering.policy import LogPolicy
 from tablestore.tiering.readers import ReadSeconds, SplitProgress, tasks_of
-from tablestore.tiering.report import HeldPhase, RoundReport, TableState
+from tablestore.tiering.report import HoldPhase, RoundReport, TableState
 from tablestore.tiering.round_report import RoundProgress, marks_of
 from tablestore.tiering.runner import TaskResult, TaskRunner
 from tablestore.tiering.splits import Offsets
@@ -149,7 +149,7 @@ class TieringRound:
         progress.took(commit=clock() - began)
         return committed
 
-    def _reached(self, progress: RoundProgress, phase: HeldPhase) -> None:
+    def _reached(self, progress: RoundProgress, phase: HoldPhase) -> None:
         """The round has come to a phase, before which it may have to wait."""
         self._note(progress.at(phase))
         self.parts.hold.wait(self.path, phase, self._given_up)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,20 +11,14 @@ import tablestore as ts
 from tablestore.core.env import SYSTEM
 from tablestore.tiering.hold import RoundHold
 from tablestore.tiering.journal import TieringJournal, read_report
-from tablestore.tiering.report import HeldPhase
+from tablestore.tiering.report import HoldPhase
 from tablestore.tiering.round import RoundParts
 from tablestore.tiering.runner import ThreadRunner
 from tablestore.tiering.service import ServiceSettings, TieringService
 from tests.tiering.memory import MemoryCluster, MemoryLake
+from tests.tiering.waiting import until
 
 QUICK = ServiceSettings(heartbeat_seconds=0.01, poll_seconds=0.01)
-
-
-def until(true: Callable[[], object]) -> None:
-    over = time.monotonic() + 240
-    while not true():
-        assert time.monotonic() < over, "it never came to that"
-        time.sleep(0.005)
 
 
 @pytest.fixture
@@ -49,7 +42,7 @@ def job(cluster: MemoryCluster, lake: MemoryLake, tmp_path: Path) -> Iterator[Ti
     assert made.stop()
 
 
-def held(tmp_path: Path, phase: HeldPhase) -> bool:
+def waits(tmp_path: Path, phase: HoldPhase) -> bool:
     """Whether the journal, as another process reads it, has a round that waits there."""
     return any(
         (one.phase, one.ended) == (phase, None) for one in read_report(str(tmp_path / "journal")).rounds
@@ -61,7 +54,7 @@ def test_a_round_waits_before_its_commit_to_the_lake(
 ):
     (tmp_path / "hold").write_text("committing\n")
     job.start()
-    until(lambda: held(tmp_path, "committing"))
+    until(lambda: waits(tmp_path, "committing"))
     assert (lake.rows, cluster.known) == ([], None)
     assert job.rounds()[-1].rows == 50
     (tmp_path / "hold").unlink()
@@ -74,7 +67,7 @@ def test_a_round_waits_before_the_cluster_learns_of_its_commit(
 ):
     (tmp_path / "hold").write_text("registering")
     job.start()
-    until(lambda: held(tmp_path, "registering"))
+    until(lambda: waits(tmp_path, "registering"))
     assert (len(lake.rows), cluster.known) == (50, None)
     (tmp_path / "hold").write_text("committing")
     until(lambda: cluster.known is not None)
@@ -83,7 +76,7 @@ def test_a_round_waits_before_the_cluster_learns_of_its_commit(
 def test_a_service_that_is_stopped_waits_no_longer(lake: MemoryLake, job: TieringService, tmp_path: Path):
     (tmp_path / "hold").write_text("committing")
     job.start()
-    until(lambda: held(tmp_path, "committing"))
+    until(lambda: waits(tmp_path, "committing"))
     assert job.stop()
     assert job.rounds()[-1].outcome == "failed"
     assert (lake.rows, lake.aborted) == ([], 1)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from tablestore.tiering.runner import ThreadRunner
 from tablestore.tiering.service import ServiceSettings, TieringService
 from tablestore.tiering.splits import TieringSplit
 from tests.tiering.memory import MemoryCluster, MemoryLake
+from tests.tiering.waiting import until
 
 QUICK = ServiceSettings(heartbeat_seconds=0.01, poll_seconds=0.01)
 
@@ -35,13 +35,6 @@ def service(
 ) -> TieringService:
     journal = TieringJournal(None if directory is None else str(directory))
     return TieringService(RoundParts(cluster, lake, ThreadRunner(), journal, SYSTEM), settings)
-
-
-def until(true: Callable[[], object]) -> None:
-    over = time.monotonic() + 240
-    while not true():
-        assert time.monotonic() < over, "it never came to that"
-        time.sleep(0.005)
 
 
 @pytest.fixture

@@ -295,7 +295,7 @@ class Shop:
         self._measure()
         return self.last
 
-    def _held_back(self) -> float:
+    def _in_compaction(self) -> float:
         """Bytes of compactions at work: their inputs until they are done, and what they have written."""
         return sum(
             work.bytes - work.written * (1 - work.share(busy))
@@ -307,7 +307,7 @@ class Shop:
         if self._ingested:
             state = self.table.inspect.amplification("table").to_pylist()[0]
             self._runs += self.runs
-            self._space += state["space_amplification"] * (1 + self._held_back() / state["live_bytes"])
+            self._space += state["space_amplification"] * (1 + self._in_compaction() / state["live_bytes"])
             self._measured += 1
         many = max(self._measured, 1)
         writes = self._written / self._ingested if self._ingested else 1.0
