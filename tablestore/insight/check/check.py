@@ -85,9 +85,8 @@ class _Check:
     log: Log | None = None
     entries: dict[str, list[ManifestEntry]] = field(default_factory=dict)
     at_once: set[Place] = field(default_factory=set)  # buckets that two writers wrote at once
-    followed: dict[tuple[Any, ...], int] = field(
-        default_factory=dict
-    )  # files to be compacted by their commit
+    followed: dict[tuple[Any, ...], tuple[int, tuple[str, int]]] = field(default_factory=dict)
+    """Files to be compacted by their own commit, with its snapshot, user and identifier."""
 
     def __post_init__(self) -> None:
         self.reader = MetadataReader(self.store, self.found, self.entries)
@@ -241,9 +240,12 @@ class _Check:
         options = self.store.options
         at_once = options.lookup_wait and options.lookup_compact is LookupCompact.RADICAL
         waits = at_once or not options.needs_lookup  # else level 0 is for a later commit
+        by = (snapshot.commit_user, snapshot.commit_identifier)
         if waits and FOLLOWED in (snapshot.properties or {}):
             added = (e for e in changed if e.kind == ADD and e.file.level == 0)
-            self.followed |= {e.identity: snapshot.id for e in added}
+            self.followed |= {e.identity: (snapshot.id, by) for e in added}
+        if not options.needs_lookup and snapshot.commit_kind == COMPACT:  # it came; the rest waits by rule
+            self.followed = {each: left for each, left in self.followed.items() if left[1] != by}
         with self.found.about([CHANGES + where]):
             self.reader.guarded(where, lambda: self.changelog(where, snapshot))
         self.needed.remember(state.values(), snapshot)
@@ -277,7 +279,7 @@ class _Check:
                 pass  # the newest snapshot is damaged, which is a violation of its own
         full = self.store.options.changelog_producer is ChangelogProducer.FULL_COMPACTION
         remedy = "compact(full=True)" if full else "compact()"
-        files = Counter(self.followed[identity] for identity in left)
+        files = Counter(self.followed[identity][0] for identity in left)
         for snapshot_id, count in sorted(files.items()):
             text = f"its commit was interrupted: {count} files wait at level 0; {remedy} the table"
             self.found.violate("I13", f"snapshot-{snapshot_id}", text)

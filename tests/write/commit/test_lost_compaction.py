@@ -5,6 +5,7 @@ Where readers wait for the compaction it is done again, by a replay too if the f
 
 from __future__ import annotations
 
+import random
 import threading
 from pathlib import Path
 from typing import Any
@@ -201,3 +202,18 @@ def test_tables_that_leave_level_0_to_others_are_left_alone(tmp_path: Path) -> N
     t.write(batch(1), user="u", identifier=1)
     assert t.write(batch(1), user="u", identifier=1).snapshots == ()
     assert t.check() == []
+
+
+def test_a_bucket_that_is_not_due_is_no_interrupted_commit(tmp_path: Path) -> None:
+    """Commits that compact one bucket and leave their own file at level 0 of the other one."""
+    t = made(tmp_path, **{"changelog-producer": "full-compaction", "full-compaction.delta-commits": 1000})
+    rng, left = random.Random(1), 0
+    for _ in range(14):
+        done = t.write(batch(*{rng.randrange(60) for _ in range(rng.choice([1, 3, 15, 60]))}))
+        added = {
+            e.identity for e in t.store.manifests.delta_entries(t.store.snapshots.get(done.snapshots[0]))
+        }
+        newest = t.store.manifests.live_entries(t.store.snapshots.latest())
+        left += len(done.snapshots) == 2 and any(e.file.level == 0 and e.identity in added for e in newest)
+        assert t.check() == []
+    assert left >= 3
