@@ -33,23 +33,14 @@ def due(store: Store, latest: Snapshot | None, every: int) -> Callable[[Place], 
     since: dict[Place, int] = {}  # commits since the bucket was last brought to the oldest level
     snapshot = latest
     while snapshot is not None and commits < every:
-        if snapshot.commit_kind == COMPACT:
-            for e in store.manifests.delta_entries(snapshot):
-                if e.kind == ADD and e.file.level >= oldest:
-                    since.setdefault((e.partition, e.bucket), commits)
-        else:
-            commits += 1
-        snapshot, expired = _before(store, snapshot)
-        if expired:
-            commits = every
+        try:
+            if snapshot.commit_kind == COMPACT:
+                for e in store.manifests.delta_entries(snapshot):
+                    if e.kind == ADD and e.file.level >= oldest:
+                        since.setdefault((e.partition, e.bucket), commits)
+            else:
+                commits += 1
+            snapshot = store.snapshots.get(snapshot.id - 1) if snapshot.id > 1 else None
+        except NotFound:  # expired, maybe while it was read
+            commits, snapshot = every, None
     return lambda place: since.get(place, commits) >= every
-
-
-def _before(store: Store, snapshot: Snapshot) -> tuple[Snapshot | None, bool]:
-    """(the snapshot before, whether it has expired)."""
-    if snapshot.id == 1:
-        return None, False
-    try:
-        return store.snapshots.get(snapshot.id - 1), False
-    except NotFound:
-        return None, True
