@@ -7,18 +7,17 @@ the browser. Called by tests/conftest.py (`browser`) and by the fixtures of test
 
 from __future__ import annotations
 
-import importlib.util
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.suite import counterparts
+
 if TYPE_CHECKING:
     from playwright import sync_api as playwright
 
-CHROMIUM = Path(os.environ.get("WORKBENCH_CHROMIUM", "/usr/bin/chromium"))
 FLAGS = [
     "--no-sandbox",
     "--disable-dev-shm-usage",
@@ -35,8 +34,9 @@ FLAGS = [
 ]
 needs_browser = [
     pytest.mark.browser,
-    pytest.mark.skipif(importlib.util.find_spec("playwright") is None, reason="needs playwright"),
-    pytest.mark.skipif(not CHROMIUM.exists(), reason="needs chromium"),
+    pytest.mark.skipif(
+        bool(counterparts.missing("Chromium")), reason=f"needs Chromium: {counterparts.missing('Chromium')}"
+    ),
 ]
 _open: list[Callable[[], None]] = []
 _browsers: list[playwright.Browser] = []
@@ -49,7 +49,9 @@ def browser() -> playwright.Browser:
 
         engine = sync_api.sync_playwright().start()
         _open.append(engine.stop)
-        started = engine.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS, timeout=180_000)
+        started = engine.chromium.launch(
+            executable_path=str(counterparts.CHROMIUM), args=FLAGS, timeout=180_000
+        )
         _open.append(started.close)
         _browsers.append(started)
     return _browsers[0]

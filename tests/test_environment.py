@@ -158,6 +158,7 @@ def test_every_import_of_the_project_is_declared():
         "jupyter_client",
         "jupyterlab_server",
         "axe_playwright_python",
+        "xdist",
         "IPython",
     } | BROWSER_ONLY  # of declared packages
     strangers = {}

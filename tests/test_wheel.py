@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.large
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("tablestore", "widgets")
 WRITES_AND_READS = """

@@ -97,6 +97,7 @@ def run(code: str, lake: Path) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.sample(1)
 def test_the_engine_works_without_insight(case: str, tmp_path: Path):
     run(CASES[case], tmp_path)
 

@@ -22,6 +22,7 @@ from notebooks.bench.parts import report
 from notebooks.bench.parts.widget_cells import CASES, IN_PAGE, OURS, PEER, SETUP, Case
 from tests import browsing
 from tests.lab.jupyter import Lab, Notebook, Server
+from tests.suite import counterparts
 
 HEADER = ("things", "widget", "first s", "change s", "least–most", "state", "first", "change", "bytes")
 LIMIT = 180.0
@@ -61,8 +62,8 @@ def _absent() -> str:
     """What is missing of a browser, and how to get it; empty if it is there."""
     if importlib.util.find_spec("playwright") is None:
         return "playwright is missing: ./workbench pip install -r .ci/browser.lock"
-    if not browsing.CHROMIUM.exists():
-        return f"no Chromium at {browsing.CHROMIUM}: install one, or set WORKBENCH_CHROMIUM to its path"
+    if not counterparts.CHROMIUM.exists():
+        return f"no Chromium at {counterparts.CHROMIUM}: install one, or set WORKBENCH_CHROMIUM to its path"
     return ""
 
 

@@ -1,9 +1,9 @@
-"""`test`: pytest over `tests/`, from any directory, with the slowest tests named at the end.
+"""`test`: pytest over `tests/`, from any directory.
 
-`--rounds N` gives the seeded tests N seeds, `--quick` runs each test once and no slow one; `--rewrite` and
-everything else goes to pytest as it is. `--campaign 30m` runs attacks instead (tests/campaign). The whole
-suite runs on three processes, a file of tests in one of them (its servers start once); named ones run in one,
-as does everything with `-n 0`.
+Bare, every part of the project once, in ten minutes on two cores; `--all` runs everything, `--rest` what
+the last bare call left out. Who names files, tests or `-k WORD` gets all of those. `--of MODULE` runs the
+tests of a module, `--prepare` only makes what tests compare with, `--campaign 30m` runs attacks
+(tests/campaign). Everything else goes to pytest as it is.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from notebooks.cli.places import ROOT
+from tests.suite import counterparts, entered
 
 TAKE_A_VALUE = ("-k", "-m", "-p", "-n", "-o", "-W", "-c")
-THREE_PROCESSES = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder")
-"""A file at a time in the order of tests/conftest.py, which puts long ones first. On two cores the third
-works while tests of the others wait for a browser, a server or Spark."""
-CAMPAIGN = "--campaign"
+THREE_PROCESSES = ("-n3", "--dist=loadfile", "--no-loadscope-reorder", "-oconsole_output_style=classic")
+"""A file at a time in the order of tests/suite/schedule.py. On two cores the third works while tests of the
+others wait for a browser, a server or Spark."""
+CAMPAIGN, OF, PREPARE = "--campaign", "--of", "--prepare"
 ONE_PROCESS = ("-n", "-k", "-s", "-x", "--pdb", "--rewrite", "--collect-only", "--co")
 
 
@@ -27,8 +28,18 @@ def main(arguments: list[str]) -> int:
     if CAMPAIGN in arguments:
         os.chdir(ROOT)
         os.execv(sys.executable, [sys.executable, "-m", "tests.campaign", *without_word(arguments, CAMPAIGN)])
+    if PREPARE in arguments:
+        return 1 if counterparts.prepare() else 0
+    try:
+        arguments = entered.arguments_of(arguments) if OF in arguments else arguments
+    except ValueError as e:
+        print(f"workbench: {e}", file=sys.stderr)
+        return 2
     found = located(arguments, start=Path.cwd())
-    shared = THREE_PROCESSES if is_whole(found) and (os.cpu_count() or 1) > 1 else ()
+    whole = is_whole(found)
+    if whole:
+        counterparts.prepare()
+    shared = THREE_PROCESSES if whole and (os.cpu_count() or 1) > 1 else ()
     command = [sys.executable, "-m", "pytest", "--durations=20", *shared, *found]
     os.chdir(ROOT)
     os.execv(sys.executable, command)  # so Ctrl-C reaches pytest, which then still prints its summary

@@ -73,12 +73,17 @@ def missing() -> str:
         return "the extra fluss is missing: pip install 'tablestore-workbench[fluss]'"
     if shutil.which("java") is None:
         return "java not found; on Debian and Ubuntu: apt-get install openjdk-17-jdk-headless"
-    if not jars_folder(_NAME).exists():
+    if not is_fetched():
         for program, package in (("javac", "openjdk-17-jdk-headless"), ("mvn", "maven")):
             if shutil.which(program) is None:
                 absent = f"the jars of Fluss {VERSION} are not there"
                 return f"{absent}; on Debian and Ubuntu: apt-get install {package}"
     return ""
+
+
+def is_fetched() -> bool:
+    """Whether its jars are on this machine."""
+    return jars_folder(_NAME).exists()
 
 
 def client_jars() -> Path:

@@ -57,9 +57,19 @@ def missing() -> str:
     """What to install so that there can be a private Kafka; empty where it is there."""
     if shutil.which("java") is None:
         return "java not found; on Debian and Ubuntu: apt-get install openjdk-17-jdk-headless"
-    if not jars_folder(_NAME).exists() and shutil.which("mvn") is None:
+    if not is_fetched() and shutil.which("mvn") is None:
         return f"the jars of Kafka {VERSION} are not there; on Debian and Ubuntu: apt-get install maven"
     return ""
+
+
+def is_fetched() -> bool:
+    """Whether its jars are on this machine."""
+    return jars_folder(_NAME).exists()
+
+
+def fetch() -> Path:
+    """The folder of its jars. Raises Unavailable where Maven does not bring them."""
+    return fetched_jars(_NAME, _ARTIFACTS)
 
 
 class KafkaBroker(PrivateServers):
@@ -71,7 +81,7 @@ class KafkaBroker(PrivateServers):
     def __init__(self, settings: Mapping[str, str] | None = None) -> None:
         if absent := missing():
             raise Unsupported("a private Kafka", absent)
-        jars = fetched_jars(_NAME, _ARTIFACTS)
+        jars = fetch()
         super().__init__("kafka")
         try:
             self._port = free_port()

@@ -13,8 +13,8 @@ from notebooks.bench import cdc, commit, floor, imports, large, load, log, lsm, 
 from notebooks.bench.contenders import large_rows, line_items, registry
 from notebooks.bench.contenders.contender import Contender, Refused
 from notebooks.bench.parts import breakdown
-from notebooks.demo.mariadb import missing
 from tests.peers import require
+from tests.suite import counterparts
 
 
 def peers(names: str) -> list[str]:
@@ -29,6 +29,7 @@ def lines(text: str, *, second: str) -> list[list[str]]:
     return [line for line in cells if line[1:2] == [second]]
 
 
+@pytest.mark.large
 def test_load_measures_every_step_of_every_contender(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -53,6 +54,7 @@ def test_load_stops_when_contenders_differ(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.peer
+@pytest.mark.large
 def test_load_agrees_with_the_peers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     there = peers("pypaimon,java")
     if not there:
@@ -64,6 +66,7 @@ def test_load_agrees_with_the_peers(tmp_path: Path, capsys: pytest.CaptureFixtur
         assert [line[0] for line in lines(text, second=name)][:4] == list(load.MEANING.values())[:4]
 
 
+@pytest.mark.large
 def test_lsm_measures_every_step_and_shows_where_its_time_goes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -83,6 +86,7 @@ def test_lsm_measures_every_step_and_shows_where_its_time_goes(
 
 
 @pytest.mark.peer
+@pytest.mark.large
 def test_lsm_ends_with_the_same_rows_in_every_peer(tmp_path: Path) -> None:
     found, missing = registry.peers(registry.LAKES)
     require(not missing, f"needs every peer: {'; '.join(missing)}")
@@ -95,6 +99,7 @@ def test_lsm_ends_with_the_same_rows_in_every_peer(tmp_path: Path) -> None:
         assert rows == rounds["scan", registry.OURS][0].answer["rows"], peer.name
 
 
+@pytest.mark.large
 def test_commit_measures_each_size_of_history(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     there = ",".join(peers("pypaimon")) or "none"
     assert commit.main(["--snapshots", "4,9", "--peers", there, "--directory", str(tmp_path)]) == 0
@@ -153,6 +158,7 @@ def test_large_rows_come_once_in_no_order_and_add_up_to_what_is_expected() -> No
     assert again.drop_columns(["value"]) == first.slice(0, len(again)).drop_columns(["value"])
 
 
+@pytest.mark.large
 def test_a_write_takes_its_buffer_and_not_more_for_more_rows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -171,20 +177,23 @@ def test_a_write_takes_its_buffer_and_not_more_for_more_rows(
     assert max(many.values()) < 700 << 20
 
 
+@pytest.mark.large
 def test_large_stops_when_rows_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(large_rows, "expected", lambda rows: {"rows": rows + 1})
     with pytest.raises(large.Wrong, match="scan, merging: found"):
         dict(large.measure(tmp_path, 100, {}))
 
 
+@pytest.mark.large
 def test_imports_are_measured_in_fresh_processes(capsys: pytest.CaptureFixture[str]) -> None:
     assert imports.main(["--rounds", "1"]) == 0
     text = capsys.readouterr().out
     assert all(f"{what}  " in text and program in text for what, program in imports.PROGRAMS.items())
 
 
+@pytest.mark.large
 def test_cdc_measures_every_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    require(not missing(), f"needs MariaDB: {missing()}")
+    counterparts.need("MariaDB")
     out = tmp_path / "rounds.json"
     size = ["--scale", "0.001", "--images", "100", "--rounds", "1", "--peers", "none", "--no-ingest"]
     assert cdc.main([*size, "--json", str(out)]) == 0
@@ -202,11 +211,12 @@ def test_widgets_says_what_is_missing_of_a_browser(
     assert widgets.main([]) == 2
     assert "./workbench pip install -r .ci/browser.lock" in capsys.readouterr().err
     monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
-    monkeypatch.setattr("tests.browsing.CHROMIUM", tmp_path / "chromium")
+    monkeypatch.setattr("tests.suite.counterparts.CHROMIUM", tmp_path / "chromium")
     assert widgets.main([]) == 2
     assert "WORKBENCH_CHROMIUM" in capsys.readouterr().err
 
 
+@pytest.mark.large
 def test_log_measures_waits_and_rates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "figures.json"
     size = ["--rows", "2000", "--keys", "500", "--messages", "3", "--rounds", "1", "--no-kafka"]

@@ -23,6 +23,7 @@ ELSEWHERE = ("races", "power", "bit flips", "hostile", "tiering", "log")
 
 
 @pytest.mark.parametrize("kind", [k for k in KINDS if k.name not in ELSEWHERE], ids=lambda kind: kind.name)
+@pytest.mark.sample(1)
 def test_nothing_breaks(kind: Kind, seeds: tuple[int, ...]) -> None:
     turns = max(1, SHARE * len(seeds) // 5)
     found = [turn(kind, seeds[0] + n) for n in range(turns)]
@@ -31,6 +32,7 @@ def test_nothing_breaks(kind: Kind, seeds: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("life", [name for name in LIVES if name not in LOGGED])
+@pytest.mark.sample(1, all=4)
 def test_a_race_with_kills_loses_and_doubles_nothing(
     life: str, tmp_path: Path, seeds: tuple[int, ...]
 ) -> None:
@@ -41,6 +43,7 @@ def test_a_race_with_kills_loses_and_doubles_nothing(
         assert outcome.counts["kills"] > 0
 
 
+@pytest.mark.large
 def test_a_race_on_a_table_with_a_log_leaves_log_and_files_with_the_same_rows(
     tmp_path: Path, seeds: tuple[int, ...]
 ) -> None:

@@ -161,6 +161,7 @@ def _create(options: dict[str, str], start: object, answers: object) -> None:
 
 
 @pytest.mark.parametrize("metastore", ["filesystem", "jdbc"])
+@pytest.mark.sample(1)
 def test_of_two_processes_that_make_a_table_one_does(metastore: str, tmp_path: Path) -> None:
     options = {"metastore": metastore, "warehouse": str(tmp_path / "lake")}
     ts.connect(**options).create_database("shop")

@@ -219,6 +219,7 @@ def shop(mariadb: MariaDb, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 @pytest.mark.spark
+@pytest.mark.large
 def test_a_database_is_planned_and_captured_to_its_end(shop: str, mariadb: MariaDb, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     written = [

@@ -16,6 +16,8 @@ import pytest
 
 from notebooks.cli import environment
 
+pytestmark = pytest.mark.large
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -82,6 +82,7 @@ def test_the_first_error_ends_a_script_and_points_at_its_place(lake: Path, tmp_p
     assert ts.connect(lake).tables() == ["shop.orders"]
 
 
+@pytest.mark.large
 def test_output_for_programs(lake: Path, tmp_path: Path) -> None:
     query = "SELECT * FROM shop.orders ORDER BY id"
     rows = [json.loads(line) for line in sql(lake, "--json", "-e", query, home=tmp_path).stdout.splitlines()]
@@ -232,6 +233,7 @@ def test_the_shell_completes_runs_stops_and_ends(shell: Terminal, tmp_path: Path
     assert (tmp_path / "sql-history").stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.large
 def test_the_shell_follows_a_stream_until_ctrl_c(shell: Terminal, lake: Path) -> None:
     shell.wait_for("lake.default>")
     shell.type("SET 'execution.runtime-mode' = 'streaming';\r")
@@ -253,6 +255,7 @@ def test_the_shell_follows_a_stream_until_ctrl_c(shell: Terminal, lake: Path) ->
 
 
 @pytest.mark.parametrize("form", ["", "--json", "--csv"])
+@pytest.mark.sample(1)
 def test_a_script_follows_a_stream_until_ctrl_c(lake: Path, tmp_path: Path, form: str) -> None:
     text = "SET 'execution.runtime-mode' = 'streaming'; SELECT id FROM shop.orders; SELECT 'later'"
     environment = os.environ | {"PYTHONPATH": str(ROOT), "TABLESTORE_CACHE": str(tmp_path)}
@@ -271,6 +274,7 @@ def test_a_script_follows_a_stream_until_ctrl_c(lake: Path, tmp_path: Path, form
 
 
 @pytest.mark.spark
+@pytest.mark.large
 def test_a_script_waits_for_its_jobs_and_ctrl_c_stops_them(lake: Path, tmp_path: Path) -> None:
     script = tmp_path / "jobs.sql"
     script.write_text(

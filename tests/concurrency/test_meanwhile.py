@@ -164,6 +164,7 @@ def verbs(kind: str) -> Iterator[tuple[str, Verb]]:
         yield from OF_A_LOG.items()
 
 
+@pytest.mark.sample(1)
 def test_reads(twin: Twin, request: pytest.FixtureRequest, seeds: tuple[int, ...]) -> None:
     kind, found = request.node.callspec.params["twin"], list[str]()
     for name, verb in verbs(kind):

@@ -6,6 +6,7 @@ import multiprocessing
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 import tablestore as ts
 
@@ -22,6 +23,7 @@ def commit_all(path: str, who: int, start: object, *, meets: bool = False) -> No
         t.write(pa.table({"id": [i, 1000 + who], "who": [who, i]}), user=f"w{who}", identifier=i)
 
 
+@pytest.mark.large
 def test_two_processes_lose_nothing(tmp_path: Path) -> None:
     options = {"write-only": True, "commit.max-retries": 1000, "commit.max-retry-wait": "50 ms"}
     t = ts.connect(str(tmp_path)).create_table(
@@ -65,6 +67,7 @@ def compact_all(path: str, start: object, out: object) -> None:
     out.put(conflicts)
 
 
+@pytest.mark.large
 def test_two_compactors_and_a_writer_keep_every_row(tmp_path: Path) -> None:
     t = ts.connect(str(tmp_path)).create_table(
         "d.t",

@@ -84,6 +84,7 @@ def survive(
     return counting.count, seen
 
 
+@pytest.mark.large
 def test_a_commit_survives_any_failure(start: Path, tmp_path: Path) -> None:
     def commit(t: ts.Table) -> None:
         t.write(rows(25), user="loader", identifier=COMMITS)
@@ -117,6 +118,7 @@ def test_a_compaction_survives_any_failure(start: Path, tmp_path: Path, seeds: t
     assert all(s == seen[0] for s in seen), "compaction changes no row (I12)"
 
 
+@pytest.mark.large
 def test_expiry_survives_any_failure(start: Path, tmp_path: Path, seeds: tuple[int, ...]) -> None:
     compacted = tmp_path / "compacted"
     shutil.copytree(start, compacted)

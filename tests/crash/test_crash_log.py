@@ -85,6 +85,7 @@ def wanted(spec: TableSpec, *writes: list[dict[str, int]]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", SPECS)
+@pytest.mark.sample(1)
 def test_a_batch_write_is_there_or_not(name: str, tmp_path: Path, seeds: tuple[int, ...]) -> None:
     spec = SPECS[name]
     for found in outcomes(spec, tmp_path, lambda t: t.write(NEW), seeds[0]):
@@ -102,6 +103,7 @@ def test_a_batch_write_is_there_or_not(name: str, tmp_path: Path, seeds: tuple[i
 
 
 @pytest.mark.parametrize("name", SPECS)
+@pytest.mark.sample(1)
 def test_a_replay_adds_nothing(name: str, tmp_path: Path, seeds: tuple[int, ...]) -> None:
     spec = SPECS[name]
 

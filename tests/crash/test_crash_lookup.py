@@ -103,6 +103,7 @@ def orphans(root: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.sample(1)
 def test_commits_survive_failures(tmp_path: Path, seeds: tuple[int, ...], case: str) -> None:
     make, act = CASES[case]
     start, chance = tmp_path / "start", random.Random(seeds[0])

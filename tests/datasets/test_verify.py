@@ -46,6 +46,7 @@ def replayed(source: cdc.Source, table: str, end: cdc.Position) -> dict[tuple, d
 
 @pytest.mark.parametrize("table", ["lineitem", "orders"])
 @pytest.mark.parametrize("pairs", [0, 2, 3])
+@pytest.mark.sample(2)
 def test_expected_rows_equal_a_replay_of_the_log(source: cdc.Source, table: str, pairs: int) -> None:
     end = cdc.Position(f"{pairs + 1:05}.jsonl", 0) if pairs < 3 else source.log_end()
     state = replayed(source, table, end)

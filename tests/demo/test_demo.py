@@ -80,6 +80,16 @@ class Finished:
     page: Path
 
 
+@pytest.mark.spark
+def test_the_demo_verifies_itself(tmp_path: Path):
+    figures = tmp_path / "demo.json"
+    size = ["--scale-factor", "0.001", "--pairs", "1", "--json", str(figures)]
+    code, said = demo("--warehouse", str(tmp_path / "lake"), *size)
+    assert code == 0, said
+    found = json.loads(figures.read_text())
+    assert (found["verified"], found["pairs"], found["read_amplification"]) == (True, 1, 1.0)
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     folder = tmp_path_factory.mktemp("demo")
@@ -93,6 +103,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
 
 
 @pytest.mark.spark
+@pytest.mark.large
 def test_the_demo_survives_a_kill_and_verifies_itself(finished: Finished):
     assert finished.code == 0, finished.said
     assert "going on after chunk" in finished.said
@@ -109,6 +120,7 @@ def test_the_demo_survives_a_kill_and_verifies_itself(finished: Finished):
 
 
 @pytest.mark.spark
+@pytest.mark.large
 def test_a_finished_warehouse_is_verified_again_and_its_next_commands_work(
     finished: Finished, tmp_path: Path
 ):
@@ -127,6 +139,7 @@ def test_a_finished_warehouse_is_verified_again_and_its_next_commands_work(
 
 @pytest.mark.spark
 @pytest.mark.peer
+@pytest.mark.large
 def test_pypaimon_reads_what_the_demo_left_at_snapshots_of_each_kind(finished: Finished):
     peer = PyPaimon(finished.warehouse)
     names = ["l_orderkey", "l_linenumber", "l_comment", "l_year", "l_month", "l_extendedprice", "l_shipdate"]
@@ -146,6 +159,7 @@ def test_pypaimon_reads_what_the_demo_left_at_snapshots_of_each_kind(finished: F
 
 
 @pytest.mark.spark
+@pytest.mark.large
 def test_the_demo_notices_a_missing_row(finished: Finished, tmp_path: Path):
     """The last to use the warehouse, which it spoils."""
     warehouse, figures = finished.warehouse, tmp_path / "demo.json"

@@ -16,11 +16,10 @@ import pytest
 
 import tablestore as ts
 from notebooks.cli import demo as verb
-from notebooks.demo import mariadb as servers
 from notebooks.demo.journal import Journal, Places
 from notebooks.demo.ports import listens
-from tests.peers import require
 from tests.servers.mariadb import MariaDb
+from tests.suite import counterparts
 
 ROOT = Path(__file__).parents[2]
 
@@ -56,7 +55,7 @@ def test_without_mariadb_it_says_what_to_install(
 def test_one_demo_never_goes_on_in_the_warehouse_of_another(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    require(not servers.missing(), f"needs MariaDB: {servers.missing()}")
+    counterparts.need("MariaDB")
     places = Places(tmp_path)
     places.own.mkdir()
     Journal(places.journal).add("plan", scale_factor="0.1", pairs=10)
@@ -81,8 +80,9 @@ def test_tables_that_are_not_there_or_taken_are_named(
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.large
 def test_no_server_outlives_a_demo_that_is_ended(tmp_path: Path, ending: signal.Signals):
-    require(not servers.missing(), f"needs MariaDB: {servers.missing()}")
+    counterparts.need("MariaDB")
     command = [sys.executable, "-m", "notebooks.cli", "demo", "--source", "mariadb", "--scale-factor", "0.1"]
     with tempfile.TemporaryDirectory(prefix="workbench-places-") as places:
         os.chmod(places, 0o755)  # the server is another user's where we are root
@@ -117,8 +117,9 @@ def started_and_ended(command: list[str], temporary: str, ending: signal.Signals
 
 
 @pytest.mark.spark
+@pytest.mark.large
 def test_a_private_mariadb_is_captured_while_it_changes_and_both_sides_agree(tmp_path: Path):
-    require(not servers.missing(), f"needs MariaDB: {servers.missing()}")
+    counterparts.need("MariaDB")
     figures, page, lake = tmp_path / "demo.json", tmp_path / "demo.html", tmp_path / "lake"
     command = [sys.executable, "-m", "notebooks.cli", "demo", "--source", "mariadb", "--warehouse", str(lake)]
     command += ["--scale-factor", "0.001", "--pairs", "3", "--pace", "0.5", "--interval", "0.1"]

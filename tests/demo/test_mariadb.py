@@ -14,9 +14,8 @@ import pymysql
 import pytest
 
 import tablestore as ts
-from notebooks.demo import mariadb
 from notebooks.demo.mariadb import MariaDb
-from tests.peers import require
+from tests.suite import counterparts
 
 _MAKER = """
 from notebooks.demo.mariadb import MariaDb
@@ -34,7 +33,7 @@ def alive(process: int) -> bool:
 
 
 def test_nothing_stays_when_the_maker_is_killed():
-    require(not mariadb.missing(), f"needs MariaDB: {mariadb.missing()}")
+    counterparts.need("MariaDB")
     maker = subprocess.Popen([sys.executable, "-c", _MAKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert maker.stdout is not None
     place, port, server = maker.stdout.readline().decode().split()

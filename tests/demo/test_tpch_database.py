@@ -31,6 +31,7 @@ def run_pairs(mariadb: MariaDb, database: str, **options: int) -> RefreshWriter:
     return writer
 
 
+@pytest.mark.large
 def test_the_rows_are_those_of_the_generator(mariadb: MariaDb, database: str, tmp_path: Path):
     shown: list[int] = []
     rows = load(mariadb.connect, SCALE, database=database, show=shown.append)

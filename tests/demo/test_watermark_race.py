@@ -8,7 +8,7 @@ from notebooks.demo import mariadb, watermark_race
 from notebooks.demo.watermark_race import OURS, TEXTBOOK, Race, Read
 from tablestore.cdc.mysql.address import PASSWORD_VARIABLE, Address
 from tablestore.cdc.mysql.position import LogPosition
-from tests.peers import require
+from tests.suite import counterparts
 
 
 def test_a_row_is_lost_if_neither_the_read_nor_the_log_has_it() -> None:
@@ -21,7 +21,7 @@ def test_a_row_is_lost_if_neither_the_read_nor_the_log_has_it() -> None:
 
 
 def test_the_read_view_knows_its_position(monkeypatch: pytest.MonkeyPatch) -> None:
-    require(not mariadb.missing(), f"needs MariaDB: {mariadb.missing()}")
+    counterparts.need("MariaDB")
     with mariadb.MariaDb() as server:
         monkeypatch.setenv(PASSWORD_VARIABLE, server.password_file.read_text())
         address = Address.parse(f"{server.url}/{watermark_race.DATABASE}")

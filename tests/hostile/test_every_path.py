@@ -20,6 +20,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_table(tmp_path_factory.mktemp("hostile") / "lake")
 
 
+@pytest.mark.large
 def test_no_field_leads_outside(table: Path, tmp_path: Path, seeds: tuple[int, ...]) -> None:
     outside = tmp_path / "outside"
     every = list(cases(table, outside))

@@ -30,6 +30,7 @@ from tests.hostile.limits import FEW_THREADS
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.large
 def test_avro_bombs_are_refused_in_little_memory_and_time() -> None:
     command = [sys.executable, "-m", "tests.hostile.bombs"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=FEW_THREADS)

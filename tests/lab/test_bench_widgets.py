@@ -6,7 +6,7 @@ from notebooks.bench import widgets as bench
 from tests.browsing import needs_browser
 from tests.lab.jupyter import Lab
 
-pytestmark = needs_browser
+pytestmark = [*needs_browser, pytest.mark.large]
 
 
 def test_widgets_are_seen_and_their_state_is_small(lab: Lab) -> None:

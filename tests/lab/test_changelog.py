@@ -1,9 +1,11 @@
 """ChangelogView in a real JupyterLab: snapshot, kinds and keys the kernel holds after acts in the page."""
 
+import pytest
+
 from tests.browsing import needs_browser
 from tests.lab.jupyter import Lab
 
-pytestmark = needs_browser
+pytestmark = [*needs_browser, pytest.mark.large]
 
 TABLE = """
 import tempfile

@@ -1,9 +1,11 @@
 """FileExplorer in a real JupyterLab: what clicks, keys and the search leave in the kernel."""
 
+import pytest
+
 from tests.browsing import needs_browser
 from tests.lab.jupyter import Lab
 
-pytestmark = needs_browser
+pytestmark = [*needs_browser, pytest.mark.large]
 
 CELL = """
 import tempfile

@@ -1,9 +1,11 @@
 """Findings in a real JupyterLab: a press previews, the second one mends, the page stays where it was."""
 
+import pytest
+
 from tests.browsing import needs_browser
 from tests.lab.jupyter import Lab
 
-pytestmark = needs_browser
+pytestmark = [*needs_browser, pytest.mark.large]
 
 SETUP = """
 import tempfile

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from tests.browsing import needs_browser
 from tests.lab.jupyter import Lab
 from tests.widgets.test_game import WINNING
 
-pytestmark = needs_browser
+pytestmark = [*needs_browser, pytest.mark.large]
 
 GAME = "import widgets\ngame = widgets.ShopGame(1, seed=7)\ngame"
 MAP = """

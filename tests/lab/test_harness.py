@@ -36,6 +36,7 @@ def test_a_failed_cell_and_one_that_never_ran_are_found(lab: Lab) -> None:
     "script",
     [ASKS_OUTSIDE, "console.error('something broke')", "setTimeout(() => { throw new Error('late'); })"],
 )
+@pytest.mark.large
 def test_a_page_that_asks_another_host_or_complains_is_found(lab: Lab, script: str) -> None:
     notebook = lab.open([], run=False)
     notebook.check()

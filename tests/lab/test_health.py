@@ -1,9 +1,11 @@
 """The health of tables in a real JupyterLab: buckets are compacted, a table of a lake is opened."""
 
+import pytest
+
 from tests.browsing import needs_browser
 from tests.lab.jupyter import Lab
 
-pytestmark = needs_browser
+pytestmark = [*needs_browser, pytest.mark.large]
 
 SETUP = """
 import tempfile

@@ -1,9 +1,11 @@
 """IngestProgress in a real JupyterLab: pause, resume, stop, retry; chunks by hover, click and keys."""
 
+import pytest
+
 from tests.browsing import needs_browser
 from tests.lab.jupyter import Lab
 
-pytestmark = needs_browser
+pytestmark = [*needs_browser, pytest.mark.large]
 
 JOB = """
 import tempfile, threading, time

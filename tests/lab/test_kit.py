@@ -1,9 +1,11 @@
 """The code of the views, sent once a kernel: it survives what people do with a page."""
 
+import pytest
+
 from tests.browsing import needs_browser
 from tests.lab.jupyter import Lab
 
-pytestmark = needs_browser
+pytestmark = [*needs_browser, pytest.mark.large]
 
 TABLE = "from tests.widgets import frames\nimport widgets\ntable = frames.FakeTable(appends=6)"
 VIEWS = """

@@ -19,7 +19,7 @@ from tests.widgets import hostile
 if TYPE_CHECKING:
     from playwright import sync_api as playwright
 
-pytestmark = needs_browser
+pytestmark = [*needs_browser, pytest.mark.large]
 
 LONG = 120_000  # ms
 KERNEL = "lwLab.panel(path).sessionContext.session.kernel"

@@ -1,9 +1,11 @@
 """The log and the lake in a real JupyterLab: the picture follows, a bucket is chosen, read again."""
 
+import pytest
+
 from tests.browsing import needs_browser
 from tests.lab.jupyter import Lab
 
-pytestmark = needs_browser
+pytestmark = [*needs_browser, pytest.mark.large]
 
 SETUP = """
 import tempfile

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import signal
 
+import pytest
+
 from tests.browsing import needs_browser
 from tests.lab.jupyter import Lab, Notebook
 
-pytestmark = needs_browser
+pytestmark = [*needs_browser, pytest.mark.large]
 
 TABLE = "import os\nfrom tests.widgets import frames\nimport widgets\ntable = frames.FakeTable(appends=6)"
 CELLS = [TABLE, "levels = widgets.LsmLevels(table)\nlevels", "bench = widgets.Workbench(table)\nbench"]

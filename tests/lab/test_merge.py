@@ -1,9 +1,11 @@
 """MergeView in a real JupyterLab: what the kernel holds after keys, clicks, engines, hover and a link."""
 
+import pytest
+
 from tests.browsing import needs_browser
 from tests.lab.jupyter import Lab
 
-pytestmark = needs_browser
+pytestmark = [*needs_browser, pytest.mark.large]
 
 TABLE = """
 import tempfile

@@ -1,13 +1,12 @@
-"""Every notebook in the real JupyterLab, once, at a small scale, its tasks answered by the engine.
+"""Every notebook in the real JupyterLab, once, at a small scale, played by clicks to full marks.
 
 Each is opened as a learner opens it, with other parameters, and run from top to bottom: every cell runs, its
 claims are asserted in its own cells, its widgets stand in the page and carry a static picture, the page
-complains of nothing and asks no other host for anything.
+complains of nothing and asks no other host for anything. Then a newcomer answers every task by clicks alone.
 """
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,15 @@ from papermill.inspection import inspect_notebook
 from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
 
-from notebooks.demo import mariadb
 from tests.browsing import needs_browser
-from tests.lab.jupyter import Lab
+from tests.lab.jupyter import Lab, Notebook
+from tests.lab.learner import WAIT, play
+from tests.suite import counterparts
 
-pytestmark = needs_browser
+pytestmark = [*needs_browser, pytest.mark.large]
 
 SMALL = {
-    **{"scale": 0.01, "scale_factor": "0.01", "solve": True, "race_seconds": 2, "batches": 24, "pairs": 3},
+    **{"scale": 0.01, "scale_factor": "0.01", "race_seconds": 2, "batches": 24, "pairs": 3},
     **{"cluster": "own", "burst": 20_000},
 }
 SPARK = {  # those that need it, and what they say at the end when all is right
@@ -34,6 +34,8 @@ SPARK = {  # those that need it, and what they say at the end when all is right
     "16_cdc_cockpit": "nothing lost at the seam",
 }
 MARIADB = {"16_cdc_cockpit"}
+GAME = "19_keep_the_shop_fast"
+"""It has no tasks: it is played in test_game.py."""
 SECONDS, SPARK_SECONDS = 600, 1200  # for what hangs; they take some 10 and 70 on an idle machine
 NOTEBOOKS = [
     pytest.param(path, id=path.stem, marks=[pytest.mark.spark] if path.stem in SPARK else [])
@@ -47,6 +49,7 @@ def parameterized(path: Path, folder: Path) -> Path:
     known = inspect_notebook(str(path))
     given = {name: value for name, value in SMALL.items() if name in known}
     assert "solve" in known, "the engine can answer the tasks of every notebook"
+    given["solve"] = path.stem == GAME
     made = parameterize_notebook(load_notebook_node(str(path)), given)
     for cell in made.cells:
         cell.metadata.pop("papermill", None)
@@ -56,11 +59,13 @@ def parameterized(path: Path, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS)
-def test_the_notebook_runs(lab: Lab, path: Path, tmp_path: Path) -> None:
-    if path.stem in SPARK and shutil.which("java") is None:
-        pytest.skip("needs Java")
-    if path.stem in MARIADB and mariadb.missing():
-        pytest.skip(f"needs MariaDB: {mariadb.missing()}")
+def test_the_notebook_runs_and_a_newcomer_gets_full_marks_by_clicks_alone(
+    lab: Lab, path: Path, tmp_path: Path
+) -> None:
+    if path.stem in SPARK:
+        counterparts.need("Java")
+    if path.stem in MARIADB:
+        counterparts.need("MariaDB")
     notebook = lab.open_file(parameterized(path, tmp_path), run=False)
     notebook.run_all(seconds=SPARK_SECONDS if path.stem in SPARK else SECONDS)
     notebook.check()
@@ -71,6 +76,22 @@ def test_the_notebook_runs(lab: Lab, path: Path, tmp_path: Path) -> None:
     assert errors_shown(notebook.page) == []
     if path.stem in SPARK:
         assert SPARK[path.stem] in notebook.printed()
+    if path.stem != GAME:
+        play_to_full_marks(notebook)
+        notebook.check()
+
+
+def play_to_full_marks(notebook: Notebook) -> None:
+    """Answer every task; nothing is answered before, and all is shown afterwards."""
+    page = notebook.page
+    assert "not answered" not in page.locator(".jp-Notebook").first.inner_text(), "Run All shows a clean page"
+    assert page.locator(".lw-veil").count() == page.locator('.lw-veil[data-open="false"]').count() > 0
+    tasks = play(notebook)
+    score = page.locator(".lw-score .lw-sub").first
+    assert f"{tasks} of {tasks} tasks solved, {tasks} at the first try" in score.text_content()
+    for veil in page.locator('.lw-veil[data-open="false"]').all():  # what was veiled is shown
+        veil.wait_for(state="detached", timeout=WAIT)
+    assert page.locator('.lw-veil[data-open="false"]').count() == 0
 
 
 def has_picture(view: dict[str, Any]) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pytest
 
 import tablestore as ts
 from notebooks.cli.places import ROOT
@@ -19,7 +20,7 @@ from tests.browsing import needs_browser
 if TYPE_CHECKING:
     from playwright import sync_api as playwright
 
-pytestmark = needs_browser
+pytestmark = [*needs_browser, pytest.mark.large]
 
 
 def test_a_table_opens_run_already_and_live(browser: playwright.Browser, tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
 """PruningExplainer in a real JupyterLab: what is typed, clicked and walked is what the kernel holds."""
 
+import pytest
+
 from tests.browsing import needs_browser
 from tests.lab.jupyter import Lab
 
-pytestmark = needs_browser
+pytestmark = [*needs_browser, pytest.mark.large]
 
 CELL = """
 import tempfile

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.browsing import needs_browser
 from tests.lab.jupyter import OPEN_SECONDS, Lab, Notebook
 
-pytestmark = needs_browser
+pytestmark = [*needs_browser, pytest.mark.large]
 
 TABLE = "from tests.widgets import frames\nimport widgets\ntable = frames.FakeTable(appends=6)"
 CELLS = [TABLE, "levels = widgets.LsmLevels(table)\nlevels"]

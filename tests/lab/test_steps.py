@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.browsing import needs_browser
 from tests.lab.jupyter import Lab
 
-pytestmark = needs_browser
+pytestmark = [*needs_browser, pytest.mark.large]
 
 RACE = """
 from notebooks import course

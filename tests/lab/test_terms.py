@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import nbformat
+import pytest
 
 from tests.browsing import needs_browser
 from tests.lab.jupyter import Lab
 from widgets.kit import glossary
 
-pytestmark = needs_browser
+pytestmark = [*needs_browser, pytest.mark.large]
 
 TEXT = (
     "# Every level\n\nA *sorted run* is newer than `run` below it. The trigger counts **runs**, not a trunk."

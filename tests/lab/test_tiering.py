@@ -1,10 +1,12 @@
 """A tiering service in a real JupyterLab: the picture follows, a table is chosen, the service is killed and
 started again."""
 
+import pytest
+
 from tests.browsing import needs_browser
 from tests.lab.jupyter import Lab
 
-pytestmark = needs_browser
+pytestmark = [*needs_browser, pytest.mark.large]
 
 SETUP = """
 import widgets

@@ -1,9 +1,11 @@
 """SnapshotTimeline in a real JupyterLab: clicks, drags, keys, jump, range, and what the kernel holds."""
 
+import pytest
+
 from tests.browsing import needs_browser
 from tests.lab.jupyter import Lab
 
-pytestmark = needs_browser
+pytestmark = [*needs_browser, pytest.mark.large]
 
 SETUP = """
 import tempfile

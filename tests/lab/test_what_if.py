@@ -1,9 +1,11 @@
 """WhatIf in a real JupyterLab: scrub, play, other options for B, and what the kernel then holds."""
 
+import pytest
+
 from tests.browsing import needs_browser
 from tests.lab.jupyter import Lab
 
-pytestmark = needs_browser
+pytestmark = [*needs_browser, pytest.mark.large]
 
 SETUP = """
 import tempfile

@@ -12,6 +12,7 @@ MOMENTS = 12
 
 
 @pytest.mark.parametrize("kind", SPECS)
+@pytest.mark.sample(1)
 def test_readers_and_union_reads_equal_the_truth_at_random_moments(
     tmp_path: Path, kind: str, seeds: tuple[int, ...]
 ) -> None:

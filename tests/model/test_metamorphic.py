@@ -224,6 +224,7 @@ def seeds_of(seeds: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.sample(1, all=4)
 def test_rows_do_not_depend_on_how_a_table_is_kept(
     tmp_path: Path, engine: str, seeds: tuple[int, ...]
 ) -> None:
@@ -284,6 +285,7 @@ def net_effect(table: ts.Table, *, exact: bool) -> dict[int, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.sample(2)
 def test_all_producers_give_the_same_net_changes(tmp_path: Path, engine: str, seeds: tuple[int, ...]) -> None:
     for seed in seeds_of(seeds):
         acts = life(engine, seed, changes_only=True)

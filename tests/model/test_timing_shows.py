@@ -145,6 +145,7 @@ def seen(table: ts.Table) -> tuple[Any, ...] | None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.sample(3)
 def test_it_shows_when_rows_met(tmp_path: Path, case: Case) -> None:
     results = []
     for number, (steps, wanted) in enumerate(case.ways):

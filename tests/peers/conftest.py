@@ -7,25 +7,19 @@ from collections.abc import Iterator
 import pytest
 
 from tests.peers.flink_sql import FlinkSql
-from tests.peers.java_env import Missing
 from tests.peers.java_paimon import JavaPaimon
+from tests.suite import counterparts
 
 
 @pytest.fixture(scope="session")
 def java() -> Iterator[JavaPaimon]:
-    try:
-        peer = JavaPaimon()
-    except Missing as e:
-        pytest.skip(f"needs Java Paimon: {e}")
-    with peer:
+    counterparts.need("Java Paimon")
+    with JavaPaimon() as peer:
         yield peer
 
 
 @pytest.fixture(scope="session")
 def flink() -> Iterator[FlinkSql]:
-    try:
-        peer = FlinkSql()
-    except Missing as e:
-        pytest.skip(f"needs Flink: {e}")
-    with peer:
+    counterparts.need("Flink")
+    with FlinkSql() as peer:
         yield peer

@@ -16,6 +16,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+from tests.peers import java_env
 from tests.peers.java_env import HERE, Missing, compiled, fat_jar, hadoop_jars, need
 
 PACKAGE, VERSION = "apache-flink-libraries", "2.0.0"
@@ -32,6 +33,12 @@ JARS = (
 CLASSES = HERE.parents[1] / ".venv" / "peers" / "flink" / "classes"
 
 
+def is_made() -> bool:
+    """Whether all is fetched and compiled."""
+    fetched = folder_of(VERSION).exists() and java_env.local_jar(java_env.ARTIFACT).exists()
+    return fetched and java_env.are_compiled(HERE / "flink", CLASSES)
+
+
 @functools.cache
 def class_path() -> str:
     """Class path of the driver, everything fetched and compiled; raises Missing."""
@@ -40,11 +47,17 @@ def class_path() -> str:
     return f"{path}:{compiled(HERE / 'flink', path=path, classes=CLASSES)}"
 
 
+def folder_of(version: str) -> Path:
+    """Where the jars of Flink of that version are or would be."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "tablestore-workbench" / f"flink-{version}"
+
+
 def flink_jars(version: str | None = None) -> list[Path]:
     """The jars of Flink of that version, that of the peer if none is named; raises Missing."""
     version = version or VERSION
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tablestore-workbench"
-    folder = cache / f"flink-{version}"
+    folder = folder_of(version)
+    cache = folder.parent
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "flink.turn").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)

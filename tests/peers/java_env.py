@@ -13,11 +13,25 @@ import pyspark
 
 HERE = Path(__file__).parent
 ARTIFACT = "org.apache.paimon:paimon-flink-2.0:2.0.0"
+DRIVERS = ("org.xerial:sqlite-jdbc:3.46.1.3", "org.postgresql:postgresql:42.7.4")
+"""Of databases that hold a catalog."""
 CACHE = HERE.parents[1] / ".venv" / "peers" / "java"
 
 
 class Missing(Exception):
     """Why the peer cannot be had; the text completes `needs Java Paimon: `."""
+
+
+def is_made() -> bool:
+    """Whether all is fetched and compiled."""
+    jars = [local_jar(artifact) for artifact in (ARTIFACT, *DRIVERS)]
+    return all(jar.exists() for jar in jars) and are_compiled(HERE / "java", CACHE / "classes")
+
+
+def make() -> None:
+    """Fetch and compile all; raises Missing."""
+    class_path()
+    driver_jars()
 
 
 @functools.cache
@@ -28,16 +42,27 @@ def class_path() -> str:
     return f"{path}:{compiled(HERE / 'java', path=path, classes=CACHE / 'classes')}"
 
 
-def compiled(folder: Path, *, path: str, classes: Path) -> Path:
-    """`classes` with the drivers in `folder` compiled against the class path `path`, if they were not yet."""
+def driver_jars() -> list[Path]:
+    """The JDBC drivers; raises Missing."""
+    return [fat_jar(artifact) for artifact in DRIVERS]
+
+
+def are_compiled(folder: Path, classes: Path) -> bool:
+    """Whether `classes` holds the drivers in `folder` as they are now."""
     sources = sorted(folder.glob("*.java"))
     made = [classes / f"{source.stem}.class" for source in sources]
+    newest = max(source.stat().st_mtime for source in sources)
+    return all(one.exists() and one.stat().st_mtime >= newest for one in made)
+
+
+def compiled(folder: Path, *, path: str, classes: Path) -> Path:
+    """`classes` with the drivers in `folder` compiled against the class path `path`, if they were not yet."""
     classes.mkdir(parents=True, exist_ok=True)
     with classes.with_suffix(".turn").open("w") as lock_file:  # two test runs take turns
         fcntl.flock(lock_file, fcntl.LOCK_EX)
-        newest = max(source.stat().st_mtime for source in sources)
-        if not all(one.exists() and one.stat().st_mtime >= newest for one in made):
-            command = ["javac", "-nowarn", "-cp", path, "-d", str(classes), *map(str, sources)]
+        if not are_compiled(folder, classes):
+            sources = map(str, sorted(folder.glob("*.java")))
+            command = ["javac", "-nowarn", "-cp", path, "-d", str(classes), *sources]
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:
                 raise AssertionError(f"the drivers do not compile:\n{done.stderr}")
@@ -51,11 +76,16 @@ def need(*tools: str) -> None:
             raise Missing(f"no {tool} on the path")
 
 
+def local_jar(artifact: str) -> Path:
+    """Where Maven keeps the jar of an artifact, `group:name:version`."""
+    group, name, version = artifact.split(":")
+    return Path.home() / ".m2/repository" / group.replace(".", "/") / name / version / f"{name}-{version}.jar"
+
+
 def fat_jar(artifact: str = ARTIFACT) -> Path:
     """One jar without those that it needs, Java Paimon if none is named, in Maven's local repository; raises
     Missing."""
-    group, name, version = artifact.split(":")
-    jar = Path.home() / ".m2/repository" / group.replace(".", "/") / name / version / f"{name}-{version}.jar"
+    jar = local_jar(artifact)
     if not jar.exists():
         command = ["mvn", "-q", "-B", "dependency:get", f"-Dartifact={artifact}", "-Dtransitive=false"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600)

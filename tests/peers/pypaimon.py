@@ -20,7 +20,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.peers import pypaimon_env, require
+from tests.peers import pypaimon_env
+from tests.suite import counterparts
 
 
 class PeerError(Exception):
@@ -35,8 +36,7 @@ class PyPaimon:
     """A warehouse through pypaimon. Safe to use from several threads: requests take turns."""
 
     def __init__(self, warehouse: str | Path) -> None:
-        python = pypaimon_env.python()
-        require(python.path, python.reason or "needs pypaimon")
+        counterparts.need("pypaimon")
         self.warehouse = str(warehouse)
 
     def read(

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LOCK = Path(__file__).with_name("pypaimon.lock")
+STAMP = "lock.crc"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,30 +27,46 @@ class PeerPython:
     reason: str = ""
 
 
+VENV = Path(sys.prefix) / "peers" / "pypaimon"
+
+
+def is_made() -> bool:
+    """Whether the environment is there, as the lock says."""
+    return _is_as(VENV, LOCK)
+
+
 @functools.cache
 def python() -> PeerPython:
     """Asked once a run: a failure is not tried again for every test."""
-    return make(Path(sys.prefix) / "peers" / "pypaimon", lock=LOCK)
+    return make(VENV, lock=LOCK)
 
 
 def make(venv: Path, *, lock: Path, what: str = "pypaimon") -> PeerPython:
     """The environment at `venv` as `lock` says, made if it is missing, stale or half made."""
-    stamp, wanted = venv / "lock.crc", str(zlib.crc32(lock.read_bytes()))
     try:
         venv.parent.mkdir(parents=True, exist_ok=True)
         with (venv.parent / f"{venv.name}.turn").open("w") as lock_file:
             fcntl.flock(lock_file, fcntl.LOCK_EX)
-            if not stamp.exists() or stamp.read_text() != wanted:
+            if not _is_as(venv, lock):
                 shutil.rmtree(venv, ignore_errors=True)
                 _run([sys.executable, "-m", "venv", "--without-pip", str(venv)])  # ours can, in half the time
                 pip = [sys.executable, "-m", "pip", "--python", str(venv / "bin" / "python"), "install"]
                 quietly = ["--quiet", "--no-input", "--disable-pip-version-check", "--retries", "1"]
                 _run([*pip, *quietly, "-r", str(lock)])
-                stamp.write_text(wanted)
+                (venv / STAMP).write_text(_checksum(lock))
     except (OSError, subprocess.CalledProcessError) as error:
         said = (getattr(error, "stderr", "") or str(error)).strip().splitlines()
         return PeerPython(None, f"needs {what}: {said[-1] if said else 'its environment could not be made'}")
     return PeerPython(venv / "bin" / "python")
+
+
+def _is_as(venv: Path, lock: Path) -> bool:
+    stamp = venv / STAMP
+    return stamp.exists() and stamp.read_text() == _checksum(lock)
+
+
+def _checksum(lock: Path) -> str:
+    return str(zlib.crc32(lock.read_bytes()))
 
 
 def _run(command: list[str]) -> None:

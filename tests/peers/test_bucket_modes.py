@@ -115,6 +115,7 @@ def ours(location: str, snapshot: int | None = None) -> list[list[object]]:
 
 
 @pytest.mark.parametrize("name", MODES)
+@pytest.mark.sample(2, all=9)
 def test_the_two_engines_take_turns_in_every_mode(
     java: JavaPaimon, tmp_path: Path, seeds: tuple[int, ...], name: str
 ) -> None:
@@ -152,6 +153,7 @@ def test_the_two_engines_take_turns_in_every_mode(
 WAITING = Mode(("p", "k"), ("p",), {"bucket": "-2", "postpone.default-bucket-num": "2"}, deletes=True)
 
 
+@pytest.mark.large
 def test_rows_wait_in_postponed_buckets_until_our_compaction(
     java: JavaPaimon, tmp_path: Path, seeds: tuple[int, ...]
 ) -> None:
@@ -197,6 +199,7 @@ def test_java_streams_what_waits_in_our_postponed_files(java: JavaPaimon, tmp_pa
 
 
 @pytest.mark.parametrize("name", MODES)
+@pytest.mark.sample(1, all=9)
 def test_both_overwrite_in_every_mode(java: JavaPaimon, tmp_path: Path, name: str) -> None:
     mode = MODES[name]
     location = mode.create(ts.connect(str(tmp_path))).location
@@ -296,6 +299,7 @@ PYTHON = ("append", "append, partitioned", "append, buckets", "dynamic", "dynami
 
 
 @pytest.mark.parametrize("name", PYTHON)
+@pytest.mark.sample(1)
 def test_pypaimon_takes_turns(tmp_path: Path, name: str) -> None:
     peer = PyPaimon(tmp_path)
     mode = MODES[name]

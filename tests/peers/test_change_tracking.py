@@ -35,6 +35,7 @@ def written(warehouse: Path, producer: str) -> ts.Table:
 
 
 @pytest.mark.parametrize("producer", ["input", "lookup", "full-compaction"])
+@pytest.mark.sample(1)
 def test_java_reads_streams_and_goes_on(java: JavaPaimon, tmp_path: Path, producer: str) -> None:
     t = written(tmp_path, producer)
     expected = in_order(cells(t.scan().to_arrow()))

@@ -86,6 +86,7 @@ def created_by_java(java: JavaPaimon, path: Path, options: Mapping[str, object],
 
 
 @pytest.mark.parametrize("name", KEYED)
+@pytest.mark.sample(1, all=4)
 def test_taking_turns_on_a_table_with_primary_key(
     java: JavaPaimon, tmp_path: Path, seeds: tuple[int, ...], name: str
 ) -> None:
@@ -120,6 +121,7 @@ def test_taking_turns_on_a_table_with_primary_key(
 
 
 @pytest.mark.parametrize("name", APPEND)
+@pytest.mark.sample(1)
 def test_taking_turns_on_an_append_table(
     java: JavaPaimon, tmp_path: Path, seeds: tuple[int, ...], name: str
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 import tablestore as ts
 from tests.peers.flink_sql import FlinkSql
 
-pytestmark = pytest.mark.peer
+pytestmark = [pytest.mark.peer, pytest.mark.large]
 
 MADE = (
     "CREATE TABLE t (k INT NOT NULL COMMENT 'the key', v DECIMAL(10, 2), d AS DATE_FORMAT(ts, 'yyyy-MM-dd') "

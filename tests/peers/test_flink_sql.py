@@ -86,6 +86,7 @@ def test_each_engine_goes_on_with_the_tables_of_the_other(two_rows: FlinkSql, tm
     assert lake.table("default.ours").scan().to_arrow().num_rows == 2
 
 
+@pytest.mark.large
 def test_a_version_that_is_not_there_is_a_reason_to_skip(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

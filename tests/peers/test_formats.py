@@ -63,6 +63,7 @@ def files(path: str) -> list[DataFileMeta]:
 
 @pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "append"])
 @pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.sample(2)
 def test_each_reads_all_types_that_the_other_wrote_and_statistics_agree(
     java: JavaPaimon, tmp_path: Path, seeds: tuple[int, ...], form: str, keyed: bool
 ) -> None:
@@ -141,6 +142,7 @@ def edge_rows() -> pa.Table:
 
 @pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "append"])
 @pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.sample(3)
 def test_statistics_are_those_of_java_in_every_mode(
     java: JavaPaimon, tmp_path: Path, form: str, keyed: bool
 ) -> None:
@@ -203,6 +205,7 @@ def container_of(path: str, file: DataFileMeta) -> Container:
 
 @pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "append"])
 @pytest.mark.parametrize("threshold", ["0b", "10 mb"], ids=["beside", "embedded"])
+@pytest.mark.sample(2)
 def test_file_indexes_are_those_of_java_byte_by_byte(
     java: JavaPaimon, tmp_path: Path, seeds: tuple[int, ...], keyed: bool, threshold: str
 ) -> None:
@@ -272,6 +275,7 @@ FORMS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("form", FORMS, ids=[" ".join(map(str, f.values())) for f in FORMS])
+@pytest.mark.sample(3)
 def test_forms_of_files_by_level_and_kind_go_both_ways(
     java: JavaPaimon, tmp_path: Path, form: dict[str, Any]
 ) -> None:

@@ -51,6 +51,7 @@ def levels(t: ts.Table) -> list[list[object]]:
     return sorted(([f[c] for c in columns] for f in found), key=str)
 
 
+@pytest.mark.large
 def test_the_two_engines_take_turns_on_one_table(
     java: JavaPaimon, tmp_path: Path, seeds: tuple[int, ...]
 ) -> None:

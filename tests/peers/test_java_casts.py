@@ -13,7 +13,8 @@ import pytest
 from tablestore.core.errors import SchemaMismatch, Unsupported
 from tablestore.format.types import casts
 from tablestore.format.types.arrow_types import STRING, DataType, parse_type, to_arrow
-from tests.peers.java_env import Missing, class_path
+from tests.peers.java_env import class_path
+from tests.suite import counterparts
 
 TYPES = [
     "BOOLEAN",
@@ -91,11 +92,8 @@ MOMENTS += [
 
 @pytest.fixture(scope="module")
 def java() -> Iterator[Java]:
-    try:
-        path = class_path()
-    except Missing as e:
-        pytest.skip(f"needs Java Paimon: {e}")
-    with Java(path) as peer:
+    counterparts.need("Java Paimon")
+    with Java(class_path()) as peer:
         yield peer
 
 
@@ -166,6 +164,7 @@ def test_the_same_changes_of_type_are_allowed(java: Java, explicit: bool) -> Non
 
 
 @pytest.mark.parametrize("source", TYPES)
+@pytest.mark.sample(6)
 def test_values_become_the_same(java: Java, source: str, seeds: tuple[int, ...]) -> None:
     s = parse_type(source)
     wrong = []

@@ -22,7 +22,7 @@ from tests.peers.cells import cells, in_order
 from tests.peers.java_paimon import JavaError, JavaPaimon
 from tests.peers.test_interleaved import COLUMNS, KINDS, Kind
 
-pytestmark = pytest.mark.peer
+pytestmark = [pytest.mark.peer, pytest.mark.large]
 A_ROUND = 4
 OPTIONS: list[dict[str, str]] = [
     {"metadata.stats-mode": "full"},

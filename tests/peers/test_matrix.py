@@ -23,7 +23,7 @@ from tests.peers import values
 from tests.peers.cells import cells, in_order
 from tests.peers.pypaimon import PeerError, PyPaimon
 
-pytestmark = pytest.mark.peer
+pytestmark = [pytest.mark.peer, pytest.mark.large]
 A_ROUND = 10
 TYPES: dict[str, dict[str, DataType]] = {
     "numbers": {"b": ts.BOOLEAN, "i1": ts.TINYINT, "i2": ts.SMALLINT, "i8": ts.BIGINT, "f4": ts.FLOAT}

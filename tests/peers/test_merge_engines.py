@@ -47,6 +47,7 @@ def theirs(java: JavaPaimon, table: ts.Table) -> list[list[Any]] | str:
         return "error"
 
 
+@pytest.mark.large
 def test_java_agrees_on_the_small_cases(java: JavaPaimon, tmp_path: Path) -> None:
     for warehouse, (case, answers) in enumerate(cases()):
         table = case.create(tmp_path / str(warehouse))
@@ -120,6 +121,7 @@ class Undone(Exception):
 
 
 @pytest.mark.parametrize("engine", ["deduplicate", "partial-update", "aggregation"])
+@pytest.mark.sample(1)
 def test_the_engines_take_turns(
     java: JavaPaimon, tmp_path: Path, engine: str, seeds: tuple[int, ...]
 ) -> None:
@@ -214,6 +216,7 @@ MAKERS = {"theta_sketch": theta, "hll_sketch": hll, "rbm32": bitmap32, "rbm64": 
 
 @pytest.mark.parametrize("function", MAKERS)
 @pytest.mark.parametrize("size", [10, 300, 20_000])
+@pytest.mark.sample(3)
 def test_bitmaps_and_sketches_of_both_are_united_alike(
     java: JavaPaimon, tmp_path: Path, function: str, size: int
 ) -> None:

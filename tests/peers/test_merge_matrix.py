@@ -29,6 +29,8 @@ from tests.peers.cells import cells, in_order
 from tests.peers.java_paimon import JavaError, JavaPaimon
 from tests.peers.merge_space import COMBINATIONS, FUNCTIONS, KIND_COLUMN, ROUND, Space, drawn, functions_of
 
+pytestmark = pytest.mark.large
+
 STEPS = 5
 ERROR = "error"
 UNMERGEABLE = ("overflow", "Overflow", "/ by zero", "Non-terminating decimal")

@@ -17,6 +17,7 @@ FIELDS = {"k": "INT NOT NULL", "v": "STRING", "n": "INT"}
 
 
 @pytest.mark.parametrize("merging", [{}, {"sequence.field": "n"}], ids=["arrival", "sequence field"])
+@pytest.mark.sample(1)
 def test_normalised_upserts_are_the_changelog_of_java(
     java: JavaPaimon, tmp_path: Path, seeds: tuple[int, ...], merging: dict[str, Any]
 ) -> None:

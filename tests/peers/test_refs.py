@@ -308,6 +308,7 @@ def test_watermarks_are_travelled_to_alike(java: JavaPaimon, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["overwrite", "pk_changelog_input", "pk_changelog_lookup", "pk_levels"])
+@pytest.mark.sample(2)
 def test_differences_are_those_of_the_states(java: JavaPaimon, tmp_path: Path, name: str) -> None:
     """Java compares by files: it also tells rows that were written again as they were, and of a tombstone its
     own values, be the key new or not. Of rows that really differ both tell the same."""

@@ -1,5 +1,6 @@
 """Scripts of tests/golden/flink-sql in Flink again: the recorded answers are Flink's, and we read all tables
-that it leaves as Flink does. Some of them a run; `--rounds 6` takes all.
+that it leaves as Flink does. Some of them a run, chosen by the
+seed.
 
 `./workbench test tests/peers/test_sql_scripts.py --rewrite` records them anew.
 """
@@ -17,14 +18,9 @@ from tests.peers.flink_sql import FlinkError, FlinkSql
 pytestmark = pytest.mark.peer
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Every eighth script, from the seed on; all of them with `--rewrite` and more than five `--rounds`."""
-    if "name" in metafunc.fixturenames:
-        options, names = metafunc.config.option, sql_scripts.names()
-        whole = options.rewrite or options.rounds > 5
-        metafunc.parametrize("name", names if whole else names[options.seed % 8 :: 8])
-
-
+@pytest.mark.sample(1, all=6)
+@pytest.mark.parametrize("name", sql_scripts.names())
+@pytest.mark.large
 def test_flink_gives_the_recorded_answers(name: str, flink: FlinkSql, tmp_path: Path, rewrite: bool) -> None:
     def run(statement: sql_scripts.Statement) -> tuple[list, list, list]:
         found = flink.run(statement.text, limit=statement.limit or 10_000)

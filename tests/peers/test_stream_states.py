@@ -30,6 +30,7 @@ TABLES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", TABLES)
+@pytest.mark.sample(3)
 def test_the_first_state_and_what_follows(
     java: JavaPaimon, tmp_path: Path, seeds: tuple[int, ...], name: str
 ) -> None:

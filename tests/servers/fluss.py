@@ -10,14 +10,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from notebooks.bench.tier_scale import with_leaders
-from notebooks.demo.fluss import FlussCluster, missing
-from tablestore.core.errors import Unavailable
+from notebooks.demo.fluss import FlussCluster
 from tablestore.fluss.admin import EARLIEST, LATEST, Admin
 from tablestore.fluss.cluster import Cluster
 from tablestore.fluss.log_scan import LogScan, ScanBatch
 from tablestore.fluss.tables import FlussColumn, FlussTable, TableDescriptor, TablePath
 from tablestore.format.types.data_type import DataType
-from tests.peers import require
+from tests.suite import counterparts
 
 DATABASE = "fluss"  # each cluster is made with it
 KILLED_SESSION_SECONDS = 12
@@ -84,12 +83,8 @@ def fluss_cluster(
 ) -> Iterator[Fluss]:
     """It lives for a run; skips, with a reason, where there can be none. With `users` it requires that they
     sign in; here the first does, with the password of the environment."""
-    absent = missing()
-    require(not absent, f"needs Fluss: {absent}")
-    try:
-        private = FlussCluster(settings, tablet_servers=tablet_servers, users=users)
-    except Unavailable as e:
-        require(False, f"needs Fluss: {e}")
+    counterparts.need("Fluss")
     user = f"{next(iter(users))}@" if users else ""
+    private = FlussCluster(settings, tablet_servers=tablet_servers, users=users)
     with private, Cluster(f"{user}{private.address}") as cluster:
         yield Fluss(private, cluster, Admin(cluster))

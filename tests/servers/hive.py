@@ -21,8 +21,8 @@ import pyspark
 from notebooks.demo.ports import free_port, listens
 from tablestore.catalog.metastore import Metastore, types
 from tablestore.core.errors import TablestoreError
-from tests.peers import require
 from tests.servers.process import running
+from tests.suite import counterparts
 
 JARS = Path(pyspark.__file__).parent / "jars"
 TEMPLATE = Path.home() / ".cache" / "tablestore-workbench" / f"hive-template-{pyspark.__version__}"
@@ -32,16 +32,20 @@ LOCK_SECONDS = 12  # a lock whose holder is silent for so long is nobody's; a st
 @contextlib.contextmanager
 def metastore(folder: Path) -> Iterator[str]:
     """Its URI, thrift://127.0.0.1:…"""
-    require(shutil.which("java"), "needs Java (apt: openjdk-17-jdk-headless)")
-    if not TEMPLATE.exists():
-        _make_template(folder / "template")
+    counterparts.need("Hive metastore")
     shutil.copytree(TEMPLATE, folder / "metastore_db", ignore=shutil.ignore_patterns("*.lck"))
     with _started(folder, {}) as uri:
         yield uri
 
 
+def make_template() -> None:
+    """Make what each start copies, unless it is there."""
+    if not TEMPLATE.exists():
+        with tempfile.TemporaryDirectory() as folder:
+            _make_template(Path(folder))
+
+
 def _make_template(folder: Path) -> None:
-    folder.mkdir()
     with _started(folder, {"hive.in.test": "true"}) as uri, Metastore.parse(uri).session() as client:
         t = types()
         part = t.LockComponent(type=t.LockType.EXCLUSIVE, level=t.LockLevel.TABLE, dbname="a", tablename="b")

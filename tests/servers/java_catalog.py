@@ -9,20 +9,21 @@ from typing import Self
 
 import pyspark
 
-from tests.peers import java_env, require
-
-DRIVERS = ("org.xerial:sqlite-jdbc:3.46.1.3", "org.postgresql:postgresql:42.7.4")
+from tests.peers import java_env
+from tests.suite import counterparts
 
 
 class JavaCatalog:
     """One catalog; a request is a list of words, its answer a list of lines cut at tabs."""
 
     def __init__(self, *, hive: bool = False, **options: str) -> None:
-        try:
-            path = java_env.class_path()
-        except java_env.Missing as e:
-            require(False, f"needs Java Paimon: {e}")
-        more = [str(Path(pyspark.__file__).parent / "jars" / "*")] if hive else [_jar(a) for a in DRIVERS]
+        counterparts.need("Java Paimon")
+        path = java_env.class_path()
+        more = (
+            [str(Path(pyspark.__file__).parent / "jars" / "*")]
+            if hive
+            else [*map(str, java_env.driver_jars())]
+        )
         flags = ["-Duser.timezone=UTC", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m"]
         flags.append(f"-Djava.io.tmpdir={tempfile.gettempdir()}")
         given = [
@@ -70,13 +71,3 @@ class JavaCatalog:
     def names(self, *words: object) -> list[str]:
         """An answer of one word a line."""
         return [line[0] for line in self.ask(*words)]
-
-
-def _jar(artifact: str) -> str:
-    group, name, version = artifact.split(":")
-    jar = Path.home() / ".m2/repository" / group.replace(".", "/") / name / version / f"{name}-{version}.jar"
-    if not jar.exists():
-        command = ["mvn", "-q", "-B", "dependency:get", f"-Dartifact={artifact}", "-Dtransitive=false"]
-        subprocess.run(command, capture_output=True, timeout=600)
-        require(jar.exists(), f"needs {artifact} from Maven")
-    return str(jar)

@@ -13,9 +13,8 @@ from typing import Any
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from notebooks.demo.kafka import KafkaBroker, missing
-from tablestore.core.errors import Unavailable
-from tests.peers import require
+from notebooks.demo.kafka import KafkaBroker
+from tests.suite import counterparts
 
 
 @dataclass(frozen=True)
@@ -83,11 +82,6 @@ class Broker:
 @contextlib.contextmanager
 def broker() -> Iterator[Broker]:
     """It lives for a run."""
-    absent = missing()
-    require(not absent, f"needs Kafka: {absent}")
-    try:
-        private = KafkaBroker()
-    except Unavailable as e:
-        require(False, f"needs Kafka: {e}")
-    with private:
+    counterparts.need("Kafka")
+    with KafkaBroker() as private:
         yield Broker(private.address, private)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 
-from notebooks.demo.mariadb import DURABLE, FAST, MariaDb, missing
-from tests.peers import require
+from notebooks.demo.mariadb import DURABLE, FAST, MariaDb
+from tests.suite import counterparts
 
 __all__ = ["DURABLE", "FAST", "PASSWORD", "MariaDb", "mariadb"]
 PASSWORD = "a secret: of tests@/%"
@@ -15,6 +15,6 @@ PASSWORD = "a secret: of tests@/%"
 @contextlib.contextmanager
 def mariadb(durability: Sequence[str] = DURABLE) -> Iterator[MariaDb]:
     """A server of which `PASSWORD` is the reader's, which ends with the block."""
-    require(not missing(), f"needs MariaDB: {missing()}")
+    counterparts.need("MariaDB")
     with MariaDb(durability, password=PASSWORD) as server:
         yield server

@@ -12,15 +12,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from notebooks.demo.ports import free_port, listens
-from tests.peers import require
 from tests.servers.process import running
+from tests.suite import counterparts
 
 
 @contextlib.contextmanager
 def postgres() -> Iterator[str]:
     """Its URI; no password is asked for. The data are gone afterwards."""
+    counterparts.need("PostgreSQL")
     programs = _programs()
-    require(programs, "needs PostgreSQL (apt: postgresql)")
     folder = Path(tempfile.mkdtemp(prefix="workbench-postgres-"))
     port = free_port()
     try:
@@ -35,6 +35,7 @@ def postgres() -> Iterator[str]:
         )
         command = [*user, f"{programs}/postgres", "-D", str(data), "-h", "127.0.0.1", "-p", str(port)]
         command += ["-k", str(folder), "-c", "fsync=off", "-c", "shared_buffers=64MB"]
+        command += ["-c", "dynamic_shared_memory_type=mmap"]  # in its folder, which ends with it
         with running(command, ready=lambda: listens(port), log=folder.with_suffix(".log")):
             yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
     finally:
@@ -55,7 +56,6 @@ def _give_away(folder: Path) -> list[str]:
     """The prefix that runs a command as somebody who may own a database."""
     if os.geteuid() != 0:
         return []
-    require(shutil.which("setpriv"), "needs setpriv to run PostgreSQL as another user")
     nobody = pwd.getpwnam("nobody")
     os.chown(folder, nobody.pw_uid, nobody.pw_gid)
     return ["setpriv", f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups"]

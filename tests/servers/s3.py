@@ -1,8 +1,7 @@
 """S3 servers: moto (pip only, always there) and versitygw (a real one, stricter, where it can be had).
 
-versitygw is built once by Go, if Go is there, into the cache of tools, by whoever asks first: others wait. CI
-asks before the tests begin (`python -m tests.servers.s3`): it takes minutes. TABLESTORE_VERSITYGW names a
-binary of one's own. Without either its tests are skipped: it is the second opinion, not the promise.
+versitygw is built once by Go, if Go is there, into the cache of tools, before the tests begin: it takes
+minutes. TABLESTORE_VERSITYGW names a binary of one's own. Without either its tests are skipped.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import contextlib
 import fcntl
 import importlib.util
 import os
-import shutil
 import subprocess
 import sys
 import uuid
@@ -19,11 +17,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
 from notebooks.demo.ports import free_port, listens
 from tests.peers import require
 from tests.servers.process import running
+from tests.suite import counterparts
 
 CACHE = Path.home() / ".cache" / "tablestore-workbench" / "tools"
 VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
@@ -73,7 +70,8 @@ def moto(folder: Path) -> Iterator[S3Server]:
 @contextlib.contextmanager
 def versitygw(folder: Path) -> Iterator[S3Server]:
     """versitygw over a directory, whose folders are its buckets."""
-    binary, port, data = _binary(), free_port(), folder / "buckets"
+    counterparts.need("versitygw")
+    binary, port, data = binary_path(), free_port(), folder / "buckets"
     data.mkdir()
     where = ["--port", f"127.0.0.1:{port}", "--access", KEY, "--secret", SECRET, "posix", str(data)]
     with running([str(binary), *where], ready=lambda: listens(port), log=folder / "versitygw.log"):
@@ -86,16 +84,10 @@ def versitygw(folder: Path) -> Iterator[S3Server]:
         yield S3Server("versitygw", f"http://127.0.0.1:{port}", bucket)
 
 
-def _binary() -> Path:
+def binary_path() -> Path:
+    """Where versitygw is or would be."""
     named = os.environ.get("TABLESTORE_VERSITYGW")
-    binary = Path(named) if named else CACHE / "versitygw"
-    if not binary.exists():
-        if shutil.which("go") is None:
-            pytest.skip("versitygw is not here and Go, which builds it, neither")
-        said = build()
-        if said:
-            pytest.skip(f"Go cannot build versitygw: {said}")
-    return binary
+    return Path(named) if named else CACHE / "versitygw"
 
 
 def build() -> str:
@@ -118,7 +110,3 @@ def build() -> str:
             timeout=1800,
         )
         return f"{done.returncode}: {done.stderr[-200:]}" if done.returncode else ""
-
-
-if __name__ == "__main__":
-    print(build())

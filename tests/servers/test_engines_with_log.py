@@ -20,7 +20,7 @@ from tests.servers.mariadb import PASSWORD, MariaDb
 from tests.spark.items import USER, content, ingested, item_table, shop
 from tests.spark.test_kill import ROOT, await_the_end_of_group
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.large]
 EMBEDDED = {"log.system": "embedded"}
 SECONDS = 240
 KILLED_AFTER_ITS_LOG = """

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 import tablestore.fluss
-from notebooks.demo.fluss import missing
 from tablestore.core.errors import Unsupported
 from tablestore.fluss import apis
 from tablestore.fluss.admin import EARLIEST, Admin
@@ -23,8 +22,8 @@ from tablestore.fluss.messages import pb
 from tablestore.fluss.tables import FlussColumn, TableBucket, TableDescriptor, TablePath, TieringEpoch
 from tablestore.fluss.write import TableWriter
 from tablestore.format.types.arrow_types import BIGINT, STRING
-from tests.peers import require
 from tests.servers.fluss import LAKE, Fluss
+from tests.suite import counterparts
 
 COLUMNS = {"id": BIGINT.not_null(), "name": STRING}
 
@@ -117,8 +116,9 @@ def test_heartbeats_answer_for_each_table(fluss: Fluss) -> None:
         fluss.admin.heartbeat(force_finished=[1])
 
 
+@pytest.mark.large
 def test_a_private_cluster_of_the_command_line_takes_what_the_package_shows() -> None:
-    require(not missing(), f"needs Fluss: {missing()}")
+    counterparts.need("Fluss")
     command = [sys.executable, "-m", "notebooks.demo.fluss"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
         try:

@@ -3,7 +3,6 @@ from it."""
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import tablestore as ts
-from notebooks.demo.fluss import client_jars, missing
+from notebooks.demo.fluss import client_jars
 from tablestore.fluss import apis
 from tablestore.fluss.admin import EARLIEST, LATEST, Admin
 from tablestore.fluss.cluster import Cluster
@@ -28,8 +27,8 @@ from tablestore.fluss.tables import (
     TieringResults,
 )
 from tests.log import held
-from tests.peers import require
 from tests.servers.fluss import DATABASE, LAKE, Fluss
+from tests.suite import counterparts
 
 COLUMNS = {"k": ts.INT.not_null(), "v": ts.STRING}
 FRESHNESS = 2.0
@@ -214,9 +213,7 @@ def test_questions_are_answered_alike(peers: Callable[[int], list[Peer]]):
 
 def java_client(folder: Path, *arguments: str) -> dict[str, list[str]]:
     """What `FlussReader` prints, by the first word of each line."""
-    absent = missing()
-    require(not absent, f"needs Fluss: {absent}")
-    require(shutil.which("javac"), "needs javac (apt: openjdk-17-jdk-headless)")
+    counterparts.need("Fluss")
     jars = f"{client_jars()}/*"
     source = Path(__file__).with_name("FlussReader.java")
     subprocess.run(["javac", "-nowarn", "-cp", jars, "-d", folder, source], check=True, timeout=600)
@@ -239,6 +236,7 @@ def java_client(folder: Path, *arguments: str) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.large
 def test_fluss_s_own_client_reads_the_log_of_a_table_of_ours(tmp_path: Path):
     lake = ts.connect(tmp_path / "lake")
     options = {"log.system": "embedded", "bucket": 2, "tablestore.tiering.enabled": True}

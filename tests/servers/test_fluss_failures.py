@@ -56,6 +56,7 @@ def test_rows_whose_answers_are_lost_are_there_once(fluss: Fluss) -> None:
     assert sorted(fluss.rows(keyed)["id"].to_pylist()) == list(range(100))  # no row was updated
 
 
+@pytest.mark.large
 def test_writers_and_readers_outlive_a_tablet_server_that_is_killed(killed_fluss: Fluss) -> None:
     table = killed_fluss.table({"id": BIGINT.not_null()}, buckets=2)
     failed: list[BaseException] = []
@@ -105,6 +106,7 @@ def test_writers_and_readers_outlive_a_tablet_server_that_is_killed(killed_fluss
         assert found[bucket] == wanted
 
 
+@pytest.mark.large
 def test_a_coordinator_that_is_gone_is_an_error_in_time_and_its_successor_is_found(
     killed_fluss: Fluss,
 ) -> None:

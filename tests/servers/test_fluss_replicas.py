@@ -26,6 +26,8 @@ from tests.servers.test_fluss_tiering import (
     until,
 )
 
+pytestmark = pytest.mark.large
+
 
 @pytest.fixture(scope="module")
 def replicated() -> Iterator[Fluss]:

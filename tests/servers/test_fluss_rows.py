@@ -192,6 +192,7 @@ def test_a_partition_that_is_dropped_ends_a_scan_at_once(fluss: Fluss) -> None:
 
 
 @pytest.mark.parametrize("partitioned", [False, True], ids=["whole", "partitioned"])
+@pytest.mark.sample(1)
 def test_a_snapshot_of_keys_is_the_log_up_to_its_offset(fluss: Fluss, partitioned: bool) -> None:
     columns = {"id": BIGINT.not_null(), **TYPES} | ({"day": STRING.not_null()} if partitioned else {})
     key = ["id", "day"] if partitioned else ["id"]

@@ -22,9 +22,9 @@ from tablestore.fluss.tables import FlussTable
 from tablestore.fluss.write import TableWriter
 from tablestore.format.types.arrow_types import BIGINT, INT, STRING
 from tests.fluss.all_types import TYPES, random_rows
-from tests.peers.java_env import Missing
 from tests.peers.java_paimon import JavaPaimon
 from tests.servers.fluss import KILLED_SESSION_SECONDS, LAKE, Fluss
+from tests.suite import counterparts
 
 COLUMNS = {"id": BIGINT, "text": STRING}
 
@@ -82,11 +82,8 @@ def require_log_in_lake(fluss: Fluss, lake: ts.Lake, table: FlussTable) -> None:
 
 @pytest.fixture(scope="module")
 def java() -> Iterator[JavaPaimon]:
-    try:
-        peer = JavaPaimon()
-    except Missing as e:
-        pytest.skip(f"needs Java Paimon: {e}")
-    with peer:
+    counterparts.need("Java Paimon")
+    with JavaPaimon() as peer:
         yield peer
 
 
@@ -230,6 +227,7 @@ class JobProcess:
         return self._process.wait(240)
 
 
+@pytest.mark.large
 def test_kills_of_job_and_servers_leave_each_row_once(
     killed_fluss: Fluss, tmp_path: Path, seeds: tuple[int, ...]
 ):
@@ -271,6 +269,7 @@ def test_kills_of_job_and_servers_leave_each_row_once(
     require_log_in_lake(killed_fluss, lake, table)
 
 
+@pytest.mark.large
 def test_two_services_at_once_and_tables_that_fail_or_are_made_again(fluss: Fluss, tmp_path: Path):
     table, bad, again = (fluss.table(COLUMNS, buckets=2, properties=LAKE) for _ in range(3))
     lake = ts.connect(tmp_path)

@@ -130,6 +130,7 @@ def test_a_table_that_was_made_again_is_read_in_the_lake_alone(fluss: Fluss, lak
 
 
 @pytest.mark.spark
+@pytest.mark.large
 def test_spark_tiers_and_reads_lake_and_log(fluss: Fluss, lake: ts.Lake, spark: Any) -> None:
     table = fluss.table(COLUMNS, key=["id"], buckets=2, properties=LAKE)
     with TableWriter(fluss.cluster, table) as writer:

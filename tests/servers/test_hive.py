@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -18,9 +17,9 @@ from tablestore.catalog.metastore import types
 from tablestore.core.errors import AlreadyExists, InvalidRequest, Unavailable, Unsupported
 from tablestore.format.types.arrow_types import DataField
 from tablestore.format.types.type_text import parse_type
-from tests.peers import require
 from tests.servers.hive import JARS
 from tests.servers.java_catalog import JavaCatalog
+from tests.suite import counterparts
 
 COLUMNS = {"k": ts.INT, "v": ts.STRING}
 TYPES = {
@@ -84,6 +83,7 @@ def plain(found: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.large
 def test_views_and_properties_of_databases_are_the_same_to_both(
     lake: ts.Lake, options: dict[str, Any]
 ) -> None:
@@ -206,13 +206,14 @@ def connector(folder: Path) -> Path:
         sources.append(str(source))
     classes = folder / "classes"
     command = ["javac", "-nowarn", "-cp", f"{JARS}/*", "-d", str(classes), *sources]
-    require(shutil.which("javac"), "needs javac (apt: openjdk-17-jdk-headless)")
+    counterparts.need("Java Paimon")
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return classes
 
 
 @pytest.mark.spark
+@pytest.mark.large
 def test_spark_describes_our_table(lake: ts.Lake, hive: str, tmp_path: Path) -> None:
     columns = {**COLUMNS, "price": "DECIMAL(10, 2)", "tags": "ARRAY<STRING>"}
     lake.create_table("shop.orders", schema=columns, primary_key=["k"], comment="what was sold")
@@ -234,6 +235,7 @@ print("COLUMNS", [(r.col_name, r.data_type) for r in spark.sql("DESCRIBE shop.or
     assert f"COLUMNS {described}" in done.stdout
 
 
+@pytest.mark.large
 def test_an_external_table_keeps_its_files(lake: ts.Lake, options: dict[str, Any], tmp_path: Path) -> None:
     place = tmp_path / "elsewhere"
     table = lake.create_table("shop.x", schema=COLUMNS, primary_key=["k"], options={"path": str(place)})

@@ -31,6 +31,7 @@ def rows(table: ts.Table) -> list[list[str]]:
     return sorted([str(r["k"]), r["v"]] for r in table.scan().to_arrow().to_pylist())
 
 
+@pytest.mark.sample(1)
 def test_each_goes_on_with_the_tables_of_the_other(options: dict[str, Any]) -> None:
     with JavaCatalog(**options) as java:
         java.ask("createdb", "java")
@@ -48,6 +49,7 @@ def test_each_goes_on_with_the_tables_of_the_other(options: dict[str, Any]) -> N
         assert lake.table("ours.t").check() == []
 
 
+@pytest.mark.sample(1)
 def test_each_sees_what_the_other_altered_renamed_and_dropped(options: dict[str, Any]) -> None:
     lake = ts.connect(**options)
     with JavaCatalog(**options) as java:
@@ -98,6 +100,7 @@ def test_the_registry_holds_what_java_writes(options: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("sql_uri", ["postgres"], indirect=True)
+@pytest.mark.large
 def test_a_lock_of_ours_stops_java_until_it_is_given_back(options: dict[str, Any]) -> None:
     lake = ts.connect(**options)
     lake.create_table("shop.a", schema=COLUMNS, primary_key=["k"], options={"commit.max-retries": 1})

@@ -139,6 +139,7 @@ def final_rows(job: Job, table: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("one_topic", [True, False], ids=["one-topic", "topics"])
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.sample(2)
 def test_what_debezium_recorded_leads_to_the_rows_of_the_server(
     kafka: Broker, tmp_path: Path, mode: str, one_topic: bool
 ):
@@ -189,6 +190,7 @@ def test_a_batch_that_comes_again_changes_nothing(kafka: Broker, tmp_path: Path)
 
 
 @pytest.mark.spark
+@pytest.mark.large
 def test_a_job_follows_topics_into_tables(kafka: Broker, tmp_path: Path, spark: Any):
     """The whole pipeline: planned and read by Spark's processes, stopped, and gone on with."""
     topic = kafka.topic(partitions=2)

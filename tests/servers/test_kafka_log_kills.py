@@ -20,6 +20,8 @@ from tests.servers.kafka import Broker
 from tests.servers.kafka_writer import rows
 from tests.servers.test_kafka_table import create
 
+pytestmark = pytest.mark.large
+
 ROOT = Path(__file__).parents[2]
 
 

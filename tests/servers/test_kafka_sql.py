@@ -115,6 +115,7 @@ def test_a_stream_gives_changes_with_their_kinds(kafka: Broker, session: Session
 
 
 @pytest.mark.spark
+@pytest.mark.large
 def test_a_job_keeps_a_table_like_the_source(kafka: Broker, session: Session, spark: Any):
     topic = kafka.topic()
     send_items(kafka, topic)

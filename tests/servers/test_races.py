@@ -19,6 +19,8 @@ import tablestore as ts
 from tests.servers.hive import LOCK_SECONDS
 from tests.servers.s3 import S3Server
 
+pytestmark = pytest.mark.large
+
 COLUMNS = {"k": ts.BIGINT, "v": ts.STRING}
 QUIET = {"write-only": "true", "snapshot.num-retained.min": "1000"}
 QUIET |= {"commit.max-retries": "1000", "commit.max-retry-wait": "50 ms"}  # the slower one may lose often

@@ -38,6 +38,7 @@ def batch(*keys: int, v: str = "x", day: date = date(2026, 1, 1)) -> list[dict[s
     return [{"day": day, "k": k, "v": v, "price": None} for k in keys]
 
 
+@pytest.mark.sample(1)
 def test_every_verb_of_a_table_works_there(options: dict[str, Any]) -> None:
     lake = ts.connect(**options)
     table = lake.create_table(

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 import tablestore as ts
 from tests.servers.s3 import SECRET, S3Server
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.large]
 
 
 def test_spark_reads_and_writes_on_s3(moto: S3Server, spark: SparkSession) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from nbclient import NotebookClient
 from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
 
 from notebooks.demo import fluss
-from tests.peers import require
+from tests.suite import counterparts
+
+pytestmark = pytest.mark.large
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "18_tiering.ipynb"
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -18,8 +21,7 @@ SECONDS = 600  # of a cell that hangs
 
 def test_notebook_18_runs_beside_a_real_fluss(tmp_path: Path) -> None:
     """Each of its cells asserts what it claims: an error in one ends the run."""
-    absent = fluss.missing()
-    require(not absent, f"needs Fluss: {absent}")
+    counterparts.need("Fluss")
     given = {"cluster": "fluss", "burst": 20_000, "solve": True, "warehouse": str(tmp_path / "lake")}
     made = parameterize_notebook(load_notebook_node(str(NOTEBOOK)), given)
     place = {"metadata": {"path": str(NOTEBOOK.parent)}}

@@ -12,6 +12,8 @@ import tablestore as ts
 from notebooks.bench import tier_scale
 from tests.servers.fluss import Fluss
 
+pytestmark = pytest.mark.large
+
 LINES = ("all rows: all in after ", "more rows 1: all in after ")
 
 

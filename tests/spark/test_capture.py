@@ -43,6 +43,7 @@ def content(lake: ts.Lake, table: str) -> list[tuple[Any, ...]]:
     return sorted(zip(*(c.to_pylist() for c in found.columns), strict=True))
 
 
+@pytest.mark.large
 def test_a_bounded_source_ends_the_job_and_a_lost_checkpoint_repeats_nothing(
     spark: Any, lake: ts.Lake, tmp_path: Path
 ):
@@ -77,6 +78,7 @@ class Away(FakePiece):
         yield from self.parts
 
 
+@pytest.mark.large
 def test_a_query_is_started_again_when_a_server_was_away(spark: Any, lake: ts.Lake, tmp_path: Path):
     part = rows("a", [("+I", 3, 3)], seconds=5)
     object.__setattr__(part, "position", str(tmp_path / "mark"))
@@ -99,6 +101,7 @@ def test_an_error_that_no_second_attempt_mends_ends_the_job(spark: Any, lake: ts
     assert made.state == "failed"
 
 
+@pytest.mark.large
 def test_a_job_stops_between_two_batches(spark: Any, lake: ts.Lake):
     started = threading.Event()
     source = FakeSource([*steps(), *(Step((), [piece(rows("a", [("+U", 1, n)]))]) for n in range(500))])
@@ -108,6 +111,7 @@ def test_a_job_stops_between_two_batches(spark: Any, lake: ts.Lake):
     assert (made.running, made.state, made.error) == (False, "stopped", None)
 
 
+@pytest.mark.large
 def test_no_batch_begins_while_it_is_paused(spark: Any, lake: ts.Lake):
     seen: list[int] = []
     source = FakeSource([*steps(), *(Step((), [piece(rows("a", [("+U", 1, n)]))]) for n in range(500))])

@@ -21,7 +21,7 @@ from tests.spark.capture_program import DATABASE, USER, start
 from tests.spark.test_job_kill import PLANNER, TASKS, count_batches, kill_a_worker
 from tests.spark.test_kill import ROOT, await_the_end_of_group, kill
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.large]
 PATIENCE_SECONDS = 300
 DRIVER, SERVER = "driver", "server"
 OTHERS = (PLANNER, SERVER, TASKS, SERVER)

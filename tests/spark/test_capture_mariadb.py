@@ -37,6 +37,7 @@ def soon(claim: Callable[[], bool], job: Any, seconds: float = 300) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.large
 def test_a_database_is_followed_with_its_statements_and_goes_on_after_a_stop(
     spark: Any, lake: ts.Lake, mariadb: MariaDb, shop: str
 ):

@@ -14,7 +14,7 @@ from tablestore.cdc.change_feed import ChangeFeed
 from tablestore.core.errors import NotFound, Unsupported
 from tablestore.spark import to_spark, write_df
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.large]
 
 
 def rows(frame) -> Counter:

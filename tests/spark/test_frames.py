@@ -99,6 +99,7 @@ def test_what_must_be_merged_is_merged(spark, lake: ts.Lake):
     ],
     ids=lambda p: repr(p)[:40],
 )
+@pytest.mark.sample(2)
 def test_a_condition_means_the_same_in_spark(spark, lake: ts.Lake, where: ts.col):
     table = goods(lake)
     write_df(frame(spark, 0, 120), table)
@@ -126,6 +127,7 @@ def test_filters_reach_the_format_and_say_the_same(spark, lake: ts.Lake):
     assert some.where("id = 2").collect() == [("n2", 2)]
 
 
+@pytest.mark.large
 def test_a_frame_may_be_joined_with_a_part_of_itself(spark, lake: ts.Lake):
     """Spark gives the conditions of one place of a relation to all, so by default it applies them itself."""
     table = goods(lake)
@@ -182,6 +184,7 @@ def copy(spark, source: ts.Table, target: ts.Table, checkpoint: Path) -> None:
     sink.trigger(availableNow=True).start().awaitTermination()
 
 
+@pytest.mark.large
 def test_a_stream_of_one_table_into_another_keeps_them_equal(spark, lake: ts.Lake, tmp_path: Path):
     source, target = goods(lake), goods(lake, "d.copy")
     write_df(frame(spark, 0, 100), source)

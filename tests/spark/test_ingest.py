@@ -25,6 +25,7 @@ def rows_of(report: ts.BatchReport) -> int:
     return sum(one.snapshot_rows + one.changes for one in report.tables)
 
 
+@pytest.mark.large
 def test_a_full_load_and_its_increments_end_at_the_sources_state(spark, lake, tmp_path: Path):
     source, expected = shop(tmp_path / "s")
     table = item_table(lake)
@@ -49,6 +50,7 @@ def test_a_full_load_and_its_increments_end_at_the_sources_state(spark, lake, tm
     assert position_of(json.loads(position)["end"]) == end
 
 
+@pytest.mark.large
 def test_a_job_that_has_ended_goes_on_and_a_lost_checkpoint_loses_nothing(spark, lake, tmp_path: Path):
     source, expected = shop(tmp_path / "s")
     hidden = tmp_path / "second.jsonl"
@@ -70,6 +72,7 @@ def test_a_job_that_has_ended_goes_on_and_a_lost_checkpoint_loses_nothing(spark,
     assert table.check() == []
 
 
+@pytest.mark.large
 def test_a_batch_that_was_committed_before_a_crash_is_not_written_again(spark, lake, tmp_path: Path):
     source, expected = shop(tmp_path / "s")
     table = item_table(lake)
@@ -101,6 +104,7 @@ def test_the_last_change_of_a_key_wins_and_each_bucket_gets_one_file_of_a_batch(
     assert table.check() == []
 
 
+@pytest.mark.large
 def test_compaction_between_the_batches_keeps_every_row(spark, lake, tmp_path: Path):
     source, expected = shop(tmp_path / "s")
     table = item_table(lake, **{"write-only": True, "num-sorted-run.compaction-trigger": 2})
@@ -111,6 +115,7 @@ def test_compaction_between_the_batches_keeps_every_row(spark, lake, tmp_path: P
     assert table.check() == []
 
 
+@pytest.mark.large
 def test_a_compaction_job_leaves_one_run_in_each_bucket(spark, lake, tmp_path: Path):
     source, expected = shop(tmp_path / "s")
     table = item_table(lake, **{"write-only": True})

@@ -14,6 +14,7 @@ from tests.spark.items import content, ingested, item_table, shop
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.large
 def test_rows_and_changes_end_at_the_sources_state(spark, lake, tmp_path: Path) -> None:
     options = {"changelog-producer": "lookup", "deletion-vectors.enabled": True}
     source, expected = shop(tmp_path / "s", transactions=2)
@@ -32,6 +33,7 @@ def test_rows_and_changes_end_at_the_sources_state(spark, lake, tmp_path: Path) 
     assert content(table) == expected
 
 
+@pytest.mark.large
 def test_a_partition_whose_changes_are_not_tracked(spark, lake, tmp_path: Path) -> None:
     source, expected = shop(tmp_path / "s", transactions=2)
     table = item_table(lake, **{"changelog-producer": "lookup"})

@@ -11,6 +11,7 @@ from tests.spark.items import content, ingested, item_table, shop
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.large
 def test_postponed_buckets_take_load_and_increments(spark, lake, tmp_path: Path) -> None:
     source, expected = shop(tmp_path / "s")
     table = item_table(lake, bucket=-2, **{"changelog-producer": "none"})

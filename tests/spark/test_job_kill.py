@@ -22,7 +22,7 @@ from tablestore.sql import Session
 from tests.spark.job_program import LARGE, SUMS, start
 from tests.spark.test_kill import ROOT, await_the_end_of_group, kill
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.large]
 PATIENCE_SECONDS = 300
 TASKS, PLANNER = "pyspark.daemon pyspark.worker", "python_streaming_source_runner"  # in their command lines
 PAIRS = (("large", LARGE), ("counted", SUMS), ("log", "SELECT n, word FROM words"))

@@ -26,7 +26,7 @@ from tests.spark.items import USER, content, shop
 ROOT = Path(__file__).parents[2]
 GONE_SECONDS = 300
 CHUNKS, TRANSACTIONS = 6, 12
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.large]
 
 
 def started(source: Path, lake: Path, checkpoint: Path, hold: int, *more: str) -> subprocess.Popen[str]:

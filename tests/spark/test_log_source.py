@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from tablestore.table.table import Table
 from tests.tables import KEYED
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.large]
 LOGGED = KEYED.with_options({"bucket": 2, "log.system": "embedded", "log.consistency": "eventual"})
 
 

@@ -52,6 +52,7 @@ def test_a_class_archive_is_used_where_there_is_one(tmp_path: Path, monkeypatch:
 
 @pytest.mark.spark
 @pytest.mark.skipif(" " in sys.executable, reason="Spark 4.3 asks `command -v` for Python without quotes")
+@pytest.mark.large
 def test_a_session_of_its_own_finds_the_format_by_name(spark, tmp_path: Path):
     del spark
     program = (

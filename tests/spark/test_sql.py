@@ -49,6 +49,7 @@ def require_same(lake: ts.Lake, spark: SparkSession, *statements: str) -> None:
         assert all(alike(a, b) for a, b in zip(left.to_pylist(), right.to_pylist(), strict=True))
 
 
+@pytest.mark.large
 def test_queries_of_tpch(shop: ts.Lake, spark: SparkSession, request: pytest.FixtureRequest):
     """Four of them, with `--rounds` above 5 all 22."""
     for number in sorted(QUERIES) if request.config.option.rounds > 5 else (1, 3, 6, 21):
@@ -81,6 +82,7 @@ def test_queries_of_tpch(shop: ts.Lake, spark: SparkSession, request: pytest.Fix
         "SELECT CASE WHEN k IN (SELECT k FROM small WHERE d > 2) THEN 'big' END AS c FROM small ORDER BY k",
     ],
 )
+@pytest.mark.sample(4)
 def test_other_queries(shop: ts.Lake, spark: SparkSession, query: str):
     require_same(shop, spark, query)
 

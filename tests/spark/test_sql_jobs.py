@@ -84,6 +84,7 @@ CHANGES = (
 )
 
 
+@pytest.mark.large
 def test_a_job_keeps_a_table_in_step_is_stopped_and_goes_on_by_name(session: Session, lake: ts.Lake, spark):
     session.sql("SET 'pipeline.name' = 'large ones'")
     said = session.sql(f"INSERT INTO large {LARGE}").message
@@ -111,6 +112,7 @@ def test_a_job_keeps_a_table_in_step_is_stopped_and_goes_on_by_name(session: Ses
     assert again.sql("SHOW JOBS").to_arrow().num_rows == 0
 
 
+@pytest.mark.large
 def test_a_lost_checkpoint_goes_on_from_the_position_in_the_table(session: Session, lake: ts.Lake):
     session.sql("CREATE TABLE log (id INT, who STRING)")
     session.sql("CREATE TABLE events (id INT, who STRING)")
@@ -188,6 +190,7 @@ SUMS = (
 )
 
 
+@pytest.mark.large
 def test_groups_follow_retractions_into_tables_with_and_without_a_key(session: Session, lake: ts.Lake):
     columns = "customer STRING, n BIGINT, total BIGINT, lo INT, d BIGINT"
     session.sql(f"CREATE TABLE keyed ({columns}, PRIMARY KEY (customer) NOT ENFORCED) WITH ('bucket' = '1')")
@@ -203,6 +206,7 @@ def test_groups_follow_retractions_into_tables_with_and_without_a_key(session: S
     assert lake.table("shop.keyed").check() == lake.table("shop.counted").check() == []
 
 
+@pytest.mark.large
 def test_who_waits_for_a_job_gets_all_that_its_sources_hold(session: Session, lake: ts.Lake):
     session.sql("SET 'pipeline.name' = 'copy'")
     session.sql("INSERT INTO large SELECT id, customer FROM orders")
@@ -235,6 +239,7 @@ def test_the_job_of_the_readme_runs_when_pasted(spark, tmp_path: Path):
         session.jobs.stop_all()
 
 
+@pytest.mark.large
 def test_jobs_into_print_blackhole_and_files(session: Session, tmp_path: Path, capsys):
     session.sql(
         "CREATE TEMPORARY TABLE made (n INT) WITH ('connector' = 'datagen', 'fields.n.kind' = 'sequence', "

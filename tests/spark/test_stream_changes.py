@@ -29,6 +29,7 @@ def logged(log: ts.Table) -> list[tuple[Any, ...]]:
     return sorted((r["id"], r["kind"], r["v"]) for r in found)
 
 
+@pytest.mark.large
 def test_changes_hold_the_old_row_and_come_once_though_all_but_the_offsets_is_lost(
     spark, lake: ts.Lake, tmp_path: Path
 ):
@@ -59,6 +60,7 @@ def test_changes_hold_the_old_row_and_come_once_though_all_but_the_offsets_is_lo
     assert logged(log) == sorted([(i, "+I", "a") for i in range(4)] + later)
 
 
+@pytest.mark.large
 def test_rows_as_they_were_written_and_a_switch_that_is_none(spark, lake: ts.Lake, tmp_path: Path):
     schema = {"id": ts.BIGINT, "v": ts.STRING}
     source = lake.create_table("d.s", schema=schema, primary_key=["id"], options={"bucket": 1})

@@ -19,6 +19,8 @@ from tablestore.tiering.service import ServiceSettings, TieringService
 from tablestore.tiering.splits import TieringLogSplit
 from tests.tiering.memory import MemoryCluster
 
+pytestmark = pytest.mark.large
+
 
 @pytest.fixture
 def cluster() -> MemoryCluster:

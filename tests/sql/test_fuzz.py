@@ -90,6 +90,7 @@ def test_a_text_is_carried_out_or_refused(session: Session, text: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.words)
+@pytest.mark.sample(20)
 def test_every_beginning_of_a_statement_is_read_or_refused(form: Form) -> None:
     text = form.example or form.words
     for end in range(len(text)):

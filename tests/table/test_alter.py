@@ -155,6 +155,7 @@ CHANGES = [
 
 @pytest.mark.parametrize("index", ["none", "bloom-filter", "bitmap"])
 @pytest.mark.parametrize(("before", "after", "value", "asked"), CHANGES, ids=lambda p: str(p)[:12])
+@pytest.mark.sample(8)
 def test_a_filter_selects_what_it_selects_from_all_rows_whatever_the_files_were(
     tmp_path: Path, before: Any, after: Any, value: Any, asked: list[Any], index: str
 ) -> None:

@@ -44,6 +44,7 @@ TURNS = 6
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sample(1)
 def test_a_job_compacts_while_a_writer_goes_on(tmp_path: Path, kind: str, seeds: tuple[int, ...]) -> None:
     rng = np.random.default_rng(seeds[0])
     table = ts.connect(str(tmp_path)).create_table(

@@ -93,6 +93,7 @@ FORMS = [
 
 
 @pytest.mark.parametrize(("options", "partition_by"), FORMS)
+@pytest.mark.sample(3)
 def test_replayed_steps_give_the_table_and_fit_what_came_before(
     tmp_path: Path, seeds: tuple[int, ...], options: dict[str, Any], partition_by: tuple[str, ...]
 ) -> None:

@@ -77,6 +77,7 @@ KINDS = ["snapshot", "manifest list", "manifest", "data file"]
     ("what", "damage"),
     [*((what, damage) for what in KINDS for damage in (empty, Path.unlink)), ("data file", zeros)],
 )
+@pytest.mark.sample(3)
 def test_reads_name_the_newest_sound_snapshot_and_mend_goes_back_to_it(
     tmp_path: Path, what: str, damage: Callable[[Path], None]
 ) -> None:

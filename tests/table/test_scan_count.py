@@ -97,6 +97,7 @@ def test_what_older_files_cannot_be_seen_as_is_an_error_of_count(tmp_path: Path)
 
 
 @pytest.mark.parametrize("engine", ENGINES, ids=lambda e: "/".join(map(str, e.values())) or "plain")
+@pytest.mark.sample(3)
 def test_count_is_what_the_scan_gives(tmp_path: Path, engine: dict[str, Any], seeds: tuple[int, ...]) -> None:
     for seed in seeds[::5]:
         compare(

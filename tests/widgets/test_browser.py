@@ -143,6 +143,7 @@ def test_buttons_that_need_a_kernel_are_off(page: Page, cockpit_file: Path) -> N
     assert page.text(".lw-controls .lw-foot .lw-hint") == "needs a kernel"
 
 
+@pytest.mark.large
 def test_ten_thousand_commits_turn_pages_in_the_lens(page: Page, tmp_path: Path) -> None:
     timeline = widgets.SnapshotTimeline(frames.commits(10_000))
     page.open(timeline.to_html(tmp_path / "big.html"))
@@ -174,6 +175,7 @@ def test_another_bucket_opens_from_the_overview(page: Page, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [700, 960, 1080])
+@pytest.mark.sample(2)
 def test_no_width_scrolls_sideways_and_no_label_leaves_its_picture(
     browser: "playwright.Browser", cockpit_file: Path, width: int, scheme: str
 ) -> None:

@@ -36,6 +36,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.sample(1)
 def test_axe_finds_nothing_serious(audited: Path, page: Page, theme: str) -> None:
     from axe_playwright_python import base
 

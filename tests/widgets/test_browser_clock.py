@@ -181,6 +181,7 @@ def moves(channel: Channel, bench: widgets.Workbench, source: Any, chance: rando
         yield name
 
 
+@pytest.mark.sample(1)
 def test_all_panels_show_one_moment(page: Page, tmp_path: Path, source: Any, seeds: tuple[int, ...]) -> None:
     bench = widgets.Workbench(source).wait(120)
     channel = Channel(page, bench)

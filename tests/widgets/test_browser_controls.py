@@ -37,6 +37,7 @@ def test_the_page_shows_the_settings_and_the_call_and_presses_nothing(page: Page
 
 @pytest.mark.parametrize("width", [348, 700])
 @pytest.mark.parametrize("kind", ["universal", "leveled", "many"])
+@pytest.mark.sample(2)
 def test_nothing_leaves_the_panel(page: Page, tmp_path: Path, width: int, kind: str) -> None:
     if kind == "many":
         places = tuple((f"l_year=199{n}/l_month=12", b) for n in range(4) for b in range(3))

@@ -112,6 +112,7 @@ def test_bars_by_bytes_and_another_bucket(page: Page, files: dict[str, Path]) ->
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("view", ["explorer", "pruning"])
+@pytest.mark.sample(1)
 def test_no_width_scrolls_sideways_and_no_label_leaves_its_picture(
     browser: playwright.Browser, files: dict[str, Path], view: str, scheme: str
 ) -> None:

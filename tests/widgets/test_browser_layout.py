@@ -125,6 +125,7 @@ def test_a_workbench_fits_its_screen(page: Page, small: Path) -> None:
     assert measured(page, 1280)["bench"] <= 980
 
 
+@pytest.mark.large
 def test_many_buckets_are_a_table_first_then_a_bucket(page: Page, many: Path) -> None:
     page.open(many)
     for width in WIDTHS:

@@ -17,6 +17,7 @@ PYTHON = [str(golden.PYTHON / "warehouse" / "g.db" / name) for name in golden.py
 
 
 @pytest.mark.parametrize("path", [*JAVA, *PYTHON], ids=lambda path: Path(path).name)
+@pytest.mark.sample(14)
 def test_every_golden_table_opens_and_explains_itself(path: str) -> None:
     table = ts.open(path)
     explorer = widgets.FileExplorer(table)

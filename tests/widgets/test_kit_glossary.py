@@ -32,7 +32,6 @@ def test_the_script_of_every_page_has_the_table_once() -> None:
     assert next(iter(glossary.for_page())) == "lift level 0"
 
 
-@needs_browser[2]
 @needs_browser[1]
 @pytest.mark.browser
 def test_a_caption_marks_a_term_and_hover_shows_its_meaning(page: Page, tmp_path: Path) -> None:
@@ -51,7 +50,6 @@ def test_a_caption_marks_a_term_and_hover_shows_its_meaning(page: Page, tmp_path
     assert caption.text_content() == words
 
 
-@needs_browser[2]
 @needs_browser[1]
 @pytest.mark.browser
 def test_a_label_of_a_picture_has_the_card_too(page: Page, tmp_path: Path) -> None:

@@ -95,6 +95,7 @@ REFUSED = {
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("call", REFUSED)
+@pytest.mark.sample(3)
 def test_a_refused_view_leaves_nothing_behind(call: str, tmp_path: Path) -> None:
     table = ts.connect(tmp_path).create_table("d.t", schema={"k": ts.BIGINT})
     view, arguments, options = REFUSED[call]

@@ -79,6 +79,7 @@ def test_frames_and_bundles_carry_no_foreign_element(views, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sample(9)
 def test_pages_carry_no_foreign_element(views, kind, tmp_path):
     page = views[kind].to_html(tmp_path / "page.html").read_text(encoding="utf-8")
     found = Tags(page)
@@ -103,6 +104,7 @@ def test_terminals_get_lines_of_plain_text(views, kind):
 @pytest.mark.parametrize(
     "kind", [pytest.param("bench", marks=needs_browser), pytest.param("all", marks=needs_browser)]
 )
+@pytest.mark.sample(1)
 def test_a_page_in_a_browser_shows_names_as_text(views, kind, page: Page, tmp_path):
     path = tmp_path / "hostile.html"
     if kind == "bench":

@@ -178,6 +178,7 @@ def survive(start: Path, tmp_path: Path, act: Callable[[ts.Table], object]) -> s
     return seen
 
 
+@pytest.mark.large
 def test_an_append_commit_survives_any_failure(tmp_path: Path) -> None:
     t = APPEND.create(tmp_path / "start", {"bucket": 1, "bucket-key": "k", "compaction.min.file-num": 2})
     t.write(rows(1, 2))
@@ -187,6 +188,7 @@ def test_an_append_commit_survives_any_failure(tmp_path: Path) -> None:
     assert found == {2, 3}
 
 
+@pytest.mark.large
 def test_a_compaction_of_postponed_rows_survives_any_failure(tmp_path: Path) -> None:
     t = ts.connect(str(tmp_path / "start")).create_table(
         "d.t", schema={"k": ts.INT, "v": ts.STRING}, primary_key=["k"], options={"bucket": -2}
@@ -195,6 +197,7 @@ def test_a_compaction_of_postponed_rows_survives_any_failure(tmp_path: Path) -> 
     assert survive(tmp_path / "start", tmp_path, lambda t: t.compact()) == {0, 2}
 
 
+@pytest.mark.large
 def test_a_dynamic_bucket_commit_survives_any_failure(tmp_path: Path) -> None:
     t = ts.connect(str(tmp_path / "start")).create_table(
         "d.t", schema={"k": ts.INT}, primary_key=["k"], options={"bucket": -1}
@@ -208,6 +211,7 @@ def test_a_dynamic_bucket_commit_survives_any_failure(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("keyed", [True, False])
 @pytest.mark.parametrize("form", ["parquet", "avro"])
+@pytest.mark.sample(1)
 def test_files_come_close_to_the_target_whatever_share_of_memory_rows_take(
     tmp_path: Path, keyed: bool, form: str
 ) -> None:

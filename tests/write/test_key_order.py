@@ -53,6 +53,7 @@ def changes(rng: np.random.Generator) -> pa.Table:
 
 
 @pytest.mark.parametrize(("key", "options"), CASES)
+@pytest.mark.sample(3)
 def test_sorting_a_batch_before_it_is_cut_changes_no_byte(
     tmp_path: Path,
     seeds: range,

@@ -13,7 +13,14 @@ from tests.peers import flink_env, java_env
 
 HERE = Path(__file__).parent / "flink"
 FLINK = "1.20.1"
+CLASSES = Path(sys.prefix) / "peers" / "flink-tier" / "classes"
 CONNECTORS = ("com.alibaba.fluss:fluss-flink-1.20:0.7.0", "org.apache.paimon:paimon-flink-1.20:1.3.1")
+
+
+def is_made() -> bool:
+    """Whether all is fetched and compiled."""
+    fetched = all(java_env.local_jar(one).exists() for one in CONNECTORS)
+    return fetched and flink_env.folder_of(FLINK).exists() and java_env.are_compiled(HERE, CLASSES)
 
 
 def class_path() -> str:
@@ -21,5 +28,4 @@ def class_path() -> str:
     java_env.need("java", "javac", "mvn")
     connectors = [java_env.fat_jar(one) for one in CONNECTORS]
     path = ":".join(map(str, [*flink_env.flink_jars(FLINK), *connectors, *java_env.hadoop_jars()]))
-    classes = Path(sys.prefix) / "peers" / "flink-tier" / "classes"
-    return f"{path}:{HERE}:{java_env.compiled(HERE, path=path, classes=classes)}"
+    return f"{path}:{HERE}:{java_env.compiled(HERE, path=path, classes=CLASSES)}"

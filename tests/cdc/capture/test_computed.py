@@ -94,6 +94,7 @@ CASES: list[tuple[str, DataType, st.SearchStrategy[Any], Callable[[Any], Any]]] 
 )
 @given(data=st.data())
 @settings(max_examples=25, deadline=None)
+@pytest.mark.sample(10)
 def test_a_function_gives_what_python_gives(
     text: str, kind: DataType, values: Any, oracle: Callable[[Any], Any], data: Any
 ) -> None:
@@ -138,6 +139,7 @@ def test_names_of_columns_may_hold_anything() -> None:
 
 
 @given(st.text(max_size=30))
+@pytest.mark.large
 def test_what_is_no_expression_is_refused(text: str) -> None:
     try:
         column = ComputedColumn.parse("x", text)

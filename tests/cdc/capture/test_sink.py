@@ -404,6 +404,7 @@ def test_a_table_that_somebody_made_anew_is_not_taken_for_the_one_with_the_rows(
     assert world.rows("ods.article") == [(3, 3)]
 
 
+@pytest.mark.large
 def test_two_hundred_tables_share_the_memory_of_a_task(world: World, monkeypatch: pytest.MonkeyPatch):
     tables = [f"t{n}" for n in range(200)]
     pool = 1 << 20

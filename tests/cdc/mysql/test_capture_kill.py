@@ -19,6 +19,8 @@ from tests.cdc.mysql.local_capture import USER, LocalCapture, run
 from tests.cdc.mysql.traffic import COLUMNS, WHOLE, Traffic, differences
 from tests.servers.mariadb import MariaDb
 
+pytestmark = pytest.mark.large
+
 KILLS = 2  # a seed
 PATIENCE_SECONDS = 120
 PROCESSES = multiprocessing.get_context("forkserver")

@@ -46,6 +46,7 @@ class Interruptible:
 
 
 @pytest.mark.parametrize("kinds", [(), COLUMNS + WHOLE], ids=["rows", "ddl"])
+@pytest.mark.sample(1)
 def test_the_lake_holds_what_the_source_holds(
     mariadb: MariaDb, database: str, tmp_path: Path, seeds: tuple[int, ...], kinds: tuple[str, ...]
 ) -> None:

@@ -62,6 +62,7 @@ def test_another_server_and_a_log_that_is_gone(source: Source) -> None:
         lake.catch_up()
 
 
+@pytest.mark.large
 def test_a_server_that_is_killed_loses_nothing(source: Source) -> None:
     source.made(60, "ab")
     lake = source.lake(chunk_rows=20, chunks=2, patience_seconds=120)

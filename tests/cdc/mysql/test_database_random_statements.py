@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pymysql
+import pytest
 
 from tests.cdc.mysql.memory_lake import Source
 
@@ -71,6 +72,7 @@ class Alterations:
             self._source.run("SET sql_mode = ''", *r.sample(changes, r.randrange(1, 4)))
 
 
+@pytest.mark.large
 def test_statements_at_random_moments_are_followed(source: Source, seeds: tuple[int, ...]) -> None:
     """Statements and changes while rows are read, in the log, one or several between two batches."""
     for seed in seeds[::3]:

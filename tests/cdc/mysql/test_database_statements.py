@@ -117,15 +117,8 @@ STATEMENTS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
 }
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Every statement in the log; every third of them, from the seed on, while rows are read: all with more
-    than five `--rounds`."""
-    if "name" in metafunc.fixturenames:
-        options, names = metafunc.config.option, list(STATEMENTS)
-        whole = options.rounds > 5 or "in_the_log" in metafunc.function.__name__
-        metafunc.parametrize("name", names if whole else names[options.seed % 3 :: 3])
-
-
+@pytest.mark.sample(6)
+@pytest.mark.parametrize("name", STATEMENTS)
 def test_statements_are_followed_in_the_log(source: Source, name: str) -> None:
     """Statements between two batches; the batches with their events are repeated."""
     statements, wanted = STATEMENTS[name]
@@ -140,6 +133,8 @@ def test_statements_are_followed_in_the_log(source: Source, name: str) -> None:
     lake.equals(source.server, source.name)
 
 
+@pytest.mark.sample(3, all=18)
+@pytest.mark.parametrize("name", STATEMENTS)
 def test_statements_are_followed_while_rows_are_read(source: Source, name: str) -> None:
     """Statements when some chunks are read, and between the planning of chunks and their reading."""
     statements, _ = STATEMENTS[name]

@@ -166,6 +166,7 @@ def made(session: Any, kind: str, values: list[Any], more: str = "") -> None:
 
 
 @pytest.mark.parametrize("kept", [True, False], ids=["kept", "changed"])
+@pytest.mark.sample(1)
 def test_tables_are_read_again_where_values_change(
     session: Any, connection: Connection, address: Address, kept: bool
 ) -> None:

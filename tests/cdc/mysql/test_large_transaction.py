@@ -7,6 +7,8 @@ import resource
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+import pytest
+
 from tests.cdc.mysql.local_capture import LocalCapture
 from tests.servers.mariadb import MariaDb
 
@@ -14,6 +16,7 @@ POOL_BYTES, MOST_BYTES = 8 << 20, 96 << 20
 ROW_BYTES = 1_000
 
 
+@pytest.mark.large
 def test_a_large_transaction_takes_no_more_memory_than_a_small_one(
     mariadb: MariaDb, database: str, tmp_path: Path, seeds: tuple[int, ...]
 ) -> None:

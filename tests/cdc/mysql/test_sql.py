@@ -107,6 +107,7 @@ def test_the_rows_alone_are_a_stream_that_ends(mariadb: MariaDb, address: Addres
 
 
 @pytest.mark.spark
+@pytest.mark.large
 def test_jobs_keep_tables_like_the_source_while_it_changes(
     mariadb: MariaDb,
     address: Address,

@@ -130,6 +130,7 @@ def table(mariadb: MariaDb, address: Address) -> Iterator[MysqlTable]:
 
 
 @pytest.mark.parametrize("kind", KEY_KINDS)
+@pytest.mark.sample(1)
 def test_what_a_stream_gives_equals_its_source(
     mariadb: MariaDb, address: Address, kind: str, seeds: tuple[int, ...]
 ) -> None:

@@ -15,16 +15,16 @@ from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.server import Connection
 from tablestore.cdc.mysql.stream import MysqlTable
 from tablestore.core.errors import InvalidRequest
-from tests.peers import require
 from tests.servers import mariadb as servers
 from tests.servers.mariadb import MariaDb
+from tests.suite import counterparts
 
 
 @pytest.fixture(scope="module")
 def certificates() -> Iterator[Path]:
     """A CA, a certificate of 127.0.0.1 by it, and a CA that has nothing to do with them; the server reads
     them as a user of its own."""
-    require(shutil.which("openssl") is not None, "needs openssl")
+    counterparts.need("openssl")
     folder = Path(tempfile.mkdtemp(prefix="workbench-tls-"))
     folder.chmod(0o755)
     new = "openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"

@@ -33,6 +33,7 @@ def fates(merging) -> list[str]:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.sample(2)
 def test_steps_give_the_rows_of_the_merge_function_on_random_records(engine: str, seeds) -> None:
     merged = refused = 0
     for seed in (s * 1000 + n for s in seeds for n in range(15)):

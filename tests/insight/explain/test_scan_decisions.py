@@ -108,6 +108,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sample(2)
 def test_the_record_says_which_files_and_row_groups_are_read(
     lake: ts.Lake, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:

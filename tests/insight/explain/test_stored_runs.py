@@ -57,6 +57,7 @@ def in_key_order(rows: pa.Table) -> list[dict]:
 
 
 @pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.sample(3)
 def test_the_steps_are_what_a_scan_reads_and_a_full_compaction_writes(name: str, tmp_path, seeds) -> None:
     lake = ts.connect(str(tmp_path))
     for seed in seeds[::2]:
@@ -186,6 +187,7 @@ JAVA = [
 
 
 @pytest.mark.parametrize("name", JAVA)
+@pytest.mark.sample(8)
 def test_tables_that_java_wrote_merge_to_the_rows_java_reads(name: str) -> None:
     table = ts.open(str(golden.JAVA / "warehouse" / "j.db" / name))
     buckets = table.inspect.levels().group_by(["partition", "bucket"]).aggregate([]).to_pylist()

@@ -55,6 +55,7 @@ def grown(path: Path, kind: str, seed: int) -> ts.Table:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sample(4)
 def test_an_auditor_finds_the_same_sums(tmp_path: Path, kind: str, seeds: tuple[int, ...]) -> None:
     t = grown(tmp_path, kind, seeds[0])
     audit = Audit(Path(t.location))

@@ -274,6 +274,7 @@ def test_an_empty_table_holds_its_schema(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [*golden.java_tables(), *golden.python_tables()])
+@pytest.mark.sample(12)
 def test_every_byte_of_a_table_of_others_is_attributed(name: str) -> None:
     store = golden.java(name) if name in golden.java_tables() else golden.python(name)
     t = ts.open(store.paths.root)

@@ -116,6 +116,7 @@ def require_same(history: History, replay: Replay) -> None:
 
 
 @pytest.mark.parametrize("name", TABLES)
+@pytest.mark.sample(2)
 def test_the_own_options_give_the_own_files_again(tmp_path: Path, seeds: tuple[int, ...], name: str) -> None:
     for seed in seeds[::5]:
         table = live(BYTES.create(tmp_path / str(seed), TABLES[name]), seed)
@@ -175,6 +176,7 @@ def test_estimates_alone_come_near_where_overlap_can_be_learned(tmp_path: Path, 
         ("universal", {"target-file-size": "20 kb"}),
     ],
 )
+@pytest.mark.sample(2)
 def test_other_options_give_what_a_table_with_them_has(
     tmp_path: Path, before: str, after: dict[str, Any]
 ) -> None:

@@ -83,6 +83,7 @@ def sized(table: Table, workload: Workload) -> Workload:
 
 @pytest.mark.parametrize("strategy", OPTIONS)
 @pytest.mark.parametrize("name", SMALL)
+@pytest.mark.sample(2)
 def test_a_real_table_of_the_same_rows_has_the_same_levels(tmp_path: Path, name: str, strategy: str) -> None:
     """Rows, levels and runs are the same, bytes within 2 %: a file's bytes are only a line through rows."""
     options = OPTIONS[strategy]
@@ -319,6 +320,7 @@ def mean_amplification(
 
 @pytest.mark.parametrize("strategy", ["universal", "leveled"])
 @pytest.mark.parametrize("name", SMALL)
+@pytest.mark.sample(2)
 def test_expected_sizes_are_those_of_drawn_rows(name: str, strategy: str) -> None:
     """Write amplification within 2 %, as a mean of seeds: where runs are of nearly equal size, chance decides
     which rule fires, of drawn rows as of expected ones."""

@@ -241,6 +241,7 @@ def rows_of(table: ts.Table) -> dict[int, list]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sample(3)
 def test_random_changes_leave_what_a_dict_holds(tmp_path, kind, seeds):
     for seed in seeds[::5]:
         rng = np.random.default_rng(seed)

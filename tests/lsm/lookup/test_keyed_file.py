@@ -58,6 +58,7 @@ def components(columns: list[np.ndarray], types: tuple[DataType, ...]) -> list[k
 
 
 @pytest.mark.parametrize("form", KEYS)
+@pytest.mark.sample(3)
 def test_a_file_finds_what_a_search_of_all_its_keys_finds(
     tmp_path: Path, seeds: tuple[int, ...], form: str
 ) -> None:

@@ -87,6 +87,7 @@ def full_compaction(bucket: Bucket) -> None:
 
 @pytest.mark.parametrize("form", ["parquet", "orc", "avro"])
 @pytest.mark.parametrize("act", [write_and_compact, full_compaction])
+@pytest.mark.sample(2)
 def test_failing_at_any_operation_leaves_live_files_only(tmp_path, act, form):
     count = operations(tmp_path / "counted", form, act)
     assert count > 3

@@ -423,6 +423,7 @@ class Life:
 
 
 @pytest.mark.parametrize("kind", ["keyed", "eventual", "append", "sums"])
+@pytest.mark.sample(2)
 def test_readers_equal_the_truth_at_random_moments(tmp_path: Path, kind: str, seeds: tuple[int, ...]) -> None:
     for seed in seeds:
         life = Life(tmp_path / str(seed), kind, seed)

@@ -61,6 +61,7 @@ def rows(t: Table, snapshot: int, columns: tuple[str, ...] = (), **given: Any) -
 
 
 @pytest.mark.parametrize(("options", "partition_by"), [*DEDUPLICATE, *OTHERS])
+@pytest.mark.sample(2)
 def test_replayed_they_give_each_snapshot(
     tmp_path: Path, seeds: tuple[int, ...], options: dict[str, Any], partition_by: tuple[str, ...]
 ) -> None:
@@ -82,6 +83,7 @@ def test_replayed_they_give_each_snapshot(
 
 
 @pytest.mark.parametrize(("options", "partition_by"), DEDUPLICATE)
+@pytest.mark.sample(3)
 def test_they_are_the_changes_of_a_normaliser(
     tmp_path: Path, seeds: tuple[int, ...], options: dict[str, Any], partition_by: tuple[str, ...]
 ) -> None:

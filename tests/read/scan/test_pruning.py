@@ -162,6 +162,7 @@ def test_special_partition_values_are_found_by_their_values(store: Store) -> Non
     ],
     ids=lambda store: store.paths.root.rsplit("/", 3)[-1],
 )
+@pytest.mark.sample(2)
 def test_statistics_of_every_type_never_hide_a_row(store: Store) -> None:
     everything = golden.read(store)
     shown = list(store.schema.primary_keys or store.schema.names[:1])
@@ -285,6 +286,7 @@ def random_rows(rng: random.Random) -> pa.Table:
     return pa.table(made, schema=ROWS.append(pa.field("rowkind", pa.string())))
 
 
+@pytest.mark.large
 def test_every_filter_selects_what_it_selects_from_the_whole_table(
     tmp_path: Path, seeds: tuple[int, ...]
 ) -> None:

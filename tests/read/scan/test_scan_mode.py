@@ -154,6 +154,7 @@ ENGINES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("options", ENGINES, ids=str)
+@pytest.mark.sample(2)
 def test_a_difference_is_that_of_the_two_states(
     tmp_path: Path, seeds: tuple[int, ...], options: dict[str, Any]
 ) -> None:

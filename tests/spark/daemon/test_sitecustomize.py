@@ -46,6 +46,7 @@ def test_a_sitecustomize_of_the_users_runs_as_without_it(tmp_path: Path) -> None
 
 
 @pytest.mark.spark
+@pytest.mark.large
 def test_a_process_of_a_session_finds_the_engine_imported(spark: object) -> None:
     def imported(_: int) -> tuple[bool, bool]:
         daemon = Path(f"/proc/{os.getppid()}/cmdline").read_text()

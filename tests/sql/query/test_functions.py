@@ -167,6 +167,7 @@ _OWN |= {"LISTAGG": "'a'", "STRING_AGG": "'a'", "UNIX_TIMESTAMP": "'1970-01-01 0
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
+@pytest.mark.sample(60)
 def test_every_function_of_the_table_runs(session: Session, name: str) -> None:
     function = FUNCTIONS[name]
     inner = function.syntax.partition("(")[2].removesuffix(")").replace("[", "").replace("]", "")

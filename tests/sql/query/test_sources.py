@@ -129,6 +129,7 @@ def test_a_query_that_only_chooses_needs_no_engine(session: Session, layered: ts
 
 
 @pytest.mark.parametrize("seed", range(6))
+@pytest.mark.sample(1, all=3)
 def test_changes_over_files_give_what_the_scan_gives(session: Session, lake: ts.Lake, seed: int) -> None:
     draw = random.Random(seed)
     table = lake.create_table(

@@ -53,6 +53,7 @@ def test_the_changes_are_unmerged(lake: ts.Lake) -> None:
 
 @pytest.mark.parametrize("number", QUERIES)
 @pytest.mark.parametrize("worthwhile", [0, 1 << 40], ids=["files", "scans"])
+@pytest.mark.sample(5)
 def test_a_query(
     session: Session,
     peer: duckdb.DuckDBPyConnection,

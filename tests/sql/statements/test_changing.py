@@ -99,6 +99,7 @@ def examples(request: pytest.FixtureRequest) -> settings:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sample(1)
 def test_update_and_delete_do_what_duckdb_does(
     tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest, kind: str
 ) -> None:
@@ -138,6 +139,7 @@ clauses = st.tuples(
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sample(1)
 def test_merge_does_what_duckdb_does(
     tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest, kind: str
 ) -> None:

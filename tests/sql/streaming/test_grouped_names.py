@@ -49,6 +49,7 @@ def rows(session: Session, sql: str) -> list[tuple[Any, ...]]:
         (f"SELECT max(v) || 'x' AS m FROM {ROWS}", [("bx",)]),
     ],
 )
+@pytest.mark.sample(4)
 def test_keys_have_many_names(session: Session, sql: str, expected: list[tuple[Any, ...]]) -> None:
     assert rows(session, sql) == expected
 

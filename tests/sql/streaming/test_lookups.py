@@ -67,6 +67,7 @@ NATION = "nation FOR SYSTEM_TIME AS OF a.p AS n"
         ),
     ],
 )
+@pytest.mark.sample(5)
 def test_one_table(shop: Session, sql: str, expected: list[tuple[Any, ...]]) -> None:
     assert rows(shop, f"SELECT a.o, b.name FROM {FACTS} {sql}") == expected
 

@@ -43,6 +43,7 @@ def rows(table: ts.Table) -> pa.Table:
 
 @pytest.mark.parametrize("write_only", [True, False])
 @pytest.mark.parametrize("producer", ["none", "lookup"])
+@pytest.mark.sample(2)
 def test_any_number_of_threads_gives_the_same_rows(
     tmp_path: Path, seeds: range, write_only: bool, producer: str
 ) -> None:
@@ -76,6 +77,7 @@ def test_any_number_of_threads_gives_the_same_rows(
 
 
 @pytest.mark.parametrize("bucket", [-1, 3])
+@pytest.mark.large
 def test_append_tables_hold_the_same_rows_in_the_same_order(
     tmp_path: Path, seeds: range, bucket: int
 ) -> None:

@@ -146,6 +146,7 @@ def survive(
     return len(steps)
 
 
+@pytest.mark.large
 def test_a_rollback_survives_any_failure(tmp_path: Path) -> None:
     t = UNCOMPACTED.create(tmp_path / "lake")
     for k in range(4):
@@ -214,6 +215,7 @@ def test_an_older_damaged_snapshot_keeps_its_files_and_that_is_said(tmp_path: Pa
     assert keys(t) == [0, 1, 2]
 
 
+@pytest.mark.large
 def test_fast_forward_survives_any_failure(tmp_path: Path) -> None:
     t = UNCOMPACTED.create(tmp_path / "lake")
     for k in range(3):

@@ -182,6 +182,7 @@ def test_a_table_without_snapshots_has_no_rows(tmp_path: Path) -> None:
         assert t.inspect.amplification(per).num_rows == 0
 
 
+@pytest.mark.large
 def test_the_last_merges_are_found_without_going_through_all(
     tmp_path: Path, seeds: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
