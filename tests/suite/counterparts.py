@@ -159,7 +159,8 @@ def prepare() -> list[str]:
 def main(arguments: list[str]) -> int:
     if arguments == ["--packages"]:
         tools = {program: package for each in COUNTERPARTS for program, package in each.tools.items()}
-        print("\n".join(sorted({package for program, package in tools.items() if not _is_there(program)})))
+        for package in sorted({package for program, package in tools.items() if not _is_there(program)}):
+            print(package)
         return 0
     return 1 if prepare() else 0
 
