@@ -95,6 +95,7 @@ def test_output_for_programs(lake: Path, tmp_path: Path) -> None:
     assert "the current database is lake.shop" in done.stderr
 
 
+@pytest.mark.large
 def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     done = sql("-f", tmp_path / "nope.sql", home=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")

@@ -112,6 +112,7 @@ def some(seeds: tuple[int, ...]) -> int:
     return 1 if len(seeds) > 5 else 2
 
 
+@pytest.mark.large
 def test_a_compaction_survives_any_failure(start: Path, tmp_path: Path, seeds: tuple[int, ...]) -> None:
     operations, seen = survive(start, tmp_path, lambda t: t.compact(full=True), every=some(seeds))
     assert operations > 20

@@ -48,6 +48,7 @@ def captured(address: Address, name: str, folder: Path) -> ts.Table:
     return target
 
 
+@pytest.mark.large
 def test_rows_of_every_type_agree(mariadb: MariaDb, address: Address, tmp_path: Path):
     place = f"{address.database}.t"
     mariadb.run(

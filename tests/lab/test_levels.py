@@ -1,5 +1,7 @@
 """LsmLevels in a real JupyterLab: hover, click, keys, zoom, modes, and what the kernel then holds."""
 
+import pytest
+
 from tests.browsing import needs_browser
 from tests.lab.jupyter import Lab
 
@@ -9,6 +11,7 @@ SETUP = """
 import tempfile
 import pyarrow as pa
 import tablestore as ts, widgets
+import pytest
 orders = ts.connect(tempfile.mkdtemp()).create_table(
     "shop.orders", schema={"id": ts.BIGINT, "v": ts.INT}, primary_key=["id"], partition_by=[],
     options={"bucket": 2, "write-only": True},
@@ -24,6 +27,7 @@ levels = widgets.LsmLevels(orders)
 """
 
 
+@pytest.mark.large
 def test_files_are_hovered_chosen_and_zoomed_to(lab: Lab) -> None:
     notebook = lab.open([SETUP, "levels"])
     page, root = notebook.page, notebook.page.locator(".lw-levels")

@@ -35,6 +35,7 @@ def test_a_select_gives_names_types_and_texts(two_rows: FlinkSql) -> None:
     assert (found.columns, found.rows, found.kinds) == (columns, TWO, ["+I", "+I"])
 
 
+@pytest.mark.large
 def test_rows_change_and_older_snapshots_stay(two_rows: FlinkSql) -> None:
     two_rows.run("UPDATE t SET s = CAST(NULL AS STRING), d = d * 2 WHERE k = 2")
     two_rows.run("DELETE FROM t WHERE k = 1;")

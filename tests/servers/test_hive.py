@@ -169,6 +169,7 @@ def test_the_metastore_holds_what_java_writes(lake: ts.Lake, options: dict[str, 
         assert ours.parameters == theirs.parameters
 
 
+@pytest.mark.large
 def test_columns_have_the_types_java_gives_them(lake: ts.Lake, options: dict[str, Any]) -> None:
     lake.create_database("shop")
     with JavaCatalog(hive=True, **options) as java:

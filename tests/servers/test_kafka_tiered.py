@@ -5,10 +5,13 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
+
 import tablestore as ts
 from tests.servers.kafka import Broker
 
 
+@pytest.mark.large
 def test_a_topic_comes_into_files_by_rounds(kafka: Broker, tmp_path: Path) -> None:
     lake = ts.connect(tmp_path)
     options = {

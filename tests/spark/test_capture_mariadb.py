@@ -83,6 +83,7 @@ def test_a_database_is_followed_with_its_statements_and_goes_on_after_a_stop(
     assert job.freshness().quantile(0.5) < 30
 
 
+@pytest.mark.large
 def test_one_table_of_an_address_ends_when_all_is_read(
     spark: Any, lake: ts.Lake, mariadb: MariaDb, shop: str
 ):

@@ -107,6 +107,7 @@ def test_a_condition_means_the_same_in_spark(spark, lake: ts.Lake, where: ts.col
     assert sorted(r.id for r in to_spark(table, spark, columns=["id"], where=where).collect()) == expected
 
 
+@pytest.mark.large
 def test_filters_reach_the_format_and_say_the_same(spark, lake: ts.Lake):
     table = goods(lake)
     write_df(frame(spark, 0, 200), table)

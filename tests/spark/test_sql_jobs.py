@@ -148,6 +148,7 @@ def test_what_a_table_cannot_take_is_refused_when_the_job_is_planned(session: Se
     assert session.sql("SHOW JOBS").to_arrow().num_rows == 0
 
 
+@pytest.mark.large
 def test_a_value_that_does_not_fit_fails_the_job_with_one_clear_error(session: Session, lake: ts.Lake):
     change(session, "INSERT INTO orders VALUES (7, 'gus', 70000)")
     session.sql("CREATE TABLE small (id INT, amount SMALLINT, PRIMARY KEY (id) NOT ENFORCED)")
@@ -163,6 +164,7 @@ def test_a_value_that_does_not_fit_fails_the_job_with_one_clear_error(session: S
     assert lake.table("shop.small").inspect.snapshots().num_rows == 0
 
 
+@pytest.mark.large
 def test_a_statement_set_is_one_job(session: Session, lake: ts.Lake):
     session.sql("CREATE TABLE copied (id INT, who STRING, amount INT, PRIMARY KEY (id) NOT ENFORCED)")
     sets = (

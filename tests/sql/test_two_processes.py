@@ -11,6 +11,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import tablestore as ts
 
 KINDS = (
@@ -88,6 +90,7 @@ def outcomes(warehouse: Path, seeds: tuple[int, int]) -> list[list[tuple[str, st
     return [[tuple(json.loads(line)) for line in text.splitlines()] for text in found]
 
 
+@pytest.mark.large
 def test_each_statement_is_whole_or_nothing(tmp_path: Path, seeds: tuple[int, ...]) -> None:
     first = seeds[0]
     lake = ts.connect(tmp_path)

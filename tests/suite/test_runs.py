@@ -72,6 +72,7 @@ def names(done: pytest.RunResult) -> set[str]:
     return set(re.findall(r"PASSED \S+::(\S+)", done.stdout.str()))
 
 
+@pytest.mark.large
 def test_default_all_and_rest_fit_together(suite: pytest.Pytester) -> None:
     add(suite, "test_a.py", CASES)
     refused = suite.runpytest_subprocess("--rest")

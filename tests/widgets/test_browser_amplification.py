@@ -68,6 +68,7 @@ def test_hover_shows_the_numbers_without_moving_the_selection(page: Page, both: 
     assert card.is_hidden()
 
 
+@pytest.mark.large
 def test_a_what_if_is_scrubbed_played_and_read(page: Page, compared: Path) -> None:
     page.open(compared)
     slider = page.page.locator(".lw-what_if [role=slider]")

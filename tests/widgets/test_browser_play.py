@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.browsing import Page, needs_browser
 from tests.widgets.test_play import table_at
 from widgets import CompactionPlay
@@ -11,6 +13,7 @@ from widgets import CompactionPlay
 pytestmark = needs_browser
 
 
+@pytest.mark.large
 def test_scenes_by_keys_captions_and_play(page: Page, tmp_path: Path) -> None:
     table = table_at(tmp_path / "lake")
     table.with_options({"write-only": "false"}).compact()

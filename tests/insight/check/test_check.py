@@ -291,6 +291,7 @@ def test_a_tag_that_keeps_nothing(table: Table) -> None:
     assert found(table) == {"I2"}
 
 
+@pytest.mark.large
 def test_no_damage_of_any_file_makes_it_raise(table: Table, seeds: tuple[int, ...]) -> None:
     files = [p for p in sorted(Path(table.location).rglob("*")) if p.is_file()]
     for path in files:

@@ -55,6 +55,7 @@ commit = st.one_of(st.lists(row, min_size=1, max_size=5), st.integers(1, 6))  # 
     commits=st.lists(commit, min_size=1, max_size=5),
     sql=st.sampled_from(QUERIES),
 )
+@pytest.mark.large
 def test_changes_applied_are_the_rows_of_each_snapshot(kind: str, commits: list[Any], sql: str) -> None:
     folder = tempfile.mkdtemp()
     try:

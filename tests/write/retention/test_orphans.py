@@ -141,6 +141,7 @@ def test_removal_survives_any_failure(tmp_path: Path) -> None:
     assert ts.open(t.location).branch("b").scan().count() == 6
 
 
+@pytest.mark.large
 def test_random_tables_lose_nothing(tmp_path: Path, seeds: tuple[int, ...]) -> None:
     for seed in seeds:
         rng = random.Random(seed)

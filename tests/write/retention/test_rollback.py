@@ -156,6 +156,7 @@ def test_a_rollback_survives_any_failure(tmp_path: Path) -> None:
     assert survive(tmp_path / "lake", tmp_path, lambda t: t.rollback(snapshot=2)) > 10
 
 
+@pytest.mark.large
 def test_a_rollback_to_an_expired_tag_survives_any_failure(tmp_path: Path) -> None:
     t = UNCOMPACTED.create(tmp_path / "lake")
     for k in range(4):
