@@ -10,6 +10,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -143,6 +144,7 @@ def test_script_doctor_and_project_support_the_same_versions():
     assert SpecifierSet(PROJECT["requires-python"]) == SpecifierSet(f">={lower},<{upper}")
 
 
+@pytest.mark.large
 def test_every_import_of_the_project_is_declared():
     declared = {MODULE_OF.get(name, name.replace("-", "_").lower()) for name in ranges("test")}
     known = (

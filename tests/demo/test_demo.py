@@ -80,16 +80,6 @@ class Finished:
     page: Path
 
 
-@pytest.mark.spark
-def test_the_demo_verifies_itself(tmp_path: Path):
-    figures = tmp_path / "demo.json"
-    size = ["--scale-factor", "0.001", "--pairs", "1", "--json", str(figures)]
-    code, said = demo("--warehouse", str(tmp_path / "lake"), *size)
-    assert code == 0, said
-    found = json.loads(figures.read_text())
-    assert (found["verified"], found["pairs"], found["read_amplification"]) == (True, 1, 1.0)
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     folder = tmp_path_factory.mktemp("demo")

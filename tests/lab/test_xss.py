@@ -9,7 +9,7 @@ from tests.lab.jupyter import Lab
 from tests.widgets import hostile
 from tests.widgets.hostile import EVENTS, IMG, OURS, SAFE
 
-pytestmark = needs_browser
+pytestmark = [*needs_browser, pytest.mark.large]
 
 CELLS = [
     "import tablestore as ts\nimport widgets\nfrom tests.widgets import hostile\ntable = ts.open({path!r})",

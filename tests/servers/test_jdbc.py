@@ -31,7 +31,7 @@ def rows(table: ts.Table) -> list[list[str]]:
     return sorted([str(r["k"]), r["v"]] for r in table.scan().to_arrow().to_pylist())
 
 
-@pytest.mark.sample(1)
+@pytest.mark.large
 def test_each_goes_on_with_the_tables_of_the_other(options: dict[str, Any]) -> None:
     with JavaCatalog(**options) as java:
         java.ask("createdb", "java")

@@ -21,6 +21,8 @@ from tablestore.table.place import TablePlace
 from tests.cdc.capture.fakes import FakeBatch, FakeSource, Step, captured, piece, rows
 from tests.servers.s3 import KEY, SECRET, S3Server
 
+pytestmark = pytest.mark.sample(1)  # by default each test on one of the servers
+
 FEBRUARY = date(2026, 2, 2)
 COLUMNS = {"day": "DATE NOT NULL", "k": ts.INT, "v": ts.STRING, "price": ts.DECIMAL(20, 2)}
 

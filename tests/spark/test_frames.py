@@ -221,6 +221,7 @@ def test_scan_options_say_what_is_read(spark, lake: ts.Lake):
     ] == [(2, "b")]
 
 
+@pytest.mark.large
 def test_options_that_have_no_effect_are_refused_by_name(spark, lake: ts.Lake):
     table = goods(lake)
     table.write([{"id": 1, "name": "a"}])

@@ -134,6 +134,7 @@ def test_fails(tmp_path):
 """
 
 
+@pytest.mark.large
 def test_a_red_run_says_how_to_repeat_its_faults_and_leaves_no_process(
     suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,7 +45,7 @@ def shown(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return source, widgets.Workbench(source).to_html(folder / "bench.html")
 
 
-@pytest.mark.sample(1)
+@pytest.mark.large
 def test_the_boxes_of_any_moment_are_those_of_the_static_figure(
     page: Page, shown: tuple[object, Path]
 ) -> None:

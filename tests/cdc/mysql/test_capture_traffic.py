@@ -46,7 +46,7 @@ class Interruptible:
 
 
 @pytest.mark.parametrize("kinds", [(), COLUMNS + WHOLE], ids=["rows", "ddl"])
-@pytest.mark.sample(1)
+@pytest.mark.large
 def test_the_lake_holds_what_the_source_holds(
     mariadb: MariaDb, database: str, tmp_path: Path, seeds: tuple[int, ...], kinds: tuple[str, ...]
 ) -> None:

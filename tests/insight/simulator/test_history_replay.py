@@ -176,7 +176,7 @@ def test_estimates_alone_come_near_where_overlap_can_be_learned(tmp_path: Path, 
         ("universal", {"target-file-size": "20 kb"}),
     ],
 )
-@pytest.mark.sample(2)
+@pytest.mark.large
 def test_other_options_give_what_a_table_with_them_has(
     tmp_path: Path, before: str, after: dict[str, Any]
 ) -> None:

@@ -195,7 +195,7 @@ def _values(strategy: Any) -> Iterator[tuple[str, Any]]:
 @pytest.mark.parametrize("sql", QUERIES)
 @given(data=st.data())
 @settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_the_state_is_that_of_the_rows_left(sql: str, data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
         model = Model(sql, folder, buckets=data.draw(st.integers(1, 3)))
@@ -223,7 +223,7 @@ def test_sources_that_only_append(sql: str, data: st.DataObject) -> None:
 @pytest.mark.parametrize("sql", QUERIES[:2])
 @given(data=st.data())
 @settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
-@pytest.mark.sample(1)
+@pytest.mark.large
 def test_a_batch_that_is_done_again_counts_once(sql: str, data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
         model = Model(sql, folder, buckets=2)
