@@ -1,9 +1,8 @@
 """Which tests enter which module of the engine, and how long a file of tests takes.
 
 `./workbench test --all --record` writes both down (`entered.json`, `measured.json`), without `--all` the
-seconds alone; `./workbench test --of
-tablestore/lsm/compaction/universal.py` runs the tests of that module. A module's tests are the file that
-mirrors its path, then those files that enter it and few others.
+seconds alone. `./workbench test --of tablestore/lsm/compaction/universal.py` runs the tests of that module:
+the file that mirrors its path, then those files that enter it and few others.
 """
 
 from __future__ import annotations
