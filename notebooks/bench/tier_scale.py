@@ -177,7 +177,7 @@ def _failures(watched: Watched, paths: Sequence[str]) -> list[str]:
         if state is None or not state.reason:
             raise SystemExit(f"{path} should have failed")
         tries = sum(1 for one in watched.rounds.values() if one.table == path)
-        lines.append(f"{path} failed {tries} times: {state.reason[:200]}")
+        lines.append(f"{path} failed {tries} times: {state.reason}")
     return lines
 
 
