@@ -24,7 +24,7 @@ from tablestore.core.options.ignored import IGNORED, IGNORED_FAMILIES
 from tablestore.core.options.names import ALIASES, ENGINE_NAMES, OF_COLUMNS, READ_AS_TEXT
 from tablestore.core.options.refused import REFUSED, REFUSED_FAMILIES, Refused, Stored
 from tablestore.core.options.table_options import TableOptions, current_names
-from tablestore.core.options.values import boolean, duration_ms, integer, memory_size
+from tablestore.core.options.values import boolean, duration_ms, integer, long, memory_size
 from tablestore.insight.check.check import examine
 from tablestore.read.supported import require_readable
 from tablestore.write.supported import require_writable
@@ -44,7 +44,7 @@ table-storage.log.properties.bootstrap.servers table-storage.log.retention
 table-storage.log.scan.startup.mode table.exec.sink.upsert-materialize universal_size_ratio
 universal_max_size_amplification_percent universal_sort_run_num_compaction_trigger uri warehouse write-mode
 """.split()
-PARSERS = {"Boolean": boolean, "Integer": integer, "Long": integer, "MemorySize": memory_size}
+PARSERS = {"Boolean": boolean, "Integer": integer, "Long": long, "MemorySize": memory_size}
 PARSERS |= {"Duration": duration_ms, "Double": float, "Float": float}
 
 
@@ -193,7 +193,14 @@ def test_what_another_engine_stored_is_refused_where_it_changes_rows_else_noted(
 
 
 def test_harmless_options_are_taken_and_kept(lake: ts.Lake) -> None:
-    values = {boolean: "true", integer: "7", memory_size: "7 mb", duration_ms: "7 min", float: "0.7"}
+    values = {
+        boolean: "true",
+        integer: "7",
+        long: "7",
+        memory_size: "7 mb",
+        duration_ms: "7 min",
+        float: "0.7",
+    }
     families = {prefix + "some": found for prefix, found in IGNORED_FAMILIES.items()}
     given = {key: values.get(found.parse, "7") for key, found in {**IGNORED, **families}.items()}
     t = lake.create_table("d.ignored", schema={"k": ts.INT}, primary_key=["k"], options=given)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tablestore.core.options.values import INFINITE, boolean, duration_ms, enum, integer, opt
+from tablestore.core.options.values import INFINITE, boolean, duration_ms, enum, integer, long, opt
 
 
 class LookupCacheMode(StrEnum):
@@ -33,7 +33,7 @@ class LookupOptions:
         "(all, never on disk), partial (rows that were looked up), auto",
     )
     lookup_cache_rows: int = opt(
-        "lookup.cache-rows", integer, 10_000, "maximum keys in the partial cache of a lookup join"
+        "lookup.cache-rows", long, 10_000, "maximum keys in the partial cache of a lookup join"
     )
     lookup_discovery_ms: int | None = opt(
         "lookup.continuous.discovery-interval",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tablestore.core.options.values import INFINITE, boolean, duration_ms, integer, memory_size, opt
+from tablestore.core.options.values import INFINITE, boolean, duration_ms, integer, long, memory_size, opt
 
 
 @dataclass(frozen=True)
@@ -73,26 +73,26 @@ class ReadingOptions:
         "snapshot.expire.clean-empty-directories",
     )
     scan_mode: str = opt("scan.mode", str.lower, "default", "where a read starts", "log.scan")
-    scan_snapshot_id: int | None = opt("scan.snapshot-id", integer, None, "snapshot to read or to start from")
+    scan_snapshot_id: int | None = opt("scan.snapshot-id", long, None, "snapshot to read or to start from")
     scan_tag_name: str | None = opt("scan.tag-name", str, None, "tag to read")
-    scan_watermark: int | None = opt("scan.watermark", integer, None, "read the first snapshot to reach it")
+    scan_watermark: int | None = opt("scan.watermark", long, None, "read the first snapshot to reach it")
     scan_timestamp: str | None = opt("scan.timestamp", str, None, "local time to read at or to start from")
     scan_timestamp_millis: int | None = opt(
         "scan.timestamp-millis",
-        integer,
+        long,
         None,
         "epoch milliseconds to read at or to start from",
         "log.scan.timestamp-millis",
     )
     scan_version: str | None = opt("scan.version", str, None, "tag, snapshot id or watermark-<n> to read")
     scan_file_creation_millis: int | None = opt(
-        "scan.file-creation-time-millis", integer, None, "read files made at that time or later"
+        "scan.file-creation-time-millis", long, None, "read files made at that time or later"
     )
     scan_creation_millis: int | None = opt(
-        "scan.creation-time-millis", integer, None, "start at the first snapshot or file made then or later"
+        "scan.creation-time-millis", long, None, "start at the first snapshot or file made then or later"
     )
     scan_bounded_watermark: int | None = opt(
-        "scan.bounded.watermark", integer, None, "a stream ends at the snapshot that passes it"
+        "scan.bounded.watermark", long, None, "a stream ends at the snapshot that passes it"
     )
     incremental_between: str | None = opt(
         "incremental-between", str, None, "changes after one snapshot or tag up to another: 'a,b'"

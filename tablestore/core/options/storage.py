@@ -13,6 +13,7 @@ from tablestore.core.options.values import (
     directory_inside,
     duration_ms,
     integer,
+    long,
     memory_size,
     name_start,
     names,
@@ -94,7 +95,7 @@ class StorageOptions:
     )
     row_tracking: bool = opt("row-tracking.enabled", boolean, False, "rows have ids for life")
     dynamic_bucket_rows: int = opt(
-        "dynamic-bucket.target-row-num", integer, 2_000_000, "maximum keys of a dynamic bucket"
+        "dynamic-bucket.target-row-num", long, 2_000_000, "maximum keys of a dynamic bucket"
     )
     dynamic_bucket_max: int = opt(
         "dynamic-bucket.max-buckets", integer, -1, "maximum dynamic buckets of a partition; -1 no limit"
@@ -119,7 +120,7 @@ class StorageOptions:
     )
     postpone_bucket_rows: int | None = opt(
         "postpone.target-row-num-per-bucket",
-        integer,
+        long,
         None,
         "rows that decide the buckets of such a partition",
     )

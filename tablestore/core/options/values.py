@@ -158,13 +158,25 @@ def _plain(text: str) -> bool:
 
 
 def integer(text: str) -> int:
-    """A whole number; `infinite` is the largest one of 32 bits."""
+    """A whole number of 32 bits; `infinite` is the largest."""
+    return _whole(text, bits=32)
+
+
+def long(text: str) -> int:
+    """A whole number of 64 bits; `infinite` is the largest of 32."""
+    return _whole(text, bits=64)
+
+
+def _whole(text: str, *, bits: int) -> int:
     if text.strip().lower() == "infinite":
         return INFINITE
     try:
-        return int(text)
+        number = int(text)
     except ValueError:
         raise ValueError("a whole number") from None
+    if not -(1 << bits - 1) <= number < 1 << bits - 1:
+        raise ValueError(f"a whole number of {bits} bits")
+    return number
 
 
 def enum(kind: type[Enum]) -> Callable[[str], Any]:
@@ -191,7 +203,7 @@ def as_people_write(value: Any, parse: Callable[[str], Any]) -> str | None:
         return str(value).lower()
     if isinstance(value, tuple):
         return ", ".join(":".join(map(str, v)) if isinstance(v, tuple) else str(v) for v in value)
-    if parse is integer and value == INFINITE:
+    if parse in (integer, long) and value == INFINITE:
         return "infinite"
     return str(getattr(value, "value", value))
 

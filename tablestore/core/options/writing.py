@@ -15,6 +15,7 @@ from tablestore.core.options.values import (
     duration_ms,
     enum,
     integer,
+    long,
     memory_size,
     opt,
 )
@@ -139,7 +140,7 @@ class WritingOptions:
         True,
         "an overwrite replaces only the partitions that its rows touch",
     )
-    target_file_rows: int = opt("target-file-row-num", integer, ENDLESS, "maximum rows of a data file")
+    target_file_rows: int = opt("target-file-row-num", long, ENDLESS, "maximum rows of a data file")
     compaction_max_files: int = opt(
         "compaction.file-num-limit", integer, 100_000, "maximum files that one append compaction looks at"
     )
@@ -163,7 +164,7 @@ class WritingOptions:
     )
     commit_user_prefix: str | None = opt("commit.user-prefix", str, None, "prefix of commit users")
     commit_last_safe: int | None = opt(
-        "commit.strict-mode.last-safe-snapshot", integer, None, "strict commits look back to this snapshot"
+        "commit.strict-mode.last-safe-snapshot", long, None, "strict commits look back to this snapshot"
     )
     ignore_empty_commit: bool | None = opt(
         "snapshot.ignore-empty-commit",

@@ -17,6 +17,7 @@ import pyarrow as pa
 from tablestore.core.arguments import checked
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.core.options.secrets import hidden
+from tablestore.core.options.values import INFINITE
 from tablestore.format.manifests.manifest import ManifestEntry
 from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.predicates.predicate import Predicate
@@ -70,6 +71,15 @@ def _text(value: Any, what: str) -> str:
     if not isinstance(value, str):
         raise InvalidRequest(f"{what} {value!r} must be text, as inspection gives it")
     return value
+
+
+def _can_be_stored(text: str) -> bool:
+    """False for text with a lone surrogate."""
+    try:
+        text.encode()
+        return True
+    except UnicodeEncodeError:
+        return False
 
 
 @checked
@@ -569,10 +579,12 @@ class Inspect:
         Raises InvalidRequest for what can name none, instead of finding nothing there.
         """
         partition, bucket = unwrapped(partition), unwrapped(bucket)
-        if partition is not None and not isinstance(partition, str):
+        if partition is not None and not (isinstance(partition, str) and _can_be_stored(partition)):
             raise InvalidRequest(f"partition {partition!r} must be text such as 'p=1'")
-        if bucket is not None and (isinstance(bucket, bool) or not isinstance(bucket, int) or bucket < 0):
+        if bucket is not None and (isinstance(bucket, bool) or not isinstance(bucket, int)):
             raise InvalidRequest(f"bucket {bucket!r} must be a bucket's number, from 0 on")
+        if bucket is not None and not 0 <= bucket <= INFINITE:
+            raise InvalidRequest(f"bucket {bucket} must be a bucket's number, from 0 to {INFINITE}")
         return None if partition is None else partition_named(self._store, partition, self._at), bucket
 
     def _snapshot(self, snapshot: int | str | Snapshot | None) -> Snapshot | None:

@@ -150,6 +150,8 @@ class Simulator:
             )
         if samples is not None and samples < 0:
             raise InvalidRequest(f"samples {samples} must be at least 0: rows drawn a flush")
+        if seed < 0:
+            raise InvalidRequest(f"seed {seed} must be at least 0")
         self.workload, self.rules = workload, compaction_options(options)
         self.options, self.name = _stored(options, self.rules), f"simulated {workload.kind}"
         self.schedule, self.seed = schedule or Schedule(), seed

@@ -6,6 +6,7 @@ import threading
 from types import TracebackType
 
 from tablestore.core.env import SYSTEM, Env
+from tablestore.core.errors import InvalidRequest
 from tablestore.core.extras import required
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import join
@@ -17,6 +18,7 @@ from tablestore.tiering.coordinator.server import HOST, Server
 from tablestore.tiering.coordinator.table_states import TableStatus
 
 DIRECTORY = ".tablestore/coordinator"
+LARGEST_PORT = 65535
 _TICK_SECONDS = 1.0
 
 
@@ -30,6 +32,10 @@ class Coordinator:
     def __init__(self, lake: Lake, io: FileIO, *, port: int = 0, env: Env = SYSTEM) -> None:
         required("google.protobuf", by="the coordinator of tiering")
         required("google_crc32c", by="the coordinator of tiering")
+        if not 0 <= port <= LARGEST_PORT:
+            raise InvalidRequest(
+                f"port {port} must be a port, 1 to {LARGEST_PORT}, or 0 for any that is free"
+            )
         self._ended = threading.Event()
         self._server = Server(lambda key, body: self._requests.answer(key, body), port=port)
         try:
