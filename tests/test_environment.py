@@ -28,7 +28,6 @@ MODULE_OF = {
     "tpchgen-cli": "",
     "jupyterlab": "",
     "ipykernel": "",
-    "nbmake": "",
 }
 BROWSER_ONLY = {"playwright"}
 ELSEWHERE = {
