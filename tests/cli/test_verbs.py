@@ -39,6 +39,7 @@ def test_an_unknown_verb_names_the_nearest_one():
     assert "did you mean `doctor`?" in done.stderr
 
 
+@pytest.mark.large
 def test_every_verb_but_a_missing_one_has_a_main():
     there = [verb for verb in dispatch.VERBS if (ROOT / "notebooks" / "cli" / f"{verb}.py").exists()]
     modules = ", ".join(f"notebooks.cli.{verb}" for verb in there)

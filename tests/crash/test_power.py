@@ -39,6 +39,7 @@ def test_after_a_removal_some_snapshot_outlasts_every_loss_of_power(seeds: tuple
         ("process", "/(schema|snapshot)/"),
     ],
 )
+@pytest.mark.sample(2)
 def test_a_drive_that_lies_about_some_files_loses_tables(mode: str, lying: str) -> None:
     assert any(power.run(seed, 40, mode, lying=lying).lost for seed in range(12))
 

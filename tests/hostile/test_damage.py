@@ -39,7 +39,7 @@ TARGETS = [
 
 
 @pytest.mark.parametrize(("table", "kinds"), TARGETS, ids=[t for t, _ in TARGETS])
-@pytest.mark.sample(2, all=8)
+@pytest.mark.sample(1, all=8)
 def test_damage_of_any_file_is_named_and_never_believed(
     table: str, kinds: tuple[str, ...], tmp_path: Path, seeds: tuple[int, ...]
 ) -> None:

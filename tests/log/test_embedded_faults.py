@@ -57,6 +57,7 @@ AFTER = {0: [*range(2 * SPAN - 1), 12, 13, 14, 10, 11], 1: [15]}
 
 
 @pytest.mark.parametrize("memory_bytes", [0, 1 << 20])
+@pytest.mark.sample(1)
 def test_a_transaction_is_there_wholly_or_not_at_all(
     tmp_path: Path, prepared: Path, memory_bytes: int
 ) -> None:

@@ -285,7 +285,7 @@ def net_effect(table: ts.Table, *, exact: bool) -> dict[int, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_all_producers_give_the_same_net_changes(tmp_path: Path, engine: str, seeds: tuple[int, ...]) -> None:
     for seed in seeds_of(seeds):
         acts = life(engine, seed, changes_only=True)

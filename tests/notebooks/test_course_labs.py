@@ -134,6 +134,7 @@ def test_an_operation_says_what_it_is_for() -> None:
     ],
 )
 @pytest.mark.sample(2)
+@pytest.mark.sample(2)
 def test_killed_at_every_change_nothing_is_lost(name: str, work: object, rows: set[int]) -> None:
     table = orders()
     if name == "an expiry":

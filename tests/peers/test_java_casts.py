@@ -164,7 +164,7 @@ def test_the_same_changes_of_type_are_allowed(java: Java, explicit: bool) -> Non
 
 
 @pytest.mark.parametrize("source", TYPES)
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 def test_values_become_the_same(java: Java, source: str, seeds: tuple[int, ...]) -> None:
     s = parse_type(source)
     wrong = []

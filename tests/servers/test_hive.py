@@ -144,6 +144,7 @@ def test_each_goes_on_with_the_tables_of_the_other(lake: ts.Lake, options: dict[
         assert (lake.tables("shop"), java.names("tables", "shop")) == ([], [])
 
 
+@pytest.mark.large
 def test_the_metastore_holds_what_java_writes(lake: ts.Lake, options: dict[str, Any]) -> None:
     with JavaCatalog(hive=True, **options) as java:
         lake.create_database("shop")

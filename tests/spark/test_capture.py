@@ -93,6 +93,7 @@ def test_a_query_is_started_again_when_a_server_was_away(spark: Any, lake: ts.La
     assert seen == [0, 1, 2, 3]
 
 
+@pytest.mark.large
 def test_an_error_that_no_second_attempt_mends_ends_the_job(spark: Any, lake: ts.Lake):
     source = FakeSource([Step([captured("x/y")])])
     made = job(spark, lake, source).start()

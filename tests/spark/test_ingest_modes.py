@@ -22,6 +22,7 @@ def test_postponed_buckets_take_load_and_increments(spark, lake, tmp_path: Path)
     assert table.check() == []
 
 
+@pytest.mark.large
 def test_dynamic_buckets_are_assigned_by_one_writer(spark, lake, tmp_path: Path) -> None:
     source, expected = shop(tmp_path / "s")
     table = item_table(lake, bucket=-1)

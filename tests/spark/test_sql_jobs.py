@@ -225,6 +225,7 @@ def test_who_waits_for_a_job_gets_all_that_its_sources_hold(session: Session, la
         session.jobs.catch_up("copy")
 
 
+@pytest.mark.large
 def test_the_job_of_the_readme_runs_when_pasted(spark, tmp_path: Path):
     before, job = snippets(ROOT / "README.md", "sql")
     session = session_over(spark, ts.connect(tmp_path / "lake"))

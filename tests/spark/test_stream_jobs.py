@@ -58,6 +58,7 @@ def test_sources_that_end_end_the_query_and_are_read_once(spark, tmp_path: Path)
     assert found == [[3, 5], [6, 8], [12, 16]]
 
 
+@pytest.mark.large
 def test_an_error_of_a_task_ends_the_query_and_is_what_it_was(spark, tmp_path: Path):
     streams = Streams((RowsStream(pa.table({"n": [1, 2]})),))
     job = start_stream(

@@ -26,7 +26,7 @@ HEADER = "script\tline\tkind\twhy\n"
 
 
 @pytest.mark.parametrize("name", sql_scripts.names())
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 def test_answers_are_flinks_but_for_listed_differences(name: str, tmp_path: Path, rewrite: bool) -> None:
     found, listed = differences(name, str(tmp_path)), listed_differences()
     before = {line: entry for (script, line), entry in listed.items() if script == name}

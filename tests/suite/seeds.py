@@ -10,7 +10,7 @@ import pytest
 
 from tests.suite import parts
 
-ALL_ROUNDS = 3
+ALL_ROUNDS = 2
 """Seeds of a seeded test that is run whole; a default run gives it the first of them."""
 REMEMBERED = "workbench/default-seed"
 

@@ -46,6 +46,7 @@ def test_particular_tests_come_before_general_ones() -> None:
     }
 
 
+@pytest.mark.large
 def test_the_verb_runs_the_tests_of_a_module() -> None:
     command = [
         sys.executable,

@@ -107,7 +107,7 @@ FORMS = [
 
 
 @pytest.mark.parametrize(("partition_by", "options"), FORMS)
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_every_way_to_read_repeats_what_was_written(
     tmp_path: Path, seeds: tuple[int, ...], partition_by: tuple[str, ...], options: dict[str, Any]
 ) -> None:

@@ -82,6 +82,7 @@ def test_a_partition_stops_and_starts_again_while_others_go_on(tmp_path: Path, p
 
 
 @pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.sample(2)
 def test_rows_are_those_of_a_table_that_tracks(tmp_path: Path, name: str) -> None:
     made = {}
     for tracks in (True, False):

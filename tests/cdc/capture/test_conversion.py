@@ -87,7 +87,7 @@ def changes_of(changes: list[tuple[int, dict[str, Any]]]) -> TableRows:
 
 
 @given(CHANGES)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_columns_give_what_rows_give(changes: list[tuple[int, dict[str, Any]]]) -> None:
     conversion = pickle.loads(pickle.dumps(RULES.conversion(NAME, SHAPE, FIELDS)))
     found = conversion.convert(changes_of(changes))

@@ -44,7 +44,7 @@ def readers_of(runs, fields, batch_rows):
     return [reader(rows) for rows in runs]
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(sorted_runs(), st.integers(1, 13), st.integers(1, 60), st.booleans(), st.booleans())
 def test_merge_equals_a_dict_for_every_window(case, batch_rows, window_rows, keep_retracts, shared):
     fields, runs = case

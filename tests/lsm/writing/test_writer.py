@@ -168,7 +168,7 @@ def test_a_full_disk_fails_the_flush_and_abort_cleans_up(bucket, left):
 values = st.lists(st.tuples(st.integers(0, 20), st.sampled_from([0, 2, 3])), max_size=12)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     st.lists(
         st.tuples(values, st.booleans(), st.sampled_from(["", "pick", "full"])), min_size=1, max_size=10

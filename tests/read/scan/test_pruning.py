@@ -102,6 +102,7 @@ def test_zero_names_no_bucket_because_it_has_two_signs(tmp_path: Path) -> None:
     assert table.scan(where=col("f") == 1.5).to_arrow()["v"].to_pylist() == [3]
 
 
+@pytest.mark.large
 def test_java_put_every_key_into_the_bucket_that_equality_names() -> None:
     store = golden.java("pk_many_keys")
     names = store.schema.primary_keys
@@ -122,6 +123,7 @@ def test_java_put_every_key_into_the_bucket_that_equality_names() -> None:
 @pytest.mark.parametrize(
     ("store", "key"), [(golden.java("append_bucketed"), "k"), (golden.python("append_bucketed"), "b")]
 )
+@pytest.mark.sample(1)
 def test_bucket_keys_of_append_tables_name_the_bucket(store: Store, key: str) -> None:
     everything = golden.read(store)
     assert len({s.bucket for s in golden.planned(store).splits}) > 1
@@ -136,6 +138,7 @@ def test_bucket_keys_of_append_tables_name_the_bucket(store: Store, key: str) ->
 @pytest.mark.parametrize(
     "store", [golden.java("part_special"), golden.python("part_append"), golden.java("part_types")]
 )
+@pytest.mark.sample(1)
 def test_special_partition_values_are_found_by_their_values(store: Store) -> None:
     everything = golden.read(store)
     for name in store.schema.partition_keys:
@@ -163,6 +166,7 @@ def test_special_partition_values_are_found_by_their_values(store: Store) -> Non
     ids=lambda store: store.paths.root.rsplit("/", 3)[-1],
 )
 @pytest.mark.sample(1)
+@pytest.mark.sample(2)
 def test_statistics_of_every_type_never_hide_a_row(store: Store) -> None:
     everything = golden.read(store)
     shown = list(store.schema.primary_keys or store.schema.names[:1])

@@ -209,7 +209,7 @@ def test_the_state_is_that_of_the_rows_left(sql: str, data: st.DataObject) -> No
 @pytest.mark.parametrize("sql", QUERIES)
 @given(data=st.data())
 @settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_sources_that_only_append(sql: str, data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
         model = Model(sql, folder, keyed=False)

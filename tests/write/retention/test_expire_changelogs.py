@@ -181,7 +181,7 @@ def test_a_rollback_takes_later_changelogs_along(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("producer", ["none", "input", "lookup"])
 @pytest.mark.parametrize("outlive", [2, 5])
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_the_next_expiry_deletes_what_the_preview_lists_and_nothing_else(
     tmp_path: Path, producer: str, outlive: int
 ) -> None:
