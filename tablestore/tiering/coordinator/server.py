@@ -66,11 +66,13 @@ class Server:
                 return
             thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
             with self._lock:
-                refused = self._closed or len(self._connections) >= _MOST_CONNECTIONS
-                if not refused:
+                closed, full = self._closed, len(self._connections) >= _MOST_CONNECTIONS
+                if not (closed or full):
                     self._connections[connection] = thread
                     thread.start()
-            if refused:
+            if closed:
+                connection.close()
+            elif full:
                 with contextlib.suppress(OSError), connection:
                     connection.sendall(error_frame(0, ErrorCode.NETWORK, "too many connections"))
 

@@ -31,6 +31,7 @@ from tablestore.table.table import Table
 from tablestore.table.table_log import table_log
 from tablestore.tiering.coordinator.coordinator import Coordinator
 from tablestore.tiering.coordinator.served_tables import served
+from tablestore.tiering.coordinator.server import HOST, Server
 from tests.log.memory_log import MemoryLog
 
 COLUMNS = {
@@ -409,6 +410,16 @@ def test_it_listens_on_this_machine_only_and_ends(lake: Lake):
         assert waits.recv(1) == b""
     with pytest.raises(ConnectionRefusedError):
         connected(c)
+
+
+def test_a_client_that_comes_while_it_ends_gets_no_answer():
+    server = Server(lambda key, body: body)
+    late = socket.create_connection((HOST, server.port), timeout=60)
+    server._closed = True  # as `close` has it before it ends the thread that takes connections
+    server.start()
+    with late:
+        assert late.recv(1) == b""
+    server.close()
 
 
 def test_a_cast_of_an_instant_keeps_it():
