@@ -20,6 +20,8 @@ pytestmark = pytest.mark.peer
 FIELDS = {"k": "INT NOT NULL", "a": "BIGINT", "b": "STRING", "d": "DOUBLE"}
 LOOKUP = {"changelog-producer": "lookup"}
 FULL = {"changelog-producer": "full-compaction", "full-compaction.delta-commits": 1000}
+BY_HAND = {"num-sorted-run.compaction-trigger": 20}
+"""No compaction but those asked for: its rules weigh bytes of files, and two writers of Parquet differ."""
 DEDUPLICATED = {"changelog-producer.row-deduplicate": True}
 TABLES: dict[str, dict[str, object]] = {
     "lookup": LOOKUP,
@@ -128,7 +130,7 @@ def newest(path: str) -> int:
 def test_both_give_the_same_changes_for_the_same_writes(
     java: JavaPaimon, tmp_path: Path, seeds: tuple[int, ...], name: str
 ) -> None:
-    options = TABLES[name]
+    options = TABLES[name] | (BY_HAND if "full" in name else {})
     for seed in seeds[:1]:
         rng = random.Random(seed)
         state = rng.getstate()
