@@ -166,7 +166,7 @@ def test_special_partition_values_are_found_by_their_values(store: Store) -> Non
     ids=lambda store: store.paths.root.rsplit("/", 3)[-1],
 )
 @pytest.mark.sample(1)
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_statistics_of_every_type_never_hide_a_row(store: Store) -> None:
     everything = golden.read(store)
     shown = list(store.schema.primary_keys or store.schema.names[:1])
