@@ -15,6 +15,7 @@ from tablestore.log.kafka.kafka_log import KafkaLog
 from tablestore.log.log import CommitMark
 from tests.log import held
 from tests.servers.kafka import Broker
+from tests.tiering.waiting import until
 
 
 def create(kafka: Broker, path: Path, name: str = "d.t", *, keyed: bool = True, **options: Any) -> ts.Table:
@@ -52,8 +53,16 @@ def test_rows_are_in_the_topic_and_in_files_and_go_with_the_table(kafka: Broker,
     t = lake.table("d.u")
     t.write([{"k": 1, "v": 1}])
     lake.drop_table("d.u")
-    with pytest.raises(NotFound):
+    until(lambda: is_gone(log))  # the broker answers for it a moment longer
+
+
+def is_gone(log: KafkaLog) -> bool:
+    """Whether the topic is not there."""
+    try:
         log.bounds()
+    except NotFound:
+        return True
+    return False
 
 
 def test_rows_without_a_key_change_by_way_of_the_topic(kafka: Broker, tmp_path: Path) -> None:
