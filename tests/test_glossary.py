@@ -71,7 +71,7 @@ def classes() -> Iterator[tuple[str, str]]:
         if path.is_relative_to(ENGINE / "sql" / "statements"):
             continue
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            if found := re.match(r" *class ([A-Za-z]\w*)[(:]", line):
+            if found := re.match(r" *class ([A-Za-z]\w*)[(:\[]", line):
                 yield found[1], f"{path.relative_to(ENGINE)}:{number}"
 
 

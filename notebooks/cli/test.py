@@ -1,9 +1,9 @@
 """`test`: pytest over `tests/`, from any directory.
 
-Bare, every part of the project once, in ten minutes on two cores; `--all` runs everything, `--rest` what
-the last bare call left out. Who names files, tests or `-k WORD` gets all of those. `--of MODULE` runs the
-tests of a module, `--prepare` only makes what tests compare with, `--campaign 30m` runs attacks
-(tests/campaign). Everything else goes to pytest as it is.
+Bare, every part of the project once, in about ten minutes on two cores; `--all` runs everything,
+`--rest` what the last bare call left out. Who names files, tests or `-k WORD` gets all of those.
+`--of MODULE` runs the tests of a module, `--prepare` only makes what tests compare with,
+`--campaign 30m` runs attacks (tests/campaign). Everything else goes to pytest as it is.
 """
 
 from __future__ import annotations

@@ -73,15 +73,6 @@ def _text(value: Any, what: str) -> str:
     return value
 
 
-def _can_be_stored(text: str) -> bool:
-    """False for text with a lone surrogate."""
-    try:
-        text.encode()
-        return True
-    except UnicodeEncodeError:
-        return False
-
-
 @checked
 class Inspect:
     """Metadata of one table as Arrow tables.
@@ -579,8 +570,10 @@ class Inspect:
         Raises InvalidRequest for what can name none, instead of finding nothing there.
         """
         partition, bucket = unwrapped(partition), unwrapped(bucket)
-        if partition is not None and not (isinstance(partition, str) and _can_be_stored(partition)):
-            raise InvalidRequest(f"partition {partition!r} must be text such as 'p=1'")
+        if partition is not None:
+            if not isinstance(partition, str):
+                raise InvalidRequest(f"partition {partition!r} must be text such as 'p=1'")
+            partition.encode()  # raises for half of a character, which `checked` names
         if bucket is not None and (isinstance(bucket, bool) or not isinstance(bucket, int)):
             raise InvalidRequest(f"bucket {bucket!r} must be a bucket's number, from 0 on")
         if bucket is not None and not 0 <= bucket <= INFINITE:
