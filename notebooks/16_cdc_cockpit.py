@@ -165,7 +165,7 @@ reader = next(thread for thread, text in asked if text.startswith(begins))
 known = {
     begins: ("view", "`START TRANSACTION WITH CONSISTENT SNAPSHOT`"),
     "SHOW STATUS LIKE 'binlog": ("position", "`SHOW STATUS LIKE 'binlog_snapshot_%'`"),
-    "SELECT `": ("rows", "`SELECT …` the chunk"),
+    "SELECT SQL_CALC_FOUND_ROWS `": ("rows", "`SELECT …` the chunk"),
     "COMMIT": ("release", "`COMMIT`"),
 }
 steps = [

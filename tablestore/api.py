@@ -1,18 +1,9 @@
-"""The public names of `tablestore` but those that need `insight`; `tablestore/__init__` gives each of them.
+"""The public names of `tablestore` up to the table; `tablestore/__init__` gives these and those above it.
 
 They stand here so that who imports one module of the package, as a worker of Spark does, waits for that one
 only.
 """
 
-from tablestore.cdc.capture.report import (
-    BatchProgress,
-    BatchReport,
-    ChunkReport,
-    EventReport,
-    Freshness,
-    PieceProgress,
-    TableReport,
-)
 from tablestore.core.errors import (
     AlreadyExists,
     CommitConflict,
@@ -21,6 +12,8 @@ from tablestore.core.errors import (
     InvalidOption,
     InvalidRequest,
     NotFound,
+    OutsideRoots,
+    RowsNotVisible,
     SchemaMismatch,
     TablestoreError,
     Unavailable,
@@ -74,14 +67,6 @@ from tablestore.table.lake import open_table as open
 from tablestore.table.row_changes import RowChanges
 from tablestore.table.scan import Scan
 from tablestore.table.table import Table
-from tablestore.tiering.report import (
-    BucketMarks,
-    Heartbeat,
-    RoundReport,
-    SplitReport,
-    TableState,
-    TieringReport,
-)
 from tablestore.write.commit.committer import Committed
 from tablestore.write.progress import text_bar
 
@@ -110,33 +95,22 @@ __all__ = [
     "VARCHAR",
     "VARIANT",
     "AlreadyExists",
-    "BatchProgress",
-    "BatchReport",
-    "BucketMarks",
-    "ChunkReport",
     "CommitConflict",
     "CommitUnknown",
     "Committed",
     "CompactionSettings",
     "Corrupt",
-    "EventReport",
-    "Freshness",
-    "Heartbeat",
     "InvalidOption",
     "InvalidRequest",
     "Lake",
     "NotFound",
-    "PieceProgress",
-    "RoundReport",
+    "OutsideRoots",
     "RowChanges",
+    "RowsNotVisible",
     "Scan",
     "SchemaMismatch",
-    "SplitReport",
     "Table",
-    "TableReport",
-    "TableState",
     "TablestoreError",
-    "TieringReport",
     "Unavailable",
     "Unsupported",
     "add",

@@ -7,18 +7,24 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import tablestore as ts
 
 ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+GUIDE = ROOT / "notebooks" / "guide"
+GUIDES = sorted(GUIDE.glob("*.md"))
 
 
 def snippets(readme: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", readme.read_text(encoding="utf-8"), flags=re.S)
 
 
-def test_the_quick_start_runs_when_pasted(tmp_path: Path) -> None:
-    found = snippets(ROOT / "README.md", "python")
-    assert len(found) == 6
+def test_the_examples_run_when_pasted(tmp_path: Path) -> None:
+    pages = [README, *(GUIDE / f"{name}.md" for name in ("tables", "sql", "operations", "logs"))]
+    assert {page for page in GUIDES if snippets(page, "python")} == set(pages[1:])
+    found = [snippet for page in pages for snippet in snippets(page, "python")]
     done = subprocess.run(
         [sys.executable, "-c", "\n".join(found)],  # each goes on where the one before ended
         cwd=tmp_path,
@@ -44,11 +50,11 @@ def test_the_quick_start_runs_when_pasted(tmp_path: Path) -> None:
     assert "1 buckets" not in done.stdout
     assert "read  ▃" in done.stdout
     assert "K key range" in done.stdout
-    assert (tmp_path / "trips.html").stat().st_size > 50_000
+    assert (tmp_path / "orders.html").stat().st_size > 50_000
 
 
 def test_the_script_in_sql_runs_when_pasted(tmp_path: Path) -> None:
-    script, _ = snippets(ROOT / "README.md", "sql")  # the second needs Spark: tests/spark/test_sql_jobs.py
+    script, _ = snippets(GUIDE / "sql.md", "sql")  # the second needs Spark: tests/spark/test_sql_jobs.py
     results = list(ts.sql_session(ts.connect(tmp_path)).script(script))
     means = [row["mean"] for row in results[4].to_arrow().to_pylist()]
     assert means == [3, 7]
@@ -57,8 +63,9 @@ def test_the_script_in_sql_runs_when_pasted(tmp_path: Path) -> None:
 
 def test_every_file_that_a_readme_names_exists() -> None:
     for readme in (
-        ROOT / "README.md",
-        ROOT / "tablestore" / "README.md",
+        README,
+        *GUIDES,
+        *(ROOT / "tablestore").rglob("*.md"),
         ROOT / "widgets" / "README.md",
         ROOT / "datasets" / "cdc" / "README.md",
     ):
@@ -68,15 +75,38 @@ def test_every_file_that_a_readme_names_exists() -> None:
                 assert (readme.parent / target).exists(), f"{readme}: {target}"
 
 
-def test_every_module_that_the_map_of_the_engine_names_exists() -> None:
+def headings(page: Path) -> set[str]:
+    """The anchors that GitHub and JupyterLab make of a page's headings."""
+    lines = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), flags=re.M)
+    return {re.sub(r"[^\w -]", "", line.lower()).replace(" ", "-") for line in lines}
+
+
+@pytest.mark.parametrize("page", [README, *GUIDES], ids=lambda page: page.stem)
+def test_a_page_is_short_and_its_anchors_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 150
+    for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", text):
+        assert anchor in headings(page.parent / target if target else page), f"{target}#{anchor}"
+    prose = re.sub(r"```.*?```|^\|.*?$|^#.*?$", "\n\n", text, flags=re.S | re.M)
+    prose = re.sub(r"`[^`]*`", "code", prose)
+    for sentence in re.split(r"[.:;?!](?:\s|$)|\n\s*\n|\n- |\*\*", prose):
+        assert len(sentence.split()) <= 25, sentence
+
+
+def test_every_module_that_the_engines_pages_name_exists() -> None:
     engine = ROOT / "tablestore"
-    known = [
-        path.relative_to(ROOT).as_posix()
-        for path in (*engine.rglob("*.py"), ROOT / "tests" / "test_layers.py")
+    modules = [
+        "/" + path.relative_to(ROOT).as_posix()
+        for path in (*engine.rglob("*.py"), Path(__file__).with_name("test_layers.py"))
     ]
-    named = re.findall(r"`([a-z_0-9/]+\.py)`", (engine / "README.md").read_text(encoding="utf-8"))
-    assert len(named) > 50
-    assert not [name for name in named if not any(f"/{path}".endswith(f"/{name}") for path in known)]
+    for page in (*GUIDES, engine / "README.md", engine / "GLOSSARY.md", *(engine / "decisions").glob("*.md")):
+        named = re.findall(r"`([a-z_0-9/]+\.py)`", page.read_text(encoding="utf-8"))
+        missing = [name for name in named if not any(path.endswith(f"/{name}") for path in modules)]
+        assert [name for name in missing if not (ROOT / name).exists()] == [], page
+
+
+def test_the_map_of_the_engine_is_short() -> None:
+    assert len((ROOT / "tablestore" / "README.md").read_text(encoding="utf-8").splitlines()) <= 250
 
 
 def test_the_invariants_are_numbered_alike_everywhere() -> None:

@@ -150,6 +150,7 @@ def test_every_import_of_the_project_is_declared():
         declared | set(sys.stdlib_module_names) | {"tablestore", "widgets", "datasets", "notebooks", "tests"}
     )
     known |= {
+        "compression",  # of Python 3.14
         "pyspark_tablestore",
         "traitlets",
         "yaml",

@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,13 +36,21 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 MAY_IMPORT["write"] = MAY_IMPORT["read"] = MAY_IMPORT["lsm"] | {"lsm", "log", "fluss"}
 MAY_IMPORT["insight"] = MAY_IMPORT["write"] | {"write", "read", "catalog"}
-MAY_IMPORT["table"] = MAY_IMPORT["insight"] | {"insight"}
-MAY_IMPORT["cdc"] = MAY_IMPORT["table"] | {"table"}
+MAY_IMPORT["read"] = MAY_IMPORT["read"] | {"doors"}  # to what is below it, and needed by few tables
+MAY_IMPORT["table"] = MAY_IMPORT["insight"] | {"doors"}
+MAY_IMPORT["verbs"] = MAY_IMPORT["table"] | {"table", "insight"}
+MAY_IMPORT["cdc"] = MAY_IMPORT["verbs"] | {"verbs"}
 MAY_IMPORT["tiering"] = MAY_IMPORT["cdc"] | {"cdc"}
 MAY_IMPORT["spark"] = MAY_IMPORT["tiering"] | {"tiering"}
-MAY_IMPORT["sql"] = MAY_IMPORT["spark"]  # Spark by the features it asks for
-# Modules of `table` for which `insight` needs tables: loaded as features, imported by none but each other.
-ABOVE_INSIGHT = {"advise", "dry_run", "mend", "recovery", "system", "what_if"}
+MAY_IMPORT["sql"] = MAY_IMPORT["spark"]  # Spark by doors
+MAY_IMPORT["doors"] = {"core"}  # what it imports in functions, and for types, is above
+DOORS = ROOT / "tablestore" / "doors.py"
+LATE = {"importlib", "importlib.import_module", "importlib.util", "pkgutil", "runpy"}
+LATE_ELSEWHERE = {
+    "core/extras.py": "packages of others that an extra brings",
+    "fluss/messages/__init__.py": "its own generated code, which an extra brings",
+    "spark/daemon/sitecustomize.py": "what workers of Spark load before they are forked",
+}
 READ_ONLY_OF_WRITE = {"arrow_input", "buckets", "conform", "routing"}
 # Methods of files, snapshots, schemas and manifests that change what is on the disk.
 CHANGED = {
@@ -164,7 +174,8 @@ def test_imports_of_the_engine_point_downward():
     wrong = []
     for layer, found in engine_imports():
         parts = found.module.split(".")
-        if layer and parts[0] == "tablestore":
+        late = found.path == DOORS and (found.inside or found.only_types)
+        if layer and parts[0] == "tablestore" and not late:
             wanted = parts[1] if len(parts) > 1 else "tablestore"
             attribute_of_the_package = wanted.startswith("__")
             if wanted not in MAY_IMPORT[layer] | {layer} and not attribute_of_the_package:
@@ -172,15 +183,82 @@ def test_imports_of_the_engine_point_downward():
     assert not wrong, show(wrong, why="upward or sideways:")
 
 
-def test_tables_import_what_looks_at_them_when_it_is_first_used():
-    wrong = []
-    for layer, found in engine_imports():
-        parts = found.module.split(".")
-        looks = parts[:2] == ["tablestore", "insight"]
-        looks |= parts[:2] == ["tablestore", "table"] and parts[2] in ABOVE_INSIGHT
-        if looks and layer in ("", "table") and found.path.stem not in ABOVE_INSIGHT and not found.only_types:
-            wrong.append(found)
-    assert not wrong, show(wrong, why="a feature of `tablestore.table.features`:")
+def test_only_the_doors_import_late():
+    """By the statement in a function, or by a text that names a module."""
+    late = {
+        path.relative_to(ROOT / "tablestore").as_posix()
+        for path in sources("tablestore")
+        for found in imports(path)
+        if found.module in LATE or (found.inside and found.module.split(".")[0] in OURS)
+    }
+    assert late == {"doors.py", *LATE_ELSEWHERE}
+    texts = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in sources("tablestore")
+        if path.relative_to(ROOT / "tablestore").as_posix() not in LATE_ELSEWHERE
+        for node in nodes_of(path, "__import__|sys.modules")
+        if isinstance(node, ast.Name) and node.id == "__import__"
+    ]
+    assert not texts, texts
+
+
+def test_doors_import_nothing_of_ours_but_errors_before_they_are_opened():
+    first = {
+        found.module
+        for found in imports(DOORS)
+        if not (found.inside or found.only_types) and found.module.split(".")[0] in OURS
+    }
+    assert first == {"tablestore.core.errors.MissingPackage"}
+
+
+def behind_doors() -> dict[str, set[str]]:
+    """The layers from which each door imports in its function."""
+    return {
+        door.name: {
+            node.module.split(".")[1]
+            for node in ast.walk(door)
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("tablestore.")
+        }
+        for door in ast.parse(DOORS.read_text()).body
+        if isinstance(door, ast.FunctionDef)
+    }
+
+
+def test_below_a_table_doors_lead_downward():
+    layers = behind_doors()
+    wrong, used = [], 0
+    for path in sources("tablestore"):
+        if layer_of(path) not in ENGINE:
+            continue
+        for node in nodes_of(path, r"\bdoors\."):
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "doors":
+                used += 1
+                if not layers[node.attr] <= MAY_IMPORT[layer_of(path)] | {layer_of(path)}:
+                    wrong.append(f"{path.relative_to(ROOT)}:{node.lineno} doors.{node.attr}")
+    assert used
+    assert not wrong, wrong
+
+
+def test_a_lake_is_opened_with_few_modules():
+    """Modules are counted, since seconds depend on the machine; most of an import is its classes."""
+    code = (
+        "import sys, tablestore as ts; ts.connect; ts.INT; "
+        "print(*[m for m in sys.modules if m.startswith('tablestore')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = done.stdout.split()
+    layers = {name.split(".")[1] for name in loaded if "." in name}
+    assert not layers & {"cdc", "tiering", "spark", "sql", "insight", "verbs"}, loaded
+    assert "tablestore.log.fluss_log" not in loaded
+    assert len(loaded) <= 410
+
+
+def test_every_door_has_types():
+    """Each names what it gives; `Any` only where a name is asked for by its text."""
+    functions = [node for node in ast.parse(DOORS.read_text()).body if isinstance(node, ast.FunctionDef)]
+    untyped = [node.name for node in functions if node.returns is None or ast.unparse(node.returns) == "Any"]
+    assert untyped == ["public"]
+    assert len(functions) > 20
 
 
 def test_what_looks_at_a_table_never_writes_to_it():
@@ -212,7 +290,10 @@ def test_the_ground_floor_is_ordered(module: str):
 
 def test_the_engine_knows_nobody_above_it():
     wrong = [
-        found for _, found in engine_imports() if found.module.split(".")[0] in set(OURS) - {"tablestore"}
+        found
+        for _, found in engine_imports()
+        if found.module.split(".")[0] in set(OURS) - {"tablestore"}
+        if not (found.path == DOORS and found.module.startswith("widgets."))  # views that magics show
     ]
     assert not wrong, show(wrong, why="tablestore stands alone:")
 
@@ -287,7 +368,7 @@ def test_what_reaches_inside_a_source_is_found():
 
 @pytest.mark.parametrize("package", ["tablestore", "widgets", "datasets", "notebooks"])
 def test_no_import_of_ours_hides_in_a_function(package: str):
-    found = [one for path in sources(package) for one in imports(path)]
+    found = [one for path in sources(package) if path != DOORS for one in imports(path)]
     wrong = [one for one in found if one.inside and one.module.split(".")[0] in OURS]
     assert not wrong, show(wrong, why="imports of ours stand at the top of the file:")
 

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = "core io format fluss meta catalog lsm write read insight table cdc tiering spark sql".split()
+PACKAGES = (
+    "core io format fluss meta catalog lsm write read insight table verbs cdc tiering spark sql".split()
+)
 
 
 @pytest.mark.parametrize("package", PACKAGES)

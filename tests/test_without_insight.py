@@ -118,3 +118,11 @@ def test_a_table_is_opened_without_loading_insight(tmp_path: Path):
         "assert not any(m.startswith('tablestore.insight') for m in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, check=True)
+
+
+def test_a_lake_is_opened_without_loading_pandas(tmp_path: Path):
+    """Arrow loads it at the first array made of Python's values, which costs as much as the engine."""
+    code = (
+        "import sys, tablestore as ts; ts.connect(sys.argv[1]).tables(); assert 'pandas' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, check=True)

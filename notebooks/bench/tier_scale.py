@@ -286,13 +286,20 @@ def with_leaders(admin: Admin, path: TablePath, descriptor: TableDescriptor) -> 
     leave one without leaders for ever: such a one is made again."""
     for _ in range(_TRIES):
         table = admin.create_table(path, descriptor)
-        until = time.monotonic() + _LEADER_SECONDS
-        while time.monotonic() < until:
-            if not admin.cluster.led(table, admin.buckets(table))[1]:
-                return table
-            time.sleep(_LOOK_SECONDS)
+        if is_led(admin, table, _LEADER_SECONDS):
+            return table
         admin.drop_table(path)
     raise SystemExit(f"{path} got no leaders {_TRIES} times")
+
+
+def is_led(admin: Admin, table: FlussTable, seconds: float) -> bool:
+    """Whether all buckets of a table have a leader within so many seconds."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if not admin.cluster.led(table, admin.buckets(table))[1]:
+            return True
+        time.sleep(_LOOK_SECONDS)
+    return False
 
 
 if __name__ == "__main__":

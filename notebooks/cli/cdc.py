@@ -4,7 +4,8 @@ change.
     ./workbench cdc --from mysql://user@host:3306/shop --tables 'shop.*' --warehouse lake --into ods
 
 The password comes from TABLESTORE_SOURCE_PASSWORD or from --password-file. Ctrl-C stops between two batches,
-and the same command goes on from there. Exit codes: 0 done, 2 refused before it began, 3 failed, 130 stopped.
+and the same command goes on from there. Exit codes: 0 done, 2 refused before it began, 3 failed, 4 ended with
+tables that are paused, 130 stopped.
 """
 
 from __future__ import annotations
@@ -33,12 +34,25 @@ from tablestore.cdc.capture.report import BatchProgress, BatchReport
 from tablestore.cdc.capture.rules import BAD_ROWS, KEYLESS, SCHEMA_CHANGES
 from tablestore.cdc.capture.type_mapping import TYPE_MAPPINGS
 from tablestore.cdc.mysql.address import TLS_MODES
+from tablestore.cdc.mysql.columns import ZERO_DATES
 from tablestore.spark.sessions import session
 from widgets.capture.model import CaptureModel, capture_model
 
-SOURCE = ("password_file", "tls", "tls_ca", "chunk_rows", "chunks", "log_bytes", "format", "start")
+SOURCE = (
+    "password_file",
+    "tls",
+    "tls_ca",
+    "chunk_rows",
+    "chunks",
+    "log_bytes",
+    "format",
+    "start",
+    "zero_dates",
+)
 KEPT = 2_000  # reports that a picture is made of
 _LOOK_SECONDS = 0.25
+PAUSED = 4
+"""The exit code of a capture that has ended, and left tables behind that it could not follow."""
 
 
 def main(arguments: list[str]) -> int:
@@ -82,6 +96,26 @@ def _source_options(p: Any) -> None:
         "address names",
     )
     p.add_argument("--exclude", action="append", default=[], metavar="PATTERNS", help="tables to leave out")
+    p.add_argument(
+        "--read-again",
+        action="append",
+        default=[],
+        metavar="PATTERNS",
+        help="tables to empty in the lake and read once more, on the same checkpoint: 'shop.orders', "
+        "'*.*' for all",
+    )
+    p.add_argument(
+        "--leave-out",
+        action="append",
+        default=[],
+        metavar="[PATTERN=]COLUMNS",
+        help="columns that are not captured: 'shop.orders=photo,place'",
+    )
+    p.add_argument(
+        "--zero-dates",
+        choices=ZERO_DATES,
+        help=f"what becomes of a date as 0000-00-00 (default {ZERO_DATES[0]})",
+    )
     p.add_argument("--password-file", metavar="FILE", help="read again for each connection")
     p.add_argument("--tls", choices=TLS_MODES, help="whether connections are encrypted, and who is trusted")
     p.add_argument("--tls-ca", metavar="FILE", help="certificates of authorities that are trusted")
@@ -224,6 +258,10 @@ def wanted(options: argparse.Namespace) -> dict[str, Any]:
 def of_source(options: argparse.Namespace) -> dict[str, Any]:
     """The arguments of `lake.ingest` that a kind of source takes, those that were written."""
     found = {name: getattr(options, name) for name in SOURCE if getattr(options, name) is not None}
+    if options.leave_out:
+        found["left_out"] = by_pattern(options.leave_out)
+    if options.read_again:
+        found["read_again"] = ",".join(options.read_again)
     if found.get("start", "").isdigit():
         found["start"] = int(found["start"])
     for name, written in (("format_options", options.format_option), ("properties", options.property)):
@@ -300,6 +338,14 @@ def show(job: Any, fresh: list[BatchReport], screen: Console, log: Path) -> int:
     if job.state == "stopped":
         screen.print("stopped between two batches; the same command goes on from here")
         return INTERRUPTED
+    paused = job.reports()[-1].paused if job.reports() else ()
+    if paused:
+        names = ",".join(paused)
+        screen.print(
+            f"[bold red]cdc: paused:[/] {names}: the rows in the lake stay as they are; the events say why"
+        )
+        screen.print(f"--read-again '{names}' reads them anew", markup=False, soft_wrap=True)
+        return PAUSED
     return 0
 
 

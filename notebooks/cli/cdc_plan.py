@@ -60,6 +60,7 @@ def plan_lines(found: Sequence[PreviewTable]) -> list[str]:
         for column in columns.columns:
             source = spelled.get(column.name, "") if column.name in names else column.comment or "metadata"
             lines.append(f"  {column.name:<{wide}}  {column.type!s:<24}  {source}".rstrip())
+        lines += [f"  WARNING  {one.source}: {one.warning}" for one in tables if one.warning]
         lines.append("")
     for one in found:
         if one.columns is None:

@@ -60,9 +60,17 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("-e", "--execute", metavar="SQL", help="run these statements")
     engines = SETTINGS["execution.engine"].values
     p.add_argument("--engine", choices=engines, default=engines[0], help="who computes a SELECT")
+    p.add_argument(
+        "--roots",
+        action="append",
+        metavar="DIRECTORY",
+        help="confine the statements: beside tables they reach what lies in here only",
+    )
+    p.add_argument("--create", action="store_true", help="make the warehouse where there is none")
     p.set_defaults(format="text")
-    p.add_argument("--json", dest="format", action="store_const", const="json", help="an object a row")
-    p.add_argument("--csv", dest="format", action="store_const", const="csv", help="values with commas")
+    form = p.add_mutually_exclusive_group()
+    form.add_argument("--json", dest="format", action="store_const", const="json", help="an object a row")
+    form.add_argument("--csv", dest="format", action="store_const", const="csv", help="values with commas")
     return p
 
 
@@ -70,7 +78,10 @@ def session_of(asked: argparse.Namespace) -> Session:
     """A session as the command line asks for it."""
     if asked.option and asked.lake is None:
         raise ts.InvalidRequest("--option says how to reach a warehouse: name one")
-    session = ts.sql_session(None if asked.lake is None else ts.connect(asked.lake, **dict(asked.option)))
+    lake = None if asked.lake is None else ts.connect(asked.lake, **dict(asked.option))
+    if lake is not None and not asked.create:
+        lake.require_there("--create makes an empty one")
+    session = ts.sql_session(lake, roots=asked.roots)
     if asked.engine != SETTINGS["execution.engine"].default:
         session.settings.set("execution.engine", asked.engine)
     return session

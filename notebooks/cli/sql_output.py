@@ -1,4 +1,4 @@
-"""Results of statements on standard output: text, JSON or CSV, row by row as they come.
+"""Results of statements on standard output: text, JSON or CSV, as they come.
 
 What a statement without rows did goes to standard error, where output is for programs.
 """
@@ -6,20 +6,19 @@ What a statement without rows did goes to standard error, where output is for pr
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from notebooks.cli.sql_stream import CountedStream
 from tablestore.sql import Result
-from tablestore.sql.rendering import TextRows, is_number, shown
+from tablestore.sql.rendering import TextRows, is_number, texts
 
 Writer = Callable[[Result | CountedStream], None]
 _AT_ONCE = 1000  # rows whose columns of text stand below each other
-_PLAIN = (int, float, str, bool, type(None))
 
 
 def as_text(result: Result | CountedStream) -> None:
@@ -38,10 +37,13 @@ def as_json(result: Result | CountedStream) -> None:
     """An object a row and line; numbers with decimals and times are texts, bytes hexadecimal ones."""
     if not result.schema.names:
         print(result.summary(), file=sys.stderr)
-    for part in parts(result):
-        for row in rows_of(part):
-            pairs = zip(result.schema.names, map(json_value, row), strict=True)
-            print(json.dumps(dict(pairs), ensure_ascii=False))
+        return
+    names = [_json_texts(pa.array([name]))[0].as_py() for name in result.schema.names]
+    for batch in result.to_batches():
+        columns: list[Any] = []
+        for name, column in zip(names, batch.columns, strict=True):
+            columns += [f"{', ' if columns else '{'}{name}: ", json_texts(column)]
+        _print_lines(pc.binary_join_element_wise(*columns, "}", ""))
 
 
 def as_csv(result: Result | CountedStream) -> None:
@@ -49,12 +51,16 @@ def as_csv(result: Result | CountedStream) -> None:
     if not result.schema.names:
         print(result.summary(), file=sys.stderr)
         return
-    numbers = [is_number(field.type) for field in result.schema]
-    print(",".join(map(csv_text, result.schema.names)))
-    for part in parts(result):
-        for row in rows_of(part):
-            cells = zip(row, numbers, strict=True)
-            print(",".join(csv_cell(value, number=number) for value, number in cells))
+    print(",".join(_in_csv(pa.array(result.schema.names)).to_pylist()), flush=True)
+    for batch in result.to_batches():
+        columns = [csv_texts(column) for column in batch.columns]
+        _print_lines(pc.binary_join_element_wise(*columns, ","))
+
+
+def _print_lines(lines: pa.Array) -> None:
+    """What was printed of a batch is there before the next is waited for."""
+    if len(lines):
+        print("\n".join(lines.to_pylist()), flush=True)
 
 
 WRITERS: dict[str, Writer] = {"text": as_text, "json": as_json, "csv": as_csv}
@@ -73,40 +79,72 @@ def parts(result: Result | CountedStream) -> Iterator[pa.Table]:
         yield result.schema.empty_table()
 
 
-def rows_of(rows: pa.Table) -> Iterator[tuple[pa.Scalar, ...]]:
-    """The rows, as Arrow's values."""
-    return zip(*rows.columns, strict=True)
+def csv_texts(column: pa.Array) -> pa.Array:
+    """Values as CSV has them."""
+    found = texts(column)
+    return (found if _is_bare(column.type) else _in_csv(found)).fill_null("")
 
 
-def json_value(value: pa.Scalar) -> Any:
-    """A value as JSON has it."""
+def _is_bare(kind: pa.DataType) -> bool:
+    """Whether no value needs quotes."""
+    return is_number(kind) or pa.types.is_temporal(kind) or pa.types.is_boolean(kind)
+
+
+def _in_csv(found: pa.Array) -> pa.Array:
+    """Texts in quotes where they need them."""
+    needed = pc.match_substring_regex(found, r'^$|^\s|\s$|[,"\r\n]')
+    if not pc.any(needed).as_py():
+        return found
+    doubled = pc.replace_substring(found, '"', '""')
+    return pc.if_else(needed, pc.binary_join_element_wise('"', doubled, '"', ""), found)
+
+
+def json_texts(column: pa.Array) -> pa.Array:
+    """Values as JSON has them."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return json_texts(column.dictionary_decode())
+    if pa.types.is_boolean(kind):
+        found = pc.if_else(column, "true", "false")
+    elif pa.types.is_integer(kind):
+        found = column.cast(pa.string())
+    elif pa.types.is_floating(kind):
+        shown = texts(column)
+        found = pc.if_else(pc.is_finite(column), shown, pc.binary_join_element_wise('"', shown, '"', ""))
+    elif pa.types.is_nested(kind):
+        found = pa.array([_nested(value) for value in column], pa.string())
+    elif _is_bytes(kind):
+        found = pa.array([None if v is None else f'"{v.hex()}"' for v in column.to_pylist()], pa.string())
+    else:
+        found = _json_texts(texts(column))
+    return found.fill_null("null")
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
+
+
+def _json_texts(found: pa.Array) -> pa.Array:
+    """Texts in quotes; those with characters that JSON escapes one by one."""
+    special = pc.match_substring_regex(found, r'[\x00-\x1f"\\]')
+    quoted = pc.binary_join_element_wise('"', found, '"', "")
+    if not pc.any(special).as_py():
+        return quoted
+    special = special.fill_null(False)
+    escaped = [json.dumps(text, ensure_ascii=False) for text in found.filter(special).to_pylist()]
+    return pc.replace_with_mask(quoted, special, pa.array(escaped, pa.string()))
+
+
+def _nested(value: pa.Scalar) -> str:
+    """A list, a map as a list of pairs, or a row as JSON."""
+    if not value.is_valid:
+        return "null"
     kind = value.type
-    if not value.is_valid:
-        return None
     if pa.types.is_struct(kind):
-        return {name: json_value(value[i]) for i, name in enumerate(kind.names)}
+        names = (json.dumps(name, ensure_ascii=False) for name in kind.names)
+        return "{" + ", ".join(f"{name}: {_nested(value[i])}" for i, name in enumerate(names)) + "}"
     if pa.types.is_map(kind):
-        return [[json_value(entry[0]), json_value(entry[1])] for entry in value.values]
+        return "[" + ", ".join(f"[{_nested(e[0])}, {_nested(e[1])}]" for e in value.values) + "]"
     if pa.types.is_nested(kind):
-        return [json_value(one) for one in value.values]
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
-        return value.as_py().hex()
-    if pa.types.is_temporal(kind) or pa.types.is_decimal(kind):
-        return shown(value)
-    found = value.as_py()
-    if isinstance(found, float) and not math.isfinite(found):
-        return str(found)
-    return found if isinstance(found, _PLAIN) else shown(value)
-
-
-def csv_cell(value: pa.Scalar, *, number: bool) -> str:
-    """A value as CSV has it."""
-    if not value.is_valid:
-        return ""
-    return shown(value) if number else csv_text(shown(value))
-
-
-def csv_text(text: str) -> str:
-    """A text in quotes where it needs them."""
-    needed = not text or text != text.strip() or any(c in text for c in ',"\r\n')
-    return '"' + text.replace('"', '""') + '"' if needed else text
+        return "[" + ", ".join(map(_nested, value.values)) + "]"
+    return str(json_texts(pa.array([value.as_py()], kind))[0].as_py())

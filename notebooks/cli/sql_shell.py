@@ -26,9 +26,10 @@ from pygments.lexers.sql import SqlLexer
 import tablestore as ts
 from notebooks.cli.places import dataset_cache
 from notebooks.cli.sql_stream import show
-from tablestore.core.options.secrets import is_secret, scrubbed
+from tablestore.core.options.secrets import is_secret
 from tablestore.sql import Session
 from tablestore.sql.completion import complete
+from tablestore.sql.concealment import concealed
 from tablestore.sql.dialect.tokenizer import is_finished, pieces
 from tablestore.sql.forms import FORMS
 from tablestore.sql.known_names import KnownNames
@@ -228,7 +229,7 @@ def holds_secret(text: str) -> bool:
         tokens = [token for piece in pieces(text) for token in piece.tokens]
     except ts.TablestoreError:
         return True  # not read, so not known
-    return scrubbed(text) != text or any(is_secret(token.text) for token in tokens)
+    return concealed(text) != text or any(is_secret(token.text) for token in tokens)
 
 
 def history_file() -> Path:

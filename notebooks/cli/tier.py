@@ -7,7 +7,8 @@ The coordinator of the cluster says which table is due. --once asks no coordinat
 A cluster that requires it is signed in to as --from fluss://user@host:9123, with the password that is in
 TABLESTORE_FLUSS_PASSWORD.
 --serve is the other side: the coordinator of the lake's own tables with a log, on 127.0.0.1, whose address is
-the first line; services and clients of Fluss, also of another make, connect to it.
+the first line; services connect to it, with the password that is made at each start and lies in the warehouse
+for those who may write it. Clients of Fluss of another make sign in by SASL/PLAIN as any user.
 Ctrl-C gives up the rounds under way, whose tables are reported as failed. Exit codes: 0 done, 2 refused
 before it began, 3 failed (with --once also if a table failed), 130 stopped.
 """
@@ -26,6 +27,8 @@ import tablestore as ts
 from notebooks.cli.lake_verbs import FAILED, INTERRUPTED, add_warehouse, asked_to_stop, pair, run, verb_parser
 from notebooks.cli.tier_screen import fresh_rounds, picture, round_line, summary
 from notebooks.cli.tier_serve import serve
+from tablestore.tiering.coordinator.server import HOST
+from tablestore.tiering.dropped import DROPPED
 from tablestore.tiering.opening import LOST_ROWS
 
 _LOOK_SECONDS = 0.25
@@ -38,7 +41,8 @@ def main(arguments: list[str]) -> int:
 
     def work() -> int:
         if options.serve:
-            return serve(ts.connect(options.warehouse, **dict(options.option)), options.port or 0, screen)
+            lake = ts.connect(options.warehouse, **dict(options.option))
+            return serve(lake, options.host or HOST, options.port or 0, screen)
         return show(started(options), screen, once=options.once)
 
     return run("tier", work, screen, interrupted="stopped; the next round begins where the lake ends")
@@ -52,6 +56,7 @@ def parser() -> argparse.ArgumentParser:
     side.add_argument(
         "--serve", action="store_true", help="coordinate the tiering of the lake's own tables instead"
     )
+    p.add_argument("--host", metavar="ADDRESS", help=f"of --serve: {HOST} alone")
     p.add_argument("--port", type=int, metavar="N", help="of --serve (default: any that is free)")
     p.add_argument(
         "--tables",
@@ -81,6 +86,12 @@ def parser() -> argparse.ArgumentParser:
         default=LOST_ROWS[0],
         help="where the log no longer has rows that the lake lacks (default %(default)s)",
     )
+    p.add_argument(
+        "--dropped",
+        choices=DROPPED,
+        default=DROPPED[0],
+        help="rows in the lake whose partition or table is dropped in the cluster (default %(default)s)",
+    )
     p.add_argument("--name", metavar="NAME", help="of the service, below which it writes down what it does")
     p.add_argument(
         "--parallel", type=int, default=2, metavar="N", help="rounds at a time (default %(default)s)"
@@ -108,16 +119,14 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     p = parser()
     options = p.parse_args(arguments)
     if options.serve:
-        taken = {"source", "serve", "port", "warehouse", "option"}
+        taken = {"source", "serve", "host", "port", "warehouse", "option"}
         others = [one for one in vars(options) if one not in taken]
         for name in (one for one in others if getattr(options, one) != p.get_default(one)):
-            p.error(
-                f"--serve does no rounds: it takes --warehouse, --option and --port, not --{name}".replace(
-                    "_", "-"
-                )
-            )
-    elif options.port is not None:
-        p.error("--port is of --serve")
+            taken_by_it = "it takes --warehouse, --option, --host and --port"
+            p.error(f"--serve does no rounds: {taken_by_it}, not --{name.replace('_', '-')}")
+    for name in ("host", "port"):
+        if not options.serve and getattr(options, name) is not None:
+            p.error(f"--{name} is of --serve")
     return options
 
 
@@ -132,6 +141,7 @@ def started(options: argparse.Namespace) -> Any:
         log_columns=options.log_columns,
         options=dict(options.table_option),
         lost_rows=options.lost_rows,
+        dropped=options.dropped,
         rounds=options.parallel,
         threads=options.threads,
         poll=options.poll,

@@ -20,7 +20,7 @@ def picture(report: TieringReport, *, title: str, now: float) -> Group:
     """Tables with state, epoch, lag and freshness, the splits under way, the last words with the
     coordinator."""
     rounds = [one for one in report.rounds if one.ended is None]
-    done = [one for one in report.rounds if one.outcome == "committed"]
+    done = [one for one in report.rounds if one.is_committed]
     rows = sum(one.rows for one in done)
     head = Text.assemble((title, "bold"), "  ", report.state, f"  {many(len(done), 'round')} {rows:,} rows")
     parts: list[object] = [head, _tables(report.tables, now)]
@@ -102,8 +102,12 @@ def fresh_rounds(report: TieringReport, shown: set[int]) -> Iterator[RoundReport
 
 def summary(report: TieringReport) -> str:
     """What there was in all."""
-    done = [one for one in report.rounds if one.outcome == "committed"]
+    done = [one for one in report.rounds if one.is_committed]
     failed = [one for one in report.tables if one.reason]
     text = f"{sum(one.rows for one in done):,} rows in {many(len(done), 'round')}"
     text += f" of {many(len(report.tables), 'table')}"
+    began = min(
+        (one.started for one in report.rounds), default=float("inf")
+    )  # a journal has older events, too
+    text += "".join(f"\n{one.table} {one.name}: {one.text}" for one in report.events if one.time >= began)
     return text + "".join(f"\n{one.table} failed: {one.reason}" for one in failed)

@@ -1,7 +1,7 @@
 """`tier --serve`: the coordinator of a lake's own tables on a terminal, or a line for each change of a state.
 
 Services, ours in other processes or of another make, and clients of Fluss connect to its address, which is
-the first line on stdout.
+the first line on stdout. Its password is in a file of the warehouse, where ours find it by that address.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ NONE = "no table is tiered yet: it needs 'log.system' = 'embedded' and 'tablesto
 _LOOK_SECONDS = 0.25
 
 
-def serve(lake: ts.Lake, port: int, screen: Console) -> int:
-    """Coordinate until Ctrl-C; the exit code. Raises OSError where the port is taken."""
-    with lake.coordinator(port=port) as coordinator, asked_to_stop(screen, "ending") as asked:
+def serve(lake: ts.Lake, host: str, port: int, screen: Console) -> int:
+    """Coordinate until Ctrl-C; the exit code. Raises OSError where the port is taken, InvalidRequest for a
+    host that other machines reach."""
+    with lake.coordinator(host=host, port=port) as coordinator, asked_to_stop(screen, "ending") as asked:
         print(f"fluss://{coordinator.address}", flush=True)
         live = Live(console=screen, auto_refresh=False) if screen.is_terminal else None
         before: dict[int, TableStatus] = {}

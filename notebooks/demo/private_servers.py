@@ -49,6 +49,10 @@ class PrivateServers:
         """What a server wrote to its terminal since it was started last."""
         return (self.folder / f"{server}.log").read_text(errors="replace")
 
+    def signal(self, server: str, number: int) -> None:
+        """Send a signal to a server that runs."""
+        self._processes[server].send_signal(number)
+
     def _launch(
         self, server: str, command: Sequence[str], environment: Mapping[str, str] | None = None
     ) -> None:

@@ -41,7 +41,7 @@ class Streams(Protocol):
 
     @property
     def address(self) -> str:
-        """Host and port of its coordinator."""
+        """What clients connect to."""
 
     def append(self, orders: pa.Table) -> None: ...
 
@@ -108,7 +108,7 @@ class OwnStreams:
 
     @property
     def address(self) -> str:
-        """Host and port of the coordinator."""
+        """The lake, and host and port of its coordinator: by it a client finds the password."""
         return str(self._coordinator.address)
 
     def append(self, orders: pa.Table) -> None:

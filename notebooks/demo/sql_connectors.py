@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from tablestore.table import features
+from importlib import import_module
+from typing import Any
+
+from tablestore import doors
 
 
 def provide() -> None:
     """Make `'connector' = 'tpch-cdc'` known to SQL."""
-    features.provide({"connector tpch-cdc": "notebooks.demo.tpch_connector:CONNECTOR"})
+    doors.connectors["tpch-cdc"] = _tpch_cdc
+
+
+def _tpch_cdc() -> Any:
+    return import_module("notebooks.demo.tpch_connector").CONNECTOR

@@ -15,7 +15,15 @@ from datasets.cachedir import cache_root
 from tablestore.cdc.directory_stream import DirectoryStream
 from tablestore.cdc.stream_source import StreamSource
 from tablestore.core.errors import InvalidOption
-from tablestore.sql.connectors.connector import Connector, ConnectorOptions, Option, count, one_of, whole
+from tablestore.core.options.values import one_of
+from tablestore.sql.connectors.connector import (
+    Connector,
+    ConnectorOptions,
+    Option,
+    always,
+    count,
+    whole,
+)
 
 _PACED: dict[Path, threading.Thread] = {}  # who appends to a log, by directory
 
@@ -40,7 +48,11 @@ _OPTIONS = (
         "manual: `datasets.cdc.advance(path)` appends",
         _pace,
     ),
-    Option("path", "the directory of the stream; by default one in the cache, for streams without a pace"),
+    Option(
+        "path",
+        "the directory of the stream; by default one in the cache, for streams without a pace",
+        place=always,
+    ),
     Option("chunks-per-batch", "chunks of the snapshot in one batch", count, default=8),
 )
 

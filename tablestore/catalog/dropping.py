@@ -5,7 +5,7 @@ listing shows; then it is deleted. An object store cannot rename: there a mark i
 after which the directory no longer counts as a table; then the schemas are deleted, then the rest, the mark
 last. What a kill leaves is removed by the same call again, and on file systems by any drop or creation in
 that database. Both need space only for a name; where the disk has not even that, the new name is beside the
-table.
+table. Where the directory of a table is a link, the link is removed, and what it leads to stays.
 """
 
 from __future__ import annotations
@@ -125,10 +125,5 @@ def _aside(io: FileIO, folder: str) -> Iterator[str]:
 
 def _sweep(io: FileIO, folder: str) -> None:
     for path in list(_aside(io, folder)):
-        for entry in io.list(
-            path, hidden=True
-        ):  # if the directory is a link, the contents of its target go too
-            child = join(path, entry.name)
-            (io.delete_tree if entry.is_dir else io.delete)(child)
         io.delete_tree(path)
     io.delete_empty(join(folder, DROPPED))

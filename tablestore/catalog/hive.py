@@ -32,7 +32,7 @@ from tablestore.catalog.catalog import (
 from tablestore.catalog.metastore import Metastore, types
 from tablestore.catalog.options import CatalogOptions
 from tablestore.catalog.views import CatalogView
-from tablestore.core.env import SYSTEM, Env
+from tablestore.core.env import Env
 from tablestore.core.errors import (
     AlreadyExists,
     InvalidRequest,
@@ -64,7 +64,7 @@ class HiveCatalog:
     env: Env
 
     def __reduce__(self) -> Any:
-        return _reopened, (self.warehouse, self.io, self.options, self.server, self.locks)
+        return _reopened, (self.warehouse, self.io, self.options, self.server, self.locks, self.env)
 
     # databases
 
@@ -451,6 +451,6 @@ def _user() -> str:
 
 
 def _reopened(
-    warehouse: str, io: FileIO, options: CatalogOptions, server: Metastore, locks: bool
+    warehouse: str, io: FileIO, options: CatalogOptions, server: Metastore, locks: bool, env: Env
 ) -> HiveCatalog:
-    return HiveCatalog(warehouse, io, options, server, locks, SYSTEM)
+    return HiveCatalog(warehouse, io, options, server, locks, env)

@@ -35,7 +35,7 @@ from tablestore.catalog.filesystem import refuse_own_path
 from tablestore.catalog.options import CatalogOptions
 from tablestore.catalog.sql import DuplicateKey, Session, SqlServer
 from tablestore.catalog.views import CatalogView
-from tablestore.core.env import SYSTEM, Env
+from tablestore.core.env import Env
 from tablestore.core.errors import AlreadyExists, InvalidOption, InvalidRequest, NotFound, Unavailable
 from tablestore.format.schema import TableSchema
 from tablestore.io.fileio import FileIO
@@ -87,7 +87,7 @@ class JdbcCatalog:
         return self
 
     def __reduce__(self) -> Any:
-        return _reopened, (self.warehouse, self.io, self.options, self.server, self.locks)
+        return _reopened, (self.warehouse, self.io, self.options, self.server, self.locks, self.env)
 
     # databases
 
@@ -389,6 +389,6 @@ def _require_fitting(properties: Mapping[str, str]) -> None:
 
 
 def _reopened(
-    warehouse: str, io: FileIO, options: CatalogOptions, server: SqlServer, locks: bool
+    warehouse: str, io: FileIO, options: CatalogOptions, server: SqlServer, locks: bool, env: Env
 ) -> JdbcCatalog:
-    return JdbcCatalog(warehouse, io, options, server, locks, SYSTEM)
+    return JdbcCatalog(warehouse, io, options, server, locks, env)

@@ -13,13 +13,14 @@ from difflib import get_close_matches
 from typing import Any
 
 from tablestore.core.errors import InvalidOption, Unsupported
+from tablestore.core.options.names import ROOT_PATH, TABLE_DEFAULTS, of_new_tables
+from tablestore.core.options.refused import REFUSED
 from tablestore.core.options.rules import require_known
 from tablestore.core.options.table_options import as_text
 from tablestore.core.options.values import boolean, duration_ms
 from tablestore.io.s3_options import PACKED, is_s3_key, pack, require_s3_key, unpacked
 
 METASTORES = ("filesystem", "jdbc", "hive")
-TABLE_DEFAULTS = ("table-default.", "table-storage.")
 _EVERY = frozenset(METASTORES)
 # Option → the catalogs that have it.
 _KNOWN = {
@@ -111,7 +112,8 @@ class CatalogOptions:
     def parse(cls, options: Mapping[str, Any]) -> CatalogOptions:
         """The typed options. Raises InvalidOption for wrong values, for unknown names and for options of
         another kind of catalog."""
-        raw = {_plain(k): v for k, v in as_text(options).items()}
+        given = {k: v for k, v in options.items() if v is not None}
+        raw = {_plain(k): v for k, v in as_text(given).items()}
         metastore = raw.get("metastore", "filesystem")
         if metastore == "rest":
             raise Unsupported("metastore rest", f"there are {', '.join(METASTORES)}")
@@ -148,13 +150,10 @@ class CatalogOptions:
 
     @property
     def table_defaults(self) -> dict[str, str]:
-        """Options of every new table: those with the prefix `table-default.`, without it."""
-        return {
-            key.removeprefix(prefix): value
-            for prefix in TABLE_DEFAULTS
-            for key, value in self.raw.items()
-            if key.startswith(prefix)
-        }
+        """Options of every new table: those with the prefix `table-default.` or `table-storage.`, without
+        it."""
+        given = [(k, v) for p in TABLE_DEFAULTS for k, v in self.raw.items() if k.startswith(p)]
+        return dict(of_new_tables(key, value) for key, value in given)
 
 
 def _parsed_again(packed: bytes) -> CatalogOptions:
@@ -173,8 +172,10 @@ def _require_known(key: str, metastore: str) -> None:
     if is_s3_key(key):
         require_s3_key(key)
         return
+    if key in (ROOT_PATH, "root-path"):
+        raise Unsupported(key, REFUSED[ROOT_PATH].why)
     if key.startswith(TABLE_DEFAULTS):
-        require_known({key.removeprefix(p): "" for p in TABLE_DEFAULTS if key.startswith(p)})
+        require_known(dict([of_new_tables(key, "")]))
         return
     family = next((f for f in _IGNORED if f.endswith(".") and key.startswith(f)), "")
     kinds = _KNOWN.get(key) or _IGNORED.get(key, _IGNORED.get(family, ("", None)))[1]

@@ -26,7 +26,7 @@ from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.core.options.table_options import ChangelogProducer
 from tablestore.format import rowkind
 from tablestore.format.predicates.predicate import Predicate
-from tablestore.format.snapshot import Snapshot
+from tablestore.format.snapshot import OVERWRITE, Snapshot
 from tablestore.io.paths import location
 from tablestore.log.offsets import Offsets, reaches
 from tablestore.meta import consumers
@@ -37,6 +37,13 @@ from tablestore.read.changes.first_state import first_state, first_store
 from tablestore.read.changes.incremental import changed_entries, snapshot_changes, snapshots_between
 from tablestore.read.changes.log_start import files_alone
 from tablestore.read.changes.looked_up import looked_up_changes, moves, require_looked_up, touched
+from tablestore.read.changes.overwritten import (
+    leave_out,
+    option_of,
+    overwrites,
+    streams_overwrite,
+    warn_of_left_out,
+)
 from tablestore.read.changes.streamable import is_upsert_stream, last_streamable, require_streamable
 from tablestore.read.changes.tracked import require_tracked
 from tablestore.read.scan.data_split import DataSplit
@@ -243,6 +250,9 @@ class ChangeFeed:
         """`next` of a table with a log: its visible end, or, where the log no longer has what comes next and
         for the state of a snapshot, what a snapshot says."""
         here = self.snapshot(start)
+        if here >= 0 and self.normalize is not False and option_of(store) not in store.schema.options:
+            for overwrite in overwrites(store, here, newest):
+                leave_out(store, overwrite)
         if here == FULL:
             newest = min(newest, self.full or newest)
             known = self._offsets_of(store, newest) or {}
@@ -294,9 +304,11 @@ class ChangeFeed:
         """
         store = opened.store
         place, stop = self._place(store, start), self._place(store, end)
-        if place is not None and stop is not None and reaches(place, log.log.bounds().start):
-            base = self.snapshot(start) if self._normalizes(opened) else None
-            return pieces_of(place, stop, base)
+        if place is not None and stop is not None:
+            bounds = log.log.bounds()
+            if reaches(place, bounds.start) and reaches(bounds.end, stop):
+                base = self.snapshot(start) if self._normalizes(opened) else None
+                return pieces_of(place, stop, base)
         known = self._offsets_of(store, self.snapshot(end))
         if stop is None or known is None or not reaches(known, stop):
             raise NotFound(
@@ -315,6 +327,8 @@ class ChangeFeed:
         if log is not None and here >= 0:
             found_in_log = self._log_pieces(opened, log, start, end)
             if found_in_log is not None:
+                for s in overwrites(store, here, there):
+                    self._leave_out(store, s)
                 return list(found_in_log)
         if here == LATEST or there <= max(here, 0):
             return []
@@ -330,18 +344,36 @@ class ChangeFeed:
         except NotFound as e:
             raise NotFound(f"{e}; {_AGAIN}") from e
         if self._normalizes(opened):
-            return [piece for s in between for piece in _looked_up(store, s)]
+            return [piece for s in between for piece in self._looked_up(store, s)]
         added = _without_producer(opened.table)
         written = store.options.changelog_producer is ChangelogProducer.INPUT
         pieces: list[Piece | LogPiece] = []
         for s in between:
             if log is not None and not written:
                 pieces += [Piece(s.id, added=True)] if changed_entries(added, s) else []
-            elif changed_entries(store, s):
+            elif changed_entries(store, s) or streams_overwrite(store, s):
                 pieces.append(Piece(s.id))
             elif (s.properties or {}).get(PHASE) == FULL_PHASE and changed_entries(added, s):
                 pieces.append(Piece(s.id, added=True))
+            elif s.commit_kind == OVERWRITE:
+                self._leave_out(store, s)
         return pieces
+
+    def _looked_up(self, store: Store, snapshot: Snapshot) -> list[Piece]:
+        """The buckets that a snapshot changed, in pieces of similar size; in one piece where rows may move
+        between them."""
+        files = touched(store, snapshot)
+        if not files and snapshot.commit_kind == OVERWRITE:
+            self._leave_out(store, snapshot)
+        if moves(store):
+            return [Piece(snapshot.id, places=tuple(files))] if files else []
+        sizes = [sum(e.file.file_size for e in some) for some in files.values()]
+        groups = grouped(list(files), sizes, store.options.split_target_bytes)
+        return [Piece(snapshot.id, places=some) for some in groups]
+
+    def _leave_out(self, store: Store, snapshot: Snapshot) -> None:
+        """Pass over an OVERWRITE: rows as they were written never add up to the table."""
+        (warn_of_left_out if self.normalize is False else leave_out)(store, snapshot)
 
     def snapshot(self, offset: dict[str, Any]) -> int:
         """The snapshot of an offset; raises InvalidRequest for one of another version or table."""
@@ -376,20 +408,10 @@ class ChangeFeed:
             )
 
 
-def _looked_up(store: Store, snapshot: Snapshot) -> list[Piece]:
-    """The buckets that a snapshot changed, in pieces of similar size; in one piece where rows may move
-    between them."""
-    files = touched(store, snapshot)
-    if moves(store):
-        return [Piece(snapshot.id, places=tuple(files))] if files else []
-    sizes = [sum(e.file.file_size for e in some) for some in files.values()]
-    groups = grouped(list(files), sizes, store.options.split_target_bytes)
-    return [Piece(snapshot.id, places=some) for some in groups]
-
-
 def _without_producer(table: Table) -> Store:
     """The table as one whose changes are the rows that commits added."""
-    return table.with_options({"changelog-producer": "none"}).store
+    store = table.store
+    return store.with_schema(store.schema.with_options({"changelog-producer": "none"}))
 
 
 def packed(splits: Sequence[DataSplit], target_bytes: int) -> list[tuple[DataSplit, ...]]:

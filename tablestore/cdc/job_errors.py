@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tablestore.core import errors
 from tablestore.core.errors import (
+    CannotMerge,
     CommitConflict,
     CommitUnknown,
+    Corrupt,
     InvalidRequest,
     TablestoreError,
     Unavailable,
+    Unsupported,
 )
 
 _OURS = "tablestore.core.errors."
@@ -35,7 +39,7 @@ def plain_error(name: str, error: BaseException) -> BaseException:
     if ours is not None:
         text = f"job {name!r}: {ours[1]}"
         return Unavailable(0, text) if ours[0] == "Unavailable" else InvalidRequest(text)
-    text = next(iter(_lines(error)), type(error).__name__)[:400]
+    text = first_line(error)[:400]
     return Unavailable(0, f"job {name!r}: {text}; the same statement under the same name goes on")
 
 
@@ -50,6 +54,31 @@ def is_transient(error: BaseException) -> bool:
         return ours[0] in {kind.__name__ for kind in transient}
     text = "\n".join(str(one) for one in _chain(error))
     return any(words in text for words in _LOST_PROCESS)
+
+
+def raised_within(error: BaseException) -> TablestoreError | None:
+    """The error of ours that a process of Spark raised, as Spark's error quotes it; None where it quotes
+    none."""
+    ours = next(filter(None, map(_ours, _chain(error))), None)
+    if ours is None:
+        return None
+    kind, words = getattr(errors, ours[0], InvalidRequest), ours[1]
+    if kind is Corrupt:
+        path, _, problem = words.partition(": ")
+        return Corrupt(path, problem)
+    if kind is Unavailable:
+        return Unavailable(0, words.removeprefix("[Errno 0] "))
+    if issubclass(kind, Unsupported):
+        return Unsupported(words.removeprefix("not supported: "))
+    if kind is CannotMerge:
+        return TablestoreError(words)
+    found: TablestoreError = kind(words)
+    return found
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text that is not empty, else the name of its class."""
+    return next(iter(_lines(error)), type(error).__name__)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -93,7 +93,11 @@ class TableStream:
     @property
     def appends(self) -> bool:
         schema, options = self.feed.table.store.schema, self.feed.table.store.options
-        if schema.primary_keys or schema.row_count_field is not None:
+        if (
+            schema.primary_keys
+            or schema.row_count_field is not None
+            or options.streaming_read_append_overwrite
+        ):
             return False
         # a log says which rows went, and only deletion vectors remove rows without a key
         return options.log_system is LogSystem.NONE or not options.deletion_vectors

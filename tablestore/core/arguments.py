@@ -1,8 +1,8 @@
 """Checks of arguments of the public API: a value whose type the parameter does not take is one
 InvalidRequest.
 
-`checked` decorates a function, or a class and thereby all its public methods. Numbers, booleans and functions
-are checked against the signature before the call, since a wrong one might be met only after a commit. All
+`checked` decorates a function, or a class and thereby all its public methods. Numbers, booleans, functions
+and stores are checked against the signature before the call, as a wrong one might be met after a commit. All
 other arguments are looked at only if the call raises: then the error names the argument that does not fit,
 instead of a line inside the engine. A method's own message about an argument is more helpful and stays. A
 correct call costs a microsecond.
@@ -26,6 +26,11 @@ def _is_a(value: Any, name: str) -> bool:
     return any(c.__name__ == name for c in type(value).__mro__)
 
 
+def _has(value: Any, *names: str) -> bool:
+    """Whether its class has these methods; one that forwards what it is asked for is not asked."""
+    return hasattr(type(value), "__getattr__") or all(hasattr(type(value), name) for name in names)
+
+
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "None": ("None", lambda v: v is None),
     "bool": ("True or False", lambda v: isinstance(v, bool) or type(v).__name__ in ("bool_", "bool")),
@@ -38,12 +43,14 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "Mapping": ("a mapping", lambda v: isinstance(v, Mapping)),
     "Sequence": ("a list", lambda v: _listed(v)),
     "Iterable": ("a list", lambda v: _listed(v)),
+    "FileIO": ("a FileIO", lambda v: _has(v, "read", "write_new", "list")),
+    "Env": ("an Env", lambda v: _has(v, "now_ms", "uuid")),
 }
 _CLASSES = ("Store", "Snapshot", "DataSplit", "Predicate", "Workload", "Run", "Simulator", "Schedule")
 _KINDS |= {name: (f"a {name}", functools.partial(_is_a, name=name)) for name in _CLASSES}
 _FUNCTIONS = ("ProgressCallback", "RowChanger", "RowInserts")
 _ALIASES = {"Name": ["str", "Sequence[str]"]} | {name: ["Callable"] for name in _FUNCTIONS}
-_FIRST = {"bool", "int", "float", "Callable", "None"}
+_FIRST = {"bool", "int", "float", "Callable", "None", "FileIO", "Env"}
 _COMPLAINTS = (TypeError, AttributeError, ValueError, LookupError, OverflowError)
 
 
@@ -58,7 +65,7 @@ class Parameter:
 
     def takes(self, value: Any) -> bool:
         """Whether a value, plain or an Arrow scalar, fits, with the elements of lists and mappings."""
-        value = value.as_py() if hasattr(value, "as_py") else value
+        value = value.as_py() if hasattr(type(value), "as_py") else value
         return not self.known or any(_fits(value, kind, inner) for kind, inner in self._parts)
 
     def refusal(self, value: Any) -> InvalidRequest:

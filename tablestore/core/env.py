@@ -13,6 +13,7 @@ import time
 import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,14 @@ class Env:
     """Clock, uuids and random numbers of one process."""
 
     rng: random.Random = field(default_factory=random.SystemRandom)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy in another process gets: the clock, not the random numbers, since no two processes may
+        draw the same names."""
+        return {name: value for name, value in self.__dict__.items() if name != "rng"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, rng=random.SystemRandom())
 
     def now_ms(self) -> int:
         """Milliseconds since the epoch, UTC."""

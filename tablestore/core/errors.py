@@ -42,6 +42,11 @@ class InvalidOption(InvalidRequest):
     """A table or catalog option has a value that cannot be used."""
 
 
+class OutsideRoots(InvalidRequest):
+    """A statement of a confined session names a file, a variable or a catalog out of its reach; nothing was
+    read or written."""
+
+
 class Unsupported(InvalidRequest):
     """A feature of the format that this version does not have. `feature` names it."""
 
@@ -98,8 +103,25 @@ class CommitConflict(TablestoreError):
         super().__init__(message)
 
 
+class RoundStopped(CommitConflict):
+    """A round of work was asked to stop before its commit; nothing was committed."""
+
+    def __init__(self) -> None:
+        super().__init__("the round was stopped: nothing was committed")
+
+
 class CommitUnknown(TablestoreError):
     """It is not known whether the commit succeeded. Retry with the same identifier; delete nothing."""
+
+
+class RowsNotVisible(CommitUnknown):
+    """The rows of a write are in the table, in `snapshot`, and readers do not see them yet: the compaction
+    that shows them failed. A retry with the same identifier, or `compact()`, shows them; a retry without an
+    identifier would write them again."""
+
+    def __init__(self, message: str, *, snapshot: int | None = None) -> None:
+        self.snapshot = snapshot
+        super().__init__(message)
 
 
 class Unavailable(TablestoreError, OSError):
@@ -144,6 +166,13 @@ class Corrupt(TablestoreError):
         problem = _cut(str(problem), _MAX_SHOWN)
         self.path, self.problem, self.remedy, self.sound = path, problem, remedy, sound
         super().__init__(f"{path}: {problem}" + (f"; {remedy}" if remedy else ""))
+
+
+class FileMissing(Corrupt):
+    """A file that the table's metadata names does not exist."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "the file is missing")
 
 
 def brief(error: BaseException) -> str:

@@ -1,6 +1,7 @@
 """What a cluster knows, and its verbs: databases, tables, partitions, offsets, snapshots, heartbeats.
 
-Every verb is one call or one call a server, and returns frozen values. A refusal is a FlussError.
+Every verb is one call or one call a server, and returns frozen values. A refusal is a FlussError, an answer
+that does not fit its question is Corrupt (`answers.py`).
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tablestore.core.errors import Unsupported
-from tablestore.fluss import apis
+from tablestore.fluss import answers, apis
 from tablestore.fluss.cluster import MOVED, Cluster, message_of
 from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.messages import pb
 from tablestore.fluss.tables import (
+    MOST_BUCKETS,
     FlussColumn,
     FlussTable,
     HeartbeatResponse,
@@ -47,7 +49,8 @@ class Admin:
 
     def databases(self) -> list[str]:
         """The names of all databases."""
-        return sorted(self._ask(apis.LIST_DATABASES).database_names)
+        found = self._ask(apis.LIST_DATABASES).database_names
+        return sorted(answers.name_of(name, "database", str(self.cluster)) for name in found)
 
     def create_database(self, name: str, *, ignore_if_exists: bool = False, comment: str = "") -> None:
         """Make a database. Raises FlussError 6 if it is there."""
@@ -74,7 +77,8 @@ class Admin:
     def tables(self, database: str) -> list[TablePath]:
         """The tables of a database. Raises FlussError 4 if there is none."""
         found = self._ask(apis.LIST_TABLES, database_name=database).table_names
-        return [TablePath(database, name) for name in sorted(found)]
+        where = f"{self.cluster} database {database}"
+        return [TablePath(database, answers.name_of(name, "table", where)) for name in sorted(found)]
 
     def create_table(
         self, path: TablePath, descriptor: TableDescriptor, *, ignore_if_exists: bool = False
@@ -113,7 +117,10 @@ class Admin:
         """The columns under a schema of the table, by default the newest. Raises FlussError 9 if there is
         none."""
         found = self._ask(apis.GET_TABLE_SCHEMA, table_path=message_of(path), schema_id=schema_id)
-        return columns_of_schema(found.schema_json, f"{path} schema {found.schema_id}")
+        where = f"{path} schema {found.schema_id}"
+        if schema_id is not None:
+            answers.same(found.schema_id, schema_id, "schema", where)
+        return columns_of_schema(found.schema_json, where)
 
     # ---- partitions
 
@@ -121,11 +128,11 @@ class Admin:
         """The partitions by id, in the order in which they were made. Raises FlussError 37 for a table
         without."""
         found = self._ask(apis.LIST_PARTITION_INFOS, table_path=message_of(path)).partitions
-        made = (
-            PartitionInfo(one.partition_id, {v.key: v.value for v in one.partition_spec.values})
-            for one in found
+        answers.unique([one.partition_id for one in found], "partition", str(path))
+        listed = (
+            PartitionInfo(one.partition_id, answers.values_of(one.partition_spec, str(path))) for one in found
         )
-        return tuple(sorted(made, key=lambda one: one.partition_id))
+        return tuple(sorted(listed, key=lambda one: one.partition_id))
 
     def create_partition(
         self, path: TablePath, values: Mapping[str, str], *, ignore_if_exists: bool = False
@@ -159,6 +166,8 @@ class Admin:
                 one.partition_id
                 for one in (self.partitions(table.path) if partitions is None else partitions)
             ]
+        few = len(ids) * table.buckets <= MOST_BUCKETS
+        answers.require(few, str(table.path), f"{len(ids)} partitions of {table.buckets} buckets")
         return [TableBucket(table.table_id, one, bucket) for one in ids for bucket in range(table.buckets)]
 
     # ---- offsets
@@ -197,16 +206,18 @@ class Admin:
                     start_timestamp=None if isinstance(at, str) else at,
                 )
                 pending.append((partition_id, connection.send(apis.LIST_OFFSETS, request)))
-        found, refused = {}, []
+        found, refused, where = {}, [], f"{table.path}: offsets"
         for partition_id, answer in pending:
             for one in answer.result().buckets:
-                bucket = TableBucket(table.table_id, partition_id, one.bucket_id)
                 if one.error_code:
+                    bucket = TableBucket(table.table_id, partition_id, one.bucket_id)
                     refused.append(_refusal(one, f"{table.path}: {bucket}"))
-                else:
-                    found[bucket] = one.offset
+                    continue
+                bucket = answers.bucket_of(one, where, partition_id=partition_id, table=table)
+                found[bucket] = answers.offset_of(one, "offset", f"{table.path}: {bucket}")
         if refused:
             raise min(refused, key=lambda e: e.code in MOVED)  # what will not mend by waiting comes first
+        answers.all_of(found, buckets, where)
         return found
 
     # ---- snapshots of keyed tables
@@ -220,14 +231,19 @@ class Admin:
         found = self._ask(
             apis.GET_LATEST_KV_SNAPSHOTS, table_path=message_of(table.path), partition_name=name
         )
-        partition_id = found.partition_id if found.HasField("partition_id") else None
-        return {
-            one.bucket_id: KvSnapshot(
-                TableBucket(found.table_id, partition_id, one.bucket_id), one.snapshot_id, one.log_offset
-            )
-            for one in found.snapshots
-            if one.HasField("snapshot_id")
-        }
+        if found.table_id != table.table_id:
+            text = f"its id is {found.table_id} now, and was {table.table_id}"
+            raise FlussError(ErrorCode.TABLE_NOT_EXIST, text, where=str(table.path))
+        where, partition_id = f"{table.path}: snapshots of keys", answers.partition_of(found)
+        answers.same(partition_id, None if partition is None else partition.partition_id, "partition", where)
+        snapshots = {}
+        for one in found.snapshots:
+            bucket = answers.bucket_of(one, where, partition_id=partition_id, table=table)
+            if one.HasField("snapshot_id"):
+                snapshot_id = answers.offset_of(one, "snapshot_id", f"{table.path}: {bucket}")
+                offset = answers.offset_of(one, "log_offset", f"{table.path}: {bucket}")
+                snapshots[bucket.bucket] = KvSnapshot(bucket, snapshot_id, offset)
+        return snapshots
 
     def kv_snapshot_files(self, snapshot: KvSnapshot) -> KvSnapshotFiles:
         """The files of a snapshot. Raises FlussError 41 where a newer one has replaced it: plan again."""
@@ -239,6 +255,9 @@ class Admin:
             bucket_id=bucket.bucket,
             snapshot_id=snapshot.snapshot_id,
         )
+        where = f"{bucket} snapshot {snapshot.snapshot_id}"
+        answers.same(found.log_offset, snapshot.log_offset, "offset", where)
+        answers.unique([one.local_file_name for one in found.files], "file", where)
         return KvSnapshotFiles(snapshot, tuple((one.remote_path, one.local_file_name) for one in found.files))
 
     # ---- snapshots of the lake
@@ -254,17 +273,14 @@ class Admin:
             ):
                 return None
             raise
-        return LakeSnapshot(
-            found.table_id,
-            found.snapshot_id,
-            {
-                TableBucket(
-                    found.table_id, one.partition_id if one.HasField("partition_id") else None, one.bucket_id
-                ): one.log_offset
-                for one in found.buckets
-                if one.HasField("log_offset")
-            },
-        )
+        where = f"{path} lake snapshot {found.snapshot_id}"
+        offsets = {}
+        for one in found.buckets:
+            if one.HasField("log_offset"):
+                answers.require(one.bucket_id >= 0, where, f"an offset of bucket {one.bucket_id}")
+                bucket = TableBucket(found.table_id, answers.partition_of(one), one.bucket_id)
+                offsets[bucket] = answers.offset_of(one, "log_offset", where)
+        return LakeSnapshot(found.table_id, found.snapshot_id, offsets)
 
     def commit_lake_snapshot(
         self,
@@ -296,9 +312,11 @@ class Admin:
             prepared=prepared,
             readable=readable,
         )
-        for one in self.cluster.call(api, request).tables:
+        found, where = self.cluster.call(api, request).tables, f"{table.path} lake snapshot {snapshot_id}"
+        for one in found:
             if one.error_code:
-                raise _refusal(one, f"{table.path} lake snapshot {snapshot_id}")
+                raise _refusal(one, where)
+        answers.all_of([one.table_id for one in found], [table.table_id], where)
 
     def prepare_lake_snapshot(self, table: FlussTable, offsets: Mapping[TableBucket, int]) -> str | None:
         """Before a lake commit to a cluster from 0.9 on: where it has put the offsets that the commit
@@ -309,8 +327,9 @@ class Admin:
         for one in found:
             if one.error_code:
                 raise _refusal(one, f"{table.path} before a lake snapshot")
-        if len(found) != 1:
-            raise Unsupported(f"an answer for {len(found)} tables", f"{table.path} was asked for")
+        where = f"{table.path} before a lake snapshot"
+        answers.all_of([one.table_id for one in found], [table.table_id], where)
+        answers.require(len(found) == 1 and found[0].offsets_path, where, "it names no place of the offsets")
         return str(found[0].offsets_path)
 
     # ---- tiering
@@ -415,7 +434,9 @@ def heartbeat_response(found: pb.LakeTieringHeartbeatResponse) -> HeartbeatRespo
 
     table = None
     if found.HasField("tiering_table"):
-        one = found.tiering_table
+        one, where = found.tiering_table, f"table {found.tiering_table.table_id}, which is handed out"
+        answers.name_of(one.table_path.database_name, "database", where)
+        answers.name_of(one.table_path.table_name, "table", where)
         table = TieringTable(one.table_id, _path(one.table_path), one.tiering_epoch)
     return HeartbeatResponse(
         found.coordinator_epoch,

@@ -1,4 +1,5 @@
-"""The calls of the protocol: key, messages, and which may be sent again when an answer was lost."""
+"""The calls of the protocol: key, messages, how long an answer may be, and which calls may be sent again when
+an answer was lost."""
 
 from __future__ import annotations
 
@@ -7,19 +8,24 @@ from typing import Any
 
 from tablestore.fluss.messages import pb
 
+SMALL, LISTS, ROWS = 64 << 10, 8 << 20, 64 << 20
+"""The longest answers, in bytes: before a user is signed in, of what a cluster knows, of rows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Api:
     """One call. `name` is that of its messages, `FetchLog`; `idempotent`: sent twice it does what it does
     once.
 
-    `response_name`: the message of the answer, where it is not `<name>Response`.
+    `response_name`: the message of the answer, where it is not `<name>Response`. `answer_bytes`: how long it
+    may be; where the request says how much is wanted, so much more than that.
     """
 
     key: int
     name: str
     idempotent: bool = True
     response_name: str = ""
+    answer_bytes: int = LISTS
 
     @property
     def request(self) -> Any:
@@ -31,11 +37,15 @@ class Api:
         """The class of its answers."""
         return getattr(pb, self.response_name or f"{self.name}Response")
 
+    def most_bytes(self, request: Any) -> int:
+        """How long the answer to a request may be. A fetch gets what it asks for, and a batch more."""
+        return self.answer_bytes + (max(request.max_bytes, 0) if self.name == "FetchLog" else 0)
+
     def __str__(self) -> str:
         return self.name
 
 
-API_VERSIONS = Api(1000, "ApiVersions")
+API_VERSIONS = Api(1000, "ApiVersions", answer_bytes=SMALL)
 CREATE_DATABASE = Api(1001, "CreateDatabase", idempotent=False)
 DROP_DATABASE = Api(1002, "DropDatabase", idempotent=False)
 LIST_DATABASES = Api(1003, "ListDatabases")
@@ -49,9 +59,9 @@ TABLE_EXISTS = Api(1010, "TableExists")
 GET_TABLE_SCHEMA = Api(1011, "GetTableSchema")
 METADATA = Api(1012, "Metadata")
 PRODUCE_LOG = Api(1014, "ProduceLog", idempotent=False)
-FETCH_LOG = Api(1015, "FetchLog")
+FETCH_LOG = Api(1015, "FetchLog", answer_bytes=ROWS)
 PUT_KV = Api(1016, "PutKv", idempotent=False)
-LOOKUP = Api(1017, "Lookup")
+LOOKUP = Api(1017, "Lookup", answer_bytes=ROWS)
 LIST_OFFSETS = Api(1021, "ListOffsets")
 GET_LATEST_KV_SNAPSHOTS = Api(1023, "GetLatestKvSnapshots")
 GET_KV_SNAPSHOT_METADATA = Api(1024, "GetKvSnapshotMetadata")
@@ -62,12 +72,12 @@ COMMIT_LAKE_TABLE_SNAPSHOT_V9 = Api(
     1030, "CommitLakeTableSnapshot", response_name="CommitLakeTableSnapshotResponseV9"
 )
 GET_LAKE_SNAPSHOT = Api(1032, "GetLakeSnapshot")
-LIMIT_SCAN = Api(1033, "LimitScan")
-PREFIX_LOOKUP = Api(1034, "PrefixLookup")
+LIMIT_SCAN = Api(1033, "LimitScan", answer_bytes=ROWS)
+PREFIX_LOOKUP = Api(1034, "PrefixLookup", answer_bytes=ROWS)
 GET_DATABASE_INFO = Api(1035, "GetDatabaseInfo")
 CREATE_PARTITION = Api(1036, "CreatePartition", idempotent=False)
 DROP_PARTITION = Api(1037, "DropPartition", idempotent=False)
-AUTHENTICATE = Api(1038, "Authenticate", idempotent=False)
+AUTHENTICATE = Api(1038, "Authenticate", idempotent=False, answer_bytes=SMALL)
 LAKE_TIERING_HEARTBEAT = Api(1042, "LakeTieringHeartbeat", idempotent=False)  # an answer may hand out a table
 PREPARE_LAKE_TABLE_SNAPSHOT = Api(1052, "PrepareLakeTableSnapshot")
 

@@ -7,18 +7,19 @@ between threads.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeVar
 
 from tablestore.core.env import SYSTEM, Env
-from tablestore.core.errors import InvalidRequest, Unavailable
+from tablestore.core.errors import Corrupt, InvalidRequest, Unavailable
 from tablestore.fluss.apis import METADATA, Api, version_of
 from tablestore.fluss.connection import TIMEOUT, Connection
+from tablestore.fluss.coordinator_token import sign_in_at
 from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.messages import pb
-from tablestore.fluss.sign_in import PASSWORD_VARIABLE, Credentials
+from tablestore.fluss.sign_in import PASSWORD_VARIABLE, SignIn
 from tablestore.fluss.tables import FlussTable, TableBucket, TablePath
 
 Seconds = float
@@ -47,7 +48,7 @@ class ServerNode:
 class Cluster:
     """A cluster reached by `bootstrap`, one or more `host:port` (with commas between them in a text, also
     with `fluss://` and a user before them, `fluss://reader@host:9123`, whose password is in the environment:
-    `sign_in.py`).
+    `sign_in.py`; a lake in the place of the user has its own: `coordinator_token.py`).
 
     `timeout`: seconds that a call waits for its answer, and that a bucket may be without a leader.
     """
@@ -56,7 +57,7 @@ class Cluster:
         self, bootstrap: str | Sequence[str], *, timeout: Seconds = TIMEOUT, env: Env = SYSTEM
     ) -> None:
         self.bootstrap, self.user = _addresses(bootstrap)
-        self._sign_in = None if self.user is None else Credentials.from_environment(self.user)
+        self._sign_in(*self.bootstrap[0])  # without its password a user is refused at once
         self.timeout, self.env = timeout, env
         self._lock = threading.Lock()
         self._connections: dict[tuple[str, int], Connection] = {}
@@ -78,9 +79,7 @@ class Cluster:
         return f"Cluster({self})"
 
     def __str__(self) -> str:
-        return f"fluss://{self.user + '@' if self.user else ''}" + ",".join(
-            f"{host}:{port}" for host, port in self.bootstrap
-        )
+        return f"fluss://{self.user + '@' if self.user else ''}" + ",".join(self.addresses)
 
     def close(self) -> None:
         """Close all connections."""
@@ -91,16 +90,27 @@ class Cluster:
             connection.close()
 
     @property
+    def addresses(self) -> list[str]:
+        """`host:port` of each server of `bootstrap`."""
+        return [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self.bootstrap]
+
+    @property
     def version(self) -> Version:
         """(0, 6) to (0, 9), told by what the coordinator serves."""
         return version_of(self.coordinator().keys())
 
     @property
     def servers(self) -> tuple[ServerNode, ...]:
-        """The tablet servers as they were known last."""
+        """The tablet servers as they were known last, one or more. Raises Unavailable where there is none."""
+        self.require_servers()
+        return tuple(self._servers.values())
+
+    def require_servers(self) -> None:
+        """Raise Unavailable where the cluster has no tablet server yet."""
         if not self._servers:
             self.refresh()
-        return tuple(self._servers.values())
+        if not self._servers:
+            raise Unavailable(f"{self} has no tablet server yet")
 
     def coordinator(self) -> Connection:
         """The connection to the coordinator. Raises Unavailable where no server of `bootstrap` knows it."""
@@ -193,19 +203,27 @@ class Cluster:
             if table is not None:
                 request.table_paths.append(message_of(table.path))
             try:
-                self._learn(self._anybody(request))
+                self._learn(self._anybody(request), table, set(request.partition_ids))
             except FlussError as e:
                 raise FlussError(e.code, e.message, where=str(table.path if table else self)) from None
 
-    def _learn(self, found: pb.MetadataResponse) -> None:
+    def _learn(self, found: pb.MetadataResponse, table: FlussTable | None, partition_ids: Set[int]) -> None:
+        """Keep who is who, and who leads the buckets that were asked for; of others nothing."""
+        coordinator = _node(found.coordinator, str(self)) if found.HasField("coordinator") else None
+        servers = [_node(one, str(self)) for one in found.tablet_servers]
         with self._lock:
-            if found.HasField("coordinator"):
-                self._coordinator = _node(found.coordinator)
-            self._servers = {one.node_id: _node(one) for one in found.tablet_servers}
+            self._coordinator = coordinator or self._coordinator
+            self._servers = {one.node_id: one for one in servers}
             groups = [(one.table_id, None, one.buckets) for one in found.tables]
             groups += [(one.table_id, one.partition_id, one.buckets) for one in found.partitions]
             for table_id, partition_id, buckets in groups:
+                if table is None or table_id != table.table_id:
+                    continue
+                if partition_id is not None and partition_id not in partition_ids:
+                    continue
                 for one in buckets:
+                    if not 0 <= one.bucket_id < table.buckets:
+                        continue
                     bucket = TableBucket(table_id, partition_id, one.bucket_id)
                     if one.HasField("leader_epoch"):
                         self._epochs[bucket] = one.leader_epoch
@@ -233,9 +251,13 @@ class Cluster:
                 raise Unavailable(f"{self} was closed")
             found = self._connections.get((host, port))
             if found is None:
-                found = Connection(host, port, timeout=self.timeout, sign_in=self._sign_in, env=self.env)
+                sign_in = self._sign_in(host, port)
+                found = Connection(host, port, timeout=self.timeout, sign_in=sign_in, env=self.env)
                 self._connections[host, port] = found
             return found
+
+    def _sign_in(self, host: str, port: int) -> SignIn | None:
+        return None if self.user is None else sign_in_at(self.user, host, port)
 
 
 def message_of(path: TablePath) -> pb.TablePath:
@@ -243,7 +265,11 @@ def message_of(path: TablePath) -> pb.TablePath:
     return pb.TablePath(database_name=path.database, table_name=path.table)
 
 
-def _node(one: pb.ServerNode) -> ServerNode:
+def _node(one: pb.ServerNode, where: str) -> ServerNode:
+    if not one.host or not 0 < one.port < 1 << 16:
+        raise Corrupt(
+            where, f"a server at {one.host[:100]!r}, port {one.port}", remedy="look at its settings"
+        )
     return ServerNode(one.node_id, one.host, one.port)
 
 

@@ -7,6 +7,8 @@ from enum import IntEnum
 from tablestore.core.errors import TablestoreError
 from tablestore.fluss.sign_in import PASSWORD_VARIABLE
 
+_MOST_WORDS = 1_000
+
 
 class ErrorCode(IntEnum):
     """The codes of Fluss 0.6 to 0.9."""
@@ -89,6 +91,7 @@ RETRIABLE = frozenset(
     }
 )
 """What a server answers whose leader is just starting or moving: the same question may be answered later."""
+_STARTING = "is not initialized yet"
 
 
 class FlussError(TablestoreError):
@@ -98,7 +101,7 @@ class FlussError(TablestoreError):
     def __init__(self, code: int, message: str = "", *, where: str = "") -> None:
         self.code, self.message, self.where = code, message, where
         name = self.name
-        words = message.strip().partition("\n")[0].strip()  # without the places in the server's code
+        words = _shown(message.strip().partition("\n")[0].strip())  # without the places in its code
         if code == ErrorCode.AUTHENTICATE:
             words += (
                 f" (the user is in the address, fluss://user@host:port, the password in {PASSWORD_VARIABLE})"
@@ -115,4 +118,16 @@ class FlussError(TablestoreError):
     @property
     def retriable(self) -> bool:
         """Whether the same question may be answered later."""
-        return self.code in RETRIABLE
+        return self.code in RETRIABLE or self.starting
+
+    @property
+    def starting(self) -> bool:
+        """Whether the coordinator has only just started: 0.7 listens before it can answer, and says so by
+        the error of no code."""
+        return self.code == ErrorCode.UNKNOWN_SERVER_ERROR and _STARTING in self.message
+
+
+def _shown(text: str) -> str:
+    """A server's words for a terminal: not too many, and no codes that it would obey."""
+    found = "".join(c if c.isprintable() else " " for c in text[:_MOST_WORDS])
+    return found + "…" if len(text) > _MOST_WORDS else found

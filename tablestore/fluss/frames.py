@@ -4,24 +4,30 @@
     response  int32 length | int8 kind | …   kind 0: int32 request id | message
                                              kind 1: int32 request id | ErrorResponse
                                              kind 2: ErrorResponse, of the connection as a whole
-The length counts the bytes behind it.
+The length counts the bytes behind it. Who reads a frame says how long it may be, and memory is taken as bytes
+arrive.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
+
+import numpy as np
 
 from tablestore.core.errors import Corrupt
 from tablestore.fluss.errors import FlussError
 from tablestore.fluss.messages import pb
+from tablestore.fluss.messages.decoding import decoded
 
 LENGTH = struct.Struct(">i")
-MAX_BYTES = 1 << 30
+ERROR_BYTES = 1 << 20
+"""The longest refusal."""
 _REQUEST = struct.Struct(">ihhi")
 _REQUEST_HEAD = struct.Struct(">hhi")
 _RESPONSE = struct.Struct(">ibi")
-_OK, _ERROR, _FAILURE = 0, 1, 2
+_OK, _ERROR, FAILURE = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +66,17 @@ def error_frame(request_id: int, code: int, message: str) -> bytes:
     return _RESPONSE.pack(5 + len(body), _ERROR, request_id) + body
 
 
-def frame_bytes(head: bytes | bytearray, peer: str) -> int:
-    """How many bytes follow the length at the start of a frame; raises Corrupt for one that cannot be."""
-    (size,) = LENGTH.unpack(head)
-    if not 1 <= size <= MAX_BYTES:
-        raise Corrupt(peer, f"a frame of {size} bytes: this is no server of Fluss")
-    return size
+def received(receive_into: Callable[[memoryview], int], size: int) -> memoryview | None:
+    """So many bytes of a stream, None where it ends before. `receive_into` is that of a socket. Memory that
+    was never written takes none, so a length alone costs nothing."""
+    whole = np.empty(size, np.uint8).data
+    at = 0
+    while at < size:
+        count = receive_into(whole[at:])
+        if not count:
+            return None
+        at += count
+    return whole
 
 
 def read_request(frame: memoryview) -> Request:
@@ -74,18 +85,22 @@ def read_request(frame: memoryview) -> Request:
     return Request(key, version, request_id, frame[_REQUEST_HEAD.size :])
 
 
-def read_response(frame: memoryview, peer: str) -> Response:
-    """The answer in a frame without its length; raises Corrupt for another kind of frame."""
-    kind = frame[0]
-    if kind not in (_OK, _ERROR, _FAILURE) or (kind != _FAILURE and len(frame) < 5):
-        raise Corrupt(peer, f"a frame of kind {kind} with {len(frame)} bytes")
-    if kind == _FAILURE:
-        return Response(None, None, _error(frame[1:]))
-    (request_id,) = LENGTH.unpack_from(frame, 1)
-    body = frame[5:]
-    return Response(request_id, body) if kind == _OK else Response(request_id, None, _error(body))
+def read_answer_head(head: memoryview, peer: str) -> tuple[int, int]:
+    """(kind of frame, bytes behind that kind) of the first five bytes of an answer. Raises Corrupt for what
+    no server of Fluss sends; the bytes are not bounded yet, except those of refusals."""
+    (size,) = LENGTH.unpack_from(head)
+    kind = head[LENGTH.size]
+    if size < 1 or kind not in (_OK, _ERROR, FAILURE) or (kind != FAILURE and size < 5):
+        raise Corrupt(peer, f"a frame of {size} bytes and of kind {kind}: this is no server of Fluss")
+    if kind != _OK and size > ERROR_BYTES:
+        raise Corrupt(peer, f"a refusal of {size} bytes; {ERROR_BYTES} are the most")
+    return kind, size - 1
 
 
-def _error(body: memoryview) -> FlussError:
-    said = pb.ErrorResponse.FromString(bytes(body))
-    return FlussError(said.error_code, said.error_message)
+def read_response(kind: int, request_id: int | None, body: memoryview, peer: str) -> Response:
+    """The answer that a frame of this kind holds, behind the request id; raises Corrupt for a refusal that
+    cannot be read."""
+    if kind == _OK:
+        return Response(request_id, body)
+    said = decoded(pb.ErrorResponse, body, peer, "a refusal")
+    return Response(request_id, None, FlussError(said.error_code, said.error_message))

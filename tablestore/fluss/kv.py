@@ -8,8 +8,10 @@ changes    int32 length of what follows | int8 magic 0 | uint32 CRC-32C of what 
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
@@ -17,29 +19,31 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.core.errors import Corrupt, Unsupported
+from tablestore.core.errors import Corrupt, Unavailable, Unsupported, brief
 from tablestore.core.extras import required
 from tablestore.fluss.admin import Admin
+from tablestore.fluss.answers import partition_of, require, same
 from tablestore.fluss.apis import LIMIT_SCAN, LOOKUP
 from tablestore.fluss.cluster import Cluster
 from tablestore.fluss.compacted_rows import decode_rows, encode_rows, fixed_array, joined, varints
 from tablestore.fluss.errors import FlussError
 from tablestore.fluss.log_records import NO_WRITER
 from tablestore.fluss.messages import pb
-from tablestore.fluss.remote_files import remote_location
+from tablestore.fluss.remote_files import KEYS, bucket_files
 from tablestore.fluss.routing import buckets_of, by_partition, key_bytes, types_of
 from tablestore.fluss.schemas import TableSchemas, fitted
 from tablestore.fluss.tables import FlussTable, KvSnapshot, KvSnapshotFiles, TableBucket
 from tablestore.io.fileio import FileIO, LocalFileIO
 from tablestore.io.paths import join
-from tablestore.io.routed import file_io_for
-from tablestore.io.scratch import scratch_folder
+from tablestore.io.scratch import scratch_folder, scratch_room
 
 _USER = "a keyed table of Fluss"
 _SCHEMA_ID = 2  # bytes of it before a row
 _COPIED_BYTES = 16 << 20  # at once
 _LOOKUP_KEYS = 10_000  # of a call
 _COMPACTED = "compacted"
+_NAME = re.compile(r"CURRENT|IDENTITY|(MANIFEST|OPTIONS)-\d{1,20}|\d{1,20}\.(sst|log|blob)")
+"""Files of RocksDB: what else lies in its folder would be taken for a part of the store, or its settings."""
 
 
 def require_compacted(table: FlussTable) -> None:
@@ -62,7 +66,9 @@ def snapshot_rows(
 
     Its files are copied to a directory of this machine, which goes with the last row. `columns`: those
     wanted, in this order. `io` reads the files; by default that of their place. Raises FlussError 41 where a
-    newer snapshot has taken its place, FileNotFoundError where its files go while they are read: plan again.
+    newer snapshot has taken its place, FileNotFoundError where its files go while they are read: plan again;
+    Corrupt for files that are none of RocksDB's or lie where no snapshot of the bucket does, Unavailable
+    where this machine has no room for them.
     """
     require_compacted(table)
     files = Admin(cluster).kv_snapshot_files(snapshot) if isinstance(snapshot, KvSnapshot) else snapshot
@@ -71,14 +77,13 @@ def snapshot_rows(
     rocksdict = required("rocksdict", by=_USER)
     folder, disk = scratch_folder(reader), LocalFileIO()
     try:
-        for remote, name in files.files:
-            path = remote_location(remote, where)
-            _copy(io or file_io_for(path), path, disk, join(folder, name))
-        options = rocksdict.Options(raw_mode=True)
-        store = rocksdict.Rdict(folder, options, access_type=rocksdict.AccessType.read_only())
+        _download(files, table, folder, disk, io)
+        with _of_rocksdb(where):
+            options = rocksdict.Options(raw_mode=True)
+            store = rocksdict.Rdict(folder, options, access_type=rocksdict.AccessType.read_only())
         try:
             values = store.values()
-            while batch := list(islice(values, batch_rows)):
+            while batch := _next(values, batch_rows, where):
                 yield reader.rows(pa.array(batch, pa.binary()), where)
         finally:
             store.close()
@@ -86,9 +91,49 @@ def snapshot_rows(
         disk.delete_tree(folder)
 
 
-def _copy(source: FileIO, path: str, disk: FileIO, target: str) -> None:
+def _next(values: Iterator[bytes], rows: int, where: str) -> list[bytes]:
+    with _of_rocksdb(where):
+        return list(islice(values, rows))
+
+
+@contextmanager
+def _of_rocksdb(where: str) -> Iterator[None]:
+    """A context that raises Corrupt for what RocksDB says of damaged files, which is a plain Exception."""
+    try:
+        yield
+    except Exception as e:
+        raise Corrupt(where, f"RocksDB cannot read it: {brief(e)}") from e
+
+
+def _download(
+    files: KvSnapshotFiles, table: FlussTable, folder: str, disk: LocalFileIO, io: FileIO | None
+) -> None:
+    """Copy the files of a snapshot into a folder. All is looked at before the first byte is read."""
+    bucket, wanted, total = files.snapshot.bucket, [], 0
+    for remote, name in files.files:
+        where = f"{table.path}: {bucket}"
+        require(_NAME.fullmatch(name), where, f"{name[:100]!r} is no name of a file of a snapshot")
+        path, source = bucket_files(KEYS, remote, table, bucket, io=io)
+        size = source.size(path)
+        wanted.append((source, path, size, join(folder, name)))
+        total += size
+    room = scratch_room(folder)
+    if total > room:
+        raise Unavailable(
+            f"{table.path}: {bucket}: its snapshot has {total:,} bytes, and {folder} has room for {room:,}: "
+            "free some, or set TMPDIR to a folder on a larger disk"
+        )
+    for source, path, size, target in wanted:
+        _copy(source, path, size, disk, target)
+
+
+def _copy(source: FileIO, path: str, size: int, disk: FileIO, target: str) -> None:
+    """Copy a file that had `size` bytes when it was looked at: Fluss never changes one."""
+    copied = 0
     with source.open_input(path) as read, disk.open_output(target) as write:
         while data := read.read(_COPIED_BYTES):
+            copied += len(data)
+            require(copied <= size, path, f"it had {size} bytes, and has more now")
             write.write(data)
 
 
@@ -107,11 +152,14 @@ class ValueReader:
         for code, stored in enumerate(ids.dictionary.to_pylist()):  # one of each schema
             if len(stored) < _SCHEMA_ID:
                 raise Corrupt(where, f"a value of {len(stored)} bytes")
-            same = values if len(ids.dictionary) == 1 else values.filter(pc.equal(ids.indices, code))
+            those = values if len(ids.dictionary) == 1 else values.filter(pc.equal(ids.indices, code))
             schema_id = int.from_bytes(stored, "little", signed=True)
             types = [column.type for column in self._schemas.columns(schema_id)]
             schema = self._schemas.arrow_schema(schema_id)
-            found = decode_rows(same, schema, types, skip=_SCHEMA_ID, where=where)
+            try:
+                found = decode_rows(those, schema, types, skip=_SCHEMA_ID, where=where)
+            except (pa.ArrowException, IndexError, OverflowError) as e:  # a length beyond its row
+                raise Corrupt(where, f"rows that are no compacted ones: {brief(e)}") from e
             made.append((schema_id, fitted(found, self._schema)))
         made.sort(key=lambda one: -one[0])
         if len(made) == 1:
@@ -182,10 +230,18 @@ def _looked_up(cluster: Cluster, table: FlussTable, bucket: TableBucket, keys: l
     request = pb.LookupRequest(table_id=table.table_id, buckets=[asked])
 
     def ask() -> Any:
-        one = cluster.leader(table, bucket).call(LOOKUP, request).buckets[0]
-        if one.error_code:
-            raise FlussError(one.error_code, one.error_message, where=f"{table.path}: {bucket}")
-        return one.values
+        found, where = cluster.leader(table, bucket).call(LOOKUP, request).buckets, f"{table.path}: {bucket}"
+        require(len(found) == 1, where, f"an answer for {len(found)} buckets")
+        if found[0].error_code:
+            raise FlussError(found[0].error_code, found[0].error_message, where=where)
+        same(
+            (partition_of(found[0]), found[0].bucket_id),
+            (bucket.partition_id, bucket.bucket),
+            "bucket",
+            where,
+        )
+        same(len(found[0].values), len(keys), "keys", where)
+        return found[0].values
 
     return cluster.retried(ask, [bucket])
 
@@ -204,13 +260,26 @@ def limit_scan(cluster: Cluster, table: FlussTable, bucket: TableBucket, limit: 
             raise FlussError(found.error_code, found.error_message, where=where)
         return bytes(found.records)
 
-    data, values = cluster.retried(ask, [bucket]), []
-    count = struct.unpack_from("<i", data, 5)[0] if data else 0
-    at = 9
-    for _ in range(count):
-        (size,) = struct.unpack_from("<i", data, at)
-        values.append(data[at + 4 : at + 4 + size])
-        at += 4 + size
+    values = _listed(cluster.retried(ask, [bucket]), limit, where)
     if not values:
         return pa.RecordBatch.from_pylist([], table.arrow_schema)
     return ValueReader(cluster, table).rows(pa.array(values, pa.binary()), where)
+
+
+def _listed(data: bytes, limit: int, where: str) -> list[bytes]:
+    """The values of a scan: int32 length, int8, int32 count | each: int32 length, value. None: no bytes."""
+    values: list[bytes] = []
+    if not data:
+        return values
+    try:
+        (count,) = struct.unpack_from("<i", data, 5)
+        require(0 <= count <= limit, where, f"{count} rows, where {limit} are the most")
+        at = 9
+        for _ in range(count):
+            (size,) = struct.unpack_from("<i", data, at)
+            require(0 <= size <= len(data) - at - 4, where, f"a row of {size} bytes at byte {at}")
+            values.append(data[at + 4 : at + 4 + size])
+            at += 4 + size
+    except struct.error as e:
+        raise Corrupt(where, f"{len(data)} bytes that are no rows: {e}") from e
+    return values

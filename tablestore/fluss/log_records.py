@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from tablestore.core.errors import Corrupt, Unsupported, brief
 from tablestore.core.extras import required
+from tablestore.fluss.apis import ROWS
 
 _V0, _V1 = struct.Struct("<qibqIhbiqii"), struct.Struct("<qibqiIhbiqii")
 _SIZE = struct.Struct("<8xib")
@@ -110,7 +111,7 @@ def heads(data: pa.Buffer, where: str) -> Iterator[BatchHead]:
                 if magic == 2
                 else Corrupt(where, f"a log batch of format {magic} at byte {at}")
             )
-        if length < head.size - _SIZE_FROM:
+        if not head.size - _SIZE_FROM <= length <= ROWS:
             raise Corrupt(where, f"a log batch of {length} bytes at byte {at}")
         if size - at < _SIZE_FROM + length:
             return
@@ -118,6 +119,8 @@ def heads(data: pa.Buffer, where: str) -> Iterator[BatchHead]:
         crc, schema_id, attributes, delta, writer_id, sequence, rows = rest[-7:]
         if delta < 0 or not 0 <= rows <= delta + 1:
             raise Corrupt(where, f"a log batch of {rows} rows over {delta + 1} offsets at byte {at}")
+        if base < 0 or base + delta + 1 >= 1 << 63:
+            raise Corrupt(where, f"a log batch at offset {base}, byte {at}")
         yield BatchHead(
             *(base, base + delta + 1, timestamp, rows, schema_id, bool(attributes & _APPEND_ONLY), crc),
             *(at, _SIZE_FROM + length, at + head.size, at + (25 if head is _V0 else 29), writer_id, sequence),
@@ -145,6 +148,8 @@ def decode(data: pa.Buffer, head: BatchHead, schema: pa.Schema, where: str) -> L
     columns. Raises Corrupt, naming `where`."""
     kinds, body = None, head.body
     if not head.append_only:
+        if head.rows > head.at + head.size - body:
+            raise Corrupt(where, f"the log batch at offset {head.base} has no room for {head.rows} rows")
         stored = np.frombuffer(data, np.uint8, head.rows, body) if head.rows else np.empty(0, np.uint8)
         if head.rows and stored.max() >= _KINDS:
             raise Corrupt(where, f"the log batch at offset {head.base} has the change kind {stored.max()}")
@@ -162,7 +167,8 @@ def _columns(body: pa.Buffer, schema: pa.Schema, head: BatchHead, where: str) ->
         body = pa.py_buffer(body.to_pybytes())
     try:
         rows = pa.ipc.read_record_batch(pa.ipc.read_message(body), schema)
-    except (pa.ArrowException, OSError) as e:
+        rows.validate(full=True)  # an offset outside its column would be read as memory of ours
+    except (pa.ArrowException, OSError, EOFError) as e:
         raise Corrupt(where, f"the log batch at offset {head.base}: {brief(e)}") from e
     if rows.num_rows != head.rows:
         raise Corrupt(where, f"the log batch at offset {head.base} has {rows.num_rows} rows, not {head.rows}")

@@ -27,14 +27,12 @@ from tablestore.fluss.connection import Connection, Pending
 from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.log_records import BatchHead, BatchMark, bytes_needed, check, decode, heads
 from tablestore.fluss.messages import pb
-from tablestore.fluss.remote_files import remote_location
+from tablestore.fluss.remote_files import segment_files
 from tablestore.fluss.scan_columns import ScanColumns
 from tablestore.fluss.scan_errors import LogOffsetExpired, LogRewritten, LogStalled, rewritten
 from tablestore.fluss.schemas import fitted
 from tablestore.fluss.tables import FlussTable, TableBucket
 from tablestore.io.fileio import FileIO
-from tablestore.io.paths import join
-from tablestore.io.routed import file_io_for
 
 Seconds = float
 _A_CLIENT = -1
@@ -95,6 +93,7 @@ class _Group:
 class _Segments:
     """Segment files of a bucket that are still to be read; `at` is the place in the first."""
 
+    io: FileIO
     files: list[tuple[str, int]]  # path, and the offset behind its last row
     at: int
     chunk_bytes: int
@@ -329,12 +328,17 @@ class LogScan:
             else:
                 self._disband(group, e)
             return
-        members = set(group.buckets)
+        silent = set(group.buckets)
         for fetched in (one for table in answer.tables for one in table.buckets):
             partition_id = fetched.partition_id if fetched.HasField("partition_id") else None
             bucket = TableBucket(self._table.table_id, partition_id, fetched.bucket_id)
-            if bucket in members and not self._take_bucket(bucket, fetched):
+            if bucket not in silent:
+                continue  # dropped meanwhile, or a second time
+            silent.remove(bucket)
+            if not self._take_bucket(bucket, fetched):
                 group.buckets.remove(bucket)
+        for bucket in silent:
+            self._progress[bucket].trouble = "the answer of its leader says nothing of it"
         if group.buckets:
             self._send(group, over)
         else:
@@ -419,23 +423,15 @@ class LogScan:
     # ---- segment files
 
     def _open_segments(self, one: _Progress, remote: pb.RemoteLog) -> None:
-        folder = remote_location(remote.tablet_dir, self._where(one.bucket))
-        files = [
-            (join(folder, s.segment_id, f"{s.start_offset:020d}.log"), s.end_offset) for s in remote.segments
-        ]
+        files, at, io = segment_files(remote, self._table, one.bucket, io=self._io)
         log.debug("%s: %d segment files from offset %d on", self._where(one.bucket), len(files), one.offset)
         if self._reading is None:
             self._reading = ThreadPoolExecutor(1, thread_name_prefix="fluss segments")
-        self._segments[one.bucket] = _Segments(
-            files,
-            remote.first_start_pos,
-            _MOST_BYTES,
-            self._read_chunk(files[0][0], remote.first_start_pos, _MOST_BYTES),
-        )
+        chunk = self._read_chunk(io, files[0][0], at, _MOST_BYTES)
+        self._segments[one.bucket] = _Segments(io, files, at, _MOST_BYTES, chunk)
 
-    def _read_chunk(self, path: str, at: int, size: int) -> Future[pa.Buffer]:
+    def _read_chunk(self, io: FileIO, path: str, at: int, size: int) -> Future[pa.Buffer]:
         assert self._reading is not None, "segments were opened"
-        io = self._io or file_io_for(path)
 
         def read() -> pa.Buffer:
             with io.open_input(path) as file:
@@ -471,7 +467,8 @@ class LogScan:
             if data.size < segments.chunk_bytes // 2 and data.size < bytes_needed(data):
                 raise Corrupt(path, f"its last batch is cut, and offset {end} is not reached")
         if segments.files:
-            segments.chunk = self._read_chunk(segments.files[0][0], segments.at, segments.chunk_bytes)
+            path = segments.files[0][0]
+            segments.chunk = self._read_chunk(segments.io, path, segments.at, segments.chunk_bytes)
         else:
             del self._segments[bucket]
             self._idle[bucket] = self._env.monotonic()

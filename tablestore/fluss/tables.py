@@ -8,13 +8,14 @@ table JSON  {"version": 1, "schema": {"version": 1, "columns": [{"name", "data_t
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
-from tablestore.core.errors import Corrupt, NotFound, brief
+from tablestore.core.errors import Corrupt, NotFound, Unsupported, brief
 from tablestore.core.options.names import UUID
 from tablestore.core.options.values import duration_ms
 from tablestore.fluss.errors import FlussError
@@ -22,6 +23,8 @@ from tablestore.fluss.types import arrow_type, type_json, type_of_json
 from tablestore.format.types.arrow_types import DataType
 
 Milliseconds = int
+MOST_BUCKETS = 1 << 18
+"""Of a table with all its partitions; clusters allow 128,000 by default."""
 LAKE_ENABLED, LAKE_FRESHNESS = "table.datalake.enabled", "table.datalake.freshness"
 LAKE_FORMAT = "table.datalake.format"
 _FRESHNESS, _COMPRESSION = "3min", "ZSTD"
@@ -110,37 +113,72 @@ class TableDescriptor:
     @classmethod
     def from_json(cls, data: bytes, where: str) -> TableDescriptor:
         """What GetTableInfo says; raises Corrupt, naming `where`, for what cannot be read."""
-        try:
+        with _readable(where, "a description"):
             found = json.loads(data)
             columns, key = _schema(found["schema"])
+            buckets = found.get("bucket_count")
+            if buckets is not None and not (type(buckets) is int and 0 < buckets <= MOST_BUCKETS):
+                raise ValueError(f"{buckets!r} buckets")
             return cls(
                 columns,
                 key,
-                tuple(found.get("partition_key", ())),
-                tuple(found.get("bucket_key", ())),
-                found.get("bucket_count"),
-                dict(found.get("properties", {})),
-                dict(found.get("custom_properties", {})),
-                found.get("comment"),
+                _names(found.get("partition_key", ()), columns),
+                _names(found.get("bucket_key", ()), columns),
+                buckets,
+                _texts(found.get("properties", {})),
+                _texts(found.get("custom_properties", {})),
+                _comment(found),
             )
-        except (ValueError, KeyError, TypeError, AttributeError) as e:
-            raise Corrupt(where, f"a description that cannot be read: {brief(e)}") from e
+
+
+@contextmanager
+def _readable(where: str, what: str) -> Iterator[None]:
+    """A context that raises Corrupt for JSON that is none, is nested without end, or says something else."""
+    try:
+        yield
+    except Unsupported:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+        raise Corrupt(where, f"{what} that cannot be read: {brief(e)}") from e
 
 
 def _schema(found: Any) -> tuple[tuple[FlussColumn, ...], tuple[str, ...]]:
     columns = tuple(
-        FlussColumn(one["name"], type_of_json(one["data_type"]), one.get("comment"))
+        FlussColumn(_text(one["name"]), type_of_json(one["data_type"]), _comment(one))
         for one in found["columns"]
     )
-    return columns, tuple(found.get("primary_key", ()))
+    if not columns or len({column.name for column in columns}) < len(columns):
+        raise ValueError("no columns, or two of one name")
+    return columns, _names(found.get("primary_key", ()), columns)
+
+
+def _names(found: Any, columns: tuple[FlussColumn, ...]) -> tuple[str, ...]:
+    """The names of columns in a list, each once."""
+    known = {column.name for column in columns}
+    if isinstance(found, str) or len(set(found)) < len(found) or not known.issuperset(found):
+        raise ValueError(f"{found!r} are no columns of the table")
+    return tuple(found)
+
+
+def _text(found: Any) -> str:
+    if not isinstance(found, str) or not found:
+        raise TypeError(f"{found!r} is no text")
+    return found
+
+
+def _texts(found: Any) -> dict[str, str]:
+    return {_text(key): value if value == "" else _text(value) for key, value in dict(found).items()}
+
+
+def _comment(found: Any) -> str | None:
+    comment = found.get("comment")
+    return comment if comment is None or comment == "" else _text(comment)
 
 
 def columns_of_schema(data: bytes, where: str) -> tuple[FlussColumn, ...]:
     """The columns in a schema's JSON; raises Corrupt, naming `where`."""
-    try:
+    with _readable(where, "a schema"):
         return _schema(json.loads(data))[0]
-    except (ValueError, KeyError, TypeError, AttributeError) as e:
-        raise Corrupt(where, f"a schema that cannot be read: {brief(e)}") from e
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tablestore.core.errors import Unsupported
 from tablestore.format.types.arrow_types import BYTES, STRING
-from tablestore.format.types.data_type import DataField, DataType, nested, to_arrow
+from tablestore.format.types.data_type import MAX_LENGTH, DataField, DataType, nested, to_arrow
 
 _ROOTS = {  # ours by theirs
     **{
@@ -28,25 +28,39 @@ _ROOTS = {  # ours by theirs
     "TIMESTAMP_WITHOUT_TIME_ZONE": "TIMESTAMP",
     "TIMESTAMP_WITH_LOCAL_TIME_ZONE": "TIMESTAMP_LTZ",
 }
+_PRECISIONS = {
+    **{"DECIMAL": (1, 38), "CHAR": (1, MAX_LENGTH), "BINARY": (1, MAX_LENGTH)},
+    **{root: (0, 9) for root, ours in _ROOTS.items() if ours in ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ")},
+}
 _THEIRS = {ours: theirs for theirs, ours in _ROOTS.items()}
+_DEEPEST = 50
 _BY_PRECISION = ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
 
 
-def type_of_json(found: Mapping[str, Any]) -> DataType:
-    """Our type of the same meaning; raises Unsupported for one that is not known."""
-    root, nullable = found["type"], found.get("nullable", True)
+def type_of_json(found: Mapping[str, Any], *, depth: int = 0) -> DataType:
+    """Our type of the same meaning; raises Unsupported for one that is not known, ValueError for numbers that
+    it cannot have."""
+    if depth > _DEEPEST:
+        raise ValueError(f"types nested more than {_DEEPEST} deep")
+    root, nullable, below = found["type"], found.get("nullable", True), depth + 1
     if root == "STRING" or root == "BYTES":
         t = STRING if root == "STRING" else BYTES
     elif root in _ROOTS:
-        precision = found.get("length", found.get("precision", 0))
-        t = DataType(_ROOTS[root], precision=precision, scale=found.get("scale", 0))
+        precision, scale = found.get("length", found.get("precision", 0)), found.get("scale", 0)
+        least, most = _PRECISIONS.get(root, (0, 0))
+        if not (
+            type(precision) is type(scale) is int and least <= precision <= most and 0 <= scale <= precision
+        ):
+            raise ValueError(f"a {root} of {precision!r}, {scale!r}")
+        t = DataType(_ROOTS[root], precision=precision, scale=scale)
     elif root == "ARRAY":
-        t = nested("ARRAY", type_of_json(found["element_type"]))
+        t = nested("ARRAY", type_of_json(found["element_type"], depth=below))
     elif root == "MAP":
-        t = nested("MAP", type_of_json(found["key_type"]), type_of_json(found["value_type"]))
+        key, value = (type_of_json(found[one], depth=below) for one in ("key_type", "value_type"))
+        t = nested("MAP", key, value)
     elif root == "ROW":
         fields = (
-            DataField(i, one["name"], type_of_json(one["field_type"]), one.get("description"))
+            DataField(i, one["name"], type_of_json(one["field_type"], depth=below), one.get("description"))
             for i, one in enumerate(found["fields"])
         )
         t = DataType("ROW", children=tuple(fields))

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from tablestore.core.errors import CommitUnknown, InvalidRequest, SchemaMismatch, Unavailable
 from tablestore.fluss.admin import Admin
+from tablestore.fluss.answers import partition_of
 from tablestore.fluss.apis import INIT_WRITER, PRODUCE_LOG, PUT_KV, Api
 from tablestore.fluss.cluster import Cluster, message_of
 from tablestore.fluss.errors import ErrorCode, FlussError
@@ -214,8 +215,7 @@ class TableWriter:
                     problem = str(e)
                     continue
                 for one in found:
-                    partition_id = one.partition_id if one.HasField("partition_id") else None
-                    bucket = TableBucket(self._table.table_id, partition_id, one.bucket_id)
+                    bucket = TableBucket(self._table.table_id, partition_of(one), one.bucket_id)
                     if not one.error_code or one.error_code == ErrorCode.DUPLICATE_SEQUENCE:
                         left.pop(bucket, None)
                         continue
@@ -226,6 +226,10 @@ class TableWriter:
                         raise error
                     trouble.add(bucket)
                     problem = str(error)
+                answered = {(partition_of(one), one.bucket_id) for one in found}
+                if silent := [b for b in buckets if (b.partition_id, b.bucket) not in answered]:
+                    trouble.update(silent)
+                    problem = f"an answer without {silent[0]}"
             if trouble & left.keys():
                 if env.monotonic() + _PAUSE >= over:
                     raise CommitUnknown(

@@ -125,6 +125,22 @@ def decode(data: bytes, types: Sequence[DataType]) -> tuple[Raw, ...]:
     return _decode(data, tuple(types))
 
 
+def decode_key(data: bytes, types: Sequence[DataType]) -> tuple[Raw, ...]:
+    """The raw values of a serialized key or partition; raises Corrupt as `decode` does, and where a NOT NULL
+    field is NULL."""
+    values = decode(data, types)
+    for i, (value, t) in enumerate(zip(values, types, strict=True)):
+        if value is None and not t.nullable:
+            raise DamagedRow(data, f"field {i} of a key is NULL; its type is {t}")
+    return values
+
+
+def key_order(data: bytes, types: Sequence[DataType]) -> tuple[Any, ...]:
+    """A tuple that compares in the format's key order, of a serialized key or partition; raises Corrupt as
+    `decode_key` does."""
+    return sort_key(decode_key(data, types), types)
+
+
 def _value(body: memoryview, at: int, t: DataType) -> Raw:
     if t.root in _FIXED:
         return _FIXED[t.root].unpack_from(body, at)[0]

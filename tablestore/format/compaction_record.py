@@ -18,9 +18,8 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Any, TypedDict
 
-from backports import zstd
-
 from tablestore.core.errors import Corrupt, brief
+from tablestore.core.zstandard import zstd
 from tablestore.format.manifests.manifest import DataFileMeta
 
 PROPERTY = "tablestore.compactions"

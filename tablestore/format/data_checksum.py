@@ -1,11 +1,13 @@
 """Checksums of data files whose format has none (ORC, Avro), one small file each (FORMAT.md 25.4):
 
-    <table>/tablestore/checksums/data-….orc      {"size": 2058, "crc32": "89abcdef", "tablestore.crc32": "…"}
+    <table>/tablestore/checksums/data-….orc
+        {"file": "data-….orc", "size": 2058, "crc32": "89abcdef", "tablestore.crc32": "…"}
 
 Written right after its data file and before anything names that, and deleted with it: a kill in between
 leaves a data file without a checksum, or a checksum without a file, which orphan cleaning removes. Names are
 never reused, so a checksum never belongs to other bytes, whatever level or branch its file is in. A file
-without one is read unverified, and so is one whose checksum cannot be read, which `check` reports.
+without one is read unverified, and so is one whose checksum cannot be read or names another file, which
+`check` reports. Checksums of older versions name no file.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import logging
 import zlib
 from typing import Any
 
-from tablestore.core.errors import Corrupt, brief
+from tablestore.core.errors import Corrupt, FileMissing, brief
 from tablestore.format import checksums
 from tablestore.format.file_spec import file_format
 from tablestore.io.fileio import FileIO
@@ -59,8 +61,9 @@ def path_of(folder: str, data_path: str) -> str | None:
 
 def write(io: FileIO, folder: str, data_path: str, *, size: int, checksum: int) -> None:
     """Write the checksum of a new data file of `size` bytes."""
-    body = {"size": size, "crc32": f"{checksum:08x}"}
-    io.write(join(folder, data_path.rpartition("/")[2]), checksums.sealed(json.dumps(body).encode()))
+    name = data_path.rpartition("/")[2]
+    body = {"file": name, "size": size, "crc32": f"{checksum:08x}"}
+    io.write(join(folder, name), checksums.sealed(json.dumps(body).encode()))
 
 
 def delete(io: FileIO, folder: str, data_path: str) -> None:
@@ -73,24 +76,19 @@ def delete(io: FileIO, folder: str, data_path: str) -> None:
 def require(io: FileIO, folder: str, data_path: str) -> None:
     """Verify a data file, if it has a checksum, by reading it once; raises Corrupt if it is damaged."""
     try:
-        known = _known(io, folder, data_path)
+        written = as_written(io, folder, data_path)
     except Corrupt as e:
         log.warning("%s is read unverified: %s", data_path, e)
         return
-    if known is not None:
-        _require(io, data_path, *known)
+    if written is not None:
+        require_same(io, data_path, *written)
 
 
-def verified(io: FileIO, folder: str, data_path: str) -> bool:
-    """Whether a data file has a checksum and matches it; raises Corrupt for damage of either."""
-    known = _known(io, folder, data_path)
-    if known is not None:
-        _require(io, data_path, *known)
-    return known is not None
+def as_written(io: FileIO, folder: str, data_path: str) -> tuple[int, int] | None:
+    """(bytes, CRC-32) of a data file when it was written; None if it has no checksum.
 
-
-def _known(io: FileIO, folder: str, data_path: str) -> tuple[int, int] | None:
-    """(size, checksum) of a data file at the time of writing; None if unknown."""
+    Raises Corrupt, naming the checksum's file, if that is damaged or another data file's.
+    """
     path = path_of(folder, data_path)
     if path is None:
         return None
@@ -102,16 +100,21 @@ def _known(io: FileIO, folder: str, data_path: str) -> tuple[int, int] | None:
         return None
     try:
         body = json.loads(checksums.require_intact(data, path))
-        return int(body["size"]), int(body["crc32"], 16)
+        size, checksum = int(body["size"]), int(body["crc32"], 16)
+        file = body.get("file")
     except (ValueError, KeyError, TypeError, RecursionError) as e:
         raise Corrupt(path, f"not a checksum: {brief(e)}; delete it to read {data_path} unverified") from e
+    if file not in (None, data_path.rpartition("/")[2]):
+        raise Corrupt(path, f"it is the checksum of {file!r}; delete it to read {data_path} unverified")
+    return size, checksum
 
 
-def _require(io: FileIO, path: str, size: int, wanted: int) -> None:
+def require_same(io: FileIO, path: str, size: int, wanted: int) -> None:
+    """Read a data file once; raises Corrupt if it has not `size` bytes with the checksum `wanted`."""
     try:
         source = io.open_input(path)
     except FileNotFoundError:
-        raise Corrupt(path, "the file is missing") from None
+        raise FileMissing(path) from None
     with contextlib.closing(source):
         if source.size() != size:
             raise Corrupt(path, f"it has {source.size():,} bytes; {size:,} were written")

@@ -14,7 +14,15 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from tablestore.core.errors import Corrupt, InvalidOption, SchemaMismatch, TablestoreError, Unavailable, brief
+from tablestore.core.errors import (
+    Corrupt,
+    FileMissing,
+    InvalidOption,
+    SchemaMismatch,
+    TablestoreError,
+    Unavailable,
+    brief,
+)
 from tablestore.format.stats import ColumnStats
 from tablestore.format.types.arrow_types import DataField
 
@@ -92,7 +100,7 @@ def complaints(path: str, form: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as e:
-        raise Corrupt(path, "the file is missing") from e
+        raise FileMissing(path) from e
     except TablestoreError:
         raise
     except Exception as e:  # damaged bytes may raise any exception

@@ -20,12 +20,13 @@ import pyarrow.parquet as pq
 
 from tablestore.core.errors import Corrupt, Unsupported
 from tablestore.core.options.table_options import TableOptions
+from tablestore.core.options.values import DATA_FORMATS
 from tablestore.format import binary_row, checksums, data_checksum, file_stats, rowkind
 from tablestore.format.avro import data as avro_data
 from tablestore.format.avro.data import AvroEncoder
 from tablestore.format.data_format import Encoder, chosen, complaints, plain
 from tablestore.format.file_index.writing import FileIndexes, IndexSpec, index_specs
-from tablestore.format.file_spec import FORMATS, FileSpec, file_format
+from tablestore.format.file_spec import FileSpec, file_format
 from tablestore.format.manifests.manifest import EMPTY_ROW, SimpleStats
 from tablestore.format.orc import data as orc_data
 from tablestore.format.orc.data import OrcEncoder
@@ -290,8 +291,8 @@ def read(
     when it is missing, damaged, of another size or without a column.
     """
     form = file_format(path)
-    if form not in FORMATS:
-        raise Unsupported(f"data files such as {path!r}", f"formats read: {', '.join(FORMATS)}")
+    if form not in DATA_FORMATS:
+        raise Unsupported(f"data files such as {path!r}", f"formats read: {', '.join(DATA_FORMATS)}")
     if checksums_dir is not None:
         data_checksum.require(io, checksums_dir, path)
     names = (*((SEQUENCE, KIND) if system else ()), *columns)

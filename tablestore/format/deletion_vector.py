@@ -23,13 +23,15 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.core.errors import Corrupt, InvalidRequest
-from tablestore.format import roaring
+from tablestore.format import checksums, roaring
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS, IndexFileMeta, VectorRange
 from tablestore.io.fileio import FileIO
 
 VERSION = 1
 _MAGIC_32, _MAGIC_64 = 1581511376, 1681511377
 _MAX_32 = (1 << 31) - 1
+_MAX_VERIFIED = 10_000
+_verified: set[tuple[str, int]] = set()  # path and bytes of containers whose checksum was right
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,7 @@ def read_many(
     try:
         with contextlib.closing(io.open_input(path)) as source:
             size = source.size()
+            _require_whole(source, size, path)
             if size < 1 or source.read_at(1, 0)[0] != VERSION:
                 raise Corrupt(path, "not a container of deletion vectors of version 1")
             for name, file in files.items():
@@ -136,6 +139,22 @@ def read_many(
     except FileNotFoundError as e:
         raise Corrupt(path, "the deletion vectors are missing") from e
     return found
+
+
+def forget_verified() -> None:
+    """Verify every container again when it is next opened."""
+    _verified.clear()
+
+
+def _require_whole(source: pa.NativeFile, size: int, path: str) -> None:
+    """Raise Corrupt unless the container has the bytes that its name says, which another one in its place has
+    not; read once a process, as containers never change."""
+    if (path, size) in _verified or not checksums.is_named(path):
+        return
+    checksums.require_named(path, source.read_at(size, 0))
+    if len(_verified) >= _MAX_VERIFIED:
+        _verified.clear()
+    _verified.add((path, size))
 
 
 def _read(

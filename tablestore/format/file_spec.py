@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from tablestore.core.errors import InvalidOption
 from tablestore.core.options.table_options import TableOptions
+from tablestore.core.options.values import DATA_FORMATS
 
-FORMATS = ("parquet", "orc", "avro")
 _COMPRESSION_SUFFIXES = {"gzip": "gz", "bzip2": "bz2", "zstd": "zst", "none": ""}
 _LAST_SUFFIXES = frozenset({"gz", "bz2", "deflate", "snappy", "lz4", "zst"})
 
@@ -47,8 +47,8 @@ class FileSpec:
             form = options.changelog_file_format or form
             codec = options.changelog_file_compression or codec
             mode = options.changelog_file_stats_mode or mode
-        if form not in FORMATS:
-            allowed = ", ".join(FORMATS)
+        if form not in DATA_FORMATS:
+            allowed = ", ".join(DATA_FORMATS)
             raise InvalidOption(f"option 'file.format' is {form!r}; it must be one of {allowed}")
         suffix = _suffix(form, options)
         return cls(form, codec, options.zstd_level, options.row_group_bytes, mode, suffix, not changelog)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.core.errors import Corrupt
-from tablestore.format import datafile, file_stats
+from tablestore.format import data_checksum, datafile, file_stats
 from tablestore.format.file_spec import file_format
 from tablestore.format.parquet import data as parquet_data
 from tablestore.format.schema import TableSchema
@@ -24,11 +24,25 @@ _FEW_ROWS = 32_768  # a smaller row group is read as a whole when its keys are s
 
 
 class RandomFile:
-    """One file, written with `schema`: its row groups (one, if it is not Parquet) and rows by position."""
+    """One file, written with `schema`: its row groups (one, if it is not Parquet) and rows by position.
 
-    def __init__(self, io: FileIO, path: str, schema: TableSchema, *, rows: int, file_size: int) -> None:
+    A file whose format has no checksums is verified once, when it is opened, with the one in `checksums_dir`.
+    """
+
+    def __init__(
+        self,
+        io: FileIO,
+        path: str,
+        schema: TableSchema,
+        *,
+        rows: int,
+        file_size: int,
+        checksums_dir: str | None = None,
+    ) -> None:
         self._path, self._schema, self._size = path, schema, file_size
         parquet = file_format(path) == "parquet"
+        if checksums_dir is not None and not parquet:
+            data_checksum.require(io, checksums_dir, path)
         self._layout = parquet_data.layout(io, path, file_size=file_size) if parquet else None
         self.starts = self._layout.starts if self._layout is not None else np.array([0, rows])
         if self.starts[-1] != rows:

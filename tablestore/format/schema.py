@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -164,6 +164,7 @@ def from_json(data: bytes, path: str) -> TableSchema:
             comment=body.get("comment"),
             time_millis=int(body.get("timeMillis") or 0),
         )
+        require_encodable([json.dumps(body, ensure_ascii=False)])
         _require_coherent(made)
         return made
     except Corrupt:
@@ -178,6 +179,12 @@ def from_json(data: bytes, path: str) -> TableSchema:
         OverflowError,
     ) as e:
         raise Corrupt(path, f"not a schema file: {brief(e)}") from e
+
+
+def require_encodable(texts: Iterable[str]) -> None:
+    """Raise UnicodeEncodeError for a text with a lone surrogate, which JSON may hold and UTF-8 cannot."""
+    for text in texts:
+        text.encode()
 
 
 def _require_coherent(schema: TableSchema) -> None:

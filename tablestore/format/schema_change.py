@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from tablestore.core.arguments import eagerly_checked
 from tablestore.core.errors import AlreadyExists, InvalidOption, InvalidRequest, SchemaMismatch, Unsupported
-from tablestore.core.options.names import ALIASES, CHANGE_TRACKING, FIXED_WITH_DATA
+from tablestore.core.options.names import ALIASES, CHANGE_TRACKING, FIXED_WITH_DATA, OF_CREATION
 from tablestore.core.options.rules import require_storable
 from tablestore.core.options.table_options import TableOptions, as_text, current_names
 from tablestore.format.change_tracking import option_of, path_of_values, require_partitions_exist
@@ -514,10 +514,10 @@ class _Altered:
             _require_no_column(key)
             if key == "type" and value.lower() == (old or "table").lower():
                 continue
-            if key in ("type", "path", "primary-key", "partition"):
+            if key in ("type", *OF_CREATION):
                 raise InvalidOption(f"option {key!r} of a table cannot be changed")
             if self.has_snapshots:
-                _require_changeable(key, old, value, self.options)
+                _require_changeable(key, old, value, self.options, given)
             self.options[key] = value
         TableOptions.parse(self.options)
 
@@ -525,7 +525,7 @@ class _Altered:
         for key in keys:
             _require_no_column(key)
             key = ALIASES.get(key, (key,))[0]
-            if key in ("type", "path") or (self.has_snapshots and key in (*FIXED_WITH_DATA, "bucket")):
+            if key in ("type", *OF_CREATION) or (self.has_snapshots and key in (*FIXED_WITH_DATA, "bucket")):
                 raise InvalidOption(
                     f"option {key!r} cannot be reset: it says how the table's files are laid out"
                 )
@@ -544,8 +544,10 @@ def _differ(old: DataType, new: DataType) -> bool:
     return old.as_nullable() != new.as_nullable()
 
 
-def _require_changeable(key: str, old: str | None, new: str, options: Mapping[str, str]) -> None:
-    """Raise InvalidOption for a change that files of the table do not allow."""
+def _require_changeable(
+    key: str, old: str | None, new: str, options: Mapping[str, str], given: Mapping[str, str]
+) -> None:
+    """Raise InvalidOption for a change that files of the table do not allow; `given` changes with it."""
     if key in FIXED_WITH_DATA:
         raise InvalidOption(f"option {key!r} cannot be changed once the table has snapshots")
     if key == "bucket":
@@ -555,10 +557,10 @@ def _require_changeable(key: str, old: str | None, new: str, options: Mapping[st
                 f"option 'bucket' can only change between numbers of buckets, not {before} to {after}"
             )
     switched = key == "deletion-vectors.enabled" and (old or "false").lower() != new.lower()
-    if switched and not TableOptions.parse(options).dv_modifiable:
+    if switched and not TableOptions.parse({**options, **given}).dv_modifiable:
         raise InvalidOption(
-            "option 'deletion-vectors.enabled' can only change with 'deletion-vectors.modifiable' = true; "
-            "then rows may be seen twice until a full compaction"
+            "option 'deletion-vectors.enabled' can only change with 'deletion-vectors.modifiable' = true, "
+            "set before or together with it; then rows may be seen twice until a full compaction"
         )
     if key in ("ignore-delete", "ignore-update-before") and (old or "").lower() == "true" != new.lower():
         raise InvalidOption(f"option {key!r} cannot be changed from true to false: what it ignored is lost")

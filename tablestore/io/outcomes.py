@@ -77,7 +77,26 @@ def remove(io: FileIO, path: str, *, after: Sync | None = None) -> None:
         if there:
             raise
     if after is not None:
-        io.sync(Sync(after.root, (path.rpartition("/")[0],)))
+        try:
+            io.sync(Sync(after.root, (path.rpartition("/")[0],)))
+        except Unavailable as e:
+            raise CommitUnknown(
+                f"{path} is deleted; whether that outlasts a loss of power is unknown: {e}"
+            ) from e
+
+
+def move(io: FileIO, path: str, target: str) -> None:
+    """Rename a directory to a free name."""
+    try:
+        io.move(path, target)
+    except Unavailable as failure:
+        log.warning("renaming %s failed, looking again: %s", path, failure)
+        try:
+            moved = io.is_dir(target) and not io.is_dir(path)
+        except Unavailable as e:
+            raise CommitUnknown(f"it is unknown whether {path} was renamed to {target}: {e}") from e
+        if not moved:
+            raise
 
 
 def _if_any(after: Sync | None) -> dict[str, Sync]:

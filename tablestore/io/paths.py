@@ -47,7 +47,9 @@ def location(path: str | os.PathLike[str]) -> str:
         return f"{scheme}://{'/'.join([bucket, *parts])}"
     elif colon:
         raise Unsupported(
-            f"{scheme}:// locations", f"local paths and {', '.join(s + '://' for s in OBJECT_SCHEMES)} only"
+            f"{scheme}:// locations",
+            f"local paths and {', '.join(s + '://' for s in OBJECT_SCHEMES)} only: a commit needs a store "
+            "that makes a file under a name once; option s3.endpoint reaches those that speak S3",
         )
     return _possible(os.path.abspath(os.path.expanduser(text)))
 

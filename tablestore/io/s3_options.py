@@ -16,8 +16,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from typing import Any
+from urllib.parse import urlsplit
 
 from tablestore.core.errors import InvalidOption
+from tablestore.core.options.secrets import scrubbed
 
 PACKED = "tablestore.store"  # option with all the others packed, for other processes
 PREFIXES = ("s3.", "s3a.", "fs.s3a.")
@@ -59,6 +61,7 @@ class S3Options:
                 found[field] = str(value)
         for name in _FLAGS & found.keys():
             found[name] = _flag(name, found[name])
+        _require_address(found.get("endpoint"))
         return cls(**found)
 
     def client_arguments(self) -> dict[str, Any]:
@@ -126,6 +129,20 @@ def unpack(packed: bytes) -> S3Options:
 def unpacked(packed: bytes) -> dict[str, Any]:
     """The mapping of `pack`."""
     return json.loads(zlib.decompress(base64.b85decode(packed)))
+
+
+def _require_address(endpoint: str | None) -> None:
+    """Raise InvalidOption for an endpoint that is no address of HTTP."""
+    try:
+        address = urlsplit(endpoint or "http://none")
+        whole = address.scheme in ("http", "https") and bool(address.hostname) and (address.port or 1) > 0
+    except ValueError:
+        whole = False
+    if not whole:
+        raise InvalidOption(
+            f"option 's3.endpoint' is {scrubbed(endpoint or '')!r}; it must be an address such as "
+            "'https://s3.example.org:9000'"
+        )
 
 
 def _flag(name: str, text: str) -> bool:

@@ -25,6 +25,11 @@ def scratch_folder(owner: object) -> str:
     return folder
 
 
+def scratch_room(folder: str) -> int:
+    """How many bytes one user of scratch may take now: half of what is free on its disk."""
+    return shutil.disk_usage(folder).free // 2
+
+
 class ScratchFileIO(LocalFileIO):
     """The FileIO of tables that live no longer than their process: nothing is synced."""
 

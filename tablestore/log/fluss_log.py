@@ -18,8 +18,11 @@ import pyarrow.compute as pc
 
 from tablestore.core.env import Env
 from tablestore.core.errors import CommitConflict, NotFound, SchemaMismatch, Unsupported
+from tablestore.core.options.trusted_servers import require_trusted
+from tablestore.core.quantities import many
+from tablestore.fluss import retention
 from tablestore.fluss.admin import EARLIEST, LATEST, Admin
-from tablestore.fluss.cluster import Cluster
+from tablestore.fluss.cluster import MOVED, Cluster
 from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.log_scan import LogScan, ScanBatch
 from tablestore.fluss.scan_errors import LogOffsetExpired
@@ -33,6 +36,9 @@ from tablestore.log.settings import LogSettings
 BUCKET, OFFSET, TIMESTAMP = "__bucket", "__offset", "__timestamp"
 """Columns that a lake table of a log table may have: where in the log a row was."""
 _SHORTEST_SLEEP, _LONGEST_SLEEP = 0.002, 0.1  # seconds between two looks for new rows
+_MOVED = MOVED | {ErrorCode.PARTITION_NOT_EXISTS, ErrorCode.TABLE_NOT_EXIST}
+"""What is answered where a table or a partition is gone, among other causes."""
+_TRIES = 5  # of a look during which partitions are dropped
 
 
 class FlussLog:
@@ -47,10 +53,16 @@ class FlussLog:
 
     @cached_property
     def _admin(self) -> Admin:
-        return Admin(Cluster(str(self._settings.servers), env=self._env))
+        cluster = Cluster(str(self._settings.servers), env=self._env)
+        if cluster.user is not None:
+            require_trusted(f"the password of {cluster.user!r}", cluster.addresses)
+        return Admin(cluster)
 
     @cached_property
     def _table(self) -> FlussTable:
+        return self._table_now()
+
+    def _table_now(self) -> FlussTable:
         try:
             found = self._admin.table(self._path)
         except FlussError as e:
@@ -66,18 +78,33 @@ class FlussLog:
             )
         return found
 
-    def bounds(self) -> LogBounds:
-        """Where the log starts and ends now."""
-        buckets = self._admin.buckets(self._table)
-        start = self._admin.offsets(self._table, buckets, EARLIEST)
-        return LogBounds(_numbered(start), self._end(buckets))
+    @property
+    def kept_ms(self) -> Milliseconds | None:
+        """How long the cluster keeps rows, tiered or not; None: for ever."""
+        return retention.kept_ms(self._table.properties)
 
-    def _end(self, buckets: Sequence[TableBucket]) -> dict[int, int]:
-        return _numbered(self._admin.offsets(self._table, buckets, LATEST))
+    def bounds(self) -> LogBounds:
+        """Where the log starts and ends now, of the partitions that there are."""
+        start, end = self._offsets(EARLIEST, LATEST)
+        return LogBounds(start, end)
+
+    def _offsets(self, *moments: str | Milliseconds) -> list[dict[int, int]]:
+        """The offsets of all buckets at each of these; asked for again where a partition is dropped
+        meanwhile."""
+        for left in reversed(range(_TRIES)):
+            try:
+                buckets = self._admin.buckets(self._table)
+                return [_numbered(self._admin.offsets(self._table, buckets, at)) for at in moments]
+            except FlussError as e:
+                if e.code in _MOVED:
+                    self._require_same_table()
+                if e.code != ErrorCode.PARTITION_NOT_EXISTS or not left:
+                    raise
+        raise AssertionError("the last try raises or returns")
 
     def read(self, start: Offsets, stop: Offsets, columns: Sequence[str] | None = None) -> Iterator[LogBatch]:
-        """The rows between the offsets, of each bucket in order; the rows of a partition that was dropped
-        meanwhile are not among them."""
+        """The rows between the offsets, of each bucket in order. Raises LogExpired where a partition is
+        dropped meanwhile."""
         wanted = {self._bucket(n): (start.get(n, 0), end) for n, end in stop.items() if end > start.get(n, 0)}
         if not wanted:
             return
@@ -94,26 +121,54 @@ class FlussLog:
                 for batch in scan:
                     yield _as_log_batch(batch, fields)
         except LogOffsetExpired as e:
-            raise LogExpired(str(e)) from None
+            raise LogExpired(self._expired(e)) from None
+        except FlussError as e:
+            if e.code != ErrorCode.PARTITION_NOT_EXISTS:
+                raise
+            text = f"a partition of table {self._path} was dropped while its log was read"
+            raise LogExpired(f"{text}; read again to go on without it") from None
+
+    def _expired(self, error: LogOffsetExpired) -> str:
+        """Which rows are gone; those that the lake has are not asked for."""
+        start = error.start
+        if start is None:
+            start = self._admin.offsets(self._table, [error.bucket], EARLIEST)[error.bucket]
+        if start <= error.offset:
+            return str(error)
+        gone = (
+            f"offsets [{error.offset}, {start}) of {error.bucket}, up to {many(start - error.offset, 'row')},"
+        )
+        return (
+            f"{gone} are gone from the log of {self._path} before a round of tiering brought them; "
+            'lake.tier(…, lost_rows="skip") goes on without them'
+        )
+
+    def _require_same_table(self) -> None:
+        """Raise NotFound for a table that is gone, CommitConflict for another one by now."""
+        before, now = self._table.table_id, self._table_now().table_id
+        if now != before:
+            text = (
+                f"table {self._path} of {self._admin.cluster} was dropped and made again (id {before}, now "
+            )
+            raise CommitConflict(f"{text}{now}): start again with latest-full")
 
     def at(self, timestamp_ms: Milliseconds) -> dict[int, int]:
         """The offset of the first row of each bucket that is not older than a moment; the end, if none."""
-        buckets = self._admin.buckets(self._table)
-        if timestamp_ms >= self._env.now_ms():
-            return self._end(buckets)
+        past = timestamp_ms < self._env.now_ms()
         try:
-            return _numbered(self._admin.offsets(self._table, buckets, timestamp_ms))
+            (found,) = self._offsets(timestamp_ms if past else LATEST)
         except FlussError as e:
-            if e.code == ErrorCode.INVALID_TIMESTAMP:  # the cluster's clock is behind
-                return self._end(buckets)
-            raise
+            if e.code != ErrorCode.INVALID_TIMESTAMP:  # else the cluster's clock is behind
+                raise
+            (found,) = self._offsets(LATEST)
+        return found
 
     def wait(self, offsets: Offsets, seconds: Seconds) -> Offsets | None:
         """Wait until a bucket has rows behind `offsets`; then the end of each bucket. None after that time
         without any rows."""
         over, sleep = self._env.monotonic() + seconds, _SHORTEST_SLEEP
         while True:
-            end = self._end(self._admin.buckets(self._table))
+            (end,) = self._offsets(LATEST)
             if any(offset > offsets.get(n, 0) for n, offset in end.items()):
                 return {**end, **{n: max(end.get(n, 0), offset) for n, offset in offsets.items()}}
             left = over - self._env.monotonic()

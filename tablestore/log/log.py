@@ -17,13 +17,15 @@ import pyarrow as pa
 
 from tablestore.core.errors import CommitConflict, CommitUnknown, NotFound
 from tablestore.log.offsets import Offsets
+from tablestore.log.transaction_id import TransactionId
 
 Milliseconds = int
 Seconds = float
 
 
 class LogExpired(NotFound):
-    """Offsets that are asked for lie before the start of the log: retention took those rows away."""
+    """Rows that are asked for are not in the log: they lie before its start, since retention took them, or
+    behind its end, since files of it are missing."""
 
 
 class RowsInBetween(CommitConflict):
@@ -49,13 +51,27 @@ class CommitMark:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """Rows that were appended together: per bucket of them, the offset of the first and that behind the
-    last. `mark`: None for rows that were visible before their commit (eventual)."""
+    """Rows that were appended together: per bucket of them, the offset of the first and one behind the last,
+    with no row of others between. `mark`: None for rows that were visible before their commit (eventual).
+    `last`: the last transaction of them, None of a log that does not number these. `row_count`: None where
+    each offset has a row. `mixed`: rows of others may lie among them, or before them in one bucket and behind
+    them in another; `between`: where they lie among them, if that is known."""
 
     start: Offsets
     end: Offsets
     timestamp_ms: Milliseconds
     mark: CommitMark | None = None
+    last: TransactionId | None = None
+    row_count: int | None = None
+    mixed: bool = False
+    between: Mapping[int, tuple[range, ...]] = field(default_factory=dict, hash=False)
+
+    @property
+    def rows(self) -> int:
+        """How many rows."""
+        if self.row_count is not None:
+            return self.row_count
+        return sum(offset - self.start[bucket] for bucket, offset in self.end.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +93,17 @@ class LogBatch:
 
 @dataclass(frozen=True, slots=True)
 class LogBounds:
-    """Offsets per bucket: of the oldest row that is there, and behind the newest visible one."""
+    """Offsets per bucket: of the oldest row that is there, and behind the newest visible one. `written`:
+    behind the newest row, be it in a transaction that is open; None: the same as `end`."""
 
     start: Offsets
     end: Offsets
+    written: Offsets | None = None
+
+    @property
+    def last(self) -> Offsets:
+        """Where the log ends, with rows that are not visible yet."""
+        return self.end if self.written is None else self.written
 
 
 class Appender(Protocol):
@@ -125,7 +148,8 @@ class Log(Protocol):
 
     def read(self, start: Offsets, stop: Offsets, columns: Sequence[str] | None = None) -> Iterator[LogBatch]:
         """The rows from `start` up to but without `stop`, of each bucket in order. Raises LogExpired where
-        rows behind `start` are no longer there. Memory: one batch a bucket."""
+        rows behind `start` are no longer there, or rows before `stop` are missing. Memory: one batch a
+        bucket."""
         ...
 
     def transactions(self, start: Offsets) -> Iterator[Appended]:

@@ -15,6 +15,7 @@ from tablestore.core.errors import InvalidOption, Unsupported
 from tablestore.core.options.environment import ENVIRONMENT
 from tablestore.core.options.log_store import LogCompression, LogFormat, LogKeyFormat
 from tablestore.core.options.names import UUID
+from tablestore.core.options.secrets import is_from_environment
 from tablestore.core.options.table_options import (
     LogChangelogMode,
     LogConsistency,
@@ -49,7 +50,7 @@ class LogSettings:
     `schema` is that which users see, `directory` where an embedded log lies, `kafka` properties of librdkafka
     as they are stored, in which `${env:NAME}` is not yet resolved, `registry` those of the client of its
     schema registry; `adopted`: the topic was there before the table. `source`: the table of a Fluss cluster
-    that rows come from. `tiered`: writers append to the log alone.
+    that rows come from. `tiered`: writers append to the log alone. `root`: the folder of the table.
     """
 
     system: LogSystem
@@ -73,6 +74,7 @@ class LogSettings:
     registry: Registry = ()
     subject: str | None = None
     tiered: bool = False
+    root: str | None = None
     kafka: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -108,6 +110,7 @@ class LogSettings:
             registry=_registry(options),
             subject=options.log_registry_subject,
             tiered=options.tiering_enabled,
+            root=root,
             kafka={k: v for k, v in passed.items() if k not in own},
         )
 
@@ -212,7 +215,7 @@ def _require_registry(options: TableOptions) -> None:
             "'debezium-avro-confluent.url' to its address, or 'log.format' to debezium-json"
         )
     user = options.log_registry_user
-    if user is not None and not (user.startswith(ENVIRONMENT) and user.endswith("}")):
+    if user is not None and not is_from_environment(user):
         raise InvalidOption(
             "option 'debezium-avro-confluent.basic-auth.user-info' is a secret: give it as "
             f"{ENVIRONMENT}NAME}}, from the environment"

@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.core.errors import Corrupt, NotFound, TablestoreError, brief
+from tablestore.core.errors import Corrupt, FileMissing, NotFound, TablestoreError, brief
 from tablestore.format import compaction_record
 from tablestore.format.compaction_record import PROPERTY, CompactionRecord
 from tablestore.format.manifests.manifest import ADD, DataFileMeta
@@ -282,11 +282,7 @@ def _changes(store: Store, snapshot: Snapshot) -> Entries:
     """Entries of the changelog files; none where their manifests are gone."""
     try:
         return store.manifests.changelog_entries(snapshot)
-    except SnapshotExpired:
-        return EMPTY
-    except Corrupt as e:
-        if e.problem != "the file is missing":
-            raise
+    except (FileMissing, SnapshotExpired):
         return EMPTY
 
 

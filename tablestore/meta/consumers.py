@@ -13,12 +13,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tablestore.core.errors import Corrupt, brief
+from tablestore.core.options.names import UUID
 from tablestore.format import checksums
+from tablestore.io import outcomes
 from tablestore.io.paths import checked_name, join
 from tablestore.meta.refs import existing_name
 from tablestore.meta.store import Store
 
 _FILE = re.compile(r"consumer-(.+)")
+_TABLE, _NAME = "tablestore.table", "tablestore.consumer"  # whose position it is
 _LOG, _INSIDE = "tablestore.log-offsets", "tablestore.log-inside"
 
 
@@ -51,6 +54,11 @@ def place(store: Store, consumer: str) -> ConsumerPlace | None:
         raise Corrupt(path, f"not a consumer file: {brief(e)}") from e
     if isinstance(found, bool) or not isinstance(found, int):
         raise Corrupt(path, f"nextSnapshot is {found!r}")
+    own = store.schema.options.get(UUID)
+    if body.get(_NAME, consumer) != consumer or (own and body.get(_TABLE, own) != own):
+        whose = f"consumer {body.get(_NAME)!r} of table {body.get(_TABLE)}"
+        remedy = f"table.consumers.delete({consumer!r}) removes it; its stream starts anew then"
+        raise Corrupt(path, f"it is the position of {whose}, in the place of this one", remedy=remedy)
     return ConsumerPlace(found, log, bool(body.get(_INSIDE, False)))
 
 
@@ -79,19 +87,20 @@ def record(
     store.require_same()
     if not store.io.exists(path):
         checked_name(consumer, "consumer")
-    body: dict[str, Any] = {"nextSnapshot": snapshot}
+    body: dict[str, Any] = {"nextSnapshot": snapshot, _NAME: consumer}
+    if own := store.schema.options.get(UUID):
+        body[_TABLE] = own
     if log is not None:
         body |= {_LOG: {str(bucket): log[bucket] for bucket in sorted(log)}} | (
             {_INSIDE: True} if inside else {}
         )
     text = json.dumps(body).encode()
-    store.io.replace(path, checksums.sealed(text), after=store.after)
+    outcomes.put(store.io, path, checksums.sealed(text), after=store.after)
 
 
 def delete(store: Store, consumer: str) -> None:
     """Remove a consumer; an absent one is fine."""
-    store.io.delete(_path(store, existing_name(consumer, "consumer")))
-    store.sync(store.paths.consumer_dir)
+    outcomes.remove(store.io, _path(store, existing_name(consumer, "consumer")), after=store.after)
 
 
 def expired(store: Store, *, age_ms: int) -> list[str]:

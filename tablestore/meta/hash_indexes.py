@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tablestore.core.errors import Corrupt
+from tablestore.core.errors import Corrupt, FileMissing
 from tablestore.format import checksums, hash_index
 from tablestore.format.manifests.index_manifest import IndexEntry
 from tablestore.meta.store import Store
@@ -19,7 +19,7 @@ def read_hashes(store: Store, entry: IndexEntry) -> np.ndarray:
     try:
         data = store.io.read(path)
     except FileNotFoundError:
-        raise Corrupt(path, "the file is missing") from None
+        raise FileMissing(path) from None
     if len(data) != file.file_size:
         raise Corrupt(path, f"it has {len(data):,} bytes; the index manifest says {file.file_size:,}")
     return hash_index.decode(checksums.require_named(path, data), path)

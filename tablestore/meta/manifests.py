@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.core.env import Env
-from tablestore.core.errors import Corrupt
+from tablestore.core.errors import Corrupt, FileMissing
 from tablestore.core.options.table_options import TableOptions
 from tablestore.format import checksums
 from tablestore.format.binary_row import DamagedRow
@@ -159,7 +159,7 @@ class ManifestStore:
         try:
             return checksums.require_named(path, self._io.read(path))
         except FileNotFoundError:
-            raise Corrupt(path, "the file is missing") from None
+            raise FileMissing(path) from None
 
     def expiring(self, *snapshots: Snapshot, changes: bool = False) -> AbstractContextManager[None]:
         """A context that raises SnapshotExpired where a file is missing because one of these snapshots

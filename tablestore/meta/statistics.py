@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tablestore.core.errors import Corrupt, brief
+from tablestore.core.errors import Corrupt, FileMissing, brief
 from tablestore.format import checksums
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta.store import Store
@@ -113,7 +113,7 @@ def read(store: Store, snapshot: Snapshot | None) -> Statistics | None:
         try:
             return from_json(checksums.require_named(path, store.io.read(path)), path)
         except FileNotFoundError:
-            raise Corrupt(path, "the file is missing") from None
+            raise FileMissing(path) from None
 
 
 def write(store: Store, found: Statistics) -> str:

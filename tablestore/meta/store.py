@@ -9,6 +9,7 @@ from typing import Any
 
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import Corrupt, NotFound
+from tablestore.core.options.names import UUID
 from tablestore.core.options.table_options import Durability, TableOptions
 from tablestore.format import binary_row, change_tracking
 from tablestore.format.binary_row import Raw
@@ -70,13 +71,18 @@ class Store:
         except Corrupt as e:
             text = _NO_SCHEMA if salvage else f"tablestore.mend({root!r}) shows what can be saved"
             raise Corrupt(e.path, e.problem, remedy=text) from None
+        if not salvage:
+            main = TablePaths(root)
+            uuid = oldest.options.get(UUID) if branch == main.branch else _uuid_of(files, main)
+            require_own(oldest, uuid, paths)
+            require_own(schema, uuid, paths)
         identity = Identity.of(oldest, files, paths)
         paths = _placed(paths, schema)
         stores = schemas, SnapshotStore(files, paths), ManifestStore(files, paths)
         return cls(files, env, paths, schema, *stores, identity)
 
     def __reduce__(self) -> Any:
-        return _reopen, (self.io, self.paths, self.schema, self.identity)
+        return _reopen, (self.io, self.env, self.paths, self.schema, self.identity)
 
     def require_same(self) -> None:
         """Raise NotFound, saying what happened, if the directory no longer holds the table that was
@@ -111,6 +117,12 @@ class Store:
         """The argument `after` of `FileIO.write_new` for small files such as tags and consumers."""
         return Sync(self.paths.root) if self.durable else None
 
+    @property
+    def checksums_dir(self) -> str | None:
+        """The folder of checksums with which readers verify files whose format has none; None: they do
+        not."""
+        return self.paths.checksums_dir if self.options.verify_checksums else None
+
     def sync(self, *paths: str) -> None:
         """Sync files, or deletions in folders, if the table's durability asks for it."""
         if self.durable:
@@ -137,9 +149,11 @@ class Store:
         if schema_id == self.schema.id:
             return self.schema
         try:
-            return self.schemas.get(schema_id)
+            found = self.schemas.get(schema_id)
         except NotFound:
             raise Corrupt(self.paths.schema(schema_id), "the file is missing; data refer to it") from None
+        require_own(found, self.schema.options.get(UUID), self.paths)
+        return found
 
     @cached_property
     def _options_then(self) -> dict[int, TableOptions]:
@@ -166,7 +180,7 @@ class Store:
 
     def key_order(self, key: bytes) -> tuple[Any, ...]:
         """A comparable form of a serialized key of this table."""
-        return binary_row.sort_key(binary_row.decode(key, self.key_types), self.key_types)
+        return binary_row.key_order(key, self.key_types)
 
     def partition_values(self, partition: bytes) -> tuple[Raw, ...]:
         """Raw values of a partition, in partition-key order."""
@@ -254,10 +268,28 @@ class Store:
         return self.io.checked(self.file_path(partition, bucket, file))
 
 
+def require_own(schema: TableSchema, uuid: str | None, paths: TablePaths) -> None:
+    """Raise Corrupt for a schema of another table than that with this uuid, as far as both have one."""
+    own = schema.options.get(UUID)
+    if uuid is not None and own is not None and own != uuid:
+        text = f"it is of another table: '{UUID}' is {own}, and that of this table is {uuid}"
+        raise Corrupt(paths.schema(schema.id), text)
+
+
+def _uuid_of(files: ConfinedFileIO, paths: TablePaths) -> str | None:
+    """The uuid of the table there; None where it has none, or cannot be read."""
+    try:
+        return SchemaStore(files, paths).ends()[0].options.get(UUID)
+    except (Corrupt, NotFound):
+        return None
+
+
 def _placed(paths: TablePaths, schema: TableSchema) -> TablePaths:
     return replace(paths, data_directory=TableOptions.parse(schema.options).data_directory)
 
 
-def _reopen(io: ConfinedFileIO, paths: TablePaths, schema: TableSchema, identity: Identity) -> Store:
+def _reopen(
+    io: ConfinedFileIO, env: Env, paths: TablePaths, schema: TableSchema, identity: Identity
+) -> Store:
     stores = SchemaStore(io, paths), SnapshotStore(io, paths), ManifestStore(io, paths)
-    return Store(io, SYSTEM, paths, schema, *stores, identity)
+    return Store(io, env, paths, schema, *stores, identity)

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from tablestore.core.errors import Unsupported
 from tablestore.core.options.rules import refusal_of_stored
 from tablestore.core.options.table_options import TableOptions
-from tablestore.format.file_spec import FORMATS, file_format
+from tablestore.core.options.values import DATA_FORMATS
+from tablestore.format.file_spec import file_format
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.option_columns import require_plain_map
 from tablestore.format.predicates import predicate
@@ -37,7 +38,7 @@ def require_readable(
     if refusal is not None:
         raise refusal
     require_counts(schema)
-    if options.file_format not in FORMATS:
+    if options.file_format not in DATA_FORMATS:
         raise Unsupported(f"file.format {options.file_format!r}")
     wanted = schema.names if columns is None else (*columns, *schema.primary_keys, *schema.partition_keys)
     for name in wanted:
@@ -61,7 +62,7 @@ def readable_condition(
 def require_readable_files(files: Entries, schema_of: Callable[[int], TableSchema]) -> None:
     """`require_readable_file` for many files; only unusual ones are checked one by one."""
     names, rare = files.table.column("file_name"), np.zeros(len(files), dtype=bool)
-    plain = pc.match_substring_regex(names, rf"\.({'|'.join(FORMATS)})$")
+    plain = pc.match_substring_regex(names, rf"\.({'|'.join(DATA_FORMATS)})$")
     for unusual in (
         pc.invert(plain),
         pc.is_valid(files.table.column("write_cols")),
@@ -87,7 +88,9 @@ def _require_whole_rows(files: Entries) -> None:
 
 def require_readable_file(file: DataFileMeta, schema: TableSchema) -> None:
     """Raise Unsupported for a data file in a form this version does not read; `schema` is the file's own."""
-    if file_format(file.file_name) not in FORMATS:
-        raise Unsupported(f"data files such as {file.file_name!r}", f"formats read: {', '.join(FORMATS)}")
+    if file_format(file.file_name) not in DATA_FORMATS:
+        raise Unsupported(
+            f"data files such as {file.file_name!r}", f"formats read: {', '.join(DATA_FORMATS)}"
+        )
     if file.write_cols is not None and not set(schema.names) <= set(file.write_cols):
         raise Unsupported("data files that hold some columns only", file.file_name)

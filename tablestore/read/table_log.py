@@ -9,37 +9,84 @@ from tablestore.format import rowkind
 from tablestore.format.schema import TableSchema
 from tablestore.format.snapshot import Snapshot
 from tablestore.log import offsets
-from tablestore.log.log import Log, LogBounds
+from tablestore.log.embedded.log import EmbeddedLog
+from tablestore.log.log import Log
 from tablestore.log.offsets import Offsets
 from tablestore.meta import consumers
 from tablestore.meta.store import Store
+from tablestore.read import log_continuity
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleOffsets:
+    """Offsets per bucket: where a log starts, up to where rows are seen, and up to where the log has them. If
+    that is less, files of the log are missing whose rows the files of the table have."""
+
+    start: Offsets
+    end: Offsets
+    has: Offsets
 
 
 @dataclass(frozen=True)
 class TableLog:
     """A log with what readers must know of it. `schema`: whose columns its rows have; `committed_only`: rows
-    are seen once a snapshot names them; `upserts`: it holds what rows are, not what they were before. Safe to
-    share between threads."""
+    are seen once a snapshot names them; `upserts`: it holds what rows are, not what they were before;
+    `loses_buckets`: those of a partition are gone from it when that is dropped. Safe to share between
+    threads."""
 
     log: Log
     schema: TableSchema
     committed_only: bool
     upserts: bool
+    loses_buckets: bool = False
 
     def end(self, store: Store, snapshot: Snapshot | None) -> dict[int, int]:
-        """The offsets up to which rows are seen while `snapshot` is the newest."""
+        """The offsets up to which rows are seen while `snapshot` is the newest. Raises Corrupt where rows may
+        be missing that are seen before their commit."""
         if self.committed_only:
             return offsets_at(store, snapshot)
-        return dict(self.log.bounds().end)
+        if isinstance(self.log, EmbeddedLog):
+            problem = log_continuity.problem(store, self.log, snapshot)
+            if problem is not None:
+                raise problem
+        end = log_continuity.readable_bounds(store, self.log, snapshot).end
+        return {**self._lost(store, snapshot, end), **end}
 
-    def bounds(self, store: Store, snapshot: Snapshot | None) -> LogBounds:
-        """Where the log starts, and up to where rows are seen while `snapshot` is the newest."""
-        found = self.log.bounds()
-        return LogBounds(found.start, self.visible(store, snapshot, found.end))
+    def bounds(
+        self, store: Store, snapshot: Snapshot | None, *, delivered: Offsets | None = None
+    ) -> VisibleOffsets:
+        """Where the log starts, up to where rows are seen while `snapshot` is the newest, and up to where the
+        log has them. Raises Corrupt where it is not the log of the table.
+
+        A bucket that the log has lost starts and ends where the files end: what they have is read from them,
+        and nothing follows. Rows of it that were `delivered` before lie before its end, too.
+        """
+        found = log_continuity.readable_bounds(store, self.log, snapshot)
+        lost = self._lost(store, snapshot, found.end)
+        before = delivered or {} if self.loses_buckets else {}
+        over = furthest(lost, {b: offset for b, offset in before.items() if b not in found.end})
+        visible = self.visible(store, snapshot, {**over, **found.end})
+        return VisibleOffsets({**lost, **found.start}, visible, {**over, **found.last})
+
+    def there(self, offsets: Offsets) -> Offsets:
+        """The offsets of the buckets that the log still has: of others nothing follows any more."""
+        if not self.loses_buckets:
+            return offsets
+        end = self.log.bounds().end
+        return {b: offset for b, offset in offsets.items() if b in end}
+
+    def _lost(self, store: Store, snapshot: Snapshot | None, there: Offsets) -> dict[int, int]:
+        """Up to where the files of a snapshot have the rows of buckets that are not `there` any more."""
+        if not self.loses_buckets:
+            return {}
+        return {b: offset for b, offset in offsets_at(store, snapshot).items() if b not in there}
 
     def visible(self, store: Store, snapshot: Snapshot | None, end: Offsets) -> Offsets:
-        """Of rows up to `end`, the offsets up to which they are seen while `snapshot` is the newest."""
-        return offsets_at(store, snapshot) if self.committed_only else end
+        """Of rows up to `end`, the offsets up to which they are seen while `snapshot` is the newest; rows
+        that it has in files are seen whatever the log has."""
+        if self.committed_only:
+            return offsets_at(store, snapshot)
+        return furthest(end, offsets_at(store, snapshot)) if isinstance(self.log, EmbeddedLog) else end
 
     def end_at(self, store: Store, snapshot: Snapshot | None, millis: int) -> dict[int, int]:
         """The offsets up to which rows were seen at a moment at which `snapshot` was the newest; never before

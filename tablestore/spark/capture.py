@@ -21,8 +21,9 @@ from tablestore.cdc.capture.report import BatchProgress, BatchReport, Freshness
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.sink import CapturePlan, CaptureSink, SinkSettings
 from tablestore.cdc.capture.source import CaptureSource
-from tablestore.cdc.job_errors import is_transient, plain_error
-from tablestore.core.errors import Unavailable, Unsupported
+from tablestore.cdc.job_errors import plain_error
+from tablestore.cdc.restarts import Restarts, RestartStrategy
+from tablestore.core.errors import Unsupported
 from tablestore.io.paths import checked_name, is_object_location, join
 from tablestore.spark.sessions import session
 from tablestore.spark.stream_jobs import StreamJob, WorkBatch, start_stream
@@ -32,10 +33,7 @@ log = logging.getLogger(__name__)
 DEFAULT_ROOT = ".tablestore/cdc"  # of a warehouse; no name of a database begins with a dot
 RUNNING, PAUSED, WAITING = "running", "paused", "waiting"
 ENDED, STOPPED, FAILED = "ended", "stopped", "failed"
-_FIRST_WAIT, _LONGEST_WAIT = 1.0, 60.0  # seconds
-_PATIENCE = 900.0  # seconds without a batch after which a server that is away is an error
 _SHOWN = 40  # tables in a text
-_TRIES = 6  # without a batch, of what Spark gives no reason of ours for
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,22 +197,18 @@ class CaptureJob:
     def _watch(self, origin: CaptureOrigin) -> None:
         """Wait for the end of the query; start it again where that may help."""
         error: BaseException | None = None
-        tries, waited, done = 0, 0.0, 0
+        restarts = Restarts(RestartStrategy())
         while True:
             error = self._end_of_query() if error is None else error
-            if self._batches > done:
-                tries, waited, done = 0, 0.0, self._batches
-            if error is None or self._stopping.is_set() or not is_transient(error):
+            if error is None or self._stopping.is_set():
                 break
-            tries += 1
-            wait = min(_FIRST_WAIT * 2 ** (tries - 1), _LONGEST_WAIT)
-            if waited + wait > _PATIENCE or (tries > _TRIES and not isinstance(error, Unavailable)):
+            wait = restarts.wait_after(error, self._batches)
+            if wait is None:
                 break
             self._note(WAITING, f"again in {wait:g} s after {str(plain_error(self.name, error))[:200]}")
             log.warning("capture %s: %s", self.name, self._reason)
             if self._stopping.wait(wait):
                 break
-            waited += wait
             try:
                 self._start_query(origin)
                 error = None

@@ -119,13 +119,17 @@ class TableReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         scan = _at(self._options).scan(self._schema.names, self._options.get("where"))
-        scan = scan if self._where is None else scan.filter(self._where)
+        merged = self._options.get("splits") == "merged"
+        filtered = scan if self._where is None else scan.filter(self._where)
         if isinstance(scan.target, UnionState):
             return [UnionPartition(p) for p in scan.target.parts(scan.store)]
-        plan = scan.plan()
+        plan = filtered.plan()
         self._where = plan.where
-        if self._options.get("splits") != "merged":
+        if not merged:
             return [SplitPartition(s) for s in plan.splits]
+        # Spark reads the files that need no merge, as they were planned by `where` alone. One file skipped
+        # more would leave others that need none, and nobody would read them.
+        plan = plan if self._where is None else scan.plan()
         parts = [
             p for s in plan.splits for p in split_raw_and_merged(s, scan.store.schema, scan.store.options)
         ]

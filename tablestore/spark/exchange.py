@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from decimal import Context, Decimal
 from functools import reduce
 from operator import and_, eq, ge, gt, le, lt, ne, or_
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import datasource as pushed
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
@@ -35,12 +37,14 @@ from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import DataType, to_arrow
 
 _WIDE = Context(prec=76)
+_GREGORIAN = date(1582, 10, 15)
+_MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _EXACT = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_string, pa.types.is_date, pa.types.is_boolean)
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
     """Spark's schema for columns of the engine."""
-    return from_arrow_schema(pa.schema([f.with_type(_spark_type(f.type)) for f in schema]))
+    return from_arrow_schema(pa.schema([_spark_field(f) for f in schema]))
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
@@ -53,11 +57,26 @@ def for_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
     Raises SchemaMismatch where a value has no exact form there: nanoseconds in Spark's microseconds.
     """
+    return pa.RecordBatch.from_arrays([_for_spark(batch, f) for f in schema], schema=schema)
+
+
+def frame_of(rows: pa.Table, spark: SparkSession) -> DataFrame:
+    """Rows that are here as a frame of Spark. Raises as `for_spark` does."""
+    schema = spark_schema(rows.schema)
+    if not rows.num_rows:
+        return spark.createDataFrame([], schema)
+    batches = [for_spark(batch, arrow_schema(schema)) for batch in rows.to_batches()]
+    return spark.createDataFrame(pa.Table.from_batches(batches), schema)
+
+
+def _for_spark(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
     try:
-        columns = [batch.column(f.name).cast(f.type) for f in schema]
+        return batch.column(field.name).cast(field.type)
     except pa.ArrowInvalid as e:
-        raise SchemaMismatch(f"a value does not fit Spark's types: {e}") from e
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+        raise SchemaMismatch(
+            f"column {field.name!r} has values that Spark's types do not hold: {e}; leave the column out, or "
+            "compute without Spark: SET 'execution.engine' = 'embedded'"
+        ) from e
 
 
 def predicate_of(
@@ -86,17 +105,18 @@ def spark_condition(p: Predicate) -> Column:
         return reduce(and_ if isinstance(p, And) else or_, map(spark_condition, p.terms))
     if not isinstance(p, Leaf):
         raise Unsupported(f"{p!r} as a condition in Spark")
-    column = F.col("`" + p.column.replace("`", "``") + "`")
+    value = column(p.column)
     if isinstance(p, IsNull):
-        return column.isNotNull() if p.inverse else column.isNull()
+        return value.isNotNull() if p.inverse else value.isNull()
     if isinstance(p, Compare):
-        return _COMPARE[p.op](column, _spark_literal(p.value, p.type))
+        return _compared(value, p)
     if isinstance(p, In):
-        found = column.isin([_spark_literal(v, p.type) for v in p.values])
+        listed = [_spark_literal(v, p.type) for v in p.values if not _below_micros(v, p.type)]
+        found = value.isin(listed) if listed else value.isNull() & F.lit(None)
     elif isinstance(p, StartsWith):
-        found = column.startswith(_spark_literal(p.prefix, p.type))
+        found = value.startswith(_spark_literal(p.prefix, p.type))
     elif isinstance(p, Like):
-        found = column.like(p.pattern)
+        found = value.like(p.pattern)
     else:
         raise Unsupported(f"{p!r} as a condition in Spark")
     return ~found if p.inverse else found
@@ -105,14 +125,47 @@ def spark_condition(p: Predicate) -> Column:
 _COMPARE = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 
 
+def column(name: str) -> Column:
+    """The column of this name."""
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def _compared(value: Column, p: Compare) -> Column:
+    """A comparison. Values in Spark are whole microseconds, so that one with a literal between two of them is
+    one with the lower."""
+    if not _below_micros(p.value, p.type):
+        return _COMPARE[p.op](value, _spark_literal(p.value, p.type))
+    if p.op in ("=", "!="):
+        return value.isNotNull() & F.lit(p.op == "!=")
+    return (le if p.op in ("<", "<=") else gt)(value, _spark_literal(p.value, p.type))
+
+
+def _below_micros(raw: Any, t: DataType | None) -> bool:
+    """Whether a raw value is a time with a part of a microsecond."""
+    assert t is not None, "the predicate is bound"
+    arrow = to_arrow(t)
+    return pa.types.is_timestamp(arrow) and arrow.unit == "ns" and raw % 1000 != 0
+
+
 def _spark_literal(raw: Any, t: DataType | None) -> Column:
-    """A raw value of the engine as a literal of the column's type."""
+    """A raw value of the engine as a literal of the column's type; of nanoseconds the whole microseconds.
+
+    Dates and times go as counts since 1970, or as text: a Python date or datetime goes through Java's, whose
+    calendar is the Julian one before 1582-10-15, and through the zone of the process.
+    """
     assert t is not None, "the predicate is bound"
     arrow = to_arrow(t)
     if pa.types.is_decimal(arrow):
         return F.lit(Decimal(raw).scaleb(-t.scale, _WIDE))
-    if pa.types.is_temporal(arrow):
+    if pa.types.is_date(arrow):
+        return F.date_from_unix_date(F.lit(raw))
+    if pa.types.is_time(arrow):
         return F.lit(pa.scalar(raw, pa.int32() if arrow.bit_width == 32 else pa.int64()).cast(arrow).as_py())
+    if pa.types.is_timestamp(arrow):
+        micros = raw * _MICROS[arrow.unit] if arrow.unit != "ns" else raw // 1000
+        if arrow.tz is not None:
+            return F.timestamp_micros(F.lit(micros).cast("bigint"))
+        return F.lit(str(np.datetime64(micros, "us"))).cast("timestamp_ntz")
     return F.lit(raw)
 
 
@@ -121,29 +174,31 @@ def _predicate(one: pushed.Filter, schema: TableSchema) -> Predicate | None:
     field = schema.by_name.get(names[0]) if len(names) == 1 else None
     if field is None or not any(test(field.arrow.type) for test in _EXACT):
         return None
-    column = col(names[0])
+    if _before_gregory(getattr(one, "value", None)):
+        return None
+    named = col(names[0])
     if isinstance(one, pushed.EqualTo):
-        made = column == one.value
+        made = named == one.value
     elif isinstance(one, pushed.GreaterThan):
-        made = column > one.value
+        made = named > one.value
     elif isinstance(one, pushed.GreaterThanOrEqual):
-        made = column >= one.value
+        made = named >= one.value
     elif isinstance(one, pushed.LessThan):
-        made = column < one.value
+        made = named < one.value
     elif isinstance(one, pushed.LessThanOrEqual):
-        made = column <= one.value
+        made = named <= one.value
     elif isinstance(one, pushed.In):
-        made = column.is_in([v for v in one.value if v is not None])
+        made = named.is_in([v for v in one.value if v is not None])
     elif isinstance(one, pushed.IsNull):
-        made = column.is_null()
+        made = named.is_null()
     elif isinstance(one, pushed.IsNotNull):
-        made = column.is_not_null()
+        made = named.is_not_null()
     elif isinstance(one, pushed.StringStartsWith):
-        made = column.startswith(one.value)
+        made = named.startswith(one.value)
     elif isinstance(one, pushed.StringEndsWith):
-        made = column.like("%" + like.literal(one.value))
+        made = named.like("%" + like.literal(one.value))
     elif isinstance(one, pushed.StringContains):
-        made = column.like("%" + like.literal(one.value) + "%")
+        made = named.like("%" + like.literal(one.value) + "%")
     else:
         return None
     try:
@@ -153,9 +208,24 @@ def _predicate(one: pushed.Filter, schema: TableSchema) -> Predicate | None:
     return made
 
 
+def _before_gregory(value: Any) -> bool:
+    """Whether a filter has a date that may be another one: Spark passes it by way of Java's calendar, which
+    has no days between 1582-10-04 and 1582-10-15."""
+    values = value if isinstance(value, list | tuple) else (value,)
+    return any(type(v) is date and v <= _GREGORIAN for v in values)
+
+
 def _spark_type(t: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(t):
         return pa.timestamp("us", t.tz)
     if pa.types.is_time(t):
         return pa.time64("ns")
-    return t
+    if pa.types.is_list(t):
+        return pa.list_(_spark_field(t.value_field))
+    if pa.types.is_map(t):
+        return pa.map_(_spark_field(t.key_field), _spark_field(t.item_field))
+    return pa.struct([_spark_field(f) for f in t]) if pa.types.is_struct(t) else t
+
+
+def _spark_field(field: pa.Field) -> pa.Field:
+    return field.with_type(_spark_type(field.type))

@@ -30,7 +30,7 @@ from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.file_read import TOLERANT
 from tablestore.read.scan.split_generator import split_raw_and_merged
 from tablestore.spark import exchange
-from tablestore.spark.exchange import spark_condition, spark_schema
+from tablestore.spark.exchange import column, spark_condition, spark_schema
 from tablestore.table.lake import open_table
 from tablestore.table.table import Table
 from tablestore.write.commit.committer import Committed
@@ -56,8 +56,8 @@ def to_spark(
     files; a query must not have such a frame twice (`datasource.py` says why).
     """
     scan = table.scan(columns, where)
-    names = list(scan.names)
-    plan = scan.plan()
+    names, text = list(scan.names), _text_of(scan.where, table)
+    plan = (table.scan() if text is None else scan).plan()  # just as the data source plans
     splits = [
         p for s in plan.splits for p in split_raw_and_merged(s, table.store.schema, table.store.options)
     ]
@@ -65,17 +65,20 @@ def to_spark(
     if plan.other_branch is not None or not all(_native(table, s) for s in raw):
         raw = []  # then the data source reads everything
     rest = len(splits) - len(raw)
-    schema = spark_schema(table.scan().schema)
+    there = table.scan().schema
+    needed = {*names, *(() if scan.where is None else scan.where.columns)}
+    schema = spark_schema(pa.schema([f for f in there if f.name in needed]))
     parts = []
     if raw:
         parts.append(_native_scan(table, spark, schema, raw))
     if rest or not raw:
-        reader = spark.read.format("tablestore").options(path=table.location, **reach_of(table.store.io))
+        reader = spark.read.format("tablestore").schema(schema)
+        reader = reader.options(path=table.location, **reach_of(table.store.io))
         kept = {k: v for k, v in table.options.items() if k in TOLERANT}
         if plan.other_branch is not None:  # what is read of two branches has no id
             kept = {k: v for k, v in table.options.items() if k.startswith("scan.")}
         reader = reader.options(**kept)
-        if (text := _text_of(scan.where, table)) is not None:
+        if text is not None:
             reader = reader.option("where", text)
         if plan.snapshot is not None and (plan.other_branch is None or table.past):
             reader = reader.option("snapshot-id", plan.snapshot.id)
@@ -83,7 +86,7 @@ def to_spark(
     found = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
     if scan.where is not None:
         found = found.where(spark_condition(bind(scan.where, table.store.schema)))
-    return found.select(*(F.col(f"`{n}`") for n in names))
+    return found.select(*(column(n) for n in names))
 
 
 def _text_of(where: Predicate | None, table: Table) -> str | None:
@@ -120,10 +123,11 @@ def _native_scan(
     """Spark's scan of files. At level 0 it filters by row kind: some writers never count their deletes."""
     files = [(s, f) for s in splits for f in s.files]
     paths = [table.store.readable_path(s.partition, s.bucket, f) for s, f in files]
+    reader = spark.read.options(datetimeRebaseMode="CORRECTED")  # Paimon's calendar, also before 1582-10-15
     if not table.primary_key or all(f.level > 0 for _, f in files):
-        return spark.read.schema(schema).parquet(*paths)
+        return reader.schema(schema).parquet(*paths)
     with_kind = StructType([*schema.fields]).add(KIND, "byte", True)
-    rows = spark.read.schema(with_kind).parquet(*paths)
+    rows = reader.schema(with_kind).parquet(*paths)
     return rows.where(F.col(KIND).isin(rowkind.INSERT, rowkind.UPDATE_AFTER)).drop(KIND)
 
 
@@ -146,8 +150,8 @@ def write_df(
         if name not in known:
             raise NotFound.among("column", name, known)
     if order_by is not None:
-        keys = [F.col(f"`{k}`") for k in table.primary_key]
-        frame = frame.repartition(*keys).sortWithinPartitions(F.col(f"`{order_by}`"))
+        keys = [column(k) for k in table.primary_key]
+        frame = frame.repartition(*keys).sortWithinPartitions(column(order_by))
     task = FrameTask(table.location, table.max_sequence() + 1, row_kind_column, table.store.io)
     messages = [bytes(row.message) for row in frame.mapInArrow(task, _RESULT).collect()]
     who = user or table.store.fresh_user()

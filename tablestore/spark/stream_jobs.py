@@ -31,6 +31,7 @@ from tablestore.spark.work_source import encoded
 
 logging.getLogger("py4j.clientserver").addFilter(lambda record: "Python Proxy" not in record.msg)
 """The error of a batch is raised by who waits for the query; py4j would print its traceback, too."""
+log = logging.getLogger(__name__)
 T = TypeVar("T")
 R = TypeVar("R")
 _RESULT = "ordinal int, result binary"
@@ -61,6 +62,7 @@ class StreamJob:
         """Start the query. `start` is where the first batch of a new checkpoint begins, None: at the
         beginning."""
         self._first = start
+        self._remove_remains()
         reader = self._spark.readStream.format("tablestore-work").option("plan", encoded(self._plan))
         works = reader.option("start", json.dumps(start)).load()
         writer = works.writeStream.foreachBatch(self._batch).option("checkpointLocation", self._checkpoint)
@@ -168,6 +170,18 @@ class StreamJob:
         text = file_io_for(self._checkpoint).read(join(self._checkpoint, "offsets", str(number))).decode()
         found: Offset = json.loads(text.splitlines()[2])  # version, metadata, the offset of the one source
         return found
+
+    def _remove_remains(self) -> None:
+        """Where no batch was recorded: remove the temporary file of a query that was killed while it recorded
+        its first, or Spark refuses to start ("should be empty on batch 0")."""
+        if self._newest("offsets") is not None:
+            return
+        io = file_io_for(self._checkpoint)
+        for which in ("offsets", "commits"):
+            for found in io.list(join(self._checkpoint, which), hidden=True):
+                if found.name.startswith("."):
+                    log.info("removed %s, which a killed first batch left", found.name)
+                    io.delete(join(self._checkpoint, which, found.name))
 
     def _recorded(self) -> bool:
         """Whether Spark has recorded that the newest batch is done."""

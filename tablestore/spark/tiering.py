@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from tablestore.core.errors import CommitConflict
+from tablestore.core.errors import RoundStopped
 from tablestore.tiering.committer import SplitResult
 from tablestore.tiering.readers import (
     BoundedSplitReader,
@@ -52,7 +52,7 @@ class SparkRunner:
         if stopped():
             for task in tasks[:1]:
                 discard(task, results)
-            raise CommitConflict("the round was stopped: nothing was committed")
+            raise RoundStopped()
         return TaskResult(tuple(results), seconds)
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from tablestore import doors
 from tablestore.core.errors import InvalidRequest, TablestoreError
 from tablestore.sql.cell_progress import CellProgress
 from tablestore.sql.completion import complete
@@ -25,7 +26,6 @@ from tablestore.sql.opening import sql_session
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
 from tablestore.sql.shape import exists
-from tablestore.table.features import feature, feature_or_none
 from tablestore.table.lake import Lake, connect
 from tablestore.table.table import Table
 
@@ -157,9 +157,9 @@ class Cells:
                 )
             found = self._shell.user_ns.get(text)
             if isinstance(found, Lake):
-                return feature("cockpit of a lake")(found)
+                return doors.cockpit_of_lake(found)
             table = found if isinstance(found, Table) else self._session.writable(name_in(text))
-            return feature("cockpit of a table")(table)
+            return doors.cockpit_of_table(table)
 
     def _link(self, statement: str) -> str:
         """How to open the tables that a query reads; empty for other statements, and for many tables."""
@@ -223,13 +223,12 @@ class Cells:
     def _live(self, result: Result) -> Any:
         """A table of a stream that moves, where its package is installed. The same statement again stops the
         one before it, whose cell shows the new one."""
-        made = feature_or_none("live table of a stream")
-        if made is None:
-            return result
         before = self._streams.pop(result.statement, None)
         if before is not None:
             before.stop()
-        view = made(result, title=" ".join(result.statement.split())[:_TITLE])
+        view = doors.live_table(result, title=" ".join(result.statement.split())[:_TITLE])
+        if view is None:
+            return result
         self._streams[result.statement] = view
         return view.wait_for_rows(_FIRST_ROWS_SECONDS)
 

@@ -14,7 +14,7 @@ from tablestore.sql.problems import start_of
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """`t`, `db.t` or `catalog.db.t`, with the place in the script where it stands."""
+    """`t`, `db.t` or `catalog.db.t`, with the place in the script where it stands, -1 without one."""
 
     parts: tuple[str, ...]
     at: int = 0
@@ -35,6 +35,6 @@ def of_name(name: Name) -> Iterator[None]:
     try:
         yield
     except TablestoreError as e:
-        if not hasattr(e, "at"):
+        if not hasattr(e, "at") and name.at >= 0:
             e.at = name.at  # type: ignore[attr-defined]  # for who knows the text
         raise

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tablestore.core.errors import InvalidRequest
+from tablestore.io.roots import Roots
 from tablestore.sql.reading import statement_of
 from tablestore.sql.session import Session
 from tablestore.table.lake import Lake
@@ -14,9 +17,22 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def sql_session(lake: Lake | None = None, *, spark: SparkSession | None = None) -> Session:
+def sql_session(
+    lake: Lake | None = None,
+    *,
+    spark: SparkSession | None = None,
+    roots: Sequence[str | os.PathLike[str]] | None = None,
+) -> Session:
     """A session for SQL statements over a `lake`, or over catalogs that statements make. With a `spark`
     session, Spark computes its queries (`SET 'execution.engine' = 'embedded'` goes back to DuckDB).
+
+    Statements can name any file that this process reaches, as its user can. `roots` confine them, for texts
+    of others: beside the tables of the lake they then reach only what lies in these directories (and places
+    in stores, `s3://bucket/path`), with links resolved. That holds for files of tables and connectors,
+    warehouses of catalogs, checkpoints, certificates; variables of the environment, a Hive metastore and a
+    database server as a catalog are then out of reach. What is beyond raises OutsideRoots. Without `roots`
+    those of `connect(…, sql_roots=[…])` hold. Brokers and databases that statements name are reached all the
+    same: networks are confined by other means.
 
     >>> ts.sql_session(lake).sql("SHOW DATABASES").to_arrow().to_pylist()
     [{'database name': 'shop'}]
@@ -25,4 +41,5 @@ def sql_session(lake: Lake | None = None, *, spark: SparkSession | None = None) 
         raise InvalidRequest(f"{lake!r} is not a lake: ts.connect(path) gives one")
     if spark is not None:
         require_session(spark)
-    return Session(lake, read=statement_of, spark=spark)
+    confined = lake.sql_roots if roots is None and lake is not None else None
+    return Session(lake, read=statement_of, spark=spark, roots=confined if roots is None else Roots.of(roots))

@@ -11,6 +11,8 @@ from difflib import get_close_matches
 from sqlglot import exp
 
 from tablestore.core.errors import InvalidRequest, TablestoreError
+from tablestore.core.options.secrets import HIDDEN, replaced
+from tablestore.sql.concealment import secret_parts
 
 _WIDTH = 100  # characters of a line that are shown
 
@@ -33,17 +35,27 @@ def pointed(problem: str, text: str, at: int) -> str:
     """The problem with its line and column, below it the line of the text and a mark."""
     at = min(at, len(text))
     line, column = position(text, at)
-    start = at - column + 1
-    end = text.find("\n", at)
-    whole = text[start : end if end >= 0 else len(text)]
-    cut = max(0, column - _WIDTH // 2)
+    shown_at, text = _without_secrets(text, at)
+    begin = text.rfind("\n", 0, shown_at) + 1
+    end = text.find("\n", shown_at)
+    whole, mark = text[begin : end if end >= 0 else len(text)], shown_at - begin
+    cut = max(0, mark + 1 - _WIDTH // 2)
     shown = whole[cut : cut + _WIDTH]
-    below = "".join(c if c.isspace() else " " for c in shown[: column - 1 - cut])
+    below = "".join(c if c.isspace() else " " for c in shown[: mark - cut])
     if cut:
         shown, below = f"…{shown}", f" {below}"
     if cut + _WIDTH < len(whole):
         shown += "…"
     return f"line {line}, column {column}: {problem}\n  {shown}\n  {below}^"
+
+
+def _without_secrets(text: str, at: int) -> tuple[int, str]:
+    """The text with `***` in place of its secrets, and where in that the character `at` of the text is; where
+    it is in a secret, the `***`."""
+    spans = secret_parts(text)
+    before = [(start, min(end, at)) for start, end in spans if start < at]
+    inside = any(start < at < end for start, end in spans)
+    return len(replaced(text[:at], before)) - (len(HIDDEN) if inside else 0), replaced(text, spans)
 
 
 def placed(error: TablestoreError, text: str, at: int) -> None:

@@ -11,6 +11,10 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.format.types import cast_text
+from tablestore.format.types.arrow_types import from_arrow
 
 NULL = "NULL"
 _CELL = 60  # columns of a terminal that one value may take
@@ -29,8 +33,8 @@ def shown(value: pa.Scalar) -> str:
         return shown(value.value)
     if pa.types.is_boolean(kind):
         return "TRUE" if value.as_py() else "FALSE"
-    if pa.types.is_floating(kind):
-        return repr(float(value.as_py()))
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return str(texts(pa.array([value.as_py()], kind))[0].as_py())
     if _is_bytes(kind):
         return f"x'{value.as_py().hex()}'"
     if pa.types.is_struct(kind):
@@ -40,6 +44,27 @@ def shown(value: pa.Scalar) -> str:
     if pa.types.is_nested(kind):
         return f"[{', '.join(map(_inner, value.values))}]"
     return str(value.cast(pa.string()).as_py())
+
+
+def texts(column: pa.Array) -> pa.Array:
+    """The same of every value of a column; NULL stays. Decimals have all their digits and no exponent, floats
+    as few digits as tell them from others of their type."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return texts(column.dictionary_decode())
+    if pa.types.is_boolean(kind):
+        return pc.if_else(column, "TRUE", "FALSE")
+    if pa.types.is_floating(kind):
+        found = column.cast(pa.string())
+        whole = pc.match_substring_regex(found, r"^-?\d+$")
+        return pc.if_else(whole, pc.binary_join_element_wise(found, ".0", ""), found)
+    if pa.types.is_decimal128(kind):
+        return cast_text.of(column, from_arrow(kind))
+    if pa.types.is_decimal(kind):
+        return pa.array([None if v is None else format(v, "f") for v in column.to_pylist()], pa.string())
+    if pa.types.is_nested(kind) or _is_bytes(kind):
+        return pa.array([shown(value) if value.is_valid else None for value in column], pa.string())
+    return column.cast(pa.string())
 
 
 def _inner(value: pa.Scalar) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 import pyarrow as pa
 
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest
+from tablestore.sql.concealment import conceal, concealed
 from tablestore.sql.rendering import count, html_line, html_pages, seconds, text_table
 from tablestore.table.lazy_read import LazyRead
 
@@ -42,8 +43,8 @@ class Result(LazyRead):
     come, once; the other forms keep them and may be asked again.
 
     `rows_affected` are rows written or marked as gone, None where a statement writes none; `snapshots` those
-    that it made; `message` is what it did, in words; `statement` its text; `seconds` until it was done or its
-    first rows were there. It shows itself as a table of its first rows; the rest can be read afterwards.
+    that it made; `message` is what it did, in words; `seconds` until it was done or its first rows were
+    there. It shows itself as a table of its first rows; the rest can be read afterwards.
 
     Rows of a `stream` come as they happen, those of an endless one until `stop`: `to_batches`, `to_reader`
     and `head` give them, in the thread that asks; what needs all of them, and what would count them, does
@@ -64,11 +65,21 @@ class Result(LazyRead):
         self._stream, self._stopped = stream, False
         self._all = rows if isinstance(rows, pa.Table) else None
         self._read: list[pa.RecordBatch] = []  # of those that are coming, those that were looked at
-        self._coming = None if isinstance(rows, pa.Table) else iter(rows)
+        self._coming = None if isinstance(rows, pa.Table) else self._explained(iter(rows))
+        self.explain: Callable[[Exception], None] = conceal  # gets what rows raise while they are read
         self._schema = rows.schema
         self.rows_affected, self.snapshots, self.message = rows_affected, snapshots, message
-        self.statement, self.seconds = "", 0.0
+        self._statement, self.seconds = "", 0.0
         self.link = ""  # where a notebook goes on from here
+
+    @property
+    def statement(self) -> str:
+        """The text of the statement, with `***` in place of its secrets."""
+        return concealed(self._statement)
+
+    @statement.setter
+    def statement(self, text: str) -> None:
+        self._statement = text
 
     @property
     def endless(self) -> bool:
@@ -90,6 +101,14 @@ class Result(LazyRead):
     def schema(self) -> pa.Schema:
         """Arrow schema of the rows; no columns where a statement gives none."""
         return self._schema
+
+    def _explained(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The same batches; what they raise says where in the text it arose, and shows no secret."""
+        try:
+            yield from rows
+        except Exception as e:
+            self.explain(e)
+            raise
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Rows as they come. Raises InvalidRequest if they were given as a stream before."""

@@ -4,15 +4,21 @@ tables and running jobs, nothing else."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import copy
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tablestore.core.arguments import checked
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError
+from tablestore.io.roots import Roots
+from tablestore.sql.concealment import conceal
+from tablestore.sql.confinement import require_inside
 from tablestore.sql.dialect.tokenizer import Parameters, Piece, pieces
 from tablestore.sql.names import Name, of_name
 from tablestore.sql.problems import placed
+from tablestore.sql.remedies import in_sql
 from tablestore.sql.result import Result
 from tablestore.sql.settings import Settings
 from tablestore.sql.streaming.jobs import Jobs
@@ -31,8 +37,8 @@ FullName = tuple[str, str, str]  # catalog (empty where there is none yet), data
 @checked
 class Session:
     """Statements over catalogs; `ts.sql_session` makes one. `lake` is the catalog to begin with, named
-    `lake`; others come by CREATE CATALOG. `read` makes a statement of each piece of a script. Not safe to
-    share between threads.
+    `lake`; others come by CREATE CATALOG. `read` makes a statement of each piece of a script; with `roots`
+    statements name nothing outside of them. Not safe to share between threads.
 
     >>> session = ts.sql_session(lake)
     >>> session.sql("SELECT customer, amount FROM shop.orders WHERE order_id = ?", [1]).to_arrow().to_pylist()
@@ -40,9 +46,14 @@ class Session:
     """
 
     def __init__(
-        self, lake: Lake | None, *, read: Callable[[Piece], Any], spark: SparkSession | None = None
+        self,
+        lake: Lake | None,
+        *,
+        read: Callable[[Piece], Any],
+        spark: SparkSession | None = None,
+        roots: Roots | None = None,
     ) -> None:
-        self._read = read
+        self._read, self.roots = read, roots
         self.spark = spark  # who computes when the engine is Spark
         self.catalogs: dict[str, Lake] = {} if lake is None else {_OWN_CATALOG: lake}
         self.catalog: str | None = None if lake is None else _OWN_CATALOG
@@ -60,8 +71,9 @@ class Session:
 
         `?` and `:name` in the text take their values from `parameters`, a list or a mapping. Raises
         SqlProblem for text that is no statement, Unsupported by name for what is out, and what the verbs
-        raise; each says where in the text. A script stops at the first error, which says which statements
-        were carried out.
+        raise; each says where in the text. A script in which a statement cannot be read does nothing. Else it
+        stops at the first error, which says which statements were carried out. No error shows a secret of
+        the text or a value of the environment.
         """
         results = list(self.script(text, parameters))
         if not results:
@@ -69,20 +81,32 @@ class Session:
         return results[-1]
 
     def script(self, text: str, parameters: Parameters = None) -> Iterator[Result]:
-        """The same, statement by statement: each is carried out when its result is asked for."""
+        """The same, statement by statement: each is carried out when its result is asked for. All are read
+        before the first is carried out, so none is where one cannot be read."""
         parts = pieces(text, parameters)
+        statements = []
         for number, piece in enumerate(parts, 1):
+            before = f"statement {number} of {len(parts)}; none was carried out"
+            with self._explained(text, piece, before if number > 1 else ""):
+                statements.append(self._read(piece))
+        for number, (piece, statement) in enumerate(zip(parts, statements, strict=True), 1):
             began = SYSTEM.now_ms()
-            try:
-                result = self._read(piece).run(self)
-            except TablestoreError as e:
-                placed(e, text, getattr(e, "at", piece.start))
-                if number > 1 and e.args and isinstance(e.args[0], str):
-                    before = f"statement {number} of {len(parts)}; those before it were carried out"
-                    e.args = (f"{e.args[0]}\n  ({before})", *e.args[1:])
-                raise
+            before = f"statement {number} of {len(parts)}; those before it were carried out"
+            with self._explained(text, piece, before if number > 1 else ""):
+                result = statement.run(self)
             result.statement, result.seconds = piece.sql, (SYSTEM.now_ms() - began) / 1000
+            result.explain = partial(_explain, text, piece)
             yield result
+
+    @contextmanager
+    def _explained(self, text: str, piece: Piece, before: str) -> Iterator[None]:
+        """An error of a piece of a script says where it is and what was done `before`; it shows no
+        secret."""
+        try:
+            yield
+        except Exception as e:
+            _explain(text, piece, e, before)
+            raise
 
     def lake(self, catalog: str | None = None) -> Lake:
         """A catalog by name, None: the current one. Raises NotFound, InvalidRequest where there is none."""
@@ -127,6 +151,7 @@ class Session:
     def table(self, name: Name, options: dict[str, Any] | None = None) -> Table:
         """The table of a name, also `t$snapshots`, `t$branch_b`. Raises NotFound naming the nearest."""
         with of_name(name):
+            require_inside(self.roots, options or {})
             lake, full = self.resolved(name)
             found = lake.table(full)
         return found.with_options(options) if options else found
@@ -147,6 +172,17 @@ class Session:
 
     def __repr__(self) -> str:
         return f"Session(catalog {self.catalog}, database {self.database})"
+
+
+def _explain(text: str, piece: Piece, error: Exception, before: str = "") -> None:
+    """Say where in the text an error of a piece of it is, and what was done before; hide secrets."""
+    if isinstance(error, TablestoreError):
+        if error.args and isinstance(error.args[0], str):
+            error.args = (in_sql(error.args[0], piece.sql), *error.args[1:])
+        placed(error, text, getattr(error, "at", piece.start))
+        if before and error.args and isinstance(error.args[0], str):
+            error.args = (f"{error.args[0]}\n  ({before})", *error.args[1:])
+    conceal(error, text, piece.bound)
 
 
 def quoted(part: str) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from tablestore.core.errors import InvalidOption, NotFound
+from tablestore.core.errors import InvalidOption, NotFound, Unsupported
+from tablestore.core.options.names import of_new_tables
 from tablestore.core.options.rules import require_taken
 from tablestore.core.options.table_options import TableOptions
-from tablestore.core.options.values import duration_ms
+from tablestore.core.options.values import duration_ms, integer
 from tablestore.sql.query.zones import known_zone
 
 
@@ -25,7 +28,30 @@ class Setting:
     parse: Callable[[str], object] = str
 
 
-LOCAL_TIME_ZONE = "table.local-time-zone"
+def _times(text: str) -> int:
+    found = integer(text)
+    if found < 0:
+        raise ValueError("a number, 0 or more")
+    return found
+
+
+def _memory(text: str) -> str:
+    if not re.fullmatch(r"(\d+(\.\d+)?\s*([KMGT]i?B|B)|([1-9]\d?|100)\s*%)?", text, re.IGNORECASE):
+        raise ValueError("a size such as '2GB', or a share of all memory such as '60%'")
+    return text
+
+
+def _multiplier(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 1 <= found < math.inf:
+        raise ValueError("a number, 1 or more")
+    return found
+
+
+LOCAL_TIME_ZONE, CHECKPOINTS = "table.local-time-zone", "execution.checkpointing.dir"
 SETTINGS: Mapping[str, Setting] = MappingProxyType(
     {
         one.name: one
@@ -63,6 +89,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 "execution.memory-limit",
                 "60%",
                 "what a query may hold in memory, '2GB' or a share of all; what is more goes to disk",
+                parse=_memory,
             ),
             Setting(
                 "pipeline.name",
@@ -77,10 +104,48 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 parse=duration_ms,
             ),
             Setting(
-                "execution.checkpointing.dir",
+                CHECKPOINTS,
                 "",
                 "where jobs keep their checkpoints and state; without it below the warehouse, in "
                 ".tablestore/jobs",
+            ),
+            Setting(
+                "restart-strategy.type",
+                "exponential-delay",
+                "how a job is started again that failed because a server, a store or a process was away. "
+                "Rows that do not fit and other errors end a job at once",
+                ("none", "off", "disable", "fixed-delay", "exponential-delay"),
+            ),
+            Setting(
+                "restart-strategy.fixed-delay.attempts",
+                "1",
+                "so many restarts without a batch between them, then the job has failed",
+                parse=_times,
+            ),
+            Setting("restart-strategy.fixed-delay.delay", "1 s", "before each restart", parse=duration_ms),
+            Setting(
+                "restart-strategy.exponential-delay.initial-backoff",
+                "1 s",
+                "before the first restart",
+                parse=duration_ms,
+            ),
+            Setting(
+                "restart-strategy.exponential-delay.backoff-multiplier",
+                "2.0",
+                "each further wait is so many times as long",
+                parse=_multiplier,
+            ),
+            Setting(
+                "restart-strategy.exponential-delay.max-backoff",
+                "1 min",
+                "the longest wait",
+                parse=duration_ms,
+            ),
+            Setting(
+                "restart-strategy.exponential-delay.attempts-before-reset-backoff",
+                "20",
+                "so many restarts without a batch between them, then the job has failed; Flink's has no end",
+                parse=_times,
             ),
             Setting(
                 "table.dml-sync",
@@ -93,6 +158,18 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
 )
 
 
+_REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "execution.checkpointing.unaligned": ("false", "a batch is committed whole: there are no barriers"),
+        "execution.checkpointing.mode": (
+            "exactly_once",
+            "jobs commit each batch once, there is no other way",
+        ),
+        "parallelism.default": ("", "the Spark session of a job says how many tasks run at once: `master`"),
+    }
+)
+"""Settings of Flink on how its jobs run: the value that is taken, as jobs here run so, and why no other one
+is."""
 TABLE_STORAGE = "table-storage."  # with an option of tables behind it: what new tables start from
 
 
@@ -109,8 +186,15 @@ class Settings:
     def set(self, name: str, value: str) -> None:
         """Raises NotFound for a setting that there is not, InvalidOption for a value it does not take."""
         if name.startswith(TABLE_STORAGE):
-            require_taken({name.removeprefix(TABLE_STORAGE): value})
-            TableOptions.parse({name.removeprefix(TABLE_STORAGE): value})
+            option = dict([of_new_tables(name, value)])
+            require_taken(option)
+            TableOptions.parse(option)
+            self._set[name] = value
+            return
+        if name in _REFUSED:
+            taken, why = _REFUSED[name]
+            if value.lower() != taken:
+                raise Unsupported(f"{name} = {value}", why)
             self._set[name] = value
             return
         if name not in SETTINGS:
@@ -129,7 +213,7 @@ class Settings:
         """Back to the default: one, or all."""
         if name is None:
             self._set.clear()
-        elif name not in SETTINGS and not name.startswith(TABLE_STORAGE):
+        elif name not in {*SETTINGS, *_REFUSED} and not name.startswith(TABLE_STORAGE):
             raise NotFound.among("setting", name, SETTINGS)
         else:
             self._set.pop(name, None)
@@ -140,5 +224,4 @@ class Settings:
 
     def table_defaults(self) -> dict[str, str]:
         """The options that new tables start from."""
-        start = TABLE_STORAGE
-        return {k.removeprefix(start): v for k, v in self._set.items() if k.startswith(start)}
+        return dict(of_new_tables(k, v) for k, v in self._set.items() if k.startswith(TABLE_STORAGE))

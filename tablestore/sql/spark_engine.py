@@ -8,7 +8,7 @@ that it computes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,8 @@ import pyarrow as pa
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
+from tablestore import doors
+from tablestore.cdc.job_errors import first_line, raised_within
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest, Unsupported
 from tablestore.core.extras import required
@@ -28,7 +30,6 @@ from tablestore.sql.query.type_inference import cast_type, type_of
 from tablestore.sql.query.typed_sql import TypedSql, typed_transforms
 from tablestore.sql.same_in_spark import is_same
 from tablestore.sql.settings import LOCAL_TIME_ZONE
-from tablestore.table.features import feature
 from tablestore.table.table import Table
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from tablestore.sql.session import Session
 
 _ZONE = "spark.sql.session.timeZone"
+_TIME = "spark.sql.timeType.enabled"
+_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 _WHOLE = "('tinyint', 'smallint', 'int', 'bigint')"
 
 
@@ -46,10 +49,10 @@ def run_query(session: Session, tree: exp.Expression, text: str) -> pa.RecordBat
     found = prepared(session, tree, text)
     _require_same(found.tree, text)
     spark = session_of(session)
-    schema = result_schema(session, found)
-    once = found.tree.find(exp.With) is None  # Spark puts what WITH names wherever it is used
-    zone = session.settings[LOCAL_TIME_ZONE]
-    with _views(spark, found.sources, pushdown=once) as names, _in_zone(spark, zone), _errors():
+    schema = result_schema(session, found) if found.direct is None else found.direct.rows().schema
+    # Conditions are pushed down by us: Spark knows no dates beyond those of Python, nor those of October 1582
+    settings = {_ZONE: session.settings[LOCAL_TIME_ZONE], _PUSHDOWN: "false", _TIME: "true"}
+    with _views(spark, found.sources) as names, _set(spark, settings), _errors():
         with _interrupted(spark):
             rows = spark.sql(_spark_sql(found.tree, names)).toArrow()
         batches = [_typed(batch, schema) for batch in rows.to_batches()]
@@ -73,24 +76,25 @@ def _interrupted(spark: SparkSession) -> Iterator[None]:
 def session_of(session: Session) -> SparkSession:
     """The Spark session of a session: the one that it was given, else the one that runs or a new one."""
     if session.spark is None:
-        session.spark = feature("Spark session")()
-    found: SparkSession = feature("data sources of a Spark session")(session.spark)
-    return found
+        session.spark = doors.spark_session()
+    return doors.register_sources(session.spark)
 
 
 @contextmanager
-def _in_zone(spark: SparkSession, zone: str) -> Iterator[None]:
-    """Spark with this zone for times without one."""
-    before = spark.conf.get(_ZONE)
-    spark.conf.set(_ZONE, zone)
+def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Spark with these settings."""
+    before = {key: spark.conf.get(key) for key in settings}
     try:
+        for key, value in settings.items():
+            spark.conf.set(key, value)
         yield
     finally:
-        spark.conf.set(_ZONE, str(before))
+        for key, old in before.items():
+            spark.conf.set(key, str(old))
 
 
 @contextmanager
-def _views(spark: SparkSession, sources: Sequence[Source], *, pushdown: bool) -> Iterator[dict[str, str]]:
+def _views(spark: SparkSession, sources: Sequence[Source]) -> Iterator[dict[str, str]]:
     """Frames of the tables as temporary views; gives the view of each name in the tree. A table that stands
     there more than once is read at one snapshot."""
     prefix = f"tablestore_{SYSTEM.uuid().replace('-', '_')}"
@@ -99,7 +103,7 @@ def _views(spark: SparkSession, sources: Sequence[Source], *, pushdown: bool) ->
         for number, source in enumerate(sources):
             several = sum(one.whole is source.whole for one in sources) > 1
             names[source.view] = f"{prefix}_{number}"
-            frame = _frame(spark, source, several=several, pushdown=pushdown)
+            frame = _frame(spark, source, several=several)
             frame.createOrReplaceTempView(names[source.view])
         yield names
     finally:
@@ -107,16 +111,15 @@ def _views(spark: SparkSession, sources: Sequence[Source], *, pushdown: bool) ->
             spark.catalog.dropTempView(name)
 
 
-def _frame(spark: SparkSession, source: Source, *, several: bool, pushdown: bool) -> DataFrame:
-    """What the query needs of a table. `several`: it stands in the query more than once."""
+def _frame(spark: SparkSession, source: Source, *, several: bool) -> DataFrame:
+    """What the query needs of a table, chosen by us: its columns, and rows by its condition. `several`: it
+    stands in the query more than once."""
     table, read = source.table, source.read
     if not isinstance(table, Table) or not source.whole.whole:  # changes and differences are ours to read
-        return spark.createDataFrame(source.scan().to_arrow())
-    to_spark = feature("Table.to_spark")
+        return doors.frame_of(source.scan().to_arrow(), spark)
     snapshot = source.whole.snapshot if several and not table.past else None
     table = table if snapshot is None else table.at(snapshot=snapshot.id)
-    found: DataFrame = to_spark(table, spark, columns=list(read.columns), where=read.where, pushdown=pushdown)
-    return found
+    return doors.to_spark(table, spark, columns=list(read.columns), where=read.where)
 
 
 def _spark_sql(tree: exp.Expression, names: dict[str, str]) -> str:
@@ -125,7 +128,18 @@ def _spark_sql(tree: exp.Expression, names: dict[str, str]) -> str:
     for node in list(tree.find_all(exp.Table)):
         if node.name in names and not node.args.get("db"):
             node.set("this", exp.to_identifier(names[node.name], quoted=True))
+    for select in tree.find_all(exp.Select):
+        if select.args.get("distinct") and select.args.get("order"):
+            _order_by_names(select)
     return str(tree.sql(_Ours, identify=True))
+
+
+def _order_by_names(select: exp.Select) -> None:
+    """What ORDER BY has of a SELECT DISTINCT by the names of its columns: Spark knows these alone there."""
+    shown = {e.this: e.alias for e in select.expressions if isinstance(e, exp.Alias)}
+    for node in list(select.args["order"].walk()):
+        if node in shown and not isinstance(node, exp.Literal):
+            node.replace(exp.column(shown[node], quoted=True))
 
 
 _SparkGenerator: Any = Spark.Generator  # sqlglot builds these classes by a metaclass
@@ -151,6 +165,9 @@ class _Generator(TypedSql, _SparkGenerator):  # type: ignore[misc]  # likewise
             return usual
         require_castable(source, target)
         return spark_cast(self.sql(expression.this), source, target, self.numbers) or usual
+
+    def datatype_sql(self, expression: exp.DataType) -> str:
+        return "TIME(6)" if expression.this is exp.DType.TIME else str(super().datatype_sql(expression))
 
     def untyped(self, expression: Any) -> str:
         """Whole numbers divided are whole, others are divided as DOUBLEs."""
@@ -191,9 +208,9 @@ def _typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 @contextmanager
 def _errors() -> Iterator[None]:
-    """Spark's errors as ours, in one line."""
+    """Spark's errors as ours, in one line; one of ours that a process of Spark raised is itself."""
     spark_error = required("pyspark.errors", by="SELECT by Spark").PySparkException
     try:
         yield
     except spark_error as e:
-        raise InvalidRequest(f"Spark: {str(e).partition(chr(10))[0]}") from e
+        raise raised_within(e) or InvalidRequest(f"Spark: {first_line(e)}") from e

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from tablestore import doors
 from tablestore.core.errors import NotFound, SchemaMismatch
 from tablestore.format.types.arrow_types import DataField, DataType, as_type, from_arrow, parse_type, to_arrow
-from tablestore.table.features import feature
 from tablestore.write.arrow_input import unnamed_index
 
-Columns = pa.Schema | Mapping[str, DataType | str | pa.DataType] | Sequence[Any]
+Columns: TypeAlias = pa.Schema | Mapping[str, DataType | str | pa.DataType] | Sequence[Any]
 _TYPE, _COMMENT = b"tablestore.type", b"comment"
 
 
@@ -95,7 +95,7 @@ def _arrow_schema(columns: Any) -> pa.Schema | None:
         return None
     module = type(columns).__module__.partition(".")[0]
     if module == "pyspark":
-        return feature("columns of a Spark frame")(columns)
+        return doors.schema_of_frame(columns)
     if module == "pandas":
         return _of_pandas(columns)
     if module == "polars" and hasattr(columns, "collect_schema"):

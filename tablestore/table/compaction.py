@@ -91,6 +91,7 @@ def compact(
     with (
         discarded_on_error(store, made),
         conflict_if_expired(store, compacted_from),
+        store.manifests.naming_rows(),
         closing(_all_done(store, buckets, full, made, reported)) as done_so_far,
     ):
         for one, decision, message, part in done_so_far:

@@ -30,7 +30,7 @@ from tablestore.read.scan.file_read import read_file
 from tablestore.read.scan.plan import Plan, plan
 from tablestore.read.scan.pruning import TRUE, Filters
 from tablestore.table.bucket_choice import partition_filter
-from tablestore.table.row_changes import RowChanger, RowSteps, deleting_all
+from tablestore.table.row_changes import RowChanger, RowSteps, deleting_all, no_rows
 from tablestore.write.commit.commit_or_discard import commit_or_discard, discarded_on_error
 from tablestore.write.commit.committer import Committed, Committer
 from tablestore.write.commit.expired_basis import conflict_if_expired
@@ -86,8 +86,10 @@ def change_rows(
     """Change the rows that `where` selects (None: all) and add those that come in, in one OVERWRITE snapshot:
     rows that change are marked as deleted and come back in new files. Without `write` rows can only be
     deleted, and who changes them gets the columns of the condition only. `to_log` commits in a table with a
-    log: the rows that go are there, too."""
-    require_deletable(store)
+    log: the rows that go are there, too. Raises InvalidRequest where rows cannot be marked as deleted: at
+    once, or with rows that come in for the first that goes."""
+    if steps.inserts is no_rows:
+        require_deletable(store)
     bound = None if where is None else predicate.bind(where, store.schema)
 
     def once() -> Committed:
@@ -198,6 +200,7 @@ def _mark(
     gone = np.concatenate(places) if places else _NONE
     if not len(gone):
         return 0
+    require_deletable(found.store)
     new = DeletionVector.of(gone)
     bucket = split.partition, split.bucket, split.total_buckets
     marks.put(bucket, file.file_name, new if old is None else new.union(old))

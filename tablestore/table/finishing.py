@@ -4,8 +4,8 @@ The rows of such a commit are in the table with its first snapshot, but they, it
 visible only after its COMPACT has looked them up (with the producer full-compaction after a full one). If
 that compaction was lost to another commit it is done again from the newest snapshot; a replay does it if the
 first attempt was killed in between; a delete or update does it before it reads rows, so that rows deleted
-earlier are not found. Nothing is done for tables whose level 0 others compact (`write-only`, `lookup-wait` =
-false).
+earlier are not found. Where it fails again, the write ends in RowsNotVisible. Nothing is done for tables
+whose level 0 others compact (`write-only`, `lookup-wait` = false).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tablestore.core.errors import CommitConflict, NotFound, TablestoreError
+from tablestore.core.errors import CommitConflict, NotFound, RowsNotVisible, TablestoreError
 from tablestore.core.options.table_options import ChangelogProducer
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.compaction_record import FOLLOWED
@@ -28,7 +28,7 @@ from tablestore.write.commit.commit_or_discard import commit_or_discard
 from tablestore.write.commit.request import CommitRequest, Committed, LostCompaction
 
 log = logging.getLogger(__name__)
-_TRIES = 5
+_TRIES = 20
 
 
 def commit(store: Store, messages: Sequence[CommitMessage], request: CommitRequest) -> Committed:
@@ -40,23 +40,46 @@ def commit(store: Store, messages: Sequence[CommitMessage], request: CommitReque
 def finished(
     store: Store, committed: Committed, messages: Sequence[CommitMessage], request: CommitRequest
 ) -> Committed:
-    """`committed` with the compaction that it lacked. Raises nothing, since the rows are in the table."""
+    """`committed` with the compaction that it lacked, or with one that is lost and `awaited`. Raises nothing,
+    since the rows are in the table: who answers to a user calls `require_visible`."""
     if not _waited_for(store) or not (committed.replayed or committed.lost_compaction):
         return committed
+    places: frozenset[Place] | None = None
     try:
         places = _left_by(store, request) if committed.replayed else _lost(store, messages)
         made = _looked_up(store, places)
     except (TablestoreError, OSError) as e:
         text = "%s: committed, but readers wait for a compaction that failed; compact() the table: %s"
         log.warning(text, store.paths.root, e)
-        return replace(committed, lost_compaction=committed.lost_compaction or LostCompaction(str(e)))
+        lost = committed.lost_compaction or LostCompaction(str(e))
+        return replace(committed, lost_compaction=replace(lost, awaited=places is None or bool(places)))
     return replace(committed, snapshots=(*committed.snapshots, *made), lost_compaction=None)
+
+
+def require_visible(store: Store, committed: Committed) -> None:
+    """Raise RowsNotVisible for a commit whose rows, or their changes, readers do not see."""
+    lost = committed.lost_compaction
+    if lost is None or not lost.awaited:
+        return
+    where = f"snapshot {committed.snapshots[0]} has" if committed.snapshots else "the table has"
+    call = "compact(full=True)" if _fully(store) else "compact()"
+    whose = "streams of changes" if not hides_level_0(store) else "readers"
+    raise RowsNotVisible(
+        f"{where} the rows, but {whose} see them only after a compaction, which failed: {lost}; table.{call} "
+        "shows them, as does this commit again under its identifier; without one do not write them again",
+        snapshot=committed.snapshots[0] if committed.snapshots else None,
+    )
 
 
 def look_up_waiting(store: Store) -> tuple[int, ...]:
     """Compact deletes and updates that interrupted commits left at level 0, where readers do not see them.
     The ids of the snapshots made."""
     return _looked_up(store, None) if _waited_for(store) and hides_level_0(store) else ()
+
+
+def look_up_all(store: Store) -> tuple[int, ...]:
+    """Compact whatever interrupted commits left at level 0; the ids of the snapshots made."""
+    return _looked_up(store, None)
 
 
 def _waited_for(store: Store) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from tablestore.core.errors import CommitConflict, InvalidRequest
@@ -10,9 +11,9 @@ from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.log import Log
 from tablestore.meta.store import Store
+from tablestore.read.open_log import log_of
 from tablestore.read.scan import fallback, time_travel
 from tablestore.read.scan.fallback import OtherBranch
-from tablestore.table.log_of import log_of
 from tablestore.table.lookup import Lookups
 from tablestore.table.scan import Scan, snapshot_scan
 
@@ -20,12 +21,14 @@ from tablestore.table.scan import Scan, snapshot_scan
 @dataclass(frozen=True)
 class Handle:
     """The store under the schema it was opened with; `at` is the snapshot that was chosen, None: the
-    newest, `moment_ms` the moment by which it was chosen."""
+    newest, `moment_ms` the moment by which it was chosen. `used_with`: options of this use, which the schema
+    of the store has and nothing stores."""
 
     store: Store
     name: str
     at: Snapshot | None = None
     moment_ms: int | None = None
+    used_with: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @cached_property
     def lookups(self) -> Lookups:

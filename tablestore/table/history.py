@@ -11,21 +11,19 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from tablestore import doors
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError
 from tablestore.core.options.table_options import as_text
-from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.snapshot import Snapshot
 from tablestore.log import offsets
 from tablestore.log.offsets import Offsets
 from tablestore.meta import consumers, positions, refs
-from tablestore.meta.compaction_history import as_recorded
 from tablestore.meta.store import Store
 from tablestore.read.changes.diff import StateDiff, by_key
 from tablestore.read.changes.incremental import DIFF, MODES, change_schema, changes
 from tablestore.read.scan import time_travel
 from tablestore.read.table_log import kept_for_consumers, offsets_at
-from tablestore.table.features import feature_or_none
 from tablestore.table.handle import Handle
 from tablestore.table.log_of import require_log_ends_at
 from tablestore.table.refs import Duration, milliseconds
@@ -96,7 +94,7 @@ def at(
     store = table.store
     found = time_travel.resolve(store, snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
     moment = None if timestamp is None else time_travel.millis_of(timestamp)
-    return Handle(time_travel.at(store, found), table.name, found, moment)
+    return Handle(time_travel.at(store, found), table.name, found, moment, table.used_with)
 
 
 def position(store: Store, user: str) -> tuple[int, str | None] | None:
@@ -122,7 +120,9 @@ def after_commit(store: Store, name: str, made: Sequence[int]) -> Expiry | None:
         lambda done: replace(done, forgotten=tuple(forget_consumers(store))),
         lambda done: _after(
             done,
-            expire(store, ExpirePolicy.of(store), ExpireRequest(explain_compactions=_explain_compactions)),
+            expire(
+                store, ExpirePolicy.of(store), ExpireRequest(explain_compactions=doors.explained_compactions)
+            ),
         ),
     ]
     if store.options.changelog_decoupled:
@@ -200,14 +200,6 @@ def expire_old_partitions(
     return expire_partitions(store, policy, dry_run=dry_run)
 
 
-def _explain_compactions(
-    store: Store, snapshot: Snapshot, records: Sequence[CompactionRecord]
-) -> Sequence[CompactionRecord]:
-    """The records of compactions of other engines, completed by our rules; without `insight` as they are."""
-    explain = feature_or_none("compactions of other engines") or as_recorded
-    return explain(store, snapshot, records)
-
-
 def _after(done: Expiry, more: Expiry) -> Expiry:
     return replace(
         more,
@@ -265,7 +257,7 @@ def expire_snapshots(
         explain=True,
         ignoring=forgotten,
         progress=progress,
-        explain_compactions=_explain_compactions,
+        explain_compactions=doors.explained_compactions,
     )
     found = expire(store, policy, request)
     found = replace(found, forgotten=forgotten)

@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tablestore import doors
 from tablestore.catalog import dropping
 from tablestore.catalog.catalog import database_dir
 from tablestore.catalog.opening import open_catalog
 from tablestore.catalog.options import CatalogOptions
 from tablestore.catalog.views import CatalogView
+from tablestore.catalog.warehouse import require_warehouse
 from tablestore.core import rich
 from tablestore.core.arguments import checked
 from tablestore.core.env import SYSTEM, Env
@@ -29,7 +31,7 @@ from tablestore.core.errors import (
 )
 from tablestore.core.options.names import UUID
 from tablestore.core.options.rules import require_storable
-from tablestore.core.options.secrets import hidden
+from tablestore.core.options.secrets import hidden, require_no_secrets
 from tablestore.core.options.table_options import TableOptions, as_text, current_names, keys_of, with_levels
 from tablestore.format.change_tracking import require_partitions_exist
 from tablestore.format.option_columns import require_columns_exist
@@ -37,25 +39,26 @@ from tablestore.format.schema import TableSchema, create_schema
 from tablestore.io.confined import named_roots
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import checked_name, location
+from tablestore.io.roots import Roots
 from tablestore.io.routed import file_io_for
 from tablestore.log.settings import ADOPTED
 from tablestore.lsm.merge import counted
 from tablestore.meta.refs import FALLBACK, MAIN, PRIMARY
 from tablestore.meta.store import Store
 from tablestore.table.columns import Columns, declared
-from tablestore.table.features import feature
 from tablestore.table.identifier import DEFAULT_DATABASE, SYSTEM_DATABASE, Identifier
 from tablestore.table.log_of import log_outside, make_log, with_topic
 from tablestore.table.reads import require_session
 from tablestore.table.refs import require_branch
 from tablestore.table.table import Table
+from tablestore.write.retention.auto_tags import Periods
 from tablestore.write.retention.expire_partitions import PartitionPolicy
 from tablestore.write.supported import require_writable, warning_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tablestore.insight.doctor.repair_plan import Repair
+    from tablestore.doors import CaptureJob, Coordinator, Repair, Result, TieringService
 
 log = logging.getLogger(__name__)
 _OWN = {UUID, "path", FALLBACK, PRIMARY}
@@ -75,6 +78,7 @@ class Lake:
         env: Env = SYSTEM,
         options: Mapping[str, Any] | None = None,
         roots: Sequence[str | os.PathLike[str]] = (),
+        sql_roots: Sequence[str | os.PathLike[str]] | None = None,
     ) -> None:
         given = dict(options or {})
         if warehouse is not None:
@@ -82,11 +86,17 @@ class Lake:
         self._options = CatalogOptions.parse(given)
         self._catalog = open_catalog(self._options, io=io, env=env)
         self._env, self._roots = env, named_roots(roots)
+        self._sql_roots = None if sql_roots is None else Roots.of(sql_roots)
 
     @property
     def warehouse(self) -> str:
         """Where the databases lie."""
         return self._catalog.warehouse
+
+    @property
+    def sql_roots(self) -> Roots | None:
+        """The places that statements over the lake may name; None: all that this process reaches."""
+        return self._sql_roots
 
     @property
     def options(self) -> dict[str, str]:
@@ -96,6 +106,15 @@ class Lake:
         ['warehouse']
         """
         return hidden(self._options.raw)
+
+    def require_there(self, remedy: str = "create_database(name) makes it") -> None:
+        """Raise NotFound for a warehouse without a directory, with the most similar one and the `remedy`. A
+        metastore and an object store are always there.
+
+        >>> ts.connect("lake").require_there()
+        """
+        if self._options.metastore == "filesystem":
+            require_warehouse(self.warehouse, self._catalog.io, remedy)
 
     def databases(self) -> list[str]:
         """Names of the databases, sorted.
@@ -116,12 +135,13 @@ class Lake:
         """Make the database `name`. Raises AlreadyExists unless `if_not_exists`.
 
         A `comment` and `properties`, {name: text}, are kept by catalogs with `metastore` = jdbc or hive;
-        elsewhere they raise Unsupported.
+        elsewhere they raise Unsupported. A property that is a secret raises InvalidOption.
 
         >>> lake.create_database("stock")
         >>> lake.databases()
         ['shop', 'stock']
         """
+        require_no_secrets(properties or {}, of="database")
         given = dict(properties or {}) | ({} if comment is None else {"comment": comment})
         try:
             self._catalog.create_database(checked_name(name, "database"), given)
@@ -141,7 +161,8 @@ class Lake:
     def alter_database(self, name: str, properties: Mapping[str, str | None]) -> None:
         """Set `properties` of the database `name`, {property: text}, or (None) remove them.
 
-        Raises NotFound, Unsupported for a catalog of files, which has no place for them.
+        Raises NotFound, InvalidOption for a secret, Unsupported for a catalog of files, which has no place
+        for them.
 
         >>> registry = ts.connect("lake", metastore="jdbc", uri="sqlite:catalog.db")
         >>> registry.create_database("stock", comment="what is there")
@@ -149,6 +170,8 @@ class Lake:
         >>> registry.database_properties("stock")["owner"]
         'ann'
         """
+        set_ones = {key: value for key, value in properties.items() if value is not None}
+        require_no_secrets(set_ones, of="database")
         self._catalog.alter_database(checked_name(name, "database"), properties)
 
     def drop_database(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> None:
@@ -164,6 +187,7 @@ class Lake:
             place = database_dir(self._catalog.warehouse, name)
             if dropping.finish(self._catalog.io, place) or if_exists:
                 return
+            self.require_there()
             raise NotFound.among("database", name, self.databases())
         tables, views = self.tables(name), self._catalog.views(name)
         if (tables or views) and not cascade:
@@ -183,6 +207,7 @@ class Lake:
         """
         if database is None:
             return [f"{db}.{t}" for db in self.databases() for t in self.tables(db)]
+        self.require_there()
         return self._catalog.tables(checked_name(database, "database"))
 
     def create_table(
@@ -255,6 +280,7 @@ class Lake:
                 raise InvalidOption(f"option {key!r} names a branch, and a table that is made has none yet")
         require_writable(made, TableOptions.parse(given), roots=self._roots)
         PartitionPolicy.of(TableOptions.parse(given))
+        Periods.of(TableOptions.parse(given))
         warning = warning_of(made, TableOptions.parse(given))
         if warning is not None:
             log.warning("table %s: %s", identifier, warning)
@@ -299,12 +325,15 @@ class Lake:
         """
         identifier = Identifier.parse(name)
         if identifier.database == SYSTEM_DATABASE:
-            return feature("Lake.table of system tables")(identifier.table, self._opened)
+            return doors.global_table(  # type: ignore[return-value]  # scans as a table does
+                identifier.table, self._opened
+            )
         try:
             store = self._store(identifier, branch=identifier.branch)
         except NotFound:
             if identifier.branch != MAIN and identifier.table in self.tables(identifier.database):
                 require_branch(self._store(identifier), identifier.branch)
+            self.require_there()
             raise NotFound.among("table", str(identifier), self.tables()) from None
         table = Table(store, str(replace(identifier, system=None)))
         if identifier.system is None:
@@ -329,7 +358,8 @@ class Lake:
         return self._catalog.location(database, table), self._catalog.file_io(database, table)
 
     def drop_table(self, name: str, *, if_exists: bool = False) -> None:
-        """Remove the table `name` and all its files (an external table keeps them).
+        """Remove the table `name` and all its files. An external table keeps them, as does one whose
+        directory is a link: only the link goes.
 
         Cut short, it leaves the whole table or none, and the same call ends it. Raises NotFound unless
         `if_exists`, InvalidRequest for names of branches and system tables.
@@ -343,6 +373,7 @@ class Lake:
             known = identifier.database in self.databases()
             if (known and self._catalog.finish_drop(identifier.database, identifier.table)) or if_exists:
                 return
+            self.require_there()
             raise NotFound.among("table", str(identifier), self.tables())
         self._drop(identifier.database, identifier.table)
 
@@ -459,7 +490,7 @@ class Lake:
             raise NotFound.among("database", new.database, self.databases())
         self._catalog.rename_view(old.database, old.table, (new.database, new.table))
 
-    def sql(self, statement: str, parameters: Any = None) -> Any:
+    def sql(self, statement: str, parameters: Any = None) -> Result:
         """Run a SQL `statement`, or a script of several: `?` and `:name` in it take their values from
         `parameters`, a list or a mapping. Gives the `Result` of the last one: rows as a scan gives them, or
         what was changed.
@@ -470,7 +501,7 @@ class Lake:
         >>> lake.sql("SELECT count(*) AS n FROM shop.orders WHERE order_id < ?", [3]).to_arrow().to_pylist()
         [{'n': 2}]
         """
-        return feature("Lake.sql")(self).sql(statement, parameters)
+        return doors.sql_session(self).sql(statement, parameters)
 
     def register(self, spark: SparkSession) -> list[str]:
         """Make every table of the lake a temporary view of the session `spark`; gives the names of the views.
@@ -485,8 +516,7 @@ class Lake:
         >>> spark.sql("SELECT count(*) FROM shop_orders").show()            # doctest: +SKIP
         """
         require_session(spark)
-        names: list[str] = feature("Lake.register")(self, spark)
-        return names
+        return doors.register_views(self, spark)
 
     def ingest(
         self,
@@ -516,7 +546,7 @@ class Lake:
         spark: SparkSession | None = None,
         on_batch: Callable[[Any], Any] | None = None,
         **source: Any,
-    ) -> Any:
+    ) -> CaptureJob:
         """Capture tables of the database at `url`: read their rows, follow their changes and what becomes of
         their columns, each transaction exactly once; gives the job, which runs on.
 
@@ -532,17 +562,19 @@ class Lake:
         of the source; `computed` columns are {name: "date(created_at)"}; `metadata` has "op_ts",
         "database_name", "table_name", with `metadata_prefix` before their names; `options` are Paimon's.
         `schema_change` is what a change of columns in the source does: "evolve", "ignore" or "fail";
-        `bad_rows` "fail", or "dead-letter": they go to `cdc_dead_letters`, with position and reason. Tables
-        without a primary key are left out, `keyless` "refuse", or captured into append tables, "append": each
-        row that is inserted comes once, and a row that is updated or deleted counts as bad.
+        `bad_rows` "fail", which pauses their table where the source has others, or "dead-letter": they go to
+        `cdc_dead_letters`, with position and reason. Tables without a primary key are left out, `keyless`
+        "refuse", or captured into append tables, "append": each row that is inserted comes once, and a row
+        that is updated or deleted counts as bad.
 
         Unless it is to `follow`, the job ends at what there is when all is read. A batch is planned every
         `interval`; a table is compacted after `compact_every` of its commits. The job's `name` is the user of
         its commits; the same call later goes on by its `checkpoint`, a directory (None: in the warehouse).
         `spark` is a session (None: one is started); `on_batch(report)` is called after each batch. `source`
         are arguments of the kind of source: `password_file`, `tls`, `tls_ca`, `chunk_rows`, `chunks`,
-        `log_bytes` of databases; `chunks`, `log_bytes` of directories; `format`, `format_options`,
-        `properties`, `columns`, `start` of topics.
+        `log_bytes`, `left_out` ({pattern: columns}), `zero_dates` ("null" or "fail"), `read_again` (patterns
+        of tables that are emptied and read once more) of databases; `chunks`, `log_bytes` of
+        directories; `format`, `format_options`, `properties`, `columns`, `start` of topics.
 
         The job has `wait()`, `stop()`, `pause()`, `resume()`, `running`, `progress()` (of the batch under
         way), `reports()` (of those that are done), `freshness()`. Raises InvalidRequest with what the server
@@ -572,7 +604,7 @@ class Lake:
         }
         how: dict[str, Any] = {"follow": follow, "interval": interval, "compact_every": compact_every}
         how |= {"checkpoint": checkpoint, "name": name, "spark": spark, "on_batch": on_batch}
-        return feature("Lake.ingest")(self, url, tables=tables, rules=rules, source=source, **how)
+        return doors.ingest(self, url, tables=tables, rules=rules, source=source, **how)
 
     def tier(
         self,
@@ -585,13 +617,14 @@ class Lake:
         options: Mapping[str, Any] | None = None,
         iceberg: Mapping[str, str] | None = None,
         lost_rows: str = "fail",
+        dropped: str = "keep",
         rounds: int = 2,
         threads: int = 2,
         poll: Any = "500ms",
         wait: Any = "1min",
         hold: str | os.PathLike[str] | None = None,
         spark: SparkSession | None = None,
-    ) -> Any:
+    ) -> TieringService:
         """Copy what is new in tables of a streaming cluster into tables of this lake of the same names, in
         rounds, each row once; gives the service, which runs on.
 
@@ -610,15 +643,21 @@ class Lake:
         catalog (`type`, `uri`, `warehouse`, …), log tables go to Iceberg tables there instead.
 
         Rows that retention removed from the log before a round are an error of their table; with `lost_rows`
-        = "skip" it goes on behind them. There are `rounds` at a time, of which `threads` read splits; with
-        `spark`, a session, its tasks do. What happens is written below the warehouse under the `name` of the
-        service; one that is started again under it gives back what it held when it was killed. To see what a
-        kill does at one moment: while the file `hold` says `committing`, rounds wait before their commit to
-        the lake; `registering`, before the cluster learns of that.
+        = "skip" it goes on behind them. What the lake has of partitions that are dropped in the cluster, and
+        of a table that is made again there, it keeps, the latter under a tag; with `dropped` = "drop" it goes
+        from the lake, too. A table that is only dropped there stays in the lake. Each is one of the
+        `events()`, and a round of a table whose rows are gone before the lake has them ends as `incomplete`,
+        never as `committed`.
+
+        There are `rounds` at a time, of which `threads` read splits; with `spark`, a session, its tasks do.
+        What happens is written below the warehouse under the `name` of the service; one that is started again
+        under it gives back what it held when it was killed. To see what a kill does at one moment: while the
+        file `hold` says `committing`, rounds wait before their commit to the lake; `registering`, before the
+        cluster learns of that.
 
         The service has `wait()`, `stop()`, `pause()`, `resume()`, `running`, `state`, and `tables()`,
-        `rounds()`, `heartbeats()` with what is known of them. Raises InvalidRequest, Unavailable where no
-        cluster answers, Unsupported; nothing is made then.
+        `rounds()`, `heartbeats()`, `events()` with what is known of them. Raises InvalidRequest, Unavailable
+        where no cluster answers, Unsupported; nothing is made then.
 
         >>> service = lake.tier("fluss://127.0.0.1:9123", tables="shop.*")     # doctest: +SKIP
         >>> [(one.table, one.state, one.lag_rows) for one in service.tables()]  # doctest: +SKIP
@@ -626,7 +665,7 @@ class Lake:
         >>> service.stop()                                                     # doctest: +SKIP
         True
         """
-        return feature("Lake.tier")(
+        return doors.tier(
             self,
             source,
             tables=tables,
@@ -636,6 +675,7 @@ class Lake:
             options=options,
             iceberg=iceberg,
             lost_rows=lost_rows,
+            dropped=dropped,
             rounds=rounds,
             threads=threads,
             poll=poll,
@@ -644,19 +684,22 @@ class Lake:
             spark=spark,
         )
 
-    def coordinator(self, *, port: int = 0) -> Any:
-        """A coordinator of tiering for the tables with a log, as a cluster on a `port` of 127.0.0.1 (0: any
-        that is free), until it is closed.
+    def coordinator(self, *, host: str = "127.0.0.1", port: int = 0) -> Coordinator:
+        """A coordinator of tiering, as a cluster on a `port` of 127.0.0.1 (0: any that is free), until it is
+        closed.
 
-        Tables with `tablestore.tiering.enabled` become due one `tablestore.tiering.freshness` after their
-        last round; services ask for them there, and clients of Fluss read the logs. It has `address`,
-        `tables()` with their states, `epoch`, `close()`, and is a context manager.
+        Tables with a log and `tablestore.tiering.enabled` become due one `tablestore.tiering.freshness` after
+        their last round; services ask for them there, and clients of Fluss read their logs. Others see
+        nothing: it requires a password, made anew at each start, which is in its `token_file` for those who
+        may write the warehouse. `lake.tier(f"fluss://{c.address}")` finds it there; other clients connect to
+        `c.server` and sign in by SASL/PLAIN as any user. It has `tables()` with their states, `epoch`,
+        `close()`, and is a context manager. Raises InvalidRequest for a `host` that other machines reach.
 
         >>> with lake.coordinator() as c:
         ...     c.tables()
         []
         """
-        return feature("Lake.coordinator")(self, self._catalog.io, port=port, env=self._env)
+        return doors.coordinator(self, self._catalog.io, host=host, port=port, env=self._env)
 
     def __contains__(self, name: str) -> bool:
         identifier = _plain(name)
@@ -664,6 +707,11 @@ class Lake:
 
     def __repr__(self) -> str:
         names = self.tables()
+        if not names:
+            try:
+                self.require_there()
+            except NotFound as absent:
+                return f"Lake({self.warehouse!r}: {absent})"
         shown = ", ".join(names[:12]) + (f", … {len(names) - 12} more" if len(names) > 12 else "")
         return f"Lake({self.warehouse!r}: {shown or 'no tables yet'})"
 
@@ -691,6 +739,7 @@ def connect(
     io: FileIO | None = None,
     env: Env = SYSTEM,
     roots: Sequence[str | os.PathLike[str]] = (),
+    sql_roots: Sequence[str | os.PathLike[str]] | None = None,
     **options: Any,
 ) -> Lake:
     """The lake in a directory, or the one that catalog options name.
@@ -699,15 +748,19 @@ def connect(
     `connect("s3://bucket/lake", s3_endpoint=…)`, `connect(metastore="jdbc", uri="postgresql://…",
     warehouse=…)`, `connect({"metastore": "hive", "uri": "thrift://…", "warehouse": …, "lock.enabled":
     True})`. `options` are the catalog's, with `_` for `.` and `-`. `roots`: directories outside the tables'
-    own in which they may keep data files (`data-file.external-paths`). The directory is made when the first
-    table is. Raises InvalidRequest for a file or a table's directory.
+    own in which they may keep data files (`data-file.external-paths`). `sql_roots` is for a lake that others
+    send statements to: these name no file outside of these directories, none at all with `sql_roots=[]`; see
+    `sql_session`. The directory is made when the first database or table is; until then a name that is looked
+    up there, and what SQL lists, raises NotFound that names the missing lake. Raises InvalidRequest for a
+    file or a table's directory.
 
     >>> ts.connect("lake").tables()
     ['shop.events', 'shop.orders']
     """
     if isinstance(warehouse, Mapping):
-        return Lake(io=io, env=env, options={**warehouse, **options}, roots=roots)
-    return Lake(warehouse, io=io, env=env, options=options, roots=roots)
+        named, warehouse = warehouse, None
+        options = {**named, **options}
+    return Lake(warehouse, io=io, env=env, options=options, roots=roots, sql_roots=sql_roots)
 
 
 @checked
@@ -740,6 +793,7 @@ def open_table(
         raise NotFound(f"no table at {root}{_hint(files, root)}") from None
 
 
+@checked
 def mend_table(
     path: str | os.PathLike[str],
     *,
@@ -767,7 +821,7 @@ def mend_table(
         store = Store.open(root, io=files, env=env, roots=allowed, salvage=True)
     except NotFound:
         raise NotFound(f"no table at {root}{_hint(files, root)}") from None
-    return feature("tablestore.mend")(store, root, dry_run=dry_run)
+    return doors.repair(store, root, dry_run=dry_run)
 
 
 def _hint(io: FileIO, root: str) -> str:

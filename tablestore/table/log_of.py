@@ -12,40 +12,15 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.io.fileio import FileIO
 from tablestore.log import offsets
 from tablestore.log.embedded.log import EmbeddedLog
-from tablestore.log.fluss_log import FlussLog
 from tablestore.log.kafka.kafka_log import KafkaLog
 from tablestore.log.kafka.topics import default_topic
 from tablestore.log.log import Log
 from tablestore.log.offsets import Offsets
 from tablestore.log.settings import ADOPTED, LogSettings
-from tablestore.meta import tiered
-from tablestore.meta.refs import MAIN
 from tablestore.meta.store import Store
-
-
-def settings_of(store: Store) -> LogSettings | None:
-    """What the options say of the table's log; None without one. Branches have none."""
-    if store.paths.branch != MAIN:
-        return None
-    return LogSettings.of(store.schema, store.options, root=store.paths.root, durable=store.durable)
-
-
-def log_of(store: Store) -> Log | None:
-    """The table's log; None without one."""
-    settings = settings_of(store)
-    if settings is None:
-        return None
-    if settings.system is LogSystem.FLUSS:
-        return FlussLog(settings, table_id=lambda: tiered.table_id(store.snapshots), env=store.env)
-    return embedded_log_of(store) or KafkaLog(settings, store.io)
-
-
-def embedded_log_of(store: Store) -> EmbeddedLog | None:
-    """The table's log if it is embedded; else None."""
-    settings, schemas = settings_of(store), store.schemas
-    if settings is None or settings.system is not LogSystem.EMBEDDED:
-        return None
-    return EmbeddedLog(store.io, settings, schemas=lambda id: schemas.get(id).shown, env=store.env)
+from tablestore.read import log_continuity
+from tablestore.read.embedded_log import settings_of
+from tablestore.read.open_log import log_of
 
 
 def with_topic(options: dict[str, str], table: str, uuid: str) -> dict[str, str]:
@@ -88,8 +63,12 @@ def has_rows_behind(log: Log, at: Offsets, buckets: Iterable[int] | None = None)
 
 def require_log_ends_at(store: Store, snapshot: Snapshot | None, what: str) -> None:
     """Raise Unsupported if the log has rows behind a snapshot to which the table is to go back: they would
-    come again."""
+    come again; Corrupt if the log is not whole."""
     log = log_of(store)
+    if isinstance(log, EmbeddedLog):
+        problem = log_continuity.problem(store, log, store.snapshots.latest())
+        if problem is not None:
+            raise problem
     if log is None or not has_rows_behind(log, offsets.known(snapshot, store.snapshots.get)):
         return
     name = "no snapshot" if snapshot is None else f"snapshot {snapshot.id}"

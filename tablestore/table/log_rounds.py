@@ -7,25 +7,29 @@ the last.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tablestore.format.snapshot import BATCH_IDENTIFIER
-from tablestore.log.log import Log
+from tablestore.log.log import Appended, Log
 from tablestore.log.offsets import Offsets
+from tablestore.log.transaction_id import TransactionId, newest
 from tablestore.meta.positions import Position
 from tablestore.write.commit.request import CommitRequest, LogRange
 
 
 @dataclass(frozen=True, slots=True)
 class LogRound:
-    """The rows of a log from `start` up to `end`, in some buckets, and what their commits say."""
+    """The rows of a log from `start` up to `end`, in some buckets, and what their commits say. `repeated`:
+    what was appended of commits that are there already, by two writers of one name."""
 
     start: Offsets
     end: Offsets
     positions: Mapping[str, Position] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
     watermark: int | None = None
+    last: TransactionId | None = None
+    repeated: Sequence[Appended] = ()
 
     def request(self, user: str) -> CommitRequest:
         """The commit of the round."""
@@ -33,29 +37,62 @@ class LogRound:
             user,
             properties=dict(self.properties) or None,
             watermark=self.watermark,
-            log=LogRange(self.start, self.end),
+            log=LogRange(self.start, self.end, self.last),
             positions=self.positions,
         )
 
+    def parts(self) -> list[tuple[Offsets, Offsets]]:
+        """Where the rows are that files lack: from the first offsets of each pair up to the others."""
+        found: list[tuple[Offsets, Offsets]] = []
+        for bucket, end in self.end.items():
+            at = self.start.get(bucket, 0)
+            there = (own for one in self.repeated if bucket in one.start for own in _own(one, bucket))
+            for own in sorted(there, key=lambda r: r.start):
+                if at < own.start:
+                    found.append(({bucket: at}, {bucket: own.start}))
+                at = max(at, own.stop)
+            if at < end:
+                found.append(({bucket: at}, {bucket: end}))
+        return found
 
-def round_of(log: Log, start: Offsets, end: Offsets, known: Mapping[str, Position]) -> LogRound | None:
-    """The round between two offsets, on top of a snapshot that knows these positions. None where a commit of
-    a stream is there that was before: two writers of one name appended it both."""
+
+def _own(one: Appended, bucket: int) -> Iterator[range]:
+    """Where the rows of a transaction are in a bucket, without those of others among them."""
+    at = one.start[bucket]
+    for others in one.between.get(bucket, ()):
+        yield range(at, others.start)
+        at = others.stop
+    yield range(at, one.end[bucket])
+
+
+def round_of(
+    log: Log, start: Offsets, end: Offsets, known: Mapping[str, Position], passed: Offsets
+) -> LogRound:
+    """The round between two offsets, on top of a snapshot that knows these positions; of buckets of which
+    rows are lost, behind those that are `passed`."""
+    repeated: list[Appended] = []
     positions: dict[str, Position] = {}
     properties: dict[str, str] = {}
     watermark: int | None = None
-    for found in log.transactions(start):
+    last: TransactionId | None = None
+    for found in log.transactions({**start, **passed}):
         mark = found.mark
-        if mark is None or not any(first < end.get(b, 0) for b, first in found.start.items()):
+        if not any(first < end.get(b, 0) for b, first in found.start.items()):
+            continue
+        last = newest(last, found.last)
+        if mark is None:
+            continue
+        before = positions.get(mark.user) or known.get(mark.user)
+        streaming = mark.identifier != BATCH_IDENTIFIER
+        if streaming and before is not None and mark.identifier <= before[0]:
+            repeated.append(found)
             continue
         properties |= mark.properties
         watermark = mark.watermark if watermark is None else max(watermark, mark.watermark or watermark)
-        if mark.identifier == BATCH_IDENTIFIER:
+        if not streaming:
             continue
-        before = positions.get(mark.user) or known.get(mark.user)
-        if before is not None and mark.identifier <= before[0]:
-            return None
         kept = mark.position if mark.position is not None else (before[1] if before else None)
         positions[mark.user] = mark.identifier, kept
     moved = {b: offset for b, offset in end.items() if offset > start.get(b, 0)}
-    return LogRound({b: start.get(b, 0) for b in moved}, moved, positions, properties, watermark)
+    begin = {b: start.get(b, 0) for b in moved}
+    return LogRound(begin, moved, positions, properties, watermark, last, tuple(repeated))

@@ -147,10 +147,15 @@ class LogView:
         return self._finish()
 
     def repair(self) -> dict[int, int]:
-        """Remove torn or damaged files of an embedded log that lie before sound ones, which a loss of power
-        leaves where `tablestore.log.fsync` is off. Per bucket how many offsets went whose rows are nowhere:
-        none ({}) where the table's files had them already. The log begins behind the damage then, and
-        streams that are farther back go on with files.
+        """Go on without what is damaged or gone. Per bucket how many offsets went whose rows are nowhere:
+        none ({}) where the table's files had them already.
+
+        Of an embedded log torn or damaged files are removed that lie before sound ones, which a loss of power
+        leaves where `tablestore.log.fsync` is off. The log begins behind the damage then, and streams that
+        are farther back go on with files. Where its end is missing, or it is another log, it begins anew
+        behind what the files have. Of a topic the table passes rows that retention took before files had
+        them. A topic that ends before the offsets of the files, since it was made again, is lengthened by
+        offsets without rows: what others wrote to it before that stays unseen.
 
         >>> columns, options = {"n": ts.INT}, {"log.system": "embedded"}
         >>> visits = lake.create_table("shop.v", schema=columns, primary_key=["n"], options=options)

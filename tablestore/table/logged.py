@@ -18,26 +18,35 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
 from tablestore.core.errors import (
     CommitConflict,
     CommitUnknown,
-    Corrupt,
     NotFound,
+    RowsNotVisible,
     TablestoreError,
-    Unsupported,
 )
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.snapshot import Snapshot
-from tablestore.log import offsets
-from tablestore.log.embedded.log import EmbeddedLog
-from tablestore.log.log import Appended, Appender, CommitMark, FilesBehindLog, Log, RowsInBetween
+from tablestore.log import offsets, transaction_id
+from tablestore.log.kafka.kafka_log import KafkaLog
+from tablestore.log.log import (
+    Appended,
+    Appender,
+    CommitMark,
+    FilesBehindLog,
+    Log,
+    LogBounds,
+    RowsInBetween,
+)
 from tablestore.log.offsets import Offsets
 from tablestore.log.settings import LogSettings
 from tablestore.meta import positions
 from tablestore.meta.store import Store
 from tablestore.read.table_log import removes_rows
 from tablestore.table import deleting, finishing
+from tablestore.table.log_repair import LogRepair
 from tablestore.table.log_rounds import LogRound, round_of
 from tablestore.table.rows_to_remove import RowsToRemove
 from tablestore.write.commit import changes, conflict_check
@@ -71,74 +80,87 @@ class LogCommitter:
     def tee(self, snapshot: Snapshot | None) -> LogTee:
         """What takes rows to the log, of a writer that goes on from a snapshot."""
         at = {} if snapshot is None else self.position(snapshot)
+        self.require_whole(snapshot)
         return LogTee(self.log.appender, self.settings, at)
+
+    def require_whole(self, latest: Snapshot | None) -> None:
+        """Raise Corrupt where an embedded log lacks what the newest snapshot names of it. Of a topic `_whole`
+        says so, whose bounds are asked for only once."""
+        self._repair.require_whole(latest)
+
+    @property
+    def _repair(self) -> LogRepair:
+        return LogRepair(self.store, self.log, lambda log: replace(self, log=log)._finish_each())
 
     def finish(self) -> tuple[int, ...]:
         """Write what the log has and the files have not; the ids of the snapshots made. Raises what commits
         raise; the same call later goes on."""
+        self.require_whole(self.store.snapshots.latest())
         done = self._finish_at_once() if self.settings.tiered else None
         return self._finish_each() if done is None else done
 
     def _finish_at_once(self) -> tuple[int, ...] | None:
-        """The same in one commit; None where that cannot be: rows without a key are removed, or commits are
-        in the log twice."""
+        """The same in one commit, which knows the marks of all; None where that cannot be: rows without a key
+        are removed."""
         for _ in range(_TRIES):
             latest = self.store.snapshots.latest()
-            at, end = self.position(latest) if latest is not None else {}, self.log.bounds().end
+            at = self.position(latest) if latest is not None else {}
+            end = self._whole(at).end
             if offsets.reaches(at, end):
                 return ()
             if not self._keyed and removes_rows(self.log, self.settings.schema, at, end):
                 return None
             found = self.round(latest, end)
-            if found is None:
-                return None
             try:
                 asked = found.request(self.store.fresh_user())
-                return self._published(asked, found.start, found.end).snapshots
+                parts = found.parts() if found.repeated else None
+                made = self._published(asked, found.start, found.end, parts).snapshots
             except CommitConflict as e:
                 log.debug("%s: finishing the log again: %s", self.store.paths.root, e)
+                continue
+            for one in found.repeated:
+                self._warn_of(one.mark)
+            return made
         raise CommitConflict(f"others were first {_TRIES} times while the log was finished; retry later")
 
-    def round(self, latest: Snapshot | None, end: Offsets) -> LogRound | None:
-        """What a commit on top of a snapshot brings that has the log up to `end`; None where commits are in
-        the log twice."""
+    def round(self, latest: Snapshot | None, end: Offsets, passed: Offsets | None = None) -> LogRound:
+        """What a commit on top of a snapshot brings that has the log up to `end`. `passed`: where the log
+        goes on in buckets of which rows are lost."""
         at = {} if latest is None else self.position(latest)
-        return round_of(self.log, at, end, positions.known(self.store, latest))
+        return round_of(self.log, at, end, positions.known(self.store, latest), passed or {})
 
     def _finish_each(self) -> tuple[int, ...]:
         """`finish`, a snapshot for each commit."""
         made: list[int] = []
         for _ in range(_TRIES):
             at = self.position()
-            if offsets.reaches(at, self.log.bounds().end):
+            if offsets.reaches(at, self._whole(at).end):
                 return tuple(made)
             try:
                 for found in self._missing(at):
                     at = self.position()
-                    if not offsets.reaches(at, found.end):  # others may have been first
-                        made += self._from_log(found, at)
+                    if offsets.reaches(at, found.end):  # it came with another, or others were first
+                        made += self._noted(found)
+                        continue
+                    if found.mixed:  # rows of another commit are among its own
+                        together = self._finish_at_once()
+                        if together is not None:
+                            return (*made, *together)
+                    made += self._from_log(found, at)
                 return tuple(made)  # behind the last row there may be offsets without rows
             except CommitConflict as e:  # another writer finished it first, or what is written upon expired
                 log.debug("%s: finishing the log again: %s", self.store.paths.root, e)
         raise CommitConflict(f"others were first {_TRIES} times while the log was finished; retry later")
 
+    def _whole(self, at: Offsets) -> LogBounds:
+        """Where the log starts and ends. Raises LogExpired or Corrupt where rows behind those in files, which
+        end `at`, are gone from a topic."""
+        return self.log.whole_bounds(at) if isinstance(self.log, KafkaLog) else self.log.bounds()
+
     def repair(self) -> dict[int, int]:
-        """Go on without damaged files of the log; per bucket how many offsets went that no file of the table
-        has the rows of."""
-        if not isinstance(self.log, EmbeddedLog):
-            raise Unsupported("repair of a log in Kafka", "its brokers keep it sound")
-        try:
-            self.finish()
-        except Corrupt as e:
-            log.info("%s: finished up to what is damaged: %s", self.store.paths.root, e)
-        self.log.remove_damaged()
-        at, start = self.position(), self.log.bounds().start
-        lost = {bucket: offset for bucket, offset in start.items() if at.get(bucket, 0) < offset}
-        if lost:
-            passed = CommitRequest(self.store.fresh_user(), log=LogRange(_of(at, lost), lost))
-            commit_or_discard(self.store, [], passed)
-        self.finish()
-        return {bucket: offset - at.get(bucket, 0) for bucket, offset in lost.items()}
+        """Go on without what is damaged or gone; per bucket how many offsets went whose rows no file of the
+        table has."""
+        return self._repair.run()
 
     def _missing(self, at: Offsets) -> Iterator[Appended]:
         """What the files do not have, in the order of the log; rows without a mark as one."""
@@ -162,7 +184,7 @@ class LogCommitter:
         asked = asked or _request_of(found.mark) or CommitRequest(self.store.fresh_user())
         start = _of(at, found.end)
         end = {bucket: max(start[bucket], offset) for bucket, offset in found.end.items()}
-        asked = replace(asked, basis=None, log=LogRange(start, end), handed_over=False)
+        asked = replace(asked, basis=None, log=LogRange(start, end, found.last), handed_over=False)
         if found.mark is not None and Committer(self.store).knows(asked):
             return self._passed_over(found, asked)
         committed = deleting.again(lambda: self._published(asked, start, end), unless=LogMoved)
@@ -171,12 +193,27 @@ class LogCommitter:
             return self._passed_over(found, asked)
         return committed.snapshots
 
-    def _published(self, asked: CommitRequest, start: Offsets, stop: Offsets) -> Committed:
-        """The commit of the rows of the log between two offsets."""
+    def _noted(self, found: Appended) -> tuple[int, ...]:
+        """Note the commit of rows that came into files with those of another, among which they are: its
+        replay adds nothing."""
+        asked = _request_of(found.mark)
+        if asked is None or not asked.streaming or Committer(self.store).knows(asked):
+            return ()
+        return commit_or_discard(self.store, [], replace(asked, log=LogRange({}, {}))).snapshots
+
+    def _published(
+        self,
+        asked: CommitRequest,
+        start: Offsets,
+        stop: Offsets,
+        parts: Sequence[tuple[Offsets, Offsets]] | None = None,
+    ) -> Committed:
+        """The commit of the rows of the log between two offsets, or of those in `parts` of that."""
         gone = RowsToRemove()
         snapshot = self.store.snapshots.latest()
         with self.write(asked.user) as target:
-            for batch in self.log.read(start, stop):
+            read = (self.log.read(*part) for part in ([(start, stop)] if parts is None else parts))
+            for batch in chain.from_iterable(read):
                 rows, kinds = batch.rows, batch.kinds
                 if not self._keyed:
                     rows, kinds = gone.taken_from(rows, kinds)
@@ -188,20 +225,29 @@ class LogCommitter:
         if gone.missing:
             text = "%s: %d rows that the log removes were not there: an overwrite or another engine did"
             log.warning(text, self.store.paths.root, gone.missing)
-        return finishing.commit(self.store, messages, replace(asked, compacted_from=target.compacted_from))
+        done = finishing.commit(self.store, messages, replace(asked, compacted_from=target.compacted_from))
+        finishing.require_visible(self.store, done)
+        return done
 
     def _passed_over(self, found: Appended, asked: CommitRequest) -> tuple[int, ...]:
-        """Go past rows of a commit that the table has already: two writers of one name appended it both.
-        Raises LogMoved where another writer has just brought these very rows."""
-        user = self.store.fresh_user()
-        made = commit_or_discard(self.store, [], CommitRequest(user, log=asked.log)).snapshots
-        log.warning(
-            "%s: the log has the rows of commit %d of %s twice; the files have them once",
-            self.store.paths.root,
-            asked.identifier,
-            asked.user,
-        )
+        """Go past rows of a commit that the table has already: two writers of one name appended it both. Rows
+        of others that lie before or among them come into files. Raises LogMoved where another writer has just
+        brought these very rows."""
+        assert asked.log is not None, "they are in the log"
+        at, end = asked.log.start, asked.log.end
+        parts = [(at, {b: min(o, end[b]) for b, o in found.start.items()})]
+        for bucket, gaps in found.between.items():
+            parts += [({bucket: max(at[bucket], g.start)}, {bucket: g.stop}) for g in gaps]
+        unnamed = CommitRequest(self.store.fresh_user(), log=asked.log)
+        made = deleting.again(lambda: self._published(unnamed, at, end, parts), unless=LogMoved).snapshots
+        self._warn_of(found.mark)
         return made
+
+    def _warn_of(self, mark: CommitMark | None) -> None:
+        """Say that a commit was appended twice."""
+        assert mark is not None, "its commit is known by it"
+        text = "%s: the log has the rows of commit %d of %s twice; the files have them once"
+        log.warning(text, self.store.paths.root, mark.identifier, mark.user)
 
     # commits
 
@@ -244,8 +290,12 @@ class LogCommitter:
         """The commit of rows that go to the log alone, where they are seen at once. A replay adds nothing:
         between the look at what is there and the append nobody else may append to the same buckets."""
         require_free(asked.properties or {})
+        self.require_whole(self.store.snapshots.latest())
         for _ in range(_TRIES):
-            end = self.log.bounds().end
+            bounds = self.log.bounds()
+            if isinstance(self.log, KafkaLog):
+                self.log.require_end(self.position(), bounds)
+            end = bounds.end
             if self._replays(asked):
                 appender.abort()
                 return Committed(replayed=True)
@@ -255,7 +305,7 @@ class LogCommitter:
                 log.debug("%s: looking for a replay again: %s", self.store.paths.root, e)
                 continue
             if done is not None and staged:
-                rows = sum(done.end[b] - done.start[b] for b in done.end)
+                rows = done.rows
             return Committed(rows=rows)
         raise CommitConflict(f"others appended first {_TRIES} times; nothing was appended, retry later")
 
@@ -287,9 +337,12 @@ class LogCommitter:
         return self._placed(messages, asked, appended, at if fits else None, rows, publish)
 
     def _replays(self, asked: CommitRequest) -> bool:
-        """Whether table or log have this commit already; the log's part is finished then."""
+        """Whether table or log have this commit already; the log's part is finished then. Raises Unavailable
+        where a transaction of another writer hides what lies behind it in a topic."""
         if not asked.streaming:
             return False
+        if isinstance(self.log, KafkaLog):
+            self.log.require_decided()
         tail = self.log.transactions(self.position())
         if any(_is(found.mark, asked) for found in tail):
             if self.settings.tiered:
@@ -298,13 +351,21 @@ class LogCommitter:
         return Committer(self.store).knows(asked)
 
     def _follows(self, at: Offsets, appended: Appended) -> bool:
-        """Whether nothing lies between offsets and rows that were appended, in their buckets."""
+        """Whether nothing of others lies between offsets and rows that were appended, or among these, in
+        their buckets."""
+        if appended.mixed:
+            return False
         if all(at.get(bucket, 0) == start for bucket, start in appended.start.items()):
             return True
+        seen = False
         for found in self.log.transactions({**self.log.bounds().end, **_of(at, appended.end)}):
-            if any(found.end[b] > at.get(b, 0) for b in found.end if b in appended.end):
-                return found.start == appended.start
-        return False
+            if found.start == appended.start:
+                seen = True
+            elif any(
+                found.start[b] < appended.start.get(b, 0) for b in found.end if found.end[b] > at.get(b, 0)
+            ):
+                return False
+        return seen
 
     def _placed(
         self,
@@ -323,7 +384,7 @@ class LogCommitter:
             try:
                 if not self._follows(at, appended):
                     raise LogMoved("rows of others come before these in the log")
-                done = publish(replace(asked, basis=None, log=LogRange(start, appended.end)))
+                done = publish(replace(asked, basis=None, log=LogRange(start, appended.end, appended.last)))
             except LogMoved:
                 pass
             except (TablestoreError, OSError) as e:
@@ -340,11 +401,16 @@ class LogCommitter:
             replayed = appended.mark is None and Committer(self.store).knows(asked)
             self._settle(asked, appended, wait=at is not None)
             made = self._made_by(asked)
+            behind = not offsets.reaches(self.position(), appended.end)
         except NotFound:
             self.store.require_same()
             raise
+        except RowsNotVisible:
+            raise
         except (TablestoreError, OSError) as e:
             raise FilesBehindLog(_behind(e)) from e
+        if behind:
+            raise FilesBehindLog(_behind("a transaction of another writer before them is still open"))
         return Committed(replayed=True) if replayed else Committed(made, rows, from_log=True)
 
     def _settle(self, asked: CommitRequest, appended: Appended, *, wait: bool) -> None:
@@ -458,7 +524,15 @@ def staged(tee: LogTee) -> CommitMessage | None:
         done = tee.take_flushed()
         if not done:
             return None
-        ranges = [[{str(b): [a.start[b], a.end[b]] for b in a.end}, a.timestamp_ms] for a in done]
+        ranges = [
+            [
+                {str(b): [a.start[b], a.end[b]] for b in a.end},
+                a.timestamp_ms,
+                None if a.last is None else a.last.text,
+                a.mixed,
+            ]
+            for a in done
+        ]
         return CommitMessage(b"", 0, 0, log=_VISIBLE + json.dumps(ranges).encode())
     part = tee.stage()
     return None if part is None else CommitMessage(b"", 0, 0, log=_STAGED + part)
@@ -473,10 +547,11 @@ def visible_of(parts: Iterable[bytes]) -> list[Appended]:
     """What was made visible at once, of the log parts of messages, in the order of the log."""
     found = []
     for part in parts:
-        for ranges, timestamp in json.loads(part[1:]) if part[:1] == _VISIBLE else ():
+        for ranges, timestamp, text, mixed in json.loads(part[1:]) if part[:1] == _VISIBLE else ():
             start = {int(bucket): first for bucket, (first, _) in ranges.items()}
             end = {int(bucket): behind for bucket, (_, behind) in ranges.items()}
-            found.append(Appended(start, end, timestamp))
+            last = transaction_id.parse(text, "a message") if text else None
+            found.append(Appended(start, end, timestamp, last=last, mixed=mixed))
     return sorted(found, key=lambda a: sorted(a.start.items()))
 
 

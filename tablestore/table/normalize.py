@@ -31,6 +31,7 @@ from tablestore.read.changes.change import Change, Read, StateSize
 from tablestore.read.changes.incremental import change_schema
 from tablestore.read.changes.log_start import files_alone
 from tablestore.read.changes.log_stream import log_stream
+from tablestore.read.changes.overwritten import with_overwrites
 from tablestore.read.changes.state_before import state_before
 from tablestore.read.changes.stream import StreamRequest, stream
 from tablestore.read.changes.stream_start import next_of_consumer
@@ -66,6 +67,7 @@ def follow(
         return stream(store, replace(request, look_up=True), reason=reason)
     if normalize is not False:
         require_streamable(store)
+        store = store if store.schema.primary_keys else with_overwrites(store)
     if normalize is None:
         normalize = is_upsert_stream(store) and not store.options.remove_normalize
     elif normalize:
@@ -78,7 +80,7 @@ def _of_log(
     store: Store, request: StreamRequest, log: TableLog, normalize: bool | str | None
 ) -> Iterator[Change]:
     """The steps of a stream of a log."""
-    steps = partial(log_stream, log=log)
+    steps = partial(log_stream, log=log, as_written=normalize is False)
     if normalize is None:
         normalize = log.upserts and not store.options.remove_normalize
     elif normalize and not store.schema.shown.primary_keys:
@@ -120,7 +122,7 @@ class NormalizedStream:
         self._from_nothing = request.start == "earliest" and not _goes_on(store, request)
         self._below = predicate.all_of(*below) if below else None
         self._kept = tuple(n for n in schema.names if n in needed)
-        self._raw = steps(store, replace(request, columns=self._kept, where=self._below))
+        self._raw = steps(store, replace(request, columns=self._kept, where=self._below, normalized=True))
         self._last: LastRows | None = None
         self._full: Change | None = None
         self._asked = asked
@@ -139,6 +141,11 @@ class NormalizedStream:
                 self._full = change
                 return self._shaped(change, change._read)
             try:
+                if change._looked_up:
+                    self._forget()
+                    if next(change._read(), None) is not None:
+                        return self._shaped(change, change._read)
+                    continue
                 changes = self._rows(change).apply(change._read())
             except BaseException:
                 self.close()  # else the next call would pass this step over
@@ -151,6 +158,12 @@ class NormalizedStream:
         """End the stream; its steps stay readable."""
         self._raw.close()
         self._last = None
+
+    def _forget(self) -> None:
+        """Let the next change begin from the state before it: an OVERWRITE replaces rows whatever their
+        sequence, also where deletes are ignored."""
+        self._last = self._full = None
+        self._from_nothing = False
 
     def _rows(self, change: Change) -> LastRows:
         """The last rows before a change: those of the first step, or of the snapshot before."""

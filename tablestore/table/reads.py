@@ -9,8 +9,11 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest, Unsupported
+from tablestore.core.options.log_store import LogSystem
+from tablestore.format import binary_row
 from tablestore.format.predicates.predicate import Predicate, all_of, col
 from tablestore.format.predicates.predicate_text import condition
+from tablestore.format.schema import TableSchema
 from tablestore.read.scan import fallback, scan_mode
 from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.scan_mode import ScanTarget, SnapshotState
@@ -21,6 +24,7 @@ from tablestore.table.scan import Scan, snapshot_scan
 from tablestore.table.table_log import table_log
 from tablestore.table.union_read import union_of
 from tablestore.write.arrow_input import as_batches
+from tablestore.write.routing import row_buckets
 
 
 def scan(
@@ -46,30 +50,76 @@ def _with_log(
     table: Handle, target: ScanTarget, columns: Sequence[str] | None, where: Predicate | str | None
 ) -> Scan:
     """The union read of what `target` would read."""
-    store, moment = table.store, table.moment_ms
-    if table.at is None and scan_mode.mode_of(store) == "from-timestamp":
-        moment = scan_mode.moment_ms(store)
-    found = union_of(store, table_log(store, table.log), target, moment)
-    under = found.under(store)
-    return Scan(under, found, columns=column_names(columns), where=condition(where, under.schema))
+    moment = table.moment_ms
+    if table.at is None and scan_mode.mode_of(table.store) == "from-timestamp":
+        moment = scan_mode.moment_ms(table.store)
+    return _union(table, target, moment, columns, where)
 
 
-def get(table: Handle, key: Mapping[str, Any], columns: Sequence[str] | None) -> dict[str, Any] | None:
-    """The row of one primary key, None if there is none."""
+def _union(
+    table: Handle,
+    target: ScanTarget,
+    moment_ms: int | None,
+    columns: Sequence[str] | None,
+    where: Predicate | str | None,
+    bucket: int | None = None,
+) -> Scan:
+    union = union_of(table.store, table_log(table.store, table.log), target, moment_ms)
+    found = replace(union, bucket=bucket)
+    under = found.under(table.store)
+    where = condition(where, under.schema)
+    return Scan(under, found, columns=column_names(columns), where=where)
+
+
+def get(
+    table: Handle, key: Mapping[str, Any], columns: Sequence[str] | None, *, log: bool = False
+) -> dict[str, Any] | None:
+    """The row of one primary key, None if there is none; with `log` as the rows of the log make it."""
     keys = _primary_key(table)
     if not isinstance(key, Mapping) or set(key) != set(keys):
         example = ", ".join(f"{k!r}: …" for k in keys)
         raise InvalidRequest(f"a key of {table.name} holds {', '.join(keys)}: get({{{example}}})")
     if columns in ([], ()):  # whether it is there
-        return None if get(table, key, keys) is None else {}
+        return None if get(table, key, keys, log=log) is None else {}
     wanted = all_of(*(col(k) == v for k, v in key.items()))
     state = replace(table.state(wanted), columns=column_names(columns), other=table.other_branch())
-    if state.other is not None:
+    if state.other is not None and not log:
         return next(iter(state.to_arrow().to_pylist()), None)
     named = lookup.one_key(state, wanted)
+    if log:
+        return _get_with_log(table, state, named, wanted)
     found = iter(()) if named is None else table.lookups.rows(state, named, state.names)
     rows = pa.Table.from_batches(found, state.schema).to_pylist()
     return rows[0] if rows else None
+
+
+def _get_with_log(
+    table: Handle, state: Scan, key: pa.Table | None, where: Predicate
+) -> dict[str, Any] | None:
+    """The row of a key (None: of one that no row can have) in a union read, whose log is read in the key's
+    bucket alone."""
+    target = SnapshotState(state.snapshot, travelled=table.at is not None)
+    schema, options, bucket = table.store.schema, table.store.options, None
+    placed = set(schema.partition_keys) <= set(schema.primary_keys)
+    if key is not None and placed and options.log_system in (LogSystem.EMBEDDED, LogSystem.KAFKA):
+        [(_, bucket, _)] = row_buckets.route(key.combine_chunks().to_batches()[0], schema, options)
+    names = list(dict.fromkeys((*state.names, *schema.primary_keys)))
+    found = _union(table, target, table.moment_ms, names, where, bucket)  # raises without a log
+    if key is None:
+        return None
+    wanted = _encoded(key, schema)[0]  # a condition takes 0.0 for −0.0, which is another key
+    rows = found.to_arrow()
+    for row, one in enumerate(_encoded(rows, schema)):
+        if one == wanted:
+            return rows.slice(row, 1).select(list(state.names)).to_pylist()[0]
+    return None
+
+
+def _encoded(rows: pa.Table, schema: TableSchema) -> list[bytes]:
+    """The primary key of each row as bytes."""
+    fields, whole = schema.columns(schema.primary_keys), rows.combine_chunks().to_batches()
+    types = [f.type for f in fields]
+    return [key for b in whole for key in binary_row.encode_many([b.column(f.name) for f in fields], types)]
 
 
 def get_many(table: Handle, keys: Any, columns: Sequence[str] | None) -> pa.Table:

@@ -11,13 +11,13 @@ from datetime import timedelta
 
 import pyarrow as pa
 
+from tablestore import doors
 from tablestore.core.arguments import checked
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.core.options.table_options import duration_ms
 from tablestore.meta import consumers, refs
 from tablestore.meta.refs import Tag
 from tablestore.meta.store import Store
-from tablestore.table.features import feature
 from tablestore.table.log_of import require_log_ends_at
 from tablestore.write.retention import branches, tags
 from tablestore.write.retention.tags import Removed
@@ -49,7 +49,7 @@ class _View:
         >>> orders.tags.list().num_rows, orders.branches.list().num_rows, orders.consumers.list().num_rows
         (2, 0, 0)
         """
-        return getattr(feature("Table.inspect")(self._store), self._what)()
+        return getattr(doors.inspect(self._store), self._what)()
 
     def names(self) -> builtins.list[str]:
         """Their names, sorted.

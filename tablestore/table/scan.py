@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from tablestore import doors
 from tablestore.core import rich
 from tablestore.core.arguments import checked
 from tablestore.core.errors import InvalidRequest, NotFound
@@ -25,12 +26,11 @@ from tablestore.read.scan import fallback, parallel
 from tablestore.read.scan.fallback import OtherBranch
 from tablestore.read.scan.plan import Plan
 from tablestore.read.scan.scan_mode import ScanTarget, SnapshotState
-from tablestore.table.features import feature
 from tablestore.table.lazy_read import LazyScan, column_names, limited
 from tablestore.table.union_read import UnionState
 
 if TYPE_CHECKING:
-    from tablestore.insight.explain.explanation import Explanation
+    from tablestore.doors import Explanation
 
 
 @checked
@@ -97,7 +97,7 @@ class Scan(LazyScan):
         >>> orders.scan(where="order_id > 7").explain().summary
         'skipped 2 of 2 files: 2 by key range'
         """
-        return feature("Scan.explain")(self.plan(complete=True))
+        return doors.explain(self.plan(complete=True))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in batches, split after split.

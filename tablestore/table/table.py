@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from tablestore import doors
 from tablestore.core import rich
 from tablestore.core.arguments import checked, eagerly_checked
 from tablestore.core.errors import InvalidRequest, NotFound, UnsupportedAttribute
@@ -34,7 +35,6 @@ from tablestore.table import compaction, definition, history, reads, upkeep, wri
 from tablestore.table.abilities import Ability, abilities
 from tablestore.table.columns import shown
 from tablestore.table.compaction import Compaction
-from tablestore.table.features import feature, feature_or_none
 from tablestore.table.handle import Handle
 from tablestore.table.log_view import LogView
 from tablestore.table.lookup_join.join import LookupJoin
@@ -54,12 +54,15 @@ from tablestore.write.retention.orphans import Orphans
 from tablestore.write.retention.rollback import Rollback
 
 if TYPE_CHECKING:
-    from tablestore.insight.check.findings import Violations
-    from tablestore.insight.doctor import Diagnosis, Finding
-    from tablestore.insight.doctor.mending import Mended
-    from tablestore.insight.inspect.inspect import Inspect
-    from tablestore.insight.simulator import WhatIf
-    from tablestore.table.system import SystemTable
+    from tablestore.doors import (
+        Diagnosis,
+        Finding,
+        HistoryWhatIf,
+        Inspect,
+        Mended,
+        SystemTable,
+        Violations,
+    )
 
 _ELSEWHERE = {"rename": "a table does not know its catalog: lake.rename_table(name, new_name)"}
 
@@ -115,7 +118,7 @@ class Table:
     def inspect(self) -> Inspect:
         """Metadata as Arrow tables: snapshots, files, levels, … After `at` those of that snapshot, if no
         other is named."""
-        return feature("Table.inspect")(self.store, at=self._handle.at)
+        return doors.inspect(self.store, at=self._handle.at)
 
     @property
     def log(self) -> LogView | None:
@@ -222,17 +225,20 @@ class Table:
         }
         return Table._of(history.at(self._handle, **asked))
 
-    def get(self, key: Mapping[str, Any], columns: Sequence[str] | None = None) -> dict[str, Any] | None:
+    def get(
+        self, key: Mapping[str, Any], columns: Sequence[str] | None = None, *, log: bool = False
+    ) -> dict[str, Any] | None:
         """The row of one primary key, None if there is none.
 
         `key` holds every column of the primary key; 0.0 and −0.0 are two keys, as in a write. `columns` are
-        what to give (None: all, []: an empty mapping if the row is there). Raises InvalidRequest for another
-        key, or a table without one.
+        what to give (None: all, []: an empty mapping if the row is there). With `log` the rows of the log
+        behind the snapshot count, too, as in `scan`: those of the key's bucket are looked through. Raises
+        InvalidRequest for another key, or a table without one (with `log`: without a log).
 
         >>> orders.get({"order_id": 3}, columns=["customer"])
         {'customer': 'ann'}
         """
-        return reads.get(self._handle, key, columns)
+        return reads.get(self._handle, key, columns, log=log)
 
     def get_many(self, keys: Any, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows of many primary keys, in any order; absent ones are left out.
@@ -508,10 +514,10 @@ class Table:
         keys are passed over. Without a primary key rows are marked as deleted, which takes deletion vectors.
 
         A condition that selects whole partitions reads and writes no rows: they leave the table in one
-        OVERWRITE snapshot, which streams skip unless `streaming-read-overwrite` asks for it. Tables with a
-        primary key that keep a changelog (or want one: `delete.force-produce-changelog`) write the −D rows
-        all the same. Raises InvalidRequest for keys of a table without a primary key, Unsupported where the
-        merge engine would ignore a delete.
+        OVERWRITE snapshot, which streams of rows as they were written skip unless `streaming-read-overwrite`
+        asks for it. Tables with a primary key that keep a changelog (or want one:
+        `delete.force-produce-changelog`) write the −D rows all the same. Raises InvalidRequest for
+        keys of a table without a primary key, Unsupported where the merge engine would ignore a delete.
 
         >>> orders.delete("status = 'paid'").rows
         2
@@ -610,7 +616,7 @@ class Table:
         1
         """
         reads.require_plannable(self._handle, spark)
-        return feature("Table.to_spark")(self, spark, columns=columns, where=where, pushdown=pushdown)
+        return doors.to_spark(self, spark, columns=columns, where=where, pushdown=pushdown)
 
     # upkeep
 
@@ -670,7 +676,7 @@ class Table:
         *,
         baseline: Mapping[str, Any] | None = None,
         progress: Callable[[int, int], None] | None = None,
-    ) -> WhatIf:
+    ) -> HistoryWhatIf:
         """How compaction would have gone under other `options`: the table's history, replayed over metadata.
 
         It stands beside what the table's own options give or, with `baseline`, what those do. Nothing is
@@ -681,7 +687,7 @@ class Table:
         >>> orders.what_if({"num-sorted-run.compaction-trigger": 2}).reproduced
         True
         """
-        return feature("Table.what_if")(self.store, options, baseline=baseline, progress=progress)
+        return doors.what_if(self.store, options, baseline=baseline, progress=progress)
 
     def expire_snapshots(
         self,
@@ -813,8 +819,9 @@ class Table:
         `what` is a finding of `inspect.doctor()`, or all of them, or (None) what it finds now. Then damaged
         or missing snapshots, manifests, schemas, tags and data files come first: every data file is read
         once, the table goes back to its newest sound state, and broken files are put aside in
-        `tablestore/damaged`; the result says what is lost. A table that cannot be opened is mended by
-        `tablestore.mend(path)`.
+        `tablestore/damaged`; the result says what is lost. Older snapshots that can be read stay, as tags
+        where ids would have a gap; indexes are made again; a damaged log is repaired. A table that cannot be
+        opened is mended by `tablestore.mend(path)`.
 
         `decided` also those that give something up (a tag, a consumer's place, an option's meaning): each
         says what in `asks`. Raises InvalidRequest for a single finding that asks or that no call mends.
@@ -823,7 +830,7 @@ class Table:
         True
         """
         self._handle.require_present()
-        return feature("Table.mend")(self, what, dry_run=dry_run, decided=decided)
+        return doors.mend(self, what, dry_run=dry_run, decided=decided)
 
     def check(self) -> Violations:
         """The violations of the invariants, found by reading the whole table; empty means sound. Never raises
@@ -832,7 +839,7 @@ class Table:
         >>> orders.check()
         []
         """
-        return feature("Table.check")(self.store, log=self._handle.log)
+        return doors.check(self.store, log=self._handle.log)
 
     def system(self, name: str) -> SystemTable:
         """The system table of that `name`, such as `snapshots`, to be read like a table; `inspect` has the
@@ -844,15 +851,16 @@ class Table:
         >>> orders.system("audit_log").scan(["rowkind", "order_id"]).head(1).to_arrow().to_pylist()
         [{'rowkind': '+I', 'order_id': 1}]
         """
-        return feature("Table.system")(self.store, self.name, name, self._handle.at)
+        return doors.system_table(self.store, self.name, name, self._handle.at)
 
     def __getattr__(self, name: str) -> Any:
         if name in _ELSEWHERE:
             raise UnsupportedAttribute(f"Table.{name}", _ELSEWHERE[name])
         if not name.startswith("_"):
-            for kind, place in ((Scan, "scan()"), (feature_or_none("Table.inspect"), "inspect")):
-                if hasattr(kind, name):
-                    raise AttributeError(f"Table has no attribute {name!r}: table.{place}.{name}")
+            if hasattr(Scan, name):
+                raise AttributeError(f"Table has no attribute {name!r}: table.scan().{name}")
+            if doors.is_of_inspect(name):
+                raise AttributeError(f"Table has no attribute {name!r}: table.inspect.{name}")
         raise AttributeError(f"Table has no attribute {name!r}")
 
     def __repr__(self) -> str:

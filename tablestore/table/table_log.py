@@ -10,8 +10,8 @@ from tablestore.core.options.table_options import (
 )
 from tablestore.log.log import Log
 from tablestore.meta.store import Store
+from tablestore.read.open_log import log_of
 from tablestore.read.table_log import TableLog
-from tablestore.table.log_of import log_of
 
 
 def table_log(store: Store, log: Log | None = None) -> TableLog | None:
@@ -29,4 +29,5 @@ def table_log(store: Store, log: Log | None = None) -> TableLog | None:
         and options.log_system is LogSystem.EMBEDDED
         and not options.tiering_enabled,
         upserts=states and options.log_changelog_mode is not LogChangelogMode.ALL and not whole,
+        loses_buckets=options.log_system is LogSystem.FLUSS,
     )

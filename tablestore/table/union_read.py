@@ -16,6 +16,7 @@ from typing import ClassVar
 from tablestore.core.errors import InvalidRequest, Unsupported
 from tablestore.core.options.log_store import LogSystem
 from tablestore.format.manifests.manifest import ADD, ManifestEntry
+from tablestore.format.predicates import predicate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.schema import TableSchema
 from tablestore.format.snapshot import Snapshot
@@ -24,6 +25,7 @@ from tablestore.io.paths import TablePaths, join
 from tablestore.io.scratch import ScratchFileIO, scratch_folder
 from tablestore.log.log import LogExpired
 from tablestore.log.offsets import Offsets, reaches
+from tablestore.log.selected_rows import selected_rows
 from tablestore.meta.entries import PartitionFilter
 from tablestore.meta.schemas import SchemaStore
 from tablestore.meta.store import Store
@@ -84,15 +86,27 @@ class UnionState:
         return replace(then, io=io)
 
     @cached_property
-    def _behind(self) -> dict[str, tuple[ManifestEntry, ...]]:
+    def _behind(self) -> dict[tuple[str, Predicate | None], tuple[ManifestEntry, ...]]:
         return {}
 
-    def behind(self, store: Store) -> tuple[ManifestEntry, ...]:
-        """The level-0 files that hold the log's rows, written when they are first asked for."""
-        root = store.paths.root
-        if root not in self._behind:
-            self._behind[root] = tuple(self._written(store))
-        return self._behind[root]
+    def behind(self, store: Store, where: Predicate | None = None) -> tuple[ManifestEntry, ...]:
+        """The level-0 files that hold the log's rows, but for those that `where` says of themselves that they
+        and other rows of their key are not selected; written when they are first asked for."""
+        asked = store.paths.root, self._of_keys(store, where)
+        if asked not in self._behind:
+            folder = join(self.folder, str(len(self._behind)))
+            self._behind[asked] = tuple(self._written(store, folder, asked[1]))
+        return self._behind[asked]
+
+    def _of_keys(self, store: Store, where: Predicate | None) -> Predicate | None:
+        """The part of a condition that all rows of a key meet, or none of them: that on columns of the key.
+        Without a key each row stands for itself."""
+        if where is None or store.schema.id != self.log.schema.id:  # its columns had other names, maybe
+            return None
+        keys = frozenset(store.schema.shown.primary_keys) or frozenset(store.schema.shown.names)
+        terms = [p for p in predicate.conjuncts(predicate.bind(where, store.schema)) if p.columns <= keys]
+        found = predicate.all_of(*terms)
+        return found if found.columns else None
 
     def plan(
         self,
@@ -112,7 +126,7 @@ class UnionState:
             columns=columns,
             complete=complete,
             partition=partition,
-            behind=self.behind(store),
+            behind=self.behind(store, where),
             bucket=self.bucket,
         )
 
@@ -129,11 +143,11 @@ class UnionState:
         snapshot = None if part.snapshot is None else store.snapshots.get(part.snapshot)
         return replace(self, snapshot=snapshot, start=part.start, stop=part.stop, bucket=part.bucket)
 
-    def _written(self, store: Store) -> list[ManifestEntry]:
+    def _written(self, store: Store, folder: str, where: Predicate | None) -> list[ManifestEntry]:
         start, stop = of_buckets(self.start, self.bucket), of_buckets(self.stop, self.bucket)
         if all(start.get(bucket, 0) >= offset for bucket, offset in stop.items()):
             return []
-        io, paths = ScratchFileIO(), TablePaths(self.folder)
+        io, paths = ScratchFileIO(), TablePaths(folder)
         SchemaStore(io, paths).commit(scratch_schema(self.log.schema))
         scratch = Store.open(paths.root, io=io, env=store.env)
         live = store.manifests.live_entries(self.snapshot)
@@ -142,7 +156,7 @@ class UnionState:
         found = []
         with TableWrite(scratch, pool=pool, compact=False, changelog=False, sequence_base=base) as target:
             try:
-                for batch in self.log.log.read(start, stop):
+                for batch in selected_rows(self.log.log, start, stop, self.log.schema.names, where):
                     target.write(batch.rows, batch.kinds)
             except LogExpired as e:
                 raise LogExpired(f"{e}; read the snapshot alone, without the log") from None

@@ -6,17 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tablestore import doors
 from tablestore.core.errors import CommitUnknown, InvalidRequest, NotFound, TablestoreError
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.meta import statistics
 from tablestore.meta.statistics import Statistics
+from tablestore.read.embedded_log import embedded_log_of
 from tablestore.read.scan import time_travel
 from tablestore.table import compaction, history
 from tablestore.table.compaction import Compaction
-from tablestore.table.features import feature
 from tablestore.table.handle import Handle
 from tablestore.table.lazy_read import column_names
-from tablestore.table.log_of import embedded_log_of
 from tablestore.table.refs import Duration, milliseconds
 from tablestore.table.scan import snapshot_scan
 from tablestore.table.writes import batch_request, expired_after, finished
@@ -48,7 +48,7 @@ def compact(
         raise InvalidRequest("until_quiet goes on by the rules: it goes with neither full nor dry_run")
     if dry_run:
         store = table.store if table.at is None else time_travel.at(table.store, table.at)
-        return feature("Table.compact(dry_run=True)")(store, full=full, at=table.at, **chosen)
+        return doors.dry_run(store, full=full, at=table.at, **chosen)
     if not table.store.options.tiering_enabled:  # rounds of tiering bring what the log has
         finished(table)
     if until_quiet:

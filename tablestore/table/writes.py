@@ -22,16 +22,16 @@ from tablestore.lsm.merge.merge_function import MergeFunction, merge_function
 from tablestore.lsm.merge.validate import require_deletable, update_kinds
 from tablestore.meta.store import Store
 from tablestore.read.changes.changed_keys import with_level_0
+from tablestore.read.embedded_log import settings_of
 from tablestore.read.scan.file_read import strictly
 from tablestore.table import counting, deleting, finishing, history, overwriting, postpone, rescale
 from tablestore.table.bucket_choice import partition_filter
 from tablestore.table.definition import altered, refreshed
 from tablestore.table.handle import Handle
 from tablestore.table.located_keys import located_keys
-from tablestore.table.log_of import settings_of
 from tablestore.table.logged import LogCommitter
 from tablestore.table.reads import rows_of_keys
-from tablestore.table.row_changes import RowSteps, as_kinds, deleting_all, setting
+from tablestore.table.row_changes import RowSteps, as_kinds, deleting_all, no_rows, setting
 from tablestore.table.scan import Scan, snapshot_scan
 from tablestore.table.writer import EngineWriter, Writer, shared_pool
 from tablestore.write.commit.committer import CommitRequest, Committed, Committer
@@ -62,7 +62,9 @@ def batch_request(store: Store) -> CommitRequest:
 
 
 def expired_after(table: Handle, committed: Committed) -> Committed:
-    """The result of a commit with what expired after it. Errors of expiry do not undo the commit."""
+    """The result of a commit with what expired after it. Errors of expiry do not undo the commit. Raises
+    RowsNotVisible for one that readers do not see."""
+    finishing.require_visible(table.store, committed)
     expired = history.after_commit(table.store, table.name, committed.snapshots)
     if not table.store.options.write_only:
         history.expire_log(table)
@@ -323,7 +325,7 @@ def _change_logged(table: Handle, where: Predicate | None, steps: RowSteps) -> C
     store, asked = table.store, batch_request(table.store)
     to = logged(table)
     assert to is not None, "the table has a log"
-    if not store.options.deletion_vectors:
+    if not store.options.deletion_vectors and steps.inserts is no_rows:
         raise InvalidRequest(
             "rows of a table with a log and without a primary key are removed by deletion vectors only, so "
             "that its log has them, too: first t.alter(ts.set_options({'deletion-vectors.modifiable': True, "

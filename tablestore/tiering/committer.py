@@ -11,33 +11,37 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tablestore.core.errors import CommitConflict, NotFound
+from tablestore.core.quantities import many
 from tablestore.fluss.log_records import BatchMark
 from tablestore.tiering.cluster import ClusterTable, TieringCluster
+from tablestore.tiering.dropped import DroppedRows, replaced_table, without_dropped
 from tablestore.tiering.factory import LakeCommit, LakeCommitter, LakeState
 from tablestore.tiering.heartbeat import TieringTable
 from tablestore.tiering.log_identity import LogIdentity, RewrittenLog
-from tablestore.tiering.report import HoldPhase
+from tablestore.tiering.report import HoldPhase, TieringEvent
 from tablestore.tiering.split_generator import (
     KvSnapshot,
     LogBounds,
     OffsetGap,
-    SplitPlan,
     TieringSplitGenerator,
 )
 from tablestore.tiering.splits import Offsets, TableBucket, TieringSplit
 
 log = logging.getLogger(__name__)
 _SHOWN = 3
+REMEDY = 'lost_rows="skip" (tier --lost-rows skip) goes on without them'
 
 
 @dataclass(frozen=True, slots=True)
 class RoundPlan:
     """What a round reads, on top of which state of the lake. `replaces`: the lake has rows of a former table
-    of this name. `notes` say what a person should know: rows that are lost, a cluster that knew less."""
+    of this name, which a tag keeps if `keeps`. `notes` say what a person should know, a cluster that knew
+    less; `events` what the cluster has dropped or lost. `passed`: where the log goes on in buckets of which
+    rows are lost, which the round commits also where it reads nothing."""
 
     table: ClusterTable
     lake: LakeState
@@ -46,6 +50,14 @@ class RoundPlan:
     partitions: tuple[tuple[int, str], ...] = ()
     replaces: bool = False
     notes: tuple[str, ...] = ()
+    keeps: bool = True
+    events: tuple[TieringEvent, ...] = ()
+    passed: Offsets = field(default_factory=dict)
+
+    @property
+    def commits(self) -> bool:
+        """Whether there is something to commit."""
+        return bool(self.splits or self.replaces or self.passed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +86,25 @@ def plan_round(
     *,
     identity: LogIdentity | None = None,
     skips_lost_rows: bool = False,
+    dropped: DroppedRows | None = None,
 ) -> RoundPlan:
-    """What a round of `table` has to read. What the lake holds is registered first, if the cluster knows
-    less.
+    """What a round of `table` has to read. Before that the lake learns what the cluster has `dropped`, and
+    the cluster what the lake holds, if it knows less.
 
     Raises NotFound where rows that the lake lacks are gone from the log, or the log is another one than the
     lake has the rows of, as `identity` says, unless it `skips_lost_rows`.
     """
-    lake = committer.state()
+    dropped = dropped or DroppedRows()
+    lake, events = committer.state(), tuple[TieringEvent, ...]()
     replaces = lake.table_id is not None and lake.table_id != table.table_id
-    notes = [] if replaces else _register_newest(cluster, committer, table, lake)
-    if replaces:
-        notes.append(
-            f"the rows of table id {lake.table_id} are replaced: the table was dropped and made again"
-        )
     partitions = dict(cluster.partitions(table.path)) if table.partition_keys else {}
+    notes: list[str] = []
+    if replaces:
+        events = (replaced_table(table, lake, dropped),)
+        dropped.tell(events[0])
+    else:
+        lake, events = without_dropped(cluster, committer, table, partitions, dropped)
+        notes += _register_newest(cluster, committer, table, lake)
     offsets = {} if replaces else lake.offsets
     bounds = dict(cluster.bounds(table, list(partitions) if table.partition_keys else [None]))
     snapshots: dict[TableBucket, KvSnapshot] = {}
@@ -99,40 +115,31 @@ def plan_round(
         snapshots |= {TableBucket(partition_id, bucket): one for bucket, one in kv.items()}
     generator = TieringSplitGenerator(table.path, table.table_id, partitions)
     plan = generator.plan(bounds, lake=offsets, snapshots=snapshots)
-    if plan.gaps and skips_lost_rows:
-        notes.append(_lost(table.path, plan.gaps) + "; they are passed over")
-        plan = _beyond(generator, bounds, offsets, snapshots, plan)
-    elif plan.gaps:
-        raise NotFound(_lost(table.path, plan.gaps))
+    gaps, passed = plan.gaps, {gap.table_bucket: gap.stop for gap in plan.gaps}
+    if gaps and skips_lost_rows:  # the plan that begins behind the rows that are lost
+        plan = generator.plan(bounds, lake={**offsets, **passed}, snapshots=snapshots)
+    elif gaps:
+        raise NotFound(f"{_lost(table.path, gaps)}; {REMEDY}")
     behind = [place for place, at in offsets.items() if place in bounds and bounds[place].earliest < at]
     read = {split.table_bucket for split in plan.splits}.intersection(behind)
     others = (identity or LogIdentity()).rewritten(cluster, table, lake, sorted(read), once=skips_lost_rows)
     if others and not skips_lost_rows:
-        raise NotFound(_lost(table.path, others))
-    if others:
-        notes.append(_lost(table.path, others) + "; they are passed over")
-    if plan.never_read:
-        notes.append(_lost(table.path, plan.never_read) + " before the first round")
+        raise NotFound(f"{_lost(table.path, others)}; {REMEDY}")
+    if gaps or others:
+        text = _lost(table.path, [*gaps, *others]) + "; they are passed over"
+        lost = None if others else sum(gap.rows for gap in gaps)
+        events += (TieringEvent(table.path, "rows lost", text, offsets=lost),)
+        dropped.tell(events[-1])
+    notes += [event.text for event in events]
     for note in notes:
         log.warning("%s: %s", table.path, note)
-    passed = {one.table_bucket for one in others}
-    last = {place: mark for place, mark in lake.marks.items() if place in read - passed}
+    marked = read - {one.table_bucket for one in others}
+    last = {place: mark for place, mark in lake.marks.items() if place in marked}
     splits = tuple(replace(one, last=last.get(one.table_bucket)) for one in plan.splits)
     return RoundPlan(
-        table, lake, bounds, splits, tuple(partitions.items()), replaces=replaces, notes=tuple(notes)
+        *(table, lake, bounds, splits, tuple(partitions.items()), replaces, tuple(notes)),
+        *(not dropped.drops, events, passed),
     )
-
-
-def _beyond(
-    generator: TieringSplitGenerator,
-    bounds: dict[TableBucket, LogBounds],
-    offsets: Any,
-    snapshots: dict[TableBucket, KvSnapshot],
-    plan: SplitPlan,
-) -> SplitPlan:
-    """The plan that begins behind the rows that are lost."""
-    moved = {**offsets, **{gap.table_bucket: gap.stop for gap in plan.gaps}}
-    return generator.plan(bounds, lake=moved, snapshots=snapshots)
 
 
 def _register_newest(
@@ -183,10 +190,10 @@ def commit_round(
     Raises CommitConflict, then nothing of the round is in the lake and its files are deleted; any other error
     of the two commits may come with rows that are in the lake, which the next round sees.
     """
-    if not results and not plan.replaces:
+    if not (results or plan.replaces or plan.passed):
         return RoundCommitted()
     committable = committer.to_committable([one.result for one in results if one.result is not None])
-    done = {one.split.table_bucket: one.split.stop for one in results}
+    done = {**plan.passed, **{one.split.table_bucket: one.split.stop for one in results}}
     try:
         reached("committing")
         _require_still_ours(cluster, plan, still_ours)
@@ -201,7 +208,11 @@ def commit_round(
     names = {**names, **{id: name for id, name in plan.partitions if id in touched}}
     marks = {p: mark for p, mark in plan.lake.marks.items() if p in before and p not in done}
     marks |= {one.split.table_bucket: one.mark for one in results if one.mark is not None}
-    commit = LakeCommit(plan.lake, plan.table.table_id, {**before, **done}, names, plan.replaces, marks)
+    commit = LakeCommit(
+        *(plan.lake, plan.table.table_id, {**before, **done}, names, plan.replaces, marks),
+        keeps=plan.keeps,
+        passed=plan.passed,
+    )
     snapshot_id = committer.commit(committable, commit)
     reached("registering")
     _register(cluster, committer, plan.table, snapshot_id, done, prepared)
@@ -240,5 +251,5 @@ def require_same_table(table: ClusterTable, handed_out: TieringTable) -> None:
 
 
 def _lost(path: str, gaps: Sequence[OffsetGap | RewrittenLog]) -> str:
-    more = f" and {len(gaps) - _SHOWN} more buckets" if len(gaps) > _SHOWN else ""
+    more = f" and {many(len(gaps) - _SHOWN, 'more bucket')}" if len(gaps) > _SHOWN else ""
     return f"ROWS ARE LOST: {'; '.join(map(str, gaps[:_SHOWN]))}{more} of {path}"

@@ -41,7 +41,8 @@ class LakeState:
 class LakeCommit:
     """What a round commits: on top of which state, of which table, with the offsets of all buckets and the
     `marks` of the batches before them. `replaces`: the rows that are there are those of a former table of
-    this name, and go."""
+    this name, and go; a tag keeps them, if `keeps` and the lake has tags. `drops`: names of partitions whose
+    rows go. `passed`: where the log goes on in buckets of which rows are lost."""
 
     basis: LakeState
     table_id: int
@@ -49,6 +50,9 @@ class LakeCommit:
     partition_names: Mapping[int, str]
     replaces: bool = False
     marks: Marks = field(default_factory=dict)
+    keeps: bool = True
+    drops: tuple[str, ...] = ()
+    passed: Offsets = field(default_factory=dict)
 
 
 class LakeWriter(Protocol):

@@ -61,6 +61,7 @@ class FlussTieringCluster:
     def __init__(self, address: str, *, timeout: float = 30.0, stall_seconds: float = 60.0) -> None:
         self.address, self._timeout, self._stall_seconds = address, timeout, stall_seconds
         self._client = Cluster(address, timeout=timeout)
+        self.servers = self._client.addresses
         self._admin = Admin(self._client)
         self._tables: dict[int, FlussTable] = {}
 
@@ -75,14 +76,20 @@ class FlussTieringCluster:
         self._client.close()
 
     def require_tiering(self, *, coordinated: bool) -> None:
-        """Raise Unavailable if nobody answers, Unsupported where the cluster has no coordinator of tiering
-        and one is to be asked."""
-        served = self._client.coordinator().keys()
-        if coordinated and apis.LAKE_TIERING_HEARTBEAT.key not in served:
-            version = ".".join(map(str, self._client.version))
-            raise Unsupported(
-                f"tiering by heartbeats with Fluss {version}", "it begins with 0.7: use follow=False"
-            )
+        """Raise Unavailable if nobody answers or the cluster is still starting, Unsupported where it has no
+        coordinator of tiering and one is to be asked."""
+        try:
+            served = self._client.coordinator().keys()
+            if coordinated and apis.LAKE_TIERING_HEARTBEAT.key not in served:
+                version = ".".join(map(str, self._client.version))
+                raise Unsupported(
+                    f"tiering by heartbeats with Fluss {version}", "it begins with 0.7: use follow=False"
+                )
+            self._client.require_servers()
+        except FlussError as e:
+            if e.retriable:
+                raise Unavailable(f"{self} is still starting: {e}") from e
+            raise
 
     def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
         """The coordinator's answer."""
@@ -226,17 +233,26 @@ class FlussTieringCluster:
         ) as scan:
             moved = env.monotonic()
             while not scan.done:
-                with _read_errors(table):
-                    found = scan.poll(_LOOK_SECONDS)
+                refused: FlussError | None = None
+                try:
+                    with _read_errors(table):
+                        found = scan.poll(_LOOK_SECONDS)
+                except FlussError as e:
+                    if e.code != ErrorCode.PARTITION_NOT_EXISTS:
+                        raise
+                    found, refused = [], e
                 for batch in found:
                     yield _step(batch, marked=self._known(table).keeps_batches)
                 now = env.monotonic()
                 if found:
                     moved = now
-                elif now - moved > _LOOK_SECONDS and table.partition_keys:
+                elif refused or (now - moved > _LOOK_SECONDS and table.partition_keys):
                     moved = now
                     there = self.partitions(table.path)
-                    for bucket in [b for b in places if b.partition_id not in there]:
+                    gone = [b for b in places if b.partition_id not in there]
+                    if refused and not gone:
+                        raise refused
+                    for bucket in gone:
                         del places[bucket]
                         scan.drop(bucket)
                         yield ReadStep(_place(bucket), None, 0, gone=True)

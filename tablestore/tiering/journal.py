@@ -1,8 +1,8 @@
-"""What a service does, in memory and as files: tables, rounds and heartbeats, the newest ones of each.
+"""What a service does, in memory and as files: tables, rounds, heartbeats, events, the newest ones of each.
 
-<directory>/tables.jsonl, rounds.jsonl, heartbeats.jsonl     a report a line, from old to new
-<directory>/state.json                                       the state of the service
-<directory>/assigned.json                                    the epochs of the tables that it holds
+<directory>/tables.jsonl, rounds.jsonl, heartbeats.jsonl, events.jsonl     a report a line, from old to new
+<directory>/state.json                                                     the state of the service
+<directory>/assigned.json                                                  the epochs of tables that it holds
 
 Each file is replaced as a whole where something has changed, at most four times a second, more seldom where
 there is so much that it would take more than a tenth of the time, and when the service ends; whoever reads
@@ -26,9 +26,9 @@ from tablestore.io.fileio import FileIO
 from tablestore.io.paths import join, location
 from tablestore.io.routed import file_io_for
 from tablestore.tiering.heartbeat import TableEpoch
-from tablestore.tiering.report import Heartbeat, RoundReport, TableState, TieringReport
+from tablestore.tiering.report import Heartbeat, RoundReport, TableState, TieringEvent, TieringReport
 
-KEPT_ROUNDS, KEPT_HEARTBEATS = 200, 200
+KEPT_ROUNDS, KEPT_HEARTBEATS, KEPT_EVENTS = 200, 200, 200
 _SECONDS = 0.25
 _TIMES_AS_LONG = 10
 """How many times as long as writing takes it is not done again."""
@@ -48,6 +48,7 @@ class TieringJournal:
     _tables: dict[str, TableState] = field(default_factory=dict)
     _rounds: dict[int, RoundReport] = field(default_factory=dict)
     _heartbeats: deque[Heartbeat] = field(default_factory=lambda: deque(maxlen=KEPT_HEARTBEATS))
+    _events: deque[TieringEvent] = field(default_factory=lambda: deque(maxlen=KEPT_EVENTS))
     _state: tuple[str, str] = ("", "")
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _writing: threading.Lock = field(default_factory=threading.Lock)
@@ -60,6 +61,11 @@ class TieringJournal:
         """Set what is known of a table."""
         with self._lock:
             self._tables[table.table] = table
+
+    def forget_table(self, path: str) -> None:
+        """Know nothing of a table any more."""
+        with self._lock:
+            self._tables.pop(path, None)
 
     def change_table(self, path: str, change: Callable[[TableState], TableState]) -> None:
         """Change what is known of a table, if anything is."""
@@ -85,6 +91,12 @@ class TieringJournal:
                 heartbeat = replace(heartbeat, count=before.count + 1, since=since)
             self._heartbeats.append(heartbeat)
 
+    def note_event(self, event: TieringEvent) -> None:
+        """Add an event, and write it at once: what it tells is about to be done."""
+        with self._lock:
+            self._events.append(event)
+        self.write(last=True)
+
     def note_state(self, state: str, reason: str = "") -> None:
         """Set the state of the service."""
         with self._lock:
@@ -104,6 +116,7 @@ class TieringJournal:
                     one = replace(one, phase="ended", ended=ended, outcome="failed", reason=why)
                 self._rounds.setdefault(one.number, one)
             self._heartbeats.extendleft(reversed(before.heartbeats))
+            self._events.extendleft(reversed(before.events))
 
     def table(self, path: str) -> TableState | None:
         """What is known of a table."""
@@ -115,7 +128,8 @@ class TieringJournal:
         with self._lock:
             tables = tuple(self._tables[path] for path in sorted(self._tables))
             rounds = tuple(self._rounds[number] for number in sorted(self._rounds))
-            return TieringReport(tables, rounds, tuple(self._heartbeats), *self._state)
+            heard, events = tuple(self._heartbeats), tuple(self._events)
+            return TieringReport(tables, rounds, heard, *self._state, events)
 
     def write(self, *, now: bool = False, last: bool = False) -> None:
         """Write the files, unless that was a moment ago: `now` even then, `last` whatever it takes."""
@@ -158,6 +172,7 @@ class TieringJournal:
             ("tables", found.tables),
             ("rounds", found.rounds),
             ("heartbeats", found.heartbeats),
+            ("events", found.events),
         ):
             before = self._files.get(name)
             lines = _lines(reports, before or {})
@@ -193,6 +208,7 @@ def read_report(directory: str) -> TieringReport:
         tuple(Heartbeat.from_json(one) for one in _read(directory, "heartbeats")),
         state["state"],
         state["reason"],
+        tuple(TieringEvent.from_json(one) for one in _read(directory, "events")),
     )
 
 

@@ -7,13 +7,15 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tablestore import doors
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import InvalidRequest, Unavailable
+from tablestore.core.options.trusted_servers import trust
 from tablestore.core.options.values import duration_ms
 from tablestore.core.quantities import duration
 from tablestore.io.paths import checked_name, join, location
-from tablestore.table.features import feature
 from tablestore.table.lake import Lake
+from tablestore.tiering.dropped import DROP, DROPPED, KEEP
 from tablestore.tiering.factory import LakeTieringFactory
 from tablestore.tiering.fluss_cluster import FlussTieringCluster
 from tablestore.tiering.hold import RoundHold
@@ -46,6 +48,7 @@ def tier(
     options: Mapping[str, Any] | None = None,
     iceberg: Mapping[str, str] | None = None,
     lost_rows: str = "fail",
+    dropped: str = KEEP,
     rounds: int = 2,
     threads: int = 2,
     poll: Any = "500ms",
@@ -58,6 +61,8 @@ def tier(
         raise InvalidRequest(f"{source!r} is no address of a cluster: fluss://host:port")
     if lost_rows not in LOST_ROWS:
         raise InvalidRequest(f"lost_rows {lost_rows!r} must be one of {', '.join(LOST_ROWS)}")
+    if dropped not in DROPPED:
+        raise InvalidRequest(f"dropped {dropped!r} must be one of {', '.join(DROPPED)}")
     for what, value in (("rounds", rounds), ("threads", threads)):
         if value < 1:
             raise InvalidRequest(f"{what} {value!r} must be at least 1")
@@ -71,8 +76,9 @@ def tier(
     wait_seconds = _seconds("wait", wait)
     round_hold = RoundHold(None if hold is None else os.fspath(hold))
     cluster = FlussTieringCluster(source)
+    trust(*cluster.servers)  # so tables that it fills are read with their logs in this process
     reached(cluster, coordinated=follow, seconds=wait_seconds)
-    runner: TaskRunner = ThreadRunner(threads) if spark is None else feature("rounds by Spark")(spark)
+    runner: TaskRunner = ThreadRunner(threads) if spark is None else doors.spark_runner(spark)
     parts = RoundParts(
         cluster,
         _factory(lake, source, log_columns, options, iceberg),
@@ -80,6 +86,7 @@ def tier(
         TieringJournal(journal_directory(lake.warehouse, name)),
         SYSTEM,
         skips_lost_rows=lost_rows == "skip",
+        drops=dropped == DROP,
         hold=round_hold,
     )
     return TieringService(parts, settings).start()

@@ -1,8 +1,8 @@
 """What stays in the log, and for how long: what is hot is there, what is cold in the lake alone.
 
 Retention of a Fluss log (`table.log.ttl`, 7 days) goes on whether or not the lake has the rows, so a table
-that fails for that long loses them. The warning comes at half of it. Logs of our own tables keep what is not
-in files.
+that fails for that long loses them; so does that of a topic of Kafka, which our coordinator gives as the same
+option. The warning comes at half of it. Embedded logs keep what is not in files.
 
 | | log | lake |
 |---|---|---|
@@ -16,13 +16,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tablestore.core.errors import InvalidOption
 from tablestore.core.options.names import UUID
 from tablestore.core.options.values import duration_ms
 from tablestore.core.quantities import duration
+from tablestore.fluss.retention import TTL, kept_ms
 
-TTL = "table.log.ttl"
-_TTL, _NEVER = "7d", 0
 Seconds = float
+FRESHNESS = "table.datalake.freshness"
+_FRESHNESS = "3min"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +36,8 @@ class LogPolicy:
     @classmethod
     def of(cls, options: Mapping[str, str]) -> LogPolicy:
         """That of a table of the cluster with these options."""
-        if UUID in options:
-            return cls(None)
-        try:
-            kept = duration_ms(options.get(TTL, _TTL))
-        except ValueError:  # such as -1
-            return cls(None)
-        return cls(kept if kept > _NEVER else None)
+        own = UUID in options and TTL not in options  # a table of a lake with an embedded log
+        return cls(None if own else kept_ms(options))
 
     def warning(self, *, lag_rows: int, tiered_at: Seconds | None, now: Seconds) -> str:
         """What a person must know about rows that the lake lacks; empty where nothing is at risk.
@@ -58,3 +55,16 @@ class LogPolicy:
         if behind <= self.kept_ms:
             return f"{text}{duration(behind)}: older ones will be lost"
         return f"{text}{duration(behind)}: ROWS MAY BE LOST"
+
+
+def freshness_seconds(options: Mapping[str, str]) -> Seconds:
+    """How late the lake may be, by the options of a table of the cluster. Raises InvalidOption.
+
+    >>> freshness_seconds({"table.datalake.freshness": "2 min"})
+    120.0
+    """
+    given = options.get(FRESHNESS, _FRESHNESS)
+    try:
+        return duration_ms(given) / 1000
+    except ValueError:
+        raise InvalidOption(f"table option {FRESHNESS} = {given!r:.60}: write a duration, '3 min'") from None

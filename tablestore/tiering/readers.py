@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tablestore.core.env import SYSTEM, Env
-from tablestore.core.errors import CommitConflict, Unavailable
+from tablestore.core.errors import RoundStopped, Unavailable
 from tablestore.fluss.log_records import BatchMark
 from tablestore.tiering.cluster import ClusterTable, RowBatch, TieringCluster
 from tablestore.tiering.committer import SplitResult
@@ -79,7 +79,7 @@ class BoundedSplitReader:
     _writers: dict[TableBucket, LakeWriter] = field(default_factory=dict)
 
     def run(self) -> list[SplitResult]:
-        """The results of all splits but those whose partition was dropped. Raises CommitConflict if the round
+        """The results of all splits but those whose partition was dropped. Raises RoundStopped if the round
         was stopped; whatever it raises, the files are deleted."""
         try:
             self._progress = {one.table_bucket: SplitProgress(one, one.log_start) for one in self.task.splits}
@@ -117,10 +117,10 @@ class BoundedSplitReader:
                 raise Unavailable(f"{one.split}: the rows end at offset {one.offset}")
 
     def _timed(self, steps: Iterator[T]) -> Iterator[T]:
-        """The same; the time until each comes is counted. Raises CommitConflict once the round is stopped."""
+        """The same; the time until each comes is counted. Raises RoundStopped once the round is stopped."""
         while True:
             if self.stopped():
-                raise CommitConflict("the round was stopped: nothing was committed")
+                raise RoundStopped()
             began = self.env.monotonic()
             found = next(steps, None)
             self.seconds.fetch += self.env.monotonic() - began

@@ -27,10 +27,15 @@ Phase = Literal["planning", "reading", HoldPhase, "ended"]
 """What a round does: plans its splits, reads and writes them, commits to the lake, registers that with the
 cluster."""
 
-Outcome = Literal["", "committed", "empty", "registered", "dropped", "failed"]
-"""How a round ended; empty while it is under way. `empty`: there was nothing to read. `registered`: the
-lake had a snapshot of which the cluster did not know, it does now, and the round's own files are gone.
-`dropped`: the table was no longer this service's, nothing is committed."""
+Outcome = Literal["", "committed", "incomplete", "empty", "registered", "dropped", "failed"]
+"""How a round ended; empty while it is under way. `incomplete`: what there was is committed, and the round
+met an event: rows may be gone from the cluster that the lake never had. `empty`: there was nothing to read.
+`registered`: the lake had a snapshot of which the cluster did not know, it does now, and the round's own
+files are gone. `dropped`: the table was no longer this service's, nothing is committed."""
+
+EventName = Literal["partition dropped", "table dropped", "table replaced", "rows lost"]
+"""What a service met in the cluster that concerns rows: a partition or a table is gone, a table was made
+again, or the log lacks rows that no round had brought."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +179,11 @@ class RoundReport:
         """Bytes that were read so far."""
         return sum(one.bytes for one in self.splits)
 
+    @property
+    def is_committed(self) -> bool:
+        """Whether what it read is in the lake."""
+        return self.outcome in ("committed", "incomplete")
+
     def to_json(self) -> dict[str, Any]:
         return _to_json(self)
 
@@ -184,6 +194,28 @@ class RoundReport:
         known["splits"] = tuple(SplitReport(**one) for one in item["splits"])
         known["notes"] = tuple(item["notes"])
         return cls(**known)
+
+
+@dataclass(frozen=True, slots=True)
+class TieringEvent:
+    """Something that a service met in the cluster, and what it does to the lake: `text`. `offsets`: how many
+    of the log the lake lacked when it was last looked at, and will never have; None: not known. `partition`:
+    its name, None where it is of the whole table."""
+
+    table: str
+    name: EventName
+    text: str
+    partition: str | None = None
+    offsets: int | None = None
+    time: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        return _to_json(self)
+
+    @classmethod
+    def from_json(cls, item: Mapping[str, Any]) -> TieringEvent:
+        """Raises InvalidRequest for what is none."""
+        return cls(**_known(item, "an event"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,15 +319,16 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class TieringReport:
-    """All that a service tells: tables by path, rounds and heartbeats from old to new (the newest ones, as
-    many as are kept), and the state of the service itself: running, paused, stopping, stopped or failed;
-    empty where nobody knows."""
+    """All that a service tells: tables by path, rounds, heartbeats and events from old to new (the newest
+    ones, as many as are kept), and the state of the service itself: running, paused, stopping, stopped or
+    failed; empty where nobody knows."""
 
     tables: tuple[TableState, ...] = ()
     rounds: tuple[RoundReport, ...] = ()
     heartbeats: tuple[Heartbeat, ...] = ()
     state: str = ""
     reason: str = ""
+    events: tuple[TieringEvent, ...] = ()
 
 
 def _millis(seconds: float) -> int:
@@ -308,7 +341,7 @@ def _kept(seconds: float) -> str:
     return many(round(days), "day") if days and not rest else duration(_millis(seconds))
 
 
-def _to_json(report: TableState | RoundReport | Heartbeat) -> dict[str, Any]:
+def _to_json(report: TableState | RoundReport | TieringEvent | Heartbeat) -> dict[str, Any]:
     return {"v": VERSION, **asdict(report)}
 
 

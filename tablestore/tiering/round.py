@@ -3,43 +3,44 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from functools import partial
 
 from tablestore.core.env import Env
 from tablestore.core.errors import TablestoreError
-from tablestore.core.options.values import duration_ms
 from tablestore.tiering.cluster import TieringCluster
 from tablestore.tiering.committer import (
     RoundCommitted,
     RoundPlan,
+    SplitResult,
     commit_round,
     plan_round,
     require_same_table,
 )
+from tablestore.tiering.dropped import DroppedRows, dropped_while_read
 from tablestore.tiering.enumerator import AssignedTable
 from tablestore.tiering.factory import LakeCommitter, LakeTieringFactory
 from tablestore.tiering.hold import RoundHold
 from tablestore.tiering.journal import TieringJournal
 from tablestore.tiering.log_identity import LogIdentity
-from tablestore.tiering.policy import LogPolicy
+from tablestore.tiering.policy import LogPolicy, freshness_seconds
 from tablestore.tiering.readers import ReadSeconds, SplitProgress, tasks_of
-from tablestore.tiering.report import HoldPhase, RoundReport, TableState
+from tablestore.tiering.report import HoldPhase, Outcome, RoundReport, TableState, TieringEvent
 from tablestore.tiering.round_report import RoundProgress, marks_of
 from tablestore.tiering.runner import TaskResult, TaskRunner
 from tablestore.tiering.splits import Offsets
 
 log = logging.getLogger(__name__)
-FRESHNESS = "table.datalake.freshness"
-_FRESHNESS = "3min"
 _NOTE_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class RoundParts:
-    """What rounds need: the cluster, the lake, where tasks run, and where is written down what happens."""
+    """What rounds need: the cluster, the lake, where tasks run, and where is written down what happens.
+    `skips_lost_rows`: they go on behind rows that the log lost. `drops`: what the cluster has dropped goes
+    from the lake, too."""
 
     cluster: TieringCluster
     factory: LakeTieringFactory
@@ -47,6 +48,7 @@ class RoundParts:
     journal: TieringJournal
     env: Env
     skips_lost_rows: bool = False
+    drops: bool = False
     identity: LogIdentity = field(default_factory=LogIdentity)
     hold: RoundHold = field(default_factory=RoundHold)
 
@@ -54,7 +56,8 @@ class RoundParts:
 @dataclass(slots=True)
 class TieringRound:
     """The round of one table that was handed out. `ours` says whether the table is still this service's;
-    `stopping` whether the service ends; `observe` gets what it plans."""
+    `stopping` whether the service ends; `observe` gets what it plans; `looked_at` gives the state of the
+    table with the ends of its log as they were last seen, None where nobody looked."""
 
     parts: RoundParts
     assigned: AssignedTable
@@ -62,7 +65,9 @@ class TieringRound:
     ours: Callable[[], bool]
     stopping: Callable[[], bool]
     observe: Callable[[RoundPlan], None] = lambda _: None
+    looked_at: Callable[[], TableState | None] = lambda: None
     dropped_reason: str = ""
+    _events: int = 0
     _noted: float = float("-inf")
 
     def run(self) -> RoundReport:
@@ -96,18 +101,23 @@ class TieringRound:
         parts.factory.prepare(table)
         committer = parts.factory.create_committer(table)
         plan = plan_round(
-            parts.cluster, committer, table, identity=parts.identity, skips_lost_rows=parts.skips_lost_rows
+            *(parts.cluster, committer, table),
+            identity=parts.identity,
+            skips_lost_rows=parts.skips_lost_rows,
+            dropped=DroppedRows(parts.drops, self.looked_at(), self._tell),
         )
         progress.took(plan=clock() - began)
         self._note(progress.planned(plan))
         self.observe(plan)
         before = {} if plan.replaces else dict(plan.lake.offsets)
         self._note_marks(plan, before, committer)
-        if not plan.splits and not plan.replaces:
+        if not plan.commits:
             self._tiered(plan, before, committer, planned_at)
-            return progress.ended("registered" if plan.notes else "empty", snapshot_id=plan.lake.snapshot_id)
-        committed = self._read_and_commit(progress, committer, plan)
-        done = {**before, **{one.table_bucket: one.stop for one in plan.splits}}
+            outcome: Outcome = "registered" if plan.notes else "empty"
+            outcome = "incomplete" if self._events else outcome
+            return progress.ended(outcome, snapshot_id=plan.lake.snapshot_id)
+        committed, results = self._read_and_commit(progress, committer, plan)
+        done = {**before, **plan.passed, **{one.split.table_bucket: one.split.stop for one in results}}
         self._tiered(plan, done, committer, planned_at)
         seconds = clock() - began
         log.info(
@@ -118,11 +128,12 @@ class TieringRound:
             committed.snapshot_id,
             seconds,
         )
-        return progress.ended("committed", snapshot_id=committed.snapshot_id)
+        outcome = "incomplete" if self._events else "committed"
+        return progress.ended(outcome, snapshot_id=committed.snapshot_id)
 
     def _read_and_commit(
         self, progress: RoundProgress, committer: LakeCommitter, plan: RoundPlan
-    ) -> RoundCommitted:
+    ) -> tuple[RoundCommitted, tuple[SplitResult, ...]]:
         parts, clock = self.parts, self.parts.env.monotonic
         tasks = tasks_of(
             parts.cluster,
@@ -137,6 +148,7 @@ class TieringRound:
             observe = partial(self._moved, progress)
             done = parts.runner.run(tasks, observe=observe, stopped=self._given_up)
         progress.took(fetch=done.seconds.fetch, write=done.seconds.write)
+        self._tell_of_partitions(progress, plan, done.results)
         began = clock()
         committed = commit_round(
             parts.cluster,
@@ -147,7 +159,28 @@ class TieringRound:
             reached=partial(self._reached, progress),
         )
         progress.took(commit=clock() - began)
-        return committed
+        return committed, done.results
+
+    def _tell_of_partitions(
+        self, progress: RoundProgress, plan: RoundPlan, results: Sequence[SplitResult]
+    ) -> None:
+        """Tell of splits without a result: their partitions were dropped while they were read."""
+        read = {one.split.table_bucket for one in results}
+        missing: dict[str | None, int] = {}
+        for split in plan.splits:
+            if split.table_bucket not in read:
+                rows = split.stop - plan.lake.offsets.get(split.table_bucket, 0)
+                missing[split.partition_name] = missing.get(split.partition_name, 0) + rows
+        for partition, rows in missing.items():
+            event = dropped_while_read(plan.table, partition, rows)
+            log.warning("%s: %s", self.path, event.text)
+            self._tell(event)
+            self._note(progress.noted(event.text))
+
+    def _tell(self, event: TieringEvent) -> None:
+        """Write an event down, before what it tells is done."""
+        self._events += 1
+        self.parts.journal.note_event(changed(event, time=self.parts.env.now_ms() / 1000))
 
     def _reached(self, progress: RoundProgress, phase: HoldPhase) -> None:
         """The round has come to a phase, before which it may have to wait."""
@@ -182,7 +215,7 @@ class TieringRound:
         readable = committer.readable(tiered)
         marks = marks_of(plan, tiered, readable)
         lag = sum(one.lag_rows for one in marks)
-        fresh = duration_ms(plan.table.options.get(FRESHNESS, _FRESHNESS)) / 1000
+        fresh = freshness_seconds(plan.table.options)
         kept_ms = LogPolicy.of(plan.table.options).kept_ms
         kept = None if kept_ms is None else kept_ms / 1000
         self._note_table(changed(self._before(), marks=marks, lag_rows=lag, freshness=fresh, kept=kept))

@@ -46,6 +46,11 @@ class RoundProgress:
         self.report = replace(self.report, notes=plan.notes)
         return self.at("reading")
 
+    def noted(self, note: str) -> RoundReport:
+        """A person should know something more."""
+        self.report = replace(self.report, notes=(*self.report.notes, note))
+        return self.current()
+
     def at(self, phase: Phase) -> RoundReport:
         """The round has come to a phase."""
         self.report = replace(self.report, phase=phase)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tablestore.core.env import SYSTEM, Env
+from tablestore.core.errors import RoundStopped
 from tablestore.tiering.committer import SplitResult
 from tablestore.tiering.readers import BoundedSplitReader, Observe, ReadSeconds, SplitTask, discard
 
@@ -96,5 +97,5 @@ def gathered(
 
 
 def _cause(errors: Sequence[BaseException]) -> BaseException:
-    """The error that the others follow from: not the word that the round was stopped."""
-    return next((e for e in errors if "the round was stopped" not in str(e)), errors[0])
+    """The error that the others follow from: not that the round was stopped."""
+    return next((e for e in errors if not isinstance(e, RoundStopped)), errors[0])

@@ -32,6 +32,7 @@ from tablestore.tiering.report import (
     RoundReport,
     TableError,
     TableState,
+    TieringEvent,
     TieringReport,
 )
 from tablestore.tiering.round import RoundParts, TieringRound
@@ -137,6 +138,11 @@ class TieringService:
         """The newest exchanges with the coordinator, from old to new."""
         return self._parts.journal.report().heartbeats
 
+    def events(self) -> tuple[TieringEvent, ...]:
+        """What the service met in the cluster that concerns rows, from old to new: partitions and tables that
+        were dropped, rows that are lost."""
+        return self._parts.journal.report().events
+
     def report(self) -> TieringReport:
         """All of it at one moment."""
         return self._parts.journal.report()
@@ -233,6 +239,7 @@ class TieringService:
             ours=lambda: self._enumerator.holds(assigned),
             stopping=lambda: self._stopping,
             observe=self._marks.planned,
+            looked_at=lambda: self._marks.looked_at(assigned.table.table_path),
         )
 
     def _run_round(self, assigned: AssignedTable) -> None:
@@ -254,6 +261,7 @@ class TieringService:
             return
         before = read_report(directory)
         self._parts.journal.resume(before)
+        self._marks.known_before(self._still_there(before))
         self._numbers = itertools.count(max((one.number for one in before.rounds), default=0) + 1)
         if assigned:
             log.info(
@@ -264,9 +272,20 @@ class TieringService:
             except (TablestoreError, OSError) as e:
                 log.warning("the coordinator does not answer: %s", e)
 
+    def _still_there(self, before: TieringReport) -> list[TableState]:
+        """The tables of a report of which no event says that they were dropped."""
+        dropped = {event.table: event.time for event in before.events if event.name == "table dropped"}
+        tables = [state for state in before.tables if self._settings.accepts(state.table)]
+        return [state for state in tables if state.table not in dropped or state.since > dropped[state.table]]
+
     # ---- without a coordinator
 
     def _run_once(self) -> None:
+        if self._parts.journal.directory is not None:
+            before = read_report(self._parts.journal.directory)
+            self._parts.journal.resume(TieringReport(events=before.events))
+            self._marks.known_before(self._still_there(before))
+            self._marks.look_for_dropped()
         there = self._parts.cluster.lake_tables()
         found = [one for one in there if self._settings.accepts(one.table_path)]
         if self._settings.tables and not found:

@@ -2,7 +2,7 @@
 
 Of each bucket: where the lake has an offset, the log from there to its end, nothing if that is the same.
 Where it has none, a keyed bucket begins with the newest snapshot of its keys, if there is one, all others
-with the earliest row of the log. What the log no longer has, or never had, is told and not passed over.
+with the first row that the log ever had. What the log no longer has is told and not passed over.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from tablestore.core.quantities import many
 from tablestore.tiering.splits import (
     Offsets,
     TableBucket,
@@ -35,27 +36,32 @@ class KvSnapshot(NamedTuple):
 
 
 class OffsetGap(NamedTuple):
-    """Offsets [start, stop) that the lake lacks and the log has no more: retention removed them.
-    Where `start` is greater, the lake has rows up to there of which the log knows nothing."""
+    """Offsets [start, stop) that the lake lacks and the log has no more: retention removed them, or they were
+    never in it. Where `start` is greater, the lake has rows up to there of which the log knows nothing."""
 
     table_bucket: TableBucket
     start: int
     stop: int
 
+    @property
+    def rows(self) -> int:
+        """How many rows are gone, at most; none of those that the lake has."""
+        return max(self.stop - self.start, 0)
+
     def __str__(self) -> str:
         if self.start > self.stop:
             return f"{self.table_bucket}: the lake is at offset {self.start}, the log ends at {self.stop}"
-        return f"{self.table_bucket}: offsets [{self.start}, {self.stop}) are gone from the log"
+        gone = f"offsets [{self.start}, {self.stop}), up to {many(self.rows, 'row')}"
+        return f"{self.table_bucket}: {gone}, are gone from the log"
 
 
 @dataclass(frozen=True, slots=True)
 class SplitPlan:
-    """The splits of a round, in order of partition and bucket, and what cannot be read any more: `gaps`
-    behind what the lake has, `never_read` where the lake has nothing and the log does not begin at 0."""
+    """The splits of a round, in order of partition and bucket, and in `gaps` what cannot be read any more
+    behind what the lake has, which has no split."""
 
     splits: tuple[TieringSplit, ...] = ()
     gaps: tuple[OffsetGap, ...] = ()
-    never_read: tuple[OffsetGap, ...] = ()
 
 
 class TieringSplitGenerator:
@@ -74,21 +80,17 @@ class TieringSplitGenerator:
         """The splits of buckets with these bounds; `snapshots` are those of keyed buckets."""
         splits: list[TieringSplit] = []
         gaps: list[OffsetGap] = []
-        never_read: list[OffsetGap] = []
         for place, log in _in_order(bounds.items()):
             at, snapshot = lake.get(place), snapshots.get(place)
             if at is None and snapshot is not None:
                 splits.append(self._snapshot_split(place, snapshot, log))
                 continue
-            if at is not None and (at > log.latest or at < log.earliest):
-                gaps.append(OffsetGap(place, at, log.latest if at > log.latest else log.earliest))
-                continue
-            if at is None and log.earliest > 0:
-                never_read.append(OffsetGap(place, 0, log.earliest))
-            start = log.earliest if at is None else at
-            if start < log.latest:
+            start = at or 0
+            if start > log.latest or start < log.earliest:
+                gaps.append(OffsetGap(place, start, log.latest if start > log.latest else log.earliest))
+            elif start < log.latest:
                 splits.append(TieringLogSplit(start=start, stop=log.latest, **self._common(place)))
-        return SplitPlan(tuple(splits), tuple(gaps), tuple(never_read))
+        return SplitPlan(tuple(splits), tuple(gaps))
 
     def _snapshot_split(self, place: TableBucket, snapshot: KvSnapshot, log: LogBounds) -> TieringSplit:
         stop = max(snapshot.log_offset, log.latest)

@@ -20,6 +20,7 @@ from tablestore.format import rowkind
 from tablestore.log.log import Appended, Appender
 from tablestore.log.offsets import Offsets, advanced
 from tablestore.log.settings import LogSettings
+from tablestore.log.transaction_id import TransactionId, newest
 
 
 class LogTee:
@@ -95,7 +96,11 @@ def joined(parts: Sequence[Appended]) -> Appended | None:
             start[bucket] = min(offset, start.get(bucket, offset))
         for bucket, offset in part.end.items():
             end[bucket] = max(offset, end.get(bucket, offset))
-    return Appended(start, end, parts[-1].timestamp_ms)
+    last: TransactionId | None = None
+    for part in parts:
+        last = newest(last, part.last)
+    mixed, rows = any(part.mixed for part in parts), sum(part.rows for part in parts)
+    return Appended(start, end, parts[-1].timestamp_ms, last=last, row_count=rows, mixed=mixed)
 
 
 def has_gaps(parts: Sequence[Appended]) -> bool:

@@ -6,11 +6,24 @@ import random
 from collections import Counter
 from pathlib import Path
 
-from tests.campaign import failures, races
+from tests.campaign import (
+    dropped_partitions,
+    failures,
+    held_rounds,
+    hostile_answers,
+    log_life,
+    races,
+    statements,
+    tears,
+)
+from tests.campaign.log_stores import KINDS as LOGGED
+from tests.campaign.log_stores import Embedded, Kafka, LogStore
 from tests.campaign.outcome import Kind, Outcome
 from tests.crash import power
 from tests.hostile import elsewhere, flips
 from tests.log import soak
+from tests.servers import kafka
+from tests.suite import counterparts
 from tests.tiering.simulation.lake import Wrong
 from tests.tiering.simulation.life import Life
 
@@ -22,6 +35,8 @@ FIELDS = 6
 """A turn, of the fields of all metadata files of a table."""
 MOMENTS = 60
 """A turn, of the life of a table with a log: about three days."""
+ATTACKS = 25
+"""A turn: moments of a table whose log is attacked."""
 LIVES_OF_TIERING = 100
 """A turn: simulated lives of a cluster, its services and their lake."""
 
@@ -74,15 +89,50 @@ def logged(seed: int, folder: Path) -> Outcome:
     return Outcome(MOMENTS, {f"{what} of {kind}": n for what, n in counts.items()})
 
 
+def attacked_log(seed: int, folder: Path) -> Outcome:
+    """A life of a table with an embedded log that is damaged, and whose processes are killed."""
+    return attack_log(Embedded(), seed, folder)
+
+
+def attacked_topic(seed: int, folder: Path) -> Outcome:
+    """The same with a topic of a broker of its own; without Kafka on this machine no case."""
+    if missing := counterparts.missing("Kafka"):
+        return Outcome(0, {f"turns without Kafka ({missing})": 1})
+    with kafka.broker() as broker:
+        return attack_log(Kafka(broker), seed, folder)
+
+
+def attack_log(store: LogStore, seed: int, folder: Path) -> Outcome:
+    """A life of a table whose log is there."""
+    kind = sorted(LOGGED)[seed % len(LOGGED)]
+    counts = log_life.live(store, kind, folder / "lake", seed, ATTACKS)
+    return Outcome(ATTACKS, {f"{what} of {kind}": n for what, n in counts.items()})
+
+
 KINDS = (
     Kind("races", "racing processes and kills lose and double nothing", races.run),
     Kind("failures", "a verb that fails anywhere is done or not done, and says which", failures.run),
     Kind("full disk", "a disk that fills up breaks nothing and can be freed", failures.run_full),
     Kind("power", "a loss of power takes nothing that was promised", crashes),
     Kind("bit flips", "a flipped bit is named, and never read as other rows", flip),
+    Kind("tears", "mending a torn table gives back whatever could still be read", tears.run),
     Kind("hostile", "no field of a table leads to files outside of it", lead_outside),
     Kind("log", "a table with a log shows every reader what was written, whatever fails", logged),
+    Kind("log attacked", "what was acknowledged is there, or an error names the log", attacked_log),
+    Kind("topic attacked", "what was acknowledged is there, or an error names the topic", attacked_topic),
+    Kind("statements", "a statement does to a table of any kind what DuckDB does to its own", statements.run),
     Kind("tiering", "the lake holds each row of the log once, whatever is lost or late", tier),
+    Kind(
+        "held rounds",
+        "a round that is killed round its commit brings each row once",
+        held_rounds.run,
+    ),
+    Kind(
+        "dropped",
+        "rows of dropped partitions go as they must, and are told of",
+        dropped_partitions.run,
+    ),
+    Kind("answers", "a wrong answer of a cluster is one error, and harms nothing", hostile_answers.run),
 )
 
 

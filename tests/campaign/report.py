@@ -39,14 +39,14 @@ def page(turns: Sequence[Turn], *, seed: int, commit: str) -> str:
         f"campaign of {seconds / 60:.1f} min from seed {seed}, commit {commit}",
         f"{platform.platform()}, Python {platform.python_version()}, {os.cpu_count()} cores",
         "",
-        f"{'kind':12} {'turns':>6} {'cases':>9} {'seconds':>8} {'wrong':>6}  proves",
+        f"{'kind':14} {'turns':>6} {'cases':>9} {'seconds':>8} {'wrong':>6}  proves",
     ]
     for kind in KINDS:
         of_kind = by_kind.get(kind.name, [])
         sums = total(turn.outcome for turn in of_kind)
         took = sum(turn.seconds for turn in of_kind)
         numbers = f"{len(of_kind):6,} {sums.cases:9,} {took:8.0f} {len(sums.wrong):6,}"
-        lines.append(f"{kind.name:12} {numbers}  {kind.proves}")
+        lines.append(f"{kind.name:14} {numbers}  {kind.proves}")
     lines += ["", *_details(by_kind), *_wrong(turns)]
     return "\n".join(lines)
 

@@ -18,7 +18,9 @@ SHARE = 3
 """Turns of each kind in the suite; `--rounds` multiplies them by a fifth of itself."""
 KILLS = 3
 """In a race; the campaign has more of them in each."""
-ELSEWHERE = ("races", "power", "bit flips", "hostile", "tiering", "log")
+ATTACKED = ("log attacked", "topic attacked", "held rounds", "dropped", "answers")
+"""Kinds whose share is in `test_attacks_on_…`, that of topics in `servers/test_kafka_log_attacked.py`."""
+ELSEWHERE = ("races", "power", "bit flips", "hostile", "tiering", "log", *ATTACKED)
 """Kinds that have tests of their own, of about as many cases."""
 
 

@@ -374,3 +374,22 @@ def test_a_password_is_shown_nowhere() -> None:
     assert "pass word" not in repr(server)
     assert b"pass word" not in pickle.dumps(server)
     assert pickle.loads(pickle.dumps(server)) == server
+
+
+def test_a_mistyped_path_is_no_empty_lake(tmp_path: Path) -> None:
+    ts.connect(tmp_path / "lake").create_database("shop")
+    wrong = ts.connect(tmp_path / "lakke")
+    missing = rf"there is no lake {tmp_path}/lakke; did you mean {tmp_path}/lake\? "
+    assert f"did you mean {tmp_path}/lake?" in repr(wrong)
+    for look in (lambda: wrong.table("shop.orders"), lambda: wrong.tables("shop")):
+        with pytest.raises(ts.NotFound, match=missing + r"create_database\(name\) makes it"):
+            look()
+    for look in (lambda: wrong.drop_table("shop.orders"), lambda: wrong.drop_database("shop")):
+        with pytest.raises(ts.NotFound, match=missing):
+            look()
+    for text in ("SHOW DATABASES", "SHOW TABLES", "SHOW VIEWS", "USE shop", "SELECT * FROM shop.orders"):
+        with pytest.raises(ts.NotFound, match=missing + "CREATE DATABASE name makes it"):
+            wrong.sql(text)
+    assert not (tmp_path / "lakke").exists()
+    wrong.sql("CREATE DATABASE name")
+    assert wrong.databases() == ["name"]

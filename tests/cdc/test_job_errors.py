@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tablestore.cdc.job_errors import is_transient, plain_error
-from tablestore.core.errors import InvalidRequest, Unavailable
+from tablestore.cdc.job_errors import is_transient, plain_error, raised_within
+from tablestore.core.errors import (
+    Corrupt,
+    InvalidRequest,
+    SchemaMismatch,
+    TablestoreError,
+    Unavailable,
+    Unsupported,
+)
 
 FAILED = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception:  SQLSTATE: XXKST"
 
@@ -41,3 +48,23 @@ def test_errors_name_their_job_in_one_line() -> None:
         f"[Errno 0] job 'j': {FAILED}; the same statement under the same name goes on"
     ]
     assert isinstance(plain_error("j", caused("a\ntablestore.core.errors.Corrupt: b")), InvalidRequest)
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("SchemaMismatch: column 'at' does not fit", SchemaMismatch),
+        ("Corrupt: /t/data.parquet: no magic", Corrupt),
+        ("Unsupported: not supported: a thing (why)", Unsupported),
+        ("Unavailable: [Errno 0] away", Unavailable),
+        ("CannotMerge: key k = 1 cannot be merged", TablestoreError),
+    ],
+)
+def test_an_error_of_ours_is_taken_out_of_spark_s(line: str, kind: type[TablestoreError]) -> None:
+    spark = caused(
+        f"Python exception occurred while executing the UDF:\nTraceback\n  tablestore.core.errors.{line}"
+    )
+    found = raised_within(spark)
+    assert type(found) is kind
+    assert str(found) == line.partition(": ")[2]
+    assert raised_within(caused(FAILED, "java.io.EOFException")) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -31,7 +32,7 @@ from tablestore.cdc.capture.source import SKIPPED
 from tablestore.cdc.mysql.address import PASSWORD_VARIABLE
 from tests.cdc.capture.fakes import FakeSource, Step, captured, event, shape
 from tests.servers.mariadb import PASSWORD, MariaDb
-from widgets.capture.model import capture_model
+from widgets.capture.model import capture_model, rows_text
 
 REPORT = BatchReport(
     3,
@@ -56,6 +57,7 @@ def test_options_are_the_arguments_of_ingest() -> None:
         *("--from", "mysql://u@h/shop", "--tables", "shop.*", "--tables", "crm.people", "--once"),
         *("--computed", "dt=date(created_at)", "--primary-keys", "*,dt", "--primary-keys", "shop.x=a,dt"),
         *("--partition-by", "dt", "--table-option", "bucket=4", "--chunk-rows", "500", "--merge-shards"),
+        *("--leave-out", "shop.x=photo", "--read-again", "shop.x", "--read-again", "crm.*"),
     ]
     given = cdc.wanted(cdc.parser().parse_args(written))
     assert {name: value for name, value in given.items() if value not in ("", {}, None)} == {
@@ -70,11 +72,13 @@ def test_options_are_the_arguments_of_ingest() -> None:
         "keyless": "refuse",
         "follow": False,
         "chunk_rows": 500,
+        "left_out": {"shop.x": "photo"},
+        "read_again": "shop.x,crm.*",
     }
 
 
-def test_the_commands_of_the_readme_are_ones() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8").replace("\\\n", " ")
+def test_the_commands_of_the_guide_are_ones() -> None:
+    text = (ROOT / "notebooks" / "guide" / "capture.md").read_text(encoding="utf-8").replace("\\\n", " ")
     found = [line for line in text.splitlines() if line.startswith("./workbench cdc ")]
     assert len(found) == 3
     for line in found:
@@ -127,7 +131,8 @@ def test_the_picture_has_a_row_a_table_and_the_last_statement() -> None:
 
 def test_a_plan_shows_columns_keys_and_what_is_left_out() -> None:
     orders = shape(("id", "INT NOT NULL"), ("at", "TIMESTAMP(0)"))
-    source = FakeSource([Step([captured("orders", orders, rows=12), event(SKIPPED, "g", reason="no key")])])
+    stale = captured("orders", orders, rows=12, reason="rows go stale")
+    source = FakeSource([Step([stale, event(SKIPPED, "g", reason="no key")])])
     rules = CaptureRules.of(
         "shop.*",
         into="ods",
@@ -143,6 +148,7 @@ def test_a_plan_shows_columns_keys_and_what_is_left_out() -> None:
         "  at     TIMESTAMP(0)",
         "  dt     DATE NOT NULL             date(at)",
         "  op_ts  TIMESTAMP(3) WITH LOCAL TIME ZONE NOT NULL  metadata",
+        "  WARNING  shop.orders: rows go stale",
         "",
         "left out  shop.g: no key",
     ]
@@ -199,6 +205,23 @@ def test_an_end_is_a_success_and_an_error_keeps_the_log(tmp_path: Path) -> None:
     ended = FakeJob(0)
     ended.state = "ended"
     assert cdc.show(ended, [], screen, log) == 0
+
+
+def test_an_end_with_paused_tables_is_no_success_and_says_which_to_read_again(tmp_path: Path) -> None:
+    (log := tmp_path / "spark.log").touch()
+    screen, ended = Console(width=110, file=StringIO()), FakeJob(0)
+    event = EventReport("paused", "shop.orders", "ods.orders", "", "p", 0, "XA transactions", None)
+    last = replace(REPORT, number=4, events=(event,), snapshotting=(), paused=("shop.orders", "shop.b"))
+    assert BatchReport.from_json(json.loads(json.dumps(last.to_json()))) == last
+    ended.state, ended.reports = "ended", lambda: [REPORT, last]
+    assert cdc.show(ended, [], screen, log) == cdc.PAUSED == 4
+    said = screen.file.getvalue()
+    assert "cdc: paused: shop.orders,shop.b" in said
+    assert shlex.split(said.partition("--read-again ")[2])[0] == "shop.orders,shop.b"
+    assert (
+        rows_text(capture_model(ended.reports(), title="shop", now=1.0, state="ended").lanes[0]) == "paused"
+    )
+    assert next(plain_lines(last)).endswith("paused shop.orders → ods.orders: XA transactions")
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
@@ -71,6 +72,20 @@ def test_a_script_prints_plain_results(lake: Path, tmp_path: Path) -> None:
     ]
 
 
+def test_roots_confine_the_statements(lake: Path, tmp_path: Path) -> None:
+    for name in ("in", "out"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.csv").write_text(f"{name}\n")
+    options = "'connector' = 'filesystem', 'format' = 'csv', 'path' = '{1}'"
+    create = f"CREATE TEMPORARY TABLE {{0}} (w STRING) WITH ({options});"
+    script = "".join(create.format(name, tmp_path / name.strip("`")) for name in ("`in`", "`out`"))
+    done = sql(lake, "--roots", tmp_path / "in", "-e", f"{script} SELECT * FROM `in`", "--csv", home=tmp_path)
+    assert (done.returncode, done.stdout.split()[-1]) == (0, "in"), done.stderr
+    done = sql(lake, "--roots", tmp_path / "in", "-e", f"{script} SELECT * FROM `out`", home=tmp_path)
+    assert done.returncode == 1
+    assert f"'{tmp_path}/out', and this session is confined: its roots are {tmp_path}/in" in done.stderr
+
+
 def test_the_first_error_ends_a_script_and_points_at_its_place(lake: Path, tmp_path: Path) -> None:
     script = "SELECT 1 AS one;\nSELECT nme FROM shop.orders;\nDROP TABLE shop.orders"
     done = sql(lake, "--csv", stdin=script, home=tmp_path)
@@ -104,6 +119,18 @@ def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     assert sql("--option", "x", home=tmp_path).returncode == 2
 
 
+@pytest.mark.large
+def test_a_mistyped_lake_is_no_empty_one(lake: Path, tmp_path: Path) -> None:
+    wrong = tmp_path / "lakke"
+    done = sql(wrong, "-e", "SHOW DATABASES", home=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"there is no lake {wrong}; did you mean {lake}? --create makes an empty one" in done.stderr
+    assert not wrong.exists()
+    assert sql(wrong, "--create", "-e", "CREATE DATABASE shop", home=tmp_path).returncode == 0
+    assert sql(wrong, "-e", "SHOW DATABASES", "--csv", home=tmp_path).stdout == "database name\nshop\n"
+    assert sql(lake, "--csv", "--json", home=tmp_path).returncode == 2
+
+
 def test_long_results_are_printed_as_they_come(capsys: pytest.CaptureFixture[str]) -> None:
     rows = pa.table({"n": range(2500)})
     sql_output.as_text(Result(rows.to_reader(max_chunksize=700)))
@@ -121,16 +148,26 @@ def test_long_results_are_printed_as_they_come(capsys: pytest.CaptureFixture[str
         (1.5, pa.float64(), "1.5", 1.5),
         (float("nan"), pa.float64(), "nan", "nan"),
         (Decimal("1.50"), pa.decimal128(5, 2), "1.50", "1.50"),
+        (Decimal("0E-10"), pa.decimal128(20, 10), "0.0000000000", "0.0000000000"),
+        (Decimal("1.00000E-7"), pa.decimal128(20, 12), "0.000000100000", "0.000000100000"),
+        (Decimal("-0.05"), pa.decimal256(50, 2), "-0.05", "-0.05"),
+        (25.2, pa.float32(), "25.2", 25.2),
+        (1.0, pa.float64(), "1.0", 1.0),
+        (True, pa.bool_(), "TRUE", True),
+        (7, pa.int8(), "7", 7),
+        ("\u00e4\x01\\", pa.string(), "\u00e4\x01\\", "\u00e4\x01\\"),
+        (date(1500, 3, 1), pa.date32(), "1500-03-01", "1500-03-01"),
+        ("a", pa.dictionary(pa.int8(), pa.string()), "a", "a"),
         ({"a": [1], "b": b"\x00"}, pa.struct({"a": pa.list_(pa.int8()), "b": pa.binary()}),
          "\"{a: [1], b: x'00'}\"", {"a": [1], "b": "00"}),
         ([("k", 1)], pa.map_(pa.string(), pa.int8()), "{'k': 1}", [["k", 1]]),
     ],
 )  # fmt: skip
 def test_values_for_programs(value: object, kind: pa.DataType, csv: str, as_json: object) -> None:
-    scalar = pa.scalar(value, kind)
-    number = pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    assert sql_output.csv_cell(scalar, number=number) == csv
-    assert sql_output.json_value(scalar) == as_json
+    column = pa.array([value, None], kind)
+    assert sql_output.csv_texts(column).to_pylist() == [csv, ""]
+    first, second = sql_output.json_texts(column).to_pylist()
+    assert (json.loads(first), second) == (as_json, "null")
 
 
 def test_help_names_every_statement() -> None:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from tablestore.tiering.report import (
     RoundReport,
     SplitReport,
     TableState,
+    TieringEvent,
     TieringReport,
 )
 
@@ -79,12 +81,25 @@ def test_the_summary_names_what_failed() -> None:
     assert summary(REPORT) == "70 rows in 1 round of 3 tables\nshop.bad failed: bucket 0 stalls"
 
 
+def test_the_summary_names_what_the_cluster_dropped_meanwhile() -> None:
+    lost = replace(DONE, outcome="incomplete")
+    events = tuple(
+        TieringEvent("shop.clicks", "partition dropped", f"day {day} is gone", time=time)
+        for day, time in (("a", lost.started - 9.0), ("b", lost.started + 0.1))
+    )
+    found = summary(TieringReport((), (lost,), events=events))
+    assert found == "70 rows in 1 round of 0 tables\nshop.clicks partition dropped: day b is gone"
+
+
 def test_options_are_those_of_the_verb(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found: dict[str, object] = {}
     monkeypatch.setattr("tablestore.table.lake.Lake.tier", lambda _, source, **given: found.update(given))
     written = ["--from", "fluss://h:1", "--tables", "a.*", "--warehouse", str(tmp_path), "--once"]
-    tier.started(tier.parser().parse_args([*written, "--lost-rows", "skip", "--log-columns"]))
+    tier.started(
+        tier.parser().parse_args([*written, "--lost-rows", "skip", "--dropped", "drop", "--log-columns"])
+    )
     assert (found["tables"], found["follow"], found["lost_rows"]) == ("a.*", False, "skip")
+    assert found["dropped"] == "drop"
     assert found["log_columns"] is True
 
 
@@ -131,6 +146,7 @@ def test_changes_of_states_are_lines() -> None:
         (["--serve", "--once"], "not --once"),
         (["--serve", "--log-columns"], "not --log-columns"),
         (["--from", "fluss://h:1", "--port", "1"], "--port is of --serve"),
+        (["--from", "fluss://h:1", "--host", "h"], "--host is of --serve"),
         (["--serve", "--from", "fluss://h:1"], "not allowed with"),
         ([], "one of the arguments"),
     ],
@@ -141,6 +157,15 @@ def test_options_of_one_side_are_not_of_the_other(
     with pytest.raises(SystemExit):
         tier.parsed(written)
     assert why in capsys.readouterr().err
+
+
+def test_a_host_that_others_reach_is_refused_with_the_remedy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake = tmp_path / "lake"
+    assert tier.main(["--serve", "--host", "0.0.0.0", "--warehouse", str(lake)]) == REFUSED
+    assert "ssh -L PORT:127.0.0.1:PORT" in " ".join(capsys.readouterr().err.split())
+    assert not lake.exists()
 
 
 def test_a_service_of_another_process_brings_rows_into_files_through_the_coordinator(tmp_path: Path) -> None:

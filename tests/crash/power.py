@@ -33,7 +33,6 @@ KINDS: dict[str, dict[str, Any]] = {
     "dynamic": {"bucket": -1, "dynamic-bucket.target-row-num": 20},
 }
 _SNAPSHOT = re.compile(r".*/t/snapshot/snapshot-(\d+)")
-_BRANCH = re.compile(r"branch (\w+): ")
 Rows = list[dict[str, Any]]
 
 
@@ -272,29 +271,12 @@ def _mended(life: Life, left: dict[str, bytes]) -> str | None:
         newest = t.store.snapshots.latest()
         if newest is None or (newest.uuid in life.rows and _rows(t) != life.rows[newest.uuid]):
             return f"mended, it has other rows: {newest}"
-        for text in repair.remaining:
-            if not _follow(t, text):
-                return f"mended, but left is {text}"
-        violations = [v for v in t.check() if not _follow(t, v.text)]
-        violations = violations or ts.open(PLACE, io=io).check()
+        if repair.remaining:
+            return f"mended, but left is {repair.remaining[0]}"
+        violations = ts.open(PLACE, io=io).check()
     except TablestoreError as e:
         return f"not mended: {type(e).__name__}: {e}"
     return f"mended, but {violations[0]}" if violations else None
-
-
-def _follow(t: ts.Table, left: str) -> bool:
-    """Do what the text about something that a repair left says; whether it says what can be done."""
-    branch = _BRANCH.match(left)
-    on = t if branch is None else t.branch(branch[1])
-    if branch is not None and f"branches.delete({branch[1]!r})" in left:
-        t.branches.delete(branch[1])
-    elif left.endswith("compact() the table"):
-        on.compact()
-    elif left.endswith("expiring the snapshot takes this away"):
-        on.expire_snapshots(keep=1)
-    else:
-        return False
-    return True
 
 
 def _removed(life: Life, at: int) -> bool:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 
 from tablestore.fluss.apis import API_VERSIONS
-from tablestore.fluss.frames import Request, frame_bytes, read_request, response_frame
+from tablestore.fluss.frames import LENGTH, Request, read_request, response_frame
 from tablestore.fluss.messages import pb
 
 Answer = Callable[[Request], bytes | None]
@@ -47,6 +47,10 @@ class ScriptedServer:
                 one.shutdown(socket.SHUT_RDWR)
         self._open.clear()
 
+    def hello(self) -> bytes:
+        """The answer to ApiVersions."""
+        return versions(self.keys)
+
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             while True:
@@ -58,9 +62,9 @@ class ScriptedServer:
     def _serve(self, client: socket.socket) -> None:
         with contextlib.suppress(OSError), client, client.makefile("rb") as stream:
             while head := stream.read(4):
-                request = read_request(memoryview(stream.read(frame_bytes(head, "client"))))
+                request = read_request(memoryview(stream.read(*LENGTH.unpack(head))))
                 if request.api_key == API_VERSIONS.key:
-                    client.sendall(response_frame(request.request_id, versions(self.keys)))
+                    client.sendall(response_frame(request.request_id, self.hello()))
                     continue
                 self.requests.append(request)
                 if (answer := self.answer(request)) is not None:

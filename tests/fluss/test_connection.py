@@ -167,8 +167,8 @@ def test_a_failure_of_the_connection_reaches_every_call() -> None:
     ("answer", "text"),
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "this is no server of Fluss"),
-        (struct.pack(">ibi", 5, 9, 1), "a frame of kind 9"),
-        (struct.pack(">ib", 1, 0), "a frame of kind 0 with 1 bytes"),
+        (struct.pack(">ibi", 5, 9, 1), "of 5 bytes and of kind 9: this is no server"),
+        (struct.pack(">ib", 1, 0), "of 1 bytes and of kind 0: this is no server"),
     ],
 )
 def test_an_answer_in_another_protocol_is_named(answer: bytes, text: str) -> None:

@@ -116,6 +116,17 @@ def log_of(end: int, *, answers: int = 10**9) -> Fetch:
     return fetch
 
 
+def folder_of(remote: Path, bucket: TableBucket) -> Path:
+    """Where Fluss has segment files of a bucket."""
+    return remote / "log" / "d" / "t-7" / str(bucket.bucket)
+
+
+def put_segment(remote: Path, bucket: TableBucket, name: str, base: int, data: bytes) -> None:
+    folder = folder_of(remote, bucket) / name
+    folder.mkdir(parents=True)
+    (folder / f"{base:020d}.log").write_bytes(data)
+
+
 class Restarted:
     """A log of fifty rows; the server is in trouble at offset 30, and may come back with others."""
 
@@ -270,9 +281,9 @@ def test_segment_files_come_before_the_log(
 ) -> None:
     if chunk:
         monkeypatch.setattr("tablestore.fluss.log_scan._MOST_BYTES", chunk)
-    for name, bases in (("a", range(0, 60, 10)), ("b", range(60, 100, 10))):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / f"{bases[0]:020d}.log").write_bytes(b"".join(map(batch, bases)))
+    for bucket in (ZERO, ONE):
+        for name, bases in (("a", range(0, 60, 10)), ("b", range(60, 100, 10))):
+            put_segment(tmp_path, bucket, name, bases[0], b"".join(map(batch, bases)))
 
     def fetch(asked: pb.FetchBucket) -> dict:
         if asked.fetch_offset >= 100:
@@ -283,7 +294,9 @@ def test_segment_files_come_before_the_log(
             if end > asked.fetch_offset
         ]
         skipped = len(batch(0)) * 2 if asked.fetch_offset < 60 else 0
-        remote = pb.RemoteLog(tablet_dir=f"file:{tmp_path}", segments=segments, first_start_pos=skipped)
+        bucket = ONE if asked.bucket_id else ZERO
+        place = f"file:{folder_of(tmp_path, bucket)}"
+        remote = pb.RemoteLog(tablet_dir=place, segments=segments, first_start_pos=skipped)
         return {"high_watermark": 120, "remote_log": remote}
 
     scan = scan_of(fetch, {ZERO: 25, ONE: 30}, {ZERO: 120, ONE: 75})
@@ -295,11 +308,10 @@ def test_segment_files_come_before_the_log(
 
 @pytest.mark.parametrize("kept", [0.5, 1.0], ids=["cut", "short"])
 def test_a_segment_file_that_ends_too_early_is_damage(scan_of, tmp_path: Path, kept: float) -> None:
-    (tmp_path / "a").mkdir()
     data = batch(0) + batch(10)
-    (tmp_path / "a" / f"{0:020d}.log").write_bytes(data[: int(kept * len(data)) - (0 if kept == 1 else 3)])
+    put_segment(tmp_path, ZERO, "a", 0, data[: int(kept * len(data)) - (0 if kept == 1 else 3)])
     segment = pb.RemoteLogSegment(segment_id="a", start_offset=0, end_offset=30, size_in_bytes=1)
-    remote = pb.RemoteLog(tablet_dir=str(tmp_path), segments=[segment], first_start_pos=0)
+    remote = pb.RemoteLog(tablet_dir=str(folder_of(tmp_path, ZERO)), segments=[segment], first_start_pos=0)
     with pytest.raises(Corrupt, match=r"00\.log: it"):
         list(scan_of(lambda _: {"high_watermark": 30, "remote_log": remote}, {ZERO: 0}, {ZERO: 30}))
 
@@ -312,7 +324,9 @@ def test_a_segment_file_that_is_gone_is_asked_for_again(scan_of, tmp_path: Path)
             return log_of(30)(asked)
         asked_before.append(asked)
         segment = pb.RemoteLogSegment(segment_id="a", start_offset=0, end_offset=30, size_in_bytes=1)
-        remote = pb.RemoteLog(tablet_dir=str(tmp_path), segments=[segment], first_start_pos=0)
+        remote = pb.RemoteLog(
+            tablet_dir=str(folder_of(tmp_path, ZERO)), segments=[segment], first_start_pos=0
+        )
         return {"high_watermark": 30, "remote_log": remote}
 
     assert [one.end for one in scan_of(fetch, {ZERO: 0}, {ZERO: 30})] == [10, 20, 30]
@@ -337,3 +351,26 @@ def test_segments_in_a_store_that_is_not_read_are_refused_by_name(scan_of, schem
     scan = scan_of(lambda _: {"high_watermark": 30, "remote_log": remote}, {ZERO: 0}, {ZERO: 30})
     with pytest.raises(Unsupported, match=rf"files of Fluss at {scheme}:// \(d\.t: table 7 bucket 0: remote"):
         list(scan)
+
+
+@pytest.mark.parametrize("answer", ["nothing", "another bucket", "twice"])
+def test_an_answer_that_leaves_a_bucket_out_or_names_it_twice_ends_the_scan_or_goes_on(
+    scan_of, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    def answered(self: Leader, request: Request) -> bytes:
+        if request.api_key != apis.FETCH_LOG.key:
+            return right(self, request)
+        sound = pb.FetchedBucket(bucket_id=1, high_watermark=10, records=batch(0))
+        other = pb.FetchedBucket(bucket_id=2, high_watermark=10, records=batch(0))
+        buckets = {"nothing": [], "another bucket": [other], "twice": [sound, sound]}[answer]
+        tables = [pb.FetchedTable(table_id=7, buckets=buckets)]
+        return response_frame(request.request_id, pb.FetchLogResponse(tables=tables).SerializeToString())
+
+    right = Leader._answer
+    monkeypatch.setattr(Leader, "_answer", answered)
+    scan = scan_of(log_of(10), {ONE: 0}, {ONE: 10}, stall_seconds=0.3)
+    if answer == "twice":
+        assert [one.end for one in scan] == [10]
+    else:
+        with pytest.raises(LogStalled, match=r"bucket 1 gave nothing .* says nothing of it"):
+            list(scan)

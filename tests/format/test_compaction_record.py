@@ -6,11 +6,11 @@ import base64
 from dataclasses import replace
 
 import pytest
-from backports import zstd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablestore.core.errors import Corrupt, InvalidRequest
+from tablestore.core.zstandard import zstd
 from tablestore.format import commit_message
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.compaction_record import (

@@ -10,9 +10,16 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
+from tablestore.format.avro.carried import CarriedField
 from tablestore.format.manifests import index_manifest, manifest
 from tablestore.format.manifests.index_manifest import IndexFileMeta, VectorRange
-from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry, ManifestFileMeta, SimpleStats
+from tablestore.format.manifests.manifest import (
+    EXTRA_FILES,
+    DataFileMeta,
+    ManifestEntry,
+    ManifestFileMeta,
+    SimpleStats,
+)
 
 HUGE_VARINTS = (
     b"\xfe" + b"\xff" * 8 + b"\x01",
@@ -107,6 +114,7 @@ CHANGES: list[tuple[str, Callable[[random.Random, bytes], bytes]]] = [
     ("text changed", _digits_changed),
 ]
 _NUMBERS = (-1, -(2**31), 2**31 - 1, 2**63 - 1, -(2**63), 0, 7, 255)
+_TEXTS = '["null", {"type": "array", "items": "string"}]'
 _ROWS = (
     b"",
     b"\0",
@@ -116,6 +124,14 @@ _ROWS = (
     b"\0\0\0\1" + b"\xff" * 16,
     b"\x7f" * 40,
 )
+_LATER: tuple[Callable[[random.Random], CarriedField], ...] = (
+    lambda rng: CarriedField(EXTRA_FILES, _TEXTS, [rng.choice(AWAY)]),
+    lambda rng: CarriedField(EXTRA_FILES, '["null", "long"]', rng.choice(_NUMBERS)),
+    lambda rng: CarriedField("_LATER", '["null", "string"]', rng.choice(AWAY)),
+    lambda rng: CarriedField("_LATER", '["null", "bytes"]', rng.choice(_ROWS)),
+)
+"""Fields of later releases: names of files that lead away, the same field with another type, one that nobody
+knows."""
 
 
 def _value(rng: random.Random, name: str, old: Any) -> Any:
@@ -128,6 +144,8 @@ def _value(rng: random.Random, name: str, old: Any) -> Any:
         return _row(rng, old or b"")
     if isinstance(old, str) or name == "external_path":
         return rng.choice(AWAY)
+    if name == "carried":
+        return (rng.choice(_LATER)(rng),)
     if isinstance(old, tuple) or name in ("value_stats_cols", "write_cols"):
         return tuple(rng.choice((*AWAY, "nobody", "k")) for _ in range(rng.randrange(3)))
     bits = 31 if name in ("kind", "bucket", "total_buckets", "level", "file_source") else 63

@@ -7,16 +7,25 @@ Every case is reproduced by the seed that is printed: `python -m tests.hostile.w
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+import tablestore as ts
+from tablestore.core.errors import Corrupt
+from tablestore.format import binary_row
+from tablestore.format.manifests import manifest
+from tablestore.format.types.arrow_types import INT
 from tests.hostile.limits import FEW_THREADS
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "paimon-java" / "warehouse" / "j.db"
 ROOT = Path(__file__).resolve().parents[2]
+NULL_KEY = binary_row.encode([None], [INT])
 CASES = 6  # damages of one kind of file in one table, a seed
 
 # Which kinds of files are damaged in which tables.
@@ -47,6 +56,49 @@ def test_damage_of_any_file_is_named_and_never_believed(
     for kind in kinds:
         wrong += _damage(GOLDEN / table, tmp_path / kind, kind, seeds[0], CASES * len(seeds) // 5 or 1)
     assert wrong == []
+
+
+def test_a_key_that_is_null_is_named_with_its_manifest(tmp_path: Path) -> None:
+    root = shutil.copytree(GOLDEN / "part_types", tmp_path / "t")
+    for path in root.glob("manifest/manifest-[0-9a-f]*"):
+        entries = manifest.decode_entries(path.read_bytes(), str(path))
+        files = [replace(e.file, min_key=NULL_KEY) for e in entries]
+        damaged = [replace(e, file=f) for e, f in zip(entries, files, strict=True)]
+        path.write_bytes(manifest.encode_entries(damaged, "none"))
+    table = ts.open(str(root))
+    for act in (table.scan().to_arrow, partial(table.compact, full=True)):
+        with pytest.raises(Corrupt, match=r"/manifest/manifest-\S+: field 0 of a key is NULL"):
+            act()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"timeMillis" : 1', b'"timeMillis" : 1e400, "_" : 1'),
+        (b'"options" : {', b'"options" : {"a\\ud800" : "b",'),
+        (b'"version" : 3', b'"version" : 3, "comment" : "\\udc00"'),
+        (b'"version" : 3', b'"version" : 3, "comment" : []'),
+        (b'"fields" : [', b'"fields" : [' + b"[" * 3000),
+    ],
+    ids=[
+        "endless time",
+        "surrogate in options",
+        "surrogate in the comment",
+        "comment of another type",
+        "depth",
+    ],
+)
+def test_a_schema_of_values_that_no_column_holds_is_named(tmp_path: Path, old: bytes, new: bytes) -> None:
+    root = shutil.copytree(GOLDEN / "schema_evolution", tmp_path / "t")
+    path = root / "schema" / "schema-0"
+    assert old in path.read_bytes()
+    table = ts.open(str(root))
+    path.write_bytes(path.read_bytes().replace(old, new))
+    with pytest.raises(Corrupt, match="schema-0"):
+        table.inspect.schemas()
+    if b"\\ud" in new:
+        with pytest.raises(Corrupt, match="schema-0"):
+            ts.open(str(root)).store.schema_of(0)
 
 
 def _damage(table: Path, scratch: Path, kind: str, seed: int, count: int) -> list[dict[str, object]]:

@@ -8,6 +8,7 @@ import pytest
 
 from tablestore.core.errors import CommitUnknown, Unavailable
 from tablestore.io import outcomes
+from tablestore.io.syncing import Sync
 from tests.faults import FaultyIO
 
 
@@ -62,3 +63,23 @@ def test_replacing_and_removing_look_whether_they_happened(tmp_path: Path) -> No
         outcomes.remove(FaultyIO(0, "error before"), str(path))
     outcomes.remove(FaultyIO(0, "error after"), str(path))
     assert not path.exists()
+
+
+def test_a_deletion_that_is_not_synced_is_no_refusal(tmp_path: Path) -> None:
+    path = Path(tmp_path / "f")
+    path.write_bytes(b"old")
+    with pytest.raises(CommitUnknown, match="is deleted"):
+        outcomes.remove(FaultyIO(1, "error before"), str(path), after=Sync(str(tmp_path)))
+    assert not path.exists()
+
+
+def test_renaming_looks_whether_it_happened(tmp_path: Path) -> None:
+    path, target = Path(tmp_path / "a"), Path(tmp_path / "b")
+    path.mkdir()
+    with pytest.raises(Unavailable):
+        outcomes.move(FaultyIO(0, "error before"), str(path), str(target))
+    assert path.is_dir()
+    with pytest.raises(CommitUnknown, match="was renamed"):
+        outcomes.move(Silent(0, "error before"), str(path), str(target))
+    outcomes.move(FaultyIO(0, "error after"), str(path), str(target))
+    assert target.is_dir()

@@ -41,6 +41,7 @@ def test_a_view_whose_kernel_is_gone_says_so_and_comes_back(lab: Lab) -> None:
     notebook = lab.open(CELLS)
     session = f"lwLab.panel({notebook.path!r}).sessionContext"
     assert lab.page.locator(".lw-lost").count() == 0
+    notebook.expect("len(bench.levels.edits) > 0", True)  # what the page asks for when it shows it
 
     lab.page.evaluate(f"() => {{ {NOBODY_OFFERS} }}")  # as without the extension
     lab.page.evaluate(f"{session}.restartKernel()")

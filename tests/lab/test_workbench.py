@@ -42,3 +42,38 @@ def test_the_whole_cockpit_follows_one_snapshot_and_compacts(lab: Lab) -> None:
     notebook.expect("bench.tool", "findings")
     assert page.locator(".jp-Cell").count() == 2  # no key of ours reached the notebook
     notebook.check()
+
+
+MANY = """
+import tempfile, tablestore as ts, widgets
+lake = ts.connect(tempfile.mkdtemp())
+options = {"bucket": 12, "write-only": True}
+table = lake.create_table("shop.orders", schema={"k": ts.BIGINT}, primary_key=["k"], options=options)
+for n in range(6):
+    table.write({"k": list(range(n * 40, n * 40 + 100))})"""
+OTHER = """
+import subprocess, sys
+code = f"import tablestore as ts; ts.open({table.location!r}).write({{'k': [3]}})"
+def other(): return subprocess.run([sys.executable, "-c", code]).returncode"""
+
+
+def test_a_displayed_workbench_reads_its_history_and_follows(lab: Lab) -> None:
+    """Commits of this kernel and of another process; who looks at the past stays there."""
+    notebook = lab.open([MANY + OTHER, "bench = widgets.Workbench(table)\nbench"])
+    page = lab.page
+    page.get_by_role("tab", name="The whole table").wait_for()  # its health is read without being asked for
+    notebook.expect("(len(bench.levels.edits) > 0, bench.reading)", [True, ""])
+    newer = page.locator(".lw-newer")
+    assert newer.is_hidden()
+
+    notebook.kernel("table.write({'k': [1]}) and table.write({'k': [2]}) and 1")
+    newer.filter(has_text="2 newer commits").wait_for()
+    newer.click()
+    notebook.expect("(bench.timeline.snapshot, bench.newer)", [8, 0])
+    newer.wait_for(state="hidden")
+
+    notebook.kernel("bench.timeline.set_trait('index', 3)")
+    notebook.kernel("bench.set_trait('watch', True)")
+    assert notebook.kernel("other()") == 0
+    notebook.expect("(len(bench.timeline.model), bench.timeline.snapshot, bench.newer)", [9, 4, 0])
+    notebook.check()

@@ -9,7 +9,14 @@ import pyarrow as pa
 import tablestore as ts
 from tablestore.log import offsets
 from tablestore.log.log import LogBatch
-from tablestore.table.log_of import log_of
+from tablestore.read.open_log import log_of
+from tablestore.table.log_view import LogView
+
+
+def log_view(table: ts.Table) -> LogView:
+    """The log of a table that has one."""
+    assert table.log is not None
+    return table.log
 
 
 def position(table: ts.Table) -> dict[int, int]:

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from tablestore.format import rowkind
+from tablestore.log.log import Appender
 from tablestore.log.offsets import Offsets
 from tablestore.read.table_log import offsets_at
+from tablestore.table.logged import LogCommitter
 from tablestore.table.table import Table
 from tablestore.table.writes import table_write
 from tablestore.write.commit.committer import CommitRequest, Committer
@@ -30,15 +33,25 @@ def batch(table: Table, rows: Sequence[tuple[Any, ...]]) -> tuple[pa.RecordBatch
     return conform(pa.RecordBatch.from_arrays(columns, schema=schema), table.store.schema.shown), kinds
 
 
+def writers_look_away(patch: pytest.MonkeyPatch) -> None:
+    """Let writers take the log of tables as it is: it is in memory, and nothing of it in their folder."""
+    patch.setattr(LogCommitter, "require_whole", lambda self, latest: None)
+
+
 def to_log(table: Table, log: MemoryLog, rows: Sequence[tuple[Any, ...]]) -> None:
     """Append rows to the log only: what a writer of an eventual log does before its commit."""
-    values, kinds = batch(table, rows)
     appender = log.appender()
+    into(appender, table, rows)
+    appender.flush()
+
+
+def into(appender: Appender, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Give an appender rows of the table, which are in the log when it flushes or commits."""
+    values, kinds = batch(table, rows)
     for _, bucket, some in row_buckets.route(
         values.append_column(KIND, kinds), table.store.schema, table.store.options
     ):
         appender.write(bucket, some.column(KIND), some.select(values.schema.names))
-    appender.flush()
 
 
 def to_files(table: Table, rows: Sequence[tuple[Any, ...]], end: Offsets) -> None:

@@ -1,6 +1,7 @@
 """A log in memory: the model of `tablestore.log.log.Log`, one list of rows a bucket.
 
-Retention is by hand (`keep_from`). Offsets may have gaps (`gap`), as Kafka's have.
+Retention is by hand (`keep_from`). Offsets may have gaps (`gap`), as Kafka's have; a bucket may be lost, as
+those of a partition of Fluss are that is dropped.
 """
 
 from __future__ import annotations
@@ -41,9 +42,18 @@ class MemoryLog:
     _ends: dict[int, int] = field(default_factory=dict)
     _starts: dict[int, int] = field(default_factory=dict)
     _appended: list[Appended] = field(default_factory=list)
+    _lost: set[int] = field(default_factory=set)
+
+    @property
+    def _numbers(self) -> list[int]:
+        return [b for b in range(self.buckets) if b not in self._lost]
+
+    def lose(self, bucket: int) -> None:
+        """A bucket is gone, and its rows."""
+        self._lost.add(bucket)
 
     def bounds(self) -> LogBounds:
-        numbers = range(self.buckets)
+        numbers = self._numbers
         return LogBounds(
             {b: self._starts.get(b, 0) for b in numbers}, {b: self._ends.get(b, 0) for b in numbers}
         )
@@ -70,6 +80,8 @@ class MemoryLog:
     def read(self, start: Offsets, stop: Offsets, columns: Sequence[str] | None = None) -> Iterator[LogBatch]:
         for bucket, end in stop.items():
             at = start.get(bucket, 0)
+            if bucket in self._lost and at < end:
+                raise LogExpired(f"bucket {bucket} of the log is gone")
             if at < min(self._starts.get(bucket, 0), end):
                 raise LogExpired(f"bucket {bucket} of the log starts at {self._starts[bucket]}, not {at}")
             for some in self._rows.get(bucket, ()):
@@ -93,8 +105,8 @@ class MemoryLog:
 
     def at(self, timestamp_ms: int) -> dict[int, int]:
         found = dict(self.bounds().end)
-        for bucket, some in self._rows.items():
-            for one in some:
+        for bucket in self._numbers:
+            for one in self._rows.get(bucket, ()):
                 if one.timestamp_ms >= timestamp_ms and one.end > self._starts.get(bucket, 0):
                     found[bucket] = max(one.start, self._starts.get(bucket, 0))
                     break
@@ -107,9 +119,10 @@ class MemoryLog:
         return found
 
     def _behind(self, offsets: Offsets) -> Offsets | None:
-        if not any(end > offsets.get(bucket, 0) for bucket, end in self._ends.items()):
+        ends = {b: self._ends.get(b, 0) for b in self._numbers}
+        if not any(end > offsets.get(bucket, 0) for bucket, end in ends.items()):
             return None
-        return {b: max(self._ends.get(b, 0), offsets.get(b, 0)) for b in range(self.buckets)}
+        return {b: max(ends.get(b, 0), offsets.get(b, 0)) for b in sorted({*ends, *offsets})}
 
     def skip(self, offsets: int) -> None:
         """Spend so many offsets of each bucket without a row."""

@@ -44,6 +44,19 @@ def test_rows_are_read_in_their_order_with_dense_offsets(tmp_path: Path) -> None
         assert content(reader, {}, {0: 1}) == {0: [(0, 1)]}
 
 
+def test_a_listing_that_goes_further_than_the_end_names_no_file_twice(tmp_path: Path) -> None:
+    log, writer = open_log(tmp_path), open_log(tmp_path, env=SimEnv(1))
+    append(writer, {0: [1]})
+    log.bounds()
+    append(writer, {0: [2]})
+    append(writer, {0: [3]})
+    log._directory.forget()
+    assert len(log._directory.chain()) == 3
+    log.bounds()
+    assert log._directory.chain() == ((1, 1), (2, 2), (3, 3))
+    assert ids(log) == {0: [1, 2, 3]}
+
+
 def test_kinds_and_chosen_columns_come_back(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     appender = log.appender()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -20,11 +21,12 @@ from tablestore.core.errors import InvalidOption, Unsupported
 from tablestore.core.options.table_options import TableOptions
 from tablestore.format import rowkind
 from tablestore.format.messages import debezium_avro
-from tablestore.format.messages.messages import decoded
+from tablestore.format.messages.messages import Messages, decoded
 from tablestore.format.messages.row_avro import event_schema, varints
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.data_type import DataField
-from tablestore.log.kafka.row_values import AvroEventRows, JsonEventRows, ValueFormat
+from tablestore.log.kafka.row_format import RowFormat
+from tablestore.log.kafka.row_values import AvroEventRows, JsonEventRows, JsonRows, ValueFormat
 from tablestore.log.settings import require_log
 from tests.cdc.formats.messages_of import changes, columns, messages
 from tests.cdc.formats.test_golden import ITEMS, MODES, ORDERS, OTHER_TYPES
@@ -198,3 +200,17 @@ def test_a_registry_must_be_named_and_its_password_come_from_the_environment() -
     with pytest.raises(InvalidOption, match="from the environment") as e:
         require_log(schema, TableOptions.parse(options))
     assert "hidden" not in str(e.value)
+
+
+@pytest.mark.parametrize("format", [JsonRows, JsonEventRows, avro])
+def test_messages_that_are_all_deletes_are_read(format: Callable[..., ValueFormat]) -> None:
+    fields = columns(k="INT NOT NULL", **{k: v for k, v in TYPES.items() if k != "rows"})
+    rows = RowFormat(fields, ("k",), True, format(fields))
+    none = pa.nulls(2, pa.binary())
+    keys = pa.array([b'{"k":1}', b'{"k":2}'])
+    found = rows.decode(Messages("t", 0, np.arange(2), keys, none), [f.name for f in fields])
+    assert rowkind.texts(found.kinds).to_pylist() == ["-D", "-D"]
+    assert found.rows.column("k").to_pylist() == [1, 2]
+    assert found.rows.schema.types == [f.arrow.type for f in fields]
+    empty = rows.values.decode(none.slice(0, 0), fields)
+    assert (empty.rows.num_rows, len(empty.kinds)) == (0, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -99,6 +100,18 @@ def test_a_file_with_a_wrong_count_spoils_no_other(change: int, seeds: tuple[int
                     decode(some)
             else:
                 assert [found for i, found in enumerate(decode(some)) if i != at] == good, (seed, at)
+
+
+def test_an_empty_file_beside_a_damaged_one_is_not_the_damage(seeds: tuple[int, ...]) -> None:
+    entries = [entry(Random(seeds[0])) for _ in range(5)]
+    wrong = replace(entries[2], file=replace(entries[2].file, level=manifest.MAX_LEVELS))
+    files = [
+        (f"manifest-{name}", manifest.encode_entries(some, "zstd"))
+        for name, some in (("empty", []), ("damaged", [*entries, wrong]))
+    ]
+    with pytest.raises(Corrupt, match="manifest-damaged"):
+        manifest_columns.decode(files)
+    assert manifest_columns.decode(files[:1])[0].num_rows == 0
 
 
 def miscounted(data: bytes, change: int) -> bytes:

@@ -27,7 +27,9 @@ TURNS = 8
 COLUMNS = {"p": "STRING", "k": "INT", "v": "INT", "s": "STRING", "d": "DECIMAL(20,2)", "t": "TIMESTAMP(6)"}
 KEEP = {"snapshot.num-retained.min": "1000"}
 DV = {"deletion-vectors.enabled": "true"}
-LOOKUP = {"changelog-producer": "lookup"}
+# without the option our streams tell what an OVERWRITE replaced, Java's do not
+SILENT = {"streaming-read-overwrite": "false"}
+LOOKUP = {"changelog-producer": "lookup", **SILENT}
 AGGREGATES = {"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"}
 AGGREGATES |= {"fields.s.aggregate-function": "last_non_null_value", "fields.d.aggregate-function": "max"}
 
@@ -53,8 +55,8 @@ KINDS = {
     "aggregation": Kind({"bucket": "1", **AGGREGATES}, kinds="+", evolves=False),
     "first row": Kind({"bucket": "1", "merge-engine": "first-row", **LOOKUP}, kinds="+", evolves=False),
     "lookup changelog": Kind({"bucket": "2", **LOOKUP}),
-    "full changelog": Kind({"bucket": "1", "changelog-producer": "full-compaction"}),
-    "input changelog": Kind({"bucket": "1", "changelog-producer": "input"}),
+    "full changelog": Kind({"bucket": "1", "changelog-producer": "full-compaction", **SILENT}),
+    "input changelog": Kind({"bucket": "1", "changelog-producer": "input", **SILENT}),
     "deletion vectors": Kind({"bucket": "2", **DV}),
     "wide deletion vectors": Kind({"bucket": "1", **DV, "deletion-vectors.bitmap64": "true", **LOOKUP}),
     "dynamic buckets": Kind(

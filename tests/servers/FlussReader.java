@@ -18,11 +18,15 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** What Fluss's own client sees of a table (k INT, v STRING): arguments are the server, database and table. */
+/** What Fluss's own client sees of a table (k INT, v STRING): server, database, table and password are given. */
 public class FlussReader {
     public static void main(String[] args) throws Exception {
         Configuration settings = new Configuration();
         settings.setString("bootstrap.servers", args[0]);
+        settings.setString("client.security.protocol", "sasl");
+        settings.setString("client.security.sasl.mechanism", "PLAIN");
+        settings.setString("client.security.sasl.username", "java");
+        settings.setString("client.security.sasl.password", args[3]);
         TablePath path = TablePath.of(args[1], args[2]);
         try (Connection connection = ConnectionFactory.createConnection(settings);
                 Admin admin = connection.getAdmin()) {

@@ -71,14 +71,15 @@ def killed_fluss() -> Iterator[Fluss]:
 
 
 @pytest.fixture(scope="session")
-def fluss_servers() -> Iterator[Fluss]:
-    with fluss_server.fluss_cluster() as found:
-        yield found
+def shared_fluss() -> Iterator[fluss_server.SharedFluss]:
+    with fluss_server.SharedFluss() as shared:
+        yield shared
 
 
 @pytest.fixture
-def fluss(fluss_servers: Fluss) -> Iterator[Fluss]:
+def fluss(shared_fluss: fluss_server.SharedFluss) -> Iterator[Fluss]:
     """A cluster of one tablet server, the same for all tests. A test that kills a server starts it again; its
     tables go with it, since a coordinator hands them out again and again."""
-    yield fluss_servers
-    fluss_servers.drop_tables()
+    found = shared_fluss.cluster()
+    yield found
+    found.drop_tables()

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import signal
+import time
 import uuid
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
 
 import pyarrow as pa
 
-from notebooks.bench.tier_scale import with_leaders
+from notebooks.bench.tier_scale import is_led, with_leaders
 from notebooks.demo.fluss import FlussCluster
 from tablestore.fluss.admin import EARLIEST, LATEST, Admin
 from tablestore.fluss.cluster import Cluster
 from tablestore.fluss.log_scan import LogScan, ScanBatch
 from tablestore.fluss.tables import FlussColumn, FlussTable, TableDescriptor, TablePath
+from tablestore.format.types.arrow_types import BIGINT
 from tablestore.format.types.data_type import DataType
 from tests.suite import counterparts
 
 DATABASE = "fluss"  # each cluster is made with it
 KILLED_SESSION_SECONDS = 12
 """How long a server that is to be killed may be without a processor, and ZooKeeper believes in it after."""
+LEADER_SECONDS = 45.0
 LAKE = {"table.datalake.enabled": "true", "table.datalake.freshness": "1s"}
 
 
@@ -88,3 +95,47 @@ def fluss_cluster(
     private = FlussCluster(settings, tablet_servers=tablet_servers, users=users)
     with private, Cluster(f"{user}{private.address}") as cluster:
         yield Fluss(private, cluster, Admin(cluster))
+
+
+class SharedFluss:
+    """The cluster of a whole run. A Fluss 0.7.0 may, once in some thousand tables that come and go on a busy
+    machine, give no bucket a leader any more: `cluster` makes another one then, with a warning."""
+
+    def __init__(self) -> None:
+        self._open = contextlib.ExitStack()
+        self._cluster: Fluss | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.close()
+
+    def cluster(self) -> Fluss:
+        """It gives new tables leaders."""
+        if self._cluster is not None and not _gives_leaders(self._cluster):
+            warnings.warn(f"a Fluss that gives no leaders:\n{_state(self._cluster)}", stacklevel=2)
+            self._open.close()
+            self._cluster = None
+        if self._cluster is None:
+            self._cluster = self._open.enter_context(fluss_cluster())
+        return self._cluster
+
+
+def _gives_leaders(fluss: Fluss) -> bool:
+    """Whether a new table has a leader within `LEADER_SECONDS`."""
+    path = TablePath(DATABASE, f"led_{uuid.uuid4().hex[:12]}")
+    table = fluss.admin.create_table(path, TableDescriptor((FlussColumn("id", BIGINT),)))
+    led = is_led(fluss.admin, table, LEADER_SECONDS)
+    if led:
+        fluss.admin.drop_table(path)
+    return led
+
+
+def _state(fluss: Fluss) -> str:
+    """What its coordinator printed, the stacks of its threads among it."""
+    fluss.servers.signal("coordinator", signal.SIGQUIT)  # a JVM prints its stacks
+    time.sleep(1)
+    return fluss.servers.output("coordinator")[-20_000:]

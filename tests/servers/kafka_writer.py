@@ -12,7 +12,7 @@ import tablestore as ts
 from tablestore.core.errors import CommitConflict, CommitUnknown, Unavailable
 from tablestore.table.table import Table
 
-PAUSE = 0.05
+PAUSE = 0.01
 
 
 def rows(user: int, number: int) -> list[dict[str, int]]:
@@ -40,7 +40,7 @@ def main(warehouse: str, name: str, user: str, slot: str, commits: str) -> None:
         except (CommitConflict, CommitUnknown, Unavailable) as e:
             print(f"{user}: again after {e}", flush=True)
             table = None
-            time.sleep(random.random() * 4 * PAUSE)
+            time.sleep(random.random() * 20 * PAUSE)
         time.sleep(PAUSE)
     raise SystemExit("it does not end")
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import tablestore as ts
@@ -26,22 +27,25 @@ from tablestore.fluss.tables import (
     TieringEpoch,
     TieringResults,
 )
+from tablestore.fluss.write import TableWriter
 from tests.log import held
 from tests.servers.fluss import DATABASE, LAKE, Fluss
 from tests.suite import counterparts
 
 COLUMNS = {"k": ts.INT.not_null(), "v": ts.STRING}
+ROWS = pa.table({"k": pa.array(range(40), pa.int32()), "v": ["v"] * 40})
 FRESHNESS = 2.0
 """Seconds."""
 
 
 @dataclass
 class Peer:
-    """One of the two. `drop` drops a table."""
+    """One of the two. `drop` drops a table, `write` writes enough rows to each of its buckets."""
 
     admin: Admin
     tables: list[FlussTable]
     drop: Callable[[FlussTable], None]
+    write: Callable[[FlussTable], object]
 
     @property
     def cluster(self) -> Cluster:
@@ -51,7 +55,12 @@ class Peer:
 def real(fluss: Fluss, count: int) -> Peer:
     lake = {**LAKE, "table.datalake.freshness": f"{FRESHNESS:.0f}s"}
     tables = [fluss.table(COLUMNS, key=("k",), buckets=2, properties=lake) for _ in range(count)]
-    return Peer(fluss.admin, tables, lambda table: fluss.admin.drop_table(table.path))
+    return Peer(
+        fluss.admin,
+        tables,
+        lambda table: fluss.admin.drop_table(table.path),
+        lambda table: TableWriter(fluss.cluster, table).upsert(ROWS),
+    )
 
 
 def ours(lake: ts.Lake, cluster: Cluster, count: int) -> Peer:
@@ -64,7 +73,12 @@ def ours(lake: ts.Lake, cluster: Cluster, count: int) -> Peer:
         path = TablePath(DATABASE, f"t{n}")
         lake.create_table(str(path), schema=COLUMNS, primary_key=["k"], options=options)
         paths.append(path)
-    return Peer(admin, [admin.table(path) for path in paths], lambda table: lake.drop_table(str(table.path)))
+    return Peer(
+        admin,
+        [admin.table(path) for path in paths],
+        lambda table: lake.drop_table(str(table.path)),
+        lambda table: lake.table(str(table.path)).write(ROWS),
+    )
 
 
 @pytest.fixture
@@ -198,6 +212,7 @@ def questions(peer: Peer) -> list[object]:
         ("no such bucket", fetched(peer, replace(first, bucket=9), 0)[0]),
         ("no such table", fetched(peer, replace(first, table_id=987654321), 0)[0]),
     ]
+    peer.write(table)
     for snapshot_id, offsets in ((5, {buckets[0]: 4}), (6, {buckets[1]: 3}), (2, {buckets[0]: 1})):
         admin.commit_lake_snapshot(table, snapshot_id, offsets)
         found = admin.lake_snapshot(table.path)
@@ -247,7 +262,8 @@ def test_fluss_s_own_client_reads_the_log_of_a_table_of_ours(tmp_path: Path):
     in_files = table.log.in_files
     table.write([{"k": 7, "v": "seven"}])
     with lake.coordinator() as coordinator:
-        found = java_client(tmp_path, coordinator.address, "shop", "t")
+        password = Path(coordinator.token_file).read_text()
+        found = java_client(tmp_path, coordinator.server, "shop", "t", password)
     assert found["databases"] == ["[shop]"]
     assert found["tables"] == ["[t]"]
     assert found["columns"] == ["ROW<`k` INT NOT NULL, `v` STRING>"]

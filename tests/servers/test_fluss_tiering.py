@@ -298,6 +298,21 @@ def test_two_services_at_once_and_tables_that_fail_or_are_made_again(fluss: Flus
     assert lake.table(str(again.path)).at(tag=f"fluss-table-{again.table_id}").scan().count() == 100
 
 
+@pytest.mark.large
+def test_a_service_waits_for_a_coordinator_that_is_starting(killed_fluss: Fluss, tmp_path: Path):
+    """It listens some time before it can answer."""
+    table = killed_fluss.table(COLUMNS, properties=LAKE)
+    TableWriter(killed_fluss.cluster, table).append(numbers(0, 10))
+    lake = ts.connect(tmp_path)
+    killed_fluss.servers.stop("coordinator")
+    starting = threading.Thread(target=killed_fluss.servers.start, args=("coordinator",))
+    starting.start()
+    with service(killed_fluss, lake, [table], follow=False, wait="5min") as job:
+        assert job.wait(240)
+        assert [(one.outcome, one.rows, one.reason) for one in job.rounds()] == [("committed", 10, "")]
+    starting.join()
+
+
 def test_a_partition_that_is_dropped_ends_its_splits_only(fluss: Fluss, tmp_path: Path):
     columns: Mapping[str, ts.DataType] = {"id": BIGINT, "day": STRING.not_null()}
     table = fluss.table(columns, partitions=["day"], buckets=1, properties=LAKE)
@@ -311,5 +326,5 @@ def test_a_partition_that_is_dropped_ends_its_splits_only(fluss: Fluss, tmp_path
     writer.append(rows.filter(pc.equal(rows["day"], "b")))
     with service(fluss, lake, [table], follow=False) as job:
         assert job.wait(240)
-        assert [(one.outcome, one.rows) for one in job.rounds()][-1] == ("committed", 50)
+        assert [(one.outcome, one.rows) for one in job.rounds()][-1] == ("incomplete", 50)
     assert in_lake(lake, table).num_rows == 150

@@ -129,6 +129,21 @@ def test_a_table_that_was_made_again_is_read_in_the_lake_alone(fluss: Fluss, lak
     assert ours.scan().count() == 3
 
 
+@pytest.mark.large
+def test_a_stream_ends_by_name_where_its_table_is_made_again(fluss: Fluss, lake: ts.Lake) -> None:
+    table = fluss.table(COLUMNS, buckets=1, properties=LAKE)
+    with TableWriter(fluss.cluster, table) as writer:
+        writer.append(rows(table, range(3), 1))
+        steps = tiered(lake, fluss, table).stream(start="latest-full", follow=True, timeout=240)
+        assert next(steps).to_arrow().num_rows == 3
+        writer.append(rows(table, range(3, 4), 1))
+        assert next(steps).to_arrow().num_rows == 1
+    fluss.admin.drop_table(table.path)
+    fluss.admin.create_table(table.path, table.descriptor)
+    with pytest.raises(CommitConflict, match="made again"):
+        next(steps)
+
+
 @pytest.mark.spark
 @pytest.mark.large
 def test_spark_tiers_and_reads_lake_and_log(fluss: Fluss, lake: ts.Lake, spark: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,21 @@ import pytest
 from tablestore.core.errors import CommitConflict, InvalidOption, NotFound
 from tablestore.core.options.log_store import LogCompression, LogFormat, LogSystem
 from tablestore.format import rowkind
+from tablestore.format.messages.messages import Messages
 from tablestore.format.messages.registry_client import client
+from tablestore.format.predicates import evaluate
+from tablestore.format.predicates.predicate import bind, col
 from tablestore.format.schema import TableSchema
 from tablestore.io.fileio import LocalFileIO
 from tablestore.log.kafka.kafka_log import KafkaLog
+from tablestore.log.kafka.row_format import RowFormat
 from tablestore.log.log import CommitMark, LogBatch, LogExpired, RowsInBetween
+from tablestore.log.selected_rows import selected_rows
 from tablestore.log.settings import LogSettings
 from tests.cdc.formats.messages_of import columns
 from tests.servers.kafka import Broker
+from tests.servers.test_kafka_table import is_gone
+from tests.tiering.waiting import until
 
 _number = iter(range(1_000_000))
 
@@ -273,6 +281,7 @@ def test_a_topic_that_is_there_is_adopted_only_with_as_many_partitions(made: Any
     kept.drop()
     assert kept.bounds().end == {0: 0, 1: 0}
     log.drop()
+    until(lambda: is_gone(kept))  # the broker answers for it a moment longer
     with pytest.raises(NotFound, match="no topic"):
         kept.bounds()
 
@@ -300,3 +309,36 @@ def test_formats_that_cannot_hold_the_rows_are_refused(made: Any) -> None:
     log = made(keyed=False, value_format=LogFormat.JSON)
     write(log, (0, rows(1)))
     assert keys_of(log.read({}, log.bounds().end)) == {0: [1]}
+
+
+@pytest.mark.parametrize("format", [LogFormat.DEBEZIUM_JSON, LogFormat.JSON])
+def test_a_condition_selects_rows_and_deletes_by_their_key(
+    made: Any, format: LogFormat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = made(value_format=format)
+    appender = log.appender()
+    appender.write(0, kinds(*["+I"] * 9, "-D", "-D"), rows(*range(9), 2, 7))
+    appender.commit(CommitMark("u", 1))
+    whole = together(log.read({}, log.bounds().end))
+    decode, decoded = RowFormat.decode, Counter[str]()
+
+    def counted(self: RowFormat, messages: Messages, names: list[str]) -> Any:
+        decoded[" ".join(names)] += len(messages)
+        return decode(self, messages, names)
+
+    monkeypatch.setattr(RowFormat, "decode", counted)
+    schema = log._settings.schema
+    for where in (col("k") == 7, col("k") > 20, col("k").is_in([2, 3])):
+        found = together(selected_rows(log, {}, log.bounds().end, ["k", "v", "d"], bind(where, schema)))
+        chosen = [
+            i
+            for i, row in enumerate(whole[0])
+            if evaluate.mask(bind(where, schema), table_of(row))[0].as_py()
+        ]
+        assert found == tuple([part[i] for i in chosen] for part in whole)
+        assert decoded == Counter({"k": 11, "k v d": len(chosen)})
+        decoded.clear()
+
+
+def table_of(row: dict[str, Any]) -> pa.Table:
+    return pa.table({name: [value] for name, value in row.items()})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import confluent_kafka
 import pyarrow as pa
 import pytest
 
@@ -147,3 +148,35 @@ def test_messages_are_read_under_the_columns_of_today(kafka: Broker, tmp_path: P
     with pytest.raises(Unsupported, match="a new column v"):
         t.alter(ts.add("v", ts.INT))
     ts.connect(str(tmp_path)).drop_table("d.t")
+
+
+@pytest.mark.parametrize(
+    ("value", "header", "reason"),
+    [
+        (b'{"op":"c","after":{"k":"x"}}', None, "column 'k'"),
+        (b'{"op":"c","after":{"k":1},"kind":"-D"}', None, "has kind '-D'"),
+        (b'{"op":"c","after":{"k":1,"v":1}}', b"[]", "header 'tablestore-commit'"),
+    ],
+)
+def test_a_message_of_others_that_is_no_row_is_named_with_its_offset(
+    kafka: Broker, tmp_path: Path, value: bytes, header: bytes | None, reason: str
+) -> None:
+    t = create(kafka, tmp_path, bucket=1)
+    t.write([{"k": 1, "v": 1}])
+    log = t._handle.log
+    assert isinstance(log, KafkaLog)
+    at = log.bounds().end[0]
+    producer = confluent_kafka.Producer({"bootstrap.servers": kafka.address})
+    headers = [] if header is None else [("tablestore-commit", header)]
+    for text, marks in ((b'{"op":"c","after":{"k":2,"v":2}}', []), (value, headers)):
+        producer.produce(log.topic, text, b'{"k":2}', partition=0, headers=marks)
+    assert not producer.flush(240)
+    t = ts.connect(str(tmp_path)).table("d.t")
+    named = f"topic '{log.topic}', partition 0, offset {at + 1}: .*{reason}"
+    assert t.log is not None
+    with pytest.raises(ts.InvalidRequest, match=named):
+        t.log.finish()
+    if header is None:
+        with pytest.raises(ts.InvalidRequest, match=named):
+            t.scan(log=True).to_arrow()
+    assert held.rows(t) == ["{'k': 1, 'v': 1}"]

@@ -1,5 +1,5 @@
-"""SIGKILL for a driver with SQL jobs, and for Python workers, at any moment: resumed by name, each target is
-what its query gives over the sources."""
+"""SIGKILL for a driver with SQL jobs, and for Python workers, at any moment: resumed by name, or started
+again by itself, each job's target is what its query gives over the sources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -99,27 +99,19 @@ def count_batches(process: subprocess.Popen[str], reached: Mapping[int, threadin
                 event.set()
 
 
-def kill_a_worker(
-    random_: random.Random,
-    kinds: Sequence[str] = (TASKS, PLANNER),
-    *,
-    ended: Callable[[], object] = lambda: False,
-) -> None:
-    """Kill a Python process of the Spark session of this one, once there is one of these kinds, unless the
-    jobs have `ended`: then none comes."""
+def kill_a_worker(random_: random.Random, kinds: Sequence[str] = (TASKS, PLANNER)) -> None:
+    """Kill a Python process of the Spark session of this one, once there is one of these kinds."""
     until = time.monotonic() + PATIENCE_SECONDS
     while not (found := [process for kind in kinds for process in workers(kind)]):
-        if ended():
-            return
         assert time.monotonic() < until, f"Spark has no Python workers: {commands()}"
         time.sleep(0.05)
     with contextlib.suppress(psutil.NoSuchProcess):
         random_.choice(found).send_signal(signal.SIGKILL)
 
 
-def has_failed(session: Session) -> bool:
-    """Whether a job has; `failures` tells of each only once, so who asks twice waits for another."""
-    return "FAILED" in session.sql("SHOW JOBS").to_arrow()["status"].to_pylist()
+def restarts(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What jobs said when they were about to start again."""
+    return [r.getMessage() for r in caplog.records if r.name == "tablestore.sql.streaming.job"]
 
 
 def commands() -> list[str]:
@@ -168,7 +160,9 @@ def content(session: Session, query: str) -> list[str]:
     return sorted(map(str, session.sql(query).to_arrow().to_pylist()))
 
 
-def test_jobs_killed_at_any_moment_lose_and_double_nothing(spark, tmp_path: Path, seeds: tuple[int, ...]):
+def test_jobs_killed_at_any_moment_lose_and_double_nothing(
+    spark, tmp_path: Path, seeds: tuple[int, ...], caplog: pytest.LogCaptureFixture
+):
     path = tmp_path / "lake"
     session = made(path)
     session.spark = spark
@@ -176,13 +170,12 @@ def test_jobs_killed_at_any_moment_lose_and_double_nothing(spark, tmp_path: Path
         random_ = random.Random(seed)
         change(session, random_, 0)
         kill_amid_batches(started(path), session, random_)
-        start(session)  # goes on in this process, until a worker is killed
-        while not has_failed(session):
+        start(session)  # goes on in this process, also when a worker is killed
+        caplog.clear()
+        while not restarts(caplog):
             change(session, random_, 1)
-            kill_a_worker(random_, ended=lambda: has_failed(session))
+            kill_a_worker(random_)
             time.sleep(random_.uniform(0.2, 0.5))
-        session.jobs.stop_all()
-        start(session)
         await_same(session)
         session.jobs.stop_all()
     lake = ts.connect(path)

@@ -29,6 +29,11 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> ts.Lake:
     )
     small.write(pa.table({"k": [1, 2], "s": ["a", "b'\\"], "d": [Decimal("1.50"), None]}))
     small.write(pa.table({"k": [2, 3], "s": ["c", None], "d": [Decimal(7), Decimal("-2.25")]}))
+    session = ts.sql_session(lake)
+    session.sql("CREATE TABLE times (k INT, at TIMESTAMP(6), c TIME(3))")
+    at = ["1582-10-04 23:59:59.999999", "1969-12-31 23:59:59.5", "2024-02-29 12:00:00.129456"]
+    rows = ", ".join(f"({k}, TIMESTAMP '{t}', TIME '12:34:56.789')" for k, t in enumerate(at))
+    session.sql(f"INSERT INTO times VALUES {rows}")
     return lake
 
 
@@ -79,6 +84,18 @@ def test_queries_of_tpch(shop: ts.Lake, spark: SparkSession, request: pytest.Fix
         "ABS(-k) AS a, SIGN(d) AS g, ROUND(d, 1) AS r, MOD(k, 2) AS m FROM small ORDER BY k",
         "SELECT avg(k) AS a, avg(CAST(k AS DOUBLE)) AS f, sum(DISTINCT CAST(k AS BIGINT)) AS s, "
         "sum(d) / count(*) AS m, var_samp(k) AS v, stddev_pop(d) AS p FROM small GROUP BY k ORDER BY a",
+        "SELECT CAST(at AS TIMESTAMP(0)) AS t0, CAST(at AS TIMESTAMP(2)) AS t2, CAST(at AS TIME) AS c, "
+        "CAST(CAST(at AS TIMESTAMP_LTZ(3)) AS TIMESTAMP_LTZ(1)) AS z, TIME '12:34:56' AS l, "
+        "CAST(TIME '12:34:56' AS STRING) AS s, CAST(at AS STRING) AS r, "
+        "CAST('1969-12-31 23:59:59.987' AS TIMESTAMP(1)) AS o FROM times "
+        "WHERE c > TIME '00:00:01' ORDER BY k",
+        "SELECT sin(k) AS a, cos(d) AS b, tan(k) AS c, atan(k) AS d, atan2(k, 2) AS e, sinh(k) AS f, "
+        "cosh(k) AS g, tanh(k) AS h, degrees(k) AS i, radians(k) AS j, pow(k, 2) AS l, nvl2(d, 'a', s) AS m "
+        "FROM small ORDER BY k",
+        "SELECT DISTINCT upper(s) AS u, k + 1 FROM small ORDER BY upper(s), k + 1",
+        "SELECT * FROM small$files LIMIT 0",
+        "SELECT * FROM times$audit_log",
+        "SELECT k FROM times WHERE k > 0 ORDER BY k",
         "SELECT CASE WHEN k IN (SELECT k FROM small WHERE d > 2) THEN 'big' END AS c FROM small ORDER BY k",
     ],
 )
@@ -100,6 +117,22 @@ def test_what_spark_means_otherwise_is_refused_by_name(shop: ts.Lake, spark: Spa
         session.sql("SELECT split_index(s, ',', 0) FROM small")
     with pytest.raises(ts.Unsupported, match="as a table"):
         session.sql("SELECT * FROM read_files('/etc')")
+
+
+def test_nanoseconds_fail_by_the_name_of_their_column_where_it_is_read(shop: ts.Lake, spark: SparkSession):
+    session = ts.sql_session(shop, spark=spark)
+    session.sql("CREATE TABLE IF NOT EXISTS nanos (k INT, at TIMESTAMP(9))")
+    session.sql("INSERT INTO nanos VALUES (1, TIMESTAMP '2020-01-01 00:00:00.123456789')")
+    assert session.sql("SELECT count(*) AS n, max(k) AS k FROM nanos").to_arrow().to_pylist() == [
+        {"n": 1, "k": 1}
+    ]
+    with pytest.raises(
+        ts.TablestoreError, match=r"column 'at'.*SET 'execution\.engine' = 'embedded'"
+    ) as failed:
+        session.sql("SELECT at FROM nanos WHERE k = 1").to_arrow()
+    assert "UDF" not in str(failed.value)
+    session.sql("SET 'execution.engine' = 'embedded'")
+    assert session.sql("SELECT at FROM nanos WHERE k = 1").to_arrow().num_rows == 1
 
 
 def test_insert_of_what_spark_computed(shop: ts.Lake, spark: SparkSession):

@@ -10,7 +10,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.sql import Session
-from tests.test_docs import ROOT, snippets
+from tests.test_docs import GUIDE, snippets
 
 pytestmark = pytest.mark.spark
 PATIENCE_SECONDS = 120
@@ -227,7 +227,7 @@ def test_who_waits_for_a_job_gets_all_that_its_sources_hold(session: Session, la
 
 @pytest.mark.large
 def test_the_job_of_the_readme_runs_when_pasted(spark, tmp_path: Path):
-    before, job = snippets(ROOT / "README.md", "sql")
+    before, job = snippets(GUIDE / "sql.md", "sql")
     session = session_over(spark, ts.connect(tmp_path / "lake"))
     session.settings.reset()
     for result in session.script(before + job):
@@ -291,3 +291,15 @@ def test_a_table_that_adds_up_takes_what_is_taken_back(session: Session):
     assert rows(session, "SELECT customer, total FROM sums") == rows(
         session, "SELECT customer, CAST(sum(amount) AS INT) AS total FROM orders GROUP BY customer"
     )
+
+
+@pytest.mark.large
+def test_what_a_killed_first_batch_leaves_does_not_stop_the_next_start(session: Session, lake: ts.Lake):
+    place = Path(lake.warehouse) / ".tablestore/jobs/l/0/checkpoint"
+    for name in ("offsets", "commits"):
+        (place / name).mkdir(parents=True)
+        (place / name / ".0.8a3fb2c5-0c57-43d6-9a1b-6f6a4a0a7a0e.tmp").write_bytes(b"v1\n{}")
+    (place / ".metadata.8a3fb2c5-0c57-43d6-9a1b-6f6a4a0a7a0e.tmp").write_bytes(b"{")
+    session.sql("SET 'pipeline.name' = 'l'")
+    session.sql(f"INSERT INTO large {LARGE}")
+    await_same(session, "large", LARGE)

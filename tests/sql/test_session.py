@@ -23,6 +23,13 @@ def test_a_script_stops_at_the_first_error_and_says_what_was_done(session: Sessi
         session.sql("USE shop;\nSELECT count(*) FROM nope; RESET")
 
 
+def test_nothing_of_a_script_is_done_where_a_later_statement_cannot_be_read(session: Session) -> None:
+    for wrong in ("SELEC 1", "SELECT (1", "INSERT orders", "STOP JOB 'j' WITH DRAIN"):
+        with pytest.raises((SqlProblem, ts.Unsupported), match=r"statement 2 of 3; none was carried out"):
+            session.sql(f"CREATE DATABASE early; {wrong}; CREATE TABLE made (a INT)")
+        assert session.lake().databases() == ["shop"]
+
+
 def test_a_name_goes_through_the_current_database_and_the_catalog(session: Session) -> None:
     for name in ("orders", "shop.orders", "lake.shop.orders", "`lake`.`shop`.`orders`", '"orders"'):
         assert session.sql(f"SELECT count(*) AS n FROM {name}").to_arrow().to_pylist() == [{"n": 3}]
@@ -44,9 +51,32 @@ def test_parameters_are_values_and_never_sql(session: Session) -> None:
     assert named.to_arrow().to_pylist() == [{"customer": "ann"}]
 
 
+def test_a_list_is_the_values_of_in(session: Session) -> None:
+    query = "SELECT order_id FROM orders WHERE order_id IN ({}) AND customer NOT IN (?) ORDER BY 1"
+    found = session.sql(query.format("?"), [[1, 2, 9], ("nobody", "it's")]).to_arrow()
+    assert found["order_id"].to_pylist() == [1, 2]
+    named = session.sql("SELECT order_id FROM orders WHERE order_id IN (:ids)", {"ids": [-1, 2]}).to_arrow()
+    assert named["order_id"].to_pylist() == [2]
+
+
+def test_decimals_of_38_digits_keep_them(session: Session, lake: ts.Lake) -> None:
+    """Python's minus and abs() round a Decimal to 28 digits."""
+    value = Decimal("-1234567890123456789012345678.0123456789")
+    session.sql("CREATE TABLE wide (d DECIMAL(38, 10))")
+    session.sql("INSERT INTO wide VALUES (?)", [value])
+    where = [("d = ?", [value]), (f"d = {value}", None), (f"d <= {value}", None), (f"NOT d < {value}", None)]
+    for condition, parameters in where:
+        found = session.sql(f"SELECT d FROM wide WHERE {condition}", parameters).to_arrow()
+        assert found["d"].to_pylist() == [value], condition
+    table = lake.table("shop.wide")
+    assert table.scan(where=f"d = {value}").count() == table.scan(where=f"d IN ({value})").count() == 1
+
+
 @pytest.mark.parametrize(
     ("text", "parameters", "error"),
     [
+        ("SELECT 1 WHERE 1 IN (?)", [[]], "IN takes at least one value, and the list is empty"),
+        ("SELECT ?", [[1]], r"a parameter of type list has no literal in SQL, but for lists in IN \(\?\)"),
         ("SELECT ?", None, "line 1, column 8: this \\? has no value: no parameters are given"),
         ("SELECT ?, ?", [1], "line 1, column 11: this \\? has no value: only 1 are given"),
         ("SELECT 1", [1], "1 parameters are given, 0 are asked for"),
@@ -125,3 +155,37 @@ def test_a_long_line_is_shown_around_the_place(session: Session) -> None:
     assert shown.strip().startswith("…")
     assert shown.endswith("…")
     assert shown[mark.index("^") :].startswith("FROM")
+
+
+def test_an_error_found_while_rows_are_read_says_where_and_nothing_of_the_machinery(session: Session) -> None:
+    session.sql("CREATE TABLE texts (a STRING)")
+    lake = session.lake()
+    lake.table("shop.texts").write({"a": ["1"] * 200_000 + ["one"]})
+    result = session.sql("SELECT 1;\n  SELECT CAST(a AS INT) AS b FROM texts")
+    with pytest.raises(ts.InvalidRequest) as e:
+        list(result.to_batches())
+    problem = "line 2, column 3: 'one' is no INT\n    SELECT CAST(a AS INT) AS b FROM texts\n    ^"
+    place = vars(e.value)
+    assert (str(e.value), place["line"], place["column"]) == (problem, 2, 3)
+
+
+def test_advice_names_settings_of_ours_only(session: Session) -> None:
+    session.sql("SET 'execution.memory-limit' = '3MB'")
+    many = "(WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3000) SELECT n FROM r)"
+    with pytest.raises(ts.InvalidRequest, match="does not fit into memory: SET 'execution") as e:
+        session.sql(f"SELECT n, LISTAGG(REPEAT('x', 1000)) FROM {many} GROUP BY n").to_arrow()
+    assert "threads" not in str(e.value)
+    session.sql(str(e.value).partition("into memory: ")[2].partition(",")[0])
+    with pytest.raises(ts.InvalidRequest, match="More than one row") as e:
+        session.sql("SELECT (SELECT order_id FROM orders)").to_arrow()
+    assert "SET" not in str(e.value)
+
+
+@pytest.mark.parametrize(("value", "taken"), [("2GB", True), ("60%", True), ("150%", False), ("xx", False)])
+def test_a_limit_of_memory_is_read_when_it_is_set(session: Session, value: str, taken: bool) -> None:
+    statement = f"SET 'execution.memory-limit' = '{value}'; SELECT count(*) FROM orders WHERE order_id > 0"
+    if taken:
+        assert session.sql(statement).to_arrow().num_rows == 1
+    else:
+        with pytest.raises(ts.InvalidOption, match="a size such as '2GB'"):
+            session.sql(statement)

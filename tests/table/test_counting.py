@@ -306,7 +306,11 @@ CALLS = [
     (lambda t: t.delete([{"a": 1}]), InvalidRequest, "no primary key: delete by a condition"),
     (lambda t: t.alter(ts.add("c", ts.INT)), InvalidOption, "columns cannot be added"),
     (lambda t: t.alter(ts.drop("a")), InvalidRequest, "key"),
-    (lambda t: t.with_options({"tablestore.row-count-field": "a"}), InvalidOption, "layout"),
+    (
+        lambda t: t.with_options({"tablestore.row-count-field": "a"}),
+        InvalidOption,
+        "for one use",
+    ),
 ]
 
 

@@ -13,7 +13,7 @@ import tablestore as ts
 from tablestore.core.errors import InvalidOption
 from tablestore.log.embedded import appender as appending
 from tablestore.meta import positions
-from tests.faults import FaultyIO, Killed
+from tests.faults import FaultyIO, Killed, SimEnv
 from tests.tables import TableSpec
 
 TIERED = {"log.system": "embedded", "bucket": 2, "tablestore.tiering.enabled": True}
@@ -242,3 +242,26 @@ def test_a_table_becomes_tiered_and_no_longer(tmp_path: Path):
     table.write([{"k": 3, "v": 3}])
     assert in_files(table) == [(1, 1), (2, 2), (3, 3)]
     assert table.check() == []
+
+
+@pytest.mark.parametrize("tiered_before", [False, True])
+def test_retention_of_an_embedded_log_waits_for_rounds(tmp_path: Path, tiered_before: bool):
+    """However old rows are, those that no round has brought stay; also those of a bucket without a round."""
+    env = SimEnv()
+    lake = ts.connect(str(tmp_path), env=env)
+    options = {**TIERED, "log.retention": "1 min", "snapshot.num-retained.min": 1}
+    table = lake.create_table("d.t", schema=KEYED.columns, primary_key=["k"], options=options)
+    if tiered_before:
+        table.write([{"k": 0, "v": 0}])
+        table.log.finish()
+    for number in range(1, 9):
+        table.write([{"k": number, "v": number}])
+        env.sleep(3600)
+    table.expire_snapshots(keep=1)
+    wanted = [(number, number) for number in range(0 if tiered_before else 1, 9)]
+    assert seen(table) == wanted
+    table.log.finish()
+    env.sleep(3600)
+    table.expire_snapshots(keep=1)
+    assert any(table.log.start.values())  # what files have goes
+    assert seen(table) == in_files(table) == wanted

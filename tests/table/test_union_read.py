@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import tablestore as ts
+from tablestore.core.errors import InvalidRequest
 from tablestore.log.log import LogExpired
 from tablestore.read.scan.scan_mode import SnapshotState
 from tablestore.read.table_log import TableLog, offsets_at
@@ -17,7 +18,7 @@ from tablestore.table.scan import Scan
 from tablestore.table.table import Table
 from tablestore.table.union_read import UnionState, union_of
 from tests.faults import SimEnv
-from tests.log.logged import LOGGED, to_files, to_log
+from tests.log.logged import LOGGED, to_files, to_log, writers_look_away
 from tests.log.memory_log import MemoryLog
 from tests.tables import TableSpec
 
@@ -45,6 +46,11 @@ ENGINES: dict[str, dict[str, Any]] = {
     },
     "orc": {"file.format": "orc"},
 }
+
+
+@pytest.fixture(autouse=True)
+def log_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    writers_look_away(monkeypatch)
 
 
 def random_rows(rng: random.Random, *, deletes: bool) -> list[tuple[Any, ...]]:
@@ -102,9 +108,14 @@ def test_a_union_read_equals_the_table_with_the_log_s_rows_committed(
         if engine == "first-row" or "vectors" in engine:
             truth.compact(full=True)
         assert rows_of(union(table, log)) == rows_of(truth.scan())
-        where = f"a > {rng.randrange(9)} AND k < {rng.randrange(12)}"
-        condition = ts.where(where)
-        assert rows_of(union(table, log, where=condition)) == rows_of(truth.scan(where=where))
+        number = rng.randrange(12)
+        for where in (
+            f"a > {rng.randrange(9)} AND k < {number}",
+            f"k = {number} OR p = 'x'",
+            f"b < {number}",
+        ):
+            found = union(table, log, where=ts.where(where))
+            assert rows_of(found) == rows_of(truth.scan(where=where)), where
         assert union(table, log).count() == truth.scan().count()
         assert rows_of(union(table, log, columns=("b", "k"))) == rows_of(truth.scan(["b", "k"]))
     assert [
@@ -164,3 +175,40 @@ def test_a_column_that_was_added_since_is_read(tmp_path: Path) -> None:
     table = table.alter(ts.add("c", ts.INT))
     to_log(table, log, [("+I", "x", 2, 2, 2, 3)])
     assert rows_of(union(table, log)) == [("x", 1, 1, 1, None), ("x", 2, 2, 2, 3)]
+
+
+def test_rows_of_keys_that_are_not_asked_for_are_left_in_the_log(tmp_path: Path) -> None:
+    table = VALUES.create(tmp_path, {"bucket": 1})
+    log = MemoryLog(1, table.store.env)
+    to_log(table, log, [("+I", "x", k, k, 0) for k in range(9)])
+    whole = union(table, log)
+    assert isinstance(whole.target, UnionState)
+    for where, rows in (("k < 3 AND a = 1", 3), ("a = 1", 9), ("k = 7 OR a = 1", 9)):
+        files = whole.target.behind(whole.store, ts.where(where))
+        assert sum(e.file.row_count for e in files) == rows, where
+
+
+def test_a_row_of_a_key_is_read_with_the_log(tmp_path: Path) -> None:
+    table = VALUES.create(tmp_path, {"log.consistency": "eventual"})
+    table.write([{"p": "x", "k": k, "a": k, "b": 0} for k in range(9)])
+    with table.writer() as writer:
+        new = [("+U", "x", 3, 30, 1), ("+I", "y", 40, 4, 1), ("-D", "x", 5, 5, 0)]
+        writer.write([dict(zip("_pkab", r, strict=True)) for r in new], row_kind_column="_")
+        assert table.get({"p": "x", "k": 3}) == {"p": "x", "k": 3, "a": 3, "b": 0}
+        assert table.get({"p": "x", "k": 3}, log=True) == {"p": "x", "k": 3, "a": 30, "b": 1}
+        assert table.get({"p": "y", "k": 40}, ["a"], log=True) == {"a": 4}
+        assert table.get({"p": "x", "k": 4}, ["b"], log=True) == {"b": 0}
+        assert table.get({"p": "x", "k": 4}, [], log=True) == {}
+        assert table.get({"p": "x", "k": 5}, log=True) is None
+        assert table.get({"p": "y", "k": 4}, log=True) is None
+        assert table.at(snapshot=1).get({"p": "x", "k": 3}, log=True) == table.get({"p": "x", "k": 3})
+    with pytest.raises(InvalidRequest, match="has no log"):
+        VALUES.create(tmp_path / "b", {"log.system": "none"}).get({"p": "x", "k": 3}, log=True)
+
+
+def test_keys_of_zeros_are_told_apart_in_the_log(tmp_path: Path) -> None:
+    spec = TableSpec({"k": ts.DOUBLE, "a": ts.INT}, ("k",), options={"bucket": 2, **LOGGED})
+    table = spec.create(tmp_path, {"log.consistency": "eventual"})
+    with table.writer() as writer:
+        writer.write([{"k": 0.0, "a": 1}, {"k": -0.0, "a": 2}])
+        assert [table.get({"k": k}, ["a"], log=True) for k in (0.0, -0.0)] == [{"a": 1}, {"a": 2}]

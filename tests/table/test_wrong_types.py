@@ -78,7 +78,7 @@ RIGHT: dict[str, Any] = {
     "before": 1,
     "older_than": "1 d",
 }
-LEFT_OUT: set[Any] = {"self", "cls", "io", "env", ("what_if", "progress"), ("compact", "progress")}
+LEFT_OUT: set[Any] = {"self", "cls", ("what_if", "progress"), ("compact", "progress")}
 GIVEN = {"Scan", "Table", "starting"}  # made by verbs, not by hand
 CASES = 60  # a seed
 
@@ -203,6 +203,15 @@ def call(verb: Callable[..., Any], varied: str, wrong: Any) -> None:
         (lambda t: ts.connect("x" * 300), "no file system takes the location"),
         (lambda t: ts.connect("\ud800"), "half of a character"),
         (lambda t: t.at(timestamp=pd.NaT), "no moment"),
+        (lambda t: t.options.describe(set_only=pd.DataFrame({"k": [1]})), "must be True or False"),
+        (lambda t: ts.open(t.location, io="x"), "io 'x' must be a FileIO"),
+        (lambda t: ts.mend(t.location, io="x"), "io 'x' must be a FileIO"),
+        (lambda t: ts.connect(t.location, env="x"), "env 'x' must be an Env"),
+        (
+            lambda t: ts.connect(t.location + "2").sql("SELECT ?", 5),
+            "list of values or a mapping",
+        ),
+        (lambda t: ts.connect("s3://b/p", **{"s3.endpoint": 5}), "'s3.endpoint' is '5'"),
         (lambda t: t.inspect.merging(between="x"), "two places of the key axis"),
         (lambda t: ts.connect(t.location + "2").create_table("x", schema={"v": ts.TIME}), "column 'v'"),
     ],

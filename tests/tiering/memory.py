@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tablestore.core.errors import CommitConflict, NotFound, Unavailable
 from tablestore.fluss.log_records import BatchMark
-from tablestore.format.types.arrow_types import BIGINT
+from tablestore.format.types.arrow_types import BIGINT, STRING
 from tablestore.format.types.data_type import DataField
 from tablestore.tiering.cluster import ClusterLakeSnapshot, ClusterTable, ReadStep, RowBatch
 from tablestore.tiering.factory import LakeCommit, LakeState
@@ -41,6 +41,8 @@ class MemoryCluster:
     error: int | None = None
     heartbeats: list[HeartbeatRequest] = field(default_factory=list)
     closed: bool = False
+    is_dropped: bool = False
+    is_silent: bool = False
 
     def append(self, bucket: int, count: int) -> None:
         rows = self.logs.setdefault(bucket, [])
@@ -56,7 +58,7 @@ class MemoryCluster:
             if one.tiering_epoch == self.epoch:
                 self.handed_out = False
         given = None
-        if request.request_table and not self.handed_out:
+        if request.request_table and not self.handed_out and not self.is_dropped:
             self.epoch, self.handed_out = self.epoch + 1, True
             given = TieringTable(self.table_id, "db.t", self.epoch)
         return HeartbeatResponse(
@@ -64,9 +66,16 @@ class MemoryCluster:
         )
 
     def lake_tables(self) -> Sequence[TieringTable]:
-        return [TieringTable(self.table_id, "db.t", 0)]
+        return [] if self.is_dropped else [TieringTable(self.table_id, "db.t", 0)]
+
+    def require_there(self) -> None:
+        if self.is_silent:
+            raise Unavailable("nobody answers")
+        if self.is_dropped:
+            raise NotFound("no table db.t")
 
     def table(self, table_path: str) -> ClusterTable:
+        self.require_there()
         fields = (DataField(0, "x", BIGINT),)
         return ClusterTable(table_path, self.table_id, fields, self.buckets)
 
@@ -76,6 +85,7 @@ class MemoryCluster:
     def bounds(
         self, table: ClusterTable, partition_ids: Sequence[int | None]
     ) -> Mapping[TableBucket, LogBounds]:
+        self.require_there()
         return {
             TableBucket(None, b): LogBounds(self.earliest.get(b, 0), len(self.logs.get(b, [])))
             for b in range(self.buckets)
@@ -135,6 +145,67 @@ class MemoryCluster:
 
     def read_snapshot(self, table: ClusterTable, split: TieringSnapshotSplit) -> Iterator[pa.RecordBatch]:
         raise NotFound("no snapshot")
+
+
+@dataclass
+class PartitionedCluster(MemoryCluster):
+    """The same with one bucket in each partition of a day; `days` are those that are there. A row is its
+    number in the partition. `drops_while_read`: the partition that is dropped when a round reads it."""
+
+    buckets: int = 1
+    days: dict[int, str] = field(default_factory=dict)
+    drops_while_read: str | None = None
+    still_led: bool = False
+
+    def add(self, day: str, rows: int = 0) -> int:
+        """A new partition; its id."""
+        number = max([*self.days, *self.logs, -1]) + 1
+        self.days[number] = day
+        self.append(number, rows)
+        return number
+
+    def drop(self, day: str) -> None:
+        (number,) = [id for id, name in self.days.items() if name == day]
+        del self.days[number]
+
+    def table(self, table_path: str) -> ClusterTable:
+        fields = (DataField(0, "x", BIGINT), DataField(1, "day", STRING.not_null()))
+        return ClusterTable(table_path, self.table_id, fields, 1, partition_keys=("day",))
+
+    def partitions(self, table_path: str) -> Mapping[int, str]:
+        return dict(self.days)
+
+    def _require(self, ids: Iterable[int | None]) -> None:
+        for number in ids:
+            if number not in self.days:
+                raise NotFound(f"no partition {number}")
+
+    def bounds(
+        self, table: ClusterTable, partition_ids: Sequence[int | None]
+    ) -> Mapping[TableBucket, LogBounds]:
+        self._require(partition_ids)
+        return {
+            TableBucket(id, 0): LogBounds(self.earliest.get(id, 0), len(self.logs[id]))
+            for id in partition_ids
+        }
+
+    def leader_epochs(self, table: ClusterTable, places: Iterable[TableBucket]) -> Mapping[TableBucket, int]:
+        wanted = list(places)
+        if not self.still_led:
+            self._require(place.partition_id for place in wanted)
+        return dict.fromkeys(wanted, self.leader)
+
+    def read_log(self, table: ClusterTable, splits: Sequence[TieringSplit]) -> Iterator[ReadStep]:
+        if self.drops_while_read in self.days.values():
+            self.drop(str(self.drops_while_read))
+        for split in splits:
+            if split.partition_id not in self.days:
+                yield ReadStep(split.table_bucket, None, split.log_start, gone=True)
+                continue
+            rows = self.logs[split.partition_id][split.log_start : split.stop]
+            days = [self.days[split.partition_id]] * len(rows)
+            batch = pa.record_batch({"x": pa.array(rows, pa.int64()), "day": pa.array(days, pa.string())})
+            yield ReadStep(split.table_bucket, RowBatch(batch, None, split.log_start, 0), split.stop)
 
 
 @dataclass

@@ -128,10 +128,56 @@ def test_rows_that_retention_took_are_said_and_passed_over_only_on_demand(cluste
     round_of(cluster, lake)
     cluster.append(0, 5)
     cluster.earliest[0] = 8
-    with pytest.raises(NotFound, match=r"ROWS ARE LOST: bucket 0: offsets \[5, 8\) are gone"):
+    with pytest.raises(
+        NotFound, match=r"ROWS ARE LOST: bucket 0: offsets \[5, 8\), up to 3 rows, are gone.*skip"
+    ):
         planned(cluster, lake)
     assert round_of(cluster, lake, skips_lost_rows=True).rows == 2
     assert lake.state().offsets[TableBucket(None, 0)] == 10
+    assert planned(cluster, lake).events == ()
+
+
+@pytest.mark.parametrize("rounds", [0, 1])
+def test_rows_that_are_gone_with_nothing_behind_them_are_passed_over_once(
+    cluster: MemoryCluster, rounds: int
+):
+    """Also before the first round, and of a bucket that had no row at the rounds before."""
+    lake, bucket = MemoryLake(), TableBucket(None, 1)
+    cluster.logs[1] = []
+    for _ in range(rounds):
+        round_of(cluster, lake)
+    cluster.append(1, 4)
+    cluster.earliest[1] = 4
+    for _ in range(2):
+        with pytest.raises(
+            NotFound, match=r"ROWS ARE LOST: bucket 1: offsets \[0, 4\), up to 4 rows, are gone"
+        ):
+            planned(cluster, lake)
+    plan = planned(cluster, lake, skips_lost_rows=True)
+    assert [(one.name, one.offsets) for one in plan.events] == [("rows lost", 4)]
+    assert commit_round(cluster, lake, plan, read(cluster, lake, plan)).snapshot_id == rounds + 1
+    assert lake.state().offsets[bucket] == cluster.known.offsets[bucket] == 4
+    cluster.append(1, 2)
+    assert round_of(cluster, lake).rows == 2
+    assert [offset for at, offset in lake.rows if at == 1] == [4, 5]
+
+
+def test_a_table_all_of_whose_logs_begin_above_0_is_passed_over_by_one_round(cluster: MemoryCluster):
+    """Of one older than its lake: a bucket with rows, one whose rows are all gone, one without any."""
+    lake = MemoryLake()
+    cluster.buckets, cluster.earliest = 3, {0: 2, 1: 3}
+    with pytest.raises(NotFound, match=r"bucket 0: offsets \[0, 2\).*; bucket 1: offsets \[0, 3\)"):
+        planned(cluster, lake)
+    plan = planned(cluster, lake, skips_lost_rows=True)
+    assert [(one.name, one.offsets) for one in plan.events] == [("rows lost", 5)]
+    commit_round(cluster, lake, plan, read(cluster, lake, plan))
+    assert sorted(lake.rows) == [(0, 2), (0, 3), (0, 4)]
+    for bucket in range(3):  # from here on nothing has to be passed over, in whichever bucket rows come
+        cluster.append(bucket, 1)
+        plan = planned(cluster, lake)
+        assert plan.events == ()
+        assert commit_round(cluster, lake, plan, read(cluster, lake, plan)).rows == 1
+    assert sorted(lake.rows)[3:] == [(0, 5), (1, 3), (2, 0)]
 
 
 def test_a_lake_that_lost_its_table_is_filled_anew(cluster: MemoryCluster):

@@ -6,13 +6,15 @@ from dataclasses import replace
 
 import pytest
 
+from tablestore.core.errors import InvalidOption
 from tablestore.core.options.names import UUID
+from tablestore.fluss.retention import TTL
 from tablestore.tiering.cluster import ClusterTable
 from tablestore.tiering.committer import RoundPlan
 from tablestore.tiering.factory import LakeState
 from tablestore.tiering.journal import TieringJournal
 from tablestore.tiering.marks import TieringMarks
-from tablestore.tiering.policy import TTL, LogPolicy
+from tablestore.tiering.policy import LogPolicy, freshness_seconds
 from tablestore.tiering.report import BucketMarks, TableState
 from tests.faults import SimEnv
 from tests.tiering.memory import MemoryCluster
@@ -31,15 +33,21 @@ def test_logs_that_keep_rows_for_ever_or_until_they_are_in_files_have_none() -> 
     for options in ({TTL: "-1"}, {TTL: "0ms"}, {UUID: "x"}):
         assert LogPolicy.of(options).warning(lag_rows=3, tiered_at=0.0, now=1e9) == ""
     assert LogPolicy.of({}).kept_ms == 7 * 24 * 3_600_000
+    assert LogPolicy.of({UUID: "x", TTL: "60000ms"}).kept_ms == 60_000  # a topic of Kafka, which expires
 
 
-def test_a_table_that_stays_behind_is_warned_of_in_its_state(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("ever", [True, False])
+def test_a_table_that_stays_behind_is_warned_of_in_its_state(
+    caplog: pytest.LogCaptureFixture, ever: bool
+) -> None:
+    """Also one that never had a round which was committed."""
     env, cluster = SimEnv(), MemoryCluster()
     cluster.append(0, 5)
     journal = TieringJournal(None, env)
     table: ClusterTable = replace(cluster.table("db.t"), options={TTL: "1 min"})
     marks = (BucketMarks(None, 0, 0, 0, 0), BucketMarks(None, 1, 0, 0, 0))
-    journal.note_table(TableState("db.t", 1, "Failed", 0.0, tiered_at=env.now_ms() / 1000, marks=marks))
+    tiered_at = env.now_ms() / 1000 if ever else None
+    journal.note_table(TableState("db.t", 1, "Failed", 0.0, tiered_at=tiered_at, marks=marks))
     looks = TieringMarks(cluster, journal)
     looks.planned(RoundPlan(table, LakeState(), {}))
     looks.look()
@@ -75,3 +83,9 @@ def test_rows_are_in_the_log_in_both_or_in_the_lake(caplog: pytest.LogCaptureFix
         assert known is not None
         assert known.where(at + 2.0) == words
     assert TableState("db.t", 1, "New", 0.0).where(at) == ""
+
+
+@pytest.mark.parametrize("wrong", ["", "soon", "-1", "3 parsecs"])
+def test_a_freshness_that_is_no_duration_is_named(wrong: str):
+    with pytest.raises(InvalidOption, match=rf"table.datalake.freshness = '{wrong}': write a duration"):
+        freshness_seconds({"table.datalake.freshness": wrong})

@@ -201,6 +201,56 @@ def test_how_far_the_lake_is_behind_is_known_between_rounds(cluster: MemoryClust
     assert [job.tables()[0].lag_rows, *(one.lag_rows for one in job.tables()[0].marks)] == [7, 7, 0]
 
 
+@pytest.mark.parametrize("silent", [False, True])
+def test_a_table_that_is_dropped_is_an_event_once_and_is_no_longer_a_table(
+    cluster: MemoryCluster, tmp_path: Path, silent: bool
+):
+    lake = MemoryLake()
+    job = service(cluster, lake, directory=tmp_path).start()
+    until(lambda: len(lake.rows) == 80)
+    until(lambda: job.rounds()[-1].outcome == "empty")
+    assert job.stop()
+    cluster.append(0, 7)
+    job._marks.look()
+    cluster.is_dropped, cluster.is_silent = True, silent
+    for _ in range(2):
+        job._marks.look()
+    if silent:  # it may be there
+        assert (job.events(), len(job.tables())) == ((), 1)
+        cluster.is_silent = False
+        job._marks.look()
+    (event,) = job.events()
+    assert (event.name, event.table, event.partition) == ("table dropped", "db.t", None)
+    assert event.offsets == (None if silent else 7)
+    assert "the lake keeps its table; " in event.text
+    assert job.tables() == ()
+    again = service(cluster, lake, directory=tmp_path).start()
+    assert again.stop()
+    again._marks.look_for_dropped()
+    assert again.events() == (event,)
+
+
+@pytest.mark.parametrize("once", [False, True])
+def test_a_table_that_was_dropped_while_no_service_ran_is_an_event(
+    cluster: MemoryCluster, tmp_path: Path, once: bool
+):
+    lake = MemoryLake()
+    assert service(cluster, lake, ServiceSettings(once=True), tmp_path).start().wait(240)
+    cluster.is_dropped, cluster.is_silent = True, True
+    if not once:
+        waits = service(cluster, lake, directory=tmp_path).start()
+        waits._marks.look_for_dropped()
+        assert waits.stop()
+        assert waits.events() == ()
+    cluster.is_silent = False
+    for _ in range(2):
+        job = service(cluster, lake, ServiceSettings(once=once), tmp_path).start()
+        until(lambda job=job: len(job.events()) == 1)
+        assert job.stop()
+        (event,) = read_report(str(tmp_path)).events
+        assert (event.name, event.offsets) == ("table dropped", None)
+
+
 def test_a_round_tells_how_far_it_is(cluster: MemoryCluster):
     waiting = slow(cluster)
     job = service(waiting, MemoryLake()).start()
@@ -243,6 +293,7 @@ def test_a_journal_goes_on_where_a_killed_service_left_it(cluster: MemoryCluster
         ({"poll": "soon"}, "poll 'soon' must be a duration"),
         ({"rounds": 0}, "rounds 0 must be at least 1"),
         ({"lost_rows": "keep"}, "lost_rows 'keep' must be one of fail, skip"),
+        ({"dropped": "skip"}, "dropped 'skip' must be one of keep, drop"),
     ],
 )
 def test_wrong_arguments_of_the_verb_are_said_before_anything_is_made(

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from tablestore.core.errors import TablestoreError
+from tablestore.tiering import committer as committing
 from tablestore.tiering.factory import LakeState
 from tests.tiering.simulation.lake import SimCommitter, Wrong
 from tests.tiering.simulation.life import Life
@@ -28,7 +29,15 @@ def test_the_lake_is_the_log_at_the_end_of_every_life(seeds: tuple[int, ...]):
     for seed in seeds:
         for number in range(seed * LIVES, (seed + 1) * LIVES):
             counts += Life(number).run().counts
-    for what in ("kills", "stalls", "coordinator restarts", "drops", "clock jumps", "failed rounds"):
+    for what in (
+        "kills",
+        "stalls",
+        "coordinator restarts",
+        "drops",
+        "clock jumps",
+        "failed rounds",
+        "partition dropped",
+    ):
         assert counts[what] > len(seeds), f"{what}: {counts}"
 
 
@@ -58,6 +67,14 @@ def test_a_service_that_trusts_the_cluster_s_offsets_is_found_out(monkeypatch: p
         return replace(state, offsets={} if known is None else known.offsets)
 
     monkeypatch.setattr(SimCommitter, "state", offsets_of_the_cluster)
+    assert found_out()
+
+
+def test_a_service_that_does_not_look_for_dropped_partitions_is_found_out(monkeypatch: pytest.MonkeyPatch):
+    def unseen(cluster, committer, *args):
+        return committer.state(), ()
+
+    monkeypatch.setattr(committing, "without_dropped", unseen)
     assert found_out()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import time
 
-from tablestore.tiering.split_generator import KvSnapshot, LogBounds, OffsetGap, TieringSplitGenerator
+from tablestore.tiering.split_generator import KvSnapshot, LogBounds, TieringSplitGenerator
 from tablestore.tiering.splits import TableBucket, TieringLogSplit, TieringSnapshotSplit
 
 GENERATOR = TieringSplitGenerator("db.t", 7, {})
@@ -17,18 +17,17 @@ def test_the_log_is_read_from_where_the_lake_ends():
     plan = GENERATOR.plan(bounds, lake={B0: 4, B1: 5}, snapshots={})
     assert plan.splits == (TieringLogSplit(table_path="db.t", table_id=7, bucket=0, start=4, stop=9),)
     assert not plan.gaps
-    assert not plan.never_read
     assert pickle.loads(pickle.dumps(plan)) == plan
 
 
-def test_a_bucket_that_the_lake_lacks_begins_with_its_snapshot_of_keys_or_the_earliest_row():
-    bounds = {B0: LogBounds(3, 9), B1: LogBounds(0, 4), B2: LogBounds(0, 0)}
+def test_a_bucket_that_the_lake_lacks_begins_with_its_snapshot_of_keys_or_the_first_row():
+    bounds = {B0: LogBounds(0, 9), B1: LogBounds(3, 4), B2: LogBounds(0, 0)}
     plan = GENERATOR.plan(bounds, lake={}, snapshots={B1: KvSnapshot(2, 3)})
     log, keys = plan.splits
-    assert (log.log_start, log.stop) == (3, 9)
+    assert (log.log_start, log.stop) == (0, 9)
     assert isinstance(keys, TieringSnapshotSplit)
     assert (keys.snapshot_id, keys.log_offset, keys.stop) == (2, 3, 4)
-    assert plan.never_read == (OffsetGap(B0, 0, 3),)
+    assert not plan.gaps
 
 
 def test_a_snapshot_of_keys_is_not_read_where_the_lake_has_rows():
@@ -37,11 +36,13 @@ def test_a_snapshot_of_keys_is_not_read_where_the_lake_has_rows():
 
 
 def test_rows_that_retention_took_and_a_log_that_ends_before_the_lake_are_gaps():
-    plan = GENERATOR.plan({B0: LogBounds(5, 9), B1: LogBounds(0, 3)}, lake={B0: 4, B1: 8}, snapshots={})
+    bounds = {B0: LogBounds(5, 9), B1: LogBounds(0, 3), B2: LogBounds(7, 7)}
+    plan = GENERATOR.plan(bounds, lake={B0: 4, B1: 8}, snapshots={})
     assert not plan.splits
     assert [str(gap) for gap in plan.gaps] == [
-        "bucket 0: offsets [4, 5) are gone from the log",
+        "bucket 0: offsets [4, 5), up to 1 row, are gone from the log",
         "bucket 1: the lake is at offset 8, the log ends at 3",
+        "bucket 2: offsets [0, 7), up to 7 rows, are gone from the log",
     ]
 
 

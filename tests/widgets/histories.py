@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import tablestore as ts
+from tablestore.core.env import SYSTEM
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.insight.simulator import Simulator, Workload
@@ -99,10 +100,11 @@ def _turns(seed: int) -> list[list[Turn]]:
 
 
 def _named(file: DataFileMeta, names: dict[str, str], drawn: random.Random) -> DataFileMeta:
-    """The file under a name of its bucket's own, as writers give them."""
+    """The file under a name of its bucket's own, as writers give them, made just now: a commit looks whether
+    old ones are there."""
     if file.file_name not in names:
         names[file.file_name] = f"data-{uuid.UUID(int=drawn.getrandbits(128))}-0.parquet"
-    return replace(file, file_name=names[file.file_name])
+    return replace(file, file_name=names[file.file_name], creation_time_ms=SYSTEM.local_now_ms())
 
 
 def main() -> None:

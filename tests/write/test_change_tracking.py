@@ -226,7 +226,7 @@ def test_what_names_no_partition_is_refused(tmp_path: Path) -> None:
     for change, error, text in refusals:
         with pytest.raises(error, match=text):
             t.alter(change)
-    with pytest.raises(InvalidOption, match="is stored, so that streams know of it"):
+    with pytest.raises(InvalidOption, match="is stored, as the table's rows"):
         t.with_options(OFF)
     plain = TableSpec({"k": ts.INT}, primary_key=("k",)).create(tmp_path / "plain")
     with pytest.raises(InvalidRequest, match="no partitions"):

@@ -17,6 +17,7 @@ from tablestore import BatchProgress, BatchReport, ChunkReport, EventReport, Fre
 from widgets.kit import format as fmt
 
 CAPTURED, RENAMED, EMPTIED, DROPPED, SKIPPED = "captured", "renamed", "emptied", "dropped", "skipped"
+PAUSED = "paused"
 """Kinds of events; the one that is left alters a table."""
 SPEED_SECONDS = 10.0
 """The time over which rows a second are counted while a capture runs."""
@@ -48,7 +49,7 @@ class Lane:
     """About how many rows there are to read."""
     snapshotting: bool = False
     ended: str = ""
-    """dropped or renamed, once it is."""
+    """dropped, renamed or paused, once it is."""
     changes: int | None = None
     """None where other tables of the source go into the same table."""
     bad_rows: int = 0
@@ -272,7 +273,7 @@ def _lanes(reports: Sequence[BatchReport], under_way: Sequence[Chunk]) -> tuple[
 
 def _after_event(lane: Lane, event: EventReport) -> Lane:
     lane = replace(lane, table=event.table or lane.table)
-    if event.kind in (DROPPED, RENAMED):
+    if event.kind in (DROPPED, RENAMED, PAUSED):
         return replace(lane, ended=event.kind)
     if event.kind in (CAPTURED, EMPTIED):
         return replace(

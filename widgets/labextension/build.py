@@ -52,7 +52,7 @@ def script() -> str:
     return "(() => {\n" + "\n".join(parts) + "\n})();\n"
 
 
-def files(version: str = "0.1.0") -> dict[str, str]:
+def files(version: str = "0.2.0") -> dict[str, str]:
     """The built files by their path in BUILT."""
     code = script()
     entry = f"static/remoteEntry.{hashlib.sha256(code.encode()).hexdigest()[:16]}.js"

@@ -112,7 +112,7 @@ def _legend(model: TieringModel, y: float, x: float, right: float) -> str:
         *([("pale", "hidden until a compaction")] if hidden else []),
         *(
             [("round", "of this round")]
-            if model.round is not None and model.round.outcome == "committed"
+            if model.round is not None and model.round.is_committed
             else [("read", "read"), ("open", "to be read")]
         ),
     ]
@@ -181,7 +181,7 @@ def _split(model: TieringModel, one: Lane, scale: _Scale, top: float) -> str:
     """What the round reads of a bucket: the snapshot of its keys in the stub's place, the log to scale."""
     split, parts = one.split, list[str]()
     assert split is not None, "a lane with one"
-    committed = model.round is not None and model.round.outcome == "committed"
+    committed = model.round is not None and model.round.is_committed
     stroke = var("err") if split.reason else var("edge")
     stripes = f"url(#{STRIPES})"
     if split.snapshot_id is not None:

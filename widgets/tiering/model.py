@@ -138,12 +138,12 @@ class TieringModel:
     @property
     def tiered_rows(self) -> int:
         """Rows of the rounds that were committed."""
-        return sum(one.rows for one in self.rounds if one.outcome == "committed")
+        return sum(one.rows for one in self.rounds if one.is_committed)
 
     @property
     def speed(self) -> float | None:
         """Rows a second of the rounds that were committed, while they ran."""
-        done = [one for one in self.rounds if one.outcome == "committed" and one.ended is not None]
+        done = [one for one in self.rounds if one.is_committed and one.ended is not None]
         seconds = sum((one.ended or 0.0) - one.started for one in done)
         return sum(one.rows for one in done) / seconds if seconds > 0 else None
 
@@ -286,6 +286,7 @@ def outcome_text(one: RoundReport) -> str:
         "empty": "nothing new",
         "registered": "what the lake has was registered",
         "committed": f"committed{snapshot}",
+        "incomplete": f"committed{snapshot}, rows are lost",
         "dropped": "dropped, nothing committed",
     }.get(one.outcome, one.outcome)
     return f"{words}: {one.reason}" if one.reason else words

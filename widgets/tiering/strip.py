@@ -76,7 +76,7 @@ def _lane(
         top, empty = y - BOX / 2, one.outcome == "empty"
         if empty:
             shapes["tick"].append(f"M{num(x + 0.5)} {num(y - 4)}v8")
-        elif one.outcome == "committed":
+        elif one.is_committed:
             shapes["committed"].append(f"M{num(x)} {num(top)}h{num(wide)}v{BOX}h{num(-wide)}z")
         elif not one.outcome or wide >= BOX:
             shapes["open"].append(f"M{num(x + 0.5)} {num(top + 0.5)}h{num(wide)}v{BOX - 1}h{num(-wide)}z")

@@ -127,9 +127,14 @@ class SnapshotTimeline(WatchingView):
 
     def look(self) -> None:
         """Read again if there is a new snapshot."""
-        newest = self._newest()
-        if newest is None or newest != self._read_to:
+        if self._newest() is None or self.newer():
             self.refresh()
+
+    def newer(self) -> int:
+        """How many commits there are since it was read; 1 for a table that went back, 0 where the source
+        does not say."""
+        newest, read_to = self._newest(), self._read_to
+        return 0 if newest is None or newest == read_to else max(newest - (read_to or 0), 1)
 
     def _newest(self) -> int | None:
         """The id of the newest snapshot, without reading any; None if that takes a read."""

@@ -4,7 +4,13 @@ function renderWorkbench({ model, el, host, signal }) {
   const places = { timeline: place("timeline"), health: place("health"), levels: place("levels"), controls: place("controls"), amplification: place("amplification") };
   const name = lwEl("h2", {}), kind = lwEl("span", { class: "lw-sub" }), facts = lwEl("span", { class: "lw-fact" });
   const bucket = lwEl("select", { "aria-label": "bucket", onchange: () => { lwSet(model, { opened: bucket.value }); turn("bucket"); } });
-  const head = lwEl("div", { class: "lw-bench-head" }, name, bucket, kind, lwEl("span", { class: "lw-gap" }), facts);
+  // What has happened since the table was read, and what of its history is read now.
+  const live = () => !model.get("static");
+  const tell = (verb) => { if (live() && !root.classList.contains("lw-lost")) model.send({ verb }); };
+  const newer = lwEl("button", { type: "button", class: "lw-newer", hidden: true, title: "read the table again and go to the newest commit", onclick: () => tell("newest") });
+  const reading = lwEl("span", { class: "lw-sub lw-reading" });
+  const news = lwEl("span", { role: "status" }, reading, newer);
+  const head = lwEl("div", { class: "lw-bench-head" }, name, bucket, kind, lwEl("span", { class: "lw-gap" }), news, facts);
   const able = lwEl("div", { class: "lw-able", hidden: true });
   const main = lwEl("div", { class: "lw-bench-main" }, places.levels, places.controls, places.amplification);
   // A table of many buckets: its health first, then one bucket; a tab each.
@@ -56,9 +62,18 @@ function renderWorkbench({ model, el, host, signal }) {
     tableTab.textContent = "The whole table";
     lwPlace(bucketTab, `Bucket ${model.get("opened").replace(/^\//, "")}`, "/");
   }
-  // A bucket that is asked for is shown.
+  // A bucket that is asked for, or worked with before the table's health is there, is shown.
+  for (const event of ["pointerdown", "keydown"]) main.addEventListener(event, () => { if (!(model.get("parts") || {}).health) turned = "bucket"; });
   root.addEventListener("lw-open", () => turn("bucket"));
   lwKeys(scope, { ArrowLeft: () => { turn("table"); tableTab.focus(); }, ArrowRight: () => { turn("bucket"); bucketTab.focus(); } });
+  function since() {
+    const n = model.get("newer") || 0, words = model.get("reading") || "";
+    newer.hidden = !n;
+    newer.textContent = `${lwShort(n)} newer commit${n === 1 ? "" : "s"}`;
+    reading.textContent = reading.title = words;
+    reading.hidden = !words;
+    if (n && model.get("watch")) tell("refresh");
+  }
   let there = null;
   root.addEventListener("lw-files", (event) => { there = event.detail; headings(); });
   // The facts of the head, at the moment that the levels show: what they drew by themselves they have counted.
@@ -109,7 +124,9 @@ function renderWorkbench({ model, el, host, signal }) {
   on("change:tools", tabs);
   on("change:tool", show);
   on("change:trouble", show);
-  headings(); tabs(); mount();
+  for (const trait of ["newer", "reading", "watch"]) on("change:" + trait, since);
+  headings(); tabs(); mount(); since();
+  tell("shown");
   const unwatch = lwWatchKernel(model, root);
-  return () => { over.abort(); unwatch(); offs.forEach((off) => off()); };
+  return () => { over.abort(); unwatch(); offs.forEach((off) => off()); tell("hidden"); };
 }

@@ -3,11 +3,13 @@
 Head, timeline, levels beside the next compaction, three amplification charts, and a row of further views that
 are built when they are first opened. Every part is a view of its own and linked to the others; the workbench
 only places them. Above `MANY` buckets the health of the table stands below the timeline, once the history is
-read. Traits: `parts` (the views by name), `tool` (the open further view), `opened` (bucket id). A
-source that cannot compact has no panel, one without amplification no charts. Not thread-safe; callers
-serialise.
+read, which begins when a page shows it. Traits: `parts` (the views by name), `tool` (the open further view),
+`opened` (bucket id), `reading` (what of the history is read now), `newer` (commits since the table was read),
+`watch` (whether the page reads them by itself). A source that cannot compact has no panel, one without
+amplification no charts. Not thread-safe; callers serialise.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -20,10 +22,11 @@ from widgets.health.widget import TableHealth
 from widgets.history.moments import SOON, Moment, moments_of
 from widgets.kit import page, static, svg
 from widgets.kit.assets import of_kernel
-from widgets.kit.jobs import Job, JobRunner
+from widgets.kit.jobs import Job, JobRunner, Stopped
 from widgets.kit.svg import Figure
 from widgets.kit.theme import Theme
 from widgets.kit.view import View, module, require_source
+from widgets.kit.watch import Watch
 from widgets.levels.widget import LsmLevels
 from widgets.timeline.widget import SnapshotTimeline
 from widgets.workbench.figure import PANEL, WIDE, cockpit_figure, head_figure
@@ -34,6 +37,8 @@ FILES_SOON = 200
 """Of more live files amplification is read in the background, after the first picture."""
 MANY = 8
 """Buckets above which the health of the whole table is shown."""
+LOOK_SECONDS = 1.0
+"""Between two looks for newer commits, while a page shows the workbench."""
 MAIN = ("timeline", "health", "levels", "controls", "amplification")
 
 
@@ -49,7 +54,9 @@ class Workbench(anywidget.AnyWidget):
     demand.
 
     `table` is a table or a simulation; `partition` ("day=mon") and `bucket` limit it to a partition or
-    bucket.
+    bucket. While a page shows it, commits of this process and of others are counted in its head, where a
+    click goes to the newest. With `watch` the page reads them by itself: a view of the newest commit follows,
+    one of an older commit stays.
 
     >>> bench = widgets.Workbench(orders).show("merge")
     >>> list(bench.parts)
@@ -64,14 +71,22 @@ class Workbench(anywidget.AnyWidget):
     tool = traitlets.Unicode("").tag(sync=True)
     trouble = traitlets.Unicode("").tag(sync=True)
     opened = traitlets.Unicode("").tag(sync=True)
+    reading = traitlets.Unicode("").tag(sync=True)
+    newer = traitlets.Int(0).tag(sync=True)
+    watch = traitlets.Bool(False).tag(sync=True)
     _jobs: JobRunner | None = None
+    _watcher: Watch | None = None
 
-    def __init__(self, table: Any, partition: str | None = None, bucket: int | None = None) -> None:
+    def __init__(
+        self, table: Any, partition: str | None = None, bucket: int | None = None, *, watch: bool = False
+    ) -> None:
         require_source(table, type(self).__name__)
-        self._source, self._shown = table, (None, 0)
+        self._source, self._shown, self._pages = table, (None, 0), 0
         self._jobs, self._begun, self._moments = JobRunner("history"), False, moments_of(table)
         self._scope = {"partition": partition, "bucket": bucket}
-        super().__init__(assets=of_kernel())
+        super().__init__(assets=of_kernel(), watch=watch)
+        self._watcher = Watch(self._look, "workbench-watch")
+        self.on_msg(self._on_verb)
         try:
             with self.hold_sync():
                 self._make_parts(table, partition, bucket)
@@ -107,20 +122,32 @@ class Workbench(anywidget.AnyWidget):
         return self
 
     def _read(self, job: Job) -> None:
-        self.timeline.complete()
-        job.check()
-        self.levels.read_history()
-        self._show_head()
-        job.check()
-        self._show_health()
-        job.check()
-        if self.amplification is not None:
-            self.amplification.wait()
-        job.check()
-        if self.controls is not None:
-            self._moments.stories()
-            if self.controls.then() is not None:
-                self.controls.redraw()
+        steps = (
+            ("older commits", self.timeline.complete),
+            ("the files of each commit", self.levels.read_history),
+            ("the health of the table", self._show_health),
+            ("amplification", self.amplification.wait if self.amplification is not None else None),
+            ("what each commit did", self._tell if self.controls is not None else None),
+        )
+        try:
+            for i, (what, step) in enumerate(steps, 1):
+                job.check()
+                if step is not None:
+                    self.reading = f"reading the history, {i} of {len(steps)}: {what}"
+                    step()
+                    self._show_head()
+        except Stopped:
+            raise
+        except Exception as error:
+            self.reading = f"the history could not be read: {error}"
+            raise
+        self.reading = ""
+
+    def _tell(self) -> None:
+        """Say in the panel what each commit did."""
+        self._moments.stories()
+        if self.controls is not None and self.controls.then() is not None:
+            self.controls.redraw()
 
     def _show_health(self) -> None:
         """The table first, then a bucket: where there are many buckets, and none was asked for."""
@@ -138,6 +165,31 @@ class Workbench(anywidget.AnyWidget):
         if self._jobs is not None:
             self._jobs.wait(timeout)
         return self
+
+    def _on_verb(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
+        verb = content.get("verb")
+        if verb in ("shown", "hidden"):
+            self._pages = max(self._pages + (1 if verb == "shown" else -1), 0)
+            self._follow()
+        elif verb == "refresh":
+            self.refresh()
+        elif verb == "newest":
+            self.refresh()
+            self.timeline.index = len(self.timeline.model) - 1
+
+    def _follow(self) -> None:
+        """Read the history and look for newer commits as long as a page shows the workbench."""
+        if self._watcher is None:
+            return
+        if not self._pages:
+            self._watcher.stop()
+        elif not self._watcher.running:
+            self.read_history()
+            self._watcher.start(LOOK_SECONDS)
+
+    def _look(self) -> None:
+        """Say how many commits there are since the table was read."""
+        self.newer = self.timeline.newer()
 
     def state(self, snapshot: int | None = None) -> Moment:
         """The state after a snapshot (None: the one that is shown), of which every panel shows its part."""
@@ -209,6 +261,7 @@ class Workbench(anywidget.AnyWidget):
     def code(self) -> str:
         """The line that gives this workbench."""
         chosen = "".join(f", {name}={value!r}" for name, value in self._scope.items() if value is not None)
+        chosen += ", watch=True" if self.watch else ""
         location = getattr(self._source, "location", None)
         table = f"ts.open({location!r})" if isinstance(location, str) else "source"
         return f"Workbench({table}{chosen})"
@@ -218,11 +271,14 @@ class Workbench(anywidget.AnyWidget):
         for view in self.views:
             view.refresh()
         self._show_head()
+        self._look()
         return self
 
     def close(self) -> None:
         """Close every part, then the workbench."""
-        if self._jobs is not None:  # one that could not be made is closed, too
+        if self._watcher is not None:  # one that could not be made is closed, too
+            self._watcher.stop()
+        if self._jobs is not None:
             self._jobs.stop()
         for view in self.views:
             view.close()

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import tablestore as ts
+from tablestore.core.env import SYSTEM
 from tablestore.format import binary_row
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.manifests.manifest import DataFileMeta, SimpleStats
@@ -87,7 +88,7 @@ def _file(n: int, partition: list[int], types: list[DataType]) -> DataFileMeta:
         max_sequence=high,
         schema_id=0,
         level=0,
-        creation_time_ms=1_700_000_000_000 + n,
+        creation_time_ms=SYSTEM.local_now_ms(),  # a commit looks for old files, which are made up here
         delete_count=0,
         file_source=0,
     )

@@ -18,16 +18,17 @@ from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 from tablestore.cdc.capture.change_directory import DirectoryTable
-from tablestore.cdc.capture.names import SourceName, literal
+from tablestore.cdc.capture.names import APPEND, Patterns, SourceName, literal, words
 from tablestore.cdc.capture.rules import SOURCE_KEY, CaptureRules
 from tablestore.cdc.capture.source import CaptureSource
 from tablestore.cdc.capture.targets import name_refusal
 from tablestore.cdc.directory_stream import DirectoryStream
 from tablestore.cdc.kafka.open_capture import open_topics, parsed
 from tablestore.cdc.mysql.address import Address
+from tablestore.cdc.mysql.columns import ZERO_DATES
 from tablestore.cdc.mysql.database import MysqlDatabase
 from tablestore.cdc.source import ChangeDirectory
-from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.core.options import environment
 from tablestore.io.fileio import LocalFileIO
 from tablestore.io.paths import location
@@ -96,7 +97,11 @@ class MysqlAddress:
 
     @classmethod
     def of(cls, url: str, tables: Tables, settings: Mapping[str, Any]) -> MysqlAddress:
-        _require_known(settings, ("password_file", "tls", "tls_ca"), _OF_DATABASES)
+        _require_known(
+            settings,
+            ("password_file", "tls", "tls_ca", "read_again", "left_out", "zero_dates"),
+            _OF_DATABASES,
+        )
         security = {k: _text(k, settings[k]) for k in ("password_file", "tls", "tls_ca") if settings.get(k)}
         address = Address.parse(url, **security)
         database, _, table = address.database.partition(".")
@@ -105,7 +110,17 @@ class MysqlAddress:
         chosen = tables or ([f"{literal(database)}.{literal(table)}"] if table else "*")
         if not database and not tables:
             raise InvalidRequest("the address names no database: add it, or tables=['shop.*']")
-        how = {k: _positive(k, settings[k]) for k in _OF_DATABASES if settings.get(k) is not None}
+        how: dict[str, Any] = {
+            k: _positive(k, settings[k]) for k in _OF_DATABASES if settings.get(k) is not None
+        }
+        if settings.get("zero_dates") is not None:
+            if settings["zero_dates"] not in ZERO_DATES:
+                raise NotFound.among("zero_dates", settings["zero_dates"], ZERO_DATES)
+            how["zero_dates"] = settings["zero_dates"]
+        if settings.get("left_out"):
+            how["left_out"] = _left_out(settings["left_out"], database)
+        if settings.get("read_again"):
+            how["read_again"] = Patterns.of(settings["read_again"], database=database)
         return cls(address, database, chosen, bool(table), how)
 
     @property
@@ -160,6 +175,10 @@ class TopicsAddress:
         return environment.variables(str(self.settings))
 
     def open(self, rules: CaptureRules, *, checkpoint: str, follow: bool) -> CaptureSource:
+        if rules.keyless == APPEND:
+            raise Unsupported(
+                "keyless='append' of topics", "name the columns that tell rows apart in primary_keys"
+            )
         return open_topics(self.url, rules=rules, checkpoint=checkpoint, follow=follow, **self.settings)
 
 
@@ -224,6 +243,15 @@ def _positive(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InvalidRequest(f"{name} {value!r} must be a whole number above 0")
     return value
+
+
+def _left_out(written: Any, database: str) -> dict[str, list[str]]:
+    """Columns that are left out, by patterns of tables."""
+    if not isinstance(written, Mapping):
+        raise InvalidRequest(f"left_out is {{'shop.orders': ['column']}}, not {written!r}")
+    patterns = [Patterns.of(pattern, database=database).include for pattern in written]
+    columns = [words(names, "columns") for names in written.values()]
+    return {name: out for found, out in zip(patterns, columns, strict=True) for name in found}
 
 
 def _text(name: str, value: Any) -> str:

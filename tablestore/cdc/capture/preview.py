@@ -14,7 +14,8 @@ from tablestore.core.errors import InvalidRequest, NotFound
 @dataclass(frozen=True, slots=True)
 class PreviewTable:
     """A table of the source. `target` is the table of the lake and `columns` what it is to be; empty and None
-    where `reason` says why it is not captured. `rows` is about how many it has."""
+    where `reason` says why it is not captured. `rows` is about how many it has; `warning` says which of its
+    changes the lake will lack."""
 
     source: SourceName
     target: str = ""
@@ -23,6 +24,7 @@ class PreviewTable:
     rows: int | None = None
     reason: str = ""
     refused: bool = False  # by the rules, so that a capture would not start
+    warning: str = ""
 
 
 def preview(source: CaptureSource, rules: CaptureRules) -> list[PreviewTable]:
@@ -34,7 +36,8 @@ def preview(source: CaptureSource, rules: CaptureRules) -> list[PreviewTable]:
         if event.kind == SKIPPED:
             found.append(PreviewTable(event.table, reason=event.reason))
         elif event.kind == CAPTURED and event.shape is not None:
-            found.append(_planned(event.table, event.shape, event.rows, rules))
+            planned = _planned(event.table, event.shape, event.rows, rules)
+            found.append(replace(planned, warning=event.reason))
     found = _together(found, rules)
     return sorted(found, key=lambda one: (bool(one.reason), one.target, one.source))
 
@@ -49,10 +52,12 @@ def _planned(name: SourceName, shape: Shape, rows: int | None, rules: CaptureRul
 def _together(found: list[PreviewTable], rules: CaptureRules) -> list[PreviewTable]:
     """The tables with the columns of their common targets; refused where they cannot share one."""
     done = []
+    of_target: dict[str, dict[SourceName, PreviewTable]] = {}
     for one in found:
-        others = {
-            each.source: each for each in found if each.target == one.target and each.columns is not None
-        }
+        if one.columns is not None:
+            of_target.setdefault(one.target, {})[one.source] = one
+    for one in found:
+        others = of_target.get(one.target, {})
         if one.columns is None or len(others) == 1:
             done.append(one)
             continue

@@ -61,7 +61,10 @@ class EventReport:
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """A batch: planned, read from `started` on, visible at `ended`, at `position` of the source."""
+    """A batch: planned, read from `started` on, visible at `ended`, at `position` of the source.
+
+    Behind it rows of the `snapshotting` tables are still to be read; `paused` ones are captured no longer,
+    until they are read again."""
 
     number: int
     planned: float
@@ -75,6 +78,7 @@ class BatchReport:
     tables: tuple[TableReport, ...] = ()
     chunks: tuple[ChunkReport, ...] = ()
     events: tuple[EventReport, ...] = ()
+    paused: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {"v": VERSION, **asdict(self)}
@@ -87,6 +91,7 @@ class BatchReport:
         known = {key: value for key, value in item.items() if key != "v"}
         known["commits"] = tuple((int(at), int(n)) for at, n in item["commits"])
         known["snapshotting"] = tuple(item["snapshotting"])
+        known["paused"] = tuple(item.get("paused", ()))
         known["tables"] = tuple(TableReport(**one) for one in item["tables"])
         known["chunks"] = tuple(ChunkReport(**one) for one in item["chunks"])
         known["events"] = tuple(EventReport(**one) for one in item["events"])

@@ -20,6 +20,8 @@ from typing import Any, Protocol, TypeVar
 
 from tablestore.cdc.capture.dead_letters import is_dead_letters
 from tablestore.cdc.capture.journal import Journal
+from tablestore.cdc.capture.names import SourceName
+from tablestore.cdc.capture.pausing import Pausing
 from tablestore.cdc.capture.report import (
     BatchProgress,
     BatchReport,
@@ -27,8 +29,14 @@ from tablestore.cdc.capture.report import (
     PieceProgress,
     TableReport,
 )
-from tablestore.cdc.capture.rules import DEAD_LETTER, CaptureRules
-from tablestore.cdc.capture.source import CAPTURED, CapturePiece, CaptureSource
+from tablestore.cdc.capture.rules import DEAD_LETTER, FAIL, CaptureRules
+from tablestore.cdc.capture.source import (
+    CAPTURED,
+    RENAMED,
+    CapturePiece,
+    CaptureSource,
+    TableEvent,
+)
 from tablestore.cdc.capture.targets import Targets
 from tablestore.cdc.capture.tasks import (
     CaptureTask,
@@ -49,12 +57,12 @@ from tablestore.cdc.stream_sink import (
 )
 from tablestore.cdc.stream_source import Offset
 from tablestore.core.env import SYSTEM, Env
-from tablestore.core.errors import InvalidRequest
+from tablestore.core.errors import InvalidRequest, SchemaMismatch
 from tablestore.format import commit_message
 from tablestore.table.lake import Lake
 from tablestore.table.place import TablePlace
 from tablestore.table.table import Table
-from tablestore.write.commit.commit_or_discard import discarded_if_refused
+from tablestore.write.commit.commit_or_discard import discard, discarded_if_refused
 from tablestore.write.commit.committer import Committed
 
 log = logging.getLogger(__name__)
@@ -139,6 +147,14 @@ class _Batch:
     reports: dict[str, TableReport] = field(default_factory=dict)
 
 
+class _TableRefused(Exception):
+    """Ends the writing of a table of which a row does not fit; nothing of it is committed."""
+
+    def __init__(self, tables: Mapping[SourceName, str]) -> None:
+        super().__init__()
+        self.tables = tables
+
+
 class CaptureSink:
     """Writes batches of `source` into a lake. One thread of one driver; any thread may ask for `progress`."""
 
@@ -155,6 +171,7 @@ class CaptureSink:
         self._source, self._rules, self._settings = source, rules, settings
         self._journal, self._env = journal, env
         self._letters = rules.bad_rows == DEAD_LETTER
+        self._pausing = Pausing(source, rules)
         self._targets = Targets(lake, rules, journal, user=settings.user)
         self._heights: dict[str, tuple[int, int]] = {}  # (snapshot, bound of the sequence numbers in it)
         self._commits: dict[str, int] = {}  # of each table, in this process
@@ -188,8 +205,14 @@ class CaptureSink:
         self._under_way = batch, BatchProgress(batch.number, now.started, batch.start, batch.end, pieces)
         if any(target.by_tasks for target in task.targets.values()):
             now.done = batch.over(task, works, count=rows_written)
+        refused = {name: reason for piece in now.done for name, reason in piece.refused.items()}
+        if refused:
+            self._pausing.add(now.batch.end, refused)
+        passed_over = {task.routes[name] for name in refused}
         for name, target in task.targets.items():
-            if target.by_tasks:
+            if name in passed_over:
+                self._discard(now, name)
+            elif target.by_tasks:
                 self._commit(now, name)
             elif not target.committed:
                 self._write_here(now, task, works, name)
@@ -208,16 +231,35 @@ class CaptureSink:
         self._rules.require_own_targets([event.table for event in events if event.kind == CAPTURED])
         done = self._journal.events_done(now.identifier)[: len(events)]
         for event in events[len(done) :]:
-            done.append(self._targets.carry_out(event, now.identifier))
+            done.append(self._carried_out(now, event))
             self._journal.note_events(now.identifier, done)
         for one in done:
             if one.statement and one.table and one.table in self._targets:
                 now.statements[one.table].append(one.statement)
         return done
 
+    def _carried_out(self, now: _Batch, event: TableEvent) -> EventReport:
+        """Carry out an event. A table that cannot follow it is paused, and what else comes for it in the
+        batch is passed over; in the first batch of all, and where the rules ask to stop, it is an error."""
+        paused = self._pausing.tables(now.batch.end)
+        if event.table in paused:
+            if event.kind == RENAMED and event.new_name is not None:
+                self._pausing.add(now.batch.end, {event.new_name: paused[event.table]})
+            return self._targets.reported(event, "", f"not carried out: {paused[event.table]}")
+        try:
+            return self._targets.carry_out(event, now.identifier)
+        except SchemaMismatch as e:
+            if not self._pausing.allowed(now.batch.start) or self._rules.schema_change == FAIL:
+                raise
+            names = [name for name in (event.table, event.new_name) if name is not None]
+            self._pausing.add(now.batch.end, dict.fromkeys(names, str(e)))
+            return self._targets.reported(event, "", f"not carried out: {e}")
+
     def _task(self, now: _Batch, works: Sequence[CaptureWork]) -> CaptureTask:
         """The task over the pieces, with all tables that they may have rows for."""
-        sources = sorted({name for work in works for name in work.piece.tables})
+        sources = sorted(
+            {name for work in works for name in work.piece.tables} - {*self._pausing.tables(now.batch.end)}
+        )
         self._rules.require_own_targets(sources)
         routes = {name: self._targets.name(name) for name in sources}
         names = dict.fromkeys(routes.values())
@@ -225,7 +267,13 @@ class CaptureSink:
             names |= dict.fromkeys([self._targets.letters(name) for name in names])
         targets = {name: self._target(now, name) for name in names}
         return CaptureTask(
-            self._rules, routes, targets, self._settings.user, self._settings.pool_bytes, self._letters
+            self._rules,
+            routes,
+            targets,
+            self._settings.user,
+            self._settings.pool_bytes,
+            self._letters,
+            self._pausing.allowed(now.batch.start),
         )
 
     def _target(self, now: _Batch, name: str) -> TableTarget:
@@ -287,21 +335,32 @@ class CaptureSink:
         if committed.snapshot is not None:
             self._heights[name] = committed.snapshot, height
 
+    def _discard(self, now: _Batch, name: str) -> None:
+        """Delete what tasks have written of a table that is paused."""
+        messages = [m for done in now.done for m in done.tables.get(name, TableWritten()).messages]
+        discard(self._targets.opened(name).store, [commit_message.decode(m) for m in messages])
+
     def _write_here(self, now: _Batch, task: CaptureTask, works: Sequence[CaptureWork], name: str) -> None:
         """Write and commit a table that takes one writer, in this process."""
         properties: dict[str, str] = {}  # filled when all is counted, before the commit
         asked: dict[str, Any] = {"user": self._settings.user, "identifier": now.identifier}
         table, written = self._targets.opened(name), TableWritten()
-        with table.writer(**asked, position=now.position, properties=properties) as writer:
+        try:
+            with table.writer(**asked, position=now.position, properties=properties) as writer:
 
-            def write(target: str) -> Write | None:
-                return partial(write_kinds, writer) if target == name else None
+                def write(target: str) -> Write | None:
+                    return partial(write_kinds, writer) if target == name else None
 
-            for work in works:
-                if any(task.routes[source] == name for source in work.piece.tables):
-                    done = task.carry_out(work, write)
-                    written = written.plus(done.tables.get(name, TableWritten()))
-            properties |= self._properties(now, name, written)
+                for work in works:
+                    if any(task.routes.get(source) == name for source in work.piece.tables):
+                        done = task.carry_out(work, write)
+                        if done.refused:
+                            raise _TableRefused(done.refused)
+                        written = written.plus(done.tables.get(name, TableWritten()))
+                properties |= self._properties(now, name, written)
+        except _TableRefused as e:
+            self._pausing.add(now.batch.end, e.tables)
+            return
         self._targets.note_committed(name)
         now.reports[name] = _report_of(name, written, writer.committed or Committed())
 
@@ -332,6 +391,7 @@ class CaptureSink:
             tables=tuple(now.reports.values()),
             chunks=tuple(one.chunk for one in now.done if one.chunk is not None),
             events=tuple(events),
+            paused=tuple(str(name) for name in facts.paused),
         )
 
     # compaction

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -23,13 +23,14 @@ from tablestore.cdc.stream_source import Offset
 from tablestore.format.types import arrow_types
 from tablestore.format.types.data_type import DataType
 
-CAPTURED, ALTERED, RENAMED, EMPTIED, DROPPED, SKIPPED = (
+CAPTURED, ALTERED, RENAMED, EMPTIED, DROPPED, SKIPPED, PAUSED = (
     "captured",  # from here on: there at the start, created, or renamed into what the patterns choose
     "altered",  # its columns are others
     "renamed",  # it goes on under `new_name`
     "emptied",  # all rows are gone: TRUNCATE, or another table took its place
     "dropped",  # it is gone, or its new name is not chosen: its rows stay as they are
     "skipped",  # it is not captured, and the event says why
+    "paused",  # it is not captured from here on, and the event says why: its rows stay as they are
 )
 
 
@@ -66,7 +67,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class TableEvent:
-    """What happened to a table as such: one of `CAPTURED` … `SKIPPED`.
+    """What happened to a table as such: one of `CAPTURED` … `PAUSED`.
 
     `shape` is what it is afterwards (None where nothing is known or needed); `statement` the DDL that caused
     it (empty: no one), executed `seconds` after 1970 at `position`; `renamed_columns` maps old names to new
@@ -102,7 +103,8 @@ class TableRows:
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A change that cannot become a row: what is known of it as JSON in `row`, and the reason."""
+    """A change that cannot become a row: what is known of it as JSON in `row`, and the reason. `unheld`: it
+    deletes a row that no table of the lake can hold, so that it is no error to pass it over."""
 
     table: SourceName
     position: str
@@ -110,6 +112,7 @@ class BadRow:
     reason: str
     row: str
     seconds: int | None = None
+    unheld: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +145,7 @@ class BatchFacts:
     """What planning a batch has found. `planned` seconds after 1970 it began; the batch ends at `position`;
     `commits` are pairs of (seconds after 1970, transactions committed then) of its log; `log_bytes` is the
     size of its log and `bytes_behind` of what there was beyond its end; `snapshotting` are tables whose rows
-    are not all read at its end."""
+    are not all read at its end, `paused` those that were captured before and are not behind it."""
 
     planned: float
     position: str
@@ -150,6 +153,7 @@ class BatchFacts:
     log_bytes: int = 0
     bytes_behind: int = 0
     snapshotting: tuple[SourceName, ...] = ()
+    paused: tuple[SourceName, ...] = ()
 
 
 class CaptureSource(Protocol):
@@ -173,3 +177,15 @@ class CaptureSource(Protocol):
 
     def done(self, end: Offset) -> None:
         """What lies before `end` is read and committed."""
+
+
+@runtime_checkable
+class PausingSource(CaptureSource, Protocol):
+    """One that goes on without a table that a sink cannot follow."""
+
+    def paused(self, end: Offset) -> Mapping[SourceName, str]:
+        """The tables that are captured no longer behind the batch that ends here, with the reason."""
+
+    def pause(self, end: Offset, tables: Mapping[SourceName, str]) -> bool:
+        """Capture these tables no longer behind the batch that ends here; the next one says so, in events.
+        False, and nothing is done, where no other table is captured."""

@@ -26,6 +26,7 @@ from tablestore.cdc.capture.source import (
     CAPTURED,
     DROPPED,
     EMPTIED,
+    PAUSED,
     RENAMED,
     SKIPPED,
     Shape,
@@ -132,12 +133,17 @@ class Targets:
 
     def carry_out(self, event: TableEvent, identifier: int) -> EventReport:
         """Do what an event of the batch of this identifier asks for, and say what was done."""
-        if event.kind in (SKIPPED, DROPPED):
-            target = self.name(event.table) if event.kind == DROPPED else ""
+        if event.kind in (SKIPPED, DROPPED, PAUSED):
+            target = self.name(event.table) if event.kind != SKIPPED else ""
             done = event.reason or ("its rows stay" if event.kind == DROPPED else "it is not captured")
         else:
             with _in_event(event):
                 target, done = self._carry_out(event, identifier)
+        return self.reported(event, target, done)
+
+    @staticmethod
+    def reported(event: TableEvent, target: str, done: str) -> EventReport:
+        """The report of an event, and what was done for it."""
         log.info("%s %s at %s: %s: %s", event.kind, event.table, event.position, target, done)
         return EventReport(
             event.kind,
@@ -160,6 +166,9 @@ class Targets:
             emptied = self._emptied(event, target, identifier)
             return target, _joined(emptied, self._altered(event, target) if event.shape else "")
         assert event.kind == ALTERED, f"an event of kind {event.kind!r}"
+        if event.read_again and event.shape is not None and target not in self._lake:
+            self._create(event.table, event.shape, target)  # as errors advise: all its rows come
+            return target, "created anew; its rows are read again"
         return target, _joined(self._altered(event, target), "its rows are read again" * event.read_again)
 
     def _captured(self, event: TableEvent, target: str, identifier: int) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -93,12 +93,14 @@ class TableWritten:
 
 @dataclass(frozen=True, slots=True)
 class PieceWritten:
-    """What a task has written, by table of the lake, from `started` to `ended` in seconds after 1970."""
+    """What a task has written, by table of the lake, from `started` to `ended` in seconds after 1970. Of the
+    tables of the source that are `refused`, for this reason, nothing may be committed."""
 
     tables: Mapping[str, TableWritten]
     started: float
     ended: float
     chunk: ChunkReport | None = None
+    refused: Mapping[SourceName, str] = field(default_factory=dict)
 
 
 def rows_written(done: PieceWritten) -> int:
@@ -109,8 +111,9 @@ def rows_written(done: PieceWritten) -> int:
 @dataclass(frozen=True)
 class CaptureTask:
     """Writes the rows of a piece; `routes` says to which of the `targets` each table of the source goes.
-    `letters`: rows that do not fit are written beside it, else they are errors. `pool_bytes` replaces what
-    the tables say."""
+    `letters`: rows that do not fit are written beside it; else they are errors, or have their table refused,
+    where the source goes on without it (`pausing`). Tables without a route are passed over. `pool_bytes`
+    replaces what the tables say."""
 
     rules: CaptureRules
     routes: Mapping[SourceName, str]
@@ -118,6 +121,7 @@ class CaptureTask:
     user: str
     pool_bytes: int | None = None
     letters: bool = False
+    pausing: bool = False
 
     def __call__(self, work: CaptureWork) -> PieceWritten:
         writers: dict[str, EngineWriter] = {}
@@ -146,7 +150,8 @@ class CaptureTask:
         rows = _PieceRows(self, work.piece, write)
         rows.write_all()
         ended = SYSTEM.now_ms() / 1000
-        return PieceWritten(rows.found, started, ended, _chunk(work.piece, rows.found, started, ended))
+        chunk = _chunk(work.piece, rows.found, started, ended)
+        return PieceWritten(rows.found, started, ended, chunk, rows.refused)
 
     @property
     def _pool_bytes(self) -> int:
@@ -177,9 +182,12 @@ class _PieceRows:
         self._conversions: dict[SourceName, Conversion] = {}
         self._bad: dict[str, list[BadRow]] = {}  # by table that takes them
         self.found: dict[str, TableWritten] = {}
+        self.refused: dict[SourceName, str] = {}
 
     def write_all(self) -> None:
         for part in self._piece.read():
+            if part.table not in self._task.routes or part.table in self.refused:
+                continue
             target = self._task.routes[part.table]
             write = self._write(target)
             letters = dead_letters.beside(target) if self._task.letters else None
@@ -219,7 +227,13 @@ class _PieceRows:
         if not bad:
             return
         if letters is None:
-            raise dead_letters.failed(bad[0])
+            if bad[0].unheld:
+                return
+            error = dead_letters.failed(bad[0])
+            if not self._task.pausing:
+                raise error
+            self.refused[bad[0].table] = str(error)
+            return
         waiting = self._bad.setdefault(letters, [])
         waiting.extend(bad)
         if len(waiting) >= _LETTERS:

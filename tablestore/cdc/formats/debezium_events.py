@@ -29,7 +29,7 @@ from tablestore.format.messages.registry_client import Registry
 from tablestore.format.types.data_type import DataField
 
 _SCHEMA = "{schema}"  # begins the description of an event with its schema; a structure begins with {"
-_OPS = pa.array(["c", "u", "d", SNAPSHOT, TRUNCATE, "m"])
+_OPS = ("c", "u", "d", SNAPSHOT, TRUNCATE, "m")
 _EVENT: dict[str, Any] = {
     "op": json_text.TEXT,
     "before": json_text.JSON,
@@ -196,7 +196,7 @@ class AvroEvents:
 def _ops(found: pa.Array, tombstones: pa.Array, others: Sequence[pa.Array]) -> pa.Array:
     """The op of each message, `-` for one without rows. Raises for a message that is none of those known:
     `others` are fields of which one says that it is something else than a change."""
-    strange = pc.and_(found.is_valid(), pc.invert(pc.is_in(found, _OPS)))
+    strange = pc.and_(found.is_valid(), pc.invert(pc.is_in(found, pa.array(_OPS))))
     if pc.any(strange).as_py():
         op = found[pc.index(strange, True).as_py()].as_py()
         raise Unsupported(f"change event with op {op!r}", why="c, r, u, d, t and m are known")

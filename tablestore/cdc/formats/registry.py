@@ -13,7 +13,7 @@ from tablestore.cdc.formats.events import EventFormat
 from tablestore.cdc.formats.row_events import CanalEvents, MaxwellEvents
 from tablestore.core.errors import InvalidOption, NotFound, Unsupported
 from tablestore.core.options.environment import ENVIRONMENT, resolved
-from tablestore.core.options.secrets import is_secret
+from tablestore.core.options.secrets import is_from_environment, is_secret
 from tablestore.core.options.values import boolean
 from tablestore.format.messages import json_text
 from tablestore.format.messages.canal_maxwell import ChangedRows
@@ -211,8 +211,7 @@ def _parsed(key: str, written: str, parse: Callable[[str], Any]) -> Any:
 
 def require_from_environment(key: str, written: str) -> None:
     """Raise InvalidOption for a secret that is typed: it would be in offsets, job files and logs."""
-    secret = is_secret(key) or key.endswith((".basic-auth.user-info", "basic.auth.user.info"))
-    if secret and not (written.startswith(ENVIRONMENT) and written.endswith("}")):
+    if is_secret(key) and not is_from_environment(written):
         raise InvalidOption(
             f"option {key!r} is a secret: give it as {ENVIRONMENT}NAME}}, from the environment"
         )

@@ -6,11 +6,11 @@ time a connection is made: an address can be shown, logged, pickled and stored.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from tablestore.core.errors import InvalidRequest
+from tablestore.core.options.environment import value_of
 
 PASSWORD_VARIABLE = "TABLESTORE_SOURCE_PASSWORD"
 OFF, PREFERRED, REQUIRED, VERIFY_CA, VERIFY_IDENTITY = (
@@ -97,7 +97,7 @@ class Address:
     def password(self) -> str:
         """The password as it is now; empty without one."""
         if self.password_file is None:
-            return os.environ.get(self.password_variable, "")
+            return value_of(self.password_variable) or ""
         try:
             with open(self.password_file, encoding="utf-8") as f:
                 return f.read().rstrip("\r\n")

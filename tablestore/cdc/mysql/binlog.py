@@ -22,13 +22,14 @@ import pyarrow as pa
 
 from tablestore.cdc.mysql import binary_values, events, statements
 from tablestore.cdc.mysql.address import Address
+from tablestore.cdc.mysql.changed_by_text import TextChanges
 from tablestore.cdc.mysql.columns import SourceColumn, SourceTable
 from tablestore.cdc.mysql.dump import REFUSED, Dump
 from tablestore.cdc.mysql.events import RowEvent, TableMap
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.row_keys import keyed, part_of
 from tablestore.cdc.mysql.slices import PADDING, Ints, Slices, cut_images
-from tablestore.cdc.mysql.text_values import checked
+from tablestore.cdc.mysql.text_values import checked, require_dates
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import InvalidRequest, SchemaMismatch, Unsupported
 
@@ -48,12 +49,14 @@ class RowImages:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement of the log, `seconds` after 1970, which ended at `position`; its database may be empty."""
+    """A statement of the log, `seconds` after 1970, which ended at `position`; its database may be empty.
+    `changes`: captured tables of which it changes rows, without images of them."""
 
     position: LogPosition
     seconds: int
     database: str
     text: str
+    changes: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,7 @@ def read_log(
     by_gtid: bool = False,
     heartbeat_seconds: float = 0.5,
     any_key: bool = False,
+    scanned: bool = False,
     parts: Mapping[tuple[str, str], tuple[int, int]] = MappingProxyType({}),
     env: Env = SYSTEM,
 ) -> Generator[LogChange, None, None]:
@@ -93,7 +97,8 @@ def read_log(
 
     `parts` has (i, n) for a table of which only images are wanted whose key is in part i of n, by a hash; an
     update of the key is then −D and +I. `any_key`: rows with NULL in the key, too. `by_gtid`: positions are
-    of another server of the same replication, which finds them by their GTIDs.
+    of another server of the same replication, which finds them by their GTIDs. `scanned`: `scan` has looked
+    for statements that change rows.
     Raises NotFound where the log does not go back to `start` or not on to `until`, SchemaMismatch where a
     table has, or had, other columns, Unavailable where the connection breaks: what follows the last
     TransactionEnd is to be read again.
@@ -102,7 +107,7 @@ def read_log(
         return
     with Dump.open(address, start, by_gtid=by_gtid) as dump:
         reader = _Reader(
-            dump, {(t.database, t.name): t for t in tables}, until, dump.charsets(), parts, any_key
+            dump, {(t.database, t.name): t for t in tables}, until, dump.charsets(), parts, any_key, scanned
         )
         yield from reader.changes(
             dump.events(until=until, follow=follow, heartbeat_seconds=heartbeat_seconds, env=env)
@@ -146,6 +151,7 @@ class _Reader:
     charsets: dict[int, str]
     parts: Mapping[tuple[str, str], tuple[int, int]]
     any_key: bool
+    scanned: bool
     maps: dict[int, TableMap | None] = field(default_factory=dict)
     pending: dict[tuple[str, str], _Pending] = field(default_factory=dict)
     pending_bytes: int = 0
@@ -170,7 +176,7 @@ class _Reader:
                 self.maps.clear()
             elif code == events.XID:
                 yield from self._end(seconds)
-            elif code in (events.QUERY, events.QUERY_COMPRESSED):
+            elif code in events.QUERIES:
                 yield from self._statement(code, seconds, body)
             elif code == events.XA_PREPARE and not self.touched:
                 yield from self._end(seconds)
@@ -246,7 +252,7 @@ class _Reader:
             return
         if role == "begin":
             self.dump.standalone = False
-        if role == "rows" and statements.names(query, self.tables):
+        if role == "rows" and not self.scanned and self._changes(query.text):
             raise Unsupported(
                 f"a change of rows as a statement in the binlog at {self.position}",
                 "SET GLOBAL binlog_format = 'ROW', for all sessions, and start with a new snapshot",
@@ -257,6 +263,9 @@ class _Reader:
         if self.dump.standalone:
             yield from self._end(seconds)
             yield from self._flush()
+
+    def _changes(self, text: str) -> bool:
+        return bool(TextChanges(self.dump.address).tables(text, self.tables, self.position))
 
     def _end(self, seconds: int) -> Iterator[LogChange]:
         for name in self.touched:
@@ -315,6 +324,7 @@ class _Reader:
             charset, type_ = self.charsets[wire.columns[c].collation], table.schema.field(source.name).type
             try:
                 made.append(binary_values.column(slices, c, wire.columns[c], source, charset, type_))
+                require_dates(slices, c, made[-1], source)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
                 raise SchemaMismatch(
                     f"column {source.name!r} of {table} had another type in the binlog "

@@ -4,8 +4,8 @@
     · BIT(n) → BINARY (big endian) · DATETIME → TIMESTAMP · TIMESTAMP → TIMESTAMP_LTZ · TIME → STRING, since
     it goes beyond a day · ENUM, SET, JSON, UUID, INET4, INET6 → STRING
 
-A zero or impossible date (0000-00-00, 2024-02-31) becomes NULL: columns of dates are nullable here, but for
-those of the key, in which such a date is refused.
+A zero or impossible date (0000-00-00, 2024-02-31) becomes NULL, or is refused, as `zero_dates` says: columns
+of dates are nullable here, but for those of the key, in which such a date is always refused.
 """
 
 from __future__ import annotations
@@ -17,13 +17,17 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from tablestore.cdc.mysql import charsets
 from tablestore.cdc.mysql.server import Connection
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.format.schema import RESERVED
 from tablestore.format.types import arrow_types as t
 from tablestore.format.types.data_type import DataType
 
 GEOMETRIES = {"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"}
 GEOMETRIES |= {"geometrycollection", "geomcollection"}
+NULL, FAIL = "null", "fail"
+ZERO_DATES = (NULL, FAIL)
 DATES = {"date", "datetime", "timestamp"}
 _INTEGERS = {
     "tinyint": (t.TINYINT, t.SMALLINT),
@@ -55,7 +59,8 @@ _SIZED = {"char": t.CHAR, "varchar": t.VARCHAR, "binary": t.BINARY, "varbinary":
 class SourceColumn:
     """A column as `information_schema` has it. `kind` is its type without sizes, `spelled` with them; `size`
     its characters or bits, digits or digits of a second; `charset` that of text; `extra` says that the server
-    makes its values: `auto_increment`, `VIRTUAL GENERATED`. `comment` is what its owner says of it."""
+    makes its values: `auto_increment`, `VIRTUAL GENERATED`. `comment` is what its owner says of it.
+    `zero_dates`: what becomes of an impossible date, NULL or FAIL."""
 
     name: str
     kind: str
@@ -67,6 +72,7 @@ class SourceColumn:
     in_key: bool = False
     extra: str = ""
     comment: str = ""
+    zero_dates: str = NULL
 
     @property
     def unsigned(self) -> bool:
@@ -104,8 +110,26 @@ class SourceColumn:
             return t.TIMESTAMP_LTZ(size)
         if kind == "bit":
             return t.BOOLEAN if size == 1 else t.BINARY((size + 7) // 8)
-        why = "leave the column out" if kind in GEOMETRIES else "an unknown type; leave the column out"
+        out = f"leave the column out: left_out={{'db.table': [{self.name!r}]}}"
+        out += f", --leave-out db.table={self.name}"
+        why = out if kind in GEOMETRIES else f"an unknown type; {out}"
         raise Unsupported(f"column {self.name!r} of type {self.spelled}", why)
+
+    def require_captured(self) -> None:
+        """Raise Unsupported for a column whose values cannot be read from the log, or that no table of the
+        lake can have."""
+        if self.name in RESERVED or self.name.startswith("_KEY_"):
+            raise Unsupported(
+                f"column {self.name!r}, a name that Paimon keeps for itself",
+                f"leave it out (left_out={{'db.table': [{self.name!r}]}}), or ALTER TABLE … RENAME COLUMN it",
+            )
+        if "COMPRESSED" in self.spelled.upper().partition("/*")[2]:
+            raise Unsupported(
+                f"column {self.name!r}: COMPRESSED columns", "ALTER TABLE … MODIFY it without COMPRESSED"
+            )
+        if self.spelled.lower().startswith("year(2)"):
+            raise Unsupported(f"column {self.name!r} of type YEAR(2)", "ALTER TABLE … MODIFY it YEAR")
+        charsets.require_known(self.charset, self.name)
 
     @property
     def selected(self) -> str:
@@ -116,7 +140,7 @@ class SourceColumn:
 @dataclass(frozen=True)
 class SourceTable:
     """A table of the source with the columns that are captured, in its order. `others_ignored`: columns that
-    are not among them may come and go."""
+    are not among them may come and go. `versioned`: it is WITH SYSTEM VERSIONING."""
 
     database: str
     name: str
@@ -124,6 +148,24 @@ class SourceTable:
     primary_key: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     others_ignored: bool = False
+    versioned: bool = False
+
+    def require_captured(self) -> None:
+        """Raise Unsupported for what is known to fail at the first row that is logged, or in the lake."""
+        if self.versioned:
+            raise Unsupported(
+                f"{self} WITH SYSTEM VERSIONING (its log has rows of the past, too)",
+                "ALTER TABLE … DROP SYSTEM VERSIONING, or exclude it",
+            )
+        for column in self.columns:
+            column.require_captured()
+        self.schema  # noqa: B018  refuses columns without a type
+
+    def with_zero_dates(self, policy: str) -> SourceTable:
+        """The table with this `zero_dates` in all columns."""
+        if policy == NULL:
+            return self
+        return replace(self, columns=tuple(replace(column, zero_dates=policy) for column in self.columns))
 
     def without(self, *names: str) -> SourceTable:
         """The table with some columns left out; raises InvalidRequest for one of the key."""
@@ -194,11 +236,19 @@ class SourceTable:
             *values,
         ):
             keys.setdefault(table, []).append(column)
+        versioned = {
+            str(row[0])
+            for row in connection.rows(
+                f"SELECT table_name FROM information_schema.tables {where} "
+                "AND table_type = 'SYSTEM VERSIONED'",
+                *values,
+            )
+        }
         columns: dict[str, list[SourceColumn]] = {}
         for table, *row in rows:
             columns.setdefault(table, []).append(_column(tuple(row), tuple(keys.get(table, ()))))
         return {
-            table: cls(database, table, tuple(of), tuple(keys.get(table, ())))
+            table: cls(database, table, tuple(of), tuple(keys.get(table, ())), versioned=table in versioned)
             for table, of in columns.items()
         }
 

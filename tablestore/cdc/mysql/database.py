@@ -19,18 +19,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
 from tablestore.cdc.capture.names import APPEND, REFUSE, ByTable, Patterns, SourceName, first_match
-from tablestore.cdc.capture.source import BatchFacts, TableEvent
+from tablestore.cdc.capture.source import SKIPPED, BatchFacts, TableEvent
 from tablestore.cdc.mysql import ddl
 from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.binlog import Statement
-from tablestore.cdc.mysql.columns import SourceTable
+from tablestore.cdc.mysql.columns import NULL, SourceTable
 from tablestore.cdc.mysql.database_offset import (
     FOLLOWED,
+    GONE,
+    HELD,
     READING,
     SETTLING,
+    UNUSABLE,
     DatabaseProgress,
     TableProgress,
 )
@@ -39,10 +43,13 @@ from tablestore.cdc.mysql.ddl import Effect
 from tablestore.cdc.mysql.definitions import Definitions, in_log
 from tablestore.cdc.mysql.dialect import dialect_of
 from tablestore.cdc.mysql.foreign_keys import unlogged
-from tablestore.cdc.mysql.log_scan import LogScan, first_rows, scan
+from tablestore.cdc.mysql.log_identity import require_in_log, with_creation
+from tablestore.cdc.mysql.log_scan import LogScan, Refused, first_rows, scan
+from tablestore.cdc.mysql.paused import PausedTables
 from tablestore.cdc.mysql.position import LogPosition
+from tablestore.cdc.mysql.prepared import require_none_prepared
 from tablestore.cdc.mysql.server import Connection, patiently
-from tablestore.cdc.mysql.settings import require_in_log, require_ready, server_id
+from tablestore.cdc.mysql.settings import require_ready, server_id
 from tablestore.cdc.mysql.snapshot import Key, KeyRange, next_range
 from tablestore.cdc.mysql.table_events import EventOrigin, LaterTable, TableEvents, event_of
 from tablestore.cdc.stream_source import Offset
@@ -55,6 +62,10 @@ _MOST_STATEMENTS = 100  # in a batch
 _IDLE_BYTES = 16 << 20  # of the log of others, after which the position moves on
 _LEAST_SHARE = 1 / 16  # of a chunk, that a small table counts for
 _TRIES = 20
+_LOST = "its definition, which the checkpoint held, is lost"
+_OUT = "it is left out now: its rows stay as they are"
+_COMMITTED, _MENDED = "once such a transaction is committed", "once that is mended"
+_CHANGED_BY_TEXT = "the log has a change of its rows as a statement (SET GLOBAL binlog_format = 'ROW')"
 TABLES = "information_schema.tables"
 
 
@@ -64,6 +75,9 @@ class MysqlDatabase:
 
     `primary_keys` and `left_out` have columns by patterns of names; tables without a key are captured if
     `keyless` is APPEND, each in one chunk; `refusal` says why one of a name is not, empty if it is.
+    `zero_dates`: NULL or FAIL.
+    `read_again`: tables of which this run empties what is in the lake and reads all rows once more. `there`
+    are the chosen tables of the server as this run began.
     `chunk_rows` to a chunk, up to `chunks` of them in a batch, and about `log_bytes` of log; its log in up to
     `tasks` pieces. `bounded`: it ends once all rows are read and the log is followed to where it ended then.
     """
@@ -82,7 +96,10 @@ class MysqlDatabase:
     bounded: bool = False
     patience_seconds: float = 900
     lowercase: bool = False
+    zero_dates: str = NULL
+    read_again: Patterns = Patterns(())
     run: str = ""
+    there: tuple[SourceName, ...] = ()
 
     @classmethod
     def open(
@@ -110,6 +127,10 @@ class MysqlDatabase:
                 **how,
             )
             tables = source._tables(connection)
+            source = replace(source, there=tuple(tables))
+            for pattern in source.read_again.include:
+                if not any(fnmatchcase(str(name), pattern) for name in tables):
+                    raise NotFound.among("captured table to read again", pattern, [str(n) for n in tables])
             databases = {name.database for name in tables} | {p.partition(".")[0] for p in patterns.include}
             require_ready(connection, dialect_of(connection), sorted(d for d in databases if _plain(d)))
             for pattern in filter(_plain, patterns.include):
@@ -134,12 +155,37 @@ class MysqlDatabase:
         here = DatabaseProgress.from_json(start)
         if self.ended(start):
             return start
+        if paused := self._to_pause(start):
+            facts = {"planned": SYSTEM.now_ms() / 1000}
+            here = replace(here, events=(), changed={}, facts=facts, ended="")
+            return self._patiently(
+                lambda connection: self._paused(connection, here, paused, _MENDED)
+            ).to_json()
         there = self._patiently(lambda connection: self._next(connection, here))
         return start if there is None else there.to_json()
 
     def ended(self, offset: Offset) -> bool:
         """Of a bounded capture: whether this run has ended there. Another one goes on."""
-        return self.bounded and offset.get("ended") == self.run
+        return self.bounded and offset.get("ended") == self.run and not self._to_pause(offset)
+
+    def paused(self, end: Offset) -> dict[SourceName, str]:
+        """The tables that are captured no longer behind a batch, since a sink could not follow them, with the
+        reason."""
+        return PausedTables(self.definitions.checkpoint).at(end)
+
+    def pause(self, end: Offset, tables: Mapping[SourceName, str]) -> bool:
+        """Capture these no longer behind the batch that ends here. False where no other is captured."""
+        if set(DatabaseProgress.from_json(end).captured) <= set(tables):
+            return False
+        PausedTables(self.definitions.checkpoint).note(end, tables)
+        return True
+
+    def _to_pause(self, offset: Offset) -> dict[SourceName, str]:
+        paused = self.paused(offset)
+        if not paused:
+            return {}
+        captured = set(DatabaseProgress.from_json(offset).captured)
+        return {name: reason for name, reason in paused.items() if name in captured}
 
     def events(self, start: Offset, end: Offset) -> list[TableEvent]:
         there = DatabaseProgress.from_json(end)
@@ -149,21 +195,29 @@ class MysqlDatabase:
             assert there.position is not None
             return self._definition(name, digest, there.position)
 
-        return [event_of(item, definition) for item in there.events]
+        found = [event_of(item, definition) for item in there.events]
+        return [
+            replace(event, kind=SKIPPED, reason=_OUT) if self._is_out(event.table, there) else event
+            for event in found
+        ]
 
     def pieces(self, start: Offset, end: Offset) -> list[DatabaseLogPiece | DatabaseChunkPiece]:
-        """Pieces of the log, no key in two of them, then one for each chunk."""
+        """Pieces of the log, no key in two of them, then one for each chunk. Of a batch that an earlier run
+        planned, without tables that this one leaves out or reads again: what stood against them is over."""
         here, there = DatabaseProgress.from_json(start), DatabaseProgress.from_json(end)
         if here.position is None or there.position is None or there.events:
             return []
         position, tables = here.position, {}
         for name, one in there.tables.items():
+            if self._set_aside(name, there):
+                continue
             if one.captured and (name in there.changed or here.tables[name].state == READING):
-                tables[name] = self._definition(name, one.digest, position)
+                definition = self._definition(name, one.digest, position)
+                tables[name] = definition.with_zero_dates(self.zero_dates)
         found: list[DatabaseLogPiece | DatabaseChunkPiece] = []
         keyless = {name for name, table in tables.items() if not table.primary_key}
         unread = {name for name in keyless if here.tables[name].state == READING}  # its chunk has all rows
-        changed = {name: size for name, size in there.changed.items() if name not in unread}
+        changed = {n: size for n, size in there.changed.items() if n in tables and n not in unread}
         for group in log_pieces(changed, self.tasks, whole=keyless):
             parts = tuple((n.database, n.table, i, of) for n, (i, of) in group if of > 1)
             mine = tuple(tables[name] for name, _ in group)
@@ -171,7 +225,7 @@ class MysqlDatabase:
             found.append(DatabaseLogPiece(self.address, mine, *ends, self.patience_seconds, parts))
         for name, one in there.tables.items():
             known = here.tables.get(name)
-            if known is None or known.state != READING or not one.is_read:
+            if known is None or known.state != READING or not one.is_read or name not in tables:
                 continue
             last = one.state == SETTLING
             ranges = zip([known.key, *one.bounds], [*one.bounds, *([None] if last else [])], strict=False)
@@ -190,8 +244,15 @@ class MysqlDatabase:
             tuple((at, n) for at, n in facts.get("commits", ())),
             facts.get("log_bytes", 0),
             facts.get("bytes_behind", 0),
-            tuple(name for name, one in there.tables.items() if one.state == READING),
+            *(tuple(name for name, one in there.tables.items() if one.state == s) for s in (READING, HELD)),
         )
+
+    def _is_out(self, name: SourceName, there: DatabaseProgress) -> bool:
+        """Whether this run leaves out a table of a batch that an earlier one planned."""
+        return there.run != self.run and not self.chosen(name)
+
+    def _set_aside(self, name: SourceName, there: DatabaseProgress) -> bool:
+        return self._is_out(name, there) or (there.run != self.run and self.read_again.match(name))
 
     def done(self, end: Offset) -> None:
         """The server keeps its binlog as long as it is set to."""
@@ -200,11 +261,19 @@ class MysqlDatabase:
         facts: dict[str, Any] = {"planned": SYSTEM.now_ms() / 1000}
         here = replace(here, events=(), changed={}, facts=facts, ended="")
         if here.position is None:
-            return self._begun(connection, here)
+            return self._begun(connection, replace(here, run=self.run))
+        if here.run != self.run and (asked := self._as_asked(connection, here)) is not None:
+            return asked
         server = server_id(connection)
         other = server != here.server
+        here = here if other else replace(here, run=self.run)
+        assert here.position is not None
         if not other:
             require_in_log(connection, here.position)
+        elif not here.position.gtid:
+            raise here.position.of_another_log(
+                str(self.address), f"it has no GTID by which {server} finds it"
+            )
         lost = [name for name in here.captured if self.definitions.get(here.tables[name].digest) is None]
         if lost:
             return self._recovered(connection, here, lost)
@@ -212,7 +281,8 @@ class MysqlDatabase:
         end = dialect_of(connection).position(connection)
         capped = here.settled and not plan and trouble is None
         if self.bounded and capped and here.target is not None and not other:
-            end = here.target if end.reaches(here.target) else end
+            reached = here.position.reaches(here.target)
+            end = here.position if reached else here.target if end.reaches(here.target) else end
         events = self._table_events(connection, here)
         found = scan(
             self.address,
@@ -228,10 +298,15 @@ class MysqlDatabase:
         if other:
             forgotten = {name: replace(one, through=None) for name, one in here.tables.items()}
             there = there.with_tables(forgotten)
+        if found.refused is not None and not found.changed:
+            refused = dict.fromkeys(found.refused.tables, found.refused.reason)
+            if set(here.captured) <= set(refused):
+                raise self._nothing_left(found.refused)
+            return self._paused(connection, replace(there, position=found.behind), refused, _COMMITTED)
         if found.statement is not None and not found.changed:
             return self._carried_out(connection, there, events, found, end)
         facts["bytes_behind"] = self._bytes_between(connection, found.end, end)
-        if found.statement is not None:
+        if found.stopped:
             return there.with_tables(_without_bounds(there.tables))
         if trouble is not None:
             raise trouble
@@ -251,6 +326,7 @@ class MysqlDatabase:
         dialect = dialect_of(connection)
         for _ in range(_TRIES):
             position = dialect.position(connection)
+            require_none_prepared(connection)
             tables = self._tables(connection)
             events = self._table_events(connection, here)
             end = dialect.position(connection)
@@ -273,11 +349,33 @@ class MysqlDatabase:
                 break
         else:
             raise Unavailable(f"{self.address}: tables are altered again and again")
-        now = int(SYSTEM.now_ms() / 1000)
+        events.count = self._counts(connection, list(tables)).get
         for name, table in tables.items():
-            events.capture(name, EventOrigin(position, now), table)
-        there = replace(here, position=position, server=server_id(connection), events=tuple(events.events))
+            events.capture(name, _now(position), table)
+        there = replace(here, position=found.end, server=server_id(connection), events=tuple(events.events))
         return there.with_tables(events.tables)
+
+    @staticmethod
+    def _nothing_left(refused: Refused) -> Unsupported:
+        shown = ",".join(map(str, refused.tables))
+        return Unsupported(
+            f"{refused.reason}, of {shown}",
+            "no other table is captured; once such a transaction is committed, "
+            f"read_again='{shown}' (--read-again) reads all rows anew",
+        )
+
+    def _paused(
+        self, connection: Connection, here: DatabaseProgress, paused: Mapping[SourceName, str], when: str
+    ) -> DatabaseProgress:
+        """A batch that says which tables are captured no longer, for which reasons, and `when` to read them
+        again; the others go on."""
+        assert here.position is not None
+        events, now = self._table_events(connection, here), _now(here.position)
+        events.tables = dict(_without_bounds(here.tables))
+        for name, reason in paused.items():
+            remedy = f"{when}, read_again='{name}' (--read-again) reads it anew"
+            events.pause(name, now, f"{reason}: its rows stay as they are; {remedy}")
+        return here.with_tables(events.tables, events=tuple(events.events))
 
     def _recovered(
         self, connection: Connection, here: DatabaseProgress, lost: Sequence[SourceName]
@@ -285,8 +383,47 @@ class MysqlDatabase:
         assert here.position is not None
         events = self._table_events(connection, here)
         for name in lost:
-            events.lost(name, EventOrigin(here.position, int(SYSTEM.now_ms() / 1000)))
+            events.read_again(name, _now(here.position), _LOST, emptied=False)
         return here.with_tables(events.tables, events=tuple(events.events))
+
+    def _as_asked(self, connection: Connection, here: DatabaseProgress) -> DatabaseProgress | None:
+        """A batch that brings the tables to what this run was asked for: some are captured no longer, are so
+        from now on, or are read again. None where all is as before. Where every table is read again, the log
+        before is not needed any more."""
+        assert here.position is not None
+        out = [name for name in here.captured if not self.chosen(name)]
+        again = [
+            name
+            for name, one in here.tables.items()
+            if one.state != GONE and self.chosen(name) and self.read_again.match(name)
+        ]
+        new = [
+            name
+            for name in self.there
+            if name not in again and (name not in here.tables or here.tables[name].state in (UNUSABLE, GONE))
+        ]
+        if not (out or again or new):
+            return None
+        if again and {*here.captured} <= {*out, *again}:
+            end = with_creation(self.address, dialect_of(connection).position(connection))
+            here = replace(here, position=end, server=server_id(connection), settled=True, target=None)
+        elif server_id(connection) == here.server:
+            assert here.position is not None
+            require_in_log(connection, here.position)
+        else:
+            return None  # first the log of the other server is followed
+        assert here.position is not None
+        if again or new:
+            require_none_prepared(connection)
+        events, now = self._table_events(connection, here), _now(here.position)
+        events.tables = dict(_without_bounds(here.tables))
+        for name in out:
+            events.left_out(name, now, _OUT)
+        for name in again:
+            events.read_again(name, now, "it is read again, as asked for", emptied=True)
+        for name in new:
+            events.capture(name, now)
+        return here.with_tables(events.tables, events=tuple(events.events), run=self.run)
 
     def _carried_out(
         self,
@@ -423,7 +560,7 @@ class MysqlDatabase:
         )
         found = replace(table, columns=kept, primary_key=key, left_out=out)
         try:
-            found.schema  # noqa: B018  refuses columns without a type
+            found.require_captured()
         except Unsupported as e:
             return str(e)
         return found
@@ -431,7 +568,8 @@ class MysqlDatabase:
     def _tables(self, connection: Connection) -> dict[SourceName, SourceTable]:
         """The chosen tables as they are now."""
         rows = connection.rows(
-            f"SELECT table_schema, table_name FROM {TABLES} WHERE table_type = 'BASE TABLE'"
+            f"SELECT table_schema, table_name FROM {TABLES} "
+            "WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')"
         )
         names = sorted(name for name in (SourceName(*row) for row in rows) if self.chosen(name))
         found: dict[SourceName, SourceTable] = {}
@@ -469,6 +607,9 @@ class MysqlDatabase:
         )
 
     def _effects(self, statement: Statement) -> list[Effect]:
+        if statement.changes:
+            names = (SourceName(*name) for name in statement.changes)
+            return [Effect(ddl.UNKNOWN, name, reason=_CHANGED_BY_TEXT) for name in names]
         return ddl.effects(statement.text, statement.database, lowercase=self.lowercase)
 
     @staticmethod
@@ -507,6 +648,8 @@ class _Trace:
                 self.gone |= effect.table.database == self.name.database
             elif effect.table == self.name:
                 self._take(effect, statement)
+            elif effect.new_name == self.name:
+                self.gone = True  # before, there is no table of this name
             if self.gone:
                 return False
         return True
@@ -533,6 +676,11 @@ def _settled(tables: Mapping[SourceName, TableProgress]) -> dict[SourceName, Tab
 
 def _without_bounds(tables: Mapping[SourceName, TableProgress]) -> dict[SourceName, TableProgress]:
     return {name: replace(one, bounds=()) if one.bounds else one for name, one in tables.items()}
+
+
+def _now(position: LogPosition) -> EventOrigin:
+    """The origin of what no statement causes."""
+    return EventOrigin(position, int(SYSTEM.now_ms() / 1000))
 
 
 def _plain(pattern: str) -> bool:

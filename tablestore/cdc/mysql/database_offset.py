@@ -1,6 +1,6 @@
 """Where a capture of a database stands, as a JSON object.
 
-    {"v": 1, "position": P, "server": id, "settled": bool, "ended": run,
+    {"v": 1, "position": P, "server": id, "settled": bool, "ended": run, "run": run,
      "tables": {database: {table: {"state": …, "key": K, "bounds": [b1 … bn], "shape": digest}}},
      "events": [what the batch before this offset does to tables], "changed": [bytes of each table's changes],
      "facts": {what planning it found}}
@@ -21,11 +21,12 @@ from tablestore.cdc.stream_source import Offset
 from tablestore.core.errors import InvalidRequest
 
 VERSION = 1
-READING, SETTLING, FOLLOWED, UNUSABLE, GONE = (
+READING, SETTLING, FOLLOWED, UNUSABLE, HELD, GONE = (
     "snapshot",  # rows up to `key` are read
     "settling",  # all rows are read, some maybe ahead of the position
     "log",
     "skipped",  # it is not captured; one with a digest was before
+    "paused",  # it was captured, and is not until it is asked for
     "dropped",  # its rows stay in the lake
 )
 
@@ -78,7 +79,8 @@ class TableProgress:
 @dataclass(frozen=True)
 class DatabaseProgress:
     """An offset in parts. `position` is None before the first batch; not `settled`: rows were read ahead of
-    it. `ended` is the run that ended here, `target` where one that is about to end stops."""
+    it. `run` is the one that planned it, `ended` one that ended here, `target` where one that is about to end
+    stops."""
 
     position: LogPosition | None = None
     server: int = 0
@@ -88,6 +90,7 @@ class DatabaseProgress:
     changed: Mapping[SourceName, int] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
     ended: str = ""
+    run: str = ""
     target: LogPosition | None = None
 
     @property
@@ -107,6 +110,7 @@ class DatabaseProgress:
             "server": self.server,
             "settled": self.settled,
             "ended": self.ended,
+            "run": self.run,
             "target": self.target and self.target.to_json(),
             "tables": tables,
             "events": [dict(one) for one in self.events],
@@ -131,5 +135,6 @@ class DatabaseProgress:
             {SourceName(database, table): size for database, table, size in offset["changed"]},
             offset["facts"],
             offset["ended"],
+            offset.get("run", ""),
             offset["target"] and LogPosition.from_json(offset["target"]),
         )

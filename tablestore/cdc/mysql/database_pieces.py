@@ -23,15 +23,16 @@ from tablestore.cdc.mysql.binlog import RowImages, Statement, read_log
 from tablestore.cdc.mysql.columns import SourceTable
 from tablestore.cdc.mysql.definitions import shape_of
 from tablestore.cdc.mysql.dialect import dialect_of
+from tablestore.cdc.mysql.log_identity import require_in_log
 from tablestore.cdc.mysql.log_scan import scan
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.row_keys import Kinds, keyed
 from tablestore.cdc.mysql.server import Connection, patiently
-from tablestore.cdc.mysql.settings import require_in_log, server_id
+from tablestore.cdc.mysql.settings import server_id
 from tablestore.cdc.mysql.snapshot import KeyRange, read_range, read_view
 from tablestore.cdc.mysql.undo import UndoCounts
 from tablestore.core.errors import InvalidRequest, NotFound
-from tablestore.format.rowkind import INSERT, UPDATE_BEFORE
+from tablestore.format.rowkind import DELETE, INSERT, UPDATE_BEFORE
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -70,6 +71,7 @@ class DatabaseLogPiece:
             until=self.end,
             by_gtid=other,
             any_key=True,
+            scanned=True,
             parts=parts,
         )
         with contextlib.closing(found):
@@ -127,6 +129,8 @@ class DatabaseChunkPiece:
     def _rows(self) -> Iterator[pa.RecordBatch]:
         with Connection.open(self.address) as connection:
             other = server_id(connection) != self.server
+            if not other:
+                require_in_log(connection, self.position)
             view = read_view(connection, dialect_of(connection), at_least=self.position, by_gtid=other)
             with view as seen:
                 try:
@@ -144,7 +148,9 @@ class DatabaseChunkPiece:
     ) -> Iterator[pa.RecordBatch]:
         table = self.definition
         undo = UndoCounts(table.schema)
-        log_read = read_log(self.address, [table], start=self.position, until=seen, by_gtid=other)
+        log_read = read_log(
+            self.address, [table], start=self.position, until=seen, by_gtid=other, scanned=True
+        )
         with contextlib.closing(log_read):
             for change in log_read:
                 if isinstance(change, RowImages):
@@ -183,7 +189,8 @@ def _with_key(
             kind = int(kinds[absent.to_numpy(zero_copy_only=False)][i])
             if kind != UPDATE_BEFORE:
                 shown = json.dumps(row, default=str, ensure_ascii=False)
-                yield BadRow(name, str(end), kind, reason, shown, None if at is None else at[i])
+                when = None if at is None else at[i]
+                yield BadRow(name, str(end), kind, reason, shown, when, unheld=kind == DELETE)
         there = pc.invert(absent)
         batch, kinds = batch.filter(there), kinds[there.to_numpy(zero_copy_only=False)]
         seconds = None if seconds is None else seconds.filter(there)

@@ -89,7 +89,7 @@ def touches(text: str, database: str, *, table: SourceTable) -> bool:
         return bool(mine)
     if any(one.kind != ALTER or one.reason for one in mine):
         return True
-    if any(token.is_word("PRIMARY") for token in tokens(text, backslashes=True)):
+    if any(token.text.upper() == "PRIMARY" for token in tokens(text, backslashes=True)):
         return True
     names = {column.name.lower() for column in table.columns}
     for clauses in (clauses for one in mine for clauses in one.clauses):

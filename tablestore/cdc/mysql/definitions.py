@@ -39,7 +39,10 @@ class Definitions:
 
     def put(self, table: SourceTable) -> str:
         """Keep a definition; its digest."""
-        data = json.dumps({"v": VERSION, **asdict(table)}, sort_keys=True).encode()
+        item = {name: value for name, value in asdict(table).items() if name != "versioned"}
+        for column in item["columns"]:
+            del column["zero_dates"]  # of a run, and not of the table
+        data = json.dumps({"v": VERSION, **item}, sort_keys=True).encode()
         digest = hashlib.sha256(data).hexdigest()[:24]
         if digest not in self._known:
             path = self._path(digest)
@@ -81,11 +84,10 @@ def in_log(
 ) -> SourceTable:
     """The definition of a table whose rows lie in the log as `wire` says."""
     columns = tuple(_column(one, charsets, [now, before]) for one in wire.columns)
-    names = {column.name for column in columns}
-    known = [table.primary_key for table in (before, now) if table is not None]
-    key = next((k for k in known if k and {*k} <= names), ())
+    key = wire.primary_key
     marked = tuple(replace(column, in_key=column.name in key) for column in columns)
-    return SourceTable(wire.database, wire.table, marked, key)
+    versioned = now is not None and now.versioned
+    return SourceTable(wire.database, wire.table, marked, key, versioned=versioned)
 
 
 def _column(

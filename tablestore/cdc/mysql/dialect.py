@@ -45,6 +45,9 @@ class Dialect(Protocol):
     def position(self, connection: Connection) -> LogPosition:
         """The end of the binlog now."""
 
+    def gtid_at(self, connection: Connection, position: LogPosition) -> str:
+        """The GTIDs of a position of this server's log; empty where no transaction ends there."""
+
     def read_view(self, connection: Connection) -> LogPosition:
         """Open a read view on the connection; its position: all transactions before are in the view."""
 
@@ -68,6 +71,9 @@ class Mariadb:
         status = self.status(connection)
         file, offset = status["File"], int(status["Position"])
         return LogPosition(file, offset, self._gtid(connection, file, offset))
+
+    def gtid_at(self, connection: Connection, position: LogPosition) -> str:
+        return self._gtid(connection, position.file, position.offset)
 
     def read_view(self, connection: Connection) -> LogPosition:
         # A transaction is in the binlog before others see it: only the view itself knows its position.
@@ -114,6 +120,9 @@ class Mysql:
         status = self.status(connection)
         gtid = status["Executed_Gtid_Set"].replace("\n", "")
         return LogPosition(status["File"], int(status["Position"]), gtid)
+
+    def gtid_at(self, connection: Connection, position: LogPosition) -> str:
+        return position.gtid  # the server cannot tell it
 
     def read_view(self, connection: Connection) -> LogPosition:
         # A GTID is among the executed ones once others see its transaction: wait for all of the position.

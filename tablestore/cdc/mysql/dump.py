@@ -15,6 +15,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Self
 
 from tablestore.cdc.mysql import events
@@ -43,6 +44,7 @@ class Dump:
     standalone: bool = False  # whether it is one statement
     log_bytes: int = 0  # of events so far
     checksums: bool | None = None
+    created: int = 0  # the second in which the present file was begun
     gtids: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -68,7 +70,8 @@ class Dump:
     @property
     def position(self) -> LogPosition:
         """Behind the last event; that of a GTID counts from its beginning."""
-        return LogPosition(self.file, self.offset, ",".join(self.gtids[d] for d in sorted(self.gtids)))
+        gtid = ",".join(self.gtids[d] for d in sorted(self.gtids))
+        return LogPosition(self.file, self.offset, gtid, self.created)
 
     def charsets(self) -> dict[int, str]:
         """Character set of each collation id; to be asked for before the events."""
@@ -130,10 +133,13 @@ class Dump:
             body = self._checked(code, packet)
             if code == events.ROTATE:
                 self.file, self.offset = body[8:].decode(), int.from_bytes(body[:8], "little")
+                self.created = 0
             elif log_end and not flags & events.ARTIFICIAL and code not in (events.FORMAT, events.HEARTBEAT):
                 high = self.offset & ~_MAX_OFFSET  # in a file of more than 4 GiB the header's number wraps
                 self.offset = high + log_end + ((1 << 32) if high + log_end < self.offset else 0)
                 self.log_bytes += len(packet) - 1
+            if code == events.FORMAT:
+                self._created(seconds)
             if code == events.MARIADB_GTID:
                 number, domain, gtid_flags = _GTID.unpack_from(body)
                 self.gtids[str(domain)] = f"{domain}-{server}-{number}"
@@ -141,6 +147,13 @@ class Dump:
             elif code in (events.MYSQL_GTID, events.MYSQL_ANONYMOUS):
                 self.standalone = self.inside = True  # unless BEGIN follows
             yield code, seconds, server, body
+
+    def _created(self, seconds: int) -> None:
+        """Note when the file was begun; raises NotFound if the start is a position of another log."""
+        begun, self.created = self.start.created, seconds
+        if begun and not self.by_gtid and self.file == self.start.file and seconds != begun:
+            why = f"{self.file} was begun {_shown(seconds)}, and not {_shown(begun)}"
+            raise self.start.of_another_log(str(self.address), why)
 
     def _checked(self, code: int, packet: bytes) -> bytes:
         """The body of an event."""
@@ -156,6 +169,10 @@ class Dump:
         if self.checksums is None:  # a rotation before it is known whether there are any
             return packet[begin:]
         raise self.corrupt("the checksum of an event is wrong")
+
+
+def _shown(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 REFUSED = {

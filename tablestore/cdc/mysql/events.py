@@ -4,7 +4,7 @@
                   uint32 (it wraps at 4 GiB), flags uint16; at the end of the event a CRC32
     table map     table uint48, flags uint16, database and table (length, bytes, 0), columns, a wire type
                   each, their metadata, NULL bitmap, then optional fields (type, length, value): signs,
-                  charsets, names …
+                  charsets, names, key …
     row event     table uint48, flags uint16, [version 2: uint16 of extra data], columns, bitmap(s) of the
                   columns that images have, images; MariaDB may compress what follows the head with zlib
 
@@ -24,6 +24,9 @@ from tablestore.core.errors import Unsupported
 QUERY, STOP, ROTATE, FORMAT, XID, TABLE_MAP, INCIDENT, HEARTBEAT = 2, 3, 4, 15, 16, 19, 26, 27
 MYSQL_GTID, MYSQL_ANONYMOUS, XA_PREPARE, PARTIAL_UPDATE, TRANSACTION_PAYLOAD = 33, 34, 38, 39, 40
 MARIADB_GTID, START_ENCRYPTION, QUERY_COMPRESSED = 162, 164, 165
+LOAD_QUERY = 18
+QUERIES = {QUERY, LOAD_QUERY, QUERY_COMPRESSED}
+_OF_LOAD = slice(13, 26)  # what LOAD DATA has in front of the session's states
 TRANSACTIONS = {MARIADB_GTID, MYSQL_GTID, MYSQL_ANONYMOUS}  # each begins one
 FIRST_OFFSET = 4  # of events in a file
 _INSERTS, _UPDATES, _DELETES = {23, 30, 166, 169}, {24, 31, 167, 170}, {25, 32, 168, 171}
@@ -71,6 +74,7 @@ class TableMap:
     database: str
     table: str
     columns: tuple[WireColumn, ...]
+    primary_key: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +143,8 @@ def table_map(body: bytes) -> TableMap:
         columns.append(
             WireColumn(name, code, width, size, scale, c in unsigned, collations.get(c, 0), labels.get(c, ()))
         )
-    return TableMap(table_number(body), database, table, tuple(columns))
+    key = [*_numbers(optional.get(8, b"")), *_numbers(optional.get(9, b""))[::2]]  # 9: with their prefixes
+    return TableMap(table_number(body), database, table, tuple(columns), tuple(names[c] for c in key))
 
 
 _FULL_METADATA = "SET GLOBAL binlog_row_metadata = 'FULL' and start with a new snapshot"
@@ -167,6 +172,8 @@ def row_event(code: int, body: bytes) -> RowEvent:
 def query_event(code: int, body: bytes, collations: Mapping[int, str]) -> QueryEvent:
     """A statement, which is in the character set of its client, and the database it ran in. `collations`:
     the character set of each collation id."""
+    if code == LOAD_QUERY:
+        body = body[: _OF_LOAD.start] + body[_OF_LOAD.stop :]
     size, states = body[8], int.from_bytes(body[11:13], "little")
     at = 13 + states
     text = body[at + size + 1 :]

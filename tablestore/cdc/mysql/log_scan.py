@@ -13,14 +13,16 @@ transactions a second. What nobody can follow is refused here already, as by `bi
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.mysql import events, statements
 from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.binlog import Statement
+from tablestore.cdc.mysql.changed_by_text import TextChanges
 from tablestore.cdc.mysql.dump import REFUSED, Dump
 from tablestore.cdc.mysql.events import QueryEvent, TableMap
+from tablestore.cdc.mysql.log_identity import with_creation
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.core.errors import Unsupported
 
@@ -32,7 +34,8 @@ class LogScan:
     """What lies between a position and `end`: `changed` has the bytes of row events of each table, `commits`
     the transactions that changed one of them, by the seconds after 1970 in which they were committed.
 
-    `statement` is what stopped the scan: its transaction begins at `end`, and ends at `behind`.
+    What stopped the scan is a `statement` or a `refused` transaction, which begins at `end` and ends at
+    `behind`.
     """
 
     end: LogPosition
@@ -41,6 +44,20 @@ class LogScan:
     log_bytes: int
     statement: Statement | None = None
     behind: LogPosition | None = None
+    refused: Refused | None = None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it ends in front of something that no batch of rows goes beyond."""
+        return self.statement is not None or self.refused is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A transaction that changes these tables and cannot be followed, in words."""
+
+    tables: tuple[SourceName, ...]
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +82,15 @@ class LogWalk:
 
     dump: Dump
     wanted: Callable[[SourceName], bool]
-    captured: Collection[tuple[str, str]] = ()  # tables that no statement may change as text
+    captured: Collection[tuple[str, str]] = ()  # tables of which it matters that a statement changes rows
     maps: dict[int, Rows | None] = field(default_factory=dict)
     chosen: dict[SourceName, bool] = field(default_factory=dict)
-    changes: bool = False  # whether the present transaction has changed one of the tables
+    changed: set[SourceName] = field(default_factory=set)  # of the tables, by the present transaction
 
-    def steps(self, until: LogPosition) -> Iterator[Rows | Statement | End]:
+    def __post_init__(self) -> None:
+        self.judge = TextChanges(self.dump.address)
+
+    def steps(self, until: LogPosition) -> Iterator[Rows | Statement | Refused | End]:
         """Up to `until`. Raises Unsupported for what cannot be followed, NotFound if the log ends before."""
         dump, charsets = self.dump, self.dump.charsets()
         for code, seconds, _, body in dump.events(until=until):
@@ -78,14 +98,19 @@ class LogWalk:
                 yield from self._rows(body)
             elif code == events.TABLE_MAP:
                 self._map(body)
-            elif code == events.XID or (code == events.XA_PREPARE and not self.changes):
+            elif code in (events.XID, events.XA_PREPARE):
+                if code == events.XA_PREPARE and self.changed:
+                    yield self._refused(REFUSED[code])
                 yield self._end(seconds)
-            elif code in (events.QUERY, events.QUERY_COMPRESSED):
+            elif code in events.QUERIES:
                 yield from self._statement(events.query_event(code, body, charsets), seconds)
             elif code == events.ROTATE:
                 self.maps.clear()
             elif code in REFUSED:
-                raise Unsupported(f"{REFUSED[code]} in the binlog at {dump.position}")
+                raise Unsupported(
+                    f"{REFUSED[code]} in the binlog at {dump.position}",
+                    "read_again='*.*' (--read-again '*.*') goes on behind it",
+                )
             if not dump.inside and dump.reaches(until):
                 return
         raise dump.ends_before(until)
@@ -106,31 +131,33 @@ class LogWalk:
             raise self.dump.corrupt(f"rows of unknown table {number}")
         known = self.maps[number]
         if known is not None:
-            self.changes = True
+            self.changed.add(known.table)
             yield Rows(known.table, len(body), known.wire)
 
-    def _statement(self, query: QueryEvent, seconds: int) -> Iterator[Statement | End]:
+    def _statement(self, query: QueryEvent, seconds: int) -> Iterator[Statement | Refused | End]:
         role = statements.role(query.text)
-        if role == "rollback" and self.changes:
-            raise Unsupported(f"a transaction that is rolled back in the binlog at {self.dump.position}")
+        if role == "rollback" and self.changed:
+            yield self._refused("a transaction that is rolled back")
         if role in ("commit", "rollback"):
             yield self._end(seconds)
             return
         if role == "begin":
             self.dump.standalone = False
-        if role == "rows" and statements.names(query, self.captured):
-            raise Unsupported(
-                f"a change of rows as a statement in the binlog at {self.dump.position}",
-                "SET GLOBAL binlog_format = 'ROW', for all sessions, and start with a new snapshot",
-            )
-        if role == "other":
-            yield Statement(self.dump.position, seconds, query.database, query.text)
+        at, changes = self.dump.position, list[tuple[str, str]]()
+        if role == "rows":
+            changes = self.judge.tables(query.text, self.captured, at)
+        if role == "other" or changes:
+            yield Statement(at, seconds, query.database, query.text, tuple(changes))
         if self.dump.standalone:
             yield self._end(seconds)
 
     def _end(self, seconds: int) -> End:
-        self.dump.inside = self.dump.standalone = self.changes = False
+        self.dump.inside = self.dump.standalone = False
+        self.changed.clear()
         return End(seconds)
+
+    def _refused(self, what: str) -> Refused:
+        return Refused(tuple(sorted(self.changed)), f"{what} in the binlog at {self.dump.position}")
 
 
 def scan(
@@ -145,24 +172,36 @@ def scan(
     by_gtid: bool = False,
 ) -> LogScan:
     """What lies between `start` and `until` of the `captured` tables; less of it after `most_bytes`, after
-    the first transaction that changed one of them (`one_change`), and in front of a statement that is
-    `relevant`. Raises as `LogWalk.steps`."""
+    the first transaction that changed one of them (`one_change`), in front of a statement that is `relevant`,
+    and of a transaction of them that cannot be followed. Raises as `LogWalk.steps`."""
     if not by_gtid and start.reaches(until):
-        return LogScan(start, {}, (), 0)
+        return LogScan(with_creation(address, start), {}, (), 0)
     changed: dict[SourceName, int] = {}
     commits: dict[int, int] = {}
     texts = [(name.database, name.table) for name in captured]
     with Dump.open(address, start, by_gtid=by_gtid) as dump:
-        begin, log_bytes, mine, statement = start, 0, dict[SourceName, int](), None
+        begin, log_bytes, mine = start, 0, dict[SourceName, int]()
+        statement: Statement | None = None
+        refused: Refused | None = None
         for step in LogWalk(dump, captured.__contains__, texts).steps(until):
             if isinstance(step, Rows):
                 mine[step.table] = mine.get(step.table, 0) + step.log_bytes
+            elif isinstance(step, Refused):
+                refused = step
+            elif refused is not None:
+                behind = dump.position
+                return LogScan(begin, changed, _few(commits), log_bytes, behind=behind, refused=refused)
             elif isinstance(step, Statement):
-                if statement is None and relevant(step):
-                    if mine:
+                if statement is not None:
+                    statement = replace(statement, changes=(*statement.changes, *step.changes))
+                elif relevant(step):
+                    if mine and not step.changes:
                         raise Unsupported(f"{step.text[:200]!r} in a transaction with rows, at {begin}")
                     statement = step
             elif statement is not None:
+                if statement.changes:  # else the rows are those of a CREATE TABLE … SELECT
+                    changes = (*statement.changes, *((name.database, name.table) for name in mine))
+                    statement = replace(statement, changes=tuple(dict.fromkeys(changes)))
                 return LogScan(begin, changed, _few(commits), log_bytes, statement, dump.position)
             else:
                 for table, size in mine.items():
@@ -173,7 +212,8 @@ def scan(
                 begin, log_bytes = dump.position, dump.log_bytes
                 if (most_bytes is not None and log_bytes >= most_bytes) or (one_change and changed):
                     return LogScan(begin, changed, _few(commits), log_bytes)
-        return LogScan(until if not by_gtid else dump.position, changed, _few(commits), dump.log_bytes)
+        end = dump.position if by_gtid else replace(until, created=dump.created)
+        return LogScan(end, changed, _few(commits), dump.log_bytes)
 
 
 def first_rows(

@@ -7,20 +7,21 @@ two servers are not comparable.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from tablestore.core.errors import InvalidRequest
+from tablestore.core.errors import InvalidRequest, NotFound
 
 
 @dataclass(frozen=True, slots=True)
 class LogPosition:
     """All before `offset` of `file`; `gtid` is the last transaction of each domain (of each server:
-    MySQL)."""
+    MySQL). `created`: the second after 1970 in which the file was begun, 0 where that is not known."""
 
     file: str
     offset: int
     gtid: str = ""
+    created: int = field(default=0, compare=False)
 
     @property
     def order(self) -> tuple[int, int]:
@@ -46,14 +47,23 @@ class LogPosition:
                 return False
         return True
 
+    def of_another_log(self, address: str, why: str) -> NotFound:
+        """The error where the server has a log of which this is no position."""
+        return NotFound(
+            f"{address}: the binlog is another one than that of {self}: {why}. It was begun anew (RESET "
+            "MASTER), lost its end, or the server is another one: "
+            "start with a new snapshot; a capture does so with read_again='*.*' (--read-again '*.*')"
+        )
+
     def to_json(self) -> list[Any]:
-        return [self.file, self.offset, self.gtid]
+        return [self.file, self.offset, self.gtid, *([self.created] if self.created else [])]
 
     @classmethod
     def from_json(cls, item: Any) -> LogPosition:
         try:
-            file, offset, gtid = item
-            return cls(str(file), int(offset), str(gtid))
+            file, offset, gtid, *created = item
+            (second,) = created or [0]
+            return cls(str(file), int(offset), str(gtid), int(second))
         except (TypeError, ValueError):
             raise InvalidRequest(f"{item!r} is no position in a binlog") from None
 

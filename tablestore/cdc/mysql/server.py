@@ -1,7 +1,8 @@
 """Connections to a source server: errors by what the caller does next, and patience while it is away.
 
-PyMySQL carries connection, authentication and packets. Sessions are in UTC and without SQL modes, so that
-values read the same whatever the server's defaults are. A `Connection` belongs to one thread.
+PyMySQL carries connection, authentication and packets. A `Connection` belongs to one thread. Its session sets
+all that changes what a statement gives, so that a server's defaults do not: a limit of rows, a zone, an old
+moment of system-versioned tables, transactions without snapshots.
 """
 
 from __future__ import annotations
@@ -18,12 +19,23 @@ from tablestore.cdc.mysql.address import OFF, PREFERRED, VERIFY_IDENTITY, Addres
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unavailable
 from tablestore.core.extras import required
+from tablestore.core.options.environment import without_environment
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 RIGHTS = "SELECT, REPLICATION SLAVE, REPLICATION CLIENT"
-_SESSION = "SET time_zone = '+00:00', sql_mode = '', net_write_timeout = 600"
+_SESSION = (
+    "SET time_zone = '+00:00', sql_mode = '', net_write_timeout = 600, "
+    "sql_select_limit = 18446744073709551615, "
+    "sql_big_selects = 1, sql_auto_is_null = 0, sql_quote_show_create = 1, completion_type = 'NO_CHAIN', "
+    "character_set_client = utf8mb4, character_set_results = utf8mb4, character_set_connection = utf8mb4, "
+    "lc_time_names = 'en_US'"
+    "/*M!100300 , tx_isolation = 'REPEATABLE-READ', max_statement_time = 0, system_versioning_asof = DEFAULT,"
+    " idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0 */"
+    "/*!50720 , transaction_isolation = 'REPEATABLE-READ', max_execution_time = 0 */"
+)
+"""Comments of /*M! are for MariaDB, those of /*!50720 for MySQL alone."""
 _READ_SECONDS = 120
 _DENIED = {1045, 1698, 3118}  # wrong password or user, locked account
 _NO_RIGHT = {1044, 1142, 1143, 1227}
@@ -172,6 +184,7 @@ def patiently(action: Callable[[], T], *, what: str, patience_seconds: float = 9
             left = end - env.monotonic()
             if left <= 0:
                 raise Unavailable(f"{e}; given up after {patience_seconds:.0f} s") from e
-            log.warning("%s: %s; again in %.1f s, for %.0f s more", what, e, pause, left)
+            text = without_environment(f"{what}: {e}")
+            log.warning("%s; again in %.1f s, for %.0f s more", text, pause, left)
             env.sleep(min(left, pause * (0.5 + env.jitter() / 2)))
             pause = min(10.0, pause * 2)

@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tablestore.cdc.mysql.dialect import Dialect
-from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.server import RIGHTS, Connection
-from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.core.errors import InvalidRequest
 
 _SHORTEST_SECONDS = 3600
 _EXPIRY = ("binlog_expire_logs_seconds", "expire_logs_days")
@@ -21,17 +20,6 @@ def require_ready(connection: Connection, dialect: Dialect, databases: Iterable[
         faults = list(_left_out(dialect.status(connection), databases))
     if faults:
         raise InvalidRequest(f"{connection.address} is not ready for change capture: " + " · ".join(faults))
-
-
-def require_in_log(connection: Connection, position: LogPosition) -> None:
-    """Raise NotFound if the server has no longer, or never had, the file of a position."""
-    files = [str(row[0]) for row in connection.rows("SHOW BINARY LOGS")]
-    if position.file not in files:
-        shown = f"{files[0]} … {files[-1]}" if files else "none"
-        raise NotFound(
-            f"{connection.address}: the binlog from {position} on is gone (there is {shown}): start with a "
-            "new snapshot, and let the server keep its binlog longer (binlog_expire_logs_seconds)"
-        )
 
 
 def server_id(connection: Connection) -> int:

@@ -22,7 +22,7 @@ from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.server import Connection, own_errors
 from tablestore.cdc.mysql.slices import BIG, END, FULL, PADDING, TextRows
 from tablestore.core.env import SYSTEM, Env
-from tablestore.core.errors import InvalidRequest, Unavailable, Unsupported
+from tablestore.core.errors import Corrupt, InvalidRequest, Unavailable, Unsupported
 from tablestore.core.extras import required
 
 Key = int | str
@@ -152,13 +152,14 @@ def read_range(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of the range in the connection's read view, in batches of a few MB. The connection does
     nothing else until the last one; it is closed if the reader stops before. `any_key`: rows with NULL in the
-    key, too."""
+    key, too. Raises Corrupt if the server has other rows than came."""
     schema = table.schema
     columns = ", ".join(column.selected for column in table.columns)
     column = chunk_key(table)
     where = _where(column, keys) if column is not None and keys is not None else ""
-    statement = f"SELECT {columns} FROM {table.spelled}{where}"
-    whole = False
+    # FOUND_ROWS is then the number of rows that there are, though a limit or a proxy leaves some out.
+    statement = f"SELECT SQL_CALC_FOUND_ROWS {columns} FROM {table.spelled}{where}"
+    whole, rows = False, 0
     try:
         with own_errors(connection.address):
             raw = connection.raw
@@ -167,7 +168,11 @@ def read_range(
             for _ in range(fields + 1):  # their descriptions, and an EOF packet
                 raw._read_packet()
             for slices in _slices(raw, fields):
+                rows += slices.rows
                 yield text_values.batch(slices, table.columns, schema, any_key=any_key)
+        there = int(connection.rows("SELECT FOUND_ROWS()")[0][0])
+        if there != rows:
+            raise Corrupt(f"{connection.address}", f"{there} rows of {table} are there, {rows} came")
         whole = True
     finally:
         if not whole:

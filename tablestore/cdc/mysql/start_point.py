@@ -9,9 +9,10 @@ from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.dialect import dialect_of
 from tablestore.cdc.mysql.dump import Dump
 from tablestore.cdc.mysql.events import FIRST_OFFSET
+from tablestore.cdc.mysql.log_identity import require_in_log, with_creation
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.server import Connection
-from tablestore.cdc.mysql.settings import require_in_log, server_id
+from tablestore.cdc.mysql.settings import server_id
 from tablestore.core.errors import NotFound
 
 INITIAL = "initial"  # the rows, then changes
@@ -44,7 +45,8 @@ class StartPoint:
         GTID). Raises NotFound where the binlog does not have it."""
         server = server_id(connection)
         if self.mode == LATEST:
-            return dialect_of(connection).position(connection), server
+            position = dialect_of(connection).position(connection)
+            return with_creation(connection.address, position), server
         if self.mode == SPECIFIC and self.gtid:
             return LogPosition("", FIRST_OFFSET, self.gtid), 0
         if self.mode == SPECIFIC:

@@ -34,10 +34,11 @@ from tablestore.cdc.mysql.binlog import RowImages, Statement, read_log
 from tablestore.cdc.mysql.columns import SourceTable
 from tablestore.cdc.mysql.declared import DeclaredColumns
 from tablestore.cdc.mysql.dialect import dialect_of
+from tablestore.cdc.mysql.log_identity import require_in_log, with_creation
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.row_keys import keyed
 from tablestore.cdc.mysql.server import Connection, patiently
-from tablestore.cdc.mysql.settings import require_in_log, require_ready, server_id
+from tablestore.cdc.mysql.settings import require_ready, server_id
 from tablestore.cdc.mysql.snapshot import Key, KeyRange, chunk_key, next_range, read_range, read_view
 from tablestore.cdc.mysql.start_point import SNAPSHOT, StartPoint
 from tablestore.cdc.mysql.undo import UndoImages
@@ -119,7 +120,7 @@ class MysqlTable:
         if columns is not None:
             columns.require(table)
             table = table.only(columns.of_table)
-        table.schema  # noqa: B018  refuses columns without a type
+        table.require_captured()
         return cls(address, table, columns=columns, **how)
 
     @property
@@ -166,7 +167,7 @@ class MysqlTable:
         if here.position is None:
             position, server = self._patiently(self.start.position)
             return replace(here, position=position, server=server).to_json()
-        end, server = self._patiently(_end)
+        end, server = self._patiently(lambda connection: _end_after(connection, here))
         limit = _Progress.from_json(target).position if target is not None else None
         if limit is not None and server == here.server and end.reaches(limit):
             end = limit
@@ -184,7 +185,7 @@ class MysqlTable:
                 last = True
             else:
                 bounds.append(high)
-        position, server = _end(connection)
+        position, server = _end_after(connection, here)
         if self.start.mode == SNAPSHOT and here.position is not None:
             position, server = here.position, here.server  # all rows are those of one moment
         key = None if last else bounds[-1]
@@ -276,6 +277,7 @@ class ChunkPiece:
                     f"{source.address} is another server than that on which the snapshot of {source.table} "
                     "began: start with a new snapshot"
                 )
+            require_in_log(connection, self.position)
             with read_view(connection, dialect_of(connection), at_least=self.position) as position:
                 changes = UndoImages(table.schema, table.primary_key)
                 if position != self.position:
@@ -351,4 +353,13 @@ def _kinds(values: Any) -> pa.Array:
 
 def _end(connection: Connection) -> tuple[LogPosition, int]:
     """(the end of the binlog, whose binlog it is)."""
-    return dialect_of(connection).position(connection), server_id(connection)
+    position = dialect_of(connection).position(connection)
+    return with_creation(connection.address, position), server_id(connection)
+
+
+def _end_after(connection: Connection, here: _Progress) -> tuple[LogPosition, int]:
+    """As `_end`; raises NotFound if the binlog of that server is not the one that was followed so far."""
+    if here.position is not None and server_id(connection) == here.server:
+        require_in_log(connection, here.position)
+        with_creation(connection.address, here.position)
+    return _end(connection)

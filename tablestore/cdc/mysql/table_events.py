@@ -19,13 +19,14 @@ from tablestore.cdc.capture.source import (
     CAPTURED,
     DROPPED,
     EMPTIED,
+    PAUSED,
     RENAMED,
     SKIPPED,
     TableEvent,
 )
 from tablestore.cdc.mysql import ddl
 from tablestore.cdc.mysql.columns import SourceTable
-from tablestore.cdc.mysql.database_offset import FOLLOWED, GONE, READING, UNUSABLE, TableProgress
+from tablestore.cdc.mysql.database_offset import FOLLOWED, GONE, HELD, READING, UNUSABLE, TableProgress
 from tablestore.cdc.mysql.ddl import Effect
 from tablestore.cdc.mysql.definitions import Definitions, shape_of
 from tablestore.cdc.mysql.position import LogPosition
@@ -138,19 +139,33 @@ class TableEvents:
         if known is not None and (known.state == GONE or known.digest):
             self._note(EMPTIED, name, cause, reason="a table of this name was captured before")
 
-    def lost(self, name: SourceName, cause: EventOrigin) -> None:
-        """A table whose definition is lost: it is looked up and read again."""
+    def read_again(self, name: SourceName, cause: EventOrigin, reason: str, *, emptied: bool) -> None:
+        """A table that is looked up and read again; `emptied` before, as one without a key always is."""
         later = self.look(name, cause.position, None)
         table = self.usable(later.table) if later.table is not None else "it is gone"
         if isinstance(table, str):
             self._skip(name, table, cause)
             return
+        if not self.tables[name].captured:
+            self.capture(name, cause, table)
+            self.tables[name] = replace(self.tables[name], through=later.through)
+            return
         digest = self.definitions.put(table)
         self.tables[name] = TableProgress(READING, digest, through=later.through)
-        reason = "its definition, which the checkpoint held, is lost"
         self._note(ALTERED, name, cause, shape=digest, read_again=True, rows=self.count(name), reason=reason)
-        if not table.primary_key:
+        if emptied or not table.primary_key:
             self._note(EMPTIED, name, cause, reason=reason)
+
+    def left_out(self, name: SourceName, cause: EventOrigin, reason: str) -> None:
+        """A table that is captured no longer; its rows stay as they are."""
+        self.tables[name] = TableProgress(GONE)
+        self._note(SKIPPED, name, cause, reason=reason)
+
+    def pause(self, name: SourceName, cause: EventOrigin, reason: str) -> None:
+        """A table that cannot be followed here, and is not until `read_again` or an ALTER TABLE takes it in
+        again, with all its rows; those in the lake stay as they are."""
+        self.tables[name] = TableProgress(HELD, self.tables[name].digest)
+        self._note(PAUSED, name, cause, reason=reason)
 
     def _known(self) -> list[SourceName]:
         return [name for name, one in self.tables.items() if one.state != GONE]

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.cdc.mysql import calendar, text_digits
-from tablestore.cdc.mysql.columns import SourceColumn
+from tablestore.cdc.mysql.columns import DATES, FAIL, SourceColumn
 from tablestore.cdc.mysql.slices import Slices
-from tablestore.core.errors import InvalidRequest
+from tablestore.core.errors import InvalidRequest, SchemaMismatch
 
 _NUMBERS = {"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "double", "year"}
 _BYTES = {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
@@ -92,7 +92,20 @@ def batch(
         column(slices, c, each, field.type)
         for c, (each, field) in enumerate(zip(columns, schema, strict=True))
     ]
+    for c, each in enumerate(columns):
+        require_dates(slices, c, made[c], each)
     return checked(made, columns, schema, any_key=any_key)
+
+
+def require_dates(slices: Slices, c: int, found: pa.Array, source: SourceColumn) -> None:
+    """Raise SchemaMismatch where column c has a zero or impossible date and its column refuses them."""
+    if source.kind in DATES and source.zero_dates == FAIL and not source.in_key:
+        count = found.null_count - int(np.count_nonzero(slices.nulls(c)))
+        if count:
+            raise SchemaMismatch(
+                f"column {source.name!r} of type {source.spelled} has {count} zero or impossible dates in a "
+                "batch of rows: mend them, or take zero_dates='null' (--zero-dates null), where they are NULL"
+            )
 
 
 def checked(

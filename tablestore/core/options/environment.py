@@ -1,20 +1,33 @@
 """`${env:NAME}` in the value of an option: an environment variable, looked up where the value is used, so
-that what is stored, shown or sent to workers has the name alone."""
+that what is stored, shown or sent to workers has the name alone.
+
+The names that were looked up are kept for the life of the process: `without_environment` takes their values
+out of texts that people see.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 
 from tablestore.core.errors import InvalidOption
+from tablestore.core.options.secrets import without
 
 ENVIRONMENT = "${env:"  # begins, in the value of an option, the name of an environment variable
 _VARIABLE = re.compile(r"\$\{env:([^}]+)\}")
+_looked_up: set[str] = set()  # names
 
 
 def variables(*texts: str) -> list[str]:
     """The names of the environment variables in values of options."""
     return sorted({name for text in texts for name in _VARIABLE.findall(text)})
+
+
+def value_of(name: str) -> str | None:
+    """The value of an environment variable, None for one that is not set."""
+    _looked_up.add(name)
+    return os.environ.get(name)
 
 
 def resolved(key: str, written: str) -> str:
@@ -26,6 +39,17 @@ def resolved(key: str, written: str) -> str:
     name, end, behind = rest.partition("}")
     if not end:
         raise InvalidOption(f"option {key!r}: {ENVIRONMENT} without its }}")
-    if name not in os.environ:
+    value = value_of(name)
+    if value is None:
         raise InvalidOption(f"option {key!r}: the environment variable {name} is not set")
-    return before + os.environ[name] + resolved(key, behind)
+    return before + value + resolved(key, behind)
+
+
+def are_looked_up(names: Iterable[str]) -> None:
+    """Note variables that another process of this job looks up: its errors arrive here as text."""
+    _looked_up.update(names)
+
+
+def without_environment(text: str) -> str:
+    """A text with `***` in place of the values of variables that were looked up."""
+    return without(text, (value for name in _looked_up if (value := os.environ.get(name))))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tablestore.core.options.values import boolean, duration_ms, integer, memory_size
+from tablestore.core.options.values import boolean, duration_ms, integer, memory_size, one_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,11 @@ IGNORED: dict[str, Ignored] = {
     **_of(_SPILL, "spill-compression"),
     **_of(_SPILL, "spill-compression.zstd-level", integer),
     **_of("memory of a write buffer is Arrow's", "page-size cache-page-size", memory_size),
-    **_of("how sorted runs are merged is chosen by the rows; the result is the same", "sort-engine"),
+    **_of(
+        "how sorted runs are merged is chosen by the rows; the result is the same",
+        "sort-engine",
+        one_of("min-heap", "loser-tree"),
+    ),
     **_of(_BATCH, "write.batch-size orc.write.batch-size read.batch-size", integer),
     **_of(_BATCH, "write.batch-memory", memory_size),
     **_of(_THREADS, "async-file-write", boolean),
@@ -83,7 +87,11 @@ IGNORED: dict[str, Ignored] = {
     **_of(_THREADS, "cross-partition-upsert.bootstrap-parallelism", integer),
     **_of(_THREADS, "file-reader-async-threshold", memory_size),
     **_of("dictionaries are chosen column by column, by a sample", "parquet.enable.dictionary"),
-    **_of("expiry is part of the commit that follows it", "snapshot.expire.execution-mode"),
+    **_of(
+        "expiry is part of the commit that follows it",
+        "snapshot.expire.execution-mode",
+        one_of("sync", "async"),
+    ),
     **_of(_MANIFESTS, "manifest-sort.enabled manifest.merge-optimize.enabled", boolean),
     **_of(_MANIFESTS, "manifest-sort.max-rewrite-size", memory_size),
     **_of(_MANIFESTS, "manifest-sort.partition-field"),
@@ -183,7 +191,11 @@ IGNORED: dict[str, Ignored] = {
         "partition.mark-done-action.http.params partition.mark-done-action.http.url "
         "partition.mark-done.recover-from-state partition.sink-strategy partition.time-interval",
     ),
-    **_of("a consumer's place is noted once its step is done, in either mode", "consumer.mode"),
+    **_of(
+        "a consumer's place is noted once its step is done, in either mode",
+        "consumer.mode",
+        one_of("exactly-once", "at-least-once"),
+    ),
     **_of("a branch that cannot be read fails the read", "scan.fallback-branch.read-fail-fast", boolean),
     **_of(
         _SPARK,

@@ -9,7 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tablestore.core.options.values import boolean, duration_ms, enum, integer, memory_size, opt
+from tablestore.core.options.values import (
+    STORED,
+    between,
+    boolean,
+    duration_ms,
+    enum,
+    integer,
+    memory_size,
+    opt,
+)
 
 
 class LogSystem(StrEnum):
@@ -70,24 +79,35 @@ class LogOptions:
         LogSystem.NONE,
         "what holds the table's log: embedded (files in the table's directory), kafka, or fluss (a cluster"
         " from which rows come by tiering); none: no log",
+        places=STORED,
     )
     log_consistency: LogConsistency = opt(
         "log.consistency",
         enum(LogConsistency),
         LogConsistency.TRANSACTIONAL,
         "when readers of the log see rows: transactional (with their commit) or eventual (at once)",
+        places=STORED,
     )
     log_changelog_mode: LogChangelogMode = opt(
         "log.changelog-mode",
         enum(LogChangelogMode),
         LogChangelogMode.AUTO,
         "row kinds in the log: all, upsert (no -U), auto: upsert where the last row of a key is its state",
+        places=STORED,
     )
     log_format: LogFormat = opt(
-        "log.format", enum(LogFormat), LogFormat.DEBEZIUM_JSON, "Kafka: what a message's value is"
+        "log.format",
+        enum(LogFormat),
+        LogFormat.DEBEZIUM_JSON,
+        "Kafka: what a message's value is",
+        places=STORED,
     )
     log_key_format: LogKeyFormat = opt(
-        "log.key.format", enum(LogKeyFormat), LogKeyFormat.JSON, "Kafka: what a message's key is"
+        "log.key.format",
+        enum(LogKeyFormat),
+        LogKeyFormat.JSON,
+        "Kafka: what a message's key is",
+        places=STORED,
     )
     log_retention_ms: int | None = opt(
         "log.retention",
@@ -112,6 +132,7 @@ class LogOptions:
         integer,
         0,
         "Kafka: number of this writer; a second one of the same number takes the place of the first",
+        strict=between(integer, 0),
     )
     log_registry_url: str | None = opt(
         "debezium-avro-confluent.url", str, None, "Kafka: schema registry of log.format = debezium-avro"
@@ -123,13 +144,17 @@ class LogOptions:
         "user:password for the schema registry, as ${env:NAME}",
     )
     log_registry_subject: str | None = opt(
-        "debezium-avro-confluent.subject", str, None, "subject of the log's schema; if absent TOPIC-value"
+        "debezium-avro-confluent.subject",
+        str,
+        None,
+        "subject of the log's schema; if absent TOPIC-value",
+        places=STORED,
     )
     kafka_servers: str | None = opt(
         "kafka.bootstrap.servers", str, None, "addresses of the Kafka cluster that holds the log"
     )
     kafka_topic: str | None = opt(
-        "kafka.topic", str, None, "topic of the log; named after the table if absent"
+        "kafka.topic", str, None, "topic of the log; named after the table if absent", places=STORED
     )
     fluss_servers: str | None = opt(
         "tablestore.fluss.bootstrap.servers",
@@ -138,5 +163,9 @@ class LogOptions:
         "addresses host:port of the Fluss cluster that rows come from",
     )
     fluss_table: str | None = opt(
-        "tablestore.fluss.table", str, None, "database.table of the Fluss cluster that rows come from"
+        "tablestore.fluss.table",
+        str,
+        None,
+        "database.table of the Fluss cluster that rows come from",
+        places=STORED,
     )

@@ -9,16 +9,19 @@ from dataclasses import dataclass
 
 from tablestore.core.options.values import (
     ENDLESS,
+    STORED,
     ChangelogProducer,
     LookupCompact,
     MergeEngine,
     SortOrder,
+    between,
     boolean,
     duration_ms,
     enum,
     integer,
     memory_size,
     names,
+    one_of,
     opt,
 )
 
@@ -31,16 +34,25 @@ class MergingOptions:
         "delete.force-produce-changelog", boolean, False, "deletes of whole partitions write -D rows, too"
     )
     merge_engine: MergeEngine = opt(
-        "merge-engine", enum(MergeEngine), MergeEngine.DEDUPLICATE, "how rows of one key become one"
+        "merge-engine",
+        enum(MergeEngine),
+        MergeEngine.DEDUPLICATE,
+        "how rows of one key become one",
+        places=STORED,
     )
     changelog_producer: ChangelogProducer = opt(
         "changelog-producer",
         enum(ChangelogProducer),
         ChangelogProducer.NONE,
         "where changelog files come from",
+        places=STORED,
     )
     change_tracking: bool = opt(
-        "tablestore.change-tracking", boolean, True, "commits write the changelog files of the producer"
+        "tablestore.change-tracking",
+        boolean,
+        True,
+        "commits write the changelog files of the producer",
+        places=STORED,
     )
     ignore_delete: bool = opt(
         "ignore-delete",
@@ -50,14 +62,19 @@ class MergingOptions:
         "first-row.ignore-delete",
         "deduplicate.ignore-delete",
         "partial-update.ignore-delete",
+        places=STORED,
     )
-    sequence_field: str | None = opt("sequence.field", str, None, "columns that order rows of one key")
-    rowkind_field: str | None = opt("rowkind.field", str, None, "column that holds the row kind")
+    sequence_field: str | None = opt(
+        "sequence.field", str, None, "columns that order rows of one key", places=STORED
+    )
+    rowkind_field: str | None = opt(
+        "rowkind.field", str, None, "column that holds the row kind", places=STORED
+    )
     record_expire_ms: int | None = opt(
         "record-level.expire-time", duration_ms, None, "age at which compaction drops rows"
     )
     deletion_vectors: bool = opt(
-        "deletion-vectors.enabled", boolean, False, "mark superseded rows instead of merging"
+        "deletion-vectors.enabled", boolean, False, "mark superseded rows instead of merging", places=STORED
     )
     bitmap64: bool = opt("deletion-vectors.bitmap64", boolean, False, "64-bit deletion vectors")
     merge_on_read: bool = opt(
@@ -79,13 +96,18 @@ class MergingOptions:
         "columns that row-deduplicate does not compare",
     )
     full_delta_commits: int | None = opt(
-        "full-compaction.delta-commits", integer, None, "commits between full compactions"
+        "full-compaction.delta-commits",
+        integer,
+        None,
+        "commits between full compactions",
+        strict=between(integer, 1),
     )
     force_lookup: bool = opt(
         "force-lookup",
         boolean,
         False,
         "compact level 0 with lookups, whatever the merge engine and changelog producer",
+        places=STORED,
     )
     lookup_wait: bool = opt(
         "lookup-wait", boolean, True, "commits wait for lookups", "changelog-producer.lookup-wait"
@@ -97,41 +119,64 @@ class MergingOptions:
         "how soon compaction looks up the keys of level 0",
     )
     lookup_interval: int | None = opt(
-        "lookup-compact.max-interval", integer, None, "gentle: compaction triggers between forced lookups"
+        "lookup-compact.max-interval",
+        integer,
+        None,
+        "gentle: compaction triggers between forced lookups",
+        strict=between(integer, 1),
     )
-    ignore_update_before: bool = opt("ignore-update-before", boolean, False, "drop -U rows")
+    ignore_update_before: bool = opt("ignore-update-before", boolean, False, "drop -U rows", places=STORED)
     sequence_sort_order: SortOrder = opt(
         "sequence.field.sort-order",
         enum(SortOrder),
         SortOrder.ASCENDING,
         "whether the greatest or the least sequence wins",
+        places=STORED,
     )
     record_time_field: str | None = opt(
         "record-level.time-field", str, None, "column that holds the time of a row"
     )
     aggregation_removes: bool = opt(
-        "aggregation.remove-record-on-delete", boolean, False, "aggregation: -D removes the row"
+        "aggregation.remove-record-on-delete",
+        boolean,
+        False,
+        "aggregation: -D removes the row",
+        places=STORED,
     )
     partial_update_removes: bool = opt(
-        "partial-update.remove-record-on-delete", boolean, False, "partial-update: -D removes the row"
+        "partial-update.remove-record-on-delete",
+        boolean,
+        False,
+        "partial-update: -D removes the row",
+        places=STORED,
     )
     partial_update_removing_groups: tuple[str, ...] = opt(
         "partial-update.remove-record-on-sequence-group",
         names,
         (),
         "sequence fields whose -D removes the row",
+        places=STORED,
     )
     on_merge_error: str = opt(
         "tablestore.merge.on-error",
         str.lower,
         "fail",
         "skip: reads leave out keys that cannot be merged, instead of failing",
+        strict=one_of("fail", "skip"),
     )
     row_count_field: str | None = opt(
-        "tablestore.row-count-field", str, None, "column of counts of a change-log table without primary key"
+        "tablestore.row-count-field",
+        str,
+        None,
+        "column of counts of a change-log table without primary key",
+        places=STORED,
     )
     dv_modifiable: bool = opt(
-        "deletion-vectors.modifiable", boolean, False, "deletion-vectors.enabled may be changed"
+        "deletion-vectors.modifiable",
+        boolean,
+        False,
+        "deletion-vectors.enabled may be changed",
+        places=STORED,
     )
     lookup_cache_bytes: int = opt(
         "lookup.cache-max-memory-size", memory_size, 256 << 20, "memory for caching looked-up files"
@@ -141,6 +186,7 @@ class MergingOptions:
         float,
         0.25,
         "share of lookup.cache-max-memory-size that is reserved for keys",
+        strict=between(float, 0, 1),
     )
     lookup_cache_disk_bytes: int = opt(
         "lookup.cache-max-disk-size", memory_size, ENDLESS, "disk for caching looked-up files"

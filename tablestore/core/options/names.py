@@ -1,9 +1,11 @@
 """Names of table options that are read as text, and old names of the Flink Table Store.
 
 `ALIASES`: old name → (current name, values that changed), `ALIAS_FAMILIES`: the same of beginnings of names.
-`LEVELED`: what some of them become where leveled compaction is chosen. Typed options: `table_options.py`;
-others: `ignored.py`, `refused.py`.
+`LEVELED`: what some of them become where leveled compaction is chosen. `PLACES`: where those that are read as
+text may be set. Typed options: `table_options.py`; others: `ignored.py`, `refused.py`.
 """
+
+from tablestore.core.options.values import EVERYWHERE, STORED, Place
 
 UUID = "tablestore.uuid"
 """The name of the option that is made with a table, and tells it from another one of its name."""
@@ -31,6 +33,8 @@ ALIASES: dict[str, tuple[str, dict[str, str]]] = {
 }
 # What starts so has another beginning now.
 ALIAS_FAMILIES = {"table-storage.log.properties.": "kafka."}
+ROOT_PATH = "table-storage.file.root-path"  # of the Flink Table Store: now the warehouse of a catalog
+TABLE_DEFAULTS = ("table-default.", "table-storage.")  # of a catalog or session: what new tables start from
 # What starts so is passed to another system as it is.
 PASSED_ON = {"kafka.": "a property of librdkafka, for the log in Kafka"}
 LEVELED = {"level0_file_num_compaction_trigger": _LEVELED + "level0-file-num-trigger"}
@@ -69,6 +73,19 @@ OF_COLUMNS = {
     "storage-layout": "of a MAP: only default is accepted",
     "ts-field": "merge_map_with_keytime: the field of a value that says which one is newer",
 }
+# Where an option that is read as text may be set; others of them are stored.
+PLACES = {
+    "branch": Place.SCAN,
+    "partition": Place.CREATE,
+    "path": Place.CREATE,
+    "primary-key": Place.CREATE,
+    UUID: Place.CREATE,
+    "tablestore.full-phase-changelog": EVERYWHERE,
+}
+OF_CREATION = tuple(key for key, places in PLACES.items() if places is Place.CREATE)
+# The same of the beginnings of names; of `fields.<column>.<name>` by the name.
+PLACES_OF_FAMILIES = {"file-index.": EVERYWHERE, "kafka.": EVERYWHERE, CHANGE_TRACKING + ".": STORED}
+PLACES_OF_COLUMNS = {"stats-mode": EVERYWHERE}
 WRITE_MODES = ("auto", "change-log", "append-only", "table")
 # Options that Paimon lets nobody change once a table has snapshots; the last two name directories.
 FIXED_WITH_DATA = frozenset(
@@ -98,3 +115,16 @@ FIXED_WITH_DATA = frozenset(
         "partition.legacy-name",
     ]
 )
+
+
+def of_new_tables(key: str, value: str) -> tuple[str, str]:
+    """The option of new tables, under its current name, that `table-storage.…` or `table-default.…` of a
+    catalog or session gives."""
+    if key in ALIASES:
+        name, values = ALIASES[key]
+        return name, values.get(value, value)
+    for old, new in ALIAS_FAMILIES.items():
+        if key.startswith(old):
+            return new + key.removeprefix(old), value
+    prefix = next((p for p in TABLE_DEFAULTS if key.startswith(p) and key != ROOT_PATH), "")
+    return key.removeprefix(prefix), value

@@ -7,20 +7,40 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tablestore.core.options.values import INFINITE, boolean, duration_ms, integer, long, memory_size, opt
+from tablestore.core.options.values import (
+    INFINITE,
+    SCAN_MODES,
+    between,
+    boolean,
+    duration_ms,
+    integer,
+    long,
+    memory_size,
+    one_of,
+    opt,
+    time_zone,
+)
 
 
 @dataclass(frozen=True)
 class ReadingOptions:
     """Where reads start and what is kept: scans, streams, consumers, snapshots, tags, changelogs."""
 
-    snapshot_min_retained: int = opt("snapshot.num-retained.min", integer, 10, "snapshots always kept")
-    snapshot_max_retained: int = opt("snapshot.num-retained.max", integer, INFINITE, "maximum snapshots kept")
+    snapshot_min_retained: int = opt(
+        "snapshot.num-retained.min", integer, 10, "snapshots always kept", strict=between(integer, 1)
+    )
+    snapshot_max_retained: int = opt(
+        "snapshot.num-retained.max", integer, INFINITE, "maximum snapshots kept", strict=between(integer, 1)
+    )
     snapshot_time_retained_ms: int = opt(
         "snapshot.time-retained", duration_ms, 3_600_000, "age at which a snapshot may expire"
     )
     snapshot_expire_limit: int = opt(
-        "snapshot.expire.limit", integer, 50, "maximum snapshots that one expiry removes"
+        "snapshot.expire.limit",
+        integer,
+        50,
+        "maximum snapshots that one expiry removes",
+        strict=between(integer, 1),
     )
     split_target_bytes: int = opt("source.split.target-size", memory_size, 128 << 20, "size of a split")
     split_open_bytes: int = opt(
@@ -31,12 +51,13 @@ class ReadingOptions:
         integer,
         None,
         "splits read and buckets compacted in parallel by one call; Arrow's threads, up to 4, if absent",
+        strict=between(integer, 0),
     )
     verify_checksums: bool = opt(
         "tablestore.read.verify-checksums",
         boolean,
-        False,
-        "scans verify checksums of ORC and Avro files; those of Parquet and metadata are always verified",
+        True,
+        "reads verify ORC and Avro files before they decode them; Parquet and metadata are always verified",
     )
     discovery_interval_ms: int = opt(
         "continuous.discovery-interval", duration_ms, 10_000, "how often streams look for new snapshots"
@@ -54,10 +75,18 @@ class ReadingOptions:
         "consumer.changelog-only", boolean, False, "consumers keep changelogs from expiring, not snapshots"
     )
     changelog_min_retained_own: int | None = opt(
-        "changelog.num-retained.min", integer, None, "changelogs always kept; as snapshots if absent"
+        "changelog.num-retained.min",
+        integer,
+        None,
+        "changelogs always kept; as snapshots if absent",
+        strict=between(integer, 0),
     )
     changelog_max_retained_own: int | None = opt(
-        "changelog.num-retained.max", integer, None, "maximum changelogs kept; as snapshots if absent"
+        "changelog.num-retained.max",
+        integer,
+        None,
+        "maximum changelogs kept; as snapshots if absent",
+        strict=between(integer, 0),
     )
     changelog_time_retained_own_ms: int | None = opt(
         "changelog.time-retained",
@@ -72,7 +101,9 @@ class ReadingOptions:
         "expiry removes bucket directories it empties",
         "snapshot.expire.clean-empty-directories",
     )
-    scan_mode: str = opt("scan.mode", str.lower, "default", "where a read starts", "log.scan")
+    scan_mode: str = opt(
+        "scan.mode", str.lower, "default", "where a read starts", "log.scan", strict=one_of(*SCAN_MODES)
+    )
     scan_snapshot_id: int | None = opt("scan.snapshot-id", long, None, "snapshot to read or to start from")
     scan_tag_name: str | None = opt("scan.tag-name", str, None, "tag to read")
     scan_watermark: int | None = opt("scan.watermark", long, None, "read the first snapshot to reach it")
@@ -101,7 +132,11 @@ class ReadingOptions:
         "incremental-between-timestamp", str, None, "changes after one time up to another: 'a,b'"
     )
     incremental_scan_mode: str = opt(
-        "incremental-between-scan-mode", str.lower, "auto", "auto, delta, changelog or diff"
+        "incremental-between-scan-mode",
+        str.lower,
+        "auto",
+        "auto, delta, changelog or diff",
+        strict=one_of("auto", "delta", "changelog", "diff"),
     )
     incremental_tag_to_snapshot: bool = opt(
         "incremental-between-tag-to-snapshot", boolean, False, "two tags mean their snapshots, no diff"
@@ -122,13 +157,17 @@ class ReadingOptions:
         "streaming-read-append-overwrite", boolean, False, "streams of append tables report overwritten rows"
     )
     tag_automatic_creation: str = opt(
-        "tag.automatic-creation", str.lower, "none", "when tags are created automatically"
+        "tag.automatic-creation",
+        str.lower,
+        "none",
+        "when tags are created automatically",
+        strict=one_of("none", "process-time", "watermark", "batch"),
     )
     tag_time_retained_ms: int | None = opt(
         "tag.default-time-retained", duration_ms, None, "age at which a tag is removed unless it has its own"
     )
     tag_num_retained_max: int | None = opt(
-        "tag.num-retained-max", integer, None, "maximum automatic tags kept"
+        "tag.num-retained-max", integer, None, "maximum automatic tags kept", strict=between(integer, 1)
     )
     tag_expire_enabled: bool = opt(
         "tag.time-expire-enabled", boolean, True, "expired tags are removed after commits"
@@ -152,7 +191,13 @@ class ReadingOptions:
     streaming_delay_ms: int | None = opt(
         "streaming.read.snapshot.delay", duration_ms, None, "streams deliver rows with this delay"
     )
-    tag_creation_period: str = opt("tag.creation-period", str.lower, "daily", "period of automatic tags")
+    tag_creation_period: str = opt(
+        "tag.creation-period",
+        str.lower,
+        "daily",
+        "period of automatic tags",
+        strict=one_of("daily", "hourly", "two-hours"),
+    )
     tag_period_ms: int | None = opt(
         "tag.creation-period-duration",
         duration_ms,
@@ -160,14 +205,22 @@ class ReadingOptions:
         "length of the period of automatic tags, in place of tag.creation-period",
     )
     process_time_zone: str | None = opt(
-        "sink.process-time-zone", str, None, "zone of automatic tags by process-time; the process's if absent"
+        "sink.process-time-zone",
+        str,
+        None,
+        "zone of automatic tags by process-time; the process's if absent",
+        strict=time_zone,
     )
     watermark_time_zone: str = opt(
-        "sink.watermark-time-zone", str, "UTC", "zone of automatic tags by watermark"
+        "sink.watermark-time-zone", str, "UTC", "zone of automatic tags by watermark", strict=time_zone
     )
     tag_creation_delay_ms: int = opt("tag.creation-delay", duration_ms, 0, "wait after the end of a period")
     tag_period_formatter: str = opt(
-        "tag.period-formatter", str.lower, "with_dashes", "names of automatic tags"
+        "tag.period-formatter",
+        str.lower,
+        "with_dashes",
+        "names of automatic tags",
+        strict=one_of("with_dashes", "without_dashes", "without_dashes_and_spaces"),
     )
     tag_completes: bool = opt(
         "tag.automatic-completion", boolean, False, "missed automatic tags are created later"

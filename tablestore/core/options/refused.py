@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from tablestore.core.options.names import ROOT_PATH
+
 
 class Stored(Enum):
     """What this engine refuses to do with a table in which another engine has stored the option."""
@@ -35,10 +37,11 @@ class Refused:
 
 
 _OFF = ("false",)
-_LOG = "no option of a log that is known here; options.describe() lists them"
+_LOG = "no option of a log that is known here; Table.options.describe() lists them"
 _JVM = "classes of the JVM, which commits here do not call"
 _SESSION = "a setting of a Flink session, which SET changes; not of a table"
 _CATALOG = "an option of a catalog, for ts.connect(…, {…}); not of a table"
+_ROOT = "it is the warehouse of a catalog: CREATE CATALOG c WITH ('warehouse' = '…'), ts.connect('…')"
 _INDEX = "indexes of primary-key tables are not made"
 _PICKS = "small files are combined from compaction.min.file-num on"
 _BLOB = "BLOB columns"
@@ -111,8 +114,8 @@ REFUSED: dict[str, Refused] = {
     # names of the Flink Table Store without a meaning today
     "compaction.early-max.file-num": Refused(_PICKS),
     "compaction.max.file-num": Refused(_PICKS),
-    "table-storage.file.root-path": Refused(_CATALOG),
-    "root-path": Refused(_CATALOG),
+    ROOT_PATH: Refused(_ROOT),
+    "root-path": Refused(_ROOT),
     # settings of something else
     **dict.fromkeys(
         (

@@ -2,9 +2,9 @@
 
 Implemented ones are typed (`TableOptions`) or read as text (`READ_AS_TEXT`, `fields.…`, `file-index.…`);
 ignored ones have a reason, refused ones say why. An unknown name is kept, since another engine may own it,
-unless it looks like a misspelt one; as an option of one call, which nothing stores, it is refused.
-`require_storable` is called when a table is created or altered, `require_usable` for options of one call,
-`refusal_of_stored` before a table is read or written.
+unless it looks like a misspelt one; as an option of one use, which nothing stores, it is refused.
+`require_storable` is called when a table is created or altered, `require_usable` for options of one use,
+`refusal_of_stored` before a table is read or written. `places_of` says where an option may be set.
 """
 
 from __future__ import annotations
@@ -21,14 +21,18 @@ from tablestore.core.options.names import (
     ALIAS_FAMILIES,
     ALIASES,
     CHANGE_TRACKING,
+    FIXED_WITH_DATA,
     OF_COLUMNS,
     PASSED_ON,
+    PLACES,
+    PLACES_OF_COLUMNS,
+    PLACES_OF_FAMILIES,
     READ_AS_TEXT,
 )
 from tablestore.core.options.refused import REFUSED, REFUSED_FAMILIES, Refused, Stored
 from tablestore.core.options.secrets import require_no_secrets
 from tablestore.core.options.table_options import TableOptions, parsed
-from tablestore.core.options.values import as_people_write
+from tablestore.core.options.values import EVERYWHERE, STORED, Place, as_people_write
 
 OURS = "tablestore."
 IMPLEMENTED, IGNORED_, REFUSED_, UNKNOWN = "implemented", "ignored", "refused", "unknown"
@@ -41,12 +45,19 @@ _OF_KEYS = (
     "partial-update.remove-record-on-sequence-group",
     "record-level.expire-time",
 )
+_NOT_FOR_ONE_USE = {
+    Place.CREATE: "is set when a table is created: it is part of the table's layout and cannot be set for one"
+    " use",
+    STORED: "is stored, as the table's rows and its other readers rely on it, and cannot be set for one use: "
+    "table.alter(ts.set_options({{{key!r}: …}}))",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class OptionFact:
     """One option: `value` is in force and `default` holds where it is absent, both in units people write;
-    `is_set`: whether the table stores it. `meaning` is the reason of ignored and refused ones."""
+    `is_set`: whether the table stores it. `meaning` is the reason of ignored and refused ones. `places`:
+    where it may be set, of create, alter and scan."""
 
     name: str
     value: str | None
@@ -54,6 +65,7 @@ class OptionFact:
     is_set: bool
     status: str
     meaning: str
+    places: str
 
 
 @cache
@@ -97,6 +109,27 @@ def fate(key: str) -> Field[Any] | Ignored | Refused | str | None:
     return None
 
 
+def places_of(key: str) -> Place:
+    """Where an option may be set. What rows of the table rely on is set when it is created, or altered while
+    it has no snapshot."""
+    found = fate(key)
+    if key in FIXED_WITH_DATA:
+        return Place.CREATE
+    if isinstance(found, Field):
+        places: Place = found.metadata["places"]
+        return places
+    if isinstance(found, Ignored | Refused) or found is None:
+        return EVERYWHERE
+    if key in ALIASES:
+        return places_of(ALIASES[key][0])
+    for prefix, places in PLACES_OF_FAMILIES.items():
+        if key.startswith(prefix):
+            return places
+    if key.startswith(_COLUMNS):
+        return PLACES_OF_COLUMNS.get(key.rsplit(".", 1)[1], STORED)
+    return PLACES.get(key, STORED)
+
+
 def require_known(options: Mapping[str, str]) -> None:
     """Raise InvalidOption for a name that looks like a misspelt one. Really foreign names pass."""
     for key in options:
@@ -113,10 +146,11 @@ def require_storable(options: Mapping[str, str], *, keyed: bool) -> None:
     """As `require_taken`, for options that a table is to store; also raises InvalidOption for options of one
     call, and for options of tables with a primary key where there is none (`keyed` false)."""
     require_taken(options)
-    if "branch" in options:
-        raise InvalidOption(
-            "option 'branch' is for one call, not stored: table.branch(name), or 't$branch_name'"
-        )
+    for key in options:
+        if places_of(key) is Place.SCAN:
+            raise InvalidOption(
+                f"option {key!r} is for one call, not stored: table.branch(name), or 't$branch_name'"
+            )
     for key in _OF_KEYS if not keyed else ():
         value = options.get(key, "").strip().lower()
         if value not in ("", "false", "deduplicate"):
@@ -134,16 +168,30 @@ def require_taken(options: Mapping[str, str]) -> None:
             raise _unsupported(key, value, found)
         if isinstance(found, Ignored):
             parsed(key, value, found.parse)
+        if isinstance(found, Field):
+            parsed(key, value, found.metadata["strict"])
 
 
-def require_usable(options: Mapping[str, str]) -> None:
-    """As `require_taken`, for options of one call: unknown names are refused too, as nothing stores them."""
+def require_usable(options: Mapping[str, str], stored: Mapping[str, str] | None = None) -> None:
+    """As `require_taken`, for options of one use: unknown names are refused too, as nothing stores them, and
+    those that stored rows rely on, unless the table has them so (`stored`)."""
     require_taken(options)
-    for key in options:
+    for key, value in options.items():
+        if Place.SCAN not in places_of(key) and not _as_stored(key, value, stored or {}):
+            raise InvalidOption(f"option {key!r} {_NOT_FOR_ONE_USE[places_of(key)].format(key=key)}")
         if fate(key) is None:
             near = _nearest(key, cutoff=0.4)
-            hint = f"the nearest: {', '.join(near)}" if near else "options.describe() lists what there is"
+            hint = f"the nearest: {', '.join(near)}" if near else "Table.options.describe() lists them"
             raise InvalidOption(f"unknown option {key!r}; {hint}")
+
+
+def _as_stored(key: str, value: str, stored: Mapping[str, str]) -> bool:
+    """Whether a table that stores these options has this one at that value."""
+    found = fate(key)
+    if not isinstance(found, Field):
+        return stored.get(key) == value
+    parse = found.metadata["parse"]
+    return parsed(key, value, parse) == getattr(TableOptions.parse(stored), found.name)
 
 
 def refusal_of_stored(options: Mapping[str, str], *, keyed: bool, writing: bool) -> Unsupported | None:
@@ -186,22 +234,28 @@ def describe(options: Mapping[str, str] | None = None) -> list[OptionFact]:
 
 
 def _fact(key: str, given: Mapping[str, str], values: TableOptions) -> OptionFact:
-    found, text = fate(key), given.get(key)
+    found, text, places = fate(key), given.get(key), str(places_of(key))
     if isinstance(found, Field):
         default = None if found.default is MISSING else found.default
         parse = found.metadata["parse"]
         shown = as_people_write(getattr(values, found.name), parse)
         return OptionFact(
-            key, shown, as_people_write(default, parse), key in given, IMPLEMENTED, found.metadata["meaning"]
+            key,
+            shown,
+            as_people_write(default, parse),
+            key in given,
+            IMPLEMENTED,
+            found.metadata["meaning"],
+            places,
         )
     if isinstance(found, Ignored):
-        return OptionFact(key, text, None, key in given, IGNORED_, found.reason)
+        return OptionFact(key, text, None, key in given, IGNORED_, found.reason, places)
     if isinstance(found, Refused):
         but = f" (but {', '.join(found.unless)})" if found.unless else ""
-        return OptionFact(key, text, None, key in given, REFUSED_, found.why + but)
+        return OptionFact(key, text, None, key in given, REFUSED_, found.why + but, places)
     if found is None:
-        return OptionFact(key, text, None, key in given, UNKNOWN, "kept for the engine that knows it")
-    return OptionFact(key, text, None, key in given, IMPLEMENTED, found)
+        return OptionFact(key, text, None, key in given, UNKNOWN, "kept for the engine that knows it", places)
+    return OptionFact(key, text, None, key in given, IMPLEMENTED, found, places)
 
 
 def _nearest(key: str, cutoff: float = 0.75) -> list[str]:

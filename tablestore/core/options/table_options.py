@@ -205,6 +205,8 @@ def current_names(
         for key in [k for k in made if k.startswith(old)]:
             made.setdefault(new + key.removeprefix(old), made[key])
             del made[key]
+    if stored is None and mode == "append-only" and made.get("bucket") == "1" and not made.get("bucket-key"):
+        made["bucket"] = "-1"  # what the Flink Table Store meant: all rows in one place, in their order
     return made
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from enum import Enum, StrEnum
+from enum import Enum, Flag, StrEnum, auto
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 _SIZES = {
     unit: shift
@@ -38,8 +39,39 @@ _NANOS = {
 _AMOUNT = re.compile(r"\s*(\d+)\s*([A-Za-zµ]*)\s*")
 _SIZE_UNITS = {"tb": 1 << 40, "gb": 1 << 30, "mb": 1 << 20, "kb": 1 << 10, "bytes": 1}
 _TIME_UNITS = {"d": 86_400_000, "h": 3_600_000, "min": 60_000, "s": 1_000, "ms": 1}
+_STATS_MODE = re.compile(r"none|counts|full|truncate\([1-9]\d{0,8}\)")
+DATA_FORMATS = ("parquet", "orc", "avro")
+SCAN_MODES = (
+    "default",
+    "latest-full",
+    "full",
+    "latest",
+    "compacted-full",
+    "from-timestamp",
+    "from-creation-timestamp",
+    "from-file-creation-time",
+    "from-snapshot",
+    "from-snapshot-full",
+    "incremental",
+)
 INFINITE = 2147483647
 ENDLESS = 9223372036854775807
+
+
+class Place(Flag):
+    """Where an option may be set: when a table is created, by ALTER TABLE, for one use (`with_options`, or a
+    hint in SQL)."""
+
+    CREATE = auto()
+    ALTER = auto()
+    SCAN = auto()
+
+    def __str__(self) -> str:
+        return ", ".join(str(place.name).lower() for place in self)
+
+
+EVERYWHERE = Place.CREATE | Place.ALTER | Place.SCAN
+STORED = Place.CREATE | Place.ALTER  # for one use it would change what stored files mean, or what others see
 
 
 class MergeEngine(StrEnum):
@@ -215,8 +247,81 @@ def _in_units(count: int, units: Mapping[str, int]) -> str:
     return f"{count // unit} {name}"
 
 
-def opt(key: str, parse: Callable[[str], Any], default: Any, meaning: str, *aliases: str) -> Any:
-    """A field of TableOptions: key as stored, parser, default of Paimon 2.0.0, meaning, fallback keys."""
+def one_of(*allowed: str) -> Callable[[str], str]:
+    """A parser of these words, in any case."""
+
+    def parse(text: str) -> str:
+        word = text.strip().lower()
+        if word not in allowed:
+            raise ValueError("one of " + ", ".join(allowed))
+        return word
+
+    return parse
+
+
+def between(parse: Callable[[str], Any], least: float, most: float = ENDLESS) -> Callable[[str], Any]:
+    """A parser of numbers from `least` to `most`, as `parse` reads them; NaN is none."""
+
+    def parse_within(text: str) -> Any:
+        value = parse(text)
+        if not least <= value <= most:
+            raise ValueError(f"at least {least}" if most == ENDLESS else f"from {least} to {most}")
+        return value
+
+    return parse_within
+
+
+def by_level_of(parse: Callable[[str], Any]) -> Callable[[str], tuple[tuple[int, str], ...]]:
+    """A parser of values by level, `0:avro,3:parquet`, each of which `parse` takes."""
+
+    def parse_each(text: str) -> tuple[tuple[int, str], ...]:
+        pairs = by_level(text)
+        for _, value in pairs:
+            parse(value)
+        return pairs
+
+    return parse_each
+
+
+def statistics_mode(text: str) -> str:
+    """`truncate(16)`, `full`, `counts`, `none`: which statistics of a column are kept."""
+    mode = text.strip().lower()
+    if not _STATS_MODE.fullmatch(mode.replace(" ", "")):
+        raise ValueError("none, counts, truncate(n) or full")
+    return mode
+
+
+def time_zone(text: str) -> str:
+    """`Europe/Berlin`, `UTC`: a zone of the IANA database."""
+    try:
+        ZoneInfo(text)
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        raise ValueError("a time zone such as 'Europe/Berlin'") from None
+    return text
+
+
+def opt(
+    key: str,
+    parse: Callable[[str], Any],
+    default: Any,
+    meaning: str,
+    *aliases: str,
+    strict: Callable[[str], Any] | None = None,
+    places: Place = EVERYWHERE,
+) -> Any:
+    """A field of TableOptions: key as stored, parser, default of Paimon 2.0.0, meaning, fallback keys.
+
+    `strict` is the parser of values that are set here, where it takes fewer than `parse`: what another engine
+    stored still opens. `places`: where the option may be set.
+    """
     return field(
-        default=default, metadata={"key": key, "parse": parse, "meaning": meaning, "aliases": aliases}
+        default=default,
+        metadata={
+            "key": key,
+            "parse": parse,
+            "meaning": meaning,
+            "aliases": aliases,
+            "strict": strict or parse,
+            "places": places,
+        },
     )

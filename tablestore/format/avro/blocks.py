@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
-from backports import zstd
 
 from tablestore.core.errors import Corrupt
+from tablestore.core.zstandard import zstd
 from tablestore.format.avro import guard as avro_guard
 
 _MAGIC = b"Obj\x01"

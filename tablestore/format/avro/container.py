@@ -39,13 +39,18 @@ def encode(schema: Any, records: Iterable[dict[str, Any]], codec: str) -> bytes:
 
 def decode(data: bytes, path: str) -> list[dict[str, Any]]:
     """All records of a container; raises Corrupt naming `path`."""
+    return decode_with_schema(data, path)[0]
+
+
+def decode_with_schema(data: bytes, path: str) -> tuple[list[dict[str, Any]], bytes]:
+    """All records of a container, and the schema they were written with; raises Corrupt naming `path`."""
     header, blocks = _CONTAINERS.plain(data, path)
     plain = avro_blocks.joined(header.schema, blocks)
     try:
         records: list[Any] = list(fastavro.reader(io.BytesIO(plain)))
     except Exception as e:  # damaged bytes may raise any exception
         raise Corrupt(path, f"not a readable Avro file: {brief(e)}") from e
-    return records
+    return records, header.schema
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -8,13 +8,14 @@ know (global indexes) pass through unchanged.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import fastavro
 
 from tablestore.core.errors import Corrupt, brief
 from tablestore.format.avro import container as avro
+from tablestore.format.avro.carried import CarriedField, fields_of, schema_with, values
 from tablestore.format.manifests.manifest import ADD, DELETE, EMPTY_ROW, MAX_COUNT
 from tablestore.io.paths import is_plain
 
@@ -34,7 +35,8 @@ class VectorRange:
 
 @dataclass(frozen=True, slots=True)
 class IndexFileMeta:
-    """One file under `index/`. `row_count`: hashes of a HASH index, vectors of a container."""
+    """One file under `index/`. `row_count`: hashes of a HASH index, vectors of a container; `carried`: fields
+    of later releases, which stay with it."""
 
     index_type: str
     file_name: str
@@ -43,6 +45,7 @@ class IndexFileMeta:
     dv_ranges: tuple[VectorRange, ...] | None = None
     external_path: str | None = None
     global_index: Mapping[str, Any] | None = field(default=None, compare=False)
+    carried: tuple[CarriedField, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,7 @@ def file_fields() -> list[dict[str, Any]]:
     ]
 
 
-_SCHEMA = fastavro.parse_schema(
+_SCHEMA: Any = fastavro.parse_schema(
     {
         "type": "record",
         "name": "record",
@@ -116,6 +119,8 @@ _SCHEMA = fastavro.parse_schema(
         ],
     }
 )
+
+_FIELDS = frozenset(f["name"] for f in _SCHEMA["fields"])
 
 
 def file_record(f: IndexFileMeta) -> dict[str, Any]:
@@ -155,6 +160,7 @@ def file_of(r: Mapping[str, Any]) -> IndexFileMeta:
 
 def encode(entries: Iterable[IndexEntry], codec: str) -> bytes:
     """The bytes of an index manifest."""
+    some = list(entries)
     records = (
         {
             "_VERSION": _VERSION,
@@ -162,21 +168,24 @@ def encode(entries: Iterable[IndexEntry], codec: str) -> bytes:
             "_PARTITION": e.partition,
             "_BUCKET": e.bucket,
             **file_record(e.file),
+            **dict(values(e.file.carried)),
         }
-        for e in entries
+        for e in some
     )
-    return avro.encode(_SCHEMA, records, codec)
+    return avro.encode(schema_with(_SCHEMA, (e.file.carried for e in some)), records, codec)
 
 
 def decode(data: bytes, path: str) -> list[IndexEntry]:
     """The live index files; raises Corrupt naming `path` and the entry."""
     found: list[IndexEntry] = []
-    for r in avro.decode(data, path):
+    records, schema = avro.decode_with_schema(data, path)
+    for r in records:
         try:
             if r["_VERSION"] != _VERSION or r["_KIND"] != ADD:
                 text = f"version {r['_VERSION']}, kind {r['_KIND']}; expected {_VERSION} and {ADD}"
                 raise Corrupt(path, f"entry {len(found)}: {text}")
-            file = _sound(file_of(r), f"entry {len(found)}", path)
+            file = replace(file_of(r), carried=fields_of(r, schema, _FIELDS))
+            file = _sound(file, f"entry {len(found)}", path)
             found.append(IndexEntry(ADD, r["_PARTITION"] or EMPTY_ROW, r["_BUCKET"], file))
         except (KeyError, TypeError, AttributeError) as e:
             raise Corrupt(path, f"entry {len(found)} is not an index file: {brief(e)}") from e

@@ -14,6 +14,7 @@ import fastavro
 
 from tablestore.core.errors import Corrupt, TablestoreError, brief
 from tablestore.format.avro import container as avro
+from tablestore.format.avro.carried import CarriedField, fields_of, schema_with, values
 from tablestore.io.paths import is_plain
 
 ADD, DELETE = 0, 1
@@ -23,6 +24,7 @@ EMPTY_ROW = bytes(12)
 MAX_COUNT = 1 << 50  # bytes or rows of one file
 MAX_LEVELS = 1 << 16
 MIN_BUCKET = -2
+EXTRA_FILES = "_EXTRA_FILES"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ class ManifestEntry:
 
 @dataclass(frozen=True, slots=True)
 class ManifestFileMeta:
-    """One manifest in a list."""
+    """One manifest in a list; `carried`: fields of later releases, which stay with it."""
 
     file_name: str
     file_size: int
@@ -107,6 +109,19 @@ class ManifestFileMeta:
     max_bucket: int | None = None
     min_level: int | None = None
     max_level: int | None = None
+    min_row_id: int | None = None
+    max_row_id: int | None = None
+    carried: tuple[CarriedField, ...] = ()
+
+    @property
+    def extra_files(self) -> tuple[str, ...]:
+        """Names of files beside the manifest that belong to it, such as Paimon 2.1's sidecars."""
+        return next((tuple(f.value) for f in self.carried if f.name == EXTRA_FILES), ())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its file and the extra ones, all in the manifest directory."""
+        return self.file_name, *self.extra_files
 
 
 def _nullable(kind: Any) -> dict[str, Any]:
@@ -173,7 +188,7 @@ ENTRY_SCHEMA = fastavro.parse_schema(
         ],
     }
 )
-LIST_SCHEMA = fastavro.parse_schema(
+LIST_SCHEMA: Any = fastavro.parse_schema(
     {
         "type": "record",
         "name": "record",
@@ -195,6 +210,8 @@ LIST_SCHEMA = fastavro.parse_schema(
         ],
     }
 )
+
+LIST_FIELDS = frozenset(f["name"] for f in LIST_SCHEMA["fields"])
 
 
 def stats_record(stats: SimpleStats) -> dict[str, Any]:
@@ -320,6 +337,7 @@ def _sound(f: DataFileMeta, bucket: int, where: str, path: str) -> DataFileMeta:
 
 def encode_list(manifests: Iterable[ManifestFileMeta], codec: str) -> bytes:
     """The bytes of a manifest list."""
+    some = list(manifests)
     records = (
         {
             "_VERSION": ENTRY_VERSION,
@@ -333,29 +351,27 @@ def encode_list(manifests: Iterable[ManifestFileMeta], codec: str) -> bytes:
             "_MAX_BUCKET": m.max_bucket,
             "_MIN_LEVEL": m.min_level,
             "_MAX_LEVEL": m.max_level,
-            "_MIN_ROW_ID": None,
-            "_MAX_ROW_ID": None,
+            "_MIN_ROW_ID": m.min_row_id,
+            "_MAX_ROW_ID": m.max_row_id,
+            **dict(values(m.carried)),
         }
-        for m in manifests
+        for m in some
     )
-    return avro.encode(LIST_SCHEMA, records, codec)
+    return avro.encode(schema_with(LIST_SCHEMA, (m.carried for m in some)), records, codec)
 
 
 def decode_list(data: bytes, path: str) -> list[ManifestFileMeta]:
     """The manifests a list names, in order; raises Corrupt naming `path`."""
-    return manifests_of(avro.decode(data, path), path)
-
-
-def manifests_of(records: Iterable[Mapping[str, Any]], path: str) -> list[ManifestFileMeta]:
-    """The manifests of the records of a list; raises Corrupt naming `path` and the row."""
     found = list[ManifestFileMeta]()
+    records, schema = avro.decode_with_schema(data, path)
     for r in records:
         try:
             if r["_VERSION"] != ENTRY_VERSION:
                 raise Corrupt(path, f"row {len(found)}: version {r['_VERSION']}, expected {ENTRY_VERSION}")
-            if not is_plain(r["_FILE_NAME"]):
-                problem = f"row {len(found)}: the file name {r['_FILE_NAME']!r} points outside its directory"
-                raise Corrupt(path, problem)
+            for name in (r["_FILE_NAME"], *(r.get(EXTRA_FILES) or ())):
+                if not is_plain(name):
+                    problem = f"row {len(found)}: the file name {name!r} points outside its directory"
+                    raise Corrupt(path, problem)
             counts = (r["_FILE_SIZE"], r["_NUM_ADDED_FILES"], r["_NUM_DELETED_FILES"])
             if not all(0 <= n <= MAX_COUNT for n in counts):
                 raise Corrupt(path, f"row {len(found)}: bytes, files added, files deleted are {counts}")
@@ -371,6 +387,9 @@ def manifests_of(records: Iterable[Mapping[str, Any]], path: str) -> list[Manife
                     max_bucket=r.get("_MAX_BUCKET"),
                     min_level=r.get("_MIN_LEVEL"),
                     max_level=r.get("_MAX_LEVEL"),
+                    min_row_id=r.get("_MIN_ROW_ID"),
+                    max_row_id=r.get("_MAX_ROW_ID"),
+                    carried=fields_of(r, schema, LIST_FIELDS),
                 )
             )
         except (KeyError, TypeError, AttributeError, TablestoreError) as e:

@@ -58,7 +58,7 @@ SCHEMA = pa.schema(
 )
 _LISTED = (
     *("_FILE_NAME", "_FILE_SIZE", "_NUM_ADDED_FILES", "_NUM_DELETED_FILES", "_SCHEMA_ID", "_MIN_BUCKET"),
-    *("_MAX_BUCKET", "_MIN_LEVEL", "_MAX_LEVEL"),
+    *("_MAX_BUCKET", "_MIN_LEVEL", "_MAX_LEVEL", "_MIN_ROW_ID", "_MAX_ROW_ID"),
 )
 _LONG_LIST, _MANY_LISTS = (
     32_768,
@@ -156,8 +156,11 @@ def decode_lists(files: Sequence[tuple[str, bytes]]) -> list[list[ManifestFileMe
 
 
 def _is_sound_list(records: pa.Table) -> bool:
-    """Whether all rows are valid rows of lists of the current version; others are decoded one by one."""
+    """Whether all rows are valid rows of lists of the current version, without fields of a later one; others
+    are decoded one by one."""
     names = set(records.schema.names)
+    if any(records.column(n).null_count < len(records) for n in names - manifest.LIST_FIELDS):
+        return False
     if not {"_VERSION", "_PARTITION_STATS", *_LISTED[:5]} <= names:
         return False
     counts = (records.column(n) for n in _LISTED[1:4])
@@ -220,7 +223,8 @@ def _flat(records: pa.Table) -> pa.Table | None:
     """The columns of SCHEMA out of nested records; None for records of another version or shape."""
     if not {"_VERSION", "_FILE"} <= set(records.schema.names):
         return None
-    if not pc.all(pc.equal(records.column("_VERSION"), manifest.ENTRY_VERSION)).as_py():
+    current = pc.all(pc.equal(records.column("_VERSION"), manifest.ENTRY_VERSION)).as_py()
+    if records.num_rows and not current:
         return None
     top = pa.StructArray.from_arrays(
         [c.combine_chunks() for c in records.columns], names=records.schema.names
@@ -252,7 +256,8 @@ def _complaint(table: pa.Table) -> str | None:
         if table.column(name).null_count:
             return f"an entry lacks {name}"
     kinds = table.column("kind")
-    if not pc.all(pc.is_in(kinds, pa.array([manifest.ADD, manifest.DELETE], pa.int32()))).as_py():
+    known = pc.is_in(kinds, pa.array([manifest.ADD, manifest.DELETE], pa.int32()))
+    if pc.all(known).as_py() is False:  # of no entries it is NULL
         return "an entry is neither ADD nor DELETE"
     if _outside(table.column("file_name")) or _outside(pc.list_flatten(table.column("extra_files"))):
         return "the file name of an entry points outside its directory"

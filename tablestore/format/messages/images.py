@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from tablestore.core.errors import Unsupported
 from tablestore.format.rowkind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 
-_OPS = pa.array(["c", "r", "d", "u"])
+_OPS = ("c", "r", "d", "u")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def merged(ops: pa.Array, before: pa.RecordBatch, after: pa.RecordBatch) -> Chan
     """The images that Debezium's ops mean: `c` and `r` give +I of `after`, `d` gives −D of `before`, `u` −U
     of
     `before` and +U of `after`. Raises Unsupported for an op without rows."""
-    codes = pc.index_in(ops, value_set=_OPS).fill_null(9).to_numpy(zero_copy_only=False)
+    codes = pc.index_in(ops, value_set=pa.array(_OPS)).fill_null(9).to_numpy(zero_copy_only=False)
     if (codes == 9).any():
         strange = ops[int(np.argmax(codes == 9))]
         raise Unsupported(f"change event with op {strange.as_py()!r}", why="c, r, u and d have rows")

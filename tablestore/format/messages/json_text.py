@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from tablestore.core.errors import SchemaMismatch, Unsupported
 from tablestore.core.extras import required
+from tablestore.format.messages.json_shapes import require_shapes
 from tablestore.format.types.data_type import DataField, DataType
 
 TEXT, JSON = "VARCHAR", "JSON"  # what a place in a shape gives: a value as text, or as JSON with its quotes
@@ -53,13 +54,14 @@ def _shape(t: DataType) -> Any:
 
 def parsed(texts: pa.Array, wanted: Mapping[str, Any]) -> pa.StructArray:
     """The values at the places of the shape `wanted`, NULL where there is none. Raises SchemaMismatch where
-    a text is not one JSON object."""
+    a text is not one JSON object, or has something else where an object or a list is wanted."""
     if not len(texts):
         return pa.nulls(0, _struct(wanted))
     literal = json.dumps(wanted).replace("'", "''")
     found = run(f"SELECT from_json(v, '{literal}') FROM texts", texts)
     if found.null_count > texts.null_count:
         raise SchemaMismatch("the message is not a JSON object")
+    require_shapes(texts, found, wanted, run)
     return found
 
 
@@ -116,7 +118,7 @@ def images(
     doubles come from the message itself: `pick` gives the object of a row in the parsed message."""
     arrays = []
     for i, f in enumerate(columns):
-        texts = pc.struct_field(objects, [i]) if len(objects) else pa.nulls(0, pa.string())
+        texts = pc.struct_field(objects, [i])
         if f.type.root == "DECIMAL":
             texts = _exact(texts, messages, pick, f.name)
         arrays.append(texts)

@@ -16,7 +16,6 @@ from tablestore.core.errors import Unsupported
 from tablestore.core.extras import required
 from tablestore.format.types.data_type import DataField, DataType
 
-_NULL = pa.scalar("null")
 _SPECIAL = r'["\\\x00-\x1f\x7f]'
 _BARE = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL")
 _TIMES = ("DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
@@ -59,7 +58,7 @@ def json_values(values: pa.Array, t: DataType) -> pa.StringArray:
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     texts = _values(values, t)
-    return texts if not texts.null_count else pc.fill_null(texts, _NULL)
+    return texts if not texts.null_count else pc.fill_null(texts, "null")
 
 
 def _values(values: pa.Array, t: DataType) -> pa.StringArray:

@@ -330,13 +330,14 @@ class _Parser:
             return token.keyword == "TRUE"
         if token.keyword in _TYPED:
             return _text(self._take())
-        sign = -1 if token.text == "-" else 1
         value = _READERS[token.kind if token.kind != "sign" else "number"](
             self._take() if token.kind == "sign" else token
         )
         if self._next.text in ("+", "-", "*", "/", "%", "||"):
             raise self._problem("sums are not worked out: write the value")
-        return value if token.kind != "sign" else sign * value
+        if token.text != "-":
+            return value
+        return value.copy_negate() if isinstance(value, Decimal) else -value  # its minus rounds to 28 digits
 
 
 def _compared(column: Column, sign: str, value: Any) -> Predicate:

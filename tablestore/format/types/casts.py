@@ -129,9 +129,15 @@ def _to_float(array: pa.Array, _: DataType, target: DataType) -> pa.Array:
     return array.cast(to_arrow(target), safe=False)
 
 
+def nearest_floats(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Decimals as the nearest floats of that kind; Arrow's own cast is off by a unit in the last place for
+    many."""
+    return array.cast(pa.string()).cast(kind)
+
+
 def _decimal_to_float(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
     if source.precision > 18:
-        found = array.cast(pa.string()).cast(pa.float64())
+        found = nearest_floats(array, pa.float64())
     else:
         unscaled = decimal_words(array)[0].view(np.int64)
         values = unscaled.astype(np.float64) / np.float64(10**source.scale)

@@ -24,7 +24,7 @@ from tablestore.format.manifests.manifest import ADD, ManifestEntry
 from tablestore.format.schema import TableSchema
 from tablestore.format.snapshot import COMPACT, Snapshot
 from tablestore.insight.check.data import DataCheck
-from tablestore.insight.check.findings import Findings, Violation, Violations
+from tablestore.insight.check.findings import CHANGES, STATISTICS, Findings, Violation, Violations
 from tablestore.insight.check.index import IndexCheck
 from tablestore.insight.check.levels import live_once
 from tablestore.insight.check.log_check import LogCheck
@@ -50,8 +50,6 @@ from tablestore.meta.store import Store
 __all__ = ["Findings", "Violation", "Violations", "check", "examine"]
 T = TypeVar("T")
 _TRIES = 5  # where every snapshot expires while it is looked at
-CHANGES = "changes of "  # before a snapshot's name: what its rows do not need
-STATISTICS = "statistics of "
 
 
 def check(store: Store, *, data: bool = True, log: Log | None = None) -> Violations:
@@ -139,7 +137,7 @@ class _Check:
 
     def is_gone(self, holder: str) -> bool:
         """Whether a snapshot, tag or changelog that was looked at is there no more."""
-        name = holder.removeprefix(CHANGES).removeprefix(STATISTICS)
+        name = holder.rpartition(" of ")[2]
         kind = name.partition("-")[0]
         folder = {"snapshot": self.store.paths.snapshot_dir, "tag": self.store.paths.tag_dir}
         return not self.store.io.exists(join(folder.get(kind, self.store.paths.changelog_dir), name))
@@ -209,6 +207,7 @@ class _Check:
                     continue
                 if snapshot.id != snapshot_id:
                     self.found.violate("I1", path, f"holds id {snapshot.id}")
+                    continue
             found.append(snapshot)
         return found
 
@@ -245,7 +244,9 @@ class _Check:
             added = (e for e in changed if e.kind == ADD and e.file.level == 0)
             self.followed |= {e.identity: (snapshot.id, by) for e in added}
         if not options.needs_lookup and snapshot.commit_kind == COMPACT:  # it came; the rest waits by rule
-            self.followed = {each: left for each, left in self.followed.items() if left[1] != by}
+            gone = {e.identity for e in changed if e.kind != ADD}  # by whom ever, as a lost one is done again
+            done = {left[0] for each, left in self.followed.items() if each in gone or left[1] == by}
+            self.followed = {each: left for each, left in self.followed.items() if left[0] not in done}
         with self.found.about([CHANGES + where]):
             self.reader.guarded(where, lambda: self.changelog(where, snapshot))
         self.needed.remember(state.values(), snapshot)

@@ -15,10 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.core.errors import TablestoreError, Unsupported
-from tablestore.format import binary_row, data_checksum, hashing, rowkind
+from tablestore.core.errors import Corrupt, TablestoreError, Unsupported
+from tablestore.core.options.values import DATA_FORMATS
+from tablestore.format import binary_row, checksums, data_checksum, hashing, rowkind
 from tablestore.format.data_format import complaints
-from tablestore.format.file_spec import FORMATS, file_format
+from tablestore.format.file_spec import file_format
 from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry
 from tablestore.format.parquet.checked_file import require_pages
 from tablestore.format.parquet.schema import KIND, SEQUENCE
@@ -26,8 +27,8 @@ from tablestore.format.predicates import literal
 from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats
 from tablestore.format.types.arrow_types import DataField
-from tablestore.insight.check.findings import Findings
-from tablestore.io.paths import POSTPONE_BUCKET
+from tablestore.insight.check.findings import CHECKSUMS, FILE_INDEXES, Findings
+from tablestore.io.paths import POSTPONE_BUCKET, inside, join
 from tablestore.lsm.levels.sorted_run import newest_first
 from tablestore.meta.deletion_files import Place
 from tablestore.meta.store import Store
@@ -49,7 +50,7 @@ class DataCheck:
     def run(self, entries: Iterable[tuple[ManifestEntry, Iterable[str]]]) -> None:
         """Every file that some snapshot needs, with who needs it."""
         for e, holders in entries:
-            if file_format(e.file.file_name) not in FORMATS:
+            if file_format(e.file.file_name) not in DATA_FORMATS:
                 self._found.note(f"contents of {file_format(e.file.file_name)} files are not checked")
                 continue
             with self._found.about(holders):
@@ -78,6 +79,7 @@ class DataCheck:
         changelog = e.file.file_name.startswith(self._store.options.changelog_file_prefix)
         path = self._path(e)
         self._checksums(path)
+        self._indexes(path, e.file)
         strict = not changelog and e.bucket != POSTPONE_BUCKET
         for batch in stored(self._store, path, e.file, names, system=self._keyed):
             for invariant, text in (*scanned.look(batch, strict=strict), *self._places(e, schema, batch)):
@@ -94,9 +96,28 @@ class DataCheck:
         if file_format(path) == "parquet":
             with complaints(path, "Parquet"):
                 self._found.looked_at(path, checksum=require_pages(io, path))
-        else:
-            has = data_checksum.verified(io, self._store.paths.checksums_dir, path)
-            self._found.looked_at(path, checksum=has)
+            return
+        written = None
+        try:
+            written = data_checksum.as_written(io, self._store.paths.checksums_dir, path)
+        except Corrupt as error:
+            with self._found.beside(CHECKSUMS):
+                self._found.violate("I2", error.path, str(error))
+        if written is not None:
+            data_checksum.require_same(io, path, *written)
+        self._found.looked_at(path, checksum=written is not None)
+
+    def _indexes(self, path: str, file: DataFileMeta) -> None:
+        """I2: the indexes beside the file are those that were written; missing ones were reported."""
+        for name in file.extra_files:
+            beside = join(path.rpartition("/")[0], inside(name))
+            try:
+                checksums.require_named(beside, self._store.io.read(beside))
+            except FileNotFoundError:
+                continue
+            except (TablestoreError, OSError) as error:
+                with self._found.beside(FILE_INDEXES):
+                    self._found.violate("I2", beside, str(error))
 
     def _deletes(self, e: ManifestEntry, path: str, text: str, changelog: bool) -> None:
         if e.file.file_name in self._lenient and e.file.delete_count == 0:
@@ -114,7 +135,7 @@ class DataCheck:
             same = column.is_null() if value is None else pc.equal(column, literal.scalar(value, f.type))
             if f.type.root in _FLOATS and value != value:
                 same = pc.is_nan(column)
-            if not pc.all(pc.fill_null(same, False)).as_py():
+            if pc.all(pc.fill_null(same, False)).as_py() is False:  # of no rows it is NULL
                 yield "I10", f"holds rows of another partition: {f.name} is not always {value!r}"
         fixed = self._store.options.bucket > 0 and e.total_buckets > 0
         if not fixed or (not self._keyed and "bucket-key" not in self._store.schema.options):
@@ -145,7 +166,7 @@ class DataCheck:
         """
         buckets: dict[tuple[bytes, int], list[DataFileMeta]] = {}
         for e in newest:
-            if file_format(e.file.file_name) in FORMATS and e.bucket != POSTPONE_BUCKET:
+            if file_format(e.file.file_name) in DATA_FORMATS and e.bucket != POSTPONE_BUCKET:
                 buckets.setdefault((e.partition, e.bucket), []).append(e.file)
         for (partition, bucket), files in buckets.items():
             if (partition, bucket) in self._at_once:
@@ -318,7 +339,7 @@ class _ScannedFile:
 
     def _recorded_key(self, key: bytes) -> tuple[Any, ...]:
         types = [f.type for f in self.schema.key_fields]
-        return binary_row.sort_key(binary_row.decode(key, types), types)
+        return binary_row.key_order(key, types)
 
 
 def _outside(column: pa.Array, known: ColumnStats, f: DataField) -> bool:

@@ -9,6 +9,12 @@ from typing import Any
 
 from tablestore.core import rich
 
+CHANGES, STATISTICS = "changes of ", "statistics of "
+FILE_INDEXES, HASH_INDEXES = "file indexes of ", "hash indexes of "
+CHECKSUMS = "checksums of "
+BESIDE = (CHANGES, STATISTICS, FILE_INDEXES, HASH_INDEXES, CHECKSUMS)
+"""Before the name of a holder ("snapshot-7"): what its rows do not need."""
+
 
 @dataclass(frozen=True, slots=True)
 class Violation:
@@ -66,6 +72,13 @@ class Findings:
             yield
         finally:
             self._about = before
+
+    @contextmanager
+    def beside(self, what: str) -> Iterator[None]:
+        """Attribute what is found inside to what the holders have beside their rows; `what` is one of
+        `BESIDE`."""
+        with self.about([f"{what}{holder}" for holder in self._about]):
+            yield
 
     def violate(self, invariant: str, where: str, text: str) -> None:
         """Add a violation."""

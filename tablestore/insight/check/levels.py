@@ -15,9 +15,10 @@ import pyarrow.compute as pc
 
 from tablestore.core.errors import TablestoreError
 from tablestore.core.options.table_options import MergeEngine
+from tablestore.core.options.values import DATA_FORMATS
 from tablestore.format import deletion_vector
 from tablestore.format.deletion_vector import DeletionFile
-from tablestore.format.file_spec import FORMATS, file_format
+from tablestore.format.file_spec import file_format
 from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.insight.check.findings import Findings
@@ -50,7 +51,7 @@ def _in_two_levels(newest: Sequence[ManifestEntry]) -> dict[Place, list[DataFile
     """Files above level 0 of the buckets that have them at more than one level."""
     buckets: dict[Place, list[DataFileMeta]] = {}
     for e in newest:
-        if e.file.level > 0 and file_format(e.file.file_name) in FORMATS:
+        if e.file.level > 0 and file_format(e.file.file_name) in DATA_FORMATS:
             buckets.setdefault((e.partition, e.bucket), []).append(e.file)
     return {place: files for place, files in buckets.items() if len({f.level for f in files}) > 1}
 
@@ -64,7 +65,7 @@ def _twice(
     if not parts:
         return 0
     counts = pa.Table.from_batches(parts).group_by(list(names)).aggregate([([], "count_all")])
-    return pc.sum(pc.greater(counts.column("count_all"), 1)).as_py()
+    return pc.sum(pc.greater(counts.column("count_all"), 1)).as_py() or 0
 
 
 def _live_keys(

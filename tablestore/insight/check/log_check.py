@@ -16,17 +16,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.core.errors import NotFound, Unavailable
-from tablestore.core.options.table_options import LogSystem, MergeEngine
+from tablestore.core.errors import Corrupt, NotFound, Unavailable
+from tablestore.core.options.table_options import MergeEngine
 from tablestore.format import binary_row, rowkind
 from tablestore.format.snapshot import COMPACT, OVERWRITE, Snapshot
+from tablestore.insight import cluster_log, topic_log
 from tablestore.insight.check.findings import Findings
-from tablestore.log import offsets
+from tablestore.log import offsets, transaction_id
+from tablestore.log.embedded.continuity import REMEDY, LogMismatch
+from tablestore.log.embedded.files import LostEnd
 from tablestore.log.embedded.log import EmbeddedLog
+from tablestore.log.fluss_log import FlussLog
+from tablestore.log.kafka import missing_rows
+from tablestore.log.kafka.kafka_log import KafkaLog
 from tablestore.log.log import Log, LogExpired
 from tablestore.log.offsets import Offsets, reaches
 from tablestore.lsm.merge.merge_function import joined
 from tablestore.meta.store import Store
+from tablestore.read import log_continuity
 from tablestore.read.changes.changed_keys import with_level_0
 from tablestore.read.scan.plan import plan
 from tablestore.read.table_log import furthest, offsets_at
@@ -45,35 +52,94 @@ class LogCheck:
 
     def run(self, snapshots: Sequence[Snapshot]) -> None:
         """Look at the log; `snapshots` are those of the table, oldest first."""
-        if self._store.options.log_system is LogSystem.FLUSS:
-            self._found.note("the log is in a cluster, which the check does not ask")
+        if isinstance(self._log, FlussLog):
+            self._in_cluster(self._log, snapshots)
             return
+        sound = not isinstance(self._log, EmbeddedLog) or self._files(self._log)
         try:
             bounds = self._log.bounds()
         except (Unavailable, NotFound) as e:
             self._found.note(f"the log was not looked at: {e}")
             return
-        self._named(snapshots, bounds.end)
-        sound = not isinstance(self._log, EmbeddedLog) or self._files(self._log)
+        except Corrupt as e:
+            if sound:
+                self._found.violate(_INVARIANT, e.path, e.problem)
+            return
+        sound = self._named(snapshots, bounds.last) and sound
+        if isinstance(self._log, KafkaLog):
+            self._kept(self._log, snapshots, bounds.start)
+        elif isinstance(self._log, EmbeddedLog):
+            sound = self._same(self._log, snapshots) and sound
         if sound and self._data and snapshots:
             try:
                 self._rows(snapshots, bounds.start)
             except LogExpired as e:
                 self._found.note(f"rows of the log expired while they were compared: {e}")
 
+    def _in_cluster(self, log: FlussLog, snapshots: Sequence[Snapshot]) -> None:
+        """Rows that the log of a Fluss cluster lost before the lake had them, or soon will."""
+        try:
+            missing = cluster_log.missing_rows(self._store, log)
+        except cluster_log.UNREACHED as e:
+            self._found.note(f"the log in the cluster was not looked at: {e}")
+            return
+        where = f"snapshot-{snapshots[-1].id}" if snapshots else "log"
+        for text in missing.problems:
+            self._found.violate(_INVARIANT, where, text)
+        if missing.warning:
+            self._found.note(missing.warning)
+
     def _files(self, log: EmbeddedLog) -> bool:
         """Whether the files of an embedded log are sound."""
         problems = log.problems(rows=self._data)
+        whole = not problems
+        try:
+            problems = problems or log.torn_rows(offsets_at(self._store, self._store.snapshots.latest()))
+            for path in log.unneeded():
+                self._found.note(f"{path}: rolled up or expired; the next expiry removes it")
+            for path, _ in log.remove_orphans(older_than_ms=_DAY_MS):
+                self._found.note(f"{path}: no file of the log names it; remove_orphans() removes it")
+        except Corrupt as e:  # which files a damaged log needs is not known
+            problems = problems or [(e.path, f"{e.problem}; {e.remedy or REMEDY}")]
+            whole = False
         for path, text in problems:
             self._found.violate(_INVARIANT, path, text)
-        for path in log.unneeded():
-            self._found.note(f"{path}: rolled up or expired; the next expiry removes it")
-        for path, _ in log.remove_orphans(older_than_ms=_DAY_MS):
-            self._found.note(f"{path}: no file of the log names it; remove_orphans() removes it")
-        return not problems
+        return whole
 
-    def _named(self, snapshots: Sequence[Snapshot], end: Offsets) -> None:
-        """The offsets that snapshots name."""
+    def _same(self, log: EmbeddedLog, snapshots: Sequence[Snapshot]) -> bool:
+        """Whether the transactions that snapshots name are those of the log, and its end is there."""
+        named = {last: s for s in snapshots if (last := transaction_id.of_snapshot(s)) is not None}
+        different = 0
+        try:
+            log.require_end(next(reversed(named), None))
+        except Corrupt as e:
+            different += 1
+            self._found.violate(_INVARIANT, e.path, f"{e.problem}; {e.remedy}")
+        for last, s in named.items():
+            try:
+                log.require_same(last)
+            except LogMismatch as e:
+                different += 1
+                text = f"names transaction {last.number} of a log that is not the one at {e.path}"
+                self._found.violate(_INVARIANT, f"snapshot-{s.id}", f"{text}; {e.remedy}")
+            except Corrupt:  # said of its file
+                continue
+        different += self._lacking(log, snapshots[-1] if snapshots else None) if not different else 0
+        return not different
+
+    def _lacking(self, log: EmbeddedLog, latest: Snapshot | None) -> bool:
+        """Whether the log lacks rows that no file of the table has."""
+        try:
+            problem = log_continuity.problem(self._store, log, latest)
+        except Corrupt:  # said of its file
+            return False
+        if problem is None or isinstance(problem, LostEnd):
+            return False
+        self._found.violate(_INVARIANT, problem.path, f"{problem.problem}; {problem.remedy}")
+        return True
+
+    def _named(self, snapshots: Sequence[Snapshot], end: Offsets) -> bool:
+        """The offsets that snapshots name; whether the log reaches up to them."""
         named = [(s, at) for s in snapshots if (at := offsets.of_snapshot(s)) is not None]
         for (_, before), (s, at) in pairwise(named):
             if not reaches(at, before):
@@ -81,8 +147,25 @@ class LogCheck:
                 self._found.violate(_INVARIANT, f"snapshot-{s.id}", text)
         for s, at in named[-1:]:
             if not reaches(end, at):
-                text = f"names offsets {at} of the log, which ends at {dict(end)}"
+                text = f"names offsets {at} of the log, which ends at {dict(end)}; {REMEDY}"
                 self._found.violate(_INVARIANT, f"snapshot-{s.id}", text)
+                return False
+        return True
+
+    def _kept(self, log: KafkaLog, snapshots: Sequence[Snapshot], start: Offsets) -> None:
+        """Rows that the files do not have yet are still in the topic."""
+        lost = log.lost(offsets_at(self._store, snapshots[-1]) if snapshots else {}, start)
+        if lost:
+            what = f"{missing_rows.text(log.topic, lost)}, and no file of the table has them"
+            self._found.violate(_INVARIANT, "log", f"{what}: table.log.repair() goes on without them")
+            return
+        try:
+            late = topic_log.warning(log, topic_log.waiting_rows(self._store, log))
+        except (Unavailable, NotFound) as e:
+            self._found.note(f"which rows wait for files was not asked: {e}")
+            return
+        if late:
+            self._found.note(late)
 
     def _rows(self, snapshots: Sequence[Snapshot], start: Offsets) -> None:
         own = _since_the_log_is_all(snapshots)

@@ -8,6 +8,7 @@ from functools import partial
 
 from tablestore.format.manifests.manifest import ManifestEntry
 from tablestore.format.snapshot import Snapshot
+from tablestore.insight.check.findings import FILE_INDEXES
 from tablestore.insight.check.metadata_reader import MetadataReader
 
 _PYTHON_WRITER = "python"  # start of the writerVersion of one that never counts deletes
@@ -74,11 +75,13 @@ class NeededFiles:
                 if needed.entry.file.schema_id not in readable:
                     schema = self.reader.store.paths.schema(needed.entry.file.schema_id)
                     self.reader.found.violate("I9", schema, "data files need it, and it cannot be read")
-                for wanted in (name, *needed.entry.file.extra_files):
-                    if wanted not in folders[folder]:
-                        self.reader.found.violate(
-                            "I2", f"{folder}/{wanted}", f"is missing; {needed.text} needs it"
-                        )
+                if name not in folders[folder]:
+                    self.reader.found.violate("I2", path, f"is missing; {needed.text} needs it")
+                for beside in needed.entry.file.extra_files:
+                    if beside not in folders[folder]:
+                        with self.reader.found.beside(FILE_INDEXES):
+                            text = f"is missing; {name} is read without it"
+                            self.reader.found.violate("I2", f"{folder}/{beside}", text)
                 size, promised = folders[folder].get(name), needed.entry.file.file_size
                 if size is not None and size != promised:
                     self.reader.found.violate("I2", path, f"has {size} bytes, its manifest says {promised}")

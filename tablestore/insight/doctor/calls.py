@@ -20,6 +20,7 @@ Verb = Literal[
     "remove_orphans",
     "consumers.delete",
     "tags.delete",
+    "log.repair",
     "look",
 ]
 _ALTERS: tuple[Verb, ...] = ("set_options", "reset_options")

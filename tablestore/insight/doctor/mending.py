@@ -1,6 +1,6 @@
 """Planning a mend: which findings are due, what a call would do, and the value that `Table.mend` gives.
 
-Plans only: `table.mend` carries calls out. What gives something up is due only when the caller has decided,
+Plans only: `verbs.mend` carries calls out. What gives something up is due only when the caller has decided,
 what no call mends never.
 """
 
@@ -14,7 +14,7 @@ from tablestore.core import quantities
 from tablestore.core.errors import InvalidRequest
 from tablestore.insight.doctor.calls import Call
 from tablestore.insight.doctor.finding import Diagnosis, Finding
-from tablestore.insight.doctor.repair_plan import Repair
+from tablestore.insight.doctor.repair import Repair
 from tablestore.meta.store import Store
 
 
@@ -85,6 +85,8 @@ def preview_of(store: Store, call: Call) -> str:
         return f"{merged}; no data file is read"
     if call.verb == "tags.delete":
         return f"tag {call.arguments[0]} goes, with the files that nothing else needs"
+    if call.verb == "log.repair":
+        return "the log goes on without what is damaged; streams from before it go on with files"
     return f"consumer {call.arguments[0]} is forgotten; the next expiry may take what it kept"
 
 

@@ -1,120 +1,93 @@
 """Planning a repair: what of a damaged table is sound, what is broken, and what has to go (FORMAT.md 25.10).
 
 The rules of `check` say what is broken and who needs it. The newest sound snapshot becomes the newest, as by
-a rollback; snapshots below a damaged one go too, since ids must follow one another (their rows are part of
-the newer ones). A snapshot file is made again from a tag that kept it. Schemas go only where nothing that
-stays needs them. Every data file is read once, as `check` reads it: a loss of power can leave one in full
-length that holds zeros. Plans only; `table.recovery` carries them out.
+a rollback. Snapshots below a damaged one go, since ids must follow one another; those that can be read get a
+tag each. A snapshot file is made again from a tag that kept it. Schemas go only where nothing that stays
+needs them. What rows do not need costs no snapshot: `repair_beside`. A branch without a sound state goes as a
+whole. Every data file is read once, as `check` reads it: a loss of power can leave one in full length that
+holds zeros. Plans only; `verbs.recovery` carries them out.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from tablestore.core import quantities
 from tablestore.core.errors import Corrupt, NotFound, TablestoreError
 from tablestore.format.snapshot import Snapshot
 from tablestore.insight.check.check import Violation, examine
+from tablestore.insight.doctor.repair_beside import Beside
 from tablestore.io.paths import join
+from tablestore.log.embedded.log import EmbeddedLog
+from tablestore.log.log import Log
 from tablestore.meta import consumers, positions, refs
 from tablestore.meta.store import Store
 
+INTERRUPTED, LOG = "I13", "I14"
 _UNREADABLE = ("I1", "I2", "I9")  # of a snapshot or tag: its rows cannot be read
 _SCHEMA = re.compile(r"schema-(\d+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Repair:
-    """What is broken, and what was done (`dry_run`: would be) about it.
-
-    `moved`: files put aside, as (place in the table, place they have then); `restored`: snapshots made again
-    from tags; `lost`: what is given up, as texts; `remaining`: what a repair does not mend, with the remedy.
-    """
-
-    table: str
-    broken: tuple[str, ...] = ()
-    newest: int | None = None
-    moved: tuple[tuple[str, str], ...] = ()
-    restored: tuple[str, ...] = ()
-    hints: tuple[tuple[str, int], ...] = ()
-    lost: tuple[str, ...] = ()
-    remaining: tuple[str, ...] = ()
-    dry_run: bool = True
-
-    def __bool__(self) -> bool:
-        """Whether something is broken."""
-        return bool(self.broken or self.changes or self.remaining)
-
-    @property
-    def changes(self) -> bool:
-        """Whether a repair changes the table; what is `remaining` it does not touch."""
-        return bool(self.moved or self.restored or self.hints)
-
-    @property
-    def text(self) -> str:
-        """What is broken, moved, restored and lost, line by line."""
-        if not self:
-            return f"{self.table}: nothing is broken"
-        lines = [f"{self.table}: {quantities.many(len(self.broken), 'thing')} broken"]
-        lines += _listed("broken", self.broken)
-        if self.newest is not None and self.changes:
-            lines.append(
-                f"  newest   snapshot {self.newest} {'would be' if self.dry_run else 'is'} the newest"
-            )
-        lines += _listed("restored", self.restored)
-        lines += _listed("aside", [f"{a} → {b}" for a, b in self.moved])
-        lines += _listed("hint", [f"{path} = {value}" for path, value in self.hints])
-        lines += _listed("lost", self.lost)
-        lines += _listed("remains", self.remaining)
-        if self.dry_run and self.changes:
-            lines.append("a preview: nothing was changed; call again with dry_run=False")
-        return "\n".join(lines)
-
-    def __repr__(self) -> str:
-        return self.text
-
-
-def _listed(title: str, texts: Iterable[str], limit: int = 20) -> list[str]:
-    some = list(texts)
-    more = [f"  {title:8} … and {len(some) - limit} more"] if len(some) > limit else []
-    return [f"  {title:8} {text}" for text in some[:limit]] + more
-
-
 @dataclass
 class RepairPlan:
-    """What is to be done to one branch: files put `aside`, in order, snapshots `restored` from tags, `hints`
-    written anew; as texts what is `lost`, and what is `remaining` damage."""
+    """What is to be done to one branch: files put `aside`, in order, snapshots `restored` from tags or
+    `tagged` by name, `hints` written anew, damage `beside` the rows; as texts what is `lost`, and what is
+    `remaining` damage."""
 
     store: Store
     broken: list[str] = field(default_factory=list)
     newest: int | None = None
     aside: list[str] = field(default_factory=list)
     restored: dict[int, refs.Tag] = field(default_factory=dict)
+    tagged: dict[str, Snapshot] = field(default_factory=dict)
     hints: dict[str, int] = field(default_factory=dict)
+    beside: Beside = field(default_factory=Beside)
+    passed: int | None = None
+    """The newest snapshot, where its changes are lost: an empty commit comes on top of it first."""
+    unfinished: list[Violation] = field(default_factory=list)
+    """What a commit left to compact, and what an embedded log lacks."""
     lost: list[str] = field(default_factory=list)
     remaining: list[str] = field(default_factory=list)
 
+    @property
+    def rebuilt(self) -> list[str]:
+        """As texts what is made again, and what is completed."""
+        texts = {INTERRUPTED: "is completed: the table is compacted", LOG: "is completed: log.repair()"}
+        return self.beside.rebuilt + [f"{v.where}: {v.text}; {texts[v.invariant]}" for v in self.unfinished]
 
-def plans_of(store: Store) -> tuple[list[RepairPlan], list[str]]:
-    """The plan of a table (or branch), then those of its branches; and what is damaged beyond a plan.
+
+def plans_of(store: Store, log: Log | None) -> list[RepairPlan]:
+    """The plan of a table (or branch), with its `log`, then those of its branches.
 
     Raises Corrupt for damage that leaves nothing to go back to.
     """
-    plans, left = [plan_of(store)], []
+    plans = [plan_of(store, log)]
     for branch in refs.branches(store) if store.paths.branch == refs.MAIN else ():
         try:
             root = store.paths.root
             plans.append(plan_of(Store.open(root, io=store.io, env=store.env, branch=branch, salvage=True)))
         except (Corrupt, NotFound) as e:
-            left.append(f"branch {branch}: {e}; branches.delete({branch!r}) removes it")
-    return plans, left
+            plans.append(_without_branch(refs.on_branch(store, branch), str(e)))
+    return plans
 
 
-def plan_of(store: Store) -> RepairPlan:
-    """What is to be done to one branch."""
-    found = examine(store, branches=False)
+def _without_branch(store: Store, why: str) -> RepairPlan:
+    """The plan for a branch that has no sound state left: all files of its own go, its first schema first."""
+    plan = RepairPlan(store, broken=[why])
+    paths = store.paths
+    plan.aside = [paths.schema(0)]
+    own = (paths.schema_dir, paths.snapshot_dir, paths.tag_dir, paths.changelog_dir, paths.consumer_dir)
+    for folder in own:
+        plan.aside += [join(folder, s.name) for s in store.io.list(folder, hidden=True) if not s.is_dir]
+    plan.aside = list(dict.fromkeys(plan.aside))
+    plan.lost = ["the branch itself, of which no snapshot and no tag is sound"]
+    return plan
+
+
+def plan_of(store: Store, log: Log | None = None) -> RepairPlan:
+    """What is to be done to one branch, with its `log`."""
+    found = examine(store, branches=False, log=log)
     damage = _Damage.of(found.holders)
     plan = RepairPlan(store)
     known = store.snapshots.ids()
@@ -140,7 +113,9 @@ def plan_of(store: Store) -> RepairPlan:
         going += [i for i in plan.restored if i in known]
         plan.aside += positions.paths_after(store, newest)  # or commits that are lost would count as replays
         plan.aside += [store.paths.snapshot(i) for i in going]
-        _add_losses(plan, sorted(later), [i for i in known if i < oldest], newest)
+        earlier = [i for i in known if i < oldest]
+        plan.tagged = _tags_for([store.snapshots.get(i) for i in earlier if i in sound], tags)
+        _add_losses(plan, sorted(later), [i for i in earlier if i not in sound], newest)
     _set_refs_aside(plan, damage)
     _set_schemas_aside(plan, damage, found.holders)
     gone = {f"snapshot-{i}" for i in going} | damage.tags.keys() | damage.changelogs.keys()
@@ -150,7 +125,18 @@ def plan_of(store: Store) -> RepairPlan:
         if mended and violation.where.startswith(f"{store.paths.root}/") and _is_file(store, violation.where):
             plan.aside.append(violation.where)
         elif not mended and not _follows(violation, holders, gone, plan):
-            plan.remaining.append(f"{violation}{_remedy(holders)}")
+            if violation.invariant == INTERRUPTED or (
+                violation.invariant == LOG and isinstance(log, EmbeddedLog)
+            ):
+                plan.unfinished.append(violation)
+            elif not plan.beside.take(violation.where, holders, gone):
+                plan.remaining.append(str(violation))
+    if isinstance(log, EmbeddedLog):
+        torn = set(log.torn_end()) - {v.where for v in plan.unfinished}
+        plan.unfinished += [Violation(LOG, path, "is torn") for path in sorted(torn)]
+    _set_changes_aside(plan, [i for i in sorted(sound) if i not in going], tags)
+    plan.aside += sorted(plan.beside.checksums)
+    plan.lost += plan.beside.lost
     plan.aside = list(dict.fromkeys(plan.aside))
     _set_hints(plan, known, going)
     return plan
@@ -266,13 +252,25 @@ def _follows(violation: Violation, holders: frozenset[str], gone: set[str], plan
     return bool(related) and related <= gone
 
 
-def _remedy(holders: frozenset[str]) -> str:
-    """What to do about damage that takes no row away."""
-    if any(h.startswith("changes of ") for h in holders):
-        return "; its rows are sound, only its changes cannot be read: expiring the snapshot takes this away"
-    if any(h.startswith("statistics of ") for h in holders):
-        return "; its rows are sound: analyze() writes statistics anew, expiring the snapshot takes this away"
-    return ""
+def _tags_for(snapshots: Iterable[Snapshot], tags: Mapping[int, refs.Tag]) -> dict[str, Snapshot]:
+    """The snapshots that no tag keeps for good, under the names of their tags."""
+    return {
+        f"mended-{s.id}": s
+        for s in snapshots
+        if s.id not in tags or tags[s.id].snapshot != s or tags[s.id].retained_seconds is not None
+    }
+
+
+def _set_changes_aside(plan: RepairPlan, staying: list[int], tags: Mapping[int, refs.Tag]) -> None:
+    """Snapshots up to one whose changes cannot be read: no stream may pass over these. Their rows stay under
+    tags."""
+    last, store = plan.beside.changes, plan.store
+    if last is None or plan.restored:  # then the next round does it
+        return
+    going = [i for i in staying if i <= last]
+    plan.tagged |= _tags_for(map(store.snapshots.get, going), tags)
+    plan.aside += [store.paths.snapshot(i) for i in going]
+    plan.passed = last if last == plan.newest else None
 
 
 def _add_losses(plan: RepairPlan, later: list[int], earlier: list[int], newest: int) -> None:
@@ -292,11 +290,16 @@ def _add_losses(plan: RepairPlan, later: list[int], earlier: list[int], newest: 
             "nothing names the files that only these snapshots had: remove_orphans() takes them away"
         )
     if earlier:
-        plan.lost.append(f"time travel to {_snapshots(earlier)}; rows of the present are not concerned")
+        plan.lost.append(f"time travel to {_listed(earlier)}; rows of the present are not concerned")
 
 
 def _snapshots(ids: list[int]) -> str:
     return f"snapshot {ids[0]}" if len(ids) == 1 else f"snapshots {ids[0]}..{ids[-1]}"
+
+
+def _listed(ids: list[int]) -> str:
+    """`snapshots 1, 3`."""
+    return f"{'snapshot' if len(ids) == 1 else 'snapshots'} {', '.join(map(str, ids))}"
 
 
 def _change_of(store: Store, snapshot_id: int) -> str:
@@ -352,6 +355,7 @@ def _set_hints(plan: RepairPlan, known: list[int], going: list[int]) -> None:
     """LATEST and EARLIEST as they must be, where they name no snapshot that stays."""
     store = plan.store
     stay = sorted((set(known) - set(going)) | plan.restored.keys())
+    stay = [i for i in stay if store.paths.snapshot(i) not in plan.aside or i in plan.restored]
     for name, value in (("EARLIEST", stay[0]), ("LATEST", stay[-1])) if stay else ():
         path = join(store.paths.snapshot_dir, name)
         try:
@@ -364,34 +368,3 @@ def _set_hints(plan: RepairPlan, known: list[int], going: list[int]) -> None:
 
 def _is_file(store: Store, path: str) -> bool:
     return store.io.exists(path) and not store.io.is_dir(path)
-
-
-def repair_of(name: str, store: Store, plans: Sequence[RepairPlan], moment: str) -> Repair:
-    """The plans of a table and its branches as one `Repair`; `moment` names the folder of files put aside."""
-    root = f"{store.paths.root}/"
-
-    def short(path: str) -> str:
-        return path.removeprefix(root)
-
-    def texts(which: str) -> tuple[str, ...]:
-        found = []
-        for plan in plans:
-            branch = plan.store.paths.branch
-            of = "" if branch == store.paths.branch else f"branch {branch}: "
-            found += [of + text.replace(root, "") for text in getattr(plan, which)]
-        return tuple(found)
-
-    return Repair(
-        name,
-        broken=texts("broken"),
-        newest=plans[0].newest,
-        moved=tuple(
-            (short(path), short(store.paths.damaged(moment, path))) for plan in plans for path in plan.aside
-        ),
-        restored=tuple(
-            f"snapshot {i} from tag {tag.name}" for plan in plans for i, tag in plan.restored.items()
-        ),
-        hints=tuple((short(path), value) for plan in plans for path, value in plan.hints.items()),
-        lost=texts("lost"),
-        remaining=texts("remaining"),
-    )

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.core.errors import Corrupt
+from tablestore.core.errors import FileMissing
 from tablestore.core.options.table_options import ChangelogProducer
 from tablestore.format.manifests.manifest import ADD, APPEND_SOURCE
 from tablestore.format.snapshot import COMPACT, Snapshot
@@ -28,8 +28,8 @@ def claim_changelogs(
     try:
         manifests = store.manifests.read_lists(names)
         rows, ids_of_rows = entries_of(store, ids, manifests)
-    except Corrupt as e:
-        if sure or e.problem != "the file is missing":
+    except FileMissing:
+        if sure:
             raise
         return
 
@@ -45,6 +45,8 @@ def claim_changelogs(
         owners,
         bytes=[m.file_size for m in every],
     )
+    for owner, m in zip(owners.tolist(), every, strict=True):
+        add([store.paths.manifest(extra) for extra in m.extra_files], "manifest", owner)
     adding = rows.column("kind").to_numpy() == ADD
     rows, ids_of_rows = rows.filter(pa.array(adding)), ids_of_rows[adding]
     if len(rows):
@@ -60,15 +62,14 @@ def claim_lasting(book: ClaimIndex, store: Store, s: Snapshot, holder: Holder) -
         try:
             base, delta = lists_of(store, s)
             _claim_delta(book, store, s, (base, delta), holder)
-        except Corrupt as e:  # some of it went already
-            if e.problem != "the file is missing":
-                raise
+        except FileMissing:
+            return  # some of it went already
 
 
 def _claim_delta(book: ClaimIndex, store: Store, s: Snapshot, lists: Lists, holder: Holder) -> None:
     span = {"first": s.id, "last": s.id, "sure": False}
     left = Holder(LEFT) if holder.kind == CHANGELOG else holder
-    base, delta = ([store.paths.manifest(m.file_name) for m in some] for some in lists)
+    base, delta = ([store.paths.manifest(n) for m in some for n in m.names] for some in lists)
     named = [store.paths.manifest(n) for n in (s.base_manifest_list, s.delta_manifest_list)]
     book.add(named, "manifest list", holder, written=s.id, **span)
     book.add(delta, "manifest", holder, written=s.id, **span)

@@ -12,8 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.core.errors import Corrupt
+from tablestore.core.errors import Corrupt, brief
 from tablestore.core.options.secrets import hidden
+from tablestore.format import schema as schema_format
 from tablestore.format import stats
 from tablestore.format.manifests.manifest import ManifestFileMeta, SimpleStats
 from tablestore.format.snapshot import Snapshot
@@ -135,15 +136,20 @@ def _schema_row(store: Store, schema_id: int) -> tuple[Any, ...]:
     options = body.get("options")
     options = hidden(options) if isinstance(options, dict) else options
     parts = (body.get("fields"), body.get("partitionKeys"), body.get("primaryKeys"), options)
-    texts = (json.dumps(p, ensure_ascii=False, separators=(",", ":")) for p in parts)
-    return schema_id, *texts, body.get("comment"), local_ms(int(body.get("timeMillis") or 0))
+    texts = [json.dumps(p, ensure_ascii=False, separators=(",", ":")) for p in parts]
+    comment = body.get("comment")
+    try:
+        schema_format.require_encodable(texts if comment is None else [*texts, comment])
+        return schema_id, *texts, comment, local_ms(int(body.get("timeMillis") or 0))
+    except (ValueError, TypeError, AttributeError, OverflowError) as e:
+        raise Corrupt(path, f"not a schema file: {brief(e)}") from e
 
 
 def _json(data: bytes, path: str) -> dict[str, Any]:
     try:
         body = json.loads(data)
-    except ValueError as e:
-        raise Corrupt(path, f"not JSON: {e}") from e
+    except (ValueError, RecursionError) as e:
+        raise Corrupt(path, f"not JSON: {brief(e)}") from e
     if not isinstance(body, dict):
         raise Corrupt(path, "not a JSON object")
     return body

@@ -123,10 +123,11 @@ def _claim_metadata(
         bases = store.manifests.read_lists([s.base_manifest_list for s in some])
         for s, base in zip(some, bases, strict=True):
             merged = s.id if s.id > run[0].id or s.id == 1 else None
-            for m in base:
-                spans.setdefault(m.file_name, [s.id, s.id, merged, m.file_size])[1] = s.id
-            for m in next(own):
-                spans.setdefault(m.file_name, [s.id, s.id, s.id, m.file_size])[1] = s.id
+            for maker, some_manifests in ((merged, base), (s.id, next(own))):
+                for m in some_manifests:
+                    spans.setdefault(m.file_name, [s.id, s.id, maker, m.file_size])[1] = s.id
+                    for extra in m.extra_files:
+                        spans.setdefault(extra, [s.id, s.id, maker, None])[1] = s.id
     first, last, written, size = map(list, zip(*spans.values(), strict=True)) if spans else ([], [], [], [])
     named = [paths.manifest(n) for n in spans]
     book.add(named, "manifest", holder, first=first, last=last, written=written, bytes=size)

@@ -2,7 +2,7 @@
 (FORMAT.md 23). `lake` is Fluss's: the table without the rows that are in its log only.
 
 The small ones are made whole from metadata (`inspect`); `audit_log`, `binlog`, `lake`, `ro` and
-`row_tracking` read data and come as batches. Called by `table.system`.
+`row_tracking` read data and come as batches. Called by `verbs.system`.
 """
 
 from __future__ import annotations

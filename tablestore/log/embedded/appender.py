@@ -41,6 +41,7 @@ class EmbeddedAppender:
     ) -> None:
         self._directory, self._memory_bytes, self._appended = directory, memory_bytes, appended
         self._schema, self._buckets, self._fsync = settings.schema, settings.buckets, settings.fsync
+        self._table = settings.uuid
         self._compression = (
             None if settings.compression is LogCompression.NONE else settings.compression.value
         )
@@ -169,7 +170,7 @@ class EmbeddedAppender:
         number = end.number + 1
         transaction = LogTransaction(number, env.uuid(), now, ranges, mark)
         length = sum(len(buffer) for buffer in self._body)
-        return LogHeader(number, number, start, (transaction,), placed, length, end.cut)
+        return LogHeader(number, number, start, (transaction,), placed, length, end.cut, self._table)
 
     def _done(self, transaction: LogTransaction) -> Appended:
         self._chunks, self._body, self._staged_parts = [], [], []

@@ -6,8 +6,9 @@ before its singles are removed, so who misses a number, or has just made one, as
 cover it: if there is one, the number was spent before. Retention frees names of files that are older than
 `SETTLED_MS` only, and a writer that stood still for long lists the directory after its put.
 
-A torn file spends its number, and `CUT` offsets of each bucket, so that no offset that anybody may have seen
-comes again. The next file names it.
+A torn file at the end spends its number, and `CUT` offsets of each bucket, so that no offset that anybody may
+have seen comes again. The next file names it. In a log whose files are synced none can be torn, so there it
+is damaged. A damaged file ends all that would need it with `Corrupt`, one at the end every look at the log.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from tablestore.core.env import Env
 from tablestore.core.errors import CommitUnknown, Corrupt, Unavailable
 from tablestore.io import outcomes
 from tablestore.io.fileio import FileIO
-from tablestore.io.paths import join
 from tablestore.io.syncing import Sync
 from tablestore.log.embedded import files
-from tablestore.log.embedded.files import CUT, LogChunk, LogHeader, Range
+from tablestore.log.embedded.files import CUT, LogHeader, LostEnd, Range
+from tablestore.log.embedded.folder import AHEAD, LogFile, LogFolder
+from tablestore.log.offsets import Offsets, reaches
 
 log = logging.getLogger(__name__)
 SPAN = 32
@@ -35,7 +37,6 @@ TIERS = (SPAN, SPAN**2, SPAN**3)
 SETTLED_MS = 60_000
 _STALLED_MS = 10_000
 _CACHED = 256  # files
-_AHEAD = 1 << 16  # bytes that are read with the beginning of a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,27 +56,48 @@ class LogEnd:
         return {b: self.offsets.get(b, 0) + CUT * len(self.cut) for b in range(buckets)}
 
 
-@dataclass(frozen=True, slots=True)
-class LogFile:
-    """A log file: its header, where its chunks start, and all its bytes if they are few."""
-
-    path: str
-    header: LogHeader
-    body_at: int
-    data: bytes | None = None
-
-
-class LogDirectory:
+class LogDirectory(LogFolder):
     """The files of a log. Safe to share between threads. Memory: `_CACHED` headers, with the rows of small
-    files, and two numbers a file."""
+    files, and two numbers a file.
 
-    def __init__(self, io: FileIO, path: str, env: Env) -> None:
-        self.io, self.path, self.env = io, path, env
+    `root`: the folder of the table, `table` its uuid, if it has one; `synced`: its files are on the disk
+    before they have a name. `torn`: the files at the end that a loss of power tore. `salvage`: damaged files
+    at the end are passed over as those are (`passed` has them), to save what is before them.
+    """
+
+    def __init__(
+        self,
+        io: FileIO,
+        path: str,
+        env: Env,
+        *,
+        root: str | None = None,
+        table: str | None = None,
+        synced: bool = False,
+        salvage: bool = False,
+    ) -> None:
+        super().__init__(io, path, table)
+        self.env, self.root, self._synced, self._salvage = env, root or path, synced, salvage
+        self._named = False  # the folders above are known to be on the disk
         self._lock = threading.RLock()  # protects all below
         self._end: LogEnd | None = None
         self._looked_ms = 0
         self._chain: list[Range] | None = None
         self._cache: OrderedDict[Range, LogFile] = OrderedDict()
+        self.passed: list[Range] = []
+        self.torn: list[Range] = []
+
+    def salvaging(self) -> LogDirectory:
+        """The same directory, to save what lies before damage at its end."""
+        return LogDirectory(
+            self.io,
+            self.path,
+            self.env,
+            root=self.root,
+            table=self.table,
+            synced=self._synced,
+            salvage=True,
+        )
 
     def end(self) -> LogEnd:
         """The end of the log now."""
@@ -114,20 +136,13 @@ class LogDirectory:
         with self._lock:
             self._end = self._chain = None
             self._cache.clear()
+            self.passed, self.torn = [], []
 
     def look_at_start(self) -> None:
         """Look at the directory again if the oldest file is gone."""
         chain = self.chain()
         if chain and not self.io.exists(self.file_path(chain[0])):
             self.forget()
-
-    def file_path(self, numbers: Range) -> str:
-        """Where a log file is."""
-        return join(self.path, files.file_name(*numbers))
-
-    def part_path(self, uuid: str) -> str:
-        """Where a part file is."""
-        return join(self.path, "parts", f"{uuid}.arrow")
 
     def put(self, header: LogHeader, body: Sequence[bytes | pa.Buffer], *, fsync: bool) -> bool:
         """True iff this call made that single file, the next of the log as last seen; else its number is
@@ -137,7 +152,8 @@ class LogDirectory:
         """
         number = header.first
         path = self.file_path((number, number))
-        after = Sync(self.path, tuple(map(self.part_path, header.parts))) if fsync else None
+        parts = tuple(map(self.part_path, header.parts))
+        after = Sync(self.path if self._named else self.root, parts) if fsync else None
         data = files.encode(header, body)
         if not outcomes.put_new(self.io, path, data, unique=True, after=after):
             return False
@@ -151,7 +167,8 @@ class LogDirectory:
                 self._end = self._chain = None
             self.io.delete(path)
             return False
-        small = len(data) <= _AHEAD
+        self._named |= fsync
+        small = len(data) <= AHEAD
         file = LogFile(path, header, len(data) - header.length, data if small else None)
         with self._lock:
             self._looked_ms = self.env.now_ms()
@@ -167,7 +184,7 @@ class LogDirectory:
             if found is not None:
                 self._cache.move_to_end(numbers)
                 return found
-        found = self._opened(numbers)
+        found = self.opened(numbers)
         with self._lock:
             self._keep(numbers, found)
         return found
@@ -194,7 +211,16 @@ class LogDirectory:
 
     def files_of(self, chain: Sequence[Range], *, last: int | None = None) -> Iterator[LogFile]:
         """The files of a chain up to that number, without torn ones: those that a later file, or the end of
-        the log, names as such."""
+        the log, names as such. Raises Corrupt at the first that is damaged, or does not begin where the one
+        before it ends."""
+        before: LogHeader | None = None
+        for file in self._whole_of(chain, last):
+            if before is not None:
+                files.require_follows(file.header, before, file.path)
+            before = file.header
+            yield file
+
+    def _whole_of(self, chain: Sequence[Range], last: int | None) -> Iterator[LogFile]:
         waiting: list[tuple[Range, LogFile | Corrupt]] = []  # one sound file at most, and damaged ones
         for numbers in chain:
             try:
@@ -202,23 +228,13 @@ class LogDirectory:
             except Corrupt as e:
                 found = e
             if isinstance(found, LogFile):
-                yield from _not_cut(waiting, found.header.cut)
+                yield from _not_cut(waiting, (*found.header.cut, *self.last_end().cut))
                 waiting = []
                 if last is not None and numbers[0] > last:
                     return
             waiting.append((numbers, found))
         end = self.last_end()  # behind it lies what was not looked at yet, torn or not
         yield from _not_cut([w for w in waiting if w[0][1] <= end.number], end.cut)
-
-    def rows_of(self, file: LogFile, chunk: LogChunk) -> bytes:
-        """The bytes of a chunk; raises FileNotFoundError where its file is gone."""
-        if chunk.part is None and file.data is not None:
-            at = file.body_at + chunk.position
-            return file.data[at : at + chunk.length]
-        path = file.path if chunk.part is None else self.part_path(chunk.part)
-        with self.io.open_input(path) as source:
-            source.seek(chunk.position + (file.body_at if chunk.part is None else 0))
-            return source.read(chunk.length)
 
     def listed(self) -> tuple[list[Range], list[str]]:
         """(the chain of files, oldest first; names of log files that do not belong to it) by the directory.
@@ -240,6 +256,34 @@ class LogDirectory:
             number = numbers[0] - 1
         others = sorted(found[numbers] for numbers in found.keys() - set(chain))
         return chain[::-1], others
+
+    def start(self) -> dict[int, int] | None:
+        """The offsets of the oldest rows; None where the files that say so are damaged."""
+        damaged: list[Range] = []
+        for numbers in self.chain():
+            try:
+                header = self.file(numbers).header
+            except Corrupt:
+                damaged.append(numbers)
+                continue
+            except FileNotFoundError:
+                self.forget()
+                return self.start()
+            if any(first != last or last not in header.cut for first, last in damaged):
+                return None
+            torn = CUT * len(header.cut)  # offsets right before it that nothing lies at
+            return {bucket: max(offset - torn, 0) for bucket, offset in header.start.items()}
+        return {}
+
+    def unneeded(self, keep: Offsets) -> list[str]:
+        """Names of log files that do not belong to the chain and can go: a segment covers them, or their
+        rows, and all behind them that the log lacks, lie below `keep`."""
+        chain, others = self.listed()
+        start = self.start()
+        if not others or not chain:
+            return []
+        below = start is not None and reaches(keep, start)
+        return [n for n in others if below or (at := files.numbers(n)) is None or at[0] >= chain[0][0]]
 
     def replace_by_segment(self, segment: Range) -> None:
         """Note that the files of that range are rolled up."""
@@ -277,10 +321,9 @@ class LogDirectory:
                 return False
         except Corrupt as e:
             if self._segment_of(number) is None:
-                log.warning("passing over %s", e)
+                self._pass_over(e, (number, number))
                 self._end = replace(end, number=number, cut=(*end.cut, number))
-                if self._chain is not None:
-                    self._chain.append((number, number))
+                self._extend((number, number))
                 return True
             rolled_up = self._segment_of(number)
         if rolled_up is not None:
@@ -290,9 +333,14 @@ class LogDirectory:
         return True
 
     def _advance(self, header: LogHeader) -> None:
+        self.torn = []  # they lie in its middle now
         self._end = LogEnd(header.last, header.end, header.timestamp_ms)
-        if self._chain is not None:
-            self._chain.append((header.first, header.last))
+        self._extend((header.first, header.last))
+
+    def _extend(self, numbers: Range) -> None:
+        """Note a file at the end of the chain; a listing may have gone further than the end already."""
+        if self._chain is not None and (not self._chain or self._chain[-1][1] < numbers[0]):
+            self._chain.append(numbers)
 
     def _newest(self) -> LogEnd:
         """The end by the directory. The newest file is looked at as a whole, since a loss of power may have
@@ -300,51 +348,37 @@ class LogDirectory:
         chain, _ = self.listed()
         self._chain = chain
         cut: tuple[int, ...] = ()
+        self.torn = []
         for first, last in reversed(chain):
             try:
                 file = self.file((first, last))
                 self.require_whole(file)
             except Corrupt as e:
-                if first != last:
+                if first != last and not self._salvage:  # segments are synced always
                     raise
-                log.warning("passing over %s", e)
-                cut = (first, *cut)
+                self._pass_over(e, (first, last))
+                cut = (last, *cut)
                 self._cache.pop((first, last), None)
                 continue
             except FileNotFoundError:  # rolled up since
                 return self._newest()
             return LogEnd(chain[-1][1], file.header.end, file.header.timestamp_ms, cut)
-        if chain and chain[0][0] > 1:
-            raise Corrupt(self.path, "none of the files of the log can be read, so its offsets are not known")
+        if chain and chain[0][0] > 1 and not self._salvage:
+            text = "none of the files of the log can be read, so its offsets are not known"
+            raise Corrupt(self.path, text, remedy=files.REMEDY)
         return LogEnd(chain[-1][1] if chain else 0, {}, 0, cut)
 
-    def require_whole(self, file: LogFile) -> None:
-        """Raise Corrupt where rows of a file are torn or damaged; of parts, where they are too short."""
-        sizes: dict[str, int] = {}
-        for chunk in file.header.chunks:
-            if chunk.part is None:
-                files.require_intact(self.rows_of(file, chunk), chunk, file.path)
-            elif chunk.part not in sizes:
-                sizes[chunk.part] = self._part_size(chunk.part)
-            if chunk.part is not None and sizes[chunk.part] < chunk.position + chunk.length:
-                raise Corrupt(file.path, f"its part {chunk.part} is torn, or not there")
-
-    def _part_size(self, uuid: str) -> int:
-        try:
-            return self.io.size(self.part_path(uuid))
-        except FileNotFoundError:
-            return 0
-
-    def _opened(self, numbers: Range) -> LogFile:
-        path = self.file_path(numbers)
-        with self.io.open_input(path) as source:
-            size = source.size()
-            data = source.read(_AHEAD)
-            body_at = files.PREFIX + files.header_length(data, path)
-            if body_at > len(data):
-                data += source.read(body_at - len(data))
-        header = files.decode(data, path, size)
-        return LogFile(path, header, body_at, data if len(data) == size else None)
+    def _pass_over(self, problem: Corrupt, numbers: Range) -> None:
+        """Go on without a file at the end of the log; raises its problem unless it is torn."""
+        torn = isinstance(problem, LostEnd) and not self._synced
+        if not torn and not self._salvage:
+            raise Corrupt(problem.path, problem.problem, remedy=files.REMEDY)
+        found = self.torn if torn else self.passed
+        if numbers not in found:
+            found.append(numbers)
+            log.warning(
+                "passing over %s; offsets in it: %s", problem, self.rows_in(numbers, {}) or "not known"
+            )
 
     def _keep(self, numbers: Range, file: LogFile) -> None:
         self._cache[numbers] = file
@@ -376,10 +410,11 @@ class LogDirectory:
 def _not_cut(waiting: Sequence[tuple[Range, LogFile | Corrupt]], cut: Sequence[int]) -> Iterator[LogFile]:
     """The files but for those of a number that was cut; a segment that has such a number is without it."""
     for (first, last), found in waiting:
-        if first != last or last not in cut:
-            if isinstance(found, Corrupt):
-                raise Corrupt(found.path, found.problem, remedy=files.REMEDY)
-            yield found
+        if last in cut and (first == last or isinstance(found, Corrupt)):
+            continue
+        if isinstance(found, Corrupt):
+            raise Corrupt(found.path, found.problem, remedy=files.REMEDY)
+        yield found
 
 
 def segment_of(number: int, span: int) -> Range:

@@ -10,6 +10,9 @@
 A single file `<number>.log` holds one transaction, a segment `<first>-<last>.log` those of a range of
 numbers. Numbers have 20 digits. Chunks may lie in part files (`parts/<uuid>.arrow`, chunk after chunk
 without a header) instead, which tasks staged or which did not fit memory. Each chunk has its own CRC-32.
+
+A file whose end a loss of power took is torn: it is shorter than it says, or ends in zeros, which no whole
+file does. Any other file that does not match its checksums is damaged.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ import pyarrow as pa
 
 from tablestore.core.errors import Corrupt, brief
 from tablestore.log.log import Appended, CommitMark
+from tablestore.log.transaction_id import TransactionId
 
 MAGIC = b"TSLOG\0\0\1"
 PREFIX = 16  # bytes before the header
@@ -36,8 +40,14 @@ KIND, OFFSET = "_VALUE_KIND", "_OFFSET"
 _NAME = re.compile(r"(\d{20})(?:-(\d{20}))?\.log")
 _BATCH_ROWS = 1 << 16
 _TINY = 4096  # bytes that are not worth compressing
+TAIL = 8
+_END = b"\xff\xff\xff\xff\0\0\0\0"  # the last bytes of an Arrow stream
 
 Range = tuple[int, int]
+
+
+class LostEnd(Corrupt):
+    """A file whose end is not there: a loss of power came before its bytes were on the disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +66,12 @@ class LogTransaction:
         """The same as readers of the log see it."""
         start = {bucket: first for bucket, (first, _) in self.ranges.items()}
         end = {bucket: behind for bucket, (_, behind) in self.ranges.items()}
-        return Appended(start, end, self.timestamp_ms, self.mark)
+        return Appended(start, end, self.timestamp_ms, self.mark, self.id)
+
+    @property
+    def id(self) -> TransactionId:
+        """What a snapshot says of it."""
+        return TransactionId(self.number, self.uuid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +101,7 @@ class LogChunk:
 class LogHeader:
     """What a log file holds. `start`: the offsets of all buckets before it. `length`: bytes of its own
     chunks. `cut`: numbers right before its first transaction whose files are torn, so nothing of them
-    counts."""
+    counts. `table`: uuid of the table whose log it is, None if it has none."""
 
     first: int
     last: int
@@ -95,6 +110,7 @@ class LogHeader:
     chunks: Sequence[LogChunk]
     length: int
     cut: tuple[int, ...] = ()
+    table: str | None = None
 
     @property
     def end(self) -> dict[int, int]:
@@ -149,30 +165,59 @@ def encode(header: LogHeader, body: Sequence[bytes | pa.Buffer] = ()) -> bytes:
     return b"".join([MAGIC, struct.pack("<II", len(text), zlib.crc32(text)), text, *body])
 
 
-def header_length(prefix: bytes, path: str) -> int:
-    """Bytes of the header of a file that starts so; raises Corrupt for another beginning."""
-    if len(prefix) < PREFIX:
-        raise Corrupt(path, f"it ends after {len(prefix)} bytes: the file is torn")
-    if prefix[:8] != MAGIC:
-        known = prefix[:7] == MAGIC[:7]
-        raise Corrupt(path, f"version {prefix[7]} of log files is not known" if known else "no log file")
-    return int.from_bytes(prefix[8:12], "little")
+def header_end(prefix: bytes) -> int:
+    """Where the header ends of a file that starts so, as far as that can be believed."""
+    return PREFIX + int.from_bytes(prefix[8:12], "little")
 
 
-def decode(data: bytes, path: str, size: int) -> LogHeader:
-    """The header of a file of `size` bytes that starts with `data`; raises Corrupt where it is damaged or
-    torn."""
-    length = header_length(data, path)
-    text = data[PREFIX : PREFIX + length]
-    if len(text) != length or zlib.crc32(text) != int.from_bytes(data[12:16], "little"):
-        raise Corrupt(path, "its header does not match its checksum: the file is torn or damaged")
-    try:
-        header = _from_json(json.loads(text))
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as e:
-        raise Corrupt(path, f"its header cannot be read: {brief(e)}") from None
-    if size != PREFIX + length + header.length:
-        raise Corrupt(path, f"it has {size} bytes, not {PREFIX + length + header.length}: the file is torn")
+def decode(data: bytes, path: str, size: int, tail: bytes) -> LogHeader:
+    """`decode_header` of a file that has all its bytes. Raises LostEnd where the file is torn, Corrupt where
+    it is damaged."""
+    header, end = decode_header(data, path, size, tail), header_end(data)
+    if size < end + header.length:
+        raise LostEnd(
+            path, f"it has {size} bytes, not {end + header.length}: the file is torn", remedy=REMEDY
+        )
+    if size > end + header.length:
+        raise Corrupt(path, f"it has {size} bytes, not {end + header.length}", remedy=REMEDY)
     return header
+
+
+def decode_header(data: bytes, path: str, size: int, tail: bytes) -> LogHeader:
+    """The header of a file of `size` bytes that starts with `data`, up to its `header_end`, and ends with
+    `tail`, whatever lies behind the header. Raises LostEnd where the header is torn, Corrupt where it is
+    damaged."""
+    end = header_end(data)
+    text = data[PREFIX:end]
+    sound = data[:8] == MAGIC and len(text) == end - PREFIX
+    if not sound or zlib.crc32(text) != int.from_bytes(data[12:16], "little"):
+        raise _headless(data, path, size, tail)
+    try:
+        return _from_json(json.loads(text))
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as e:
+        raise Corrupt(path, f"its header cannot be read: {brief(e)}", remedy=REMEDY) from None
+
+
+def _headless(data: bytes, path: str, size: int, tail: bytes) -> Corrupt:
+    """The error of a file without a sound header."""
+    complete = header_end(data) <= size or tail == _END or (len(data) == size and _is_json(data[PREFIX:]))
+    if size < PREFIX or not any(tail) or not complete:
+        return LostEnd(
+            path, f"it ends within its header, after {size} bytes: the file is torn", remedy=REMEDY
+        )
+    if data[:8] != MAGIC:
+        newer = data[:7] == MAGIC[:7]
+        text = f"version {data[7]} of log files is not known" if newer else "no log file"
+        return Corrupt(path, text, remedy=REMEDY)
+    return Corrupt(path, "its header does not match its checksum: the file is damaged", remedy=REMEDY)
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _to_json(header: LogHeader) -> dict[str, Any]:
@@ -186,6 +231,7 @@ def _to_json(header: LogHeader) -> dict[str, Any]:
             [t.number, t.uuid, t.timestamp_ms, t.ranges, _mark(t.mark)] for t in header.transactions
         ],
         "chunks": [chunk_to_json(chunk) for chunk in header.chunks],
+        "table": header.table,
     }
 
 
@@ -208,6 +254,7 @@ def _from_json(body: Any) -> LogHeader:
         [LogChunk(*chunk) for chunk in body["chunks"]],
         body["length"],
         tuple(body["cut"]),
+        body.get("table"),
     )
 
 
@@ -245,6 +292,16 @@ def require_intact(data: bytes, chunk: LogChunk, path: str) -> None:
     if len(data) != chunk.length or zlib.crc32(data) != chunk.crc:
         text = f"rows {chunk.start} to {chunk.end} of bucket {chunk.bucket} are torn or damaged"
         raise Corrupt(path, text, remedy=REMEDY)
+
+
+def require_follows(header: LogHeader, before: LogHeader, path: str) -> None:
+    """Raise Corrupt where a file does not begin where the one before it ends."""
+    end, torn = before.end, CUT * len(header.cut)
+    for bucket in sorted({*end, *header.start}):
+        start, expected = header.start.get(bucket, 0), end.get(bucket, 0) + torn
+        if start != expected:
+            text = f"it starts at offset {start} of bucket {bucket}; the file before it ends at {expected}"
+            raise Corrupt(path, text, remedy=REMEDY)
 
 
 def decode_rows(data: bytes, chunk: LogChunk, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -6,6 +6,7 @@ its newest snapshot, which is for the caller to see to.
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Callable, Iterator, Sequence
 
@@ -18,14 +19,16 @@ from tablestore.format.evolution import Projection, evolve, projection
 from tablestore.format.schema import TableSchema
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import is_object_location, join
-from tablestore.log.embedded import files, roll_up, soundness
+from tablestore.log.embedded import continuity, files, roll_up, soundness
 from tablestore.log.embedded.appender import EmbeddedAppender
-from tablestore.log.embedded.directory import SPAN, LogDirectory, LogFile, segment_of
-from tablestore.log.embedded.files import CUT, LogChunk, LogHeader
+from tablestore.log.embedded.directory import SPAN, LogDirectory, segment_of
+from tablestore.log.embedded.files import LogChunk, LogHeader
+from tablestore.log.embedded.folder import LogFile
 from tablestore.log.embedded.roll_up import RollUp
 from tablestore.log.log import Appended, LogBatch, LogBounds, LogExpired, Milliseconds, Seconds
 from tablestore.log.offsets import Offsets
 from tablestore.log.settings import LogSettings
+from tablestore.log.transaction_id import TransactionId
 
 log = logging.getLogger(__name__)
 _STEPS = (0.001, 0.006)  # seconds between two looks of a reader that waits: at first, at last
@@ -51,9 +54,17 @@ class EmbeddedLog:
         env: Env = SYSTEM,
         memory_bytes: int = 8 << 20,
     ) -> None:
-        self._directory = LogDirectory(io, settings.directory, env)
+        self._directory = LogDirectory(
+            io,
+            settings.directory,
+            env,
+            root=settings.root,
+            table=settings.uuid,
+            synced=settings.fsync,
+        )
         self._settings, self._schemas, self._memory_bytes = settings, schemas, memory_bytes
         self._schema, self._buckets = settings.schema, settings.buckets
+        self._seen_at_once = settings.eventual or settings.tiered
         codec = settings.compression
         self._roll_up = RollUp(
             None if codec is LogCompression.NONE else codec.value,
@@ -78,8 +89,8 @@ class EmbeddedLog:
 
     def read(self, start: Offsets, stop: Offsets, columns: Sequence[str] | None = None) -> Iterator[LogBatch]:
         """The rows from `start` up to but without `stop`, of each bucket in order; none of a bucket that
-        `stop` does not name. Raises LogExpired where rows behind `start` are no longer there, Corrupt where
-        they are damaged. Memory: a chunk."""
+        `stop` does not name. Raises LogExpired where rows behind `start` are no longer there, or the log ends
+        before `stop`, Corrupt where they are damaged. Memory: a chunk."""
         names = tuple(self._schema.names if columns is None else columns)
         at, gone = dict(start), 0
         if not _reaches(self._directory.last_end().offsets, stop):
@@ -101,12 +112,38 @@ class EmbeddedLog:
                             at[chunk.bucket], gone = batch.end, 0
                     if _reaches(file.header.end, stop):  # whatever lies behind it
                         return
-                return
+                return self._require_end(at, stop)
             except FileNotFoundError as e:  # rolled up or expired meanwhile
                 gone += 1
                 if gone > _GONE:
                     raise Corrupt(str(e.filename or e), "the log names it, but it is not there") from e
                 self._directory.forget()
+
+    def sound_end(self, start: Offsets, stop: Offsets) -> tuple[Offsets, Corrupt | None]:
+        """Up to where the rows between offsets are sound, whole files at a time, and what is wrong behind
+        that: (`stop`, None) if nothing. The rows are compared with their checksums, but not in an object
+        store, which does that itself. Raises LogExpired as `read` does."""
+        self._require_there(start, stop)
+        sound = dict(start)
+        checked = not is_object_location(self._directory.path)
+        try:
+            asked = {
+                b: start.get(b, 0) if start.get(b, 0) < stop.get(b, 0) else _NEVER
+                for b in range(self._buckets)
+            }
+            for file in self._directory.files_from(asked):
+                header = file.header
+                if _reaches(header.start, stop):
+                    break
+                for chunk in header.chunks_between(start, stop) if checked else ():
+                    files.require_intact(self._directory.rows_of(file, chunk), chunk, file.path)
+                sound = {b: max(offset, sound.get(b, 0)) for b, offset in header.end.items()}
+        except Corrupt as e:
+            return {b: min(sound.get(b, 0), offset) for b, offset in stop.items()}, e
+        except FileNotFoundError:  # rolled up or expired meanwhile
+            self._directory.forget()
+            return self.sound_end(start, stop)
+        return stop, None
 
     def transactions(self, start: Offsets) -> Iterator[Appended]:
         """What was appended behind `start`, in the order of the log."""
@@ -150,7 +187,9 @@ class EmbeddedLog:
         for numbers in reversed(self._directory.chain()):
             try:
                 header = self._directory.file(numbers).header
-            except Corrupt:
+            except Corrupt as e:
+                if numbers[1] not in torn:
+                    raise Corrupt(e.path, e.problem, remedy=files.REMEDY) from e
                 continue
             except FileNotFoundError:
                 self._directory.forget()
@@ -213,6 +252,76 @@ class EmbeddedLog:
         """Files that a roll-up has covered, or retention left, whose remover was killed."""
         return [join(self._directory.path, name) for name in self._directory.listed()[1]]
 
+    # what the table's snapshots say of it
+
+    def require_same(self, last: TransactionId | None) -> None:
+        """Raise LogMismatch where the last transaction of a snapshot is another one here, Corrupt where that
+        cannot be read."""
+        continuity.require_same(self._directory, last)
+
+    def require_end(self, last: TransactionId | None) -> None:
+        """Raise Corrupt where rows are missing that were seen before a snapshot has them; `last`: the last
+        transaction that one has."""
+        problem = continuity.missing_end(self._directory, last) if self._seen_at_once else None
+        if problem is not None:
+            raise problem
+
+    def lacks(self, at: Offsets, last: TransactionId | None) -> Corrupt | None:
+        """What the log lacks of what a snapshot names, its offsets and last transaction; LostEnd where a loss
+        of power took it. Raises LogMismatch and Corrupt."""
+        self.require_end(last)
+        return continuity.lacks(self._directory, at, last)
+
+    def reset(self) -> None:
+        """Know nothing of the files any more."""
+        self._directory.reset()
+
+    def salvaging(self) -> EmbeddedLog:
+        """The same log without damaged files at its end, to save what is before them."""
+        found = copy.copy(self)
+        found._directory = self._directory.salvaging()
+        return found
+
+    def ends_in_damage(self, last: TransactionId | None) -> bool:
+        """Whether files at the end are missing or torn that no snapshot has, or damaged and were passed
+        over."""
+        missing = continuity.missing_end(self._directory, last) if self._seen_at_once else None
+        if missing is not None:
+            log.warning("what %s had alone is lost", missing.path)
+        self._directory.end()
+        torn = self._seen_at_once and self._directory.torn
+        return bool(self._directory.passed or torn) or missing is not None
+
+    def torn_rows(self, at: Offsets) -> list[tuple[str, str]]:
+        """(path, what is lost) of each torn file at the end, where its rows were seen before a snapshot has
+        them; `at`: up to where files of the table have the rows of the log."""
+        return continuity.torn_rows(self._directory, at) if self._seen_at_once else []
+
+    def torn_end(self) -> list[str]:
+        """Paths of the newest files, as far as a loss of power tore them: the next append leaves them out."""
+        directory = self._directory.salvaging()
+        return [directory.file_path((number, number)) for number in directory.end().cut]
+
+    def passed_rows(self, at: Offsets) -> dict[int, int]:
+        """Per bucket how many offsets behind `at` these have, as far as they still say so."""
+        return continuity.passed_rows(self._directory, at)
+
+    def begin_anew(self, at: Offsets, last: TransactionId | None) -> TransactionId:
+        """Let the log begin behind all that it has and a snapshot names; the transaction with which it
+        does. Raises CommitConflict where somebody else was first."""
+        return continuity.begin_anew(self._directory, at, last, buckets=self._buckets)
+
+    def accept_start(self) -> None:
+        """Let the log begin with its oldest file: what is missing before that is given up."""
+        self._directory.forget()
+        if chain := self._directory.chain():
+            continuity.note_start(self._directory, chain[0][0])
+
+    def remove_unneeded(self, keep: Offsets) -> None:
+        """Remove files that do not belong to the log any more; what they had alone lies below `keep`."""
+        for name in self._directory.unneeded(keep):
+            self._directory.io.delete(join(self._directory.path, name))
+
     def remove_damaged(self) -> list[str]:
         """Remove files that are torn or damaged, though not at the end of the log: it begins behind the last
         of them then. The paths."""
@@ -242,7 +351,12 @@ class EmbeddedLog:
         """Nothing to let go of: no file stays open."""
 
     def _appended(self, number: int) -> None:
-        """Roll up what has become due; a failure is left to the next."""
+        """Note the start of a new log, and the end, where no snapshot does so at once; roll up what is due. A
+        failure is left to the next."""
+        if self._seen_at_once:
+            continuity.note_end(self._directory, number)
+        if number == 1:
+            continuity.note_start(self._directory, number)
         if number % SPAN or number <= SPAN:
             return
         try:
@@ -251,17 +365,9 @@ class EmbeddedLog:
             log.warning("files of %s are not rolled up: %s", self._directory.path, e)
 
     def _start(self) -> dict[int, int]:
-        for numbers in self._directory.chain():
-            try:
-                header = self._directory.file(numbers).header
-            except Corrupt:
-                continue
-            except FileNotFoundError:
-                self._directory.forget()
-                return self._start()
-            torn = CUT * len(header.cut)  # offsets right before it that nothing lies at
-            return {b: max(header.start.get(b, 0) - torn, 0) for b in range(self._buckets)}
-        return dict.fromkeys(range(self._buckets), 0)
+        """Where it starts; 0 where that is damaged, so that who reads from there meets it."""
+        start = self._directory.start() or {}
+        return {b: start.get(b, 0) for b in range(self._buckets)}
 
     def _require_there(self, at: Offsets, stop: Offsets) -> None:
         for bucket, first in self._start().items():
@@ -269,6 +375,15 @@ class EmbeddedLog:
                 raise LogExpired(
                     f"the log of bucket {bucket} starts at offset {first}; the rows from "
                     f"{at.get(bucket, 0)} on are no longer there"
+                )
+
+    def _require_end(self, at: Offsets, stop: Offsets) -> None:
+        end = self._directory.last_end().offsets
+        for bucket, offset in stop.items():
+            if max(end.get(bucket, 0), at.get(bucket, 0)) < offset:
+                raise LogExpired(
+                    f"the log of bucket {bucket} ends at offset {end.get(bucket, 0)}; the rows from there up "
+                    f"to {offset} are missing"
                 )
 
     def _batches(

@@ -19,9 +19,10 @@ import pyarrow as pa
 from tablestore.io import outcomes
 from tablestore.io.paths import join
 from tablestore.io.syncing import Sync
-from tablestore.log.embedded import files
-from tablestore.log.embedded.directory import SETTLED_MS, SPAN, TIERS, LogDirectory, LogFile, segment_of
+from tablestore.log.embedded import continuity, files
+from tablestore.log.embedded.directory import SETTLED_MS, SPAN, TIERS, LogDirectory, segment_of
 from tablestore.log.embedded.files import LogChunk, LogHeader, Range
+from tablestore.log.embedded.folder import LogFile
 from tablestore.log.offsets import Offsets, reaches
 
 log = logging.getLogger(__name__)
@@ -78,9 +79,10 @@ def roll_up(
         chunks=chunks,
         length=sum(map(len, body)),
         cut=tuple(found[0].header.cut),
+        table=found[-1].header.table,
     )
     # synced whatever the options say: its files may have been on the disk for long
-    data, after = files.encode(header, body), Sync(directory.path)
+    data, after = files.encode(header, body), Sync(directory.root)
     if not outcomes.put_new(directory.io, directory.file_path(segment), data, unique=False, after=after):
         directory.require_whole(directory.file(segment))
     directory.replace_by_segment(segment)
@@ -123,11 +125,11 @@ def expire(
     directory: LogDirectory, keep: Offsets, *, retention_ms: int | None, retention_bytes: int | None
 ) -> int:
     """Remove the oldest files that are too old, or too many bytes, and lie wholly below `keep`; how many
-    bytes went. The newest file stays, and so do those younger than `SETTLED_MS`."""
+    bytes went. The newest file stays, and so do those younger than `SETTLED_MS`; all do where the new start
+    of the log cannot be written down first."""
     directory.end()
     directory.forget()
-    _, others = directory.listed()
-    for name in others:
+    for name in directory.unneeded(keep):
         directory.io.delete(join(directory.path, name))
     if retention_ms is None and retention_bytes is None:
         return 0
@@ -141,6 +143,8 @@ def expire(
         too_much = retention_bytes is not None and total - removed > retention_bytes
         if not (too_old or too_much) or not reaches(keep, header.end):
             break
+        if not continuity.note_start(directory, header.last + 1):
+            break  # the next time
         while oldest < len(chain) and chain[oldest][1] <= header.last:  # torn ones before it, too
             removed += _delete(directory, directory.file_path(chain[oldest]), sizes)
             oldest += 1

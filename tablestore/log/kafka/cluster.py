@@ -16,7 +16,8 @@ from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidOption, NotFound, TablestoreError, Unavailable
 from tablestore.core.extras import required
 from tablestore.core.options.environment import ENVIRONMENT, resolved
-from tablestore.core.options.secrets import HIDDEN
+from tablestore.core.options.secrets import without
+from tablestore.log.kafka.properties import require_no_code
 
 Properties = tuple[tuple[str, str], ...]
 Partition = tuple[str, int]  # topic and number
@@ -91,6 +92,10 @@ class Cluster:
         messages that are not committed are read, too."""
         return self._offsets(partitions, lambda specs: specs.latest())
 
+    def written(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """The offset behind the last message, be its transaction open, committed or aborted."""
+        return self._offsets(partitions, lambda specs: specs.latest(), committed_only=False)
+
     def at(self, partitions: Iterable[Partition], millis: int) -> dict[Partition, int]:
         """The first offset whose message is of that time or later; where there is none, the latest."""
         wanted = list(partitions)
@@ -116,13 +121,26 @@ class Cluster:
         asked = self.admin().alter_consumer_group_offsets([request], request_timeout=_SECONDS)
         self._answer(asked[group], group)
 
-    def _offsets(self, partitions: Iterable[Partition], spec: Callable[[Any], Any]) -> dict[Partition, int]:
+    def reached(self, offsets: Mapping[Partition, int], seconds: float) -> bool:
+        """Wait until what lies before these offsets is committed or aborted; False after that time."""
+        over = SYSTEM.monotonic() + seconds
+        while True:
+            found = self.latest(offsets)
+            if all(found[place] >= offset for place, offset in offsets.items()):
+                return True
+            if SYSTEM.monotonic() >= over:
+                return False
+            SYSTEM.sleep(0.002)
+
+    def _offsets(
+        self, partitions: Iterable[Partition], spec: Callable[[Any], Any], *, committed_only: bool = True
+    ) -> dict[Partition, int]:
         kafka = required("confluent_kafka", by=_USER)
         specs = required("confluent_kafka.admin", by=_USER).OffsetSpec
         wanted = {kafka.TopicPartition(*one): spec(specs) for one in partitions}
         if not wanted:
             return {}
-        levels, committed_only = kafka.IsolationLevel, isolation(self.properties) == COMMITTED_ONLY
+        levels, committed_only = kafka.IsolationLevel, committed_only and self._reads_committed
         level = levels.READ_COMMITTED if committed_only else levels.READ_UNCOMMITTED
         over = SYSTEM.monotonic() + _SECONDS
         tries = 0
@@ -137,6 +155,10 @@ class Cluster:
                 if tries % _TRIES_A_CLIENT == 0:
                     _admin.cache_clear()  # it goes on asking under the leader's epoch before a restart
                 SYSTEM.sleep(0.05)
+
+    @property
+    def _reads_committed(self) -> bool:
+        return isolation(self.properties) == COMMITTED_ONLY
 
     def admin(self) -> Any:
         """The client that asks for and changes topics, of this process."""
@@ -173,7 +195,9 @@ def without_consumers(properties: Properties) -> Properties:
 
 
 def made(kind: Callable[[dict[str, Any]], Any], properties: Properties, more: Mapping[str, Any]) -> Any:
-    """A client with these properties. Raises InvalidOption for one that it does not take."""
+    """A client with these properties. Raises InvalidOption for one that it does not take, Unsupported for one
+    that runs a program."""
+    require_no_code(properties)
     found: dict[str, Any] = {"log_level": 0}
     found |= {key: resolved(f"properties.{key}", value) for key, value in properties}
     try:
@@ -185,10 +209,7 @@ def made(kind: Callable[[dict[str, Any]], Any], properties: Properties, more: Ma
 
 def hidden(text: str, properties: Properties) -> str:
     """A text of the client without what came from the environment."""
-    for key, value in properties:
-        if ENVIRONMENT in value:
-            text = text.replace(resolved(key, value), HIDDEN)
-    return text
+    return without(text, (resolved(key, value) for key, value in properties if ENVIRONMENT in value))
 
 
 @lru_cache(maxsize=16)

@@ -6,6 +6,7 @@ transaction; tasks of engines stage theirs in part files, too. Belongs to one th
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from typing import Protocol
@@ -13,7 +14,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from tablestore.core.env import SYSTEM
-from tablestore.core.errors import CommitUnknown, InvalidRequest
+from tablestore.core.errors import CommitUnknown, InvalidRequest, TablestoreError
 from tablestore.io.fileio import FileIO
 from tablestore.log.kafka.cluster import Cluster, Properties
 from tablestore.log.kafka.overlap import overlapped
@@ -25,6 +26,7 @@ from tablestore.log.offsets import Offsets
 from tablestore.log.settings import LogSettings
 from tablestore.log.staged_rows import StagedRows
 
+log = logging.getLogger(__name__)
 _VISIBLE_SECONDS, _DECIDED_SECONDS = 5.0, 0.5
 
 
@@ -48,6 +50,9 @@ class KafkaTopic(Protocol):
 
     def has_rows(self, bucket: int, start: int, stop: int) -> bool:
         """Whether committed messages lie between two offsets of a bucket."""
+
+    def without_rows(self, at: Offsets) -> dict[int, int]:
+        """The offsets up to which no row follows `at`."""
 
 
 class KafkaAppender:
@@ -116,9 +121,22 @@ class KafkaAppender:
         if any(s.start < 0 for s in sent.values()):
             raise CommitUnknown(f"topic {self._log.topic!r} did not say where the rows are")
         start, end = {b: s.start for b, s in sent.items()}, {b: s.end for b, s in sent.items()}
+        mixed = any(s.end - s.start > counts[b] for b, s in sent.items())
         if not self._settings.eventual:  # else all brokers in sync have them, and readers see them
-            self._reached(end, _VISIBLE_SECONDS)  # a few milliseconds after the broker has said so
-        return Appended(start, end, now, mark)
+            end = self._seen(end)
+        return Appended(start, end, now, mark, row_count=sum(counts.values()), mixed=mixed)
+
+    def _seen(self, end: dict[int, int]) -> dict[int, int]:
+        """Wait until readers see a committed transaction, a few milliseconds after the broker has said so.
+        The offsets behind it: behind its end marker, where no row of others lies before that.
+
+        A snapshot that names these stays right when all messages expire."""
+        try:
+            seen = self._reached(end, _VISIBLE_SECONDS)
+            return self._log.without_rows(end) if seen else end
+        except TablestoreError as e:  # the rows are in the log, whatever can be asked of it now
+            log.info("topic %r: where its transaction ends is not known yet: %s", self._log.topic, e)
+            return end
 
     def _encoded(self, parts: Sequence[StagedRows]) -> Generator[tuple[int, pa.Array, pa.Array]]:
         """(bucket, keys, values) of each batch of rows; a large one is encoded while the one before is
@@ -140,14 +158,7 @@ class KafkaAppender:
     def _reached(self, offsets: Offsets, seconds: float) -> bool:
         """Wait until what lies before these offsets is committed or aborted; False after that time."""
         places = {(self._log.topic, b): offset for b, offset in offsets.items()}
-        over = SYSTEM.monotonic() + seconds
-        while True:
-            found = Cluster(self._log.properties).latest(places)
-            if all(found[place] >= offset for place, offset in places.items()):
-                return True
-            if SYSTEM.monotonic() >= over:
-                return False
-            SYSTEM.sleep(0.002)
+        return Cluster(self._log.properties).reached(places, seconds)
 
     def _header(self, mark: CommitMark, counts: dict[int, int], now: int) -> bytes:
         places = [(self._log.topic, b) for b in range(self._settings.buckets)]

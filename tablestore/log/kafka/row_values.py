@@ -25,12 +25,13 @@ from tablestore.format.messages.images import Changes
 from tablestore.format.messages.registry_client import Registry, registered
 from tablestore.format.messages.row_avro import KIND, avro_events, event_schema, require_avro
 from tablestore.format.messages.row_json import json_objects, require_writable
-from tablestore.format.messages.rows import typed_rows
+from tablestore.format.messages.rows import require_image, typed_rows
 from tablestore.format.types.data_type import DataField
 
 _AFTER, _BEFORE = '{"before":null,"after":', '{"before":'
 _ENVELOPE = {"op": json_text.TEXT, KIND: json_text.TEXT}
-_OPS = pa.array(["c", "d", "r"])
+_OPS = ("c", "d", "r")
+_Side = tuple[pa.Array, pa.RecordBatch]  # objects, NULL where there is none, and their columns
 
 
 class ValueFormat(Protocol):
@@ -98,14 +99,15 @@ class JsonEventRows:
     def decode(self, values: pa.Array, wanted: tuple[DataField, ...]) -> Changes:
         image = json_text.shape(wanted)
         events = json_text.parsed(values, {**_ENVELOPE, "after": image})
-        after = json_text.images(events.field("after"), wanted, values, lambda m, _: m["after"])
+        news = pc.struct_field(events, "after")
+        after = json_text.images(news, wanted, values, lambda m, _: m["after"])
 
-        def before() -> pa.RecordBatch:  # most batches have no deletes, and a parse costs most of all
-            olds = json_text.parsed(values, {"before": image}).field("before")
-            return json_text.images(olds, wanted, values, lambda m, _: m["before"])
+        def before() -> _Side:  # most batches have no deletes, and a parse costs most of all
+            olds = pc.struct_field(json_text.parsed(values, {"before": image}), "before")
+            return olds, json_text.images(olds, wanted, values, lambda m, _: m["before"])
 
         op, kind = events.field("op"), events.field(KIND)
-        return _changes(op, kind, before, after, wanted, [Encoding()] * len(wanted))
+        return _changes(op, kind, before, (news, after), wanted, [Encoding()] * len(wanted))
 
 
 @dataclass(frozen=True)
@@ -135,31 +137,42 @@ class AvroEventRows:
             before, after, op, *kind = debezium_avro.sides_and_texts(event, bodies, names)
             encodings = debezium_avro.encodings_of(event, wanted, Handling())
             kinds = kind[0] if kind else pa.nulls(len(op))
-            old = partial(debezium_avro.image, before, wanted)
-            new = debezium_avro.image(after, wanted)
-            parts.append(_changes(op, kinds, old, new, wanted, encodings))
+            old = partial(_side, before, wanted)
+            parts.append(_changes(op, kinds, old, _side(after, wanted), wanted, encodings))
         return joined(parts, wanted)
+
+
+def _side(objects: pa.Array, wanted: tuple[DataField, ...]) -> _Side:
+    return objects, debezium_avro.image(objects, wanted)
 
 
 def _changes(
     op: pa.Array,
     kind: pa.Array,
-    before: Callable[[], pa.RecordBatch],
-    after: pa.RecordBatch,
+    before: Callable[[], _Side],
+    after: _Side,
     wanted: tuple[DataField, ...],
     encodings: Sequence[Encoding],
 ) -> Changes:
     """The row of each event: of deletes that before, of others that after."""
-    if not pc.all(pc.is_in(op, _OPS)).as_py():
+    if pc.all(pc.is_in(op, pa.array(_OPS))).as_py() is False:  # of no values it is NULL
         raise SchemaMismatch("the message is no event with op c, r or d")
     deletes = pc.equal(op, "d")
     kinds = rowkind.parse(pc.coalesce(kind.cast(pa.string()), pc.if_else(deletes, "-D", "+I")))
+    other = rowkind.retracts(kinds.to_numpy()) != deletes.to_numpy(zero_copy_only=False)
+    if other.any():
+        at = int(np.argmax(other))
+        raise SchemaMismatch(f"an event with op {op[at].as_py()!r} has kind {kind[at].as_py()!r}")
+    require_image(op, ("c", "r"), after[0], "after")
+    rows = after[1]
     if not pc.any(deletes).as_py():
-        return typed_rows(Changes(after, kinds), wanted, encodings)
+        return typed_rows(Changes(rows, kinds), wanted, encodings)
+    olds, old_rows = before()
+    require_image(op, ("d",), olds, "before")
     others = pc.invert(deletes)
     parts = [
         typed_rows(Changes(side.filter(chosen), kinds.filter(chosen)), wanted, encodings)
-        for side, chosen in ((before(), deletes), (after, others))
+        for side, chosen in ((old_rows, deletes), (rows, others))
     ]
     order = np.argsort(others.to_numpy(zero_copy_only=False), kind="stable")
     found, places = joined(parts, wanted), pa.array(np.argsort(order))

@@ -44,6 +44,7 @@ class Tail:
         self.positions: dict[int, int] = {}
         self._waiting: dict[int, list[Any]] = {}
         self._ends: dict[int, int] = {}
+        self._wanted: frozenset[int] | None = None
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -55,6 +56,7 @@ class Tail:
         wanted = {b: stop[b] for b in stop if stop[b] > start.get(b, 0)}
         if not wanted:
             return
+        self._wanted = frozenset(wanted)
         self._stand_at({**start, **{b: start.get(b, 0) for b in wanted}})
         last = SYSTEM.monotonic()
         for bucket in list(wanted):
@@ -81,6 +83,7 @@ class Tail:
     def wait(self, offsets: Mapping[int, int], seconds: float) -> dict[int, int] | None:
         """Wait until a message behind the offsets is there; then the offset behind all that have come of each
         partition. None after that time without any."""
+        self._wanted = None
         self._stand_at(offsets)
         over = SYSTEM.monotonic() + seconds
         self._poll(_BATCH_MESSAGES, 0)
@@ -129,6 +132,9 @@ class Tail:
                 self._ends[bucket] = message.offset()
                 came.add(bucket)
             elif error.code() == self._kafka.KafkaError._AUTO_OFFSET_RESET:
+                if self._wanted is not None and bucket not in self._wanted:
+                    self.positions.pop(bucket, None)  # nobody asks for what is gone there
+                    continue
                 self.positions = {}
                 raise LogExpired(
                     f"topic {self._topic!r}, partition {bucket}: rows behind the offset that was asked for "

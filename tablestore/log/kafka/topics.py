@@ -8,6 +8,7 @@ become names of topics only if Kafka allows them.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidOption, NotFound, Unavailable
@@ -96,6 +97,44 @@ def set_retention(properties: Properties, topic: str, retention_ms: int | None) 
         client.incremental_alter_configs([wanted], request_timeout=_SECONDS)[wanted].result(2 * _SECONDS)
     except required("confluent_kafka", by=_USER).KafkaException as e:
         raise Cluster(properties).problem(e.args[0], topic) from None
+
+
+def begin_at(properties: Properties, topic: str, offsets: Mapping[int, int]) -> None:
+    """Remove the messages of each partition before an offset, so that the topic begins there. Of a topic that
+    is compacted alone brokers refuse that: it gets the policy "delete", too, without a retention."""
+    kafka = required("confluent_kafka", by=_USER)
+    admin = required("confluent_kafka.admin", by=_USER)
+    client = Cluster(properties).admin()
+    wanted = admin.ConfigResource(admin.ResourceType.TOPIC, topic)
+    try:
+        found = client.describe_configs([wanted], request_timeout=_SECONDS)[wanted].result(2 * _SECONDS)
+        if found["cleanup.policy"].value == "compact":
+            change = [
+                admin.ConfigEntry(name, value, incremental_operation=admin.AlterConfigOpType.SET)
+                for name, value in (("retention.ms", "-1"), ("cleanup.policy", "compact,delete"))
+            ]
+            kind = admin.ResourceType.TOPIC
+            altered = admin.ConfigResource(kind, topic, incremental_configs=change)
+            altering = client.incremental_alter_configs([altered], request_timeout=_SECONDS)
+            altering[altered].result(2 * _SECONDS)
+        places = [kafka.TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+        for gone in client.delete_records(places, request_timeout=_SECONDS).values() if places else ():
+            gone.result(2 * _SECONDS)
+    except kafka.KafkaException as e:
+        raise Cluster(properties).problem(e.args[0], topic) from None
+
+
+def retention_ms(properties: Properties, topic: str) -> int | None:
+    """How long the brokers keep messages of the topic, by its own setting or theirs; None: for ever."""
+    admin = required("confluent_kafka.admin", by=_USER)
+    wanted = admin.ConfigResource(admin.ResourceType.TOPIC, topic)
+    client = Cluster(properties).admin()
+    try:
+        found = client.describe_configs([wanted], request_timeout=_SECONDS)[wanted].result(2 * _SECONDS)
+    except required("confluent_kafka", by=_USER).KafkaException as e:
+        raise Cluster(properties).problem(e.args[0], topic) from None
+    kept = int(found["retention.ms"].value)
+    return kept if kept >= 0 and "delete" in found["cleanup.policy"].value else None
 
 
 def drop_topic(properties: Properties, topic: str) -> None:

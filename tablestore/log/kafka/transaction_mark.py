@@ -13,6 +13,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
+from tablestore.core.errors import SchemaMismatch
 from tablestore.log.log import CommitMark
 
 HEADER = "tablestore-commit"
@@ -40,8 +41,29 @@ class TransactionMark:
         return json.dumps(body).encode()
 
     @classmethod
-    def decode(cls, value: bytes) -> TransactionMark:
-        """The mark of a header's value."""
-        body = json.loads(value)
-        rows = {int(bucket): count for bucket, count in body["rows"].items()}
-        return cls(body["id"], body["order"], body["time"], rows, CommitMark(**body["mark"]))
+    def decode(cls, value: bytes | str | None) -> TransactionMark:
+        """The mark of a header's value. Raises SchemaMismatch for what is none: others may write messages."""
+        try:
+            body = json.loads(value or b"")
+            rows = {int(bucket): count for bucket, count in body["rows"].items()}
+            found = cls(body["id"], body["order"], body["time"], rows, CommitMark(**body["mark"]))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            raise SchemaMismatch(f"the header {HEADER!r} of a message is no mark of a transaction") from None
+        if not found._is_sound():
+            raise SchemaMismatch(f"the header {HEADER!r} of a message has values that no transaction has")
+        return found
+
+    def _is_sound(self) -> bool:
+        numbers = (self.order, self.timestamp_ms, self.mark.identifier, *self.rows.values())
+        position, watermark = self.mark.position, self.mark.watermark
+        properties = self.mark.properties
+        return (
+            all(type(number) is int for number in numbers)
+            and all(bucket >= 0 and count > 0 for bucket, count in self.rows.items())
+            and isinstance(self.id, str)
+            and isinstance(self.mark.user, str)
+            and (position is None or isinstance(position, str))
+            and (watermark is None or type(watermark) is int)
+            and isinstance(properties, dict)
+            and all(isinstance(text, str) for text in properties.values())
+        )

@@ -25,7 +25,7 @@ class _Comparable:
     types: tuple[DataType, ...]
 
     def __call__(self, key: bytes) -> Any:
-        return binary_row.sort_key(binary_row.decode(key, self.types), self.types)
+        return binary_row.key_order(key, self.types)
 
 
 def key_order(types: Sequence[DataType]) -> Callable[[bytes], Any]:

@@ -171,7 +171,8 @@ class _Opened:
 
 
 class KeyedFile:
-    """A data file of a bucket, written with schema `own` and read in `schema`."""
+    """A data file of a bucket, written with schema `own` and read in `schema`; with `checksums_dir` it is
+    verified when it is opened, if its format has no checksums."""
 
     def __init__(
         self,
@@ -183,8 +184,9 @@ class KeyedFile:
         *,
         bounds: CacheBounds,
         cache: LookupCache = LOCAL,
+        checksums_dir: str | None = None,
     ) -> None:
-        self._io, self._own, self._schema = io, own, schema
+        self._io, self._own, self._schema, self._checksums_dir = io, own, schema, checksums_dir
         self.path, self.file = path, file
         self._bounds, self._cache = bounds, cache
         self._through: dict[tuple[str, ...], Projection] = {}
@@ -262,7 +264,9 @@ class KeyedFile:
 
     def _open(self) -> _Opened:
         rows, size = self.file.row_count, self.file.file_size
-        file = RandomFile(self._io, self.path, self._own, rows=rows, file_size=size)
+        file = RandomFile(
+            self._io, self.path, self._own, rows=rows, file_size=size, checksums_dir=self._checksums_dir
+        )
         first, source = self._schema.key_fields[0], self._bounded
         if len(file.starts) < 3 or source is None:
             return _Opened(file, None, None)
@@ -333,7 +337,17 @@ class KeyedFile:
     def _all_keys(self) -> SortedKeys:
         through, size = self._key_columns, self.file.file_size
         columns = through.file_columns
-        batches = list(datafile.read(self._io, self.path, self._own, columns, file_size=size, system=False))
+        batches = list(
+            datafile.read(
+                self._io,
+                self.path,
+                self._own,
+                columns,
+                file_size=size,
+                system=False,
+                checksums_dir=self._checksums_dir,
+            )
+        )
         count = sum(b.num_rows for b in batches)
         if count != self.file.row_count:
             raise Corrupt(self.path, f"holds {count:,} rows, its manifest says {self.file.row_count:,}")
@@ -358,6 +372,6 @@ def _components(values: list[object], field: DataField) -> list[Component]:
 def file_bounds(files: Sequence[DataFileMeta], keys: Sequence[DataField]) -> list[Component]:
     """Components of min and max key of each file, in turn."""
     types = [f.type for f in keys]
-    ends = [binary_row.decode(end, types) for f in files for end in (f.min_key, f.max_key)]
+    ends = [binary_row.decode_key(end, types) for f in files for end in (f.min_key, f.max_key)]
     arrays = [literal.array(values, t) for values, t in zip(zip(*ends, strict=True), types, strict=True)]
     return key_columns.components(arrays, types)

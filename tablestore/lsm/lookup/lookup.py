@@ -150,4 +150,12 @@ class _Level:
         own = bucket.schema_of(file.schema_id)
         if self._rows:
             files.require_known(own)
-        return KeyedFile(bucket.io, files.path(file), file, own, bucket.schema, bounds=self._keep)
+        return KeyedFile(
+            bucket.io,
+            files.path(file),
+            file,
+            own,
+            bucket.schema,
+            bounds=self._keep,
+            checksums_dir=files.checksums_dir,
+        )

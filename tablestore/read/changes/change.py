@@ -10,8 +10,18 @@ import pyarrow as pa
 from tablestore.core.errors import NotFound
 
 AGAIN = "start again with latest-full"
+"""What a stream that lost its place can do."""
+
+
 Read = Callable[[], Iterator[pa.RecordBatch]]
 FILES, LOG = "files", "log"
+
+
+class StreamLost(NotFound):
+    """What a stream would deliver next is gone; its text ends with the way on."""
+
+    def __init__(self, why: str, remedy: str = AGAIN) -> None:
+        super().__init__(f"{why}: {remedy}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +64,7 @@ class Change:
     source: str = FILES
     reason: str | None = None
     _before: Before | None = field(default=None, repr=False)
+    _looked_up: bool = field(default=False, repr=False)  # has what was before, needs no normaliser
 
     def __repr__(self) -> str:
         what = "rows of the log at" if self.source == LOG else "state of" if self.full else "changes of"
@@ -79,7 +90,9 @@ def with_remedy(read: Read) -> Read:
     def reading() -> Iterator[pa.RecordBatch]:
         try:
             yield from read()
+        except StreamLost:
+            raise
         except NotFound as e:
-            raise e if "latest-full" in str(e) else NotFound(f"{e}: {AGAIN}") from e
+            raise StreamLost(str(e)) from e
 
     return reading

@@ -33,17 +33,17 @@ def first_state(
         snapshot,
         where,
         columns=columns,
-        min_level=0 if look_up else _min_level(store),
+        min_level=0 if look_up else first_level(store),
         made_since=None if made_since_ms is None else time_travel.local_ms(made_since_ms),
     )
 
 
 def first_store(store: Store) -> Store:
     """The table as its splits of `first_state` are read."""
-    return store if _min_level(store) else with_level_0(store)
+    return store if first_level(store) else with_level_0(store)
 
 
-def _min_level(store: Store) -> int:
+def first_level(store: Store) -> int:
     """The level below which rows are not in the first state: a compaction's changelog will deliver them."""
     producer = store.options.changelog_producer
     if not store.schema.primary_keys:

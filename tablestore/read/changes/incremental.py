@@ -2,8 +2,7 @@
 
 Without a changelog producer the rows that APPEND commits added are the changes, as they were written; with
 one, the changelog files of every snapshot. Nothing is merged. COMPACT changes no row; rows that an OVERWRITE
-replaced come only where the `streaming-read-overwrite` options ask for them. Of expired snapshots the
-long-lived changelogs are read.
+replaced are in no such file (`overwritten.py`). Of expired snapshots the long-lived changelogs are read.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import pyarrow as pa
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.core.options.table_options import ChangelogProducer
 from tablestore.format import rowkind
-from tablestore.format.manifests.manifest import ADD, DELETE, DataFileMeta, ManifestEntry
+from tablestore.format.manifests.manifest import ADD, DataFileMeta, ManifestEntry
 from tablestore.format.parquet.schema import KIND
 from tablestore.format.predicates import evaluate, predicate
 from tablestore.format.predicates.predicate import Predicate
@@ -26,12 +25,12 @@ from tablestore.lsm.merge import counted
 from tablestore.meta import changelogs
 from tablestore.meta.entries import EMPTY, Entries
 from tablestore.meta.store import Store
+from tablestore.read.changes.overwritten import asked_for, overwritten_changes, streams_overwrite
 from tablestore.read.changes.tracked import require_changes_tracked
 from tablestore.read.scan.data_split import ROWKIND, DataSplit
 from tablestore.read.scan.file_read import read_file, tolerated
 from tablestore.read.scan.plan import Plan
 from tablestore.read.scan.pruning import TRUE, Filters, Pruner
-from tablestore.read.scan.split_generator import splits
 from tablestore.read.scan.time_travel import expiring
 from tablestore.read.supported import readable_condition, require_readable_file
 
@@ -195,8 +194,8 @@ def snapshot_changes(
     filters = Filters.of(bound, store.schema)
     as_written = mode == DELTA and snapshot.changelog_manifest_list is not None
     with expiring(store, snapshot.id, changes=not as_written):
-        if streams_overwrite(store, snapshot):
-            yield from _overwritten(store, snapshot, names, bound)
+        if streams_overwrite(store, snapshot) and (mode != DELTA or asked_for(store)):
+            yield from overwritten_changes(store, snapshot, names, bound, change_schema(store, names))
             return
         changed = changed_entries(store, snapshot, mode=mode, within=filters.partition)
         entries = _checked(store, _kept(store, changed, filters))
@@ -215,30 +214,6 @@ def in_compaction_changelog(store: Store) -> bool:
     """Whether changes come in the order of a compaction's changelog: it has sequence numbers of old rows,
     which give no order. Rows of writers come by sequence number, since there may be several writers."""
     return store.options.changelog_producer in (ChangelogProducer.LOOKUP, ChangelogProducer.FULL_COMPACTION)
-
-
-def streams_overwrite(store: Store, snapshot: Snapshot) -> bool:
-    """Whether streams deliver what this OVERWRITE replaced."""
-    if snapshot.commit_kind != OVERWRITE:
-        return False
-    options = store.options
-    keyed = bool(store.schema.primary_keys)
-    return options.streaming_read_overwrite if keyed else options.streaming_read_append_overwrite
-
-
-def _overwritten(
-    store: Store, snapshot: Snapshot, names: Sequence[str], where: Predicate | None
-) -> Iterator[pa.RecordBatch]:
-    """−D for the rows that were replaced, then the rows that came."""
-    entries = store.manifests.delta_entries(snapshot)
-    schema = change_schema(store, names)
-    for kind, row_kind in ((DELETE, rowkind.DELETE), (ADD, rowkind.INSERT)):
-        some = _checked(store, [e for e in entries if e.kind == kind])
-        made = splits(Entries.of(some), snapshot_id=snapshot.id, schema=store.schema, options=store.options)
-        for split in made:
-            for batch in split.read(store, names, where):
-                kinds = pa.repeat(pa.scalar(rowkind.TEXTS[row_kind]), batch.num_rows)
-                yield pa.RecordBatch.from_arrays([kinds, *batch.columns], schema=schema)
 
 
 def _checked(store: Store, entries: list[ManifestEntry]) -> list[ManifestEntry]:

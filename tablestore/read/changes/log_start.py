@@ -7,15 +7,18 @@ Says also which streams read files alone, although there is a log, and why.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from typing import Any
 
-from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.core.errors import Corrupt, InvalidRequest, NotFound
 from tablestore.core.options.table_options import MergeEngine
 from tablestore.format.snapshot import Snapshot
+from tablestore.log.embedded.continuity import LogMismatch
 from tablestore.log.offsets import Offsets, reaches
 from tablestore.meta import changelogs, consumers
 from tablestore.meta.store import Store
+from tablestore.read.changes.change import StreamLost
 from tablestore.read.changes.cursor import Cursor, offsets_of, was_rolled_back
 from tablestore.read.changes.log_steps import LogPlace
 from tablestore.read.changes.stream_start import Start, next_of_consumer, stream_start
@@ -23,6 +26,7 @@ from tablestore.read.scan import scan_mode, time_travel
 from tablestore.read.scan.scan_mode import StreamStart
 from tablestore.read.table_log import TableLog, offsets_at
 
+_log = logging.getLogger(__name__)
 _MADE_SINCE = ("from-file-creation-time", "from-creation-timestamp")
 
 
@@ -89,7 +93,7 @@ def _of_snapshots(store: Store, found: StreamStart) -> Snapshot | LogPlace:
     before = found.next_snapshot - 1
     if was_rolled_back(store.snapshots, before, found.after):
         text = f"snapshot {before}, which this stream had delivered, was rolled back"
-        raise NotFound(f"{text}: start again with latest-full")
+        raise StreamLost(text)
     return _after(store, before)
 
 
@@ -139,8 +143,20 @@ def place_of(store: Store, offsets: Offsets) -> LogPlace:
 
 
 def _earliest(store: Store, log: TableLog) -> LogPlace:
-    """The oldest changes that are there: the start of the log while it is whole, else those of files."""
-    if not any(log.log.bounds().start.values()):
+    """The oldest changes that are there: the start of the log while it is whole, else those of files. Before
+    any snapshot the log alone has rows: a reader begins at offset 0, and is told of those that are gone."""
+    latest = store.snapshots.latest()
+    if latest is None:
+        return LogPlace({})
+    try:
+        bounds = log.bounds(store, latest)
+    except LogMismatch:
+        raise
+    except Corrupt as e:  # the stream meets it, where files do not have the rows
+        _log.warning("a stream begins with files: %s", e)
+        return LogPlace(None, (changelogs.earliest_id(store) or 1) - 1)
+    missing = not any(bounds.has.values()) and any(offsets_at(store, latest).values())
+    if not any(bounds.start.values()) and not missing:
         return LogPlace({})
     return LogPlace(None, (changelogs.earliest_id(store) or 1) - 1)
 
@@ -152,11 +168,11 @@ def _at_moment(store: Store, log: TableLog, millis: int) -> LogPlace:
         place = _after(store, time_travel.first_after(store, millis) - 1)
         if place.offsets is not None:
             return place
-    begin, found = log.log.bounds().start, log.log.at(millis)
+    begin, found = log.bounds(store, store.snapshots.latest()).start, log.log.at(millis)
     cut = any(offset and found.get(bucket, 0) <= offset for bucket, offset in begin.items())
-    first = time_travel.first_after(store, millis) if cut else 1
-    if first == 1 or first > (store.snapshots.latest_id() or 0):
-        return place_of(store, found)
+    first = time_travel.first_after(store, millis)
+    if not cut or first > (store.snapshots.latest_id() or 0):
+        return place_of(store, {**begin, **found})
     before = _after(store, first - 1)
     if before.offsets is not None and reaches(before.offsets, begin):
         return place_of(store, found)

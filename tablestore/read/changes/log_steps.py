@@ -2,8 +2,9 @@
 
 The log is the order of all changes and the files are a prefix of it, so a place in the log is one in the
 files, too: rows of the log before it are delivered, and with them all rows of some snapshot, its base. While
-the log still has the rows behind the place, they come from there; where retention took them first, the
-files of the snapshots behind the base give them, one by one, until the log has the rest. Nothing is left out.
+the log still has the rows behind the place, they come from there; where retention took them first, or files
+of the log are missing, the files of the snapshots behind the base give them, one by one, until the log has
+the rest. Nothing is left out.
 What comes twice are rows of one commit, where the place lies inside it.
 """
 
@@ -30,12 +31,14 @@ class LogPlace:
 @dataclass(frozen=True, slots=True)
 class LogState:
     """What there is: the log from `start` to `end`, its visible end, and snapshots up to `newest` (0: none).
-    `keyed`: whether rows that come twice are recognised by their key."""
+    `keyed`: whether rows that come twice are recognised by their key. `has`: where the log ends, with what is
+    not visible yet, if that is not its visible end."""
 
     start: Offsets = field(hash=False)
     end: Offsets = field(hash=False)
     newest: SnapshotId
     keyed: bool
+    has: Offsets | None = field(default=None, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +80,25 @@ def next_step(place: LogPlace, now: LogState) -> LogStep:
         if now.newest > place.base:
             return ReadFiles(place.base + 1, BEGINS_WITH_FILES)
         return WaitForRows(log=False)
-    at = place.offsets
-    if not reaches(now.end, at):
-        bucket, offset = next((b, o) for b, o in sorted(at.items()) if now.end.get(b, 0) < o)
-        return Lost(f"the log of bucket {bucket} ends at offset {now.end.get(bucket, 0)}, before {offset}")
+    at, has = place.offsets, now.end if now.has is None else now.has
+    for bucket, offset in sorted(at.items()):
+        last = max(now.end.get(bucket, 0), has.get(bucket, 0))
+        if last < offset:
+            return Lost(f"the log of bucket {bucket} ends at offset {last}, before {offset}")
     gone = {b: o for b, o in now.start.items() if at.get(b, 0) < o}
     if not gone:
         if reaches(at, now.end):
             return WaitForRows(log=True)
-        return ReadLog({b: max(at.get(b, 0), now.end.get(b, 0)) for b in sorted({*at, *now.end})})
-    bucket, oldest = min(gone.items())
-    expired = f"the log of bucket {bucket} starts at offset {oldest}, this stream is at {at.get(bucket, 0)}"
+        stop = {b: max(at.get(b, 0), min(now.end.get(b, 0), has.get(b, 0))) for b in sorted({*at, *now.end})}
+        if not reaches(at, stop):
+            return ReadLog(stop)
+        bucket, end = next((b, o) for b, o in sorted(now.end.items()) if at.get(b, 0) < o)
+        why = f"the log of bucket {bucket} ends at offset {has.get(bucket, 0)}, before {end}"
+    else:
+        bucket, oldest = min(gone.items())
+        why = f"the log of bucket {bucket} starts at offset {oldest}, this stream is at {at.get(bucket, 0)}"
     if now.newest <= place.base:
-        return Lost(f"{expired}, and no snapshot has the rows between")
+        return Lost(f"{why}, and no snapshot has the rows between")
     if place.inside and not now.keyed:
-        return Lost(f"{expired}, inside a commit, and without a primary key its rows cannot be told apart")
-    return ReadFiles(place.base + 1, expired)
+        return Lost(f"{why}, inside a commit, and without a primary key its rows cannot be told apart")
+    return ReadFiles(place.base + 1, why)

@@ -17,16 +17,19 @@ from itertools import chain
 
 import pyarrow as pa
 
-from tablestore.core.errors import NotFound
+from tablestore.core.errors import Corrupt, NotFound
 from tablestore.core.options.table_options import ChangelogProducer
 from tablestore.format import rowkind
 from tablestore.format.predicates import evaluate
 from tablestore.format.snapshot import Snapshot
-from tablestore.log.log import LogBatch, LogBounds, LogExpired
+from tablestore.log.embedded.continuity import LogMismatch
+from tablestore.log.embedded.log import EmbeddedLog
+from tablestore.log.kafka.kafka_log import KafkaLog
+from tablestore.log.log import LogBatch, LogExpired
 from tablestore.log.offsets import Offsets, reaches
 from tablestore.meta import changelogs, consumers
 from tablestore.meta.store import Store
-from tablestore.read.changes.change import AGAIN, FILES, LOG, Before, Change, Read, with_remedy
+from tablestore.read.changes.change import AGAIN, FILES, LOG, Before, Change, Read, StreamLost, with_remedy
 from tablestore.read.changes.cursor import Cursor, mark_of
 from tablestore.read.changes.first_state import first_state
 from tablestore.read.changes.incremental import (
@@ -48,34 +51,41 @@ from tablestore.read.changes.log_steps import (
     next_step,
 )
 from tablestore.read.changes.looked_up import looked_up_changes, touched
+from tablestore.read.changes.overwritten import leave_out, overwrites, warn_of_left_out
 from tablestore.read.changes.snapshot_wait import SnapshotWait, missing
 from tablestore.read.changes.state_before import state_before
 from tablestore.read.changes.stream import StreamRequest, TableRequest, of_table
 from tablestore.read.scan import time_travel
-from tablestore.read.table_log import TableLog, furthest, offsets_at
+from tablestore.read.table_log import TableLog, VisibleOffsets, furthest, offsets_at
 
+_REPAIR = "table.log.repair() goes on without them"
 _SHORTEST_SLEEP, _LONGEST_SLEEP = 0.001, 0.05  # seconds between two looks for the snapshot of rows in the log
 _LONGEST_WAIT = 1.0  # seconds for which the log is waited for, and read without asking where it starts
 
 
-def log_stream(store: Store, request: StreamRequest, log: TableLog) -> Generator[Change]:
+def log_stream(
+    store: Store, request: StreamRequest, log: TableLog, *, as_written: bool = False
+) -> Generator[Change]:
     """The steps of a table with a log, waiting for rows to come.
 
     The request is checked before the first step is asked for. Raises NotFound where rows behind the start or
-    a cursor are nowhere any more.
+    a cursor are nowhere any more, and at an OVERWRITE, of which the log has no rows; where rows are wanted
+    `as_written`, or the table's option says so, that is left out with a warning.
     """
-    return _LogFollower(of_table(store, request), log).steps()
+    return _LogFollower(of_table(store, request), log, as_written).steps()
 
 
 @dataclass
 class _LogFollower:
     """The state of one stream. `checked`: when the log was last seen to start at or before the place, in
-    seconds of a clock that never goes back."""
+    seconds of a clock that never goes back. `looked_at`: OVERWRITEs up to this snapshot are dealt with."""
 
     asked: TableRequest
     log: TableLog
+    as_written: bool = False
     place: LogPlace = field(default_factory=lambda: LogPlace({}))
     checked: float = -math.inf
+    looked_at: int = 0
 
     @property
     def store(self) -> Store:
@@ -93,6 +103,7 @@ class _LogFollower:
             yield self._change(start, self._state(start), full=True)
         else:
             self.place = start
+        self.looked_at = self.place.base
         self._record_progress(self.place)
         while (change := self._next()) is not None:
             yield change
@@ -106,6 +117,7 @@ class _LogFollower:
         arrived = self._arrived(0) if recent else None
         while True:
             newest = self.store.snapshots.latest()
+            self._pass_overwrites(newest)
             step, arrived = self._decided(newest, arrived), None
             if isinstance(step, ReadLog | ReadFiles):
                 found = (
@@ -115,22 +127,43 @@ class _LogFollower:
                     return found
                 continue
             if isinstance(step, Lost):
-                raise NotFound(f"{step.why}: {AGAIN}")
+                raise NotFound(f"{step.why}: {self._remedy(newest)}")
             if step is None or self._over(end):
                 return None
             arrived = self._wait(step, end, sleep)
             sleep = min(2 * sleep, _LONGEST_SLEEP)
+
+    def _pass_overwrites(self, newest: Snapshot | None) -> None:
+        """Raise NotFound at an OVERWRITE since the last look, or leave it out with a warning."""
+        until, there = self.asked.request.until, newest.id if newest else 0
+        there = there if until is None else min(there, until)
+        if there > self.looked_at:
+            for snapshot in overwrites(self.store, self.looked_at, there):
+                (warn_of_left_out if self.as_written else leave_out)(self.store, snapshot)
+            self.looked_at = there
+
+    def _remedy(self, newest: Snapshot | None) -> str:
+        """What helps where rows are nowhere: to begin again, unless the newest snapshot lacks them, too."""
+        repaired = isinstance(self.log.log, EmbeddedLog | KafkaLog)
+        start = self.log.bounds(self.store, newest).start
+        return _REPAIR if repaired and not reaches(offsets_at(self.store, newest), start) else AGAIN
 
     def _decided(self, newest: Snapshot | None, arrived: Offsets | None) -> LogStep | None:
         """The next step, None behind the snapshot `until`. `arrived`: rows of the log from the place up to
         there are known to have come."""
         place, until = self.place, self.asked.request.until
         if arrived is None or place.offsets is None:
-            bounds = self.log.bounds(self.store, newest)
+            try:
+                bounds = self.log.bounds(self.store, newest, delivered=place.offsets)
+            except LogMismatch:
+                raise
+            except Corrupt as e:
+                return self._around(newest, e)
             whole = place.offsets is not None and reaches(place.offsets, bounds.start)
             self.checked = self.store.env.monotonic() if whole else -math.inf
         else:
-            bounds = LogBounds(place.offsets, self.log.visible(self.store, newest, arrived))
+            visible = self.log.visible(self.store, newest, arrived)
+            bounds = VisibleOffsets(place.offsets, visible, visible)
         begin, end = bounds.start, bounds.end
         there = newest.id if newest else 0
         if until is not None and until <= there:
@@ -139,12 +172,32 @@ class _LogFollower:
                 return None
             at = place.offsets or {}
             end, there = furthest(at, {b: min(o, last.get(b, 0)) for b, o in end.items()}), until
-        expired = place.offsets is not None and not reaches(place.offsets, begin)
-        if expired and place.offsets is not None:  # snapshots since may hold no more than was delivered
+        whole = reaches(place.offsets or {}, begin) and reaches(bounds.has, end)
+        if not whole and place.offsets is not None:  # snapshots since may hold no more than was delivered
             later = place_of(self.store, place.offsets)
             if later.base > place.base:
                 self.place = place = later
-        return next_step(place, LogState(begin, end, there, bool(self.store.schema.shown.primary_keys)))
+        keyed = bool(self.store.schema.shown.primary_keys)
+        return next_step(place, LogState(begin, end, there, keyed, bounds.has))
+
+    def _around(self, newest: Snapshot | None, damage: Corrupt) -> LogStep | None:
+        """The next step where the log is damaged: the files of the next snapshot, or wait for one; None
+        behind the snapshot `until`. Raises the damage where the log alone has the rows."""
+        place, until = self.place, self.asked.request.until
+        newest_id = newest.id if newest else 0
+        if until is not None and place.base >= until:
+            return None
+        if place.offsets is not None:  # snapshots since may hold no more than was delivered
+            later = place_of(self.store, place.offsets)
+            if later.base > place.base:
+                self.place = place = later
+        if place.base < newest_id:
+            if place.inside and not self.store.schema.shown.primary_keys:
+                raise damage
+            return ReadFiles(place.base + 1, f"the log is damaged: {damage}")
+        if not self.log.committed_only:  # it may have rows that no snapshot has
+            raise damage
+        return WaitForRows(log=False)
 
     def _end(self) -> float | None:
         timeout = self.asked.request.timeout
@@ -173,7 +226,7 @@ class _LogFollower:
             return None
         try:
             return self.log.log.wait(self.place.offsets, seconds)
-        except LogExpired:
+        except (LogExpired, Corrupt):  # who asks for its bounds is told
             return None
 
     def _read_log(self, step: ReadLog, newest: Snapshot | None) -> Change | None:
@@ -182,6 +235,13 @@ class _LogFollower:
         before, stop = self.place, step.stop
         assert before.offsets is not None, "a place in the log"
         try:
+            if isinstance(self.log.log, EmbeddedLog):
+                stop, damage = self.log.log.sound_end(before.offsets, stop)
+                if damage is not None:
+                    known = self._known_below(stop)
+                    if reaches(before.offsets, known):
+                        return self._past(newest, damage)
+                    stop = furthest(before.offsets, known)
             found = self.log.log.read(before.offsets, stop, self._columns)
             first = next(found, None)
         except LogExpired:
@@ -191,6 +251,18 @@ class _LogFollower:
             return None
         read = self._rows(before.offsets, stop, [chain([first], found)])
         return self._change(newest, read, source=LOG, before=self._before(before))
+
+    def _past(self, newest: Snapshot | None, damage: Corrupt) -> Change | None:
+        """What the files have of rows that are damaged in the log; raises the damage if they have not."""
+        step = self._around(newest, damage)
+        if not isinstance(step, ReadFiles):
+            raise damage
+        return self._read_files(step)
+
+    def _known_below(self, stop: Offsets) -> dict[int, int]:
+        """The offsets of the newest snapshot all of whose rows lie before `stop`."""
+        base = place_of(self.store, stop).base
+        return offsets_at(self.store, self.store.snapshots.get(base)) if base else {}
 
     def _behind(self, stop: Offsets, newest: Snapshot | None) -> LogPlace:
         """The place at offsets that are not before those of the newest snapshot, or (`until`) some before."""
@@ -293,10 +365,10 @@ class _LogFollower:
             assert place.offsets is not None, "a place in the log"
             try:
                 known = offsets_at(self.store, self.store.snapshots.get(place.base)) if place.base else {}
-                yield from self._rows(known, place.offsets)()
+                yield from self._rows(known, self.log.there(place.offsets))()
             except NotFound as e:
                 text = f"what was before offsets {dict(place.offsets)} has expired ({e})"
-                raise NotFound(f"{text}: start with latest-full, or take rows with normalize=False") from e
+                raise StreamLost(text, "start with latest-full, or take rows with normalize=False") from e
 
         return Before(self._state_of(place.base), behind)
 

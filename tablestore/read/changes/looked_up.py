@@ -28,8 +28,10 @@ from tablestore.lsm.merge import keys as key_columns
 from tablestore.lsm.merge.equality import equal_rows
 from tablestore.lsm.merge.merge_function import joined
 from tablestore.meta.store import Store
+from tablestore.read.changes.change import StreamLost
 from tablestore.read.changes.changed_keys import Place, changed_keys, changed_of, with_level_0
-from tablestore.read.changes.incremental import change_schema, streams_overwrite
+from tablestore.read.changes.incremental import change_schema
+from tablestore.read.changes.overwritten import streams_overwrite, with_overwrites
 from tablestore.read.points.point_read import PointReader
 from tablestore.read.scan.time_travel import expiring
 
@@ -41,7 +43,7 @@ def touched(store: Store, snapshot: Snapshot) -> dict[Place, list[ManifestEntry]
     """The files whose keys a snapshot may have changed, by bucket; of an OVERWRITE, in which keys may go to
     other buckets, by partition."""
     store = with_level_0(store)
-    overwritten = streams_overwrite(store, snapshot)
+    overwritten = streams_overwrite(with_overwrites(store), snapshot)
     entries = store.manifests.delta_entries(snapshot) if overwritten else changed_of(store, snapshot)
     found: dict[Place, list[ManifestEntry]] = {}
     for entry in entries:
@@ -76,7 +78,7 @@ def looked_up_changes(
     moves to another partition is deleted before it is inserted. Through a filter, a row that enters it is +I
     and one that leaves it −D.
 
-    Raises NotFound where the snapshot before has expired.
+    Raises StreamLost where the snapshot before has expired.
     """
     store = with_level_0(store)
     files = touched(store, snapshot)
@@ -149,7 +151,8 @@ def _before(store: Store, snapshot: Snapshot) -> Snapshot:
     try:
         return store.snapshots.get(snapshot.id - 1)
     except NotFound:
-        raise NotFound(
-            f"what was before snapshot {snapshot.id} has expired: start with latest-full (and keep snapshots "
-            "with a consumer-id), or take changes as they were written with normalize=false"
+        raise StreamLost(
+            f"what was before snapshot {snapshot.id} has expired",
+            "start with latest-full (and keep snapshots with a consumer-id), or take changes as they were "
+            "written with normalize=false",
         ) from None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tablestore.core.errors import NotFound
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta import changelogs
 from tablestore.meta.store import Store
+from tablestore.read.changes.change import StreamLost
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +59,9 @@ class SnapshotWait:
         return True
 
 
-def missing(store: Store, snapshot: int) -> NotFound:
+def missing(store: Store, snapshot: int) -> StreamLost:
     """The error of a stream whose next snapshot is gone."""
     ids = store.snapshots.ids()
     existing = f"there are {ids[0]}..{ids[-1]}" if ids else "there is none"
     why = "was rolled back" if ids and ids[-1] < snapshot else "has expired"
-    return NotFound(
-        f"snapshot {snapshot}, the next of this stream, {why}; {existing}: start again with latest-full"
-    )
+    return StreamLost(f"snapshot {snapshot}, the next of this stream, {why}; {existing}")

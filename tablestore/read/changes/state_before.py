@@ -12,6 +12,7 @@ from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import ANALYZE, APPEND, COMPACT, Snapshot
 from tablestore.meta.deletion_files import deletion_files
 from tablestore.meta.store import Store
+from tablestore.read.changes.change import StreamLost
 from tablestore.read.changes.changed_keys import with_level_0
 from tablestore.read.scan.plan import plan
 from tablestore.read.scan.pruning import Filters, Pruner
@@ -24,16 +25,16 @@ def state_before(
     """The rows of the table before a snapshot, also where the one before has expired and all its files are
     still live, or where the snapshot has the same rows.
 
-    Raises NotFound where that state cannot be read any more, also where it expires while it is read.
+    Raises StreamLost where that state cannot be read any more, also where it expires while it is read.
     """
     if snapshot == 1:
         return
     try:
         yield from _rows(with_level_0(store), snapshot, names, where)
     except NotFound as e:
-        raise NotFound(
-            f"the state before snapshot {snapshot} has expired: start with latest-full, or take changes as "
-            "they were written with normalize=False"
+        raise StreamLost(
+            f"the state before snapshot {snapshot} has expired",
+            "start with latest-full, or take changes as they were written with normalize=False",
         ) from e
 
 

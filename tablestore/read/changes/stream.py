@@ -11,7 +11,7 @@ the schema at the start.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
@@ -20,20 +20,20 @@ from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.format import rowkind
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.predicates.predicate_text import condition
-from tablestore.format.snapshot import Snapshot
+from tablestore.format.snapshot import OVERWRITE, Snapshot
 from tablestore.meta import changelogs, consumers
 from tablestore.meta.expired import SnapshotExpired
 from tablestore.meta.store import Store
-from tablestore.read.changes.change import Change, Read, with_remedy
+from tablestore.read.changes.change import Change, Read, StreamLost, with_remedy
 from tablestore.read.changes.cursor import Cursor, mark_of, was_rolled_back
 from tablestore.read.changes.first_state import first_state
 from tablestore.read.changes.incremental import (
     change_schema,
     changed_entries,
     snapshot_changes,
-    streams_overwrite,
 )
 from tablestore.read.changes.looked_up import looked_up_changes, require_looked_up, touched
+from tablestore.read.changes.overwritten import streams_overwrite, warn_of_left_out, with_overwrites
 from tablestore.read.changes.snapshot_wait import SnapshotWait, missing
 from tablestore.read.changes.stream_start import Start, stream_start
 from tablestore.read.changes.streamable import passes_bound, require_single_changelog
@@ -56,7 +56,8 @@ class StreamRequest:
     of `consumer-id`) that is known goes on where it was, whatever `start` says, unless
     `consumer.ignore-progress`. The stream ends after snapshot `until`, after `timeout` seconds without a new
     one, at `scan.bounded.watermark`, or, unless `follow`, when there is none. `look_up`: changes are looked
-    up in the snapshot before each, instead of taken as they were written.
+    up in the snapshot before each, instead of taken as they were written. `normalized`: a normaliser takes
+    the steps; what an OVERWRITE replaced is then looked up.
     """
 
     start: Start | None = None
@@ -68,6 +69,7 @@ class StreamRequest:
     columns: Sequence[str] | None = None
     where: Predicate | str | None = None
     look_up: bool = False
+    normalized: bool = False
 
     def require_valid(self) -> None:
         """Raise InvalidRequest for a start of another type, an end that is no snapshot id, waits that are no
@@ -166,7 +168,10 @@ class _Follower:
             except SnapshotExpired:
                 raise missing(self.store, upcoming) from None
             if changed:
-                yield self._step(upcoming, self._changes(found), full=False)
+                step = self._step(upcoming, self._changes(found), full=False)
+                yield replace(step, _looked_up=True) if self._looks_up(found) else step
+            elif found.commit_kind == OVERWRITE:
+                warn_of_left_out(self.store, found)
             upcoming += 1
             self._record_progress(upcoming)
 
@@ -195,14 +200,19 @@ class _Follower:
 
         return read
 
+    def _looks_up(self, snapshot: Snapshot) -> bool:
+        """Whether the changes of a snapshot are looked up."""
+        overwrites = with_overwrites(self.store) if self.request.normalized else None
+        return self.request.look_up or (overwrites is not None and streams_overwrite(overwrites, snapshot))
+
     def _changes(self, snapshot: Snapshot) -> Read:
-        if self.request.look_up:
+        if self._looks_up(snapshot):
             return lambda: looked_up_changes(self.store, snapshot, self.names, where=self.where)
         return lambda: snapshot_changes(self.store, snapshot, self.names, self.where)
 
     def _has_changes(self, snapshot: Snapshot) -> bool:
         """Whether a snapshot may have changed something."""
-        if self.request.look_up:
+        if self._looks_up(snapshot):
             return bool(touched(self.store, snapshot))
         within = Filters.of(self.where, self.store.schema).partition
         return streams_overwrite(self.store, snapshot) or bool(
@@ -226,4 +236,4 @@ class _Follower:
             text = (
                 f"snapshot {before}, which this stream had delivered, was rolled back and its id used again"
             )
-            raise NotFound(f"{text}: start again with latest-full")
+            raise StreamLost(text)

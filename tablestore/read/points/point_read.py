@@ -195,7 +195,9 @@ class PointReader:
             own = store.schema_of(meta.schema_id)
             require_readable_file(meta, own)
             path = store.file_path(split.partition, split.bucket, meta)
-            keyed = KeyedFile(store.io, path, meta, own, store.schema, bounds=bounds)
+            keyed = KeyedFile(
+                store.io, path, meta, own, store.schema, bounds=bounds, checksums_dir=store.checksums_dir
+            )
             files.append(_File(keyed, meta.level, split.deletion_file(number)))
         ends = file_bounds([f.keyed.file for f in files], store.schema.key_fields)
         keys = [key_columns.key_at(ends, i) for i in range(2 * len(files))]

@@ -2,10 +2,12 @@
 
 Indexes in manifests are used while planning, those in files of their own when the data file is opened, as in
 Paimon. Only conditions that may be applied to a file alone may be given: a row that another file hides or
-changes must not decide.
+changes must not decide. A file whose index is missing or damaged is read without it.
 """
 
 from __future__ import annotations
+
+import logging
 
 from tablestore.core.errors import Corrupt
 from tablestore.format import checksums
@@ -16,6 +18,8 @@ from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.schema import TableSchema
 from tablestore.io.paths import inside, join
 from tablestore.meta.store import Store
+
+log = logging.getLogger(__name__)
 
 
 def select_embedded(file: DataFileMeta, where: Predicate, own: TableSchema) -> Selection:
@@ -39,7 +43,8 @@ def select_rows(store: Store, path: str, file: DataFileMeta, where: Predicate) -
         return True
     beside = join(path.rsplit("/", 1)[0], inside(names[0]))
     try:
-        data = store.io.read(beside)
-    except FileNotFoundError as e:
-        raise Corrupt(beside, "the file is missing") from e
-    return select(checksums.require_named(beside, data), beside, where, own, file.row_count)
+        data = checksums.require_named(beside, store.io.read(beside))
+        return select(data, beside, where, own, file.row_count)
+    except (FileNotFoundError, Corrupt) as e:
+        log.warning("%s is read without its index, which mend() makes again: %s", path, e)
+        return True

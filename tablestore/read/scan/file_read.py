@@ -122,6 +122,6 @@ def stored(
         dictionary=dictionary,
         system=system,
         rows=rows,
-        checksums_dir=store.paths.checksums_dir if store.options.verify_checksums else None,
+        checksums_dir=store.checksums_dir,
     )
     return counted(batches, file.row_count, path) if where is None and rows is None else batches

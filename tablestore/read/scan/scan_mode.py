@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from tablestore.core.errors import InvalidOption, InvalidRequest, NotFound
 from tablestore.core.options.table_options import ChangelogProducer
+from tablestore.core.options.values import SCAN_MODES
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import BATCH_IDENTIFIER, COMPACT, Snapshot
 from tablestore.meta import refs
@@ -23,19 +24,6 @@ from tablestore.read.scan import plan as planning
 from tablestore.read.scan import time_travel
 from tablestore.read.scan.plan import Plan
 
-MODE_NAMES = (
-    "default",
-    "latest-full",
-    "full",
-    "latest",
-    "compacted-full",
-    "from-timestamp",
-    "from-creation-timestamp",
-    "from-file-creation-time",
-    "from-snapshot",
-    "from-snapshot-full",
-    "incremental",
-)
 _WATERMARK = "watermark-"
 _PLACES = {
     "scan.snapshot-id": ("from-snapshot", "from-snapshot-full"),
@@ -117,8 +105,8 @@ def mode_of(store: Store) -> str:
     """The scan mode in force; raises InvalidOption for unknown ones and for options that contradict it."""
     options = store.options
     mode = options.scan_mode
-    if mode not in MODE_NAMES:
-        raise InvalidOption(f"option 'scan.mode' is {mode!r}; it must be one of {', '.join(MODE_NAMES)}")
+    if mode not in SCAN_MODES:
+        raise InvalidOption(f"option 'scan.mode' is {mode!r}; it must be one of {', '.join(SCAN_MODES)}")
     set_keys = [key for key in _PLACES if _value(store, key) is not None]
     if mode == "default":
         mode = _PLACES[set_keys[0]][0] if set_keys else "latest-full"
@@ -230,8 +218,8 @@ def compacted(store: Store) -> Snapshot | None:
     """The newest COMPACT snapshot (with full-compaction changelogs the newest of a full compaction); if there
     is none, the newest."""
     full = store.options.changelog_producer is ChangelogProducer.FULL_COMPACTION
-    every = store.schema.options.get("full-compaction.delta-commits")
-    commits = int(every) if every is not None else 1
+    every = store.options.full_delta_commits
+    commits = max(1, every or 1)
     for found in reversed(store.snapshots.all()):
         due = found.commit_identifier == BATCH_IDENTIFIER or found.commit_identifier % commits == 0
         if found.commit_kind == COMPACT and (due or not (full or every is not None)):

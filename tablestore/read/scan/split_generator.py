@@ -106,7 +106,7 @@ def splits(
             found.append(DataSplit(*place, totals[at], snapshot_id, files, raw, vectors))
     if options.scan_partitions_sorted:
         types = tuple(f.type for f in schema.partition_fields)
-        found.sort(key=lambda s: binary_row.sort_key(binary_row.decode(s.partition, types), types))
+        found.sort(key=lambda s: binary_row.key_order(s.partition, types))
     return tuple(found)
 
 

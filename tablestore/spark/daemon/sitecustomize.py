@@ -3,8 +3,14 @@
 PySpark's daemon imports nothing, so each process that it forks imports everything anew: a second of processor
 time for each answer of a planner, which is a process of its own. Python imports a module of this name when it
 starts; in any process that is no daemon nothing happens here. Another `sitecustomize` of the path runs as
-without this one. A daemon may have no threads of its own when it forks: those that libraries start on import
-are switched off by their variables.
+without this one.
+
+The planner of a stream is no child of a daemon: Spark starts a process, and waits ten seconds until it
+connects. Nobody can set that, and on a busy machine its imports take longer ("Python worker failed to connect
+back"), so it connects here, before them.
+
+A daemon may have no threads of its own when it forks: those that libraries start on import are switched off
+by their variables.
 """
 
 from __future__ import annotations
@@ -14,10 +20,13 @@ import gc
 import importlib
 import importlib.machinery
 import importlib.util
+import io
 import os
+import socket
 import sys
 
 DAEMON = "pyspark.daemon"
+PLANNER = "pyspark.sql.streaming.python_streaming_source_runner"
 SOURCES = ("tablestore.spark.datasource", "tablestore.spark.work_source")
 WITHOUT_THREADS = {
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
@@ -50,6 +59,36 @@ def import_once(arguments: list[str]) -> None:
     gc.freeze()  # or the first collection of each process copies all pages
 
 
+def connected(port: int, secret: str) -> tuple[io.IOBase, socket.socket]:
+    """A connection to Spark that has told it the secret, as PySpark makes it: lengths of four bytes."""
+    address = "::1" if os.environ.get("SPARK_PREFER_IPV6", "false").lower() == "true" else "127.0.0.1"
+    connection = socket.create_connection((address, port))
+    stream = connection.makefile("rwb", int(os.environ.get("SPARK_BUFFER_SIZE", 65536)))
+    text = secret.encode()
+    stream.write(len(text).to_bytes(4, "big") + text)
+    stream.flush()
+    answer = stream.read(int.from_bytes(stream.read(4), "big"))
+    if answer != b"ok":
+        raise ConnectionError(f"Spark answers {answer!r}")
+    return stream, connection
+
+
+def connect_first(arguments: list[str]) -> None:
+    """Connect a planner of a stream with these arguments now; PySpark gets the connection when it asks."""
+    port, secret = (os.environ.get(f"PYTHON_WORKER_FACTORY_{name}") for name in ("PORT", "SECRET"))
+    if PLANNER not in arguments or not port or not secret:
+        return
+    made = connected(int(port), secret)
+    users = importlib.import_module("pyspark.worker_util")
+    usual = users.local_connect_and_auth
+
+    def first(asked: object, *more: object) -> object:
+        return made if str(asked) == port else usual(asked, *more)
+
+    setattr(users, "local_connect_and_auth", first)  # noqa: B010  # a module's name
+
+
 if __name__ == "sitecustomize":
     run_the_next()
+    connect_first(sys.orig_argv)
     import_once(sys.orig_argv)

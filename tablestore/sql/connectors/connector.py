@@ -21,6 +21,8 @@ from tablestore.core.options.secrets import HIDDEN, is_secret
 from tablestore.format.predicates import evaluate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.types.data_type import DataField, DataType
+from tablestore.io.roots import Roots
+from tablestore.sql.confinement import written_inside
 from tablestore.sql.temporary import TemporaryTable
 from tablestore.table.schema_scan import bind
 
@@ -32,7 +34,8 @@ _OF_ALL = ("connector", "property-version")
 @dataclass(frozen=True, slots=True)
 class Option:
     """One option. `#` in the key stands for a column, `*` at its end for any name. `refused` says why it is
-    not implemented. `late`: `${env:NAME}` stays as it is typed; what uses the value looks it up."""
+    not implemented. `late`: `${env:NAME}` stays as it is typed; what uses the value looks it up. `place` says
+    of a key whether its value is a path."""
 
     key: str
     text: str = ""
@@ -41,18 +44,20 @@ class Option:
     required: bool = False
     refused: str = ""
     late: bool = False
+    place: Callable[[str], bool] = lambda key: False
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectorOptions:
     """A temporary table with its options parsed: `values` by key, `of_columns` those of each column by what
-    stands behind its name."""
+    stands behind its name. With `roots` every path among them is resolved, and in one of these."""
 
     columns: tuple[DataField, ...]
     values: Mapping[str, Any] = field(default_factory=dict, repr=False)
     of_columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     primary_key: tuple[str, ...] = ()
     metadata: tuple[tuple[str, str], ...] = ()  # pairs of a column and which metadata it has
+    roots: Roots | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -117,8 +122,9 @@ class Connector:
     columns: Callable[[ConnectorOptions], tuple[tuple[DataField, ...], tuple[str, ...]]] | None = None
     metadata: Mapping[str, tuple[str, DataType]] = field(default_factory=dict)
 
-    def parsed(self, table: TemporaryTable) -> ConnectorOptions:
-        """The table's options, parsed. Raises NotFound, InvalidOption, Unsupported, naming the option."""
+    def parsed(self, table: TemporaryTable, roots: Roots | None = None) -> ConnectorOptions:
+        """The table's options, parsed. Raises NotFound, InvalidOption, Unsupported and, where `roots` confine
+        them, OutsideRoots, naming the option."""
         values: dict[str, Any] = {o.key: o.default for o in self.options if not {_COLUMN, _ANY} & {*o.key}}
         of_columns: dict[str, dict[str, Any]] = {}
         for key, written in table.options.items():
@@ -127,6 +133,7 @@ class Connector:
             option, column = self._option(key)
             if option.refused:
                 raise Unsupported(f"option {key!r} of connector {self.name!r}", option.refused)
+            written = written_inside(roots, key, written, place=option.place(key))
             value = _parsed(key, written, option)
             if column is None:
                 values[key] = value
@@ -146,7 +153,7 @@ class Connector:
             if one.key not in self.metadata:
                 raise NotFound.among(what, one.key, self.metadata)
         metadata = tuple((column.name, column.key) for column in table.metadata)
-        return ConnectorOptions(table.columns, values, of_columns, table.primary_key, metadata)
+        return ConnectorOptions(table.columns, values, of_columns, table.primary_key, metadata, roots)
 
     def require_no_secrets(self, options: Mapping[str, str]) -> None:
         """Raise InvalidOption for a secret that is typed where only the environment may hold it."""
@@ -182,6 +189,11 @@ def from_environment(text: str) -> str:
     return text
 
 
+def always(key: str) -> bool:
+    """Of an option whose value is a path."""
+    return True
+
+
 def whole(text: str) -> int:
     """A whole number."""
     try:
@@ -196,14 +208,3 @@ def count(text: str) -> int:
     if found < 1:
         raise ValueError("a whole number from 1")
     return found
-
-
-def one_of(*words: str) -> Callable[[str], str]:
-    """A parser of one of these words, in any case."""
-
-    def parse(text: str) -> str:
-        if text.strip().lower() not in words:
-            raise ValueError(" or ".join(words))
-        return text.strip().lower()
-
-    return parse

@@ -17,7 +17,7 @@ from tablestore.cdc.stream_sink import Computation, SinkBatch
 from tablestore.cdc.stream_source import Changes, Offset
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import NotFound, Unsupported
-from tablestore.core.options.values import boolean, duration_ms
+from tablestore.core.options.values import boolean, duration_ms, one_of
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.io.confined import ConfinedFileIO, confined
 from tablestore.io.paths import join, location
@@ -26,9 +26,9 @@ from tablestore.sql.connectors.connector import (
     Connector,
     ConnectorOptions,
     Option,
+    always,
     inserts,
     matching,
-    one_of,
 )
 from tablestore.sql.connectors.file_formats import FORMATS, RowWriter
 
@@ -40,7 +40,7 @@ def _character(text: str) -> str:
 
 
 _OPTIONS = (
-    Option("path", "a directory or a file", location, required=True),
+    Option("path", "a directory or a file", location, required=True, place=always),
     Option("format", "csv, json or parquet", one_of(*FORMATS), required=True),
     Option("csv.field-delimiter", "between values", _character, default=","),
     Option("csv.quote-character", "around texts", _character, default='"'),
@@ -253,9 +253,11 @@ def _require_directory(io: ConfinedFileIO, path: str) -> None:
 
 
 def _reach(options: ConnectorOptions) -> tuple[ConfinedFileIO, str]:
-    """What reads the path, and nothing outside it."""
+    """What reads the path, and nothing outside it. A path in a root is resolved, so from there on no link
+    leads to it."""
     path = options.values["path"].rstrip("/") or "/"
-    return confined(file_io_for(path), path), path
+    base = None if options.roots is None else options.roots.base_of(path)
+    return confined(file_io_for(path), base or path), path
 
 
 CONNECTOR = Connector(

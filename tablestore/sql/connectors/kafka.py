@@ -33,12 +33,13 @@ from tablestore.cdc.kafka.scan_point import (
 from tablestore.cdc.kafka.topic_stream import TopicStream
 from tablestore.cdc.stream_source import Offset
 from tablestore.core.errors import InvalidOption, Unsupported
-from tablestore.core.options.values import boolean
+from tablestore.core.options.values import boolean, one_of
 from tablestore.format.messages.images import Changes
 from tablestore.format.messages.messages import MessageFormat
 from tablestore.log.kafka.cluster import Properties
+from tablestore.log.kafka.properties import names_file
 from tablestore.log.kafka.topic_writer import TopicWriter
-from tablestore.sql.connectors.connector import Connector, ConnectorOptions, Option, count, one_of, whole
+from tablestore.sql.connectors.connector import Connector, ConnectorOptions, Option, count, whole
 from tablestore.sql.connectors.file_formats import json_objects, require_json
 
 _PROPERTIES = "properties."
@@ -63,7 +64,7 @@ _OPTIONS = (
     Option("topic", "the topic, or several with ; between them", _topics, required=True),
     Option("properties.bootstrap.servers", "brokers as host:port,host:port", required=True, late=True),
     Option("properties.group.id", "a consumer group: where it is, and where progress is noted", late=True),
-    Option("properties.*", "any property of librdkafka; secrets as ${env:NAME}", late=True),
+    Option("properties.*", "any property of librdkafka; secrets as ${env:NAME}", late=True, place=names_file),
     Option("format", f"of the values: {', '.join(FORMATS)}", one_of(*FORMATS)),
     Option("value.format", "the same as format", one_of(*FORMATS)),
     Option(

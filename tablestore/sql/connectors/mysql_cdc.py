@@ -30,15 +30,15 @@ from tablestore.cdc.mysql.stream import MysqlTable
 from tablestore.cdc.stream_source import Offset
 from tablestore.core.errors import InvalidOption, InvalidRequest
 from tablestore.core.options.environment import ENVIRONMENT
-from tablestore.core.options.values import boolean, duration_ms
+from tablestore.core.options.values import boolean, duration_ms, one_of
 from tablestore.format.types.data_type import DataField
 from tablestore.sql.connectors.connector import (
     Connector,
     ConnectorOptions,
     Option,
+    always,
     count,
     from_environment,
-    one_of,
     whole,
 )
 
@@ -78,7 +78,7 @@ _OPTIONS = (
         from_environment,
         late=True,
     ),
-    Option("tablestore.password-file", "a file that holds the password and nothing else"),
+    Option("tablestore.password-file", "a file that holds the password and nothing else", place=always),
     Option(
         "tablestore.tls",
         "whether connections are encrypted and the server's certificate is verified",
@@ -86,7 +86,9 @@ _OPTIONS = (
         default=PREFERRED,
     ),
     Option(
-        "tablestore.tls-ca", "a PEM file of the CAs that are trusted, for the modes verify-ca and -identity"
+        "tablestore.tls-ca",
+        "a PEM file of the CAs that are trusted, for the modes verify-ca and -identity",
+        place=always,
     ),
     Option("database-name", "the database; no pattern: lake.ingest follows whole databases", required=True),
     Option("table-name", "the table; no pattern", required=True),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from tablestore import doors
 from tablestore.core.errors import NotFound, Unsupported
 from tablestore.sql.connectors import blackhole, datagen, filesystem, kafka, mysql_cdc, printing
 from tablestore.sql.connectors.connector import Connector
-from tablestore.table.features import feature_or_none
 
 CONNECTORS: Mapping[str, Connector] = MappingProxyType(
     {
@@ -30,9 +30,8 @@ _ABSENT = {
 
 def connector_of(name: str) -> Connector:
     """The connector of a name. Raises Unsupported for one of other engines, NotFound naming the nearest."""
-    elsewhere: Connector | None = feature_or_none(f"connector {name}")
-    if elsewhere is not None:
-        return elsewhere
+    if name in doors.connectors:
+        return doors.connectors[name]()
     if name in _ABSENT:
         raise Unsupported(
             f"connector {name!r}", f"{_ABSENT[name]}; there are {', '.join(sorted(CONNECTORS))}"

@@ -10,6 +10,7 @@ import pyarrow as pa
 from tablestore.cdc.stream_sink import StreamSink
 from tablestore.cdc.stream_source import StreamSource
 from tablestore.core.errors import Unsupported
+from tablestore.io.roots import Roots
 from tablestore.sql.connectors.connector import BoundedSource, ConnectorOptions, Sink, matching
 from tablestore.sql.connectors.registry import connector_of
 from tablestore.sql.temporary import TemporaryTable
@@ -18,12 +19,13 @@ from tablestore.table.schema_scan import SchemaScan
 
 
 class ConnectorTable:
-    """A temporary table that is read or written; `definition` is what CREATE TEMPORARY TABLE said."""
+    """A temporary table that is read or written; `definition` is what CREATE TEMPORARY TABLE said, `roots`
+    are those of the session."""
 
-    def __init__(self, name: str, definition: TemporaryTable) -> None:
+    def __init__(self, name: str, definition: TemporaryTable, roots: Roots | None) -> None:
         self.name, self.definition = name, definition
         self._connector = connector_of(definition.connector)
-        self.options: ConnectorOptions = self._connector.parsed(definition)
+        self.options: ConnectorOptions = self._connector.parsed(definition, roots)
 
     def scan(self) -> ConnectorScan:
         """All its rows, the same at each reading. Raises Unsupported where there are none to read, and what

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -16,6 +16,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from tablestore.core.errors import InvalidRequest
 from tablestore.sql.problems import SqlProblem, pointed
+from tablestore.sql.text import literal_text
 
 _OURS = (
     "CALL",
@@ -83,12 +84,19 @@ class Piece:
         """The statement as it was written."""
         return self.text[self.start : self.tokens[-1].end + 1]
 
+    @property
+    def bound(self) -> str:
+        """The statement with the values of its parameters."""
+        parts = (literal_text(t.text) if t.token_type is TokenType.STRING else t.text for t in self.tokens)
+        return " ".join(parts)
+
 
 def pieces(text: str, parameters: Parameters = None) -> list[Piece]:
     """The statements of a script, separated by semicolons, with the parameters in their places.
 
-    `?` take the values of a sequence in turn, `:name` those of a mapping. Raises SqlProblem for a quote
-    that is never closed, and for parameters that are missing, left over or of no type of a literal.
+    `?` take the values of a sequence in turn, `:name` those of a mapping; `IN (?)` takes a list.
+    Raises SqlProblem for a quote that is never closed, and for parameters that are missing, left over or of
+    no type of a literal.
     """
     if not isinstance(text, str):
         raise InvalidRequest(f"a statement is text, not {text!r}")
@@ -187,7 +195,7 @@ class _Values:
     """Gives each placeholder of a script its literal."""
 
     def __init__(self, parameters: Parameters, text: str) -> None:
-        if isinstance(parameters, str | bytes):
+        if not isinstance(parameters, Iterable | None) or isinstance(parameters, str | bytes):
             raise InvalidRequest("parameters are a list of values or a mapping of names to values")
         self._named = dict(parameters) if isinstance(parameters, Mapping) else None
         self._listed = [] if parameters is None or self._named is not None else list(parameters)
@@ -199,14 +207,15 @@ class _Values:
 
     def _placed(self, tokens: list[Token]) -> Iterator[Token]:
         skip = False
-        for token, after in zip(tokens, [*tokens[1:], None], strict=False):
+        for i, (token, after) in enumerate(zip(tokens, [*tokens[1:], None], strict=False)):
+            in_list = [t.token_type for t in tokens[max(0, i - 2) : i]] == [TokenType.IN, TokenType.L_PAREN]
             if skip:
                 skip = False
             elif token.token_type is TokenType.PLACEHOLDER and token.text == "?":
-                yield from self._literal(self._value(token), token)
+                yield from self._literal(self._value(token), token, in_list=in_list)
             elif self._named is not None and _is_name(token, after):
                 assert after is not None
-                yield from self._literal(self._of_name(after), after)
+                yield from self._literal(self._of_name(after), after, in_list=in_list)
                 skip = True
             else:
                 yield token
@@ -232,9 +241,11 @@ class _Values:
         if self._named is not None and (left := sorted(set(self._named) - self._used)):
             raise InvalidRequest(f"parameter {left[0]!r} is given, and :{left[0]} does not occur")
 
-    def _literal(self, value: Any, at: Token) -> list[Token]:
+    def _literal(self, value: Any, at: Token, *, in_list: bool) -> list[Token]:
         try:
-            made = literal_tokens(value)
+            made = (
+                list_tokens(value) if in_list and isinstance(value, list | tuple) else literal_tokens(value)
+            )
         except InvalidRequest as e:
             raise InvalidRequest(pointed(str(e), self._text, at.start)) from None
         return [Token(kind, text, at.line, at.col, at.start, at.end, []) for kind, text in made]
@@ -247,6 +258,16 @@ def _is_name(token: Token, after: Token | None) -> bool:
     return bool(after.start == token.end + 1 and after.text.isidentifier())
 
 
+def list_tokens(values: Sequence[Any]) -> list[tuple[TokenType, str]]:
+    """The tokens of the values of `IN (?)`; raises InvalidRequest for none, as SQL has no empty list."""
+    if not values:
+        raise InvalidRequest("IN takes at least one value, and the list is empty")
+    found = literal_tokens(values[0])
+    for value in values[1:]:
+        found += [(TokenType.COMMA, ","), *literal_tokens(value)]
+    return found
+
+
 def literal_tokens(value: Any) -> list[tuple[TokenType, str]]:
     """The tokens of a Python value as a literal; raises InvalidRequest for values that have none."""
     if isinstance(value, bool) or value is None:
@@ -255,7 +276,7 @@ def literal_tokens(value: Any) -> list[tuple[TokenType, str]]:
     if isinstance(value, int | Decimal) or (isinstance(value, float) and math.isfinite(value)):
         if isinstance(value, Decimal) and not value.is_finite():
             raise InvalidRequest(f"{value} is no value of a column")
-        text = format(abs(value), "f") if isinstance(value, Decimal) else repr(abs(value))
+        text = format(value.copy_abs(), "f") if isinstance(value, Decimal) else repr(abs(value))
         text = text if not isinstance(value, float) or "e" in text else f"{text}e0"  # a DOUBLE, no DECIMAL
         sign = [(TokenType.DASH, "-")] if str(value).startswith("-") else []
         return [*sign, (TokenType.NUMBER, text)]
@@ -271,4 +292,5 @@ def literal_tokens(value: Any) -> list[tuple[TokenType, str]]:
         return [(TokenType.DATE, "DATE"), (TokenType.STRING, value.isoformat())]
     if isinstance(value, dt.time):
         return [(TokenType.TIME, "TIME"), (TokenType.STRING, value.isoformat())]
-    raise InvalidRequest(f"a parameter of type {type(value).__name__} has no literal in SQL")
+    where = ", but for lists in IN (?)" if isinstance(value, list | tuple) else ""
+    raise InvalidRequest(f"a parameter of type {type(value).__name__} has no literal in SQL{where}")

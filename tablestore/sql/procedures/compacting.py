@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from tablestore.core.errors import InvalidRequest, Unsupported
+from tablestore.sql.confinement import require_inside
 from tablestore.sql.procedures.procedure import (
     TABLE,
     Argument,
@@ -61,6 +62,8 @@ def _compact_database(session: Session, values: Values) -> Result:
     if values["partition_idle_time"]:
         raise Unsupported("compact_database(partition_idle_time => …)")
     lake, full, done = session.lake(), _full(values["compact_strategy"]), 0
+    options = options_of(values["table_options"])
+    require_inside(session.roots, options)
     for name in lake.tables():
         database, _, table = name.partition(".")
         if not _matches(values["including_databases"], database, default=True):
@@ -69,7 +72,7 @@ def _compact_database(session: Session, values: Values) -> Result:
             continue
         if _matches(values["excluding_tables"], table, default=False):
             continue
-        found: Table = lake.table(f"`{database}`.`{table}`").with_options(options_of(values["table_options"]))
+        found: Table = lake.table(f"`{database}`.`{table}`").with_options(options)
         done += bool(_made(found.compact(full=full)))
     return success(f"{done} tables were compacted")
 

@@ -98,7 +98,7 @@ def table_of(session: Session, values: Values, options: Mapping[str, Any] | None
     if parts is None:
         identifier = Identifier.parse(text)
         parts = [identifier.database, str(identifier).partition(".")[2]]
-    return session.writable(Name(tuple(parts)), dict(options or {}))
+    return session.writable(Name(tuple(parts), at=-1), dict(options or {}))
 
 
 def options_of(text: str | None) -> dict[str, str]:

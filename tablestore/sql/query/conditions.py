@@ -48,7 +48,9 @@ def value_of(tree: exp.Expression) -> Any:
         return bool(tree.this)
     if isinstance(tree, exp.Neg):
         value = value_of(tree.this)
-        if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+        if isinstance(value, Decimal):  # its minus rounds to 28 digits
+            return value.copy_negate() if value else value
+        if isinstance(value, int | float) and not isinstance(value, bool):
             return -value
     if isinstance(tree, exp.Literal):
         return tree.this if tree.is_string else _number(tree.this)

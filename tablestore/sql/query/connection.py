@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shutil
 import tempfile
 import threading
@@ -21,6 +22,7 @@ from tablestore.sql.text import literal_text
 T = TypeVar("T")
 _OPEN: WeakSet[Connection] = WeakSet()  # what results that nobody reads to their end keep open
 Progress = Callable[[float], None]
+_IN_FUNCTION = re.compile(r"^Python exception occurred while executing the UDF: (\w+: )?")
 _LOOK_SECONDS = 0.1  # between two looks at Ctrl-C and the progress
 
 
@@ -159,10 +161,16 @@ def _settings(spill: str, memory: str) -> dict[str, Any]:
 
 
 def _plain(message: str) -> str:
-    """DuckDB's message without its class, and without its picture of a text that nobody wrote."""
-    message = message.split("\n\nLINE ")[0].split(". Use TRY(")[0].split(" in expression (")[0]
+    """DuckDB's message without its class, without its picture of a text that nobody wrote, and without its
+    advice, which names settings that are not ours."""
+    if message.startswith("Out of Memory"):
+        return (
+            "the query does not fit into memory: SET 'execution.memory-limit' = '80%', or a size of your own"
+        )
+    message = message.split("\n\n")[0].split(". Use TRY(")[0].split(" in expression (")[0]
     head, _, rest = message.partition(": ")
-    return rest if head.endswith("Error") and rest else message
+    message = rest if head.endswith("Error") and rest else message
+    return _IN_FUNCTION.sub("", message)
 
 
 @atexit.register

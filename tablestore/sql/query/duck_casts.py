@@ -13,6 +13,7 @@ from tablestore.core.errors import InvalidRequest
 from tablestore.format.types.data_type import MAX_LENGTH, DataType
 from tablestore.sql.query.arithmetic import Arithmetic
 from tablestore.sql.query.column_casts import ColumnCast
+from tablestore.sql.query.function import require_length
 from tablestore.sql.query.numeric_types import BITS, FLOATS, NUMBERS, WHOLE
 from tablestore.sql.query.user_functions import Calls, duck_type
 
@@ -46,12 +47,16 @@ def cast_sql(
     """The CAST of a value of a known type; None where DuckDB's own is right."""
     require_castable(source, target)
     safe = isinstance(node, exp.TryCast)
+    if target.root in ("CHAR", "BINARY"):
+        require_length(target.precision, f"CAST to {target.root}")
     if _plain(node.this, target):
         return f"CAST({value} AS {duck_type(target)})"
     if source.root == "TIMESTAMP_LTZ" != target.root:  # its time in the zone of the session
         value, source = f"CAST({value} AS TIMESTAMP)", replace(source, root="TIMESTAMP")
         if target.root == "TIMESTAMP" and target.precision >= source.precision:
             return value
+    if source.root == target.root == "TIMESTAMP_LTZ" and target.precision < source.precision:
+        return calls(ColumnCast(source.as_nullable(), target.as_nullable(), safe), value)
     if target.root == "TIMESTAMP_LTZ":
         local = replace(target, root="TIMESTAMP")
         found = (

@@ -58,3 +58,19 @@ def text_of(literal: str, what: str) -> str:
     if len(literal) < 2 or not literal.startswith("'") or not literal.endswith("'"):
         raise Unsupported(f"{what} that is no literal")
     return literal[1:-1].replace("''", "'")
+
+
+LONGEST = 16 << 20
+"""Bytes of the longest text that a function makes of short ones: DuckDB does not count these in its limit of
+memory, and cannot be stopped while it makes one."""
+
+
+def require_length(bytes_: int, function: str) -> None:
+    """Raise InvalidRequest for a text that is longer than a function makes one."""
+    if bytes_ > LONGEST:
+        raise InvalidRequest(too_long(function))
+
+
+def too_long(function: str) -> str:
+    """What is wrong with such a call."""
+    return f"{function} makes texts of at most {LONGEST:,} bytes"

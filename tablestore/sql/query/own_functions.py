@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest
 from tablestore.sql.query import json_paths, printing, time_patterns, time_texts
+from tablestore.sql.query.function import require_length
 from tablestore.sql.query.user_functions import add_functions
 from tablestore.sql.query.zones import converted
 
@@ -104,6 +105,11 @@ def _instr(text: str, part: str, start: int, nth: int) -> int:
         if at < 0:
             return 0
     return at + 1
+
+
+def _replace(text: str, part: str, by: str) -> str:
+    require_length(len(text) + text.count(part) * (len(by) - len(part)), "REPLACE")
+    return text.replace(part, by)
 
 
 def _sha2(text: str, bits: int) -> str:
@@ -207,7 +213,7 @@ OWN: Mapping[str, OwnFunction] = MappingProxyType(
     {
         "own_initcap": OwnFunction((_TEXT,), _TEXT, _initcap),
         "own_instr": OwnFunction((_TEXT, _TEXT, _NUMBER, _NUMBER), _NUMBER, _instr),
-        "own_replace": OwnFunction((_TEXT, _TEXT, _TEXT), _TEXT, str.replace),
+        "own_replace": OwnFunction((_TEXT, _TEXT, _TEXT), _TEXT, _replace),
         "own_sha2": OwnFunction((_TEXT, _NUMBER), _TEXT, _sha2),
         "own_encode": OwnFunction((_TEXT, _TEXT), "BLOB", _encode),
         "own_decode": OwnFunction(("BLOB", _TEXT), _TEXT, _decode),

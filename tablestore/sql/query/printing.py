@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from tablestore.sql.query.function import require_length
+
 _PLACE = re.compile(r"%(?:(\d+)\$)?([-#+ 0,(]*)(\d+)?(?:\.(\d+))?([a-zA-Z%])")
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 
@@ -21,6 +23,7 @@ def printf(text: str, values: list[str | None], types: list[str]) -> str | None:
         if letter in "%n":
             found += "%" if letter == "%" else "\n"
             continue
+        require_length(len(found) + max(_number(width), _number(digits)), "PRINTF")
         number = int(index) - 1 if index else following
         following += not index
         if not 0 <= number < len(values):
@@ -30,6 +33,11 @@ def printf(text: str, values: list[str | None], types: list[str]) -> str | None:
             return None
         found += _padded(shown, flags, int(width or 0), numeric=letter in "doxXfeEgG")
     return found + text[at:]
+
+
+def _number(digits: str | None) -> int:
+    """The number; one of many digits is any large one, which int() would refuse."""
+    return int(digits[:20]) if digits else 0
 
 
 def _shown(value: str | None, kind: str, letter: str, flags: str, digits: str | None) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tablestore.format.types.data_type import MAX_LENGTH, DataType
 from tablestore.sql.query.arithmetic import Arithmetic, Operand
 from tablestore.sql.query.numeric_types import BITS, MOST_DIGITS, NUMBERS, WHOLE, digits
+from tablestore.sql.query.spark_times import seconds_text, spark_time_cast
 
 _NAMES = {"VARCHAR": "STRING", "CHAR": "STRING", "VARBINARY": "BINARY", "TIMESTAMP": "TIMESTAMP_NTZ"}
 _NAMES |= {"TIMESTAMP_LTZ": "TIMESTAMP"}
@@ -60,7 +61,7 @@ def _as_decimal(o: Operand) -> str:
 
 def spark_cast(value: str, source: DataType, target: DataType, numbers: Arithmetic) -> str | None:
     """A CAST that Spark does otherwise: whole numbers wrap, a decimal that does not fit is NULL, texts are
-    those of Flink and as long as their type."""
+    those of Flink and as long as their type, times have the digits of their type."""
     a, b = source.root, target.root
     if a in WHOLE and b in WHOLE and BITS[b] < BITS[a]:
         return numbers.wrapped(value, target)
@@ -68,14 +69,17 @@ def spark_cast(value: str, source: DataType, target: DataType, numbers: Arithmet
         return f"try_cast({value} AS {numbers.type_name(target)})"
     if b == "BOOLEAN" and a in NUMBERS:
         return f"({value} <> 0)"
+    if b in ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ"):
+        return spark_time_cast(value, source, target)
     if b not in ("CHAR", "VARCHAR") or source.is_nested or source.is_binary:
         return None
     text = f"CAST({value} AS STRING)"
     if a == "BOOLEAN":
         text = f"upper({text})"
-    if a in ("TIMESTAMP", "TIMESTAMP_LTZ"):
-        fraction = f".{'S' * source.precision}" if source.precision else ""
-        text = f"date_format({value}, 'yyyy-MM-dd HH:mm:ss{fraction}')"
+    elif a == "TIME":
+        text = f"left({text}, 8)"
+    elif a in ("TIMESTAMP", "TIMESTAMP_LTZ"):
+        text = seconds_text(value, source.precision)
     if b == "CHAR":
         return f"rpad({text}, {target.precision}, ' ')"
     return text if target.precision == MAX_LENGTH else f"left({text}, {target.precision})"

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from tablestore.core.errors import InvalidRequest, TablestoreError, Unsupported
 from tablestore.insight.inspect.system import DATA
+from tablestore.sql.confinement import require_inside
 from tablestore.sql.connectors.table import ConnectorTable
 from tablestore.sql.dialect.hints import options_of
 from tablestore.sql.dialect.parser import read_expression, reader
@@ -210,7 +211,7 @@ def _table(session: Session, node: exp.Table, name: Name) -> Any:
     if temporary is not None:
         if node.args.get("version") is not None:
             raise InvalidRequest(f"{name} is a temporary table: it has no versions")
-        return ConnectorTable(str(name), temporary.with_options(options))
+        return ConnectorTable(str(name), temporary.with_options(options), session.roots)
     found = _with_hints(session, name, options) if options else session.table(name)
     version = node.args.get("version")
     return found if version is None else _at(found, version, name)
@@ -221,6 +222,7 @@ def _with_hints(session: Session, name: Name, options: dict[str, str]) -> Any:
     base, _, system = name.parts[-1].rpartition("$")
     if base and system in DATA:
         return session.table(Name((*name.parts[:-1], base), name.at), options).system(system)
+    require_inside(session.roots, options)
     found: Any = session.table(name)
     if not hasattr(found, "with_options"):
         raise InvalidRequest(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tablestore.core.errors import InvalidRequest
-from tablestore.sql.query.function import Rows
+from tablestore.sql.query.function import LONGEST, Rows, too_long
 
 
 def _joined(arguments: list[str]) -> str:
@@ -30,7 +30,16 @@ def _counted(function: str) -> str:
 
 
 def _padded(function: str) -> str:
-    return f"{function}({{0}}, CASE WHEN ({{1}}) >= 0 THEN {{1}} END, nullif({{2}}, ''))"
+    cases = (
+        f"WHEN ({{1}}) > {LONGEST} THEN error('{too_long(function.upper())}') WHEN ({{1}}) >= 0 THEN {{1}}"
+    )
+    return f"{function}({{0}}, CASE {cases} END, nullif({{2}}, ''))"
+
+
+_REPEATED = (
+    f"repeat({{0}}, CASE WHEN CAST(strlen({{0}}) AS DOUBLE) * ({{1}}) > {LONGEST} "
+    f"THEN error('{too_long('REPEAT')}') ELSE {{1}} END)"
+)
 
 
 def _located(text: str, part: str, start: str = "1") -> str:
@@ -49,9 +58,12 @@ def _instr(arguments: list[str]) -> str:
     return f"CAST(own_instr({text}, {part}, {start}, {nth}) AS INTEGER)"
 
 
+_SHORT = 100  # characters of a literal by which DuckDB itself may replace
+
+
 def _replace(arguments: list[str]) -> str:
-    part = arguments[1]
-    plain = part.startswith("'") and part != "''"
+    _, part, by = arguments
+    plain = part.startswith("'") and part != "''" and by.startswith("'") and len(by) < _SHORT
     return f"{'replace' if plain else 'own_replace'}({', '.join(arguments)})"
 
 
@@ -165,7 +177,7 @@ TEXT: Rows = (
     ("TRIM(text[, characters])", "Without blanks, or these characters, at both ends.", "trim({*})"),
     ("REPLACE(text, part, by)", "Every part replaced.", _replace),
     ("REVERSE(text)", "From the last character to the first."),
-    ("REPEAT(text, n)", "The text n times."),
+    ("REPEAT(text, n)", "The text n times.", _REPEATED),
     (
         "TRANSLATE(text, from, to)",
         "Characters replaced one by one.",

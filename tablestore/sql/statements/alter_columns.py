@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, TablestoreError
 from tablestore.format import schema_change
 from tablestore.format.schema_change import Change
+from tablestore.sql.confinement import require_inside
 from tablestore.sql.names import Name
 from tablestore.sql.problems import placed
 from tablestore.sql.query.types import expression_columns, expression_type
@@ -97,6 +98,7 @@ class _Planned:
         if what == "set":
             options = dict(one.options or {})
             refuse_other_connectors(options)
+            require_inside(self.session.roots, options)
             comment = options.pop("comment", None)
             found = [schema_change.set_options(options)] if options else []
             return [*found, schema_change.comment(None, comment)] if comment is not None else found
@@ -125,6 +127,7 @@ class _Planned:
     def _of_partition(self, one: Alteration, partition: Mapping[str, Any]) -> Change:
         named = typed_partition(self.table, partition)
         if one.what == "set":
+            require_inside(self.session.roots, one.options or {})
             return schema_change.set_options(one.options or {}, partition=named)
         return schema_change.reset_options(*one.keys, partition=named)
 

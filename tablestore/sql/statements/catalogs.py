@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, Unsupported
+from tablestore.sql.confinement import catalog_inside
 from tablestore.sql.form import Form
 from tablestore.sql.result import Result
 from tablestore.sql.statements.like import Like, listed
@@ -50,7 +51,7 @@ class CreateCatalog:
         kind = options.pop("type", _TYPES[0])
         if kind.lower() not in _TYPES:
             raise Unsupported(f"a catalog of type {kind!r}", f"there is {' or '.join(_TYPES)}")
-        lake = connect(options)
+        lake = connect(options if session.roots is None else catalog_inside(session.roots, options))
         lake.create_database(DEFAULT_DATABASE, if_not_exists=True)
         session.catalogs[self.name] = lake
         return Result(message=f"catalog {self.name} is made; USE CATALOG {name_text(self.name)} goes there")

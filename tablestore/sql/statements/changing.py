@@ -17,10 +17,11 @@ from tablestore.sql.problems import SqlProblem, start_of
 from tablestore.sql.query.conditions import predicate_of, value_of
 from tablestore.sql.query.row_query import POSITION, RowQuery
 from tablestore.sql.result import Result
-from tablestore.sql.statements.insert import changed
+from tablestore.sql.statements.insert import changed, null_for_default
 from tablestore.sql.statements.partitions import typed_partition
 from tablestore.sql.stored_values import assigned
 from tablestore.table.row_changes import RowChanges
+from tablestore.write.column_fit import require_present
 
 if TYPE_CHECKING:
     from tablestore.sql.session import Session
@@ -177,7 +178,7 @@ def conditions(where: exp.Expression | None, table: Table) -> Conditions:
 
 
 def assignments(terms: list[exp.Expression], alias: str, text: str) -> tuple[tuple[str, exp.Expression], ...]:
-    """`SET column = expression, …`: each column once, of the target."""
+    """`SET column = expression, …`: each column once, of the target; DEFAULT is NULL, which gets it."""
     found: dict[str, exp.Expression] = {}
     for term in terms:
         if not isinstance(term, exp.EQ) or not isinstance(term.this, exp.Column):
@@ -186,7 +187,7 @@ def assignments(terms: list[exp.Expression], alias: str, text: str) -> tuple[tup
             raise SqlProblem(f"{term.this.table!r} is not what is changed: {alias} is", text, start_of(term))
         if term.this.name in found:
             raise SqlProblem(f"column {term.this.name!r} gets two values", text, start_of(term))
-        found[term.this.name] = term.expression
+        found[term.this.name] = null_for_default(term.expression)
     return tuple(found.items())
 
 
@@ -202,6 +203,7 @@ def with_columns(batch: pa.RecordBatch, found: pa.Table, names: list[str], table
     by_name = table.store.schema.by_name
     for i, name in enumerate(names):
         value = assigned(found[f"__value_{i}"].combine_chunks(), by_name[name])
+        require_present(value, by_name[name].type, f"column {name!r}")
         at = rows.schema.get_field_index(name)
         known = rows.schema.field(at)
         field = known if value.type == known.type and not value.null_count else pa.field(name, value.type)
@@ -212,9 +214,9 @@ def with_columns(batch: pa.RecordBatch, found: pa.Table, names: list[str], table
 FORMS = (
     Form(
         "UPDATE",
-        "UPDATE table [AS alias] SET column = expression, … [WHERE condition]",
-        "Change rows, in one commit; columns of the primary key cannot be set. Writes -U/+U pairs, so that "
-        "who follows the table can retract.",
+        "UPDATE table [AS alias] SET column = {expression | DEFAULT}, … [WHERE condition]",
+        "Change rows, in one commit; columns of the primary key cannot be set, and a NOT NULL column takes "
+        "no DEFAULT. Writes -U/+U pairs, so that who follows the table can retract.",
         "writing",
         node=exp.Update,
         build=Update.of,

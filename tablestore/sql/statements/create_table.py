@@ -21,6 +21,7 @@ from tablestore.format.computed_columns import (
 )
 from tablestore.format.schema import numbered
 from tablestore.format.types.arrow_types import DataField, from_arrow
+from tablestore.sql.confinement import require_inside
 from tablestore.sql.connectors.registry import CONNECTORS as CONNECTORS_BY_NAME
 from tablestore.sql.connectors.registry import connector_of
 from tablestore.sql.form import Form
@@ -37,6 +38,7 @@ from tablestore.sql.statements.columns import (
     watermark_of,
     without_nulls,
 )
+from tablestore.sql.statements.new_table import note_of, of_settings
 from tablestore.sql.temporary import MetadataColumn, TemporaryTable
 
 if TYPE_CHECKING:
@@ -116,18 +118,22 @@ class CreateTable:
             positions = {k: None for k in source.options if k.startswith("schema.")}
             options = {**positions, **options}
         known = {*options, *(source.options if source is not None else ())}
-        options |= {k: v for k, v in session.settings.table_defaults().items() if k not in known}
-        table = lake.create_table(
-            name,
-            schema=made.columns,
-            like=source,
-            primary_key=made.primary_key,
-            partition_by=made.partition_by,
-            options=options,
-            comment=made.comment or ("" if source is not None else None),  # LIKE takes over no comment
-        )
+        defaults = {k: v for k, v in session.settings.table_defaults().items() if k not in known}
+        options |= defaults
+        require_inside(session.roots, options)
+        with of_settings(defaults):
+            table = lake.create_table(
+                name,
+                schema=made.columns,
+                like=source,
+                primary_key=made.primary_key,
+                partition_by=made.partition_by,
+                options=options,
+                comment=made.comment or ("" if source is not None else None),  # LIKE takes over no comment
+            )
+        note = note_of(table, by_default="bucket" not in {*options, *known})
         if rows is None:
-            return Result(message=f"table {self.name} is made")
+            return Result(message=f"table {self.name} is made{note}")
         try:
             with table.writer() as writer:
                 for batch in rows:
@@ -139,7 +145,7 @@ class CreateTable:
             raise
         done = writer.committed
         assert done is not None
-        message = f"table {self.name} is made, with {done.rows:,} rows"
+        message = f"table {self.name} is made, with {done.rows:,} rows{note}"
         return Result(rows_affected=done.rows, snapshots=done.snapshots, message=message)
 
     def _source_of_options(self, session: Session) -> Table | None:
@@ -184,7 +190,7 @@ class CreateTable:
     def _definition(self, session: Session, rows: pa.Schema | None) -> _Definition:
         """The whole table: what is written, what LIKE takes over, the columns of the query."""
         text, written = self.table.text, self.table.columns
-        base = _found(self.options) if self._of_source else _Definition(())
+        base = _found(session, self.options) if self._of_source else _Definition(())
         if self.like is not None:
             base = _model(session, self.like)
         own = [c.field(text, of_spark=self.of_spark) for c in self.table.stored]
@@ -222,11 +228,11 @@ class CreateTable:
         )
 
 
-def _found(options: Mapping[str, str]) -> _Definition:
+def _found(session: Session, options: Mapping[str, str]) -> _Definition:
     """The columns and the primary key that a connector finds in its source."""
     connector = connector_of(options["connector"])
     assert connector.columns is not None, "asked for when the statement was read"
-    columns, key = connector.columns(connector.parsed(TemporaryTable((), options=options)))
+    columns, key = connector.columns(connector.parsed(TemporaryTable((), options=options), session.roots))
     return _Definition(columns, key)
 
 
@@ -393,7 +399,9 @@ FORMS = (
         "[PARTITIONED BY (column, …)] [WITH ('key' = 'value', …) | "
         "USING paimon TBLPROPERTIES ('key' = 'value', …)] "
         "[LIKE table [({INCLUDING | EXCLUDING} {ALL | OPTIONS | CONSTRAINTS | …}, …)] | AS query]",
-        "Make a table. A computed column is computed when it is read.",
+        "Make a table. A computed column is computed when it is read. A table with a primary key and without "
+        "option `bucket` gets 1; `SET 'table-storage.bucket' = '-1'` gives Paimon's default, where a key is "
+        "unique across partitions and buckets come as rows do.",
         "tables",
         CreateTable.parse,
         example="CREATE TABLE shop.items (\n"

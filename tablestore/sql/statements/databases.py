@@ -38,6 +38,7 @@ def known_database(session: Session, database: Name) -> tuple[Lake, str]:
         lake, name = lake_of(session, database)
         databases = lake.databases()
         if name not in databases:
+            lake.require_there()
             raise NotFound.among("database", name, databases)
     return lake, name
 
@@ -185,7 +186,9 @@ class ShowDatabases:
         return ShowDatabases(catalog, like)
 
     def run(self, session: Session) -> Result:
-        return listed("database name", self.like.chosen(session.lake(self.catalog).databases()))
+        lake = session.lake(self.catalog)
+        lake.require_there()
+        return listed("database name", self.like.chosen(lake.databases()))
 
 
 @dataclass(frozen=True, slots=True)

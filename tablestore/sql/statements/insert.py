@@ -11,13 +11,13 @@ from sqlglot import exp
 
 from tablestore.cdc.stream_sink import TableSink
 from tablestore.core.errors import InvalidRequest, SchemaMismatch, Unsupported
-from tablestore.core.options.secrets import scrubbed
 from tablestore.core.options.table_options import MergeEngine
 from tablestore.core.quantities import many
 from tablestore.format import rowkind
 from tablestore.format.schema import TableSchema
 from tablestore.lsm.merge.merge_function import merge_function
 from tablestore.lsm.merge.validate import update_kinds
+from tablestore.sql.concealment import concealed
 from tablestore.sql.connectors.table import ConnectorTable
 from tablestore.sql.dialect.hints import options_of
 from tablestore.sql.filling import Filling
@@ -32,6 +32,7 @@ from tablestore.sql.statements.partitions import typed_partition
 from tablestore.sql.streaming.job_part import JobPart
 from tablestore.sql.streaming.plan import StreamPlan, planned
 from tablestore.sql.streaming.targets import require_takes, retracts
+from tablestore.sql.temporary import TemporaryTable
 from tablestore.table.place import TablePlace
 from tablestore.write.commit.committer import Committed
 from tablestore.write.conform import conform
@@ -62,9 +63,7 @@ class Insert:
             return started(session, [self])
         temporary = session.temporary_table(self.target)
         if temporary is not None:
-            return self._into_sink(
-                session, ConnectorTable(str(self.target), temporary.with_options(self.options))
-            )
+            return self._into_sink(session, self._temporary(session, temporary))
         table = session.writable(self.target, dict(self.options))
         return replace(self, partition=typed_partition(table, self.partition))._run(session, table)
 
@@ -79,9 +78,7 @@ class Insert:
         plan = planned(session, self.query, self.text)
         temporary = session.temporary_table(self.target)
         if temporary is not None:
-            return self._part_of_sink(
-                session, ConnectorTable(str(self.target), temporary.with_options(self.options)), plan
-            )
+            return self._part_of_sink(session, self._temporary(session, temporary), plan)
         table = session.writable(self.target, dict(self.options))
         insert = replace(self, partition=typed_partition(table, self.partition))
         filling = insert._filling(session, plan.schema.names, table.store.schema.shown)
@@ -92,6 +89,9 @@ class Insert:
             sink = TableSink(TablePlace.of(table), options, before=rowkind.UPDATE_BEFORE in kinds)
         _, database, name = session.full_name(self.target)
         return JobPart(f"{database}.{name}", plan, filling, sink)
+
+    def _temporary(self, session: Session, table: TemporaryTable) -> ConnectorTable:
+        return ConnectorTable(str(self.target), table.with_options(self.options), session.roots)
 
     def _part_of_sink(self, session: Session, table: ConnectorTable, plan: StreamPlan) -> JobPart:
         if self.partition:
@@ -164,7 +164,7 @@ def reads_tables(query: exp.Expression) -> bool:
 
 def started(session: Session, inserts: Sequence[Insert]) -> Result:
     """A job of these INSERTs, started; with `table.dml-sync` it has ended."""
-    statements = tuple(scrubbed(one.statement) for one in inserts)
+    statements = tuple(concealed(one.statement) for one in inserts)
     job = session.jobs.start(session, tuple(one.part(session) for one in inserts), statements)
     targets = ", ".join(part.target for part in job.parts)
     if session.settings["table.dml-sync"] == "false":
@@ -209,10 +209,25 @@ def _parse(p: Parser, *, overwrite: bool) -> Insert:
             by_name = True
     if by_name and columns is not None:
         p.fail("a list of columns and BY NAME do not go together")
-    query = p.query()
+    query = _with_defaults(p.query())
     p.finish()
     statement = f"INSERT {'OVERWRITE' if overwrite else 'INTO'} {p.text(target.at, p.behind)}"
     return Insert(target, query, p.piece.text, overwrite, options, partition, columns, by_name, statement)
+
+
+def _with_defaults(query: exp.Expression) -> exp.Expression:
+    """VALUES with NULL in place of DEFAULT."""
+    if isinstance(query, exp.Values):
+        for row in query.expressions:
+            for value in row.expressions if isinstance(row, exp.Tuple) else [row]:
+                value.replace(null_for_default(value))
+    return query
+
+
+def null_for_default(value: exp.Expression) -> exp.Expression:
+    """The value, or NULL for DEFAULT: a NULL gets the default of its column where it is written."""
+    is_default = isinstance(value, exp.Column | exp.Var) and value.sql().upper() == "DEFAULT"
+    return exp.Null() if is_default else value
 
 
 _SYNTAX = (
@@ -223,9 +238,9 @@ FORMS = (
     Form(
         "INSERT INTO",
         _SYNTAX.format("INTO"),
-        "Add rows, or replace those of the same primary key, in one commit. Columns that are left out get "
-        "their default or NULL. `BY NAME` matches columns by name. In streaming mode a query over tables is "
-        "a job, which follows them: see SHOW JOBS.",
+        "Add rows, or replace those of the same primary key, in one commit. Columns that are left out, or "
+        "DEFAULT in VALUES, get their default or NULL. `BY NAME` matches columns by name. In streaming "
+        "mode a query over tables is a job, which follows them: see SHOW JOBS.",
         "writing",
         lambda p: _parse(p, overwrite=False),
         example="INSERT INTO shop.orders VALUES (4, 'dan', 1.5)",

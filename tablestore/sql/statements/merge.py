@@ -24,7 +24,7 @@ from tablestore.sql.query.row_query import POSITION, RowQuery, view
 from tablestore.sql.query.translation import duck_sql
 from tablestore.sql.result import Result
 from tablestore.sql.statements.changing import Target, assignments, require_column, with_columns
-from tablestore.sql.statements.insert import changed
+from tablestore.sql.statements.insert import changed, null_for_default
 from tablestore.sql.stored_values import assigned
 from tablestore.table.row_changes import RowChanges
 
@@ -100,7 +100,7 @@ def _inserted(then: exp.Insert, text: str) -> tuple[tuple[str, exp.Expression], 
     names, values = then.this.expressions, then.expression.expressions
     if len(names) != len(values):
         raise SqlProblem(f"{len(names)} columns get {len(values)} values", text, start_of(then))
-    pairs = {name.name: value for name, value in zip(names, values, strict=True)}
+    pairs = {name.name: null_for_default(value) for name, value in zip(names, values, strict=True)}
     if len(pairs) < len(names):
         raise SqlProblem("a column gets two values", text, start_of(then))
     return tuple(pairs.items())
@@ -305,7 +305,7 @@ FORMS = (
         "  [WHEN NOT MATCHED BY SOURCE [AND condition] THEN {UPDATE SET column = expression, … | DELETE}] …",
         "Update, delete and insert rows by comparing a table with a source, in one commit. Of the clauses of "
         "a kind the first whose condition is true acts. A row of the table that two rows of the source would "
-        "change is an error.",
+        "change is an error. DEFAULT stands for the default of a column, or NULL.",
         "writing",
         node=exp.Merge,
         build=Merge.of,

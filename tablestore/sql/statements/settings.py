@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from tablestore.core.options.names import of_new_tables
+from tablestore.sql.confinement import require_inside
 from tablestore.sql.form import Form
 from tablestore.sql.result import Result
+from tablestore.sql.settings import CHECKPOINTS, TABLE_STORAGE
 
 if TYPE_CHECKING:
     from tablestore.sql.dialect.parser import Parser
@@ -36,6 +39,10 @@ class Set:
         if self.key is None:
             rows = session.settings.rows()
             return Result(pa.table({"key": [k for k, _ in rows], "value": [v for _, v in rows]}))
+        if session.roots is not None and self.key == CHECKPOINTS and self.value:
+            session.roots.inside(self.value, f"setting {self.key!r}")
+        if self.key.startswith(TABLE_STORAGE):
+            require_inside(session.roots, dict([of_new_tables(self.key, self.value)]))
         session.settings.set(self.key, self.value)
         return Result(message=f"{self.key} is {session.settings[self.key]}")
 

@@ -18,7 +18,7 @@ from tablestore.sql.statements.describe import described
 from tablestore.sql.statements.like import Like, listed
 from tablestore.sql.statements.partitions import partition_names
 from tablestore.table.identifier import SYSTEM_DATABASE
-from tablestore.table.system import SYSTEM_TABLES
+from tablestore.verbs.system import SYSTEM_TABLES
 
 if TYPE_CHECKING:
     from tablestore.sql.dialect.parser import Parser
@@ -61,6 +61,7 @@ class ShowTables:
             names.update(SYSTEM_TABLES)
         elif catalog:
             lake = session.lake(catalog)
+            lake.require_there()
             if database in lake.databases():
                 names.update(lake.tables(database), lake.views(database))
         return listed("table name", self.like.chosen(sorted(names)))
@@ -82,8 +83,11 @@ class ShowViews:
     def run(self, session: Session) -> Result:
         catalog, database = _whose(session, self.database)
         names = {key[2] for key in session.views if key[:2] == (catalog, database)}
-        if catalog and database in session.lake(catalog).databases():
-            names.update(session.lake(catalog).views(database))
+        if catalog:
+            lake = session.lake(catalog)
+            lake.require_there()
+            if database in lake.databases():
+                names.update(lake.views(database))
         return listed("view name", self.like.chosen(sorted(names)))
 
 

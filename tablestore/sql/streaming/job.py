@@ -1,26 +1,34 @@
 """A job: INSERTs that follow their sources, each by one streaming query, exactly once into tables.
 
 Commits to a table are of the user that has the job's name, and keep the position of the sources: a job whose
-checkpoint is lost goes on from there.
+checkpoint is lost goes on from there. A job that fails for a reason that may pass is started again, as its
+restart strategy says.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from tablestore import doors
 from tablestore.cdc.job_errors import plain_error
+from tablestore.cdc.restarts import Restarts, RestartStrategy
 from tablestore.cdc.stream_batch import Batch
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import TablestoreError
+from tablestore.core.options.environment import are_looked_up
+from tablestore.sql.concealment import conceal
 from tablestore.sql.streaming.job_directory import JobDirectories, JobRecord, JobStatus, PartStatus
 from tablestore.sql.streaming.job_part import JobPart, PartBatches
-from tablestore.table.features import feature
 
-RUNNING, FINISHED, FAILED, STOPPED = "RUNNING", "FINISHED", "FAILED", "STOPPED"
+log = logging.getLogger(__name__)
+RUNNING, RESTARTING = "RUNNING", "RESTARTING"
+FINISHED, FAILED, STOPPED = "FINISHED", "FAILED", "STOPPED"
 
 
 class Job:
@@ -36,7 +44,8 @@ class Job:
         self._queries: list[Any] = []  # what the feature "streams by Spark" gives
         self._lock = threading.Lock()  # protects what follows
         self._status = JobStatus(RUNNING, self.started_ms, tuple(PartStatus() for _ in parts))
-        self._stopping = False
+        self._carried_out = 0  # batches, by this process
+        self._stopping = threading.Event()
         self._over = threading.Event()
         self.error: BaseException | None = None
 
@@ -51,39 +60,53 @@ class Job:
         """Whether it has ended."""
         return self._over.is_set()
 
-    def start(self, spark: Any, *, interval_seconds: float) -> None:
+    def start(self, spark: Any, *, interval_seconds: float, strategy: RestartStrategy) -> None:
         """Start its queries. Raises InvalidRequest where a target has commits of another query of its name;
         none runs then."""
         known = self.places.record(self.name)
         self.record = self.record if known is None else known
-        opened = [self._opened(number) for number in range(len(self.parts))]
+        opened = self._all_opened()
         if known is None:
             self.places.keep(self.record)
         before = self.places.status(self.name)
         if before is not None and len(before.parts) == len(self.parts):
             self._status = replace(self._status, parts=before.parts)
         self._note(self._status)
-        start_stream = feature("streams by Spark")
+        are_looked_up(name for part in self.parts for name in part.streams.variables)
         try:
-            for part, batches in zip(self.parts, opened, strict=True):
-                query = start_stream(
-                    spark,
-                    part.streams,
-                    batches,
-                    checkpoint=batches.checkpoint,
-                    start=batches.start,
-                    interval_seconds=interval_seconds,
-                    variables=part.streams.variables,
-                )
-                self._queries.append(query)
+            self._start_queries(spark, opened, interval_seconds)
         except BaseException as e:
             self._end(e)
             raise
-        threading.Thread(target=self._watch, name=f"tablestore-{self.name}", daemon=True).start()
+        again = partial(self._start_again, spark, interval_seconds)
+        watch = partial(self._watch, Restarts(strategy), again)
+        threading.Thread(target=watch, name=f"tablestore-{self.name}", daemon=True).start()
+
+    def _all_opened(self) -> list[PartBatches]:
+        return [self._opened(number) for number in range(len(self.parts))]
+
+    def _start_queries(self, spark: Any, opened: Sequence[PartBatches], interval_seconds: float) -> None:
+        for part, batches in zip(self.parts, opened, strict=True):
+            query = doors.start_stream(
+                spark,
+                part.streams,
+                batches,
+                checkpoint=batches.checkpoint,
+                start=batches.start,
+                interval_seconds=interval_seconds,
+                variables=part.streams.variables,
+            )
+            self._queries.append(query)
+
+    def _start_again(self, spark: Any, interval_seconds: float) -> None:
+        """Start all queries where their checkpoints are."""
+        self._queries = []
+        self._start_queries(spark, self._all_opened(), interval_seconds)
+        self._set_state(RUNNING)
 
     def stop(self) -> None:
         """End it between two batches; returns when it has ended."""
-        self._stopping = True
+        self._stopping.set()
         for query in self._queries:
             query.stop()
         self._over.wait()
@@ -117,6 +140,7 @@ class Job:
             with self._lock:
                 parts = list(self._status.parts)
                 one = parts[number]
+                self._carried_out += 1
                 parts[number] = PartStatus(one.batches + 1, one.rows + rows, batch.end)
                 self._status = replace(self._status, parts=tuple(parts))
                 status = self._status
@@ -124,26 +148,61 @@ class Job:
 
         return noted
 
-    def _watch(self) -> None:
+    def _watch(self, restarts: Restarts, again: Callable[[], None]) -> None:
+        """Wait for the end of all queries; start them again where that may help."""
+        error = self._end_of_queries()
+        while error is not None and not self._stopping.is_set():
+            wait = restarts.wait_after(error, self._carried_out)
+            if wait is None:
+                break
+            shown = plain_error(self.name, error)
+            conceal(shown)
+            self._set_state(RESTARTING, f"again in {wait:g} s after {str(shown)[:300]}")
+            log.warning("%s", self.status.error)
+            if self._stopping.wait(wait):
+                error = None
+                break
+            try:
+                again()
+                error = self._end_of_queries()
+            except Exception as e:  # Spark's, or of a store that is away
+                self._stop_queries()
+                error = e
+        self._end(error)
+
+    def _end_of_queries(self) -> BaseException | None:
         """Wait for the end of all queries, or of one that failed: then the others are stopped."""
         error: BaseException | None = None
         waiting = list(self._queries)
         while waiting and error is None:
             for query in list(waiting):
+                if self._stopping.is_set():  # it may have come while they were started
+                    query.stop()
                 if query.wait(0.5):
                     waiting.remove(query)
                     error = error or query.failure()
-        self._end(error)
+        if error is not None:
+            self._stop_queries()
+        return error
 
-    def _end(self, error: BaseException | None) -> None:
+    def _stop_queries(self) -> None:
         for query in self._queries:
             query.stop()
+
+    def _end(self, error: BaseException | None) -> None:
+        self._stop_queries()
         self.error = None if error is None else plain_error(self.name, error)
-        state = FAILED if error is not None else STOPPED if self._stopping else FINISHED
-        with self._lock:
-            self._status = replace(self._status, state=state, error="" if error is None else str(self.error))
-        self._note(self._status)
+        if self.error is not None:
+            conceal(self.error)
+        state = FAILED if error is not None else STOPPED if self._stopping.is_set() else FINISHED
+        self._set_state(state, "" if error is None else str(self.error))
         self._over.set()
+
+    def _set_state(self, state: str, error: str = "") -> None:
+        with self._lock:
+            self._status = replace(self._status, state=state, error=error)
+            status = self._status
+        self._note(status)
 
     def _note(self, status: JobStatus) -> None:
         with contextlib.suppress(TablestoreError, OSError):  # where its directory is gone nobody asks

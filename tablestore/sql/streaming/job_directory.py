@@ -57,7 +57,7 @@ class PartStatus:
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """How a job is: RUNNING, FINISHED, FAILED or STOPPED, and since when (`started_ms`)."""
+    """How a job is: RUNNING, RESTARTING, FINISHED, FAILED or STOPPED, and since when (`started_ms`)."""
 
     state: str
     started_ms: int

@@ -11,12 +11,14 @@ from weakref import WeakSet
 
 import pyarrow as pa
 
+from tablestore.cdc.restarts import NO_RESTART, RestartStrategy
 from tablestore.cdc.stream_sink import TableSink
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unavailable
 from tablestore.core.options.values import duration_ms
+from tablestore.sql.settings import CHECKPOINTS, Settings
 from tablestore.sql.spark_engine import session_of
-from tablestore.sql.streaming.job import RUNNING, STOPPED, Job
+from tablestore.sql.streaming.job import RESTARTING, RUNNING, STOPPED, Job
 from tablestore.sql.streaming.job_directory import JobDirectories, JobRecord, JobStatus, PartStatus
 from tablestore.sql.streaming.job_part import JobPart
 
@@ -61,7 +63,8 @@ class Jobs:
         if known is not None:
             _require_same(known, job.record)
         interval = duration_ms(session.settings["execution.checkpointing.interval"]) / 1000
-        job.start(session_of(session), interval_seconds=interval)
+        strategy = _restart_strategy(session.settings)
+        job.start(session_of(session), interval_seconds=interval, strategy=strategy)
         self._started[place] = job
         return job
 
@@ -109,7 +112,10 @@ class Jobs:
                 continue  # forgotten meanwhile
             if status is None:
                 status = JobStatus(STOPPED, record.created_ms, ())
-            if job is None and status.state == RUNNING:  # of a process that has ended, or of another one
+            if job is None and status.state in (
+                RUNNING,
+                RESTARTING,
+            ):  # of a process that has ended, or of another one
                 status = JobStatus(
                     STOPPED, status.started_ms, status.parts, "its process has not said how it ended"
                 )
@@ -165,6 +171,24 @@ class Jobs:
         for job in self._started.values():
             if not job.over:
                 job.stop()
+
+
+def _restart_strategy(settings: Settings) -> RestartStrategy:
+    """What `restart-strategy.*` says."""
+    kind = settings["restart-strategy.type"]
+    if kind == "fixed-delay":
+        seconds = duration_ms(settings["restart-strategy.fixed-delay.delay"]) / 1000
+        attempts = int(settings["restart-strategy.fixed-delay.attempts"])
+        return RestartStrategy(attempts, seconds, seconds, 1)
+    if kind != "exponential-delay":
+        return NO_RESTART
+    of = "restart-strategy.exponential-delay."
+    return RestartStrategy(
+        int(settings[f"{of}attempts-before-reset-backoff"]),
+        duration_ms(settings[f"{of}initial-backoff"]) / 1000,
+        duration_ms(settings[f"{of}max-backoff"]) / 1000,
+        float(settings[f"{of}backoff-multiplier"]),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,9 +250,12 @@ def _require_same(known: JobRecord, wanted: JobRecord) -> None:
 
 
 def directories(session: Session) -> JobDirectories:
-    """Where the jobs of a session are kept."""
+    """Where the jobs of a session are kept. Raises OutsideRoots."""
     warehouse = None if session.catalog is None else session.lake().warehouse
-    return JobDirectories.of(session.settings["execution.checkpointing.dir"], warehouse)
+    named = session.settings[CHECKPOINTS]
+    if named and session.roots is not None:
+        named = session.roots.inside(named, f"setting {CHECKPOINTS!r}")
+    return JobDirectories.of(named, warehouse)
 
 
 @atexit.register

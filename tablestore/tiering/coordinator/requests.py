@@ -13,11 +13,12 @@ from collections.abc import Callable
 from typing import Any
 
 from tablestore.core.env import Env
-from tablestore.core.errors import NotFound, TablestoreError, brief
+from tablestore.core.errors import Corrupt, NotFound, TablestoreError, brief
 from tablestore.fluss import apis
 from tablestore.fluss.apis import Api
 from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.messages import pb
+from tablestore.fluss.messages.decoding import decoded
 from tablestore.fluss.tables import TablePath
 from tablestore.fluss.types import type_json
 from tablestore.log.log import LogExpired
@@ -31,7 +32,7 @@ EARLIEST, LATEST, OF_TIMESTAMP = 0, 1, 2
 NODE = 0
 _FROM_EARLIEST = -2  # what scanners of Fluss's own client send that begin with the oldest row
 _MOST_WAIT_MS, _STEP_SECONDS = 500, 0.01
-_MOST_BYTES, _MOST_BUCKETS = 64 << 20, 10_000
+_MOST_BYTES, _MOST_BUCKETS = 16 << 20, 10_000
 
 
 class Requests:
@@ -71,12 +72,9 @@ class Requests:
             raise FlussError(ErrorCode.UNSUPPORTED_VERSION, f"API {api_key} is not served here")
         api, answer = self._calls[api_key]
         try:
-            request = api.request.FromString(body)
-        except Exception as e:  # protobuf's DecodeError, of a package imported when first used
-            raise FlussError(ErrorCode.CORRUPT_MESSAGE, f"no {api} request: {brief(e)}") from None
-        if not request.IsInitialized():
-            missing = ", ".join(request.FindInitializationErrors())
-            raise FlussError(ErrorCode.CORRUPT_MESSAGE, f"a {api} request without {missing}")
+            request = decoded(api.request, body, "this coordinator", f"the {api} request")
+        except Corrupt as e:
+            raise FlussError(ErrorCode.CORRUPT_MESSAGE, str(e)) from None
         try:
             return bytes(answer(request).SerializeToString())
         except FlussError:
@@ -101,7 +99,7 @@ class Requests:
 
     def tick(self) -> None:
         """Look at the lake's tables and at the clock."""
-        tiered = {one.table_id: one for one in self._tables.all().values() if one.tiered}
+        tiered = {one.table_id: one for one in self._tables.all().values()}
         with self._lock:
             known = {s.table.table_id for s in self._states.tables()}
         ages = {id: one.age_ms(self._env.now_ms()) for id, one in tiered.items() if id not in known}
@@ -144,16 +142,21 @@ class Requests:
         return answer
 
     def _commit_lake_snapshot(self, request: Any) -> Any:
-        """What the lake holds is kept until the coordinator ends; services tell it again."""
+        """What a lake holds is kept until the coordinator ends; services tell it again. It is looked at
+        first: see `ServedTable.require_snapshot`."""
         answer = pb.CommitLakeTableSnapshotResponse()
         for lake in request.tables:
             one = answer.tables.add(table_id=lake.table_id)
             try:
-                self._tables.by_id(lake.table_id)
+                found = self._tables.by_id(lake.table_id)
+                ends = _ends(found, lake)
+                found.require_snapshot(lake.snapshot_id, ends)
             except NotFound as e:
                 one.error_code, one.error_message = ErrorCode.TABLE_NOT_EXIST, str(e)
                 continue
-            ends = {b.bucket_id: b.log_end_offset for b in lake.buckets if b.HasField("log_end_offset")}
+            except FlussError as e:
+                one.error_code, one.error_message = e.code, e.message
+                continue
             with self._lock:
                 _, before = self._lakes.get(lake.table_id, (0, {}))
                 self._lakes[lake.table_id] = lake.snapshot_id, {**before, **ends}
@@ -161,8 +164,10 @@ class Requests:
 
     def _lake_snapshot(self, request: Any) -> Any:
         found = self._of(request.table_path)
-        with self._lock:
-            known = self._lakes.get(found.table_id) or found.in_files()
+        known = found.in_files() if found.has_files() else None
+        if known is None:  # its rows are tiered elsewhere, if at all
+            with self._lock:
+                known = self._lakes.get(found.table_id)
         if known is None:
             raise FlussError(ErrorCode.LAKE_SNAPSHOT_NOT_EXIST, f"{found.path} has no snapshot in the lake")
         snapshot_id, ends = known
@@ -173,7 +178,7 @@ class Requests:
 
     def _api_versions(self, _: Any) -> Any:
         found = pb.ApiVersionsResponse()
-        for key in sorted(self._calls):
+        for key in sorted({*self._calls, apis.AUTHENTICATE.key}):  # which the server answers
             found.api_versions.add(api_key=key, min_version=0, max_version=0)
         return found
 
@@ -344,6 +349,15 @@ def _records(found: ServedTable, asked: Any, at: Any, columns: list[int] | None,
         return b""
     most = min(max(asked.max_fetch_bytes, 1), room)
     return found.batches(asked.bucket_id, start, at.high_watermark, most_bytes=most, columns=columns)
+
+
+def _ends(found: ServedTable, lake: Any) -> dict[int, int]:
+    """Per bucket the offset up to which a snapshot has the rows, as a request says."""
+    for bucket in lake.buckets:
+        if bucket.HasField("partition_id") or not 0 <= bucket.bucket_id < found.buckets:
+            text = f"no bucket {bucket.bucket_id} of table {found.table_id}"
+            raise FlussError(ErrorCode.UNKNOWN_TABLE_OR_BUCKET, text)
+    return {b.bucket_id: b.log_end_offset for b in lake.buckets if b.HasField("log_end_offset")}
 
 
 def _epochs(tables: Any) -> tuple[TableEpoch, ...]:

@@ -1,6 +1,7 @@
-"""The tables with a log of a lake as tables of a cluster: what they are, how far their logs go, their rows.
+"""The tables of a lake that are tiered, as tables of a cluster: what they are, how far logs go, their rows.
 
-To a client each is a table without partitions, since partitions share the log of a bucket. Its id is made of
+Tables with a log that are not to be tiered are not shown, and neither are databases without any. To a client
+each is a table without partitions, since partitions share the log of a bucket. Its id is made of
 the table's uuid: a table that is dropped and made again has another one. Of its options only those of tiering
 are shown. Tables whose columns have a type that the protocol lacks are left out. What the lake has is looked
 at anew after a second. Safe to share between threads.
@@ -21,9 +22,12 @@ from tablestore.core.errors import NotFound, TablestoreError, Unsupported, brief
 from tablestore.core.options.log_store import LogSystem
 from tablestore.core.options.names import UUID
 from tablestore.fluss import log_records
-from tablestore.fluss.tables import FlussColumn, TableDescriptor
+from tablestore.fluss.errors import ErrorCode, FlussError
+from tablestore.fluss.retention import TTL
+from tablestore.fluss.tables import FlussColumn, TableDescriptor, TablePath
 from tablestore.format.schema import TableSchema
 from tablestore.log import offsets
+from tablestore.log.kafka.kafka_log import KafkaLog
 from tablestore.log.log import LogBatch
 from tablestore.read.table_log import TableLog
 from tablestore.table.lake import Lake
@@ -32,6 +36,7 @@ from tablestore.table.table_log import table_log
 
 log = logging.getLogger(__name__)
 _AGE_SECONDS = 1.0
+_PIECE_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -56,11 +61,6 @@ class ServedTable:
         return self.descriptor.buckets or 1
 
     @property
-    def tiered(self) -> bool:
-        """Whether rounds of tiering are its way into files."""
-        return self.table.store.options.tiering_enabled
-
-    @property
     def freshness_ms(self) -> int:
         return self.table.store.options.tiering_freshness_ms
 
@@ -78,6 +78,27 @@ class ServedTable:
         store = self.table.store
         latest = store.snapshots.latest()
         return None if latest is None else (latest.id, offsets.known(latest, store.snapshots.get))
+
+    def has_files(self) -> bool:
+        """Whether rows of the log are in files of the lake itself, which then is where it is tiered to."""
+        known = self.in_files()
+        return known is not None and any(known[1].values())
+
+    def require_snapshot(self, snapshot_id: int, ends: Mapping[int, int]) -> None:
+        """Raise FlussError unless a snapshot can have the rows below these offsets: one of this lake by what
+        its own files say, one of another lake by what the log has."""
+        stop, known = self.end(), self.in_files()
+        beyond = {b: at for b, at in ends.items() if not 0 <= at <= stop.get(b, 0)}
+        if beyond or snapshot_id < 0:
+            text = f"snapshot {snapshot_id} cannot have the rows below {beyond or ends}"
+            raise FlussError(ErrorCode.LOG_OFFSET_OUT_OF_RANGE, f"{text}: the log ends at {dict(stop)}")
+        if known is None or not any(known[1].values()):
+            return
+        newest, there = known
+        if not 0 < snapshot_id <= newest or any(at > there.get(b, 0) for b, at in ends.items()):
+            text = f"snapshot {snapshot_id} cannot have the rows below {dict(ends)}"
+            text += f": the files of the lake are at snapshot {newest} and have those below {dict(there)}"
+            raise FlussError(ErrorCode.LOG_OFFSET_OUT_OF_RANGE, text)
 
     def age_ms(self, now_ms: int) -> int | None:
         """How long ago the newest snapshot was made; None without one."""
@@ -105,8 +126,8 @@ class ServedTable:
         return b"".join(found)
 
     def _pieces(self, batch: LogBatch, at: int, schema: pa.Schema) -> Iterator[bytes]:
-        """Rows of the log as batches, cut where offsets have gaps, which are batches without rows, or the
-        timestamp changes."""
+        """Rows of the log as batches, cut where offsets have gaps, which are batches without rows, where the
+        timestamp changes, and where they are enough for one."""
         cuts = np.flatnonzero((np.diff(batch.offsets) != 1) | (np.diff(batch.timestamps) != 0)) + 1
         kinds = batch.kinds.to_numpy(zero_copy_only=False)
         appends = not self.keyed and not kinds.any()  # without a key rows may go, too
@@ -114,6 +135,8 @@ class ServedTable:
             [column.cast(field.type) for column, field in zip(batch.rows.columns, schema, strict=True)],
             schema=schema,
         )
+        share = max(1, len(batch.offsets) * _PIECE_BYTES // max(rows.nbytes, 1))  # rows of a piece
+        cuts = np.union1d(cuts, np.arange(share, len(batch.offsets), share))
         for first, behind in zip((0, *cuts), (*cuts, len(batch.offsets)), strict=True):
             if first == behind:
                 continue
@@ -134,7 +157,7 @@ class ServedTable:
 
 
 class ServedTables:
-    """The tables with a log of a lake."""
+    """The tables of a lake that are tiered."""
 
     def __init__(self, lake: Lake, env: Env) -> None:
         self._lake, self._env = lake, env
@@ -154,11 +177,11 @@ class ServedTables:
             return self._by_path
 
     def databases(self) -> list[str]:
-        """Names of the databases of the lake."""
-        return self._lake.databases()
+        """Names of the databases that have such tables."""
+        return sorted({TablePath.parse(path).database for path in self.all()})
 
     def by_path(self, path: str) -> ServedTable:
-        """A table as it is now; raises NotFound."""
+        """A table as it is now; raises NotFound for one that is not tiered, too."""
         found = self.all().get(path)
         if found is not None and self._is_current(found):
             return found
@@ -166,7 +189,7 @@ class ServedTables:
             self._looked = None
         found = self.all().get(path)
         if found is None:
-            raise NotFound(f"no table {path} with a log")
+            raise NotFound(f"no table {path} that is tiered")
         return found
 
     def by_id(self, table_id: int) -> ServedTable:
@@ -179,7 +202,7 @@ class ServedTables:
             self.all()
             found = self._by_id.get(table_id)
         if found is None:
-            raise NotFound(f"no table {table_id} with a log")
+            raise NotFound(f"no table {table_id} that is tiered")
         return found
 
     def _is_current(self, found: ServedTable) -> bool:
@@ -209,10 +232,11 @@ class ServedTables:
 
 
 def served(table: Table, path: str) -> ServedTable | None:
-    """A table as clients see it, None if it has no log of its own. Raises Unsupported for types that the
-    protocol lacks."""
+    """A table as clients see it, None if it is not tiered or has no log of its own. Raises Unsupported for
+    types that the protocol lacks."""
     store = table.store
-    opened = None if store.options.log_system is LogSystem.FLUSS else table_log(store)
+    shown = store.options.tiering_enabled and store.options.log_system is not LogSystem.FLUSS
+    opened = table_log(store) if shown else None
     if opened is None:
         return None
     schema, options = store.schema.shown, store.options
@@ -223,11 +247,14 @@ def served(table: Table, path: str) -> ServedTable | None:
     for column in columns:
         assert column.arrow is not None, "a type without a form raises"
     properties = {
-        "table.datalake.enabled": str(options.tiering_enabled).lower(),
+        "table.datalake.enabled": "true",
         "table.datalake.freshness": f"{options.tiering_freshness_ms}ms",
         "table.datalake.format": "paimon",
         "table.log.arrow.compression.type": "NONE",
     }
+    if isinstance(opened.log, KafkaLog):  # an embedded log keeps what is not in files
+        kept_ms = opened.log.retention_ms()
+        properties[TTL] = "-1" if kept_ms is None else f"{kept_ms}ms"
     descriptor = TableDescriptor(
         columns,
         tuple(schema.primary_keys),

@@ -92,6 +92,8 @@ class IcebergLakeCommitter:
             with table.transaction() as changes:
                 if commit.replaces:
                     self._replace(changes, commit.basis)
+                for name in commit.drops:
+                    changes.delete(self._partition(name))
                 changes.add_files(
                     list(committable.files), {**said, _USER: COMMIT_USER}, check_duplicate_files=False
                 )
@@ -105,10 +107,18 @@ class IcebergLakeCommitter:
         return int(made.snapshot_id)
 
     def _replace(self, changes: Any, basis: LakeState) -> None:
-        """Delete the rows of a former table, which a tag keeps."""
+        """Delete the rows of a former table; older snapshots have them until they expire."""
         expressions = required("pyiceberg.expressions", by=_BY)
         if basis.basis is not None:
             changes.delete(expressions.AlwaysTrue())
+
+    def _partition(self, name: str) -> Any:
+        """The rows of a partition, by its name in the cluster."""
+        expressions = required("pyiceberg.expressions", by=_BY)
+        found: Any = expressions.AlwaysTrue()
+        for key, value in zip(self._source.partition_keys, name.split("$"), strict=True):
+            found = expressions.And(found, expressions.EqualTo(key, value))
+        return found
 
     def abort(self, committable: IcebergCommittable) -> None:
         """Delete the files of a round that is not committed."""

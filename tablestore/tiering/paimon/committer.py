@@ -32,7 +32,7 @@ from tablestore.tiering.lake_offsets import (
     position_text,
     property_text,
 )
-from tablestore.tiering.paimon.readable import readable_offsets
+from tablestore.tiering.paimon.readable import name_of, readable_offsets
 from tablestore.tiering.paimon.writer import PaimonWriteResult
 from tablestore.tiering.splits import Offsets
 from tablestore.write.commit.commit_or_discard import discard, discarded_if_refused
@@ -114,6 +114,8 @@ class PaimonLakeCommitter:
         )
         if commit.replaces:
             committed = self._replaced(messages, request, commit)
+        elif commit.drops:
+            committed = self._without(commit.drops, messages, request)
         else:
             committed = finishing.commit(store, messages, request)
         snapshot_id = committed.snapshot
@@ -132,14 +134,18 @@ class PaimonLakeCommitter:
         known = log_offsets.known(before, store.snapshots.get)
         if commit.replaces:  # the log of another table, which is read from its start
             return LogRange({}, {**dict.fromkeys(known, 0), **end})
-        return LogRange({place: known.get(place, 0) for place in end}, end)
+        # a log that was cut below the lake's offset begins there again: the offsets of snapshots stay
+        return LogRange(
+            {place: known.get(place, 0) for place in end},
+            {place: max(at, known.get(place, 0)) for place, at in end.items()},
+        )
 
     def _replaced(
         self, messages: Sequence[CommitMessage], request: CommitRequest, commit: LakeCommit
     ) -> Committed:
-        """Put the rows in the place of those of a former table, which a tag keeps."""
+        """Put the rows in the place of those of a former table, which a tag keeps, if they are to be kept."""
         basis = request.basis.snapshot if request.basis is not None else None
-        if basis is not None:
+        if basis is not None and commit.keeps:
             name = f"fluss-table-{commit.basis.table_id}"
             try:
                 self._table.tags.create(name, snapshot=basis.id)
@@ -147,6 +153,14 @@ class PaimonLakeCommitter:
                 log.info("%s: tag %s is there already", self._table.name, name)
         with discarded_if_refused(self._store, messages):
             return Committer(self._store).overwrite(messages, request, lambda _: True)
+
+    def _without(
+        self, names: Sequence[str], messages: Sequence[CommitMessage], request: CommitRequest
+    ) -> Committed:
+        """Drop the rows of partitions, by their names in the cluster."""
+        store = self._store
+        with discarded_if_refused(store, messages):
+            return Committer(store).overwrite(messages, request, lambda p: name_of(store, p) in names)
 
     def abort(self, committable: PaimonCommittable) -> None:
         """Delete the files of a round that is not committed."""

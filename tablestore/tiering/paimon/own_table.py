@@ -88,9 +88,11 @@ class OwnTableCommitter:
         to = self._to()
         end = {place.bucket: offset for place, offset in commit.offsets.items()}
         at = {} if basis.snapshot is None else to.position(basis.snapshot)
-        found = to.round(basis.snapshot, end)
+        passed = {place.bucket: offset for place, offset in commit.passed.items()}
+        found = to.round(basis.snapshot, end, passed)
+        at = log_offsets.advanced(at, passed)
         keyed = bool(store.schema.shown.primary_keys)
-        if found is None or (not keyed and removes_rows(to.log, store.schema, at, end)):
+        if found.repeated or (not keyed and removes_rows(to.log, store.schema, at, end)):
             discard(store, messages)
             made: tuple[int, ...] = to.finish()
         else:

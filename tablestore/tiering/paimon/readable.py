@@ -48,10 +48,15 @@ def _hidden(store: Store, snapshot: Snapshot, names: dict[int, str]) -> set[Tabl
     places = {(e.partition, e.bucket) for e in store.manifests.live_entries(snapshot) if e.file.level == 0}
     found = set()
     for partition, bucket in places:
-        name = "$".join(str(value) for value in store.partition_values(partition))
+        name = name_of(store, partition)
         if name in ids:
             found.add(TableBucket(ids[name], bucket))
     return found
+
+
+def name_of(store: Store, partition: bytes) -> str:
+    """The name that a partition has in the cluster; empty for a table without."""
+    return "$".join(str(value) for value in store.partition_values(partition))
 
 
 def _offsets(store: Store, snapshot: Snapshot) -> dict[TableBucket, int]:

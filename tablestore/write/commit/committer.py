@@ -25,7 +25,7 @@ from tablestore.meta import positions
 from tablestore.meta.identity import remove_made_anew
 from tablestore.meta.manifests import ManifestWriter
 from tablestore.meta.store import Store
-from tablestore.write.commit import conflict_check, strict_mode, synced
+from tablestore.write.commit import conflict_check, files_present, strict_mode, synced
 from tablestore.write.commit.changes import Changes, appended, compacted, overwriting, without_duplicates
 from tablestore.write.commit.next_snapshot import NextSnapshot
 from tablestore.write.commit.request import CommitRequest, Committed, LostCompaction
@@ -215,6 +215,7 @@ class Committer:
                     )
                 self._require_strict_mode(kind, latest, changes, request.user)
                 snapshot = self._attempt(kind, latest, changes, following)
+                files_present.require_present(self._store, changes)
                 self._store.require_same()
                 if snapshot is not None and self._publish_durably(snapshot, latest, changes):
                     self._require_same_table(snapshot)

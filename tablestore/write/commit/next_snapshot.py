@@ -15,7 +15,7 @@ from tablestore.format import compaction_record
 from tablestore.format.manifests import index_manifest
 from tablestore.format.manifests.manifest import ADD, ManifestEntry, ManifestFileMeta
 from tablestore.format.snapshot import COMPACT, Snapshot
-from tablestore.log import offsets
+from tablestore.log import offsets, transaction_id
 from tablestore.meta import positions, tiered
 from tablestore.meta.manifests import ManifestWriter
 from tablestore.meta.refs import MAIN
@@ -24,7 +24,12 @@ from tablestore.write.commit import manifest_merge
 from tablestore.write.commit.changes import Changes, numbered
 from tablestore.write.commit.request import CommitRequest
 
-_OURS = (compaction_record.PROPERTY, compaction_record.FOLLOWED, offsets.PROPERTY)
+_OURS = (
+    compaction_record.PROPERTY,
+    compaction_record.FOLLOWED,
+    offsets.PROPERTY,
+    transaction_id.PROPERTY,
+)
 
 
 class NextSnapshot:
@@ -125,17 +130,20 @@ class NextSnapshot:
 
     def _log_offsets(self, latest: Snapshot | None) -> dict[str, str]:
         """The offsets of the table's log: what the snapshot before names and, in buckets of the commit, where
-        its rows end."""
+        its rows end; and the last transaction of the log before them."""
         store, rows = self._store, self._request.log
         if store.options.log_system is LogSystem.NONE:
             return {}
         if store.paths.branch != MAIN:  # a branch has no log; what it was made from still says where that was
-            kept = offsets.of_snapshot(latest) if latest is not None else None
-            return {} if kept is None else {offsets.PROPERTY: offsets.text(kept)}
+            kept = (latest.properties or {}) if latest is not None else {}
+            return {name: kept[name] for name in (offsets.PROPERTY, transaction_id.PROPERTY) if name in kept}
         found = offsets.known(latest, store.snapshots.get)
+        last = transaction_id.known(latest, store.snapshots.get)
         if rows is not None and self._kind != COMPACT:
             found = offsets.advanced(found, rows.end)
-        return {offsets.PROPERTY: offsets.text(found)}
+            last = transaction_id.newest(last, rows.last)
+        named = {} if last is None else {transaction_id.PROPERTY: last.text}
+        return {offsets.PROPERTY: offsets.text(found), **named}
 
     def _kept(self, changes: Changes) -> dict[str, str]:
         """The properties that keep this snapshot's compactions, or say that they come next

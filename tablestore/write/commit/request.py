@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from tablestore.core.errors import CommitConflict, InvalidRequest
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
 from tablestore.log.offsets import Offsets
+from tablestore.log.transaction_id import TransactionId
 from tablestore.lsm.writing.stalls import Stall
 from tablestore.write.retention.expiry_result import Expiry
 
@@ -18,11 +19,13 @@ _LONG = 1 << 63
 class LostCompaction:
     """A compaction that came with a write and is not in the table; the next commit or compaction does it.
 
-    `unknown`: it may be in the table, so its files stay.
+    `unknown`: it may be in the table, so its files stay. `awaited`: readers or streams of changes see the
+    rows of the write only with it.
     """
 
     reason: str
     unknown: bool = False
+    awaited: bool = False
 
     def __str__(self) -> str:
         return self.reason
@@ -86,10 +89,11 @@ class LogMoved(CommitConflict):
 class LogRange:
     """The rows of a commit in the log of its table: per bucket of theirs, the offset of the first and that
     behind the last. The commit goes on top of a snapshot that names `start` in these buckets, and no
-    other."""
+    other. `last`: the last transaction of them, None of a log that does not number these."""
 
     start: Offsets
     end: Offsets
+    last: TransactionId | None = None
 
     def __post_init__(self) -> None:
         gone_back = [bucket for bucket, offset in self.end.items() if offset < self.start.get(bucket, 0)]

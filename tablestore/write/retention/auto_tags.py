@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from tablestore.core.errors import InvalidOption
+from tablestore.core.options.table_options import TableOptions
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta import refs
 from tablestore.meta.store import Store
@@ -42,10 +43,10 @@ class Periods:
     completes: bool = False
 
     @classmethod
-    def of(cls, store: Store) -> Periods:
+    def of(cls, options: TableOptions) -> Periods:
         """The periods that the options set; raises InvalidOption for unknown values and a delay as long as
         the period."""
-        o, own = store.options, store.options.tag_period_ms
+        o, own = options, options.tag_period_ms
         period, formatter = o.tag_creation_period, o.tag_period_formatter
         if formatter not in _DAYS:
             raise InvalidOption(
@@ -102,7 +103,7 @@ def make(store: Store) -> list[str]:
         )
     if mode in ("none", "batch"):  # batch tags are made by engines at the end of a job
         return []
-    periods = Periods.of(store)
+    periods = Periods.of(options)
     known = {n: t for n in refs.tag_names(store) if (t := periods.time_of(n)) is not None}
     newest = max(known, key=lambda n: known[n], default=None)
     after = 0 if newest is None else refs.tagged(store, newest).id

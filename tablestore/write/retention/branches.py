@@ -11,7 +11,15 @@ from __future__ import annotations
 
 import logging
 
-from tablestore.core.errors import AlreadyExists, Corrupt, InvalidRequest, NotFound, Unavailable
+from tablestore.core.errors import (
+    AlreadyExists,
+    CommitUnknown,
+    Corrupt,
+    InvalidRequest,
+    NotFound,
+    TablestoreError,
+    Unavailable,
+)
 from tablestore.format.snapshot import to_json
 from tablestore.io import outcomes
 from tablestore.io.paths import TablePaths
@@ -91,7 +99,7 @@ def rename(store: Store, name: str, to: str) -> None:
     if to in refs.branch_directories(store):
         raise AlreadyExists(f"branch {to!r} exists")
     _require_free(store, name)
-    store.io.move(refs.branch_paths(store, name).refs_dir, target.refs_dir)
+    outcomes.move(store.io, refs.branch_paths(store, name).refs_dir, target.refs_dir)
     log.info("renamed branch %s of %s to %s", name, store.paths.root, to)
 
 
@@ -141,6 +149,18 @@ def fast_forward(store: Store, name: str) -> Removed:
     gone = _replaced(store, branch, ids[0])
     _put(store, store.paths.snapshot(ids[0]), branch.io.read(branch.paths.snapshot(ids[0])), keep=True)
     synced.put(store, store.snapshots.get(ids[0]))
+    try:
+        _replace(store, branch, ids)
+    except (TablestoreError, OSError) as e:
+        text = f"fast_forward({name!r}) failed after it had begun: {e}; the same call completes it"
+        raise CommitUnknown(text) from e
+    remove(store, gone)
+    log.info("fast-forwarded %s to branch %s, snapshot %d", store.paths.root, name, ids[-1])
+    return Removed(name, gone.paths, gone.bytes)
+
+
+def _replace(store: Store, branch: Store, ids: list[int]) -> None:
+    """Put the branch's snapshots `ids`, its schemas and tags in the place of the table's."""
     remove_later(store, ids[0])
     _copy_schemas(store, branch.paths)
     for snapshot_id in ids:  # in order: each moment shows a snapshot of the branch
@@ -152,9 +172,6 @@ def fast_forward(store: Store, name: str) -> Removed:
     _copy_tags(store, branch, ids[0])
     synced.put(store, store.snapshots.get(ids[-1]))
     store.sync(store.paths.snapshot_dir, store.paths.schema_dir, store.paths.tag_dir)
-    remove(store, gone)
-    log.info("fast-forwarded %s to branch %s, snapshot %d", store.paths.root, name, ids[-1])
-    return Removed(name, gone.paths, gone.bytes)
 
 
 def _replaced(store: Store, branch: Store, start: int) -> Files:

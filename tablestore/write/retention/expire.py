@@ -360,8 +360,11 @@ def remove(store: Store, gone: Files, progress: ProgressCallback | None = None) 
         return
     depth = len(store.schema.partition_keys)
     folders = {path.rpartition("/")[0] for path in gone.data}
-    for _ in range(depth + 1):
-        folders = {f.rpartition("/")[0] for f in sorted(folders) if store.io.delete_empty(f)}
+    try:
+        for _ in range(depth + 1):
+            folders = {f.rpartition("/")[0] for f in sorted(folders) if store.io.delete_empty(f)}
+    except Unavailable as e:
+        log.warning("empty directories of %s stay: %s", store.paths.root, e)
 
 
 def _log(store: Store, what: str, ids: Sequence[int], gone: Files) -> None:

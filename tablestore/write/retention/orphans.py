@@ -139,7 +139,7 @@ def _named_by(store: Store, snapshot: Snapshot, seen: set[str], *, partly: bool 
         yield store.paths.manifest(name)
         may_be_gone = partly or i == 2
         for meta in _manifests(store, name, may_be_gone=may_be_gone):
-            yield store.paths.manifest(meta.file_name)
+            yield from map(store.paths.manifest, meta.names)
             if meta.file_name in seen:
                 continue
             seen.add(meta.file_name)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ParamSpec, TypeVar
 
-from tablestore.core.errors import Corrupt
+from tablestore.core.errors import FileMissing
 from tablestore.core.options.table_options import ChangelogProducer
 from tablestore.format import data_checksum
 from tablestore.format.manifests.manifest import ADD, APPEND_SOURCE, ManifestEntry
@@ -142,11 +142,13 @@ def index_files(store: Store, snapshot: Snapshot) -> dict[str, int]:
 
 
 def list_files(store: Store, name: str | None, size: int | None = None) -> dict[str, int]:
-    """A manifest list, of `size` bytes if that is known, and its manifests."""
+    """A manifest list, of `size` bytes if that is known, and its manifests with their extra files."""
     if name is None:
         return {}
-    manifests = {store.paths.manifest(m.file_name): m.file_size for m in store.manifests.read_list(name)}
-    return {store.paths.manifest(name): size or 0, **manifests}
+    manifests = store.manifests.read_list(name)
+    found = {store.paths.manifest(extra): 0 for m in manifests for extra in m.extra_files}
+    found |= {store.paths.manifest(m.file_name): m.file_size for m in manifests}
+    return {store.paths.manifest(name): size or 0, **found}
 
 
 def changelog_files(store: Store, snapshot: Snapshot) -> Files:
@@ -241,9 +243,7 @@ def lenient(otherwise: T, read: Callable[P, T], *args: P.args, **named: P.kwargs
     raise Corrupt."""
     try:
         return read(*args, **named)
-    except (Corrupt, SnapshotExpired) as e:
-        if isinstance(e, Corrupt) and e.problem != "the file is missing":
-            raise
+    except (FileMissing, SnapshotExpired) as e:
         log.info("passed over: %s", e)
         return otherwise
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from tablestore.core import quantities
-from tablestore.core.errors import Corrupt, NotFound
+from tablestore.core.errors import CommitUnknown, Corrupt, NotFound, TablestoreError
 from tablestore.format.snapshot import Snapshot, to_json
 from tablestore.meta import changelogs, positions, refs
 from tablestore.meta.store import Store
@@ -67,7 +67,8 @@ class _Late:
 def rollback(store: Store, target: Snapshot) -> Rollback:
     """Make `target`, a snapshot of this branch or of one of its tags, the newest.
 
-    Raises Corrupt, before anything is removed, for a target that cannot be read itself.
+    Raises Corrupt, before anything is removed, for a target that cannot be read itself, and CommitUnknown
+    where it fails after something is: the same call completes it.
     """
     needed = reachable.used(store, [[target]])
     late = _late(store, target.id)
@@ -76,6 +77,27 @@ def rollback(store: Store, target: Snapshot) -> Rollback:
         store.io.write_new(store.paths.snapshot(target.id), to_json(target))
         store.snapshots.hint_earliest(target.id)
     synced.put(store, target)
+    try:
+        _remove_late(store, target, late)
+    except (TablestoreError, OSError) as e:
+        if _is_untouched(store, late):
+            raise
+        text = (
+            f"the rollback to snapshot {target.id} failed after it had begun: {e}; the same call completes it"
+        )
+        raise CommitUnknown(text) from e
+    try:
+        remove(store, gone)
+    except (TablestoreError, OSError) as e:
+        problems = (*problems, f"files that nothing needs are left to remove_orphans(): {e}")
+    log.info("rolled back %s to snapshot %d: %d snapshots gone", store.paths.root, target.id, len(late.ids))
+    for text in problems:
+        log.warning("%s: %s", store.paths.root, text)
+    return Rollback(target.id, late.ids, late.tags, gone.paths, gone.bytes, problems)
+
+
+def _remove_late(store: Store, target: Snapshot, late: _Late) -> None:
+    """Remove the snapshots, changelogs and tags that came later."""
     remove_later(store, target.id)
     positions.keep_again(store, target)
     for snapshot_id in reversed(late.changelog_ids):
@@ -86,11 +108,16 @@ def rollback(store: Store, target: Snapshot) -> Rollback:
     for name in late.tags:
         store.io.delete(store.paths.tag(name))
     store.sync(store.paths.snapshot_dir, store.paths.changelog_dir, store.paths.tag_dir)
-    remove(store, gone)
-    log.info("rolled back %s to snapshot %d: %d snapshots gone", store.paths.root, target.id, len(late.ids))
-    for text in problems:
-        log.warning("%s: %s", store.paths.root, text)
-    return Rollback(target.id, late.ids, late.tags, gone.paths, gone.bytes, problems)
+
+
+def _is_untouched(store: Store, late: _Late) -> bool:
+    """Whether all that came later is there still; False where that cannot be found out."""
+    try:
+        there = set(store.snapshots.ids()).issuperset(late.ids)
+        there = there and set(changelogs.ids(store)).issuperset(late.changelog_ids)
+        return there and set(refs.tag_names(store)).issuperset(late.tags)
+    except (TablestoreError, OSError):
+        return False
 
 
 def _late(store: Store, target: int) -> _Late:

@@ -390,6 +390,20 @@ def test_a_table_that_is_gone_is_not_made_again_in_silence(world: World):
         world.run(Step((), [piece(rows("item", [("+I", 3, 3)], seconds=1))]))
 
 
+def test_the_advice_to_drop_a_table_that_cannot_follow_works_on_the_same_checkpoint(world: World):
+    world.run(START)
+    text = shape(("id", "BIGINT NOT NULL"), ("v", "STRING"))
+    altered = event(ALTERED, "item", text, statement="ALTER TABLE item MODIFY v TEXT", read_again=True)
+    again = Step([altered])
+    with pytest.raises(ts.SchemaMismatch, match="drop the table and capture it anew"):
+        world.run(again)
+    world.lake.drop_table("ods.item")
+    report = world.sink().write(world.batch(1), 1)
+    assert report.events[0].done == "created anew; its rows are read again"
+    world.run(Step((), [piece(rows("item", [("+I", 7, "x")], text), item=text)]))
+    assert world.rows() == [(7, "x")]
+
+
 def test_a_table_that_somebody_made_anew_is_not_taken_for_the_one_with_the_rows(world: World):
     world.run(START)
     world.run(Step([event(RENAMED, "item", new_name=name("article"))]))

@@ -79,7 +79,10 @@ class Lake:
                 moved = {renamed.get(column, column): value for column, value in row.items()}
                 row.clear()
                 row.update({column: moved.get(column) for column in event.shape.names})
-            self.columns[name], self.keys[name] = event.shape.names, event.shape.primary_key
+            key = event.shape.primary_key
+            if {*key} == {*self.keys.get(name, ())}:  # a keyed table takes columns of a key in any order
+                self.rows[name] = {tuple(row[k] for k in key): row for row in self.rows[name].values()}
+            self.columns[name], self.keys[name] = event.shape.names, key
 
     def apply(self, piece: Any) -> None:
         sent = pickle.dumps(piece)

@@ -24,6 +24,29 @@ STATEMENTS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
         [(ALTERED, "a")],
     ),
     "index": (["CREATE INDEX i ON a (v)", "ALTER TABLE a ADD INDEX j (s)", ADDED], []),
+    "another key": (
+        [
+            "UPDATE a SET s = k",
+            "ALTER TABLE a DROP PRIMARY KEY, ADD PRIMARY KEY (k, v)",
+            "INSERT INTO a (k, v, s) VALUES (2, 77, 'n')",
+        ],
+        [(ALTERED, "a"), (EMPTIED, "a")],
+    ),
+    "a key with a prefix": (
+        [
+            "UPDATE a SET s = k",
+            "ALTER TABLE a DROP PRIMARY KEY, ADD PRIMARY KEY (s(2), k)",
+            "INSERT INTO a (k, v, s) VALUES (2, 77, 'n')",
+        ],
+        [(ALTERED, "a"), (EMPTIED, "a")],
+    ),
+    "a key in another order": (
+        [
+            "ALTER TABLE a DROP PRIMARY KEY, ADD PRIMARY KEY (v, k)",
+            "INSERT INTO a (k, v, s) VALUES (2, 77, 'n')",
+        ],
+        [(ALTERED, "a"), (EMPTIED, "a")],
+    ),
     "truncate": (["TRUNCATE a", ADDED], [(EMPTIED, "a")]),
     "delete all": (["DELETE FROM a", ADDED], []),
     "rename": (["RENAME TABLE a TO z", "INSERT INTO z VALUES (1001, 1, 'n')"], [(RENAMED, "a")]),
@@ -45,6 +68,10 @@ STATEMENTS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
     ),
     "replace": (
         ["CREATE OR REPLACE TABLE a (k INT PRIMARY KEY, x DATE)", "INSERT INTO a VALUES (9, '2024-02-29')"],
+        [(ALTERED, "a"), (EMPTIED, "a")],
+    ),
+    "replace as": (
+        ["CREATE OR REPLACE TABLE a (k INT PRIMARY KEY, x INT) SELECT 7 AS k, 8 AS x", "UPDATE a SET x = 9"],
         [(ALTERED, "a"), (EMPTIED, "a")],
     ),
     "gh-ost": (

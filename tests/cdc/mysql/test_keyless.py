@@ -146,6 +146,24 @@ def test_a_table_without_a_key_is_emptied_before_its_rows_are_read_again(source:
             assert rows.events[at + 1].kind == EMPTIED
 
 
+def test_a_key_that_goes_is_noticed_where_rows_follow(source: Source) -> None:
+    """And one that comes back."""
+    source.run("CREATE TABLE t (n INT PRIMARY KEY, s VARCHAR(5))", "INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    rows = Rows(source.opened("*", keyless=APPEND), "t")
+    rows.catch_up()
+    source.run("ALTER TABLE t DROP PRIMARY KEY", "INSERT INTO t VALUES (1, 'a'), (1, 'a'), (2, 'c')")
+    assert rows.catch_up() == there(source, "t")
+    assert rows.rows.total() == 5
+    assert [event.kind for event in rows.events[1:]] == [ALTERED, EMPTIED]
+    assert rows.events[1].shape is not None
+    assert rows.events[1].shape.primary_key == ()
+    source.run("DELETE FROM t WHERE s = 'a' LIMIT 2", "DELETE FROM t WHERE s = 'c'")
+    source.run("ALTER TABLE t ADD PRIMARY KEY (n)", "INSERT INTO t VALUES (3, 'd')")
+    rows.catch_up()
+    assert rows.events[3].shape is not None
+    assert rows.events[3].shape.primary_key == ("n",)
+
+
 def test_without_its_checkpoint_a_table_without_a_key_begins_empty(source: Source, tmp_path: Any) -> None:
     source.run("CREATE TABLE t (n INT)", "INSERT INTO t VALUES (1), (1)")
     rows = Rows(source.opened("t", keyless=APPEND), "t")

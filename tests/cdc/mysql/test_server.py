@@ -12,10 +12,13 @@ import pytest
 
 from tablestore.cdc.mysql.address import PASSWORD_VARIABLE, Address
 from tablestore.cdc.mysql.dialect import dialect_of
+from tablestore.cdc.mysql.log_identity import require_in_log
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.server import Connection, patiently
-from tablestore.cdc.mysql.settings import require_in_log, require_ready, server_id
+from tablestore.cdc.mysql.settings import require_ready, server_id
 from tablestore.core.errors import InvalidRequest, NotFound, Unavailable
+from tablestore.core.options.environment import resolved
+from tests.faults import SimEnv
 from tests.servers import mariadb as servers
 from tests.servers.mariadb import PASSWORD, MariaDb
 
@@ -123,3 +126,21 @@ def test_a_server_that_is_gone_is_waited_for(caplog: pytest.LogCaptureFixture) -
         later.join()
     assert "connecting: mysql://reader@127.0.0.1" in caplog.text
     assert PASSWORD not in caplog.text
+
+
+def test_what_is_tried_again_is_logged_without_values_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("SHOP_USER", "user-of-the-shop")
+    user = resolved("username", "${env:SHOP_USER}")
+    tries = iter([Unavailable(f"no answer to {user}"), None])
+
+    def action() -> int:
+        error = next(tries)
+        if error is not None:
+            raise error
+        return 1
+
+    assert patiently(action, what=f"mysql://{user}@h", env=SimEnv()) == 1
+    assert "mysql://***@h: no answer to ***; again in" in caplog.text
+    assert user not in caplog.text

@@ -175,7 +175,10 @@ class Traffic:
             number += 1
             table = name(r.choice(TABLES))
             columns = self._columns(cursor, table)
-            for statement in self._statement(r, r.choice(self.ddl), table, columns, number):
+            n = (
+                1_000 * (self.seed % 1_000_000) + number
+            )  # a name comes with one type, also after earlier traffic
+            for statement in self._statement(r, r.choice(self.ddl), table, columns, n):
                 self.statements.append(statement)
                 cursor = cursor and self._run(cursor, [statement])
         if cursor is not None:

@@ -12,6 +12,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.core import rich
+from tablestore.core.errors import MissingPackage
 from tablestore.insight import cards
 from tablestore.insight.cards import html, lake, scan
 from tablestore.insight.check.findings import Violation, Violations
@@ -224,9 +225,13 @@ def test_what_cannot_be_read_is_said_or_left_to_the_text(orders: ts.Table) -> No
 
 def test_no_card_is_made_of_what_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rich.card("nothing of the kind") is None
-    monkeypatch.setattr(rich, "_places", {})
+    monkeypatch.setattr(rich, "_makers", [])
     assert rich.card("violations", Violations()) is None
-    rich.provide("tablestore.no_such_module:card")
+
+    def refuses(kind: str, *what: object) -> str:
+        raise MissingPackage("cards", "tablestore.insight is missing")
+
+    rich.provide(refuses)
     assert rich.card("violations", Violations()) is None
 
 

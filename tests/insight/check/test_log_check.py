@@ -51,10 +51,12 @@ def flip(path: Path, at: int) -> None:
     [
         (lambda files: flip(files[0], -9), "rows 0 to 4 of bucket 0 are torn or damaged"),
         (lambda files: flip(files[1], 40), "header"),
-        (lambda files: files[1].write_bytes(files[0].read_bytes()), "starts at offsets"),
+        (lambda files: files[1].write_bytes(files[0].read_bytes()), "another file took its place"),
+        (lambda files: files[1].unlink(), "files of the numbers 2 to 2 are missing"),
+        (lambda files: flip(files[-1], -9), "rows 6 to 7 of bucket 0 are torn or damaged"),
         (lambda files: files[-1].unlink(), "names offsets"),
     ],
-    ids=["rows", "header", "order", "end"],
+    ids=["rows", "header", "order", "gap", "newest", "end"],
 )
 def test_damage_of_a_log_is_named(
     break_it: Callable[[list[Path]], object], words: str, tmp_path: Path

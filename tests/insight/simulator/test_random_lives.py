@@ -18,7 +18,7 @@ import tablestore as ts
 from tablestore.insight.explain.table_history import events
 from tablestore.insight.simulator import History
 from tablestore.table.table import Table
-from tablestore.table.what_if import history_of
+from tablestore.verbs.what_if import history_of
 from tests.faults import SimEnv
 
 TRIGGER = "num-sorted-run.compaction-trigger"

@@ -89,7 +89,7 @@ COLUMNS = {
         ("deduplicate", {"record-level.expire-time": "1 d"}, "needs 'record-level.time-field'"),
         ("deduplicate", {"record-level.time-field": "b"}, "must be INT, BIGINT or a timestamp"),
         ("deduplicate", {"record-level.time-field": "x"}, "not a column"),
-        ("deduplicate", {"tablestore.merge.on-error": "ignore"}, "fail or skip"),
+        ("deduplicate", {"tablestore.merge.on-error": "ignore"}, "one of fail, skip"),
     ],
 )
 def test_options_that_do_not_fit_are_refused_when_a_table_is_created(

@@ -29,9 +29,10 @@ from tablestore.read.table_log import TableLog, kept_for_consumers, offsets_at
 from tablestore.table.normalize import follow
 from tablestore.table.scan import Scan
 from tablestore.table.union_read import union_of
+from tablestore.write.routing import row_buckets
 from tests.faults import SimEnv
 from tests.log.log_reader import LogReader
-from tests.log.logged import LOGGED, to_files, to_log
+from tests.log.logged import KIND, LOGGED, batch, to_files, to_log, writers_look_away
 from tests.log.memory_log import MemoryLog
 from tests.tables import KEEP_ALL, TableSpec
 
@@ -45,6 +46,11 @@ SPEC = TableSpec(
 Rows = list[tuple[Any, ...]]
 
 
+@pytest.fixture(autouse=True)
+def log_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    writers_look_away(monkeypatch)
+
+
 class Lake:
     """A table, its log, and the truth. `waiting`: rows in the log that no snapshot has."""
 
@@ -55,6 +61,7 @@ class Lake:
         *,
         keyed: bool = True,
         eventual: bool = False,
+        loses_buckets: bool = False,
     ) -> None:
         keys = ("p", "k") if keyed else ()
         self.table = SPEC.create(folder, options, primary_key=keys)
@@ -62,7 +69,11 @@ class Lake:
         self.keyed = keyed
         self.waiting: Rows = []
         self.readable = TableLog(
-            self.log, self.table.store.schema, committed_only=not eventual, upserts=keyed
+            self.log,
+            self.table.store.schema,
+            committed_only=not eventual,
+            upserts=keyed,
+            loses_buckets=loses_buckets,
         )
 
     def write(self, *rows: tuple[Any, ...]) -> None:
@@ -85,6 +96,14 @@ class Lake:
     def steps(self, start: Any = None, normalize: bool | None = None, **asked: Any) -> list[Any]:
         request = StreamRequest(start=start, timeout=0.0, **asked)
         return list(follow(self.table.store, request, normalize=normalize, log=self.readable))
+
+
+def bucket_of_key(lake: Lake, key: int) -> int:
+    """The bucket of the log that has the rows of a key."""
+    values, kinds = batch(lake.table, [("+I", "x", key, 0)])
+    store = lake.table.store
+    ((_, bucket, _),) = row_buckets.route(values.append_column(KIND, kinds), store.schema, store.options)
+    return int(bucket)
 
 
 def rows_of(step: Any) -> Rows:
@@ -300,6 +319,68 @@ def test_a_log_keeps_what_was_before_the_place_of_a_consumer(tmp_path: Path) -> 
     assert kept_when_read() == offsets_at(store, store.snapshots.get(3))
 
 
+@pytest.mark.parametrize("keyed", [True, False])
+def test_streams_go_on_without_a_bucket_that_the_log_has_lost(tmp_path: Path, keyed: bool) -> None:
+    """The partition of a Fluss table is dropped: what files have of it is read from them."""
+    lake = Lake(tmp_path, keyed=keyed, eventual=True, loses_buckets=True)
+    env: Any = lake.table.store.env
+    lake.put(*(("+I", "x", k, 1) for k in range(16)))
+    abreast, behind = lake.reader(), lake.reader()
+    for reader in (abreast, behind):
+        reader.read()
+    env.sleep(1)
+    moment = env.now_ms()
+    lake.put(*(("+I", "x", k, 2) for k in range(16, 32)))
+    abreast.read()
+    lost = 0
+    of_lost = {k for k in range(64) if bucket_of_key(lake, k) == lost}
+    assert 0 < len(of_lost & set(range(32, 48))) < 16
+    lake.write(*(("+I", "x", k, 3) for k in range(32, 48)))  # no snapshot ever has those of the bucket
+    abreast.read()
+    lake.log.lose(lost)
+    rest = [("+I", "x", k, 4) for k in range(48, 64) if k not in of_lost]
+    lake.write(*rest)
+
+    def numbers(reader: LogReader) -> list[int]:
+        return sorted(k for _, k, *_ in (reader.rows if keyed else reader.counts.elements()))
+
+    for reader in (abreast, behind):
+        reader.restart()
+        reader.read()
+    seen = [k for k in range(64) if k not in of_lost or k < 32]
+    assert numbers(abreast) == sorted({*seen, *range(32, 48)})
+    assert numbers(behind) == seen
+    assert behind.sources == ["full", "files", "log"]
+    for start in ("latest-full", "earliest"):
+        fresh = lake.reader(start)
+        fresh.read()
+        assert numbers(fresh) == seen
+    for start, wanted in (
+        ({"timestamp": moment}, [k for k in seen if k >= 16]),
+        ({"timestamp": env.now_ms() + 1}, []),
+        ("latest", []),
+    ):
+        rows = [r for step in lake.steps(start=start, normalize=False) for r in rows_of(step)]
+        assert sorted(r[2] for r in rows) == wanted
+    assert sorted(k for _, k, _ in union_rows(lake).elements()) == seen
+    lake.waiting = [r for r in lake.waiting if r[2] not in of_lost]
+    lake.commit()
+    for reader in (abreast, behind):
+        reader.read()
+    assert numbers(behind) == seen
+
+
+def test_a_log_that_starts_later_gives_the_changes_of_a_moment_before_the_first_snapshot(
+    tmp_path: Path,
+) -> None:
+    lake = Lake(tmp_path, eventual=True)
+    for v in range(1, 4):
+        lake.put(("+I", "x", v, v))
+    lake.log.keep_from(offsets_at(lake.table.store, lake.table.store.snapshots.get(2)))
+    steps = lake.steps(start={"timestamp": 0}, normalize=False)
+    assert sorted(r[3] for step in steps for r in rows_of(step)) == [1, 2, 3]
+
+
 def test_why_files_are_read_though_there_is_a_log(tmp_path: Path) -> None:
     lake = Lake(tmp_path / "a", {"merge-engine": "partial-update", "changelog-producer": "lookup"})
     lake.put(("+I", "x", 1, 1))
@@ -438,6 +519,7 @@ def test_readers_equal_the_truth_at_random_moments(tmp_path: Path, kind: str, se
     [
         (LogPlace({}), LogState({0: 0}, {0: 0}, 0, True), WaitForRows(log=True)),
         (LogPlace({0: 2}, 1), LogState({0: 0}, {0: 5, 1: 3}, 1, True), ReadLog({0: 5, 1: 3})),
+        (LogPlace({0: 6}, 1), LogState({0: 0}, {0: 5}, 1, True, {0: 7}), WaitForRows(log=True)),
         (LogPlace(None, 3), LogState({0: 9}, {0: 9}, 3, True), WaitForRows(log=False)),
         (
             LogPlace(None, 3),
@@ -448,6 +530,16 @@ def test_readers_equal_the_truth_at_random_moments(tmp_path: Path, kind: str, se
             LogPlace({0: 2}, 1),
             LogState({0: 4}, {0: 5}, 2, False),
             ReadFiles(2, "the log of bucket 0 starts at offset 4, this stream is at 2"),
+        ),
+        (
+            LogPlace({0: 2}, 1),
+            LogState({0: 0}, {0: 6, 1: 3}, 2, True, has={0: 5, 1: 3}),
+            ReadLog({0: 5, 1: 3}),
+        ),
+        (
+            LogPlace({0: 5, 1: 3}, 1),
+            LogState({0: 0}, {0: 6, 1: 3}, 2, False, has={0: 5, 1: 3}),
+            ReadFiles(2, "the log of bucket 0 ends at offset 5, before 6"),
         ),
     ],
 )

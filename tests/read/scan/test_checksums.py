@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -12,12 +13,13 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.errors import Corrupt
+from tablestore.format import checksums
 from tablestore.insight.check.check import examine
 from tablestore.meta import manifest_cache
 from tablestore.table.table import Table
 from tests.tables import TableSpec
 
-VERIFIED = {"tablestore.read.verify-checksums": "true"}
+UNVERIFIED = {"tablestore.read.verify-checksums": "false"}
 
 
 TABLE = TableSpec(
@@ -91,14 +93,35 @@ def test_checksums_without_a_file_are_orphans(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["orc", "avro"])
-def test_damage_is_named_by_reads_that_verify_by_compaction_and_by_check(tmp_path: Path, form: str) -> None:
+def test_damage_is_named_by_reads_by_compaction_and_by_check(tmp_path: Path, form: str) -> None:
     t = written(tmp_path, form, **{"file.compression": "none"})
     path = next(Path(t.location).glob(f"p=0/bucket-0/data-*.{form}"))
     damage(path)
-    for act in (t.with_options(VERIFIED).scan().to_arrow, lambda: t.compact(full=True)):
+    looks = (t.scan().to_arrow, t.scan(["p"]).to_arrow, lambda: t.get({"k": 4, "p": 0}))
+    for act in (*looks, lambda: t.compact(full=True)):
         with pytest.raises(Corrupt, match=path.name):
             act()
+    with pytest.raises(Corrupt) as e:
+        t.with_options(UNVERIFIED).scan().to_arrow()
+    assert "its bytes have the checksum" not in str(e.value)
     assert [path.name in str(v) for v in t.check()] == [True] * len(t.check()) != []
+
+
+@pytest.mark.parametrize("form", ["orc", "avro"])
+def test_a_block_of_zeros_never_reaches_a_decoder(tmp_path: Path, form: str) -> None:
+    """Decoders may give other rows then, or end the process."""
+    t = written(tmp_path, form)
+    sound = t.scan().to_arrow()
+    path = next(Path(t.location).glob(f"p=0/bucket-0/data-*.{form}"))
+    data = path.read_bytes()
+    for at in range(0, len(data) - 64, 64):
+        path.write_bytes(data[:at] + bytes(64) + data[at + 64 :])
+        for act in (t.scan().to_arrow, lambda: t.get({"k": 4, "p": 0})):
+            if data[at : at + 64] != bytes(64):
+                with pytest.raises(Corrupt, match=r"its bytes have the checksum"):
+                    act()
+    path.write_bytes(data)
+    assert t.scan().to_arrow() == sound
 
 
 def test_a_damaged_page_is_named_by_every_read(tmp_path: Path) -> None:
@@ -122,7 +145,7 @@ def test_a_file_without_a_checksum_is_read_and_counted(tmp_path: Path) -> None:
     first, second, *_ = sorted(folder.iterdir())
     first.unlink()
     second.write_bytes(b"")  # as a power failure leaves it
-    assert t.with_options(VERIFIED).scan().to_arrow() == sound
+    assert t.scan().to_arrow() == sound
     assert t.check() == []
     (note,) = examine(t.store).notes
     assert note.startswith("2 of ")
@@ -133,9 +156,52 @@ def test_a_damaged_checksum_file_is_named_by_check_alone(tmp_path: Path) -> None
     sound = t.scan().to_arrow()
     path = next((Path(t.location) / "tablestore" / "checksums").iterdir())
     path.write_bytes(path.read_bytes().replace(b'"size"', b'"sizE"'))
-    assert t.with_options(VERIFIED).scan().to_arrow() == sound
+    assert t.scan().to_arrow() == sound
     (violation,) = t.check()
     assert str(path) in violation.text
+
+
+def shortened(path: Path, other: Path) -> None:
+    path.write_bytes(path.read_bytes()[:20])
+
+
+def exchanged(path: Path, other: Path) -> None:
+    path.write_bytes(other.read_bytes())
+
+
+@pytest.mark.parametrize("damage", [shortened, exchanged])
+@pytest.mark.parametrize("form", ["orc", "avro"])
+def test_a_wrong_checksum_file_goes_and_its_data_file_stays(
+    tmp_path: Path, form: str, damage: Callable[[Path, Path], None]
+) -> None:
+    t = written(tmp_path, form, **{"changelog-producer": "input"})
+    sound, files = t.scan().to_arrow(), data_names(t)
+    for prefix in ("data-", "changelog-"):
+        first, second, *_ = sorted((Path(t.location) / "tablestore" / "checksums").glob(f"{prefix}*"))
+        damage(first, second)
+        assert t.scan().to_arrow() == sound
+        (violation,) = t.check()
+        assert violation.where == str(first)
+        assert first.name in t.mend(dry_run=False).text
+        assert first.name not in checksum_names(t)
+        assert t.check() == []
+    assert (t.refresh().scan().to_arrow(), data_names(t)) == (sound, files)
+    assert t.store.snapshots.ids() == [1, 2, 3]
+    assert t.tags.names() == []
+
+
+def test_a_checksum_file_of_an_older_version_names_no_file(tmp_path: Path) -> None:
+    t = written(tmp_path, "avro", **{"file.compression": "none"})
+    path = next(Path(t.location).glob("p=0/bucket-0/data-*.avro"))
+    beside = Path(t.location) / "tablestore" / "checksums" / path.name
+    body = json.loads(beside.read_bytes())
+    assert body.pop("file") == path.name
+    del body["tablestore.crc32"]
+    beside.write_bytes(checksums.sealed(json.dumps(body).encode()))
+    assert t.check() == []
+    damage(path)
+    with pytest.raises(Corrupt, match=path.name):
+        t.scan().to_arrow()
 
 
 def test_metadata_that_other_engines_write_anew_have_none(tmp_path: Path) -> None:

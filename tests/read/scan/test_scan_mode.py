@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.errors import InvalidOption, InvalidRequest, NotFound, Unsupported
-from tablestore.read.scan import time_travel
+from tablestore.read.scan import scan_mode, time_travel
 from tests.faults import SimEnv
 from tests.tables import KEEP_ALL, WRITE_ONLY, TableSpec
 
@@ -280,3 +281,14 @@ def test_a_moment_shows_what_was_known_then_though_a_clock_went_back(tmp_path: P
     assert found == [1, 1, 2, 2, 2, 2, 5, 5, 6, 6]
     with pytest.raises(NotFound, match=r"the oldest is of 1970-01-01 00:00:01"):
         time_travel.at_or_before(table.store, 999)
+
+
+def test_full_compactions_of_a_table_that_stores_nonsense_for_their_distance(tmp_path: Path) -> None:
+    """As another engine may have stored it: 0 counts as 1."""
+    t = three(tmp_path)
+    t.compact(full=True)
+    stored = {**t._handle.store.schema.options, "full-compaction.delta-commits": "0"}
+    store = t._handle.store.with_schema(replace(t._handle.store.schema, options=stored))
+    found = scan_mode.compacted(store)
+    assert found is not None
+    assert found.commit_kind == "COMPACT"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,32 @@ def test_a_sitecustomize_of_the_users_runs_as_without_it(tmp_path: Path) -> None
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.of_the_user = __file__\n")
     program = "import sys; print(sys.of_the_user)"
     assert said(program, ROOT, FOLDER, tmp_path) == said(program, tmp_path)
+
+
+def test_a_planner_of_a_stream_connects_before_it_imports_anything(tmp_path: Path) -> None:
+    """Spark waits ten seconds for it; here its imports never end."""
+    package = tmp_path / "pyspark"
+    package.mkdir()
+    (package / "__init__.py").write_text("import sys\nsys.stdin.read()\n")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (FOLDER, tmp_path)))}
+        environment |= {
+            "PYTHON_WORKER_FACTORY_PORT": str(server.getsockname()[1]),
+            "PYTHON_WORKER_FACTORY_SECRET": "whisper",
+        }
+        planner = [sys.executable, "-m", "pyspark.sql.streaming.python_streaming_source_runner"]
+        process = subprocess.Popen(
+            planner, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        try:
+            server.settimeout(120)
+            connection, _ = server.accept()
+            with connection:
+                connection.settimeout(120)
+                assert connection.makefile("rb").read(11) == b"\0\0\0\7whisper"
+        finally:
+            process.kill()
+            process.communicate()
 
 
 @pytest.mark.spark

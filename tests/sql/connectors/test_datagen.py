@@ -102,7 +102,7 @@ def test_computed_columns_are_computed(session: Session):
         ("a INT", "fields.a.length=1", ts.InvalidOption, "a random INT takes kind, max, min"),
         ("a INT", "fields.a.max=much", ts.InvalidOption, "is a number, not 'much'"),
         ("a TINYINT", "fields.a.max=300", ts.InvalidOption, "300 is no TINYINT"),
-        ("a INT", "fields.a.kind=odd", ts.InvalidOption, "is random or sequence, not 'odd'"),
+        ("a INT", "fields.a.kind=odd", ts.InvalidOption, "is one of random, sequence, not 'odd'"),
         ("a INT", "fields.a.kind=sequence", ts.InvalidOption, "needs option 'fields.a.start'"),
         ("a VARCHAR(3)", "fields.a.length=4", ts.InvalidOption, "is shorter"),
         ("a INT NOT NULL", "fields.a.null-rate=1", ts.InvalidOption, "NOT NULL"),

@@ -96,7 +96,7 @@ def test_nested_columns_in_parquet(session: Session, tmp_path: Path):
     [
         ("'format' = 'csv'", ts.InvalidOption, "needs option 'path'"),
         ("'path' = '/nowhere', 'format' = 'csv'", ts.NotFound, "/nowhere"),
-        ("'path' = '/nowhere', 'format' = 'avro'", ts.InvalidOption, "csv or json or parquet"),
+        ("'path' = '/nowhere', 'format' = 'avro'", ts.InvalidOption, "one of csv, json, parquet"),
         ("'path' = '${env:NOT_SET_HERE}', 'format' = 'csv'", ts.InvalidOption, "NOT_SET_HERE"),
         ("'auto-compaction' = 'true'", ts.Unsupported, "one file"),
     ],

@@ -26,7 +26,7 @@ DATAGEN = (
 def stream(session: Session, name: str) -> StreamSource:
     table = session.temporary_table(Name((name,)))
     assert table is not None
-    return ConnectorTable(name, table).stream()
+    return ConnectorTable(name, table, session.roots).stream()
 
 
 def between(source: StreamSource, start: Offset, end: Offset, **more: Any) -> pa.Table:

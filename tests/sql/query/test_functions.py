@@ -179,3 +179,23 @@ def test_every_function_of_the_table_runs(session: Session, name: str) -> None:
         session.sql(f"SELECT {call} AS x{grouped}").to_arrow()
     except TablestoreError as e:
         pytest.fail(f"{call}: {e}")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "REPEAT('x', 2147483647)",
+        "REPEAT(customer, 2147483647)",
+        "CHAR_LENGTH(REPEAT(REPEAT('x', 1000000), 1000000))",
+        "LPAD('x', 2147483647, 'ab')",
+        "RPAD(customer, 2147483647, 'ab')",
+        "REPLACE(REPEAT('x', 100000), 'x', REPEAT('y', 100000))",
+        "PRINTF('%2147483647d', 3)",
+        "PRINTF('%.2147483647f', 3.0)",
+        "CAST('x' AS CHAR(2147483647))",
+    ],
+)
+def test_a_function_makes_no_text_that_fills_the_memory(session: Session, call: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"line 1.*makes texts of at most 16,777,216 bytes") as e:
+        session.sql(f"SELECT {call} FROM orders").to_arrow()
+    assert "UDF" not in str(e.value)

@@ -219,3 +219,62 @@ def test_truncate(session: Session) -> None:
     assert session.sql("SELECT n FROM events").to_arrow()["n"].to_pylist() == [2]
     session.sql("TRUNCATE TABLE events")
     assert len(session.sql("SELECT n FROM events")) == 0
+
+
+def test_a_merge_that_only_inserts_needs_no_deletion_vectors(session: Session) -> None:
+    session.sql("CREATE TABLE plain (k INT, a INT); INSERT INTO plain VALUES (1, 1), (2, 2)")
+    source = "MERGE INTO plain t USING (VALUES (2, 20), (3, 30)) AS s (k, a) ON t.k = s.k"
+    inserts = "WHEN NOT MATCHED THEN INSERT (k, a) VALUES (s.k, s.a)"
+    assert session.sql(f"{source} {inserts}").rows_affected == 1
+    assert session.sql("SELECT * FROM plain ORDER BY k").to_arrow()["a"].to_pylist() == [1, 2, 30]
+    snapshots = session.lake().table("shop.plain").inspect.snapshots().num_rows
+    updates = f"{source} WHEN MATCHED THEN UPDATE SET a = s.a {inserts}"
+    with pytest.raises(ts.InvalidRequest, match="by deletion vectors only"):
+        session.sql(updates)
+    table = session.lake().table("shop.plain")
+    assert (table.inspect.snapshots().num_rows, table.check()) == (snapshots, [])
+
+
+@pytest.mark.parametrize("statement", ["UPDATE plain SET a = a + 1", "DELETE FROM plain WHERE a = 1"])
+def test_the_remedy_of_a_statement_is_a_statement(session: Session, statement: str) -> None:
+    session.sql("CREATE TABLE plain (k INT, a INT); INSERT INTO plain VALUES (1, 1), (2, 2)")
+    with pytest.raises(ts.InvalidRequest) as e:
+        session.sql(statement)
+    remedy = str(e.value).partition("or first ")[2].splitlines()[0]
+    session.sql(f"{remedy}; {statement}")
+    there = session.sql("SELECT sum(a) AS total FROM plain").to_arrow()["total"].to_pylist()
+    assert there == [5 if statement.startswith("UPDATE") else 2]
+
+
+@pytest.mark.parametrize(
+    ("statement", "row"),
+    [
+        ("UPDATE d SET a = DEFAULT WHERE k = 1", (1, 5, "y", 3)),
+        ("UPDATE d SET a = DEFAULT, s = default, b = DEFAULT", (1, 5, "x", None)),
+        ("UPDATE d SET a = DEFAULT, s = upper(s)", (1, 5, "Y", 3)),
+        (
+            "MERGE INTO d USING (VALUES (1, 7)) AS s (k, a) ON d.k = s.k "
+            "WHEN MATCHED THEN UPDATE SET s = DEFAULT, a = s.a",
+            (1, 7, "x", 3),
+        ),
+        (
+            "MERGE INTO d USING (VALUES (0, 7)) AS s (k, a) ON d.k = s.k "
+            "WHEN NOT MATCHED THEN INSERT (k, a, s, b) VALUES (s.k, DEFAULT, 'new', DEFAULT)",
+            (0, 5, "new", None),
+        ),
+    ],
+)
+def test_default_is_that_of_the_column(session: Session, statement: str, row: tuple[Any, ...]) -> None:
+    columns = "k INT PRIMARY KEY NOT ENFORCED, a INT DEFAULT 5, s STRING DEFAULT 'x', b INT"
+    session.sql(f"CREATE TABLE d ({columns}) WITH ('bucket' = '1'); INSERT INTO d VALUES (1, 2, 'y', 3)")
+    session.sql(statement)
+    assert tuple(session.sql("SELECT * FROM d ORDER BY k").to_arrow().to_pylist()[0].values()) == row
+
+
+@pytest.mark.parametrize("value", ["NULL", "DEFAULT"])
+def test_a_null_that_is_computed_for_a_column_without_nulls_is_refused(session: Session, value: str) -> None:
+    session.sql("CREATE TABLE d (k INT PRIMARY KEY NOT ENFORCED, a INT NOT NULL DEFAULT 5, s STRING)")
+    session.sql("INSERT INTO d VALUES (1, 2, 'y')")
+    with pytest.raises(ts.SchemaMismatch, match="column 'a' is NOT NULL and row 0"):
+        session.sql(f"UPDATE d SET a = {value}, s = upper(s)")
+    assert session.sql("SELECT * FROM d").to_arrow().to_pylist() == [{"k": 1, "a": 2, "s": "y"}]

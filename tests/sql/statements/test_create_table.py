@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -282,6 +283,75 @@ def test_a_computed_column_that_cannot_be_computed_is_in_nobodys_way(session: Se
     ]
     with pytest.raises(ts.NotFound, match="no function 'ONLY_FLINK_KNOWS'"):
         session.sql("SELECT w FROM other")
+
+
+def test_a_keyed_table_without_buckets_gets_one_and_says_so(session: Session) -> None:
+    keyed = "(id INT, p INT, PRIMARY KEY (id) NOT ENFORCED) PARTITIONED BY (p)"
+    said = session.sql(f"CREATE TABLE fixed {keyed}").message
+    remedy = "SET 'table-storage.bucket' = '-1'"
+    assert f"is made, with 1 bucket: {remedy} before it gives Paimon's default; the primary key lacks" in said
+    assert "with 1 bucket" not in session.sql(f"CREATE TABLE asked {keyed} WITH ('bucket' = '1')").message
+    assert session.sql("CREATE TABLE plain (id INT)").message == "table plain is made"
+    assert session.sql(f"{remedy}; CREATE TABLE moving {keyed}").message == "table moving is made"
+    for table, rows in (("fixed", [(1, 1), (1, 2)]), ("moving", [(1, 2)])):
+        session.sql(f"INSERT INTO {table} VALUES (1, 1); INSERT INTO {table} VALUES (1, 2)")
+        found = session.sql(f"SELECT * FROM {table} ORDER BY p").to_arrow().to_pylist()
+        assert [(r["id"], r["p"]) for r in found] == rows
+
+
+def test_an_error_by_an_option_of_set_names_the_setting(session: Session) -> None:
+    session.sql("SET 'table-storage.bucket' = '2'")
+    with pytest.raises(ts.InvalidOption, match="SET gave 'bucket' = '2'") as e:
+        session.sql("CREATE TABLE rows_only (a INT)")
+    remedy = str(e.value).partition("'2'; ")[2].partition(" takes")[0]
+    session.sql(f"{remedy}; CREATE TABLE rows_only (a INT)")
+
+
+def test_names_of_the_table_store_mean_what_they_meant(session: Session, tmp_path: Path) -> None:
+    session.sql("CREATE TABLE rows_only (a INT) WITH ('write-mode' = 'append-only', 'bucket' = '1')")
+    assert session.lake().table("shop.rows_only").options["bucket"] == "-1"
+    with pytest.raises(ts.InvalidOption, match="an append table needs 'bucket-key' too"):
+        session.sql("CREATE TABLE two (a INT) WITH ('write-mode' = 'append-only', 'bucket' = '2')")
+    given = {
+        "table-storage.log.properties.bootstrap.servers": "localhost:1",
+        "table-storage.log.scan.startup.mode": "latest-offset",
+        "table-storage.log.consistency": "eventual",
+    }
+    wanted = {
+        "kafka.bootstrap.servers": "localhost:1",
+        "scan.mode": "latest",
+        "log.consistency": "eventual",
+    }
+    for key, value in given.items():
+        session.sql(f"SET '{key}' = '{value}'")
+    session.sql("CREATE TABLE by_settings (a INT PRIMARY KEY NOT ENFORCED)")
+    by_settings = session.lake().table("shop.by_settings").options
+    of_catalog = ts.connect(tmp_path / "other", **given)
+    by_catalog = of_catalog.create_table("d.t", schema={"a": ts.INT}, primary_key=["a"]).options
+    for options in (by_settings, by_catalog):
+        assert {key: options[key] for key in wanted} == wanted
+    remedy = r"CREATE CATALOG c WITH \('warehouse' = '…'\)"
+    with pytest.raises(ts.Unsupported, match=remedy):
+        session.sql("SET 'table-storage.file.root-path' = '/x'")
+    with pytest.raises(ts.Unsupported, match=remedy):
+        ts.connect(tmp_path / "other", **{"table-storage.file.root-path": "/x"})
+
+
+@pytest.mark.parametrize(
+    ("key", "taken", "refused"),
+    [
+        ("execution.checkpointing.unaligned", "false", "true"),
+        ("execution.checkpointing.mode", "EXACTLY_ONCE", "AT_LEAST_ONCE"),
+        ("parallelism.default", "", "4"),
+    ],
+)
+def test_settings_of_other_jobs_are_refused_by_name(
+    session: Session, key: str, taken: str, refused: str
+) -> None:
+    with pytest.raises(ts.Unsupported, match=f"{key} = {refused}"):
+        session.sql(f"SET '{key}' = '{refused}'")
+    if taken:
+        session.sql(f"SET '{key}' = '{taken}'; RESET '{key}'")
 
 
 def test_settings_say_what_new_tables_start_from(session: Session) -> None:

@@ -133,6 +133,26 @@ def test_a_consumer_goes_on_where_it_was(streaming: Session, lake: ts.Lake) -> N
     assert taken(streaming.sql(sql), 1) == [("+I", 3)]
 
 
+def test_groups_of_an_append_table_take_back_what_an_overwrite_replaced(
+    streaming: Session, lake: ts.Lake
+) -> None:
+    events, sql = lake.table("shop.events"), "SELECT count(*) AS c, sum(n) AS s FROM events"
+    batches = streaming.sql(sql).to_batches()
+    assert following(batches, 1) == [("+I", 2, 3)]
+    events.truncate()
+    with pytest.raises(ts.NotFound, match=r"OVERWRITE.*'streaming-read-append-overwrite' = 'true'"):
+        next(batches)
+    streaming.sql("ALTER TABLE events SET ('streaming-read-append-overwrite' = 'true')")
+    events = lake.table("shop.events")
+    events.write([{"day": None, "n": 3}, {"day": None, "n": 4}])
+    result = streaming.sql(sql)
+    batches = result.to_batches()
+    assert following(batches, 1) == [("+I", 2, 7)]
+    events.overwrite([{"day": None, "n": 4}])
+    assert following(batches, 2) == [("-U", 2, 7), ("+U", 1, 4)]
+    result.stop()
+
+
 @pytest.mark.parametrize(
     ("engine", "options"),
     [("partial-update", {}), ("aggregation", {"fields.v.aggregate-function": "sum"}), ("first-row", {})],

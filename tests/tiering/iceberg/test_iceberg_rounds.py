@@ -20,7 +20,7 @@ from tablestore.tiering.committer import RoundCommitted, SplitResult, commit_rou
 from tablestore.tiering.factory import LakeCommit
 from tablestore.tiering.iceberg.factory import IcebergTieringFactory
 from tablestore.tiering.splits import TableBucket, TieringLogSplit
-from tests.tiering.memory import MemoryCluster, remade
+from tests.tiering.memory import MemoryCluster, PartitionedCluster, remade
 
 
 @pytest.fixture
@@ -145,6 +145,20 @@ def test_rows_of_a_former_table_are_replaced(properties: dict[str, str], cluster
     assert rows(properties) == [0, 1]
     state = factory.create_committer(cluster.table("db.t")).state()
     assert (state.table_id, state.offsets) == (2, {TableBucket(None, 0): 2})
+
+
+def test_rows_of_partitions_are_dropped_with_the_offsets_kept(properties: dict[str, str]) -> None:
+    cluster, factory = PartitionedCluster(), IcebergTieringFactory(properties)
+    cluster.add("a", 3)
+    cluster.add("b", 2)
+    round_of(cluster, factory)
+    committer = factory.create_committer(cluster.table("db.t"))
+    before = committer.state()
+    commit = LakeCommit(before, 1, before.offsets, {1: "b"}, drops=("a",))
+    number = committer.commit(committer.to_committable([]), commit)
+    assert rows(properties) == [0, 1]
+    after = committer.state()
+    assert (after.snapshot_id, after.offsets, after.partition_names) == (number, before.offsets, {1: "b"})
 
 
 def test_offsets_outlive_the_snapshots_of_rounds(properties: dict[str, str], cluster: MemoryCluster) -> None:

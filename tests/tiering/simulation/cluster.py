@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -53,12 +53,14 @@ class SimLog:
 
 @dataclass
 class SimTable:
-    """A table under its id; `partitions` are those that are there, `logs` also have those that went."""
+    """A table under its id; `partitions` are those that are there, `logs` and `names` also have those that
+    went."""
 
     table: ClusterTable
     freshness_ms: int
     logs: dict[TableBucket, SimLog] = field(default_factory=dict)
     partitions: dict[int, str] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
 
     @property
     def keyed(self) -> bool:
@@ -139,7 +141,10 @@ class SimCluster:
         table = self.tables.get(path)
         if table is not None and table.table.partition_keys:
             number = next(self._ids)
-            table.partitions[number] = f"p{number}"
+            gone = sorted({*table.names.values()} - {*table.partitions.values()})
+            again = gone and self._rng.random() < 0.4
+            name = self._rng.choice(gone) if again else f"p{number}"
+            table.partitions[number] = table.names[number] = name
 
     def drop_partition(self, path: str) -> None:
         """A partition less, if there are several."""
@@ -208,6 +213,12 @@ class SimCluster:
         found = self._same(table, partition_id)
         logs = {b: found.logs.get(TableBucket(partition_id, b), SimLog()) for b in range(table.bucket_count)}
         return {bucket: KvSnapshot(*log.snapshots[-1]) for bucket, log in logs.items() if log.snapshots}
+
+    def leader_epochs(self, table: ClusterTable, places: Iterable[TableBucket]) -> Mapping[TableBucket, int]:
+        wanted = list(places)
+        for place in wanted:
+            self._same(table, place.partition_id)
+        return dict.fromkeys(wanted, 0)
 
     def lake_snapshot(self, table_path: str) -> ClusterLakeSnapshot | None:
         return self.known.get(self._of(table_path).table.table_id)

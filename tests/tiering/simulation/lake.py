@@ -34,11 +34,14 @@ class Written:
 
 @dataclass
 class SimLakeTable:
-    """The newest state of a table and its rows by bucket."""
+    """The newest state of a table and its rows by bucket; `reached`: offsets, also those that the state has
+    forgotten."""
 
     state: LakeState = field(default_factory=LakeState)
     rows: dict[TableBucket, list[tuple[int, int, int]]] = field(default_factory=dict)
     commits: int = 0
+    dropped: set[int] = field(default_factory=set)
+    reached: dict[TableBucket, int] = field(default_factory=dict)
 
 
 class SimLake:
@@ -63,6 +66,14 @@ class SimLake:
             )
         if commit.replaces:
             table.rows.clear()
+            table.dropped.clear()
+            table.reached.clear()
+        names = self.cluster.history[commit.table_id].names
+        tiered = {place.partition_id for place in table.reached}
+        for id in [id for id, name in names.items() if name in commit.drops and id in tiered]:
+            table.dropped.add(id)  # all rows of the name go, whoever wrote them
+            for place in [place for place in table.rows if place.partition_id == id]:
+                del table.rows[place]
         for one in written:
             if one.file not in self.staged:
                 raise Wrong(f"{path}: file {one.file} is committed twice, or was deleted")
@@ -70,6 +81,7 @@ class SimLake:
             self.staged.discard(one.file)
         number = (table.state.snapshot_id or 0) + 1
         table.state = LakeState(number, commit.table_id, dict(commit.offsets), dict(commit.partition_names))
+        table.reached.update(commit.offsets)
         table.commits += 1
         self.check(path)
         return number
@@ -83,8 +95,15 @@ class SimLake:
         if table.state.table_id is None:
             return
         source = self.cluster.history[table.state.table_id]
-        for place in {*table.rows, *table.state.offsets}:
-            offset, log = table.state.offsets.get(place, 0), source.logs.get(place, SimLog())
+        for place in {*table.rows, *table.reached}:
+            offset, log = table.reached.get(place, 0), source.logs.get(place, SimLog())
+            forgotten = place in table.reached and place not in table.state.offsets
+            if forgotten and place.partition_id in source.partitions:
+                raise Wrong(f"{path} {place}: the offset of a partition that is there was forgotten")
+            if place.partition_id in table.dropped:
+                if place.partition_id in source.partitions:
+                    raise Wrong(f"{path} {place}: rows were dropped of a partition that is there")
+                continue
             rows = table.rows.get(place, [])
             if source.keyed:
                 there, expected = _folded(rows), log.state(offset)

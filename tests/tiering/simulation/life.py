@@ -16,6 +16,8 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tablestore.tiering.dropped import DroppedRows
+from tablestore.tiering.report import TieringEvent
 from tests.tiering.simulation.cluster import ForgottenEpochs, SimCluster, StrongEpochs
 from tests.tiering.simulation.lake import SimLake, Wrong
 from tests.tiering.simulation.scheduler import Actor, Scheduler
@@ -45,6 +47,8 @@ class Life:
         self.lake = SimLake(self.cluster, conditional=conditional)
         self.network = Network(self.scheduler, self.rng)
         self.services: list[SimService] = []
+        self.told: set[tuple[str, str | None]] = set()
+        self.dropped = DroppedRows(self.rng.random() < 0.5, tell=self._told)
         self.counts: Counter[str] = Counter()
         self._ahead_ms, self._caught_up = 0, False
 
@@ -64,6 +68,7 @@ class Life:
                 raise Wrong(f"not caught up after {_QUIET_MS // _MINUTE_MS} quiet minutes: {self._lag()}")
             for path in self.lake.tables:
                 self.lake.check(path)
+                self._require_told(path)
         except BaseException as e:
             e.add_note(f"repeat with: python -m tests.tiering.simulation.life {self.seed}")
             raise
@@ -86,7 +91,7 @@ class Life:
             self._jump: 3,
             self._drop: 1,
             self._create: 2,
-            self._partition: 3,
+            self._partition: 12,
             self._expire: 6,
         }
         for event, most in kinds.items():
@@ -101,8 +106,12 @@ class Life:
         self.cluster.append(self._path())
 
     def _start_service(self) -> None:
-        made = SimService(self.scheduler, self.cluster, self.lake, self.network, self.rng)
+        made = SimService(self.scheduler, self.cluster, self.lake, self.network, self.rng, self.dropped)
         self.services.append(made)
+
+    def _told(self, event: TieringEvent) -> None:
+        self.counts[event.name] += 1
+        self.told.add((event.table, event.partition))
 
     def _alive(self) -> list[SimService]:
         return [one for one in self.services if not one.actors[0].dead]
@@ -172,6 +181,16 @@ class Life:
 
     # the end
 
+    def _require_told(self, path: str) -> None:
+        """Raise Wrong if a partition of which the lake has or had rows was dropped and nobody said so."""
+        table, state = self.cluster.tables.get(path), self.lake.table(path).state
+        if table is None or state.table_id != table.table.table_id:
+            return
+        for place in state.offsets:
+            id = place.partition_id
+            if id is not None and id not in table.partitions and (path, table.names[id]) not in self.told:
+                raise Wrong(f"{path}: partition {table.names[id]} was dropped without a word")
+
     def _tick(self) -> None:
         while True:
             self.cluster.clock_ms = self.scheduler.now_ms + self._ahead_ms
@@ -194,6 +213,9 @@ class Life:
             if any(end > offsets.get(place, 0) for place, end in ends.items()):
                 found.append(f"{path}: lake {dict(offsets)}, log {ends}")
             known = self.cluster.known.get(one.table.table_id)
+            if same:
+                gone = {id: name for id, name in state.partition_names.items() if id not in one.partitions}
+                found += [f"{path}: the lake has {name}, which is dropped" for name in gone.values()]
             if same and (known is None or any(known.offsets.get(p) != o for p, o in offsets.items())):
                 found.append(f"{path}: the cluster knows {known}, the lake has {dict(offsets)}")
         return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ import pyarrow as pa
 from tablestore.core.errors import CommitUnknown, TablestoreError, Unavailable
 from tablestore.tiering.cluster import ClusterLakeSnapshot, ClusterTable, ReadStep
 from tablestore.tiering.committer import commit_round, plan_round, require_same_table
+from tablestore.tiering.dropped import DroppedRows
 from tablestore.tiering.enumerator import AssignedTable, TieringEnumerator
 from tablestore.tiering.heartbeat import HeartbeatRequest, HeartbeatResponse, TieringTable
 from tablestore.tiering.readers import BoundedSplitReader, tasks_of
@@ -101,6 +102,10 @@ class RemoteCluster:
     ) -> Mapping[int, KvSnapshot]:
         return self._call(lambda: self._cluster.kv_snapshots(table, partition_id, partition_name))
 
+    def leader_epochs(self, table: ClusterTable, places: Iterable[TableBucket]) -> Mapping[TableBucket, int]:
+        wanted = list(places)
+        return self._call(lambda: self._cluster.leader_epochs(table, wanted))
+
     def lake_snapshot(self, table_path: str) -> ClusterLakeSnapshot | None:
         return self._call(lambda: self._cluster.lake_snapshot(table_path))
 
@@ -131,13 +136,20 @@ class RemoteCluster:
 
 
 class SimService:
-    """One process of a service. `clock_ms` is how far its clock is off."""
+    """One process of a service. `clock_ms` is how far its clock is off; `dropped` how it treats what the
+    cluster has dropped."""
 
     def __init__(
-        self, scheduler: Scheduler, cluster: SimCluster, lake: SimLake, network: Network, rng: random.Random
+        self,
+        scheduler: Scheduler,
+        cluster: SimCluster,
+        lake: SimLake,
+        network: Network,
+        rng: random.Random,
+        dropped: DroppedRows,
     ) -> None:
         self._scheduler, self._lake, self._network, self._rng = scheduler, lake, network, rng
-        self._cluster = RemoteCluster(cluster, network)
+        self._cluster, self._dropped = RemoteCluster(cluster, network), dropped
         self._enumerator = TieringEnumerator(room=rng.randint(1, 2))
         self._queue: list[AssignedTable] = []
         self.clock_ms = 0
@@ -187,7 +199,7 @@ class SimService:
         require_same_table(table, assigned.table)
         factory = SimFactory(self._lake, self._lake_call)
         committer = factory.create_committer(table)
-        plan = plan_round(cluster, committer, table)
+        plan = plan_round(cluster, committer, table, dropped=self._dropped)
         given_up = lambda: not self._enumerator.holds(assigned)  # noqa: E731
         tasks = tasks_of(
             cluster, factory, table, plan.splits, replaces=plan.replaces, parallel=self._rng.randint(1, 3)

@@ -6,6 +6,7 @@ Where readers wait for the compaction it is done again, by a replay too if the f
 from __future__ import annotations
 
 import random
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.core.errors import CommitConflict, CommitUnknown, Unavailable
+from tablestore.core.errors import CommitConflict, CommitUnknown, RowsNotVisible, Unavailable
 from tablestore.format.snapshot import COMPACT, Snapshot
 from tablestore.meta.snapshots import SnapshotStore
 from tablestore.table.table import Table
@@ -139,6 +140,44 @@ def test_a_lost_compaction_is_done_again_where_readers_wait(
 
 
 @pytest.mark.parametrize("kind", WAITING)
+def test_a_write_that_readers_do_not_see_is_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    t = made(tmp_path, **WAITING[kind], **{"tablestore.compaction.leveled.level0-file-num-trigger": 1})
+    t.write(batch(*range(20)))
+    since = t.store.snapshots.latest_id()
+    with monkeypatch.context() as patch:
+        before_publish(patch, COMPACT, failing(Unavailable(28, "No space left on device")), times=1000)
+        for _ in range(2):  # a replay is no answer either
+            with pytest.raises(CommitUnknown, match="No space left") as raised:
+                t.write(batch(*range(10, 30), v=2), user="u", identifier=7)
+    assert isinstance(raised.value, RowsNotVisible)
+    assert t.write(batch(*range(10, 30), v=2), user="u", identifier=7).replayed
+    assert sorted(t.scan().to_arrow()["k"].to_pylist()) == [*range(30)]
+    if kind in ("lookup", "full-compaction"):
+        assert t.changes(since=since).num_rows == 30
+    assert t.check() == []
+
+
+@pytest.mark.parametrize("kind", WAITING)
+def test_the_call_that_shows_the_rows_of_a_batch_works_as_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    table = made(tmp_path, **WAITING[kind], **{"tablestore.compaction.leveled.level0-file-num-trigger": 1})
+    with monkeypatch.context() as patch:
+        before_publish(patch, COMPACT, failing(Unavailable(28, "No space left on device")), times=1000)
+        with pytest.raises(RowsNotVisible, match="do not write them again") as raised:
+            table.write(batch(1, 2, 3))
+    assert raised.value.snapshot == 1
+    (call,) = re.findall(r"table\.compact\(\S*\)", str(raised.value))
+    eval(call, {"table": table})
+    assert sorted(table.scan().to_arrow()["k"].to_pylist()) == [1, 2, 3]
+    if kind in ("lookup", "full-compaction"):
+        assert table.changes(since=0).num_rows == 3
+    assert table.check() == []
+
+
+@pytest.mark.parametrize("kind", WAITING)
 def test_a_replay_finishes_what_a_kill_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
@@ -217,3 +256,20 @@ def test_a_bucket_that_is_not_due_is_no_interrupted_commit(tmp_path: Path) -> No
         left += len(done.snapshots) == 2 and any(e.file.level == 0 and e.identity in added for e in newest)
         assert t.check() == []
     assert left >= 3
+
+
+def test_buckets_that_are_not_due_wait_by_rule_whoever_compacts_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The compaction that comes with a commit is lost, and another commit does it, as Java's writers may."""
+    t = made(tmp_path, **{"changelog-producer": "full-compaction", "full-compaction.delta-commits": 1000})
+    rng, waited = random.Random(1), 0
+    for _ in range(14):
+        with monkeypatch.context() as patch:
+            before_publish(patch, COMPACT, failing(Unavailable(5, "no answer")))
+            t.write(batch(*{rng.randrange(60) for _ in range(rng.choice([1, 3, 15, 60]))}))
+        newest = t.store.snapshots.latest()
+        files = t.store.manifests.live_entries(newest)
+        waited += newest.commit_kind == COMPACT and any(e.file.level == 0 for e in files)
+        assert t.check() == []
+    assert waited

@@ -13,7 +13,7 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import Corrupt, InvalidRequest
 from tablestore.meta import manifest_cache
-from tests.faults import FaultyIO, Killed
+from tests.faults import FaultyIO, Killed, SimEnv
 from tests.tables import KEEP_ALL, TableSpec
 
 OLD = time.time() - 7200
@@ -168,3 +168,23 @@ def test_random_tables_lose_nothing(tmp_path: Path, seeds: tuple[int, ...]) -> N
                 assert t.branch(name).check() == [], f"seed {seed} step {i} branch {name}"
             for name in t.tags.names():
                 t.at(tag=name).scan().to_arrow()
+
+
+def test_a_commit_whose_files_were_taken_as_orphans_is_refused(tmp_path: Path) -> None:
+    env = SimEnv(now_ms=time.time_ns() // 1_000_000)
+    lake = ts.connect(str(tmp_path), env=env)
+    t = lake.create_table("d.t", schema={"k": ts.BIGINT}, primary_key=["k"], options={"bucket": 1})
+    t.write([{"k": 1}])
+    writer = t.open_writer()
+    writer.write(pa.table({"k": [2]}))
+    messages = writer.prepare()
+    env.move(2 * 86_400_000)
+    assert len(lake.table("d.t").remove_orphans(dry_run=False).files) == 1
+    with pytest.raises(ts.CommitConflict, match="write the rows again"):
+        t.commit(messages, user="job", identifier=1)
+    assert lake.table("d.t").scan().count() == 1
+    assert lake.table("d.t").check() == []
+    writer.write(pa.table({"k": [2]}))
+    t.commit(writer.prepare(), user="job", identifier=1)
+    assert lake.table("d.t").scan().count() == 2
+    assert lake.table("d.t").check() == []

@@ -12,7 +12,14 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.core.errors import Corrupt, InvalidRequest, NotFound, TablestoreError
+from tablestore.core.errors import (
+    CommitUnknown,
+    Corrupt,
+    InvalidRequest,
+    NotFound,
+    TablestoreError,
+    Unavailable,
+)
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta import manifest_cache
 from tablestore.meta.snapshots import SnapshotStore
@@ -294,3 +301,40 @@ def test_a_commit_on_a_snapshot_that_was_replaced_starts_anew(
     assert stalled == [3]
     assert keys(t) == [1, 5, 9]
     assert t.refresh().check() == []
+
+
+def test_a_rollback_that_fails_after_it_began_does_not_say_that_nothing_was_done(tmp_path: Path) -> None:
+    start = UNCOMPACTED.create(tmp_path / "start")
+    for k in range(1, 4):
+        start.write(row(k))
+    start.tags.create("late")
+    place = Path(start.location).relative_to(tmp_path / "start")
+
+    def copied(name: str, io: FaultyIO) -> ts.Table:
+        shutil.copytree(tmp_path / "start", tmp_path / name)
+        return ts.open(tmp_path / name / place, io=io)
+
+    counting = FaultyIO()
+    whole = copied("whole", counting)
+    opening = counting.count
+    whole.rollback(snapshot=1)
+    said: dict[type, int] = {}
+    for at in range(opening, counting.count):
+        if counting.log[at].startswith(("delete ", "replace ", "list ", "sync ")):
+            table, error = copied(f"try-{at}", FaultyIO(at)), None
+            try:
+                table.rollback(snapshot=1)
+            except TablestoreError as e:
+                error = e
+            if error is not None:
+                now = ts.open(table.location)
+                untouched = now.store.snapshots.ids() == [1, 2, 3] and now.tags.names() == ["late"]
+                assert isinstance(error, CommitUnknown) != untouched, counting.log[at]
+                assert untouched or "the same call completes it" in str(error)
+                said[type(error)] = said.get(type(error), 0) + 1
+                now.rollback(snapshot=1)
+            assert keys(table) == [1]
+            assert ts.open(table.location).tags.names() == []
+            assert ts.open(table.location).check() == []
+    assert said[CommitUnknown] >= 3
+    assert said[Unavailable] >= 1

@@ -108,7 +108,11 @@ def test_reads_name_the_newest_sound_snapshot_and_mend_goes_back_to_it(
     assert done.newest == (5 if lost_history else 3)
     assert opened(made).check() == []
     assert keys(made) == list(range(1, 6 if lost_history else 4))
-    assert all_files(tmp_path) == before, "nothing is deleted"
+    tags = {f"tag-{text.rpartition(' ')[2]}" for text in done.tagged}
+    assert set(all_files(tmp_path)) == {*before, *tags}, "nothing is deleted"
+    for text in done.tagged:
+        number = int(text.split()[1])
+        assert opened(made).at(tag=text.rpartition(" ")[2]).scan().count() == number
     if not lost_history:
         assert any("stream 'loader'" in text or "streams of commits" in text for text in done.lost)
         again = opened(made).write(row(4), user="loader", identifier=4)
@@ -149,7 +153,11 @@ def test_an_older_damaged_snapshot_costs_history_alone(tmp_path: Path) -> None:
     empty(file_of(made, "manifest list", 2))
     done = opened(made).mend(dry_run=False).repair
     assert done is not None
-    assert done.lost == ("time travel to snapshots 1..2; rows of the present are not concerned",)
+    assert done.lost == ("time travel to snapshot 2; rows of the present are not concerned",)
+    assert done.tagged == ("snapshot 1 as tag mended-1",)
+    assert opened(made).at(tag="mended-1").scan().to_arrow()["k"].to_pylist() == [1]
+    with pytest.raises(NotFound, match="tag 'mended-1' keeps it"):
+        opened(made).at(snapshot=1)
     assert opened(made).store.snapshots.ids() == [3, 4, 5]
     assert opened(made).store.snapshots.earliest_id() == 3
     assert keys(made) == [1, 2, 3, 4, 5]
@@ -270,16 +278,104 @@ def test_mending_survives_any_kill(tmp_path: Path) -> None:
             shutil.rmtree(tmp_path / "try")
 
 
-def test_lost_branches_can_be_deleted_one_after_the_other(tmp_path: Path) -> None:
+def test_branches_without_a_sound_state_go_as_a_whole(tmp_path: Path) -> None:
     made = streamed(tmp_path)
     made.tags.create("v", 3)
     for name in ("a", "b"):
         made.branches.create(name, tag="v")
         made.branch(name).tags.delete("v")
         empty(Path(made.branch(name).store.paths.snapshot(3)))
-    left = opened(made).mend(dry_run=False).repair.remaining
-    assert [text.partition(":")[0] for text in left] == ["branch a", "branch b"]
-    for name in ("a", "b"):
-        opened(made).branches.delete(name)
+    before = all_files(tmp_path)
+    done = opened(made).mend(dry_run=False).repair
+    assert done.remaining == ()
+    assert [text.partition(":")[0] for text in done.lost] == ["branch a", "branch b"]
+    assert all_files(tmp_path) == before, "nothing is deleted"
+    assert opened(made).branches.names() == []
     assert opened(made).check() == []
     assert keys(made) == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("damage", [empty, Path.unlink])
+def test_what_rows_do_not_need_costs_no_snapshot(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    """An index beside a data file, statistics, and the changes of the newest snapshot."""
+    options = {"file-index.bloom-filter.columns": "v", "file-index.in-manifest-threshold": "1 b"}
+    made = KEYED.create(tmp_path, WRITE_ONLY | {"changelog-producer": "input", **options})
+    for k in range(1, 4):
+        made.write(row(k))
+    made.analyze()
+    made.write(row(4))
+    root = Path(made.location)
+    (index, *_), (statistics,) = root.glob("bucket-*/*.index"), root.glob("statistics/*")
+    whole = index.read_bytes()
+    damage(index)
+    damage(statistics)
+    newest = made.store.snapshots.latest()
+    (changes,) = made.store.manifests.changelog_entries(newest)
+    damage(Path(made.store.file_path(changes.partition, changes.bucket, changes.file)))
+    assert opened(made).scan(where=ts.col("v") == "x").count() == 4, "read without the index"
+    done = opened(made).mend(dry_run=False).repair
+    assert done.remaining == ()
+    assert opened(made).check() == []
+    assert keys(made) == [1, 2, 3, 4]
+    assert index.read_bytes() == whole
+    assert sorted(opened(made).tags.names()) == [f"mended-{n}" for n in range(1, 6)]
+    assert [opened(made).at(tag=f"mended-{n}").scan().count() for n in (1, 2, 3, 5)] == [1, 2, 3, 4]
+    with pytest.raises(NotFound):
+        list(opened(made).stream(start={"snapshot": 5}, follow=False))
+    opened(made).write(row(5))
+    assert keys(made) == [1, 2, 3, 4, 5]
+    assert not opened(made).mend(dry_run=False).repair
+
+
+def test_a_lost_hash_index_is_made_again_of_the_keys(tmp_path: Path) -> None:
+    made = KEYED.create(tmp_path, {"bucket": -1, "dynamic-bucket.target-row-num": 3})
+    for k in range(1, 7):
+        made.write(row(k))
+    for path in Path(made.location, "index").iterdir():
+        path.unlink()
+    done = opened(made).mend(dry_run=False).repair
+    assert (done.newest, done.remaining, done.lost) == (6, (), ())
+    assert opened(made).check() == []
+    for k in range(1, 9):
+        opened(made).write(row(k))
+    assert keys(made) == [*range(1, 9)], "each key in the bucket that has it"
+    assert opened(made).check() == []
+
+
+@pytest.mark.parametrize("content", [None, b"", b"zeros"], ids=["removed", "empty", "other bytes"])
+def test_a_lost_manifest_of_hash_indexes_costs_no_snapshot(tmp_path: Path, content: bytes | None) -> None:
+    made = KEYED.create(tmp_path, {"bucket": -1, "dynamic-bucket.target-row-num": 3})
+    for k in range(1, 7):
+        made.write(row(k))
+        if k == 4:
+            made.tags.create("four")
+            made.branches.create("side", "four")
+    for path in Path(made.location, "manifest").glob("index-manifest-*"):
+        path.unlink() if content is None else path.write_bytes(content)
+    done = opened(made).mend(dry_run=False).repair
+    assert (done.newest, done.remaining, done.lost) == (6, (), ())
+    assert opened(made).store.snapshots.ids() == [*range(1, 7)]
+    assert opened(made).at(tag="four").scan().count() == 4
+    assert opened(made).check() == []
+    opened(made).branch("side").write(row(1))
+    opened(made).rollback(tag="four")
+    for k in range(1, 9):
+        opened(made).write(row(k))
+    assert keys(made) == [*range(1, 9)], "each key in the bucket that has it"
+    assert opened(made).branch("side").scan().count() == 4
+    assert opened(made).check() == []
+
+
+def test_a_lost_index_manifest_of_deletion_vectors_costs_its_snapshots(tmp_path: Path) -> None:
+    options = {"bucket": -1, "dynamic-bucket.target-row-num": 3, "deletion-vectors.enabled": True}
+    made = KEYED.create(tmp_path, options)
+    made.write(row(1))
+    made.write(row(2))
+    newest = opened(made).store.snapshots.latest()
+    assert newest is not None
+    assert newest.index_manifest is not None
+    Path(made.location, "manifest", newest.index_manifest).unlink()
+    done = opened(made).mend(dry_run=False).repair
+    assert done.newest is not None
+    assert done.newest < newest.id
+    assert opened(made).check() == []

@@ -7,9 +7,10 @@ nothing: compaction, expiry and orphans by their dry runs, an ALTER against the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, replace
-from typing import Any, Protocol, Self
+from functools import partial
+from typing import Any
 
 from tablestore.core.errors import InvalidRequest
 from tablestore.format import schema_change
@@ -17,32 +18,12 @@ from tablestore.format.schema_change import Change
 from tablestore.insight.doctor import Diagnosis, Finding
 from tablestore.insight.doctor.calls import Call
 from tablestore.insight.doctor.mending import Mended, due, option_changes, preview_of, require_mendable
-from tablestore.meta.store import Store
-from tablestore.table.recovery import repair
+from tablestore.table.table import Table
+from tablestore.verbs.recovery import repair
 from tablestore.write.alter import altered
 
 
-class Mendable(Protocol):
-    """The verbs of a `Table` that calls name."""
-
-    def __init__(self, store: Store, name: str) -> None: ...
-
-    store: Store
-    name: str
-    inspect: Any
-    tags: Any
-    consumers: Any
-    alter: Callable[..., Self]
-    with_options: Callable[[Mapping[str, Any]], Self]
-    refresh: Callable[[], Self]
-    compact: Callable[..., Any]
-    rescale: Callable[..., Any]
-    expire_snapshots: Callable[..., Any]
-    compact_manifests: Callable[[], Any]
-    remove_orphans: Callable[..., Any]
-
-
-def mend(table: Mendable, what: Finding | Diagnosis | None, *, dry_run: bool, decided: bool) -> Mended:
+def mend(table: Table, what: Finding | Diagnosis | None, *, dry_run: bool, decided: bool) -> Mended:
     """Carry out, or preview, what mends one finding or all of a diagnosis (None: of one made now).
 
     Of a diagnosis each finding is mended at most once, and only if it is still there: one compaction often
@@ -80,7 +61,7 @@ def mend(table: Mendable, what: Finding | Diagnosis | None, *, dry_run: bool, de
         done.append((first, _carried_out(table, first, dry_run=False)))
 
 
-def _carried_out(table: Mendable, found: Finding, *, dry_run: bool) -> tuple[str, ...]:
+def _carried_out(table: Table, found: Finding, *, dry_run: bool) -> tuple[str, ...]:
     """The result of each call; after an ALTER further calls are made on the altered table."""
     texts, table = [], table.refresh()
     for call in found.calls:
@@ -90,7 +71,7 @@ def _carried_out(table: Mendable, found: Finding, *, dry_run: bool) -> tuple[str
     return tuple(texts)
 
 
-def _done(table: Mendable, call: Call) -> object:
+def _done(table: Table, call: Call) -> object:
     if call.alters:
         before = table.store.schema.options
         return option_changes(before, table.alter(_change(call)).store.schema.options)
@@ -101,13 +82,27 @@ def _done(table: Mendable, call: Call) -> object:
         "expire_snapshots": lambda **named: table.expire_snapshots(**named).text,
         "compact_manifests": table.compact_manifests,
         "remove_orphans": table.remove_orphans,
-        "consumers.delete": lambda name: table.consumers.delete(name) or f"consumer {name} is forgotten",
+        "consumers.delete": partial(_forgotten, table),
         "tags.delete": table.tags.delete,
+        "log.repair": partial(_repaired, table),
     }
     return verbs[call.verb](*call.arguments, **call.keywords)
 
 
-def _preview(table: Mendable, call: Call) -> str:
+def _forgotten(table: Table, consumer: str) -> str:
+    table.consumers.delete(consumer)
+    return f"consumer {consumer} is forgotten"
+
+
+def _repaired(table: Table) -> str:
+    assert table.log is not None, "only a log is found damaged"
+    lost = table.log.repair()
+    if not lost:
+        return "the log goes on; the files of the table have all that is known of its rows"
+    return "\n".join(f"bucket {b} of the log: {rows:,} rows are lost" for b, rows in sorted(lost.items()))
+
+
+def _preview(table: Table, call: Call) -> str:
     """What a call would do; changes nothing."""
     if call.alters:
         return option_changes(table.store.schema.options, _previewed(table, call).store.schema.options)
@@ -127,7 +122,7 @@ def _change(call: Call) -> Change:
     return getattr(schema_change, call.verb)(*call.arguments)
 
 
-def _previewed(table: Mendable, call: Call) -> Mendable:
+def _previewed(table: Table, call: Call) -> Table:
     """The table under the schema that an ALTER would give, which is not stored."""
     schema = altered(table.store, table.store.schemas.latest(), [_change(call)])
     return type(table)(table.store.with_schema(schema), table.name)

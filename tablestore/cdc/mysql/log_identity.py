@@ -1,0 +1,54 @@
+"""Whether a position is one of the log that the server has now.
+
+RESET MASTER, a restored server and a server in the place of another all begin a new log, whose files may have
+the names of the old ones. Three things tell them apart: the second in which the file was begun, which its
+format event has and every dump shows; how long the file is; and which transaction ends at the position. The
+last one is looked up where the second alone may be the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tablestore.cdc.mysql import events
+from tablestore.cdc.mysql.address import Address
+from tablestore.cdc.mysql.dialect import dialect_of
+from tablestore.cdc.mysql.dump import Dump
+from tablestore.cdc.mysql.position import LogPosition
+from tablestore.cdc.mysql.server import Connection
+from tablestore.core.errors import NotFound
+
+_NEAR_THE_START = 64 << 20
+"""Bytes of a file that may be written within the second in which it was begun."""
+
+
+def with_creation(address: Address, position: LogPosition) -> LogPosition:
+    """The position, and the second in which its file was begun; raises as `Dump`, and NotFound where the
+    position is known to be of another log."""
+    with Dump.open(address, position) as dump:
+        for code, _, _, _ in dump.events():
+            if code == events.FORMAT:
+                return replace(position, created=dump.created)
+    raise dump.corrupt("the file does not begin with a format event")
+
+
+def require_in_log(connection: Connection, position: LogPosition) -> None:
+    """Raise NotFound if the server does not have what follows the position: no longer, or never, since its
+    log is another one. (When the file was begun is compared by whoever reads on from there.)"""
+    address = connection.address
+    sizes = {str(row[0]): int(row[1]) for row in connection.rows("SHOW BINARY LOGS")}
+    if position.file not in sizes:
+        shown = f"{min(sizes)} … {max(sizes)}" if sizes else "none"
+        raise NotFound(
+            f"{address}: the binlog from {position} on is gone (there is {shown}): start with a new snapshot "
+            "(a capture: read_again='*.*', --read-again '*.*'), and let the server keep its binlog longer "
+            "(binlog_expire_logs_seconds)"
+        )
+    if sizes[position.file] < position.offset:
+        why = f"{position.file} ends at {sizes[position.file]} now"
+        raise position.of_another_log(str(address), why)
+    if position.gtid and (not position.created or position.offset <= _NEAR_THE_START):
+        there = dialect_of(connection).gtid_at(connection, position)
+        lost = [] if there == position.gtid else sorted({*position.gtid.split(",")} - {*there.split(",")})
+        if lost:
+            raise position.of_another_log(str(address), f"{','.join(lost)} does not end there now")

@@ -1,0 +1,388 @@
+"""The doors upward: typed functions that import what they give when they are first called.
+
+A verb of `Lake`, `Table` or `Scan` stands low in the layers; what carries it out may stand above it. Only
+this module imports inside functions (`tests/test_layers.py`). So the engine works without the packages behind
+a door, and `import tablestore` pays for none of them. A door raises MissingPackage where a package is not
+installed. The types that verbs give are named here, too, for checkers of types.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from tablestore.core.errors import MissingPackage
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tablestore.cdc.stream_batch import WorkPlan
+    from tablestore.cdc.stream_source import Offset
+    from tablestore.core.env import Env
+    from tablestore.format.compaction_record import CompactionRecord
+    from tablestore.format.predicates.predicate import Predicate
+    from tablestore.format.snapshot import Snapshot
+    from tablestore.insight.check.findings import Violations as Violations
+    from tablestore.insight.doctor import Diagnosis as Diagnosis
+    from tablestore.insight.doctor import Finding as Finding
+    from tablestore.insight.doctor.mending import Mended as Mended
+    from tablestore.insight.doctor.repair import Repair as Repair
+    from tablestore.insight.explain.explanation import Explanation as Explanation
+    from tablestore.insight.inspect.inspect import Inspect as Inspect
+    from tablestore.insight.simulator import HistoryWhatIf as HistoryWhatIf
+    from tablestore.io.fileio import FileIO
+    from tablestore.log.fluss_log import FlussLog
+    from tablestore.log.log import Log
+    from tablestore.log.settings import LogSettings
+    from tablestore.lsm.compaction.compaction_report import Compaction
+    from tablestore.meta.store import Store
+    from tablestore.read.scan.plan import Plan
+    from tablestore.spark.capture import CaptureJob as CaptureJob
+    from tablestore.spark.stream_jobs import StreamJob
+    from tablestore.sql.connectors.connector import Connector
+    from tablestore.sql.result import Result as Result
+    from tablestore.sql.session import Session as Session
+    from tablestore.table.lake import Lake
+    from tablestore.table.table import Table
+    from tablestore.tiering.coordinator.coordinator import Coordinator as Coordinator
+    from tablestore.tiering.runner import TaskRunner
+    from tablestore.tiering.service import TieringService as TieringService
+    from tablestore.verbs.system import SystemTable as SystemTable
+    from widgets import LakeHealth, StreamTable, Workbench
+
+connectors: dict[str, Callable[[], Connector]] = {}
+"""Connectors of SQL that others bring, by name; each is loaded when a table first uses it."""
+
+
+# Verbs of a lake
+
+
+def sql_session(lake: Lake) -> Session:
+    """A session of SQL statements over the lake."""
+    with _needs("Lake.sql"):
+        from tablestore.sql import sql_session as open_session
+    return open_session(lake)
+
+
+def ingest(lake: Lake, url: str | os.PathLike[str], **how: Any) -> CaptureJob:
+    """The job of `Lake.ingest`, started; `how` are arguments of `spark.capture_start.ingest`."""
+    with _needs("Lake.ingest"):
+        from tablestore.spark.capture_start import ingest as start
+    return start(lake, url, **how)
+
+
+def tier(lake: Lake, source: str, **how: Any) -> TieringService:
+    """The service of `Lake.tier`, started; `how` are its arguments."""
+    with _needs("Lake.tier"):
+        from tablestore.tiering.opening import tier as start
+    return start(lake, source, **how)
+
+
+def coordinator(lake: Lake, io: FileIO, *, host: str, port: int, env: Env) -> Coordinator:
+    """The coordinator of `Lake.coordinator`, started."""
+    with _needs("Lake.coordinator"):
+        from tablestore.tiering.coordinator.coordinator import Coordinator
+    return Coordinator(lake, io, host=host, port=port, env=env)
+
+
+def register_views(lake: Lake, spark: SparkSession) -> list[str]:
+    """The names of the views that `Lake.register` makes."""
+    with _needs("Lake.register"):
+        from tablestore.spark.lake_views import register_views as register
+    return register(lake, spark)
+
+
+def global_table(name: str, tables: Callable[[], Iterable[tuple[str, str, Store]]]) -> SystemTable:
+    """The table `sys.name` over `tables`: (database, table, store) of each."""
+    with _needs("Lake.table of system tables"):
+        from tablestore.verbs.system import global_table as open_table
+    return open_table(name, tables)
+
+
+def repair(store: Store, name: str, *, dry_run: bool) -> Repair:
+    """What `ts.mend` does to a damaged table."""
+    with _needs("tablestore.mend"):
+        from tablestore.verbs.recovery import repair as carry_out
+    return carry_out(store, name, dry_run=dry_run)
+
+
+# Verbs of a table and of a scan
+
+
+def inspect(store: Store, *, at: Snapshot | None = None) -> Inspect:
+    """The metadata of a table, at the snapshot `at` or the newest."""
+    with _needs("Table.inspect"):
+        from tablestore.insight.inspect.inspect import Inspect
+    return Inspect(store, at=at)
+
+
+def is_of_inspect(name: str) -> bool:
+    """Whether `Table.inspect` has an attribute of that name; not where `insight` is missing."""
+    try:
+        with _needs("Table.inspect"):
+            from tablestore.insight.inspect.inspect import Inspect
+    except MissingPackage:
+        return False
+    return hasattr(Inspect, name)
+
+
+def check(store: Store, *, log: Log | None) -> Violations:
+    """The violations of a table and of its `log`."""
+    with _needs("Table.check"):
+        from tablestore.insight.check.check import check as examine
+    return examine(store, log=log)
+
+
+def mend(table: Table, what: Finding | Diagnosis | None, *, dry_run: bool, decided: bool) -> Mended:
+    """What `Table.mend` does."""
+    with _needs("Table.mend"):
+        from tablestore.verbs.mend import mend as carry_out
+    return carry_out(table, what, dry_run=dry_run, decided=decided)
+
+
+def what_if(
+    store: Store,
+    options: Mapping[str, Any],
+    *,
+    baseline: Mapping[str, Any] | None,
+    progress: Callable[[int, int], None] | None,
+) -> HistoryWhatIf:
+    """The replay of `Table.what_if`."""
+    with _needs("Table.what_if"):
+        from tablestore.verbs.what_if import what_if as replay
+    return replay(store, options, baseline=baseline, progress=progress)
+
+
+def system_table(store: Store, table: str, name: str, at: Snapshot | None) -> SystemTable:
+    """The system table `name` of a table."""
+    with _needs("Table.system"):
+        from tablestore.verbs.system import system_table as open_table
+    return open_table(store, table, name, at)
+
+
+def dry_run(
+    store: Store,
+    *,
+    full: bool,
+    at: Snapshot | None,
+    partition: Mapping[str, Any] | str | None,
+    bucket: int | Iterable[int] | None,
+    where: Predicate | str | None,
+) -> Compaction:
+    """What `Table.compact` would do, and why."""
+    with _needs("Table.compact(dry_run=True)"):
+        from tablestore.verbs.dry_run import dry_run as preview
+    return preview(store, full=full, partition=partition, bucket=bucket, where=where, at=at)
+
+
+def explain(plan: Plan) -> Explanation:
+    """Why a plan reads or skips each file."""
+    with _needs("Scan.explain"):
+        from tablestore.insight.explain.explanation import Explanation
+    return Explanation(plan)
+
+
+def explained_compactions(
+    store: Store, snapshot: Snapshot, records: Sequence[CompactionRecord]
+) -> Sequence[CompactionRecord]:
+    """The records of other engines' compactions, completed by our rules; as they are without `insight`."""
+    try:
+        with _needs("compactions of other engines"):
+            from tablestore.insight.explain.foreign_compactions import explained
+    except MissingPackage:
+        return records
+    return explained(store, snapshot, records)
+
+
+def card(kind: str, *what: object) -> str | None:
+    """The HTML of an object in a notebook, None where there is none."""
+    with _needs("cards"):
+        from tablestore.insight.cards import card as html_of
+    return html_of(kind, *what)
+
+
+def fluss_log(settings: LogSettings, *, table_id: Callable[[], int | None], env: Env) -> FlussLog:
+    """The log of a table that is a table of a Fluss cluster."""
+    with _needs("logs in a Fluss cluster"):
+        from tablestore.log.fluss_log import FlussLog
+    return FlussLog(settings, table_id=table_id, env=env)
+
+
+# Spark
+
+
+def spark_session() -> SparkSession:
+    """The session that runs, or a new local one."""
+    with _needs("Spark session"):
+        from tablestore.spark import session
+    return session()
+
+
+def register_sources(spark: SparkSession) -> SparkSession:
+    """The session, to which `format("tablestore")` is known."""
+    with _needs("data sources of a Spark session"):
+        from tablestore.spark import register
+    return register(spark)
+
+
+def frame_of(rows: pa.Table, spark: SparkSession) -> DataFrame:
+    """Rows that are here as a frame of Spark."""
+    with _needs("rows as a frame of Spark"):
+        from tablestore.spark.exchange import frame_of as frame
+    return frame(rows, spark)
+
+
+def to_spark(
+    table: Table,
+    spark: SparkSession,
+    *,
+    columns: Sequence[str] | None = None,
+    where: Predicate | str | None = None,
+    pushdown: bool = False,
+) -> DataFrame:
+    """The frame of `Table.to_spark`."""
+    with _needs("Table.to_spark"):
+        from tablestore.spark import to_spark as frame
+    return frame(table, spark, columns=columns, where=where, pushdown=pushdown)
+
+
+def schema_of_frame(frame: DataFrame) -> pa.Schema:
+    """The Arrow schema of a Spark frame."""
+    with _needs("columns of a Spark frame"):
+        from tablestore.spark import arrow_schema
+    return arrow_schema(frame)
+
+
+def start_stream(
+    spark: SparkSession,
+    plan: WorkPlan,
+    on_batch: Callable[[Any], None],
+    *,
+    checkpoint: str,
+    start: Offset | None,
+    interval_seconds: float,
+    variables: Sequence[str],
+) -> StreamJob:
+    """A query of Spark over what is planned, started; `on_batch` carries out each batch."""
+    with _needs("streams by Spark"):
+        from tablestore.spark import start_stream as start_query
+    how: dict[str, Any] = {"checkpoint": checkpoint, "start": start, "variables": variables}
+    return start_query(spark, plan, on_batch, interval_seconds=interval_seconds, **how)
+
+
+def spark_runner(spark: SparkSession) -> TaskRunner:
+    """What runs the tasks of tiering as tasks of Spark."""
+    with _needs("rounds by Spark"):
+        from tablestore.spark.tiering import SparkRunner
+    return SparkRunner(spark)
+
+
+# Notebooks
+
+
+def load_magics(shell: Any) -> None:
+    """Give an IPython shell `%sql`, `%%sql`, `%lake` and `%cockpit`."""
+    with _needs("%load_ext tablestore"):
+        from tablestore.sql.magics import load
+    return load(shell)
+
+
+def cockpit_of_lake(lake: Lake) -> LakeHealth:
+    """The tables of a lake by health."""
+    with _needs("cockpit of a lake"):
+        from widgets import LakeHealth
+    return LakeHealth(lake)
+
+
+def cockpit_of_table(table: Table) -> Workbench:
+    """The workbench of a table."""
+    with _needs("cockpit of a table"):
+        from widgets import Workbench
+    return Workbench(table)
+
+
+def live_table(stream: Result, *, title: str) -> StreamTable | None:
+    """A table of a stream that moves, None where its package is not installed."""
+    try:
+        with _needs("live table of a stream"):
+            from widgets import StreamTable
+    except MissingPackage:
+        return None
+    return StreamTable(stream, title=title)
+
+
+# The package's face
+
+
+def public(name: str) -> Any:
+    """A public name of `tablestore`. Raises AttributeError where there is none."""
+    if name == "spark":
+        import tablestore.spark as spark
+
+        return spark
+    with _needs(f"tablestore.{name}"):
+        match name:
+            case "advise_buckets":
+                from tablestore.verbs.advise import advise_buckets
+
+                return advise_buckets
+            case "capture_reports":
+                from tablestore.cdc.capture.journal import capture_reports
+
+                return capture_reports
+            case "merging" | "merging_events":
+                from tablestore.insight.explain.merge_steps import arrow_runs
+
+                return getattr(arrow_runs, name)
+            case (
+                "BatchProgress"
+                | "BatchReport"
+                | "ChunkReport"
+                | "EventReport"
+                | "Freshness"
+                | "PieceProgress"
+                | "TableReport"
+            ):
+                from tablestore.cdc.capture import report as capture_report
+
+                return getattr(capture_report, name)
+            case "BucketMarks" | "Heartbeat" | "RoundReport" | "SplitReport" | "TableState" | "TieringReport":
+                from tablestore.tiering import report as tiering_reports
+
+                return getattr(tiering_reports, name)
+            case "simulator":
+                from tablestore.insight.simulator.opening import simulator
+
+                return simulator
+            case "sql_session":
+                from tablestore.sql import sql_session
+
+                return sql_session
+            case "tiering_report":
+                from tablestore.tiering.journal import tiering_report
+
+                return tiering_report
+            case "what_if":
+                from tablestore.insight.simulator import compare
+
+                return compare
+            case _:
+                import tablestore.api as api
+
+                if not hasattr(api, name):
+                    raise AttributeError(f"module 'tablestore' has no attribute {name!r}")
+                return getattr(api, name)
+
+
+@contextmanager
+def _needs(verb: str) -> Iterator[None]:
+    """Imports within are needed by the `verb`. Raises MissingPackage, which names it."""
+    try:
+        yield
+    except ModuleNotFoundError as e:
+        if isinstance(e, MissingPackage):
+            raise
+        raise MissingPackage(verb, f"{e.name} is missing") from e

@@ -1,0 +1,81 @@
+"""The rules about the log of a table. Of an embedded one: damaged files, and files that are missing; headers
+are read, no rows but those of its newest file. Of a topic of Kafka: rows that are gone, or soon will be; the
+brokers are asked for offsets, and one that does not answer is said and is no finding.
+"""
+
+from __future__ import annotations
+
+from tablestore.core.errors import Corrupt, NotFound, Unavailable
+from tablestore.insight import topic_log
+from tablestore.insight.doctor.calls import Call, look
+from tablestore.insight.doctor.facts import Facts
+from tablestore.insight.doctor.finding import Finding, Outcome
+from tablestore.insight.doctor.words import count
+from tablestore.log.embedded.log import EmbeddedLog
+from tablestore.log.kafka.kafka_log import KafkaLog
+from tablestore.log.log import LogExpired
+from tablestore.read import log_continuity
+from tablestore.read.embedded_log import embedded_log_of
+from tablestore.read.open_log import log_of
+from tablestore.read.table_log import offsets_at
+
+_ASKS = "rows that only the damaged or missing files of the log have are given up; the table's files stay"
+
+
+def embedded_log(facts: Facts) -> Outcome:
+    """Damage of the log, and what it lacks of what the newest snapshot names."""
+    log = embedded_log_of(facts.store)
+    if log is None:
+        return Outcome("none")
+    problems = log.problems(rows=False) or _lacks(facts, log) or _torn(facts, log)
+    if not problems:
+        return Outcome("its files follow one another up to the newest snapshot and beyond")
+    path, what = problems[0]
+    more = f"; {count(len(problems) - 1, 'more problem')}" if len(problems) > 1 else ""
+    found = Finding(
+        "damaged log",
+        "risk",
+        path,
+        f"{what}{more}",
+        (Call("log.repair"),),
+        {"problems": len(problems)},
+        asks=_ASKS,
+    )
+    return Outcome(count(len(problems), "problem"), (found,))
+
+
+def topic(facts: Facts) -> Outcome:
+    """Rows of a topic that retention took before files had them, those that wait for long, and its end."""
+    log = log_of(facts.store)
+    if not isinstance(log, KafkaLog):
+        return Outcome("no log in Kafka")
+    try:
+        topic_log.require_whole(facts.store, log)
+        waiting = topic_log.waiting_rows(facts.store, log)
+        text = topic_log.warning(log, waiting)
+    except (LogExpired, Corrupt) as e:
+        found = Finding(
+            "damaged log", "risk", f"topic {log.topic}", str(e), (Call("log.repair"),), asks=_ASKS
+        )
+        return Outcome("1 problem", (found,))
+    except (Unavailable, NotFound) as e:
+        return Outcome(f"the topic was not looked at: {e}")
+    finally:
+        log.close()
+    if not waiting:
+        return Outcome("it has what no file has, and nothing waits for long")
+    calls, evidence = (look("table.log.finish()"),), {"rows": sum(waiting.values())}
+    late = Finding("unfinished log", "risk", f"topic {log.topic}", text, calls, evidence, mends=False)
+    return Outcome(f"{count(evidence['rows'], 'row')} wait for long", (late,))
+
+
+def _torn(facts: Facts, log: EmbeddedLog) -> list[tuple[str, str]]:
+    return log.torn_rows(offsets_at(facts.store, facts.store.snapshots.latest()))
+
+
+def _lacks(facts: Facts, log: EmbeddedLog) -> list[tuple[str, str]]:
+    try:
+        problem = log_continuity.problem(facts.store, log, facts.store.snapshots.latest())
+    except Corrupt as e:
+        problem = e
+    return [] if problem is None else [(problem.path, problem.problem)]

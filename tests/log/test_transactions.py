@@ -1,0 +1,80 @@
+"""The transactions of a topic, as its messages say which there are."""
+
+from __future__ import annotations
+
+import random
+
+from tablestore.log.kafka.transaction_mark import TransactionMark
+from tablestore.log.kafka.transactions import Transactions
+from tablestore.log.log import Appended, CommitMark
+from tests.log.topic_log import SentMessage
+
+Script = dict[int, list[str]]  # by partition, of which transaction each message is: "" of none
+
+
+def read(script: Script, orders: dict[str, int] | None = None) -> list[Appended]:
+    """The transactions of a topic with these messages, the first of each in a partition with its mark."""
+    names = sorted({name for found in script.values() for name in found if name})
+    counts = {n: {p: found.count(n) for p, found in script.items() if n in found} for n in names}
+    transactions = Transactions("t")
+    for partition, found in script.items():
+        for offset, name in enumerate(found):
+            header = None
+            if name and name not in found[:offset]:
+                order = (orders or {}).get(name, 1)
+                mark = TransactionMark(name, order, 7, counts[name], CommitMark(name, 1))
+                header = mark.encode()
+            transactions.take(partition, SentMessage(offset, header))
+    return list(transactions.appended({p: len(found) for p, found in script.items()}))
+
+
+def names(found: list[Appended]) -> list[str]:
+    return ["" if one.mark is None else one.mark.user for one in found]
+
+
+def test_transactions_come_in_the_order_of_their_messages_whatever_their_marks_say() -> None:
+    found = read({0: ["a", "b", "b"], 1: ["c", "b"]}, {"a": 9, "b": 1, "c": 5})
+    assert names(found) == ["c", "a", "b"]
+    assert [(one.start, one.end) for one in found[2:]] == [({0: 1, 1: 1}, {0: 3, 1: 2})]
+    assert not any(one.mixed for one in found)
+
+
+def test_of_two_that_are_first_in_a_partition_each_one_is_mixed() -> None:
+    found = read({0: ["a", "b"], 1: ["b", "a"], 2: ["b", "c"]})
+    assert names(found) == ["a", "b", "c"]
+    assert [one.mixed for one in found] == [True, False, False]
+
+
+def test_messages_without_a_mark_stay_where_they_are() -> None:
+    found = read({0: ["", "a", "a", "", "", "b"], 1: ["", "b"]})
+    assert names(found) == ["", "a", "", "b"]
+    assert [(one.start, one.end) for one in found] == [
+        ({0: 0, 1: 0}, {0: 1, 1: 1}),
+        ({0: 1}, {0: 3}),
+        ({0: 3}, {0: 5}),
+        ({0: 5, 1: 1}, {0: 6, 1: 2}),
+    ]
+
+
+def test_messages_without_a_mark_inside_another_transaction_are_certain_of_neither() -> None:
+    found = read({0: ["a", "b", "b", "a", "c"]})
+    assert [(one.start, one.end, one.mixed) for one in found] == [
+        ({0: 0}, {0: 4}, True),
+        ({0: 1}, {0: 3}, True),
+        ({0: 4}, {0: 5}, False),
+    ]
+    assert [one.between for one in found] == [{0: (range(1, 4),)}, {0: (range(2, 3),)}, {}]
+
+
+def test_every_message_is_of_a_transaction_that_comes_after_those_before_it() -> None:
+    for seed in range(300):
+        rng = random.Random(seed)
+        script = {p: [n for _ in range(5) for n in [rng.choice(["", *"abcdef"])] * 2] for p in range(3)}
+        found = read(script, {name: rng.randrange(4) for name in "abcdef"})
+        for partition, messages in script.items():
+            spans = [
+                range(one.start[partition], one.end[partition]) for one in found if partition in one.start
+            ]
+            assert {offset for span in spans for offset in span} == set(range(len(messages)))
+            if not any(one.mixed for one in found):
+                assert spans == sorted(spans, key=lambda span: span.start)
