@@ -250,9 +250,9 @@ class Life:
         except (Killed, TablestoreError, OSError) as e:
             known = isinstance(e, TablestoreError) and not isinstance(e, CommitUnknown)
             self.counts[type(e).__name__] += 1
-            if known or self.scanned() == self.state:
+            if known or self.visible() == self.state:
                 return
-        assert self.scanned() == after
+        assert self.visible() == after
         self.state = after
 
     def roll_back(self) -> None:
