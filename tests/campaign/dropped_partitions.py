@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -158,7 +158,7 @@ class Life:
         assert last == one.rows - one.tiered, f"{last} rows of {one}"
         for other in self.living():
             self.partitions[other].tiered = self.partitions[other].rows
-        self.settled(due, report.outcome)
+        self.settled(due, report.outcome, beside=[one])
 
     # what must be
 
@@ -167,15 +167,19 @@ class Life:
         told = [one for one in self.partitions.values() if not one.there and one.named]
         return [one for one in told if one.tiered or one.looked]
 
-    def settled(self, due: list[Partition], outcome: str | None) -> None:
-        """After a round: what was dropped was told, with the right number, and the lake has the rest."""
+    def settled(self, due: list[Partition], outcome: str | None, beside: Sequence[Partition] = ()) -> None:
+        """After a round: what was dropped was told, with the right number, and the lake has the rest; so it
+        tells of those `beside`."""
         found = self.rounds.events()
         new = found[sum(self.events.values()) :]
         for one in due:
             told = [offsets for name, day, offsets in new if (name, day) == ("partition dropped", one.day)]
             assert told, f"nobody told of {one}: {new}"
             missing = one.rows - one.tiered
-            assert all(n is None or n <= missing for n in told) or one.day in self.twice(due), (one, told)
+            assert all(n is None or n <= missing for n in told) or one.day in self.twice([*due, *beside]), (
+                one,
+                told,
+            )
             assert not one.looked or missing in told, (one, told)
             assert outcome in ("incomplete", None), f"{one} is gone, and the round is {outcome}"
             one.named, one.in_lake = False, not self.drops
@@ -194,9 +198,9 @@ class Life:
         """How many events name the day."""
         return sum(1 for _, one, _ in self.rounds.events() if one == day)
 
-    def twice(self, due: list[Partition]) -> set[str]:
+    def twice(self, gone: list[Partition]) -> set[str]:
         """Days of which several partitions are gone: events name days."""
-        return {day for day, count in Counter(one.day for one in due).items() if count > 1}
+        return {day for day, count in Counter(one.day for one in gone).items() if count > 1}
 
 
 def run(seed: int, folder: Path) -> Outcome:

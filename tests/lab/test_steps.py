@@ -33,7 +33,8 @@ def test_a_race_is_walked_through_and_the_levels_follow(lab: Lab) -> None:
     lost = notebook.kernel("[step.state for step in view.model.steps].index('lost')")
     notebook.page.locator(f'.step[data-step="{lost}"]').click()
     notebook.expect("(view.index, levels.snapshot)", [lost, 2])
-    assert "finds #2 taken" in slider.get_attribute("aria-valuetext")
+    shown = '[role="slider"][aria-valuetext*="finds #2 taken"]'
+    notebook.page.locator(shown).wait_for(state="attached")  # the page draws a moment after the kernel knows
     notebook.page.locator('.step[data-step="2"]').hover()
     notebook.expect("view.hovered", "2")
     assert notebook.kernel("table.scan().count()") == 50
