@@ -123,6 +123,11 @@ class SharedFluss:
             self._cluster = self._open.enter_context(fluss_cluster())
         return self._cluster
 
+    def drop_tables(self) -> None:
+        """Drop all tables of the cluster of now."""
+        if self._cluster is not None:
+            self._cluster.drop_tables()
+
 
 def _gives_leaders(fluss: Fluss) -> bool:
     """Whether a new table has a leader within `LEADER_SECONDS`."""
