@@ -11,6 +11,7 @@ from tests.campaign import (
     failures,
     held_rounds,
     hostile_answers,
+    hostile_sources,
     log_life,
     races,
     statements,
@@ -132,6 +133,7 @@ KINDS = (
         "rows of dropped partitions go as they must, and are told of",
         dropped_partitions.run,
     ),
+    Kind("captures", "a capture that has settled holds what the source holds, by value", hostile_sources.run),
     Kind("answers", "a wrong answer of a cluster is one error, and harms nothing", hostile_answers.run),
 )
 

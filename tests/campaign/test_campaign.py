@@ -20,7 +20,7 @@ KILLS = 3
 """In a race; the campaign has more of them in each."""
 ATTACKED = ("log attacked", "topic attacked", "held rounds", "dropped", "answers")
 """Kinds whose share is in `test_attacks_on_…`, that of topics in `servers/test_kafka_log_attacked.py`."""
-ELSEWHERE = ("races", "power", "bit flips", "hostile", "tiering", "log", *ATTACKED)
+ELSEWHERE = ("races", "power", "bit flips", "hostile", "tiering", "log", "captures", *ATTACKED)
 """Kinds that have tests of their own, of about as many cases."""
 
 
