@@ -28,7 +28,7 @@ from tablestore.format.data_format import (
 )
 from tablestore.format.file_spec import FileSpec
 from tablestore.format.file_stats import Collector
-from tablestore.format.orc.rows import RowWriter, library, read_stripes
+from tablestore.format.orc.rows import RowWriter, library, read_stripe
 from tablestore.format.parquet.schema import SYSTEM_COLUMNS
 from tablestore.format.rebuild import rebuilt, timestamps
 from tablestore.format.schema import TableSchema
@@ -258,24 +258,44 @@ def read(
     batch_rows: int,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of the columns `wanted` of a file written with `schema`, stripe by stripe."""
-    padded = {f.name for f in schema.fields if f.type.root == "CHAR"}
     with complaints(path, "ORC"):
         source = io.open_input(path)
     with contextlib.closing(source):
         with complaints(path, "ORC"):
             require_size(source.size(), file_size, path)
-            file = orc.ORCFile(source)
-            require_columns(wanted.names, file.schema.names, path)
+            file = opened(source, wanted, path)
         for i in range(file.nstripes):
-            with complaints(path, "ORC"):
-                rows = _stripe(file, i, wanted)
-            if rows is None:
-                yield from _by_rows(source, i, schema, wanted, padded, batch_rows=batch_rows, path=path)
-                return
-            with complaints(path, "ORC"):
-                rows = _typed(rows, wanted, padded)
-            for start in range(0, rows.num_rows, batch_rows):
-                yield rows.slice(start, batch_rows)
+            yield from stripe(file, source, i, schema, wanted, batch_rows=batch_rows, path=path)
+
+
+def opened(source: Any, wanted: pa.Schema, path: str) -> orc.ORCFile:
+    """The file, which has the columns `wanted`."""
+    file = orc.ORCFile(source)
+    require_columns(wanted.names, file.schema.names, path)
+    return file
+
+
+def stripe(
+    file: orc.ORCFile,
+    source: Any,
+    number: int,
+    schema: TableSchema,
+    wanted: pa.Schema,
+    *,
+    batch_rows: int,
+    path: str,
+) -> Iterator[pa.RecordBatch]:
+    """Batches of one stripe."""
+    padded = {f.name for f in schema.fields if f.type.root == "CHAR"}
+    with complaints(path, "ORC"):
+        rows = _stripe(file, number, wanted)
+    if rows is None:
+        yield from _by_rows(source, number, schema, wanted, padded, batch_rows=batch_rows, path=path)
+        return
+    with complaints(path, "ORC"):
+        rows = _typed(rows, wanted, padded)
+    for start in range(0, rows.num_rows, batch_rows):
+        yield rows.slice(start, batch_rows)
 
 
 def _stripe(file: orc.ORCFile, i: int, wanted: pa.Schema) -> pa.RecordBatch | None:
@@ -290,7 +310,7 @@ def _stripe(file: orc.ORCFile, i: int, wanted: pa.Schema) -> pa.RecordBatch | No
 
 def _by_rows(
     source: Any,
-    first: int,
+    number: int,
     schema: TableSchema,
     wanted: pa.Schema,
     padded: set[str],
@@ -300,10 +320,10 @@ def _by_rows(
 ) -> Iterator[pa.RecordBatch]:
     known = {**SYSTEM_COLUMNS, **schema.by_name}
     source.seek(0)
-    stripes = read_stripes(source, first, [known[n] for n in wanted.names], batch_rows)
+    batches = read_stripe(source, number, [known[n] for n in wanted.names], batch_rows)
     while True:
         with complaints(path, "ORC"):
-            arrays = next(stripes, None)
+            arrays = next(batches, None)
             if arrays is None:
                 return
             rows = _typed(pa.RecordBatch.from_arrays(arrays, schema=wanted), wanted, padded)

@@ -1,0 +1,131 @@
+"""ORC files without a checksum, decoded in a process beside this one (FORMAT.md 3.3).
+
+Readers of ORC trust run lengths and chunk headers: zeroed blocks of a file end a process, or give rows out of
+uninitialised memory. So files that nothing vouches for are decoded where that harms nobody. The process looks
+at the structure of the file first (`orc/structure.py`), and at statistics of what it decoded
+(`orc/statistics.py`). One request is one stripe; its answer is an Arrow stream, which is validated by
+`datafile`. Memory: a stripe on either side. Used by `datafile`.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
+
+import pyarrow as pa
+
+from tablestore.core.errors import Corrupt, Unavailable, Unsupported
+from tablestore.format import schema as schemas
+from tablestore.format.data_format import complaints, require_size
+from tablestore.format.orc import data, structure
+from tablestore.format.schema import TableSchema
+from tablestore.io import process
+from tablestore.io.fileio import FileIO
+from tablestore.io.process import Fetch, ProcessLost
+from tablestore.io.ranges import RangeReader
+
+_ATTEMPTS = 2  # where others end the process
+_ROWS, _DAMAGED, _REFUSED = b"b", b"x", b"u"  # kinds of answers
+_STRIPES = b"stripes"
+
+
+def read(
+    io: FileIO,
+    path: str,
+    schema: TableSchema,
+    wanted: pa.Schema,
+    *,
+    file_size: int | None = None,
+    batch_rows: int,
+) -> Iterator[pa.RecordBatch]:
+    """Batches as `orc.data.read` gives them; raises Corrupt, naming the file, for bytes on which a decoder
+    ends."""
+    with complaints(path, "ORC"):
+        source = io.open_input(path)
+    with contextlib.closing(source):
+        size = source.size()
+        require_size(size, file_size, path)
+        request = {
+            "path": path,
+            "size": size,
+            "schema": schemas.to_json(schema).decode(),
+            "wanted": base64.b64encode(wanted.serialize()).decode(),
+            "batch_rows": batch_rows,
+        }
+        number, stripes = 0, 1
+        while number < stripes:
+            answer = _asked(source, path, {**request, "stripe": number})
+            with complaints(path, "ORC"):
+                table = pa.ipc.open_stream(answer).read_all()
+                stripes = int(table.schema.metadata[_STRIPES])
+                rows = [pa.RecordBatch.from_arrays(b.columns, schema=wanted) for b in table.to_batches()]
+            yield from rows
+            number += 1
+
+
+def _asked(source: Any, path: str, request: Mapping[str, Any]) -> pa.Buffer:
+    """The Arrow stream of one stripe."""
+
+    def fetch(at: int, length: int) -> bytes:
+        source.seek(at)
+        data: bytes = source.read(length)
+        return data
+
+    for attempt in range(_ATTEMPTS):
+        try:
+            with process.borrowed(__name__, answer_requests.__name__) as decoder:
+                kind, answer = decoder.ask(json.dumps(request).encode(), fetch)
+        except ProcessLost as e:
+            if not e.by_others:
+                problem = f"stripe {request['stripe']} is damaged: its decoder ended by {e}"
+                raise Corrupt(path, problem) from None
+            if attempt + 1 == _ATTEMPTS:
+                raise Unavailable(0, f"{path}: the process that decodes it was ended by {e}") from None
+            continue
+        if kind == _ROWS:
+            return answer
+        text = json.loads(answer.to_pybytes())
+        if kind == _REFUSED:
+            raise Unsupported(*text)
+        raise Corrupt(path, *text)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def answer_requests() -> NoReturn:
+    """What the process runs."""
+    process.serve(_answer)
+
+
+def _answer(request: bytes, fetch: Fetch) -> tuple[bytes, Any]:
+    asked = json.loads(request)
+    path, size = asked["path"], asked["size"]
+    source = pa.PythonFile(RangeReader(fetch, size), mode="r")
+    try:
+        with process.limited(size), complaints(path, "ORC"):
+            return _ROWS, _decoded(source, asked)
+    except Corrupt as e:
+        return _DAMAGED, json.dumps([e.problem]).encode()
+    except Unsupported as e:
+        return _REFUSED, json.dumps([e.feature, e.why]).encode()
+
+
+def _decoded(source: Any, asked: Mapping[str, Any]) -> pa.Buffer:
+    """The rows of a stripe as an Arrow stream, whose schema says how many stripes there are."""
+    path = asked["path"]
+    schema = schemas.from_json(asked["schema"].encode(), path)
+    wanted = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(asked["wanted"])))
+    tail = structure.sound_tail(source, asked["size"])
+    file = data.opened(source, wanted, path)
+    stripes, number = len(tail.stripes), asked["stripe"]
+    batches: Iterator[pa.RecordBatch] = iter(())
+    if number < stripes:
+        structure.require_sound_stripe(source, tail, number, wanted.names)
+        batches = data.stripe(file, source, number, schema, wanted, batch_rows=asked["batch_rows"], path=path)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, wanted.with_metadata({_STRIPES: str(stripes)})) as stream:
+        for rows in batches:
+            stream.write_batch(rows.replace_schema_metadata({_STRIPES: str(stripes)}))
+    return sink.getvalue()
