@@ -13,6 +13,7 @@ import base64
 import contextlib
 import json
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ import pyarrow as pa
 from tablestore.core.errors import Corrupt, Unavailable, Unsupported
 from tablestore.format import schema as schemas
 from tablestore.format.data_format import complaints, require_size
-from tablestore.format.orc import data, structure
+from tablestore.format.orc import data, statistics, structure
 from tablestore.format.schema import TableSchema
 from tablestore.io import process
 from tablestore.io.fileio import FileIO
@@ -123,9 +124,33 @@ def _decoded(source: Any, asked: Mapping[str, Any]) -> pa.Buffer:
     batches: Iterator[pa.RecordBatch] = iter(())
     if number < stripes:
         structure.require_sound_stripe(source, tail, number, wanted.names)
-        batches = data.stripe(file, source, number, schema, wanted, batch_rows=asked["batch_rows"], path=path)
+        batches = data.stripe(
+            file,
+            source,
+            number,
+            schema,
+            wanted,
+            batch_rows=asked["batch_rows"],
+            path=path,
+            examine=partial(_examine, tail, number),
+        )
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, wanted.with_metadata({_STRIPES: str(stripes)})) as stream:
         for rows in batches:
             stream.write_batch(rows.replace_schema_metadata({_STRIPES: str(stripes)}))
     return sink.getvalue()
+
+
+def _examine(tail: structure.Tail, number: int, rows: pa.RecordBatch) -> None:
+    """Raise ValueError for rows of a stripe that are not those of its statistics."""
+    stripe = tail.stripes[number]
+    if rows.num_rows != stripe.rows:
+        raise ValueError(f"stripe {number} gives {rows.num_rows:,} rows of {stripe.rows:,}")
+    if not tail.statistics:
+        return
+    of_columns = tail.statistics[number]
+    if len(of_columns) != tail.types:
+        raise ValueError(f"stripe {number} has statistics of {len(of_columns)} types of {tail.types}")
+    for name, column in zip(rows.schema.names, rows.columns, strict=True):
+        column.validate(full=pa.types.is_nested(column.type))  # what is below it can be taken out
+        statistics.require_same(name, column, tail.columns[name][0], of_columns)

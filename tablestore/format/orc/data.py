@@ -8,7 +8,7 @@ change are refused. Memory: one stripe. Used by `datafile`.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -284,11 +284,17 @@ def stripe(
     *,
     batch_rows: int,
     path: str,
+    examine: Callable[[pa.RecordBatch], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of one stripe."""
+    """Batches of one stripe; `examine` takes its columns as Arrow decodes them, without those that it
+    cannot."""
     padded = {f.name for f in schema.fields if f.type.root == "CHAR"}
     with complaints(path, "ORC"):
         rows = _stripe(file, number, wanted)
+        if examine is not None:
+            plain = [f.name for f in wanted if rows is None and not _has_times(f.type)]
+            if rows is not None or plain:
+                examine(rows if rows is not None else file.read_stripe(number, columns=plain))
     if rows is None:
         yield from _by_rows(source, number, schema, wanted, padded, batch_rows=batch_rows, path=path)
         return
@@ -306,6 +312,10 @@ def _stripe(file: orc.ORCFile, i: int, wanted: pa.Schema) -> pa.RecordBatch | No
         if "out of range for nanosecond" in str(e):
             return None
         raise
+
+
+def _has_times(t: pa.DataType) -> bool:
+    return pa.types.is_timestamp(t) or any(_has_times(t.field(i).type) for i in range(t.num_fields))
 
 
 def _by_rows(
