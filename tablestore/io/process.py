@@ -6,7 +6,7 @@ process. Frames on both pipes:
 
 | bytes | what |
 |---|---|
-| 1 | kind: q request, r range (offset, length), d bytes of a range, or a letter of the answer |
+| 1 | kind: q request, r range (offset, length), d bytes of a range, b bytes of the answer, z its end |
 | 8 | length, little-endian |
 | n | bytes |
 
@@ -25,7 +25,7 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -78,17 +78,21 @@ class Process:
         except OSError as e:
             raise Unavailable(e.errno or 0, f"no process beside this one can be started: {e}") from e
 
-    def ask(self, request: bytes, fetch: Fetch) -> tuple[bytes, pa.Buffer]:
-        """(kind, bytes) of the answer; raises ProcessLost if the process ends instead, and what `fetch`
-        raises. After an error the process is ended."""
+    def ask(self, request: bytes, fetch: Fetch) -> tuple[list[pa.Buffer], bytes]:
+        """The parts of an answer, and how it ends; raises ProcessLost if the process ends before that, and
+        what `fetch` raises. After an error the process is ended."""
+        parts: list[pa.Buffer] = []
         try:
             _send(self._child.stdin, b"q", request)
             while True:
                 kind, data = _receive(self._child.stdout)
-                if kind != b"r":
-                    return kind, data
-                at, length = _RANGE.unpack(data)
-                _send(self._child.stdin, b"d", fetch(at, length))
+                if kind == b"z":
+                    return parts, data.to_pybytes()
+                if kind == b"r":
+                    at, length = _RANGE.unpack(data)
+                    _send(self._child.stdin, b"d", fetch(at, length))
+                else:
+                    parts.append(data)
         except (EOFError, BrokenPipeError):
             raise ProcessLost(max(-self._child.wait(), 0)) from None
         except BaseException:
@@ -151,8 +155,9 @@ atexit.register(_end_waiting)
 os.register_at_fork(after_in_child=_forget)
 
 
-def serve(answer: Callable[[bytes, Fetch], tuple[bytes, Any]]) -> NoReturn:
-    """Answer requests until the other side ends; `answer` gives kind and bytes."""
+def serve(answer: Callable[[bytes, Fetch], Generator[Any, None, bytes]]) -> NoReturn:
+    """Answer requests until the other side ends; `answer` yields the parts of an answer, and returns how it
+    ends."""
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
@@ -169,7 +174,13 @@ def serve(answer: Callable[[bytes, Fetch], tuple[bytes, Any]]) -> NoReturn:
     with contextlib.suppress(EOFError, BrokenPipeError):
         while True:
             _, request = _receive(requests)
-            _send(answers, *answer(request.to_pybytes(), fetch))
+            parts = answer(request.to_pybytes(), fetch)
+            while True:
+                try:
+                    _send(answers, b"b", next(parts))
+                except StopIteration as e:
+                    _send(answers, b"z", e.value)
+                    break
     sys.exit(0)
 
 

@@ -1,4 +1,4 @@
-"""Damaged ORC files that no checksum vouches for: their rows, or `Corrupt`, and never the end of the process."""
+"""Damaged ORC files that no checksum vouches for: their rows or `Corrupt`, never the end of the process."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-
-import pytest
 
 from tests.hostile.limits import FEW_THREADS
 

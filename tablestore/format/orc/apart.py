@@ -3,8 +3,8 @@
 Readers of ORC trust run lengths and chunk headers: zeroed blocks of a file end a process, or give rows out of
 uninitialised memory. So files that nothing vouches for are decoded where that harms nobody. The process looks
 at the structure of the file first (`orc/structure.py`), and at statistics of what it decoded
-(`orc/statistics.py`). One request is one stripe; its answer is an Arrow stream, which is validated by
-`datafile`. Memory: a stripe on either side. Used by `datafile`.
+(`orc/statistics.py`). One request is one stripe; its answer are Arrow batches, which `datafile`
+validates. Memory: a stripe on either side. Used by `datafile`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
@@ -29,8 +29,6 @@ from tablestore.io.process import Fetch, ProcessLost
 from tablestore.io.ranges import RangeReader
 
 _ATTEMPTS = 2  # where others end the process
-_ROWS, _DAMAGED, _REFUSED = b"b", b"x", b"u"  # kinds of answers
-_STRIPES = b"stripes"
 
 
 def read(
@@ -58,17 +56,16 @@ def read(
         }
         number, stripes = 0, 1
         while number < stripes:
-            answer = _asked(source, path, {**request, "stripe": number})
-            with complaints(path, "ORC"):
-                table = pa.ipc.open_stream(answer).read_all()
-                stripes = int(table.schema.metadata[_STRIPES])
-                rows = [pa.RecordBatch.from_arrays(b.columns, schema=wanted) for b in table.to_batches()]
-            yield from rows
+            parts, stripes = _asked(source, path, {**request, "stripe": number})
+            for part in parts:
+                with complaints(path, "ORC"):
+                    rows = pa.ipc.read_record_batch(part, wanted)
+                yield rows
             number += 1
 
 
-def _asked(source: Any, path: str, request: Mapping[str, Any]) -> pa.Buffer:
-    """The Arrow stream of one stripe."""
+def _asked(source: Any, path: str, request: Mapping[str, Any]) -> tuple[list[pa.Buffer], int]:
+    """The batches of one stripe, encoded, and how many stripes there are."""
 
     def fetch(at: int, length: int) -> bytes:
         source.seek(at)
@@ -78,7 +75,7 @@ def _asked(source: Any, path: str, request: Mapping[str, Any]) -> pa.Buffer:
     for attempt in range(_ATTEMPTS):
         try:
             with process.borrowed(__name__, answer_requests.__name__) as decoder:
-                kind, answer = decoder.ask(json.dumps(request).encode(), fetch)
+                parts, end = decoder.ask(json.dumps(request).encode(), fetch)
         except ProcessLost as e:
             if not e.by_others:
                 problem = f"stripe {request['stripe']} is damaged: its decoder ended by {e}"
@@ -86,12 +83,12 @@ def _asked(source: Any, path: str, request: Mapping[str, Any]) -> pa.Buffer:
             if attempt + 1 == _ATTEMPTS:
                 raise Unavailable(0, f"{path}: the process that decodes it was ended by {e}") from None
             continue
-        if kind == _ROWS:
-            return answer
-        text = json.loads(answer.to_pybytes())
-        if kind == _REFUSED:
-            raise Unsupported(*text)
-        raise Corrupt(path, *text)
+        answer = json.loads(end)
+        if "stripes" in answer:
+            return parts, answer["stripes"]
+        if "unsupported" in answer:
+            raise Unsupported(*answer["unsupported"])
+        raise Corrupt(path, answer["damaged"])
     raise AssertionError("the last attempt returns or raises")
 
 
@@ -100,29 +97,29 @@ def answer_requests() -> NoReturn:
     process.serve(_answer)
 
 
-def _answer(request: bytes, fetch: Fetch) -> tuple[bytes, Any]:
+def _answer(request: bytes, fetch: Fetch) -> Generator[pa.Buffer, None, bytes]:
     asked = json.loads(request)
     path, size = asked["path"], asked["size"]
     source = pa.PythonFile(RangeReader(fetch, size), mode="r")
+    end: dict[str, Any]
     try:
         with process.limited(size), complaints(path, "ORC"):
-            return _ROWS, _decoded(source, asked)
+            end = {"stripes": (yield from _decoded(source, asked))}
     except Corrupt as e:
-        return _DAMAGED, json.dumps([e.problem]).encode()
+        end = {"damaged": e.problem}
     except Unsupported as e:
-        return _REFUSED, json.dumps([e.feature, e.why]).encode()
+        end = {"unsupported": [e.feature, e.why]}
+    return json.dumps(end).encode()
 
 
-def _decoded(source: Any, asked: Mapping[str, Any]) -> pa.Buffer:
-    """The rows of a stripe as an Arrow stream, whose schema says how many stripes there are."""
-    path = asked["path"]
+def _decoded(source: Any, asked: Mapping[str, Any]) -> Generator[pa.Buffer, None, int]:
+    """The batches of a stripe, encoded; returns how many stripes there are."""
+    path, number = asked["path"], asked["stripe"]
     schema = schemas.from_json(asked["schema"].encode(), path)
     wanted = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(asked["wanted"])))
     tail = structure.sound_tail(source, asked["size"])
     file = data.opened(source, wanted, path)
-    stripes, number = len(tail.stripes), asked["stripe"]
-    batches: Iterator[pa.RecordBatch] = iter(())
-    if number < stripes:
+    if number < len(tail.stripes):
         structure.require_sound_stripe(source, tail, number, wanted.names)
         batches = data.stripe(
             file,
@@ -132,19 +129,17 @@ def _decoded(source: Any, asked: Mapping[str, Any]) -> pa.Buffer:
             wanted,
             batch_rows=asked["batch_rows"],
             path=path,
-            examine=partial(_examine, tail, number),
+            examine=partial(_examine, tail, number, wanted.names),
         )
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, wanted.with_metadata({_STRIPES: str(stripes)})) as stream:
         for rows in batches:
-            stream.write_batch(rows.replace_schema_metadata({_STRIPES: str(stripes)}))
-    return sink.getvalue()
+            yield rows.serialize()
+    return len(tail.stripes)
 
 
-def _examine(tail: structure.Tail, number: int, rows: pa.RecordBatch) -> None:
+def _examine(tail: structure.Tail, number: int, names: Sequence[str], rows: pa.RecordBatch) -> None:
     """Raise ValueError for rows of a stripe that are not those of its statistics."""
     stripe = tail.stripes[number]
-    if rows.num_rows != stripe.rows:
+    if rows.num_columns and rows.num_rows != stripe.rows:
         raise ValueError(f"stripe {number} gives {rows.num_rows:,} rows of {stripe.rows:,}")
     if not tail.statistics:
         return
@@ -154,3 +149,6 @@ def _examine(tail: structure.Tail, number: int, rows: pa.RecordBatch) -> None:
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
         column.validate(full=pa.types.is_nested(column.type))  # what is below it can be taken out
         statistics.require_same(name, column, tail.columns[name][0], of_columns)
+    left_out = {i for name in set(names).difference(rows.schema.names) for i in tail.columns[name]}
+    if left_out and not any(statistics.far_times(of_columns[i]) for i in left_out & tail.times):
+        raise ValueError(f"stripe {number} gives times out of range, which its statistics deny")

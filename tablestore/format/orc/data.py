@@ -286,15 +286,13 @@ def stripe(
     path: str,
     examine: Callable[[pa.RecordBatch], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of one stripe; `examine` takes its columns as Arrow decodes them, without those that it
-    cannot."""
+    """Batches of one stripe; `examine` takes its columns as Arrow decodes them, without times if there are
+    any that it cannot decode."""
     padded = {f.name for f in schema.fields if f.type.root == "CHAR"}
     with complaints(path, "ORC"):
         rows = _stripe(file, number, wanted)
         if examine is not None:
-            plain = [f.name for f in wanted if rows is None and not _has_times(f.type)]
-            if rows is not None or plain:
-                examine(rows if rows is not None else file.read_stripe(number, columns=plain))
+            examine(rows if rows is not None else _without_times(file, number, wanted))
     if rows is None:
         yield from _by_rows(source, number, schema, wanted, padded, batch_rows=batch_rows, path=path)
         return
@@ -312,6 +310,12 @@ def _stripe(file: orc.ORCFile, i: int, wanted: pa.Schema) -> pa.RecordBatch | No
         if "out of range for nanosecond" in str(e):
             return None
         raise
+
+
+def _without_times(file: orc.ORCFile, number: int, wanted: pa.Schema) -> pa.RecordBatch:
+    """The columns of a stripe that hold no times."""
+    names = [f.name for f in wanted if not _has_times(f.type)]
+    return file.read_stripe(number, columns=names) if names else pa.RecordBatch.from_arrays([], names=[])
 
 
 def _has_times(t: pa.DataType) -> bool:

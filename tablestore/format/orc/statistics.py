@@ -20,6 +20,8 @@ from tablestore.format.orc import structure
 from tablestore.format.orc.structure import Message
 
 _COUNT, _INT, _DOUBLE, _TEXT, _BOOLEAN, _DECIMAL, _DATE, _BINARY = 1, 2, 3, 4, 5, 6, 7, 8
+_TIMES, _MILLIS = 9, 4  # bounds in milliseconds are fields 1 to 4
+_NEAR = (2**63 - 1) // 10**6 - 86_400_000  # milliseconds, less a day: zones move bounds
 _SAME = 1e-6  # of sums of floats, which depend on the order
 
 
@@ -58,6 +60,16 @@ def _require_same(name: str, column: pa.Array, said: Message) -> None:
             wrong = compare(column, structure.message(said[number][-1]))
             if wrong is not None:
                 raise ValueError(f"column {name!r}: {wrong[0]} is {wrong[1]}, its statistics say {wrong[2]}")
+
+
+def far_times(found: bytes) -> bool:
+    """Whether statistics of timestamps admit years that nanoseconds in 64 bits do not reach."""
+    said = structure.message(found)
+    if structure.first(said, _COUNT) == 0:
+        return False
+    bounds = structure.message(said[_TIMES][-1]) if _TIMES in said else {}
+    millis = [_signed(bounds, number) for number in bounds if number <= _MILLIS]
+    return not millis or any(m is not None and abs(m) > _NEAR for m in millis)
 
 
 Wrong = tuple[str, Any, Any] | None

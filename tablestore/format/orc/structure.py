@@ -24,6 +24,7 @@ import pyarrow as pa
 _CODECS = (None, "zlib", "snappy", None, "lz4", "zstd")  # by number; LZO has no decoder
 _STRUCT = 12
 _COMPOUND = {10, 11, _STRUCT, 13}  # list, map, struct, union
+_TIMES = {9, 18}
 _FIXED = {1: 8, 5: 4}  # wire type → bytes
 _MAX_DEPTH = 100
 Message = dict[int, list[Any]]
@@ -44,13 +45,14 @@ class Stripe:
 @dataclass(frozen=True, slots=True)
 class Tail:
     """What the end of a file says. `columns`: numbers of a column and all below it, by the column's name;
-    `statistics`: of each stripe, the messages of all its columns, or none."""
+    `times`: numbers of timestamps; `statistics`: of each stripe, the messages of all its columns, or none."""
 
     codec: str | None
     block_bytes: int
     stripes: tuple[Stripe, ...]
     columns: dict[str, tuple[int, ...]]
     types: int
+    times: frozenset[int]
     statistics: tuple[tuple[bytes, ...], ...]
 
 
@@ -77,7 +79,8 @@ def sound_tail(source: Any, size: int) -> Tail:
     statistics = tuple(tuple(message(s).get(1, ())) for s in metadata.get(1, ()))
     if statistics and len(statistics) != len(stripes):
         raise ValueError(f"statistics of {len(statistics)} stripes; there are {len(stripes)}")
-    return Tail(codec, block, stripes, _columns(types), len(types), statistics)
+    times = frozenset(i for i, t in enumerate(types) if first(t, 1) in _TIMES)
+    return Tail(codec, block, stripes, _columns(types), len(types), times, statistics)
 
 
 def _stripes(footer: Message, end: int) -> Iterator[Stripe]:
