@@ -28,7 +28,6 @@ from tablestore.format.data_format import Encoder, chosen, complaints, plain
 from tablestore.format.file_index.writing import FileIndexes, IndexSpec, index_specs
 from tablestore.format.file_spec import FileSpec, file_format
 from tablestore.format.manifests.manifest import EMPTY_ROW, SimpleStats
-from tablestore.format.orc import apart
 from tablestore.format.orc import data as orc_data
 from tablestore.format.orc.data import OrcEncoder
 from tablestore.format.parquet import data as parquet_data
@@ -305,7 +304,7 @@ def read(
         return _sound(chosen(batches, rows, path), path)
     wanted = pa.schema([f.arrow for f in fields])
     if form == "orc":
-        read_orc = orc_data.read if verified else apart.read
+        read_orc = orc_data.read if verified else orc_data.read_apart
         stripes = read_orc(io, path, schema, wanted, file_size=file_size, batch_rows=batch_rows)
         return _sound(chosen(stripes, rows, path), path)
     found = parquet_data.read(

@@ -7,7 +7,9 @@ change are refused. Memory: one stripe. Used by `datafile`.
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.orc as orc
 
-from tablestore.core.errors import Unsupported
+from tablestore.core.errors import Corrupt, Unavailable, Unsupported
+from tablestore.format import schema as schemas
 from tablestore.format.data_checksum import SummedSink
 from tablestore.format.data_format import (
     codec,
@@ -34,7 +37,9 @@ from tablestore.format.rebuild import rebuilt, timestamps
 from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats
 from tablestore.format.types.arrow_types import DataField, DataType
+from tablestore.io import process
 from tablestore.io.fileio import FileIO
+from tablestore.io.process import ProcessLost
 
 _CODECS = {
     "zstd": "zstd",
@@ -47,6 +52,8 @@ _CODECS = {
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _GREGORIAN = -12_219_292_800  # 1582-10-15, in seconds
 _STRIPE_BYTES = 64 << 20
+_DECODER = ("tablestore.format.orc.decoder", "answer_requests")
+_ATTEMPTS = 2  # where others end the process
 _FIRST_GUESS = 0.25  # encoded bytes per Arrow byte, before a stripe is measured
 
 
@@ -266,6 +273,67 @@ def read(
             file = opened(source, wanted, path)
         for i in range(file.nstripes):
             yield from stripe(file, source, i, schema, wanted, batch_rows=batch_rows, path=path)
+
+
+def read_apart(
+    io: FileIO,
+    path: str,
+    schema: TableSchema,
+    wanted: pa.Schema,
+    *,
+    file_size: int | None = None,
+    batch_rows: int,
+) -> Iterator[pa.RecordBatch]:
+    """The same of a file without a checksum, decoded in a process beside this one (`orc/decoder.py`): raises
+    Corrupt, naming the file, for bytes on which that process ends. Memory: a stripe on either side."""
+    with complaints(path, "ORC"):
+        source = io.open_input(path)
+    with contextlib.closing(source):
+        size = source.size()
+        require_size(size, file_size, path)
+        request = {
+            "path": path,
+            "size": size,
+            "schema": schemas.to_json(schema).decode(),
+            "wanted": base64.b64encode(wanted.serialize()).decode(),
+            "batch_rows": batch_rows,
+        }
+        number, stripes = 0, 1
+        while number < stripes:
+            parts, stripes = _asked(source, path, {**request, "stripe": number})
+            for part in parts:
+                with complaints(path, "ORC"):
+                    rows = pa.ipc.read_record_batch(part, wanted)
+                yield rows
+            number += 1
+
+
+def _asked(source: Any, path: str, request: Mapping[str, Any]) -> tuple[list[pa.Buffer], int]:
+    """The batches of one stripe, encoded, and how many stripes there are."""
+
+    def fetch(at: int, length: int) -> bytes:
+        source.seek(at)
+        data: bytes = source.read(length)
+        return data
+
+    for attempt in range(_ATTEMPTS):
+        try:
+            with process.borrowed(*_DECODER) as decoder:
+                parts, end = decoder.ask(json.dumps(request).encode(), fetch)
+        except ProcessLost as e:
+            if not e.by_others:
+                problem = f"stripe {request['stripe']} is damaged: its decoder ended by {e}"
+                raise Corrupt(path, problem) from None
+            if attempt + 1 == _ATTEMPTS:
+                raise Unavailable(0, f"{path}: the process that decodes it was ended by {e}") from None
+            continue
+        answer = json.loads(end)
+        if "stripes" in answer:
+            return parts, answer["stripes"]
+        if "unsupported" in answer:
+            raise Unsupported(*answer["unsupported"])
+        raise Corrupt(path, answer["damaged"])
+    raise AssertionError("the last attempt returns or raises")
 
 
 def opened(source: Any, wanted: pa.Schema, path: str) -> orc.ORCFile:

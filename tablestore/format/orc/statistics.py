@@ -2,7 +2,7 @@
 
 Compared are counts of values, sums, and minima and maxima of integers and dates, which writers of ORC agree
 on; sums of floats within rounding. Timestamps are left out, since writers shift them between zones. Damage
-raises ValueError. Pure. Used by `orc/apart.py`.
+raises ValueError. Pure. Used by `orc/decoder.py`.
 """
 
 from __future__ import annotations

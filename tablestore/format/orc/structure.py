@@ -9,7 +9,7 @@
 
 A compressed part is a row of chunks with headers of three bytes (length × 2, + 1 if stored as it is). A chunk
 without bytes, all that zeroed blocks leave, makes decoders read beyond their buffers. Damage raises
-ValueError. Pure except for reading. Memory: metadata, and the longest stream. Used by `orc/apart.py`.
+ValueError. Pure except for reading. Memory: metadata, and the longest stream. Used by `orc/decoder.py`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Message = dict[int, list[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Stripe:
+class Block:
     """Where a stripe lies, in bytes; and its rows."""
 
     offset: int
@@ -49,7 +49,7 @@ class Tail:
 
     codec: str | None
     block_bytes: int
-    stripes: tuple[Stripe, ...]
+    stripes: tuple[Block, ...]
     columns: dict[str, tuple[int, ...]]
     types: int
     times: frozenset[int]
@@ -83,12 +83,12 @@ def sound_tail(source: Any, size: int) -> Tail:
     return Tail(codec, block, stripes, _columns(types), len(types), times, statistics)
 
 
-def _stripes(footer: Message, end: int) -> Iterator[Stripe]:
+def _stripes(footer: Message, end: int) -> Iterator[Block]:
     """The stripes, which follow each other before byte `end`, with all rows of the file."""
     at, rows = 0, 0
     for data in footer.get(3, ()):
         found = message(data)
-        stripe = Stripe(*(first(found, number) for number in (1, 2, 3, 4, 5)))
+        stripe = Block(*(first(found, number) for number in (1, 2, 3, 4, 5)))
         if stripe.offset < at:
             raise ValueError(f"a stripe at byte {stripe.offset:,}, the one before ends at {at:,}")
         at = stripe.offset + stripe.index + stripe.data + stripe.footer
@@ -239,7 +239,8 @@ def message(data: bytes | memoryview) -> Message:
     view, at = memoryview(data), 0
     while at < len(view):
         key, at = _varint(view, at)
-        wire, value = key & 7, None
+        wire = key & 7
+        value: int | bytes
         if wire == 0:
             value, at = _varint(view, at)
         else:
