@@ -1,5 +1,5 @@
-"""Bucket functions: which bucket a row belongs to (FORMAT.md 6.2, 6.3), whole columns at a time; and HASH index
-files, which hold the hashes of the keys of a dynamic bucket (FORMAT.md 15.1).
+"""Bucket functions: which bucket a row belongs to (FORMAT.md 6.2, 6.3), whole columns at a time; and HASH
+index files, which hold the hashes of the keys of a dynamic bucket (FORMAT.md 15.1).
 
 default: |murmur3_32(BinaryRow body of the bucket key, seed 42) mod n| with Java's remainder.
 mod: floorMod of one integer. hive: the hash of Hive's bucketed tables, 31 times the hash so far plus that of

@@ -138,7 +138,8 @@ def borrowed(module: str, function: str) -> Iterator[Process]:
             process.end()
 
 
-def _end_waiting() -> None:
+def end_waiting() -> None:
+    """End the processes that wait for a borrower; the end of this process does so, too."""
     with _lock:
         while _waiting:
             _waiting.pop()[1].end()
@@ -151,7 +152,7 @@ def _forget() -> None:
     _waiting.clear()
 
 
-atexit.register(_end_waiting)
+atexit.register(end_waiting)
 os.register_at_fork(after_in_child=_forget)
 
 
