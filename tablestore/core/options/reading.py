@@ -57,7 +57,7 @@ class ReadingOptions:
         "tablestore.read.verify-checksums",
         boolean,
         True,
-        "reads verify ORC and Avro files before they decode them, else a process beside the reader's decodes ORC; "
+        "reads verify ORC and Avro files before they decode them, else a process beside them decodes ORC; "
         "Parquet and metadata are always verified",
     )
     discovery_interval_ms: int = opt(
