@@ -73,15 +73,18 @@ def delete(io: FileIO, folder: str, data_path: str) -> None:
         io.delete(path)
 
 
-def require(io: FileIO, folder: str, data_path: str) -> None:
-    """Verify a data file, if it has a checksum, by reading it once; raises Corrupt if it is damaged."""
+def require(io: FileIO, folder: str, data_path: str) -> bool:
+    """Verify a data file, if it has a checksum, by reading it once: whether it has one that can be read.
+    Raises Corrupt if the file is damaged."""
     try:
         written = as_written(io, folder, data_path)
     except Corrupt as e:
         log.warning("%s is read unverified: %s", data_path, e)
-        return
-    if written is not None:
-        require_same(io, data_path, *written)
+        return False
+    if written is None:
+        return False
+    require_same(io, data_path, *written)
+    return True
 
 
 def as_written(io: FileIO, folder: str, data_path: str) -> tuple[int, int] | None:

@@ -280,6 +280,7 @@ def read(
     rows: np.ndarray | None = None,
     known: KnownGroups | None = None,
     checksums_dir: str | None = None,
+    verified: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of a file written with `schema`: the system columns (unless `system` is false), then `columns`.
 
@@ -287,14 +288,15 @@ def read(
     is correct. `dictionary` keeps text outside keys dictionary-encoded where the file has it so. `columns`
     may name row-tracking columns. `rows` is a mask over all rows of the file that selects some. `known` are
     the footer of a Parquet file and the row groups to read. With `checksums_dir` a file whose format has no
-    checksums is verified with the one in that folder before it is decoded. Raises Corrupt, naming the file,
-    when it is missing, damaged, of another size or without a column.
+    checksums is verified with the one in that folder before it is decoded; `verified`: the caller has done
+    that. ORC files that no checksum vouches for are decoded in a process beside this one. Raises Corrupt,
+    naming the file, when it is missing, damaged, of another size or without a column.
     """
     form = file_format(path)
     if form not in DATA_FORMATS:
         raise Unsupported(f"data files such as {path!r}", f"formats read: {', '.join(DATA_FORMATS)}")
     if checksums_dir is not None:
-        data_checksum.require(io, checksums_dir, path)
+        verified = data_checksum.require(io, checksums_dir, path)
     names = (*((SEQUENCE, KIND) if system else ()), *columns)
     fields = [_field(schema, name) for name in names]
     if form == "avro":
@@ -302,7 +304,8 @@ def read(
         return _sound(chosen(batches, rows, path), path)
     wanted = pa.schema([f.arrow for f in fields])
     if form == "orc":
-        stripes = orc_data.read(io, path, schema, wanted, file_size=file_size, batch_rows=batch_rows)
+        read_orc = orc_data.read if verified else orc_data.read_apart
+        stripes = read_orc(io, path, schema, wanted, file_size=file_size, batch_rows=batch_rows)
         return _sound(chosen(stripes, rows, path), path)
     found = parquet_data.read(
         io,

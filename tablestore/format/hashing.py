@@ -1,4 +1,5 @@
-"""Bucket functions: which bucket a row belongs to (FORMAT.md 6.2, 6.3), whole columns at a time.
+"""Bucket functions: which bucket a row belongs to (FORMAT.md 6.2, 6.3), whole columns at a time; and HASH
+index files, which hold the hashes of the keys of a dynamic bucket (FORMAT.md 15.1).
 
 default: |murmur3_32(BinaryRow body of the bucket key, seed 42) mod n| with Java's remainder.
 mod: floorMod of one integer. hive: the hash of Hive's bucketed tables, 31 times the hash so far plus that of
@@ -16,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.core.errors import InvalidOption, Unsupported
+from tablestore.core.errors import Corrupt, InvalidOption, Unsupported
 from tablestore.format import binary_row
 from tablestore.format.types.arrow_types import DataType
 
@@ -170,3 +171,15 @@ def _wide_decimal(unscaled: int, scale: int) -> int:
     for shift in range(((size.bit_length() + 31) // 32 - 1) * 32, -1, -32):
         found = (31 * found + ((size >> shift) & 0xFFFFFFFF)) & 0xFFFFFFFF
     return (31 * (found if unscaled > 0 else -found) + scale) & 0xFFFFFFFF
+
+
+def encode_index(hashes: np.ndarray) -> bytes:
+    """The bytes of a HASH index file: distinct hashes as int32 big-endian, in any order."""
+    return hashes.astype(">i4").tobytes()
+
+
+def decode_index(data: bytes, path: str) -> np.ndarray:
+    """int32 hashes of an index file; raises Corrupt naming `path` if the size is not a multiple of 4."""
+    if len(data) % 4:
+        raise Corrupt(path, f"a hash index of {len(data)} bytes: not a multiple of 4")
+    return np.frombuffer(data, dtype=">i4").astype(np.int32)

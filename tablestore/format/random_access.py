@@ -41,8 +41,9 @@ class RandomFile:
     ) -> None:
         self._path, self._schema, self._size = path, schema, file_size
         parquet = file_format(path) == "parquet"
+        self._verified = False
         if checksums_dir is not None and not parquet:
-            data_checksum.require(io, checksums_dir, path)
+            self._verified = data_checksum.require(io, checksums_dir, path)
         self._layout = parquet_data.layout(io, path, file_size=file_size) if parquet else None
         self.starts = self._layout.starts if self._layout is not None else np.array([0, rows])
         if self.starts[-1] != rows:
@@ -101,6 +102,7 @@ class RandomFile:
             system=system,
             dictionary=dictionary,
             known=known,
+            verified=self._verified,
         )
         found = list(batches)
         count, wanted = sum(b.num_rows for b in found), self.group_rows(group)
@@ -140,6 +142,13 @@ class RandomFile:
         mask = np.zeros(int(self.starts[-1]), dtype=bool)
         mask[places + self.starts[group]] = True
         batches = datafile.read(
-            io, self._path, self._schema, columns, file_size=self._size, dictionary=True, rows=mask
+            io,
+            self._path,
+            self._schema,
+            columns,
+            file_size=self._size,
+            dictionary=True,
+            rows=mask,
+            verified=self._verified,
         )
         return list(batches)

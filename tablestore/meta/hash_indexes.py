@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from tablestore.core.errors import Corrupt, FileMissing
-from tablestore.format import checksums, hash_index
+from tablestore.format import checksums, hashing
 from tablestore.format.manifests.index_manifest import IndexEntry
 from tablestore.meta.store import Store
 
@@ -22,4 +22,4 @@ def read_hashes(store: Store, entry: IndexEntry) -> np.ndarray:
         raise FileMissing(path) from None
     if len(data) != file.file_size:
         raise Corrupt(path, f"it has {len(data):,} bytes; the index manifest says {file.file_size:,}")
-    return hash_index.decode(checksums.require_named(path, data), path)
+    return hashing.decode_index(checksums.require_named(path, data), path)

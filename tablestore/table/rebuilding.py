@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from tablestore.core.errors import NotFound, TablestoreError
-from tablestore.format import checksums, hash_index, hashing
+from tablestore.format import checksums, hashing
 from tablestore.format.file_index.writing import FileIndexes, index_specs
 from tablestore.format.manifests.index_manifest import HASH, IndexEntry, IndexFileMeta
 from tablestore.format.manifests.manifest import ADD, ManifestEntry
@@ -150,7 +150,7 @@ def with_index_manifest(store: Store, path: str) -> dict[str, bytes]:
 def _written(store: Store, partition: bytes, bucket: int, snapshots: list[Snapshot]) -> IndexEntry:
     """A new hash index of a bucket, with all keys that it has in these snapshots."""
     hashes = _hashes(store, partition, bucket, snapshots)
-    data = hash_index.encode(hashes)
+    data = hashing.encode_index(hashes)
     name = f"index-{checksums.named(store.env.uuid(), data)}-0"
     store.io.write(store.index_path(partition, bucket, name), data)
     return IndexEntry(ADD, partition, bucket, IndexFileMeta(HASH, name, len(data), len(hashes)))

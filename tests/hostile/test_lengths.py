@@ -17,7 +17,7 @@ import fastavro
 import pytest
 
 from tablestore.core.errors import Corrupt
-from tablestore.format import commit_message, deletion_vector, hash_index
+from tablestore.format import commit_message, deletion_vector, hashing
 from tablestore.format import schema as schema_format
 from tablestore.format import snapshot as snapshot_format
 from tablestore.format.avro import container as avro
@@ -104,7 +104,7 @@ def test_a_range_outside_its_container_is_corrupt(tmp_path: Path, offset: int, l
 
 def test_a_hash_index_of_a_broken_number_of_bytes_is_corrupt() -> None:
     with pytest.raises(Corrupt, match="index-0: a hash index of 7 bytes"):
-        hash_index.decode(bytes(7), "index-0")
+        hashing.decode_index(bytes(7), "index-0")
 
 
 @pytest.mark.parametrize("cut", range(0, 60, 7))

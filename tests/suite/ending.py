@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+import sys
 import uuid
 from collections import Counter
 
@@ -70,6 +71,9 @@ def pytest_terminal_summary(
         return
     _seconds_by_folder(terminalreporter)
     _faults(terminalreporter, config)
+    beside = sys.modules.get("tablestore.io.process")  # tests ran in this process, which lives on
+    if beside is not None:
+        beside.end_waiting()
     interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
     left = end_leftovers(os.environ[RUN], patience_seconds=1.0 if interrupted else PATIENCE_SECONDS)
     config.stash[_LEFT] = bool(left) and not interrupted

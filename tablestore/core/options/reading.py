@@ -57,7 +57,8 @@ class ReadingOptions:
         "tablestore.read.verify-checksums",
         boolean,
         True,
-        "reads verify ORC and Avro files before they decode them; Parquet and metadata are always verified",
+        "reads verify ORC and Avro files before they decode them, else a process beside them decodes ORC; "
+        "Parquet and metadata are always verified",
     )
     discovery_interval_ms: int = opt(
         "continuous.discovery-interval", duration_ms, 10_000, "how often streams look for new snapshots"

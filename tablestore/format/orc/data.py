@@ -7,15 +7,18 @@ change are refused. Memory: one stripe. Used by `datafile`.
 
 from __future__ import annotations
 
+import base64
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.orc as orc
 
-from tablestore.core.errors import Unsupported
+from tablestore.core.errors import Corrupt, Unavailable, Unsupported
+from tablestore.format import schema as schemas
 from tablestore.format.data_checksum import SummedSink
 from tablestore.format.data_format import (
     codec,
@@ -28,13 +31,15 @@ from tablestore.format.data_format import (
 )
 from tablestore.format.file_spec import FileSpec
 from tablestore.format.file_stats import Collector
-from tablestore.format.orc.rows import RowWriter, library, read_stripes
+from tablestore.format.orc.rows import RowWriter, library, read_stripe
 from tablestore.format.parquet.schema import SYSTEM_COLUMNS
 from tablestore.format.rebuild import rebuilt, timestamps
 from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats
 from tablestore.format.types.arrow_types import DataField, DataType
+from tablestore.io import process
 from tablestore.io.fileio import FileIO
+from tablestore.io.process import ProcessLost
 
 _CODECS = {
     "zstd": "zstd",
@@ -47,6 +52,8 @@ _CODECS = {
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _GREGORIAN = -12_219_292_800  # 1582-10-15, in seconds
 _STRIPE_BYTES = 64 << 20
+_DECODER = ("tablestore.format.orc.decoder", "answer_requests")
+_ATTEMPTS = 2  # where others end the process
 _FIRST_GUESS = 0.25  # encoded bytes per Arrow byte, before a stripe is measured
 
 
@@ -258,24 +265,109 @@ def read(
     batch_rows: int,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of the columns `wanted` of a file written with `schema`, stripe by stripe."""
-    padded = {f.name for f in schema.fields if f.type.root == "CHAR"}
     with complaints(path, "ORC"):
         source = io.open_input(path)
     with contextlib.closing(source):
         with complaints(path, "ORC"):
             require_size(source.size(), file_size, path)
-            file = orc.ORCFile(source)
-            require_columns(wanted.names, file.schema.names, path)
+            file = opened(source, wanted, path)
         for i in range(file.nstripes):
-            with complaints(path, "ORC"):
-                rows = _stripe(file, i, wanted)
-            if rows is None:
-                yield from _by_rows(source, i, schema, wanted, padded, batch_rows=batch_rows, path=path)
-                return
-            with complaints(path, "ORC"):
-                rows = _typed(rows, wanted, padded)
-            for start in range(0, rows.num_rows, batch_rows):
-                yield rows.slice(start, batch_rows)
+            yield from stripe(file, source, i, schema, wanted, batch_rows=batch_rows, path=path)
+
+
+def read_apart(
+    io: FileIO,
+    path: str,
+    schema: TableSchema,
+    wanted: pa.Schema,
+    *,
+    file_size: int | None = None,
+    batch_rows: int,
+) -> Iterator[pa.RecordBatch]:
+    """The same of a file without a checksum, decoded in a process beside this one (`orc/decoder.py`): raises
+    Corrupt, naming the file, for bytes on which that process ends. Memory: a stripe on either side."""
+    with complaints(path, "ORC"):
+        source = io.open_input(path)
+    with contextlib.closing(source):
+        size = source.size()
+        require_size(size, file_size, path)
+        request = {
+            "path": path,
+            "size": size,
+            "schema": schemas.to_json(schema).decode(),
+            "wanted": base64.b64encode(wanted.serialize()).decode(),
+            "batch_rows": batch_rows,
+        }
+        number, stripes = 0, 1
+        while number < stripes:
+            parts, stripes = _asked(source, path, {**request, "stripe": number})
+            for part in parts:
+                with complaints(path, "ORC"):
+                    rows = pa.ipc.read_record_batch(part, wanted)
+                yield rows
+            number += 1
+
+
+def _asked(source: Any, path: str, request: Mapping[str, Any]) -> tuple[list[pa.Buffer], int]:
+    """The batches of one stripe, encoded, and how many stripes there are."""
+
+    def fetch(at: int, length: int) -> bytes:
+        source.seek(at)
+        data: bytes = source.read(length)
+        return data
+
+    for attempt in range(_ATTEMPTS):
+        try:
+            with process.borrowed(*_DECODER) as decoder:
+                parts, end = decoder.ask(json.dumps(request).encode(), fetch)
+        except ProcessLost as e:
+            if not e.by_others:
+                problem = f"stripe {request['stripe']} is damaged: its decoder ended by {e}"
+                raise Corrupt(path, problem) from None
+            if attempt + 1 == _ATTEMPTS:
+                raise Unavailable(0, f"{path}: the process that decodes it was ended by {e}") from None
+            continue
+        answer = json.loads(end)
+        if "stripes" in answer:
+            return parts, answer["stripes"]
+        if "unsupported" in answer:
+            raise Unsupported(*answer["unsupported"])
+        raise Corrupt(path, answer["damaged"])
+    raise AssertionError("the last attempt returns or raises")
+
+
+def opened(source: Any, wanted: pa.Schema, path: str) -> orc.ORCFile:
+    """The file, which has the columns `wanted`."""
+    file = orc.ORCFile(source)
+    require_columns(wanted.names, file.schema.names, path)
+    return file
+
+
+def stripe(
+    file: orc.ORCFile,
+    source: Any,
+    number: int,
+    schema: TableSchema,
+    wanted: pa.Schema,
+    *,
+    batch_rows: int,
+    path: str,
+    examine: Callable[[pa.RecordBatch], None] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Batches of one stripe; `examine` takes its columns as Arrow decodes them, without times if there are
+    any that it cannot decode."""
+    padded = {f.name for f in schema.fields if f.type.root == "CHAR"}
+    with complaints(path, "ORC"):
+        rows = _stripe(file, number, wanted)
+        if examine is not None:
+            examine(rows if rows is not None else _without_times(file, number, wanted))
+    if rows is None:
+        yield from _by_rows(source, number, schema, wanted, padded, batch_rows=batch_rows, path=path)
+        return
+    with complaints(path, "ORC"):
+        rows = _typed(rows, wanted, padded)
+    for start in range(0, rows.num_rows, batch_rows):
+        yield rows.slice(start, batch_rows)
 
 
 def _stripe(file: orc.ORCFile, i: int, wanted: pa.Schema) -> pa.RecordBatch | None:
@@ -288,9 +380,19 @@ def _stripe(file: orc.ORCFile, i: int, wanted: pa.Schema) -> pa.RecordBatch | No
         raise
 
 
+def _without_times(file: orc.ORCFile, number: int, wanted: pa.Schema) -> pa.RecordBatch:
+    """The columns of a stripe that hold no times."""
+    names = [f.name for f in wanted if not _has_times(f.type)]
+    return file.read_stripe(number, columns=names) if names else pa.RecordBatch.from_arrays([], names=[])
+
+
+def _has_times(t: pa.DataType) -> bool:
+    return pa.types.is_timestamp(t) or any(_has_times(t.field(i).type) for i in range(t.num_fields))
+
+
 def _by_rows(
     source: Any,
-    first: int,
+    number: int,
     schema: TableSchema,
     wanted: pa.Schema,
     padded: set[str],
@@ -300,10 +402,10 @@ def _by_rows(
 ) -> Iterator[pa.RecordBatch]:
     known = {**SYSTEM_COLUMNS, **schema.by_name}
     source.seek(0)
-    stripes = read_stripes(source, first, [known[n] for n in wanted.names], batch_rows)
+    batches = read_stripe(source, number, [known[n] for n in wanted.names], batch_rows)
     while True:
         with complaints(path, "ORC"):
-            arrays = next(stripes, None)
+            arrays = next(batches, None)
             if arrays is None:
                 return
             rows = _typed(pa.RecordBatch.from_arrays(arrays, schema=wanted), wanted, padded)

@@ -162,19 +162,18 @@ def _cut(array: pa.Array, values: list[Any]) -> list[Any]:
     return [v if ok else None for v, ok in zip(values, array.is_valid().to_pylist(), strict=True)]
 
 
-def read_stripes(
-    source: Any, first: int, columns: Sequence[DataField], batch_rows: int
+def read_stripe(
+    source: Any, number: int, columns: Sequence[DataField], batch_rows: int
 ) -> Iterator[list[pa.Array]]:
-    """Batches of columns of the stripes from number `first` on."""
+    """Batches of columns of a stripe."""
     names = [f.name for f in columns]
     pyorc = library()
     reader = pyorc.Reader(
         source, column_names=names, struct_repr=pyorc.StructRepr.DICT, converters=_converters(pyorc)
     )
-    for number in range(first, reader.num_of_stripes):
-        stripe = reader.read_stripe(number)
-        while rows := stripe.read(batch_rows):
-            yield [_array([r[f.name] for r in rows], f) for f in columns]
+    stripe = reader.read_stripe(number)
+    while rows := stripe.read(batch_rows):
+        yield [_array([r[f.name] for r in rows], f) for f in columns]
 
 
 def _array(values: list[Any], f: DataField) -> pa.Array:

@@ -16,7 +16,7 @@ import numpy as np
 
 from tablestore.core.errors import Corrupt, TablestoreError
 from tablestore.core.options.table_options import TableOptions
-from tablestore.format import checksums, deletion_vector, hash_index, hashing
+from tablestore.format import checksums, deletion_vector, hashing
 from tablestore.format.deletion_vector import DeletionFile
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS, HASH, IndexEntry
 from tablestore.format.manifests.manifest import ManifestEntry
@@ -151,7 +151,7 @@ class IndexCheck:
                 continue
             path = self._store.index_path(e.partition, e.bucket, e.file)
             try:
-                found = hash_index.decode(self._store.io.read(path), path)
+                found = hashing.decode_index(self._store.io.read(path), path)
             except (TablestoreError, OSError):
                 continue  # reported when the file was looked at
             if len(found) != e.file.row_count:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest
 from tablestore.core.options.table_options import TableOptions
-from tablestore.format import checksums, hash_index, hashing
+from tablestore.format import checksums, hashing
 from tablestore.format.manifests.index_manifest import HASH, IndexEntry, IndexFileMeta
 from tablestore.format.manifests.manifest import ADD
 from tablestore.meta.hash_indexes import read_hashes
@@ -200,7 +200,7 @@ class DynamicRouting:
         return changes
 
     def _write(self, partition: bytes, bucket: int, hashes: np.ndarray) -> IndexFileMeta:
-        data = hash_index.encode(hashes)
+        data = hashing.encode_index(hashes)
         name = f"index-{checksums.named(self._uuid, data)}-{self._count}"
         self._count += 1
         path = self._store.index_path(partition, bucket, name)

@@ -10,7 +10,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.errors import Corrupt, InvalidRequest
-from tablestore.format import hash_index
+from tablestore.format import hashing
 from tablestore.write.routing.dynamic_bucket import BucketLimits, PartitionIndex
 
 
@@ -69,10 +69,10 @@ def test_initial_buckets_are_begun_at_once() -> None:
 
 
 def test_index_files_hold_big_endian_hashes() -> None:
-    assert hash_index.encode(ints(1, -2)) == bytes.fromhex("00000001fffffffe")
-    assert hash_index.decode(bytes.fromhex("00000001fffffffe"), "x").tolist() == [1, -2]
+    assert hashing.encode_index(ints(1, -2)) == bytes.fromhex("00000001fffffffe")
+    assert hashing.decode_index(bytes.fromhex("00000001fffffffe"), "x").tolist() == [1, -2]
     with pytest.raises(Corrupt, match="index-1"):
-        hash_index.decode(b"12345", "index-1")
+        hashing.decode_index(b"12345", "index-1")
 
 
 @pytest.mark.parametrize("away", ["truncate", "rollback"])
