@@ -97,8 +97,8 @@ class SnapshotStore:
         return NotFound(f"no snapshot {snapshot_id}; {there}")
 
     def latest(self) -> Snapshot | None:
-        """The newest snapshot; if it is gone by the time it is read, the newest at that time. None for a table
-        without any; raises Corrupt where there were some."""
+        """The newest snapshot; if it is gone by the time it is read, the newest at that time. None for a
+        table without any; raises Corrupt where there were some."""
         while (found := self.latest_id()) is not None:
             try:
                 return self.get(found)

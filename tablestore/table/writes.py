@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.core.errors import CommitUnknown, InvalidRequest, NotFound, TablestoreError, Unsupported
 from tablestore.core.options.log_store import LogSystem
 from tablestore.format import commit_message, rowkind, schema_change
 from tablestore.format.predicates.predicate import Predicate, all_of, col
@@ -231,9 +231,35 @@ def rescaled(table: Handle, bucket: int, *, partition: Mapping[str, Any] | None)
         )
     rescale.require_rescalable(table.store, bucket)
     named = _partitions(table.store, partition) if partition else None
-    if bucket != table.store.options.bucket:
+    before = table.store.options.bucket
+    if bucket != before:
         altered(table, [schema_change.set_options({"bucket": bucket})])
-    table = refreshed(table)
+    try:
+        return _rewritten(refreshed(table), partition, named)
+    except CommitUnknown:
+        raise
+    except (TablestoreError, OSError) as e:
+        if bucket != before:
+            _altered_back(table, before, e)
+        raise
+
+
+def _altered_back(table: Handle, bucket: int, why: Exception) -> None:
+    """Give the table the number of buckets that it had before its rows could not be rewritten; raises
+    CommitUnknown if that fails."""
+    try:
+        altered(table, [schema_change.set_options({"bucket": bucket})])
+    except (TablestoreError, OSError) as e:
+        text = (
+            f"the option bucket is changed, the rows are in the buckets that they had: {why}; rescale again"
+        )
+        raise CommitUnknown(text) from e
+
+
+def _rewritten(
+    table: Handle, partition: Mapping[str, Any] | None, named: Callable[[bytes], bool] | None
+) -> Committed:
+    """The rows, or those of one partition, in the number of buckets that the table has now."""
     where = all_of(*(col(k) == v for k, v in partition.items())) if partition else None
     write, asked = partial(_overwriting, table.store), batch_request(table.store)
     with writing(table.store):
