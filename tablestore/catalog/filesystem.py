@@ -44,7 +44,7 @@ class FileSystemCatalog:
         dropping.tidy(self.io, self.warehouse)
         if self.io.is_dir(path):
             raise AlreadyExists(f"database {name!r} exists")
-        self.io.make_dir(path)
+        outcomes.make_dir(self.io, path)
 
     def drop_database(self, name: str) -> None:
         dropping.drop_directory(self.io, database_dir(self.warehouse, name))

@@ -87,6 +87,20 @@ def remove(io: FileIO, path: str, *, after: Sync | None = None) -> None:
             ) from e
 
 
+def make_dir(io: FileIO, path: str) -> None:
+    """Make a directory that is not there."""
+    try:
+        io.make_dir(path)
+    except Unavailable as failure:
+        log.warning("making %s failed, looking again: %s", path, failure)
+        try:
+            there = io.is_dir(path)
+        except Unavailable as e:
+            raise CommitUnknown(f"it is unknown whether {path} was made: {e}") from e
+        if not there:
+            raise
+
+
 def move(io: FileIO, path: str, target: str) -> None:
     """Rename a directory to a free name."""
     try:
