@@ -29,6 +29,7 @@ from tablestore.core.errors import (
     NotFound,
     SchemaMismatch,
     TablestoreError,
+    Unavailable,
 )
 from tablestore.core.options.names import UUID
 from tablestore.core.options.rules import require_storable
@@ -309,7 +310,11 @@ class Lake:
             # the catalog may not know what is in its place
             if not (isinstance(e, AlreadyExists) and if_not_exists and name in self):
                 raise
-        return self.table(name)
+        try:
+            return self.table(name)
+        except Unavailable as e:
+            text = f"table {identifier} is made, and could not be opened: {e}; lake.table({name!r}) opens it"
+            raise CommitUnknown(text) from e
 
     def _model(self, like: Table | str) -> TableSchema:
         """What a table that is made like another one takes over."""
