@@ -14,7 +14,8 @@ import logging
 from collections.abc import Callable, Iterator
 from itertools import count
 
-from tablestore.core.errors import TablestoreError, Unavailable
+from tablestore.core.errors import CommitUnknown, TablestoreError, Unavailable
+from tablestore.io import outcomes
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import DROPPED, TablePaths, is_object_location, join
 
@@ -25,9 +26,9 @@ def drop(io: FileIO, root: str, forget: Callable[[], None] = lambda: None) -> No
     """Remove a table's directory; `forget` unregisters the table once the directory no longer counts as
     one."""
     if is_object_location(root):
-        io.write(_mark(root), b"")
+        outcomes.put(io, _mark(root), b"")
         forget()
-        _delete_marked(io, root)
+        _cleared(root, lambda: _delete_marked(io, root))
         return
     _put_aside(io, root)
     try:
@@ -35,7 +36,16 @@ def drop(io: FileIO, root: str, forget: Callable[[], None] = lambda: None) -> No
     except Unavailable:  # a registry on the same full disk can write only once there is room
         _sweep(io, root.rpartition("/")[0])
         forget()
-    _sweep(io, root.rpartition("/")[0])
+    _cleared(root, lambda: _sweep(io, root.rpartition("/")[0]))
+
+
+def _cleared(place: str, delete: Callable[[], None]) -> None:
+    """Delete files that no listing shows any more; raises CommitUnknown where some stay."""
+    try:
+        delete()
+    except (TablestoreError, OSError) as e:
+        text = f"{place} is dropped; some of its files are not deleted: {e}; the same call again deletes them"
+        raise CommitUnknown(text) from e
 
 
 def drop_directory(io: FileIO, path: str, forget: Callable[[], None] = lambda: None) -> None:
@@ -43,7 +53,7 @@ def drop_directory(io: FileIO, path: str, forget: Callable[[], None] = lambda: N
     if not is_object_location(path):
         _put_aside(io, path)
         forget()
-        _sweep(io, path.rpartition("/")[0])
+        _cleared(path, lambda: _sweep(io, path.rpartition("/")[0]))
         return
     forget()
     io.delete_tree(path)
@@ -107,7 +117,7 @@ def _put_aside(io: FileIO, path: str) -> None:
 def _move(io: FileIO, path: str, target: str) -> None:
     for n in count():
         try:
-            io.move(path, f"{target}-{n}")
+            outcomes.move(io, path, f"{target}-{n}")
         except FileExistsError:
             continue
         except FileNotFoundError:

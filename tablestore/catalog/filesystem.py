@@ -21,6 +21,7 @@ from tablestore.catalog.catalog import (
 from tablestore.catalog.views import CatalogView, no_place
 from tablestore.core.errors import AlreadyExists, NotFound, Unsupported
 from tablestore.format.schema import TableSchema
+from tablestore.io import outcomes
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import join
 
@@ -43,7 +44,7 @@ class FileSystemCatalog:
         dropping.tidy(self.io, self.warehouse)
         if self.io.is_dir(path):
             raise AlreadyExists(f"database {name!r} exists")
-        self.io.make_dir(path)
+        outcomes.make_dir(self.io, path)
 
     def drop_database(self, name: str) -> None:
         dropping.drop_directory(self.io, database_dir(self.warehouse, name))
@@ -92,7 +93,7 @@ class FileSystemCatalog:
         if self.io.is_dir(target):
             raise AlreadyExists(f"table {'.'.join(onto)} exists (or something else is at {target})")
         try:
-            self.io.move(self.location(database, table), target)
+            outcomes.move(self.io, self.location(database, table), target)
         except FileExistsError:
             raise AlreadyExists(f"table {'.'.join(onto)} exists") from None
 

@@ -38,6 +38,7 @@ from tablestore.catalog.views import CatalogView
 from tablestore.core.env import Env
 from tablestore.core.errors import AlreadyExists, InvalidOption, InvalidRequest, NotFound, Unavailable
 from tablestore.format.schema import TableSchema
+from tablestore.io import outcomes
 from tablestore.io.fileio import FileIO
 
 log = logging.getLogger(__name__)
@@ -223,7 +224,7 @@ class JdbcCatalog:
             if self.holds(*onto) or (self.io.is_dir(target) and not moved):
                 raise AlreadyExists(f"table {'.'.join(onto)} exists")
             if not moved:
-                self.io.move(source, target)
+                outcomes.move(self.io, source, target)
             try:
                 self._move_rows((database, table), onto)
             except BaseException:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+import socket
 import time
 import uuid
 from dataclasses import dataclass, field
@@ -55,6 +56,10 @@ class Env:
     def process(self) -> int:
         """A number of this process, another one in each child."""
         return os.getpid()
+
+    def host(self) -> str:
+        """The name of this machine."""
+        return socket.gethostname()
 
     def sleep(self, seconds: float) -> None:
         """Wait; a test's environment moves its clock instead."""

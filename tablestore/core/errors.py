@@ -111,7 +111,8 @@ class RoundStopped(CommitConflict):
 
 
 class CommitUnknown(TablestoreError):
-    """It is not known whether the commit succeeded. Retry with the same identifier; delete nothing."""
+    """It is not known whether the commit succeeded: retry with the same identifier, delete nothing. Or a call
+    failed after a part of it was done: the message says which, and what to do."""
 
 
 class RowsNotVisible(CommitUnknown):

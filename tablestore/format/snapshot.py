@@ -15,6 +15,8 @@ from tablestore.io.paths import is_plain
 
 VERSION = 3
 BATCH_IDENTIFIER = 9223372036854775807
+TABLE = "tablestore.table"
+"""The property that says of which table a snapshot is: its uuid."""
 APPEND, COMPACT, OVERWRITE, ANALYZE = "APPEND", "COMPACT", "OVERWRITE", "ANALYZE"
 
 _KEYS = {
@@ -136,3 +138,13 @@ def from_json(data: bytes, path: str) -> Snapshot:
         return Snapshot(**values)
     except (ValueError, TypeError, AttributeError, RecursionError) as e:
         raise Corrupt(path, f"not a snapshot file: {brief(e)}") from e
+
+
+def require_own(snapshot: Snapshot, uuid: str | None, path: str) -> Snapshot:
+    """The snapshot; raises Corrupt, naming `path`, for one of another table than that with this uuid, as far
+    as both have one."""
+    own = (snapshot.properties or {}).get(TABLE)
+    if uuid is not None and own is not None and own != uuid:
+        text = f"it is of another table: its property {TABLE!r} is {own}, and this table has the uuid {uuid}"
+        raise Corrupt(path, text)
+    return snapshot

@@ -9,6 +9,8 @@ for the one file that makes a change visible. With `after` the change survives a
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from tablestore.core.errors import CommitUnknown, Unavailable
 from tablestore.io.fileio import FileIO
@@ -85,6 +87,20 @@ def remove(io: FileIO, path: str, *, after: Sync | None = None) -> None:
             ) from e
 
 
+def make_dir(io: FileIO, path: str) -> None:
+    """Make a directory that is not there."""
+    try:
+        io.make_dir(path)
+    except Unavailable as failure:
+        log.warning("making %s failed, looking again: %s", path, failure)
+        try:
+            there = io.is_dir(path)
+        except Unavailable as e:
+            raise CommitUnknown(f"it is unknown whether {path} was made: {e}") from e
+        if not there:
+            raise
+
+
 def move(io: FileIO, path: str, target: str) -> None:
     """Rename a directory to a free name."""
     try:
@@ -97,6 +113,23 @@ def move(io: FileIO, path: str, target: str) -> None:
             raise CommitUnknown(f"it is unknown whether {path} was renamed to {target}: {e}") from e
         if not moved:
             raise
+
+
+@contextmanager
+def unfinished(what: str, state: Callable[[], object]) -> Iterator[None]:
+    """A context of many steps: an error of the store ends in CommitUnknown, unless `state`, of all that the
+    steps change, is as before. `what` names them."""
+    before = state()
+    try:
+        yield
+    except Unavailable as e:
+        try:
+            untouched = state() == before
+        except Unavailable:
+            untouched = False
+        if untouched:
+            raise
+        raise CommitUnknown(f"the {what} failed after it had begun: {e}; the same call goes on") from e
 
 
 def _if_any(after: Sync | None) -> dict[str, Sync]:

@@ -184,6 +184,11 @@ class TablePaths:
         return join(self.root, "tablestore", "checksums")
 
     @property
+    def writers_dir(self) -> str:
+        """Directory of the signs of open writers, of all branches: files of this engine only."""
+        return join(self.root, "tablestore", "writers")
+
+    @property
     def branch_dir(self) -> str:
         """Directory of all branches."""
         return join(self.root, "branch")

@@ -31,6 +31,7 @@ def get(store: Store, snapshot_id: int) -> Snapshot:
     path = store.paths.changelog(snapshot_id)
     try:
         found = snapshot_format.from_json(store.io.read(path), path)
+        snapshot_format.require_own(found, store.uuid, path)
     except FileNotFoundError:
         raise NotFound(f"no long-lived changelog {snapshot_id}") from None
     if found.id != snapshot_id:

@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 from tablestore.core.errors import Corrupt, TablestoreError
+from tablestore.core.options.names import UUID
 from tablestore.format import schema as schema_format
 from tablestore.format import snapshot as snapshot_format
 from tablestore.format.manifests import index_manifest
@@ -54,7 +55,8 @@ def _is_sound(io: FileIO, paths: TablePaths, snapshot_id: int, without: str) -> 
         if snapshot.id != snapshot_id:
             return False
         schema = paths.schema(snapshot.schema_id)
-        schema_format.from_json(io.read(schema), schema)
+        uuid = schema_format.from_json(io.read(schema), schema).options.get(UUID)
+        snapshot_format.require_own(snapshot, uuid, path)
         return without.rpartition("/")[2] not in _names(io, paths, snapshot)
     except (TablestoreError, OSError):
         return False

@@ -63,7 +63,9 @@ def tag(store: Store, name: str) -> Tag:
         data = store.io.read(path)
     except FileNotFoundError:
         raise NotFound.among("tag", name, tag_names(store)) from None
-    return tag_of(data, path, name)
+    found = tag_of(data, path, name)
+    snapshot_format.require_own(found.snapshot, store.uuid, path)
+    return found
 
 
 def tagged(store: Store, name: str) -> Snapshot:
@@ -158,7 +160,7 @@ def branch_paths(store: Store, name: str) -> TablePaths:
 def on_branch(store: Store, name: str) -> Store:
     """The store of another branch: its snapshots and tags, under the schema of this one."""
     paths = branch_paths(store, name)
-    return replace(store, paths=paths, snapshots=SnapshotStore(store.io, paths))
+    return replace(store, paths=paths, snapshots=SnapshotStore(store.io, paths, store.uuid))
 
 
 def other_branches(store: Store) -> list[Store]:

@@ -25,8 +25,9 @@ _FILE = re.compile(r"snapshot-(\d+)")
 class SnapshotStore:
     """Reads and publishes snapshots."""
 
-    def __init__(self, io: FileIO, paths: TablePaths) -> None:
-        self._io, self._paths = io, paths
+    def __init__(self, io: FileIO, paths: TablePaths, uuid: str | None) -> None:
+        """`uuid` is that of the table, None for one that has none."""
+        self._io, self._paths, self._uuid = io, paths, uuid
 
     def ids(self) -> list[int]:
         """Ids of all existing snapshots, ascending; one listing."""
@@ -47,6 +48,21 @@ class SnapshotStore:
         ids = self.ids()
         return ids[-1] if ids else None
 
+    def _require_none_before(self) -> None:
+        """Raise Corrupt where there is no snapshot although a hint or a tag says that there was: the newest
+        one never expires."""
+        tags = [
+            s.name for s in self._io.list(self._paths.tag_dir) if not s.is_dir and s.name.startswith("tag-")
+        ]
+        hint = self._hint("LATEST")
+        if hint is None and not tags:
+            return
+        who = f"LATEST names snapshot {hint}" if hint is not None else f"{tags[0]} is there"
+        if self.ids() or not self._io.exists(self._paths.schema(0)):
+            return  # of a commit just now, or of a table that is being dropped
+        remedy = "put back a copy of the newest snapshot's file, or call table.mend()"
+        raise Corrupt(self._paths.snapshot_dir, f"its snapshots are missing, although {who}", remedy=remedy)
+
     def earliest_id(self) -> int | None:
         """Id of the oldest snapshot, None for a table without any."""
         hint = self._hint("EARLIEST")
@@ -65,6 +81,7 @@ class SnapshotStore:
         path = self._paths.snapshot(snapshot_id)
         try:
             found = snapshot_format.from_json(self._io.read(path), path)
+            snapshot_format.require_own(found, self._uuid, path)
         except FileNotFoundError:
             raise self.absent(snapshot_id) from None
         except Corrupt as e:
@@ -80,13 +97,15 @@ class SnapshotStore:
         return NotFound(f"no snapshot {snapshot_id}; {there}")
 
     def latest(self) -> Snapshot | None:
-        """The newest snapshot; if it is gone by the time it is read, the newest at that time."""
+        """The newest snapshot; if it is gone by the time it is read, the newest at that time. None for a
+        table without any; raises Corrupt where there were some."""
         while (found := self.latest_id()) is not None:
             try:
                 return self.get(found)
             except NotFound:
                 if self.exists(found):
                     raise
+        self._require_none_before()
         return None
 
     def earliest(self) -> Snapshot | None:

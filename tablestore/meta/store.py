@@ -78,7 +78,7 @@ class Store:
             require_own(schema, uuid, paths)
         identity = Identity.of(oldest, files, paths)
         paths = _placed(paths, schema)
-        stores = schemas, SnapshotStore(files, paths), ManifestStore(files, paths)
+        stores = schemas, SnapshotStore(files, paths, schema.options.get(UUID)), ManifestStore(files, paths)
         return cls(files, env, paths, schema, *stores, identity)
 
     def __reduce__(self) -> Any:
@@ -101,6 +101,11 @@ class Store:
     def options(self) -> TableOptions:
         """Typed options of the schema."""
         return TableOptions.parse(self.schema.options)
+
+    @property
+    def uuid(self) -> str | None:
+        """What tells the table from others; None for tables of engines that give them none."""
+        return self.schema.options.get(UUID)
 
     def fresh_user(self) -> str:
         """A new commit user with the prefix of `commit.user-prefix`."""
@@ -291,5 +296,6 @@ def _placed(paths: TablePaths, schema: TableSchema) -> TablePaths:
 def _reopen(
     io: ConfinedFileIO, env: Env, paths: TablePaths, schema: TableSchema, identity: Identity
 ) -> Store:
-    stores = SchemaStore(io, paths), SnapshotStore(io, paths), ManifestStore(io, paths)
+    snapshots = SnapshotStore(io, paths, schema.options.get(UUID))
+    stores = SchemaStore(io, paths), snapshots, ManifestStore(io, paths)
     return Store(io, env, paths, schema, *stores, identity)

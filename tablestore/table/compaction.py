@@ -31,6 +31,7 @@ from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.compaction.read_progress import ReadListener
 from tablestore.lsm.levels.bucket import Bucket
 from tablestore.lsm.writing.memory import MemoryPool
+from tablestore.meta.open_writers import writing
 from tablestore.meta.partition_names import partition_named
 from tablestore.meta.store import Store
 from tablestore.read.scan import parallel
@@ -281,7 +282,7 @@ def run_task(store: Store, data: bytes) -> bytes | None:
     task = compaction_task.decode(data)
     some: dict[str, Any] = {"files": task.files, "index_files": task.index_files}
     bucket = bucket_of(store, task.partition, task.bucket, total_buckets=task.total_buckets, **some)
-    with conflict_if_expired(store, task.snapshot):
+    with writing(store, handed_over=True), conflict_if_expired(store, task.snapshot):
         if task.planned is not None:
             message: CommitMessage | None = append_compaction.run(bucket, task.planned)
         else:

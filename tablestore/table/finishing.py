@@ -20,6 +20,7 @@ from tablestore.format.commit_message import CommitMessage
 from tablestore.format.compaction_record import FOLLOWED
 from tablestore.format.manifests.manifest import ADD
 from tablestore.format.snapshot import Snapshot
+from tablestore.meta.open_writers import writing
 from tablestore.meta.store import Store
 from tablestore.read.changes.changed_keys import hides_level_0
 from tablestore.table import compaction
@@ -102,7 +103,8 @@ def _looked_up(store: Store, places: frozenset[Place] | None) -> tuple[int, ...]
     """The ids of the snapshots that compacted level 0 of these buckets (None: all)."""
     for attempt in range(_TRIES):
         try:
-            return compaction.look_up(store, places, full=_fully(store))
+            with writing(store):
+                return compaction.look_up(store, places, full=_fully(store))
         except CommitConflict as e:
             if attempt == _TRIES - 1:
                 raise

@@ -16,9 +16,10 @@ from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError
 from tablestore.core.options.table_options import as_text
 from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.snapshot import Snapshot
+from tablestore.io import outcomes
 from tablestore.log import offsets
 from tablestore.log.offsets import Offsets
-from tablestore.meta import consumers, positions, refs
+from tablestore.meta import changelogs, consumers, positions, refs
 from tablestore.meta.store import Store
 from tablestore.read.changes.diff import StateDiff, by_key
 from tablestore.read.changes.incremental import DIFF, MODES, change_schema, changes
@@ -251,6 +252,25 @@ def expire_snapshots(
         keep_max = newest if older_than is None else _ENDLESS
         policy = replace(policy, keep_min=newest, keep_max=keep_max, age_ms=age, limit=_ENDLESS)
         lasting = replace(lasting, limit=_ENDLESS)
+    with outcomes.unfinished("expiry", lambda: _expiring(store)):
+        return _expired(table, policy, lasting, dry_run=dry_run, progress=progress)
+
+
+def _expiring(store: Store) -> object:
+    """What an expiry changes."""
+    return store.snapshots.ids(), changelogs.ids(store), sorted(consumers.names(store))
+
+
+def _expired(
+    table: Handle,
+    policy: ExpirePolicy,
+    lasting: ExpirePolicy,
+    *,
+    dry_run: bool,
+    progress: ProgressCallback | None,
+) -> Expiry:
+    """Expire snapshots by one policy, and changelogs by another."""
+    store = table.store
     forgotten = tuple(old_consumers(store) if dry_run else forget_consumers(store))
     request = ExpireRequest(
         dry_run=dry_run,

@@ -23,11 +23,13 @@ from tablestore.core.arguments import checked
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import (
     AlreadyExists,
+    CommitUnknown,
     InvalidOption,
     InvalidRequest,
     NotFound,
     SchemaMismatch,
     TablestoreError,
+    Unavailable,
 )
 from tablestore.core.options.names import UUID
 from tablestore.core.options.rules import require_storable
@@ -193,11 +195,24 @@ class Lake:
         if (tables or views) and not cascade:
             held = f"{len(tables)} tables" + (f" and {len(views)} views" if views else "")
             raise InvalidRequest(f"database {name!r} holds {held}; drop them, or pass cascade=True")
-        for table in tables:
-            self._drop(name, table)
-        for view in views:
-            self._catalog.drop_view(name, view)
-        self._catalog.drop_database(name)
+        done: list[str] = []
+        try:
+            for table in tables:
+                self._drop(name, table)
+                done.append(table)
+            for view in views:
+                self._catalog.drop_view(name, view)
+                done.append(view)
+            self._catalog.drop_database(name)
+        except CommitUnknown:
+            raise
+        except (TablestoreError, OSError) as e:
+            if not done:
+                raise
+            text = (
+                f"of database {name!r}, {', '.join(done)} are dropped, and then: {e}; the same call goes on"
+            )
+            raise CommitUnknown(text) from e
 
     def tables(self, database: str | None = None) -> list[str]:
         """Names of the tables of one `database`, or `db.table` of all (None). Raises NotFound.
@@ -295,7 +310,11 @@ class Lake:
             # the catalog may not know what is in its place
             if not (isinstance(e, AlreadyExists) and if_not_exists and name in self):
                 raise
-        return self.table(name)
+        try:
+            return self.table(name)
+        except Unavailable as e:
+            text = f"table {identifier} is made, and could not be opened: {e}; lake.table({name!r}) opens it"
+            raise CommitUnknown(text) from e
 
     def _model(self, like: Table | str) -> TableSchema:
         """What a table that is made like another one takes over."""

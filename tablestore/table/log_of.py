@@ -19,8 +19,7 @@ from tablestore.log.offsets import Offsets
 from tablestore.log.settings import ADOPTED, LogSettings
 from tablestore.meta.store import Store
 from tablestore.read import log_continuity
-from tablestore.read.embedded_log import settings_of
-from tablestore.read.open_log import log_of
+from tablestore.read.open_log import log_of, settings_of
 
 
 def with_topic(options: dict[str, str], table: str, uuid: str) -> dict[str, str]:

@@ -43,6 +43,7 @@ from tablestore.log.log import (
 from tablestore.log.offsets import Offsets
 from tablestore.log.settings import LogSettings
 from tablestore.meta import positions
+from tablestore.meta.open_writers import writing
 from tablestore.meta.store import Store
 from tablestore.read.table_log import removes_rows
 from tablestore.table import deleting, finishing
@@ -187,7 +188,8 @@ class LogCommitter:
         asked = replace(asked, basis=None, log=LogRange(start, end, found.last), handed_over=False)
         if found.mark is not None and Committer(self.store).knows(asked):
             return self._passed_over(found, asked)
-        committed = deleting.again(lambda: self._published(asked, start, end), unless=LogMoved)
+        with writing(self.store):
+            committed = deleting.again(lambda: self._published(asked, start, end), unless=LogMoved)
         log.info("%s: %d rows came from the log into files", self.store.paths.root, committed.rows)
         if committed.replayed and not offsets.reaches(self.position(), found.end):
             return self._passed_over(found, asked)

@@ -803,8 +803,9 @@ class Table:
     ) -> Orphans:
         """The files that killed writers left and nothing names; with `dry_run=False` they are removed.
 
-        Files younger than `older_than` stay: they may be those of running writers. An age below a minute
-        needs `force`. Raises InvalidRequest for what is no duration.
+        Files younger than `older_than` stay: they may be those of running writers. Those of writers that
+        are open for longer stay, too; the answer names these writers. An age below a minute needs `force`,
+        which says that nobody writes. Raises InvalidRequest for what is no duration.
 
         >>> len(orders.remove_orphans().files)
         0

@@ -9,9 +9,9 @@ from typing import Any
 from tablestore import doors
 from tablestore.core.errors import CommitUnknown, InvalidRequest, NotFound, TablestoreError
 from tablestore.format.predicates.predicate import Predicate
-from tablestore.meta import statistics
+from tablestore.meta import open_writers, statistics
 from tablestore.meta.statistics import Statistics
-from tablestore.read.embedded_log import embedded_log_of
+from tablestore.read.open_log import embedded_log_of
 from tablestore.read.scan import time_travel
 from tablestore.table import compaction, history
 from tablestore.table.compaction import Compaction
@@ -51,10 +51,11 @@ def compact(
         return doors.dry_run(store, full=full, at=table.at, **chosen)
     if not table.store.options.tiering_enabled:  # rounds of tiering bring what the log has
         finished(table)
-    if until_quiet:
-        done = compaction.compact_until_quiet(table.store, **chosen, progress=progress)
-    else:
-        done = compaction.compact(table.store, full=full, **chosen, progress=progress)
+    with open_writers.writing(table.store):
+        if until_quiet:
+            done = compaction.compact_until_quiet(table.store, **chosen, progress=progress)
+        else:
+            done = compaction.compact(table.store, full=full, **chosen, progress=progress)
     if isinstance(done.committed, Committed) and done.committed.snapshots:
         done = replace(done, committed=expired_after(table, done.committed))
     if table.store.options.write_only:  # its writers leave the old rows of a log to this job
@@ -107,5 +108,6 @@ def remove_orphans(table: Handle, *, older_than: Duration, dry_run: bool, force:
     log = embedded_log_of(table.store)
     if log is None:
         return found
+    age = open_writers.sparing(age, found.writers, table.store.env.now_ms())
     parts = log.remove_orphans(older_than_ms=age, dry_run=dry_run)
     return replace(found, files=tuple(sorted({*found.files, *parts})))

@@ -12,6 +12,7 @@ import pyarrow as pa
 from tablestore.core.errors import InvalidRequest
 from tablestore.format import commit_message
 from tablestore.lsm.writing.memory import MemoryPool
+from tablestore.meta.open_writers import SignOfLife
 from tablestore.meta.store import Store
 from tablestore.table.logged import staged
 from tablestore.write.arrow_input import as_batches
@@ -47,8 +48,9 @@ class Writer:
     Belongs to one thread. `committed` holds the outcome after the block.
     """
 
-    def __init__(self, target: TableWrite, commit: Callable[[TableWrite], Committed]) -> None:
+    def __init__(self, target: TableWrite, store: Store, commit: Callable[[TableWrite], Committed]) -> None:
         self._target, self._commit = target, commit
+        self._sign = SignOfLife(store)
         self.committed: Committed | None = None
 
     def write(self, data: Any, *, row_kind_column: str | None = None) -> None:
@@ -63,6 +65,7 @@ class Writer:
         """
         if self.committed is not None:
             raise InvalidRequest("this writer has committed; open another")
+        self._sign.renew()
         write_all(self._target, data, row_kind_column)
 
     def __enter__(self) -> Writer:
@@ -71,13 +74,16 @@ class Writer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is not None:
-            self._target.abort()
-        else:
+        try:
+            if kind is not None:
+                self._target.abort()
+                return
             try:
                 self.committed = self._commit(self._target)
             finally:
                 self._target.close()
+        finally:
+            self._sign.end()
 
 
 class EngineWriter:
@@ -87,6 +93,7 @@ class EngineWriter:
     def __init__(self, target: TableWrite, store: Store) -> None:
         self._target, self._store = target, store
         self._basis = CompactionBasis(store, target.compacted_from)
+        self._sign, self._handed_over = SignOfLife(store), False
 
     @property
     def rows(self) -> int:
@@ -102,6 +109,7 @@ class EngineWriter:
         2
         >>> w.close()
         """
+        self._sign.renew()
         self._target.write(batch, kinds)
 
     def prepare(self) -> list[bytes]:
@@ -119,6 +127,7 @@ class EngineWriter:
         part = None if self._target.tee is None else staged(self._target.tee)
         messages += [] if part is None else [part]
         synced.sync_messages(self._store, messages)
+        self._handed_over = self._handed_over or bool(messages)
         return [commit_message.encode(m) for m in messages]
 
     def close(self) -> None:
@@ -128,4 +137,7 @@ class EngineWriter:
         >>> w.write(pa.table({"order_id": [4]}))
         >>> w.close()
         """
-        self._target.abort()
+        try:
+            self._target.abort()
+        finally:
+            self._sign.end(handed_over=self._handed_over)

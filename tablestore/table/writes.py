@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.core.errors import CommitUnknown, InvalidRequest, NotFound, TablestoreError, Unsupported
 from tablestore.core.options.log_store import LogSystem
 from tablestore.format import commit_message, rowkind, schema_change
 from tablestore.format.predicates.predicate import Predicate, all_of, col
@@ -20,9 +20,10 @@ from tablestore.format.snapshot import BATCH_IDENTIFIER
 from tablestore.log.settings import require_own_rows
 from tablestore.lsm.merge.merge_function import MergeFunction, merge_function
 from tablestore.lsm.merge.validate import require_deletable, update_kinds
+from tablestore.meta.open_writers import writing
 from tablestore.meta.store import Store
 from tablestore.read.changes.changed_keys import with_level_0
-from tablestore.read.embedded_log import settings_of
+from tablestore.read.open_log import settings_of
 from tablestore.read.scan.file_read import strictly
 from tablestore.table import counting, deleting, finishing, history, overwriting, postpone, rescale
 from tablestore.table.bucket_choice import partition_filter
@@ -147,7 +148,7 @@ def writer(table: Handle, asked: CommitRequest) -> Writer:
         to = None  # a replay, whose rows the log has
     files = to is None or not to.settings.tiered or asked.basis is not None
     target = table_write(table.store, user=asked.user, tee=None if to is None else to.tee, files=files)
-    return Writer(target, lambda target: commit_written(table, target, asked, to))
+    return Writer(target, table.store, lambda target: commit_written(table, target, asked, to))
 
 
 def write(table: Handle, data: Any, row_kind_column: str | None, asked: CommitRequest) -> Committed:
@@ -202,15 +203,16 @@ def overwrite(
     if dynamic is None:
         dynamic = spares and partition is None
     partitioned = bool(store.schema.partition_keys)
-    committed = overwriting.overwrite(
-        store,
-        partial(_overwriting, store),
-        partial(overwriting.write_filled, store, data, partition or {}),
-        batch_request(store),
-        named=named,
-        dynamic=dynamic and partitioned,
-        spares=spares and partitioned,
-    )
+    with writing(store):
+        committed = overwriting.overwrite(
+            store,
+            partial(_overwriting, store),
+            partial(overwriting.write_filled, store, data, partition or {}),
+            batch_request(store),
+            named=named,
+            dynamic=dynamic and partitioned,
+            spares=spares and partitioned,
+        )
     return expired_after(table, committed)
 
 
@@ -229,12 +231,40 @@ def rescaled(table: Handle, bucket: int, *, partition: Mapping[str, Any] | None)
         )
     rescale.require_rescalable(table.store, bucket)
     named = _partitions(table.store, partition) if partition else None
-    if bucket != table.store.options.bucket:
+    before = table.store.options.bucket
+    if bucket != before:
         altered(table, [schema_change.set_options({"bucket": bucket})])
-    table = refreshed(table)
+    try:
+        return _rewritten(refreshed(table), partition, named)
+    except CommitUnknown:
+        raise
+    except (TablestoreError, OSError) as e:
+        if bucket != before:
+            _altered_back(table, before, e)
+        raise
+
+
+def _altered_back(table: Handle, bucket: int, why: Exception) -> None:
+    """Give the table the number of buckets that it had before its rows could not be rewritten; raises
+    CommitUnknown if that fails."""
+    try:
+        altered(table, [schema_change.set_options({"bucket": bucket})])
+    except (TablestoreError, OSError) as e:
+        text = (
+            f"the option bucket is changed, the rows are in the buckets that they had: {why}; rescale again"
+        )
+        raise CommitUnknown(text) from e
+
+
+def _rewritten(
+    table: Handle, partition: Mapping[str, Any] | None, named: Callable[[bytes], bool] | None
+) -> Committed:
+    """The rows, or those of one partition, in the number of buckets that the table has now."""
     where = all_of(*(col(k) == v for k, v in partition.items())) if partition else None
     write, asked = partial(_overwriting, table.store), batch_request(table.store)
-    return expired_after(table, rescale.rewrite(table.store, write, asked, where=where, named=named))
+    with writing(table.store):
+        committed = rescale.rewrite(table.store, write, asked, where=where, named=named)
+    return expired_after(table, committed)
 
 
 def truncate(table: Handle, *, partition: Mapping[str, Any] | None) -> Committed:
@@ -273,7 +303,9 @@ def delete(table: Handle, what: Predicate | str | Any) -> Committed:
             return _change_counted(table, what, RowSteps(deleting_all))
         if settings_of(store) is not None:
             return _change_logged(table, what, RowSteps(deleting_all))
-        return expired_after(table, deleting.delete(store, what, batch_request(store)))
+        with writing(store):
+            committed = deleting.delete(store, what, batch_request(store))
+        return expired_after(table, committed)
     require_deletable(store.options)
     table.require_present()
     if isinstance(what, Predicate):
@@ -316,7 +348,9 @@ def change_rows(
         return _change_logged(table, where, steps)
     asked = batch_request(store)
     written = partial(table_write, store, user=asked.user, compact=False)
-    return expired_after(table, deleting.change_rows(store, where, asked, steps, written))
+    with writing(store):
+        changed = deleting.change_rows(store, where, asked, steps, written)
+    return expired_after(table, changed)
 
 
 def _change_logged(table: Handle, where: Predicate | None, steps: RowSteps) -> Committed:
@@ -337,7 +371,9 @@ def _change_logged(table: Handle, where: Predicate | None, steps: RowSteps) -> C
         steps.restart()
 
     written = partial(table_write, store, user=asked.user, compact=False, tee=to.tee)
-    changed = deleting.change_rows(store, where, asked, replace(steps, restart=restart), written, to.commit)
+    again = replace(steps, restart=restart)
+    with writing(store):
+        changed = deleting.change_rows(store, where, asked, again, written, to.commit)
     return expired_after(table, changed)
 
 
@@ -405,4 +441,6 @@ def _change_counted(table: Handle, where: Predicate | None, steps: RowSteps) -> 
     postpone.require_none_waiting(store)
     asked = batch_request(store)
     written = partial(table_write, store, user=asked.user)
-    return expired_after(table, counting.change_rows(store, where, asked, written, steps))
+    with writing(store):
+        changed = counting.change_rows(store, where, asked, written, steps)
+    return expired_after(table, changed)

@@ -16,6 +16,7 @@ import tablestore as ts
 from tablestore.cdc.capture.journal import Journal
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.sink import CaptureSink, SinkSettings
+from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import InvalidRequest, NotFound, Unavailable
 from tablestore.table.place import TablePlace
 from tests.cdc.capture.fakes import FakeBatch, FakeSource, Step, captured, piece, rows
@@ -69,6 +70,30 @@ def test_every_verb_of_a_table_works_there(options: dict[str, Any]) -> None:
     assert rows_of(lake.table("shop.orders")) == []
     lake.drop_database("shop", cascade=True)
     assert lake.databases() == []
+
+
+class Waiting(Env):
+    """The clock of this machine, with durations that are an hour longer once `waited` is set."""
+
+    waited = False
+
+    def monotonic(self) -> float:
+        return super().monotonic() + 3600 * self.waited
+
+
+def test_a_writer_that_is_open_for_long_leaves_a_sign(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = ts.connect(**options).create_table("shop.orders", schema=COLUMNS, primary_key=["k"])
+    reached = {k: v for k, v in options.items() if k != "warehouse"}
+    table = ts.connect(options["warehouse"], **reached, env=Waiting()).table("shop.orders")
+    with table.writer() as w:
+        monkeypatch.setattr(Waiting, "waited", True)
+        w.write(batch(1))
+        (writer,) = made.remove_orphans("1 min", dry_run=False).writers
+        assert (writer.process, str(writer)) == (os.getpid(), f"process {os.getpid()} on {SYSTEM.host()}")
+    assert made.remove_orphans("1 min").writers == ()
+    assert rows_of(made.refresh()) == [(1, "x")]
 
 
 def test_a_table_opens_by_its_path(options: dict[str, Any]) -> None:

@@ -159,7 +159,7 @@ class _Check:
             path = self.store.paths.changelog(snapshot_id)
             name = f"changelog-{snapshot_id}"
             with self.found.about([name]):
-                found = self.reader.read(path, partial(snapshot_format.from_json, path=path))
+                found = self.reader.read(path, partial(self.own, path))
                 if found is not None:
                     self.reader.guarded(path, partial(self.changelog, name, found))
 
@@ -191,6 +191,8 @@ class _Check:
     def snapshots(self) -> list[Snapshot]:
         """Every snapshot that can be read; ids must follow one another."""
         ids = self.store.snapshots.ids()
+        if not ids:
+            self.reader.guarded(self.store.paths.snapshot_dir, self.store.snapshots.latest)
         if ids and len(ids) <= ids[-1] - ids[0]:  # a listing is no moment: some may have gone during it
             ids = self.store.snapshots.ids()
         for a, b in pairwise(ids):
@@ -202,7 +204,7 @@ class _Check:
         for snapshot_id in ids:
             path = self.store.paths.snapshot(snapshot_id)
             with self.found.about([f"snapshot-{snapshot_id}"]):
-                snapshot = self.reader.read(path, partial(snapshot_format.from_json, path=path))
+                snapshot = self.reader.read(path, partial(self.own, path))
                 if snapshot is None:
                     continue
                 if snapshot.id != snapshot_id:
@@ -210,6 +212,10 @@ class _Check:
                     continue
             found.append(snapshot)
         return found
+
+    def own(self, path: str, data: bytes) -> Snapshot:
+        """The snapshot of this table in the file at `path`."""
+        return snapshot_format.require_own(snapshot_format.from_json(data, path), self.store.uuid, path)
 
     def step(self, before: Snapshot | None, live: Live | None, snapshot: Snapshot) -> Live | None:
         """The live files after `snapshot`, checked against those before; None if they cannot be known."""

@@ -15,8 +15,7 @@ from tablestore.log.embedded.log import EmbeddedLog
 from tablestore.log.kafka.kafka_log import KafkaLog
 from tablestore.log.log import LogExpired
 from tablestore.read import log_continuity
-from tablestore.read.embedded_log import embedded_log_of
-from tablestore.read.open_log import log_of
+from tablestore.read.open_log import embedded_log_of, log_of
 from tablestore.read.table_log import offsets_at
 
 _ASKS = "rows that only the damaged or missing files of the log have are given up; the table's files stay"

@@ -96,7 +96,8 @@ def plan_of(store: Store, log: Log | None = None) -> RepairPlan:
     gaps = set(range(known[0], known[-1] + 1)) - set(known) if known else set()
     plan.restored = {i: t for i, t in tags.items() if i in damage.snapshots or i in gaps}
     sound |= plan.restored.keys()
-    if known and not sound:
+    lost = [v.where for v in found.holders if v.where == store.paths.snapshot_dir]
+    if (known or lost) and not sound:
         if not tags:
             raise _hopeless(store, damage)
         last = max(tags)
@@ -177,6 +178,9 @@ def _sound_tags(store: Store, damage: _Damage) -> list[refs.Tag]:
 
 def _hopeless(store: Store, damage: _Damage) -> Corrupt:
     """The error where no snapshot and no tag is sound; it names the file that the newest one lacks."""
+    if not damage.snapshots:
+        text = "put back a copy of the newest snapshot's file: nothing can make it again"
+        return Corrupt(store.paths.snapshot_dir, "its snapshots are missing", remedy=text)
     newest = max(damage.snapshots)
     text = (
         f"snapshot {newest} needs it, and no older snapshot and no tag is sound: put back a copy of the file"

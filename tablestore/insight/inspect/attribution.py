@@ -206,6 +206,7 @@ def _unnamed(
     orphan = Release(FREE, "nothing names it: remove_orphans() takes it once it is a day old")
     places = (
         ("checksum", r"^tablestore/checksums/[^/]+$", orphan),
+        ("temporary", r"^tablestore/writers/[^/]+$", Release(FREE, "when its writer ends")),
         ("history", f"^{re.escape(mine)}tablestore/", Release(LIVE, "with the table")),
         ("history", r"^(branch/branch-[^/]+/)?tablestore/", Release(KEPT, "with its branch")),
         ("temporary", r"(^|/)\.[^/]+\.tmp$", orphan),

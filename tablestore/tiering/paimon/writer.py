@@ -126,7 +126,7 @@ class PaimonLakeWriter:
         try:
             return PaimonWriteResult(tuple(self._writer.prepare()), self._rows)
         finally:
-            self._target.close()
+            self._writer.close()
 
     def abort(self) -> None:
         """Delete what was written."""

@@ -14,7 +14,7 @@ from tablestore.core.options.table_options import LogSystem
 from tablestore.format import compaction_record
 from tablestore.format.manifests import index_manifest
 from tablestore.format.manifests.manifest import ADD, ManifestEntry, ManifestFileMeta
-from tablestore.format.snapshot import COMPACT, Snapshot
+from tablestore.format.snapshot import COMPACT, TABLE, Snapshot
 from tablestore.log import offsets, transaction_id
 from tablestore.meta import positions, tiered
 from tablestore.meta.manifests import ManifestWriter
@@ -29,6 +29,7 @@ _OURS = (
     compaction_record.FOLLOWED,
     offsets.PROPERTY,
     transaction_id.PROPERTY,
+    TABLE,
 )
 
 
@@ -126,7 +127,8 @@ class NextSnapshot:
                 known[user] = (identifier, kept)
         require_free(request.properties or {})
         tiering = tiered.carried(self._store.snapshots, latest)
-        return {**tiering, **(request.properties or {}), **positions.as_properties(known)}
+        own = {} if self._store.uuid is None else {TABLE: self._store.uuid}
+        return {**tiering, **(request.properties or {}), **positions.as_properties(known), **own}
 
     def _log_offsets(self, latest: Snapshot | None) -> dict[str, str]:
         """The offsets of the table's log: what the snapshot before names and, in buckets of the commit, where

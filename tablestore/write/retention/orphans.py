@@ -3,9 +3,9 @@
 
 Killed writers leave such files: data and manifests of commits that never came, temporary files. The files are
 listed first and the metadata is read afterwards, so a commit in between protects its files; the minimum age
-protects writers that have not committed yet. If a metadata file cannot be read, nothing is removed. Other
-roots (`data-file.external-paths`) may hold files of other tables too, so they are left alone. Memory: one
-path a named file, one a candidate.
+protects writers that have not committed yet, and their signs those that are open for longer. If a metadata
+file cannot be read, nothing is removed. Other roots (`data-file.external-paths`) may hold files of other
+tables too, so they are left alone. Memory: one path a named file, one a candidate.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from tablestore.format.manifests.manifest import ManifestEntry, ManifestFileMeta
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.fileio import FileStatus
 from tablestore.io.paths import join
-from tablestore.meta import changelogs, refs
+from tablestore.meta import changelogs, open_writers, refs
+from tablestore.meta.open_writers import OpenWriter, Sign
 from tablestore.meta.store import Store
 from tablestore.write.commit import synced
 from tablestore.write.retention import reachable
@@ -34,10 +35,12 @@ _NUMBERED = re.compile(r"(snapshot|changelog|schema)-\d+|tag-.+|consumer-.+|EARL
 
 @dataclass(frozen=True, slots=True)
 class Orphans:
-    """Files that nothing names and that are old enough: (path, bytes). `removed`: whether they are gone."""
+    """Files that nothing names and that are old enough: (path, bytes). `removed`: whether they are gone.
+    `writers`: those that are open for longer than that; files that are newer than their start stay."""
 
     files: tuple[tuple[str, int], ...] = ()
     removed: bool = False
+    writers: tuple[OpenWriter, ...] = ()
 
     @property
     def bytes(self) -> int:
@@ -49,32 +52,44 @@ class Orphans:
         lines = [f"Orphans({quantities.many(len(self.files), 'file')}, {quantities.size(self.bytes)} {did})"]
         lines += [f"  {path} ({size} bytes)" for path, size in self.files[:20]]
         more = len(self.files) - 20
-        return "\n".join(lines + ([f"  … and {more} more"] if more > 0 else []))
+        lines += [f"  … and {more} more"] if more > 0 else []
+        lines += [f"  files of a writer that is open stay: {w}" for w in self.writers]
+        return "\n".join(lines)
 
 
 def remove_orphans(store: Store, *, older_than_ms: int, dry_run: bool = True, force: bool = False) -> Orphans:
     """The files older than `older_than_ms` that nothing names; removed unless `dry_run`.
 
-    Raises InvalidRequest for an age below a minute unless forced: it would take files of running writers.
+    Files that are newer than the start of an open writer stay. Raises InvalidRequest for an age below a
+    minute unless forced: it would take files of running writers. With `force` their signs count for nothing.
     """
     if older_than_ms < MIN_AGE_MS and not force:
         raise InvalidRequest(
             f"older_than of {older_than_ms} ms would remove files of running writers before they commit; "
             "use at least '1 min', or force=True when nobody writes"
         )
-    before = store.env.now_ms() - older_than_ms
+    now, signs = store.env.now_ms(), open_writers.signs(store)
+    writers = () if force else _longer(signs, now - older_than_ms)
+    before = now - open_writers.sparing(older_than_ms, writers, now)
     found = {path: s.size for path, s in _listed(store) if s.modified_ms < before}
+    left = [s for s in signs if (s.writer is None or force) and s.modified_ms < now - older_than_ms]
     if found:
         for path in _named(store):
             found.pop(path, None)
-    orphans = tuple(sorted(found.items()))
+    orphans = tuple(sorted([*found.items(), *((s.path, s.size) for s in left)]))
     if not dry_run:
         if orphans:
             synced.keep_one(store, 0)
         for path, _ in orphans:
             store.io.delete(path)
         log.info("removed %d orphan files of %s", len(orphans), store.paths.root)
-    return Orphans(orphans, removed=not dry_run)
+    return Orphans(orphans, removed=not dry_run, writers=writers)
+
+
+def _longer(signs: list[Sign], before_ms: int) -> tuple[OpenWriter, ...]:
+    """The writers that are open since an earlier moment, the oldest first."""
+    found = [s.writer for s in signs if s.writer is not None and s.writer.since_ms < before_ms]
+    return tuple(sorted(found, key=lambda w: w.since_ms))
 
 
 def _listed(store: Store) -> Iterator[tuple[str, FileStatus]]:

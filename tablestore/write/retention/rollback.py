@@ -73,14 +73,15 @@ def rollback(store: Store, target: Snapshot) -> Rollback:
     needed = reachable.used(store, [[target]])
     late = _late(store, target.id)
     gone, problems = _unneeded(store, target, late, needed)
-    if not store.snapshots.exists(target.id):
-        store.io.write_new(store.paths.snapshot(target.id), to_json(target))
-        store.snapshots.hint_earliest(target.id)
-    synced.put(store, target)
+    expired = not store.snapshots.exists(target.id)
     try:
+        if expired:
+            store.io.write_new(store.paths.snapshot(target.id), to_json(target))
+            store.snapshots.hint_earliest(target.id)
+        synced.put(store, target)
         _remove_late(store, target, late)
     except (TablestoreError, OSError) as e:
-        if _is_untouched(store, late):
+        if _is_untouched(store, late, without=target.id if expired else None):
             raise
         text = (
             f"the rollback to snapshot {target.id} failed after it had begun: {e}; the same call completes it"
@@ -110,10 +111,12 @@ def _remove_late(store: Store, target: Snapshot, late: _Late) -> None:
     store.sync(store.paths.snapshot_dir, store.paths.changelog_dir, store.paths.tag_dir)
 
 
-def _is_untouched(store: Store, late: _Late) -> bool:
-    """Whether all that came later is there still; False where that cannot be found out."""
+def _is_untouched(store: Store, late: _Late, *, without: int | None) -> bool:
+    """Whether all that came later is there still, and the snapshot `without`, which had expired, is not;
+    False where that cannot be found out."""
     try:
-        there = set(store.snapshots.ids()).issuperset(late.ids)
+        ids = set(store.snapshots.ids())
+        there = ids.issuperset(late.ids) and without not in ids
         there = there and set(changelogs.ids(store)).issuperset(late.changelog_ids)
         return there and set(refs.tag_names(store)).issuperset(late.tags)
     except (TablestoreError, OSError):

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from tablestore.core import quantities
-from tablestore.core.errors import AlreadyExists, NotFound, TablestoreError
+from tablestore.core.errors import AlreadyExists, CommitUnknown, NotFound, TablestoreError
 from tablestore.format.snapshot import Snapshot
 from tablestore.io import outcomes
 from tablestore.io.paths import checked_name
@@ -74,8 +74,23 @@ def rename(store: Store, name: str, target: str) -> Tag:
     if not outcomes.put_new(store.io, store.paths.tag(target), data, unique=False, after=store.after):
         raise AlreadyExists(f"tag {target!r} exists")
     _succeed(store, target)
-    _remove_file(store, name)
+    try:
+        _remove_file(store, name)
+    except CommitUnknown:
+        raise
+    except (TablestoreError, OSError) as e:
+        _take_back(store, name, target, e)
+        raise
     return refs.tag_of(data, store.paths.tag(target), target)
+
+
+def _take_back(store: Store, name: str, target: str, why: Exception) -> None:
+    """Remove the new name of a tag whose old one could not be removed; raises CommitUnknown if it stays."""
+    try:
+        _remove_file(store, target)
+    except (TablestoreError, OSError) as e:
+        text = f"the tag is there as {name!r} and, it may be, as {target!r}: {why}; delete one of them"
+        raise CommitUnknown(text) from e
 
 
 def _succeed(store: Store, name: str) -> None:
@@ -141,6 +156,7 @@ def expire(store: Store) -> list[str]:
     """Remove the tags that are older than their time to live; their names."""
     now = store.env.local_now_ms()
     over = [t.name for t in refs.all_tags(store) if t.ends_ms is not None and t.ends_ms < now]
-    for name in over:
-        delete(store, name)
+    with outcomes.unfinished("expiry of tags", lambda: refs.tag_names(store)):
+        for name in over:
+            delete(store, name)
     return over
