@@ -61,6 +61,9 @@ class CascadeWatch:
         return _by_updates(watched, event.images, events.table_map(wire))
 
 
+UNWATCHED = CascadeWatch({})
+
+
 def _by_updates(
     watched: Sequence[tuple[SourceName, ParentKey]], images: bytes, wire: TableMap
 ) -> set[SourceName]:

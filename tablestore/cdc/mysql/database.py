@@ -410,7 +410,11 @@ class MysqlDatabase:
         from now on, or are read again. None where all is as before. Where every table is read again, the log
         before is not needed any more."""
         assert here.position is not None
-        out = [name for name in here.captured if not self.chosen(name)]
+        out = [
+            name
+            for name, one in here.tables.items()
+            if (one.captured or one.state == HELD) and not self.chosen(name)
+        ]
         again = [
             name
             for name, one in here.tables.items()

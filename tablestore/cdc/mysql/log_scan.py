@@ -20,7 +20,7 @@ from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.mysql import events, statements
 from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.binlog import Statement
-from tablestore.cdc.mysql.cascades import CascadeWatch
+from tablestore.cdc.mysql.cascades import UNWATCHED, CascadeWatch
 from tablestore.cdc.mysql.changed_by_text import TextChanges
 from tablestore.cdc.mysql.dump import REFUSED, Dump
 from tablestore.cdc.mysql.events import QueryEvent, TableMap
@@ -29,7 +29,6 @@ from tablestore.cdc.mysql.position import LogPosition
 from tablestore.core.errors import Unsupported
 
 _MOST_SECONDS = 500
-_UNWATCHED = CascadeWatch({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +95,7 @@ class LogWalk:
     dump: Dump
     wanted: Callable[[SourceName], bool]
     captured: Collection[SourceName] = ()  # tables of which it matters that a statement changes rows
-    watch: CascadeWatch = _UNWATCHED
+    watch: CascadeWatch = UNWATCHED
     maps: dict[int, Rows | None] = field(default_factory=dict)
     chosen: dict[SourceName, bool] = field(default_factory=dict)
     changed: set[SourceName] = field(default_factory=set)  # of the tables, by the present transaction
@@ -234,7 +233,7 @@ def scan(
     until: LogPosition,
     captured: Collection[SourceName],
     relevant: Callable[[Statement], bool],
-    watch: CascadeWatch = _UNWATCHED,
+    watch: CascadeWatch = UNWATCHED,
     most_bytes: int | None = None,
     one_change: bool = False,
     by_gtid: bool = False,
