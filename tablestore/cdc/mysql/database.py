@@ -54,6 +54,7 @@ from tablestore.cdc.mysql.server import Connection, patiently
 from tablestore.cdc.mysql.settings import require_ready, server_id
 from tablestore.cdc.mysql.snapshot import Key, KeyRange, next_range
 from tablestore.cdc.mysql.table_events import EventOrigin, LaterTable, TableEvents, event_of
+from tablestore.cdc.mysql.zero_dates import foreseen
 from tablestore.cdc.stream_source import Offset
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unavailable, Unsupported
@@ -202,6 +203,14 @@ class MysqlDatabase:
             replace(event, kind=SKIPPED, reason=_OUT) if self._is_out(event.table, there) else event
             for event in found
         ]
+
+    def foreseen(self, end: Offset) -> Mapping[SourceName, str]:
+        """In words, which captured tables are known to have zero or impossible dates, and what becomes of
+        them."""
+        there = DatabaseProgress.from_json(end)
+        tables = {name: self.definitions.get(there.tables[name].digest) for name in there.captured}
+        known = {name: table for name, table in tables.items() if table is not None}
+        return self._patiently(lambda connection: foreseen(connection, known, self.zero_dates))
 
     def pieces(self, start: Offset, end: Offset) -> list[DatabaseLogPiece | DatabaseChunkPiece]:
         """Pieces of the log, no key in two of them, then one for each chunk. Of a batch that an earlier run

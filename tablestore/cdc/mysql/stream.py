@@ -92,8 +92,8 @@ class _Progress:
 @dataclass(frozen=True)
 class MysqlTable:
     """A keyed table of a source; `chunk_rows` to a chunk, up to `chunks` of them in a batch. `columns`: as
-    somebody declares them; None: as the source has them. `ancestry`: where changes of it come from that its log
-    does not have, and which end the stream."""
+    somebody declares them; None: as the source has them. `ancestry`: where changes of it come from that
+    its log does not have, and which end the stream."""
 
     address: Address
     table: SourceTable

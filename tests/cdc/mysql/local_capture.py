@@ -59,9 +59,9 @@ class LocalBatch:
 
 @dataclass
 class LocalCapture:
-    """A capture of all tables of a database but the `excluded` into `ods`, in steps; `how` are settings of the source, `options`
-    those of the tables; the writers of a task have `pool_bytes` of memory. `interrupt` is called between any
-    two things that a batch does."""
+    """A capture of all tables of a database but the `excluded` into `ods`, in steps; `how` are settings of
+    the source, `options` those of the tables; the writers of a task have `pool_bytes` of memory. `interrupt`
+    is called between any two things that a batch does."""
 
     path: Path
     url: str
