@@ -102,11 +102,12 @@ def _is_set(slices: Slices, c: int) -> bool:
 
 @dataclass
 class Cascades:
-    """Ancestries of captured tables at a position of the log, and the tables that are `stale` there."""
+    """Ancestries of captured tables at a position of the log, and the tables that are `stale` there: whether
+    rows of each may be gone, or have another key."""
 
     keys: ForeignKeys
     ancestries: dict[SourceName, Ancestry] = field(default_factory=dict)
-    stale: set[SourceName] = field(default_factory=set)
+    stale: dict[SourceName, bool] = field(default_factory=dict)
 
     def watch(self, captured: Collection[SourceName]) -> CascadeWatch:
         return CascadeWatch.of(self.ancestries, captured)
@@ -114,23 +115,25 @@ class Cascades:
     def captured(self, name: SourceName, primary_key: Iterable[str]) -> str:
         """A table is captured from here on, and its rows are to be read: in words, what its log lacks."""
         ancestry = self._look(name, primary_key)
-        self.stale.discard(name)
+        self.stale.pop(name, None)
         return self.keys.unlogged(name, ancestry)
 
     def emptied(self, name: SourceName) -> None:
         """All rows of a table are gone, and read again if there are any."""
-        self.stale.discard(name)
+        self.stale.pop(name, None)
 
     def renamed(self, old: SourceName, new: SourceName) -> None:
         """A captured table goes on under another name."""
         if old in self.ancestries:
             self.ancestries[new] = self.ancestries.pop(old)
         if old in self.stale:
-            self.stale = self.stale - {old} | {new}
+            self.stale[new] = self.stale.pop(old)
 
-    def removes_rows(self, name: SourceName) -> bool:
-        """Whether a foreign key may have taken rows of a table away, or given them another key."""
-        return self.ancestries.get(name, Ancestry()).removes
+    def mark(self, children: Iterable[SourceName]) -> None:
+        """Foreign keys have changed these tables without a trace."""
+        for name in children:
+            removes = self.ancestries.get(name, Ancestry()).removes
+            self.stale[name] = self.stale.get(name, False) or removes
 
     def look_up(self, keys_of: Mapping[SourceName, Iterable[str]]) -> None:
         """Look up tables that were captured before anything was known of their parents."""
@@ -161,10 +164,10 @@ class Cascades:
 
     def to_keep(
         self, captured: Collection[SourceName]
-    ) -> tuple[dict[SourceName, Ancestry], tuple[SourceName, ...]]:
+    ) -> tuple[dict[SourceName, Ancestry], dict[SourceName, bool]]:
         """(the ancestries, the stale tables) of those that are captured, as an offset has them."""
         ancestries = {name: of for name, of in sorted(self.ancestries.items()) if name in captured}
-        return ancestries, tuple(sorted(name for name in self.stale if name in captured))
+        return ancestries, {name: gone for name, gone in sorted(self.stale.items()) if name in captured}
 
     def _parents(self, name: SourceName) -> set[SourceName]:
         return {key.parent for key in self.ancestries.get(name, Ancestry()).parents}

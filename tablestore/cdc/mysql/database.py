@@ -312,7 +312,8 @@ class MysqlDatabase:
         )
         facts |= {"commits": [list(pair) for pair in found.commits], "log_bytes": found.log_bytes}
         there = replace(here, position=found.end, server=server, changed=found.changed, facts=facts)
-        there = replace(there, stale=tuple(sorted({*here.stale, *found.cascaded})))
+        events.cascades.mark(found.cascaded)
+        there = replace(there, stale=dict(events.cascades.stale))
         if other:
             forgotten = {name: replace(one, through=None) for name, one in here.tables.items()}
             there = there.with_tables(forgotten)
@@ -472,7 +473,7 @@ class MysqlDatabase:
             statement, behind = found.statement, found.behind
             statements, log_bytes = statements + 1, log_bytes + found.log_bytes
             cause = EventOrigin(behind, statement.seconds, statement.text)
-            events.cascades.stale |= found.cascaded
+            events.cascades.mark(found.cascaded)
             events.carry_out(cause, self._effects(statement))
             if statements == _MOST_STATEMENTS or not end.reaches(behind):
                 break
@@ -610,7 +611,7 @@ class MysqlDatabase:
             self._usable,
             lambda name, position, before: self._look(connection, name, position, before),
             lambda name: self._counts(connection, [name]).get(name),
-            Cascades(ForeignKeys(connection), dict(here.ancestries or {}), set(here.stale)),
+            Cascades(ForeignKeys(connection), dict(here.ancestries or {}), dict(here.stale)),
         )
 
     def _effects(self, statement: Statement) -> list[Effect]:

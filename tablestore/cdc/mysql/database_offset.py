@@ -2,7 +2,7 @@
 
     {"v": 1, "position": P, "server": id, "settled": bool, "ended": run, "run": run,
      "tables": {database: {table: {"state": …, "key": K, "bounds": [b1 … bn], "shape": digest}}},
-     "parents": {database: {table: its ancestry}}, "stale": [[database, table], …],
+     "parents": {database: {table: its ancestry}}, "stale": [[database, table, whether rows are gone], …],
      "events": [what the batch before this offset does to tables], "changed": [bytes of each table's changes],
      "facts": {what planning it found}}
 
@@ -83,7 +83,7 @@ class DatabaseProgress:
     """An offset in parts. `position` is None before the first batch; not `settled`: rows were read ahead of
     it. `run` is the one that planned it, `ended` one that ended here, `target` where one that is about to end
     stops. `ancestries`: where changes of captured tables come from that the log does not have, None in an
-    offset of an earlier release; `stale` tables have such changes, and are to be read again."""
+    offset of an earlier release; `stale` tables have such changes, and are to be read again, emptied before where that is True."""
 
     position: LogPosition | None = None
     server: int = 0
@@ -96,7 +96,7 @@ class DatabaseProgress:
     run: str = ""
     target: LogPosition | None = None
     ancestries: Mapping[SourceName, Ancestry] | None = field(default_factory=dict)
-    stale: tuple[SourceName, ...] = ()
+    stale: Mapping[SourceName, bool] = field(default_factory=dict)
 
     @property
     def captured(self) -> list[SourceName]:
@@ -122,7 +122,7 @@ class DatabaseProgress:
             "target": self.target and self.target.to_json(),
             "tables": tables,
             "parents": None if self.ancestries is None else parents,
-            "stale": [[name.database, name.table] for name in self.stale],
+            "stale": [[name.database, name.table, gone] for name, gone in self.stale.items()],
             "events": [dict(one) for one in self.events],
             "changed": [[name.database, name.table, size] for name, size in self.changed.items()],
             "facts": dict(self.facts),
@@ -148,7 +148,7 @@ class DatabaseProgress:
             offset.get("run", ""),
             offset["target"] and LogPosition.from_json(offset["target"]),
             _ancestries(offset.get("parents")),
-            tuple(SourceName(database, table) for database, table in offset.get("stale", ())),
+            {SourceName(database, table): gone for database, table, gone in offset.get("stale", ())},
         )
 
 

@@ -180,8 +180,7 @@ class TableEvents:
 
     def cascaded(self, name: SourceName, cause: EventOrigin) -> None:
         """A table that foreign keys have changed without a trace: it is read again."""
-        self.read_again(name, cause, _CASCADED, emptied=self.cascades.removes_rows(name))
-        self.cascades.stale.discard(name)
+        self.read_again(name, cause, _CASCADED, emptied=self.cascades.stale.pop(name))
 
     def left_out(self, name: SourceName, cause: EventOrigin, reason: str) -> None:
         """A table that is captured no longer; its rows stay as they are."""
