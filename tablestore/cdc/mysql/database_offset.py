@@ -83,7 +83,8 @@ class DatabaseProgress:
     """An offset in parts. `position` is None before the first batch; not `settled`: rows were read ahead of
     it. `run` is the one that planned it, `ended` one that ended here, `target` where one that is about to end
     stops. `ancestries`: where changes of captured tables come from that the log does not have, None in an
-    offset of an earlier release; `stale` tables have such changes, and are to be read again, emptied before where that is True."""
+    offset of an earlier release; `stale` tables have such changes, and are to be read again: emptied
+    before where rows may be gone."""
 
     position: LogPosition | None = None
     server: int = 0
