@@ -13,7 +13,10 @@ from tablestore.cdc.mysql.columns import DATES, FAIL, SourceColumn, SourceTable,
 from tablestore.cdc.mysql.server import Connection
 
 LOOKED_AT = 1_000_000
-_IMPOSSIBLE = "COALESCE(MAX(NOT ISNULL({0}) AND ISNULL(LAST_DAY({0}))), 0)"
+_IMPOSSIBLE = (
+    "COALESCE(MAX(NOT ISNULL({0}) AND "
+    "(ISNULL(LAST_DAY({0})) OR DAYOFMONTH({0}) > DAYOFMONTH(LAST_DAY({0})))), 0)"
+)
 
 
 def foreseen(
