@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.rules import CaptureRules
-from tablestore.cdc.capture.source import CAPTURED, SKIPPED, CaptureSource, ForeseeingSource, Shape
+from tablestore.cdc.capture.source import CAPTURED, SKIPPED, CaptureSource, PreviewSource, Shape
 from tablestore.cdc.capture.target_shape import TargetShape, united
 from tablestore.core.errors import InvalidRequest, NotFound
 
@@ -32,7 +32,7 @@ def preview(source: CaptureSource, rules: CaptureRules) -> list[PreviewTable]:
     last. Tables that the rules refuse say why."""
     start = source.initial()
     end = source.next(start)
-    foreseen = source.foreseen(end) if isinstance(source, ForeseeingSource) else {}
+    foreseen = source.foreseen(end) if isinstance(source, PreviewSource) else {}
     found: list[PreviewTable] = []
     for event in source.events(start, end):
         if event.kind == SKIPPED:

@@ -192,7 +192,7 @@ class PausingSource(CaptureSource, Protocol):
 
 
 @runtime_checkable
-class ForeseeingSource(CaptureSource, Protocol):
+class PreviewSource(CaptureSource, Protocol):
     """One that knows of values which cannot be captured as they are before it reads them."""
 
     def foreseen(self, end: Offset) -> Mapping[SourceName, str]:
