@@ -344,7 +344,8 @@ def show(job: Any, fresh: list[BatchReport], screen: Console, log: Path) -> int:
         screen.print(
             f"[bold red]cdc: paused:[/] {names}: the rows in the lake stay as they are; the events say why"
         )
-        screen.print(f"--read-again '{names}' reads them anew", markup=False, soft_wrap=True)
+        again = f"--read-again '{names}' reads them anew, --exclude '{names}' goes on without them"
+        screen.print(again, markup=False, soft_wrap=True)
         return PAUSED
     return 0
 

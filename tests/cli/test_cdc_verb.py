@@ -217,7 +217,8 @@ def test_an_end_with_paused_tables_is_no_success_and_says_which_to_read_again(tm
     assert cdc.show(ended, [], screen, log) == cdc.PAUSED == 4
     said = screen.file.getvalue()
     assert "cdc: paused: shop.orders,shop.b" in said
-    assert shlex.split(said.partition("--read-again ")[2])[0] == "shop.orders,shop.b"
+    for option in ("--read-again ", "--exclude "):
+        assert shlex.split(said.partition(option)[2])[0] == "shop.orders,shop.b"
     assert (
         rows_text(capture_model(ended.reports(), title="shop", now=1.0, state="ended").lanes[0]) == "paused"
     )
@@ -269,6 +270,30 @@ def test_a_database_is_planned_and_captured_to_its_end(shop: str, mariadb: Maria
     rows = sorted(table.scan().to_arrow().to_pylist(), key=lambda row: row["id"])
     found = [(row["id"], row["paid"], row["dt"], row["table_name"]) for row in rows]
     assert found == [(1, True, "2024-01", "orders"), (2, False, "2024-02", "orders")]
+
+
+@pytest.mark.spark
+@pytest.mark.large
+def test_a_paused_table_ends_with_its_exit_code_until_it_is_excluded(
+    shop: str, mariadb: MariaDb, tmp_path: Path
+) -> None:
+    written = [*("--from", f"{mariadb.url}/{shop}", "--warehouse", str(tmp_path / "lake"), "--into", "ods")]
+    done = cdc_verb(*written, "--once")
+    assert done.returncode == 0, done.stderr
+    mariadb.run(f"ALTER TABLE {shop}.orders MODIFY at VARCHAR(30) NOT NULL")
+    mariadb.run(f"INSERT INTO {shop}.orders VALUES (3, 'x', 1)", f"INSERT INTO {shop}.tmp_1 VALUES (1)")
+    for _ in range(2):  # the second one has nothing to read
+        done = cdc_verb(*written, "--once")
+        assert done.returncode == cdc.PAUSED, done.stderr
+        assert f"cdc: paused: {shop}.orders" in done.stderr
+    tmp = ts.connect(tmp_path / "lake").table("ods.tmp_1")
+    assert tmp.scan().to_arrow().num_rows == 1
+    remedy = shlex.split(done.stderr[done.stderr.index("--exclude ") :])[:2]
+    mariadb.run(f"INSERT INTO {shop}.tmp_1 VALUES (2)")
+    done = cdc_verb(*written, *remedy, "--once")
+    assert done.returncode == 0, done.stderr
+    assert f"skipped {shop}.orders" in done.stdout
+    assert tmp.scan().to_arrow().num_rows == 2
 
 
 def cdc_verb(*arguments: str) -> subprocess.CompletedProcess[str]:

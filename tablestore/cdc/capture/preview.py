@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.rules import CaptureRules
-from tablestore.cdc.capture.source import CAPTURED, SKIPPED, CaptureSource, Shape
+from tablestore.cdc.capture.source import CAPTURED, SKIPPED, CaptureSource, PreviewSource, Shape
 from tablestore.cdc.capture.target_shape import TargetShape, united
 from tablestore.core.errors import InvalidRequest, NotFound
 
@@ -15,7 +15,7 @@ from tablestore.core.errors import InvalidRequest, NotFound
 class PreviewTable:
     """A table of the source. `target` is the table of the lake and `columns` what it is to be; empty and None
     where `reason` says why it is not captured. `rows` is about how many it has; `warning` says which of its
-    changes the lake will lack."""
+    changes its log lacks, and which values the lake will not have as they are."""
 
     source: SourceName
     target: str = ""
@@ -31,13 +31,16 @@ def preview(source: CaptureSource, rules: CaptureRules) -> list[PreviewTable]:
     """The tables that the first batch of a capture finds, in the order of their targets; those left out
     last. Tables that the rules refuse say why."""
     start = source.initial()
+    end = source.next(start)
+    foreseen = source.foreseen(end) if isinstance(source, PreviewSource) else {}
     found: list[PreviewTable] = []
-    for event in source.events(start, source.next(start)):
+    for event in source.events(start, end):
         if event.kind == SKIPPED:
             found.append(PreviewTable(event.table, reason=event.reason))
         elif event.kind == CAPTURED and event.shape is not None:
             planned = _planned(event.table, event.shape, event.rows, rules)
-            found.append(replace(planned, warning=event.reason))
+            words = (event.reason, foreseen.get(event.table, ""))
+            found.append(replace(planned, warning="; ".join(text for text in words if text)))
     found = _together(found, rules)
     return sorted(found, key=lambda one: (bool(one.reason), one.target, one.source))
 

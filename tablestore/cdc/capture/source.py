@@ -189,3 +189,11 @@ class PausingSource(CaptureSource, Protocol):
     def pause(self, end: Offset, tables: Mapping[SourceName, str]) -> bool:
         """Capture these tables no longer behind the batch that ends here; the next one says so, in events.
         False, and nothing is done, where no other table is captured."""
+
+
+@runtime_checkable
+class PreviewSource(CaptureSource, Protocol):
+    """One that knows of values which cannot be captured as they are before it reads them."""
+
+    def foreseen(self, end: Offset) -> Mapping[SourceName, str]:
+        """In words, what there is of them in the tables that are captured behind a batch that ends here."""

@@ -20,8 +20,10 @@ from types import MappingProxyType
 import numpy as np
 import pyarrow as pa
 
+from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.mysql import binary_values, events, statements
 from tablestore.cdc.mysql.address import Address
+from tablestore.cdc.mysql.cascades import UNWATCHED, CascadeWatch
 from tablestore.cdc.mysql.changed_by_text import TextChanges
 from tablestore.cdc.mysql.columns import SourceColumn, SourceTable
 from tablestore.cdc.mysql.dump import REFUSED, Dump
@@ -91,6 +93,7 @@ def read_log(
     any_key: bool = False,
     scanned: bool = False,
     parts: Mapping[tuple[str, str], tuple[int, int]] = MappingProxyType({}),
+    watch: CascadeWatch = UNWATCHED,
     env: Env = SYSTEM,
 ) -> Generator[LogChange, None, None]:
     """Changes of the tables after `start`, up to `until` or the end of the log; `follow`: on and on.
@@ -98,7 +101,7 @@ def read_log(
     `parts` has (i, n) for a table of which only images are wanted whose key is in part i of n, by a hash; an
     update of the key is then −D and +I. `any_key`: rows with NULL in the key, too. `by_gtid`: positions are
     of another server of the same replication, which finds them by their GTIDs. `scanned`: `scan` has looked
-    for statements that change rows.
+    for statements that change rows. `watch`: the parents of tables, of which no change may cascade to one.
     Raises NotFound where the log does not go back to `start` or not on to `until`, SchemaMismatch where a
     table has, or had, other columns, Unavailable where the connection breaks: what follows the last
     TransactionEnd is to be read again.
@@ -106,9 +109,8 @@ def read_log(
     if until is not None and not by_gtid and start.reaches(until):
         return
     with Dump.open(address, start, by_gtid=by_gtid) as dump:
-        reader = _Reader(
-            dump, {(t.database, t.name): t for t in tables}, until, dump.charsets(), parts, any_key, scanned
-        )
+        names = {(table.database, table.name): table for table in tables}
+        reader = _Reader(dump, names, until, dump.charsets(), parts, any_key, scanned, watch)
         yield from reader.changes(
             dump.events(until=until, follow=follow, heartbeat_seconds=heartbeat_seconds, env=env)
         )
@@ -152,6 +154,8 @@ class _Reader:
     parts: Mapping[tuple[str, str], tuple[int, int]]
     any_key: bool
     scanned: bool
+    watch: CascadeWatch
+    parents: dict[int, tuple[SourceName, bytes]] = field(default_factory=dict)  # of a number: its table map
     maps: dict[int, TableMap | None] = field(default_factory=dict)
     pending: dict[tuple[str, str], _Pending] = field(default_factory=dict)
     pending_bytes: int = 0
@@ -167,6 +171,7 @@ class _Reader:
     def changes(self, found: Iterable[tuple[int, int, int, bytes]]) -> Iterator[LogChange]:
         for code, seconds, _, body in found:
             if code in events.ROWS:
+                self._require_no_cascade(code, body)
                 self._keep(code, seconds, body)
                 if self.pending_bytes >= _BATCH_BYTES:
                     yield from self._rows()
@@ -195,6 +200,9 @@ class _Reader:
     def _map(self, body: bytes) -> Iterator[LogChange]:
         number = events.table_number(body)
         database, name, _ = events.map_names(body)
+        self.parents.pop(number, None)
+        if SourceName(database, name) in self.watch.parents:
+            self.parents[number] = (SourceName(database, name), body)
         if (database, name) not in self.tables:
             self.maps[number] = None
             return
@@ -205,6 +213,17 @@ class _Reader:
                 yield from self._rows()
             self._require_columns(self.tables[database, name], found)
             self.maps[number] = found
+
+    def _require_no_cascade(self, code: int, body: bytes) -> None:
+        parent, wire = self.parents.get(events.table_number(body), (None, b""))
+        if parent is None:
+            return
+        for child in self.watch.changed(parent, code, body, wire):
+            raise Unsupported(
+                f"rows of {child} that a foreign key changes with those of {parent}, at {self.position}",
+                "the binlog does not have them: start with a new snapshot, or capture the database "
+                "(lake.ingest, workbench cdc), which reads such a table again",
+            )
 
     def _require_columns(self, table: SourceTable, found: TableMap) -> None:
         there = {column.name for column in found.columns}
@@ -265,7 +284,8 @@ class _Reader:
             yield from self._flush()
 
     def _changes(self, text: str) -> bool:
-        return bool(TextChanges(self.dump.address).tables(text, self.tables, self.position))
+        parents = [(name.database, name.table) for name in self.watch.parents]
+        return bool(TextChanges(self.dump.address).tables(text, [*self.tables, *parents], self.position))
 
     def _end(self, seconds: int) -> Iterator[LogChange]:
         for name in self.touched:

@@ -49,13 +49,22 @@ class TextChanges:
                 f"snapshot; or GRANT TRIGGER, SHOW VIEW ON *.* TO '{self.address.user}'@'…', so that the "
                 "tables are seen which such a statement changes: they are read again then",
             )
-        words, behind = set[str](), _words(text)
-        while behind:
-            words |= behind
-            behind = set[str]().union(*(self._definitions.get(word, ()) for word in behind)) - words
+        words = self._reached(text)
         if _UNREADABLE in words:
             return list(captured)
         return [t for t in captured if t[1].lower() in words or not _PLAIN.fullmatch(t[1])]
+
+    def may_cascade(self, text: str) -> bool:
+        """Whether a statement may delete rows or set values, so that foreign keys change others."""
+        return not self._reached(text).isdisjoint({_UNREADABLE, "delete", "update", "replace", "load"})
+
+    def _reached(self, text: str) -> set[str]:
+        """Its words, and those of the definitions that it calls."""
+        words, behind, definitions = set[str](), _words(text), self._definitions or {}
+        while behind:
+            words |= behind
+            behind = set[str]().union(*(definitions.get(word, ()) for word in behind)) - words
+        return words
 
     @cached_property
     def _definitions(self) -> Mapping[str, frozenset[str]] | None:

@@ -18,7 +18,7 @@ followed one by one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
@@ -27,6 +27,7 @@ from tablestore.cdc.capture.source import SKIPPED, BatchFacts, TableEvent
 from tablestore.cdc.mysql import ddl
 from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.binlog import Statement
+from tablestore.cdc.mysql.cascades import Cascades
 from tablestore.cdc.mysql.columns import NULL, SourceTable
 from tablestore.cdc.mysql.database_offset import (
     FOLLOWED,
@@ -40,11 +41,12 @@ from tablestore.cdc.mysql.database_offset import (
 )
 from tablestore.cdc.mysql.database_pieces import DatabaseChunkPiece, DatabaseLogPiece, log_pieces
 from tablestore.cdc.mysql.ddl import Effect
-from tablestore.cdc.mysql.definitions import Definitions, in_log
+from tablestore.cdc.mysql.definitions import Definitions
 from tablestore.cdc.mysql.dialect import dialect_of
-from tablestore.cdc.mysql.foreign_keys import unlogged
+from tablestore.cdc.mysql.foreign_keys import ForeignKeys
+from tablestore.cdc.mysql.later_table import later_table
 from tablestore.cdc.mysql.log_identity import require_in_log, with_creation
-from tablestore.cdc.mysql.log_scan import LogScan, Refused, first_rows, scan
+from tablestore.cdc.mysql.log_scan import LogScan, Refused, scan
 from tablestore.cdc.mysql.paused import PausedTables
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.prepared import require_none_prepared
@@ -52,6 +54,7 @@ from tablestore.cdc.mysql.server import Connection, patiently
 from tablestore.cdc.mysql.settings import require_ready, server_id
 from tablestore.cdc.mysql.snapshot import Key, KeyRange, next_range
 from tablestore.cdc.mysql.table_events import EventOrigin, LaterTable, TableEvents, event_of
+from tablestore.cdc.mysql.zero_dates import foreseen
 from tablestore.cdc.stream_source import Offset
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unavailable, Unsupported
@@ -201,6 +204,14 @@ class MysqlDatabase:
             for event in found
         ]
 
+    def foreseen(self, end: Offset) -> Mapping[SourceName, str]:
+        """In words, which captured tables are known to have zero or impossible dates, and what becomes of
+        them."""
+        there = DatabaseProgress.from_json(end)
+        tables = {name: self.definitions.get(there.tables[name].digest) for name in there.captured}
+        known = {name: table for name, table in tables.items() if table is not None}
+        return self._patiently(lambda connection: foreseen(connection, known, self.zero_dates))
+
     def pieces(self, start: Offset, end: Offset) -> list[DatabaseLogPiece | DatabaseChunkPiece]:
         """Pieces of the log, no key in two of them, then one for each chunk. Of a batch that an earlier run
         planned, without tables that this one leaves out or reads again: what stood against them is over."""
@@ -277,24 +288,32 @@ class MysqlDatabase:
         lost = [name for name in here.captured if self.definitions.get(here.tables[name].digest) is None]
         if lost:
             return self._recovered(connection, here, lost)
+        events = self._table_events(connection, here)
+        if here.ancestries is None:  # of an offset of an earlier release
+            events.cascades.look_up(events.keys())
+            return events.applied(here)
+        if not other and (stale := [n for n in here.stale if here.tables[n].state == FOLLOWED]):
+            return self._cascaded(here, events, stale)
         plan, trouble = self._plan(connection, here)
         end = dialect_of(connection).position(connection)
         capped = here.settled and not plan and trouble is None
         if self.bounded and capped and here.target is not None and not other:
             reached = here.position.reaches(here.target)
             end = here.position if reached else here.target if end.reaches(here.target) else end
-        events = self._table_events(connection, here)
         found = scan(
             self.address,
             start=here.position,
             until=end,
             captured=frozenset(here.captured),
             relevant=lambda statement: events.concerns(self._effects(statement)),
+            watch=events.cascades.watch(here.captured),
             most_bytes=self.log_bytes if capped else None,
             by_gtid=other,
         )
         facts |= {"commits": [list(pair) for pair in found.commits], "log_bytes": found.log_bytes}
         there = replace(here, position=found.end, server=server, changed=found.changed, facts=facts)
+        events.cascades.mark(found.cascaded)
+        there = replace(there, stale=dict(events.cascades.stale))
         if other:
             forgotten = {name: replace(one, through=None) for name, one in here.tables.items()}
             there = there.with_tables(forgotten)
@@ -304,7 +323,7 @@ class MysqlDatabase:
                 raise self._nothing_left(found.refused)
             return self._paused(connection, replace(there, position=found.behind), refused, _COMMITTED)
         if found.statement is not None and not found.changed:
-            return self._carried_out(connection, there, events, found, end)
+            return self._carried_out(connection, there, found, end)
         facts["bytes_behind"] = self._bytes_between(connection, found.end, end)
         if found.stopped:
             return there.with_tables(_without_bounds(there.tables))
@@ -316,8 +335,9 @@ class MysqlDatabase:
         tables = _settled(there.tables) if present or here.settled else _without_bounds(there.tables)
         there = there.with_tables(tables, settled=here.settled or present, target=None)
         if self.bounded:
-            there = replace(there, ended=self.run if present else "", target=None if present else end)
-        quiet = not found.changed and here.settled and not other and not self.bounded
+            done = present and not there.stale
+            there = replace(there, ended=self.run if done else "", target=None if present else end)
+        quiet = not (found.changed or other or self.bounded) and here.settled and here.stale == there.stale
         near = found.end.file == here.position.file and found.log_bytes < _IDLE_BYTES
         return None if quiet and near else there
 
@@ -352,8 +372,8 @@ class MysqlDatabase:
         events.count = self._counts(connection, list(tables)).get
         for name, table in tables.items():
             events.capture(name, _now(position), table)
-        there = replace(here, position=found.end, server=server_id(connection), events=tuple(events.events))
-        return there.with_tables(events.tables)
+        there = replace(here, position=found.end, server=server_id(connection))
+        return events.applied(there)
 
     @staticmethod
     def _nothing_left(refused: Refused) -> Unsupported:
@@ -375,7 +395,7 @@ class MysqlDatabase:
         for name, reason in paused.items():
             remedy = f"{when}, read_again='{name}' (--read-again) reads it anew"
             events.pause(name, now, f"{reason}: its rows stay as they are; {remedy}")
-        return here.with_tables(events.tables, events=tuple(events.events))
+        return events.applied(here)
 
     def _recovered(
         self, connection: Connection, here: DatabaseProgress, lost: Sequence[SourceName]
@@ -384,14 +404,27 @@ class MysqlDatabase:
         events = self._table_events(connection, here)
         for name in lost:
             events.read_again(name, _now(here.position), _LOST, emptied=False)
-        return here.with_tables(events.tables, events=tuple(events.events))
+        return events.applied(here)
+
+    def _cascaded(
+        self, here: DatabaseProgress, events: TableEvents, stale: Sequence[SourceName]
+    ) -> DatabaseProgress:
+        """A batch that has tables read again which foreign keys changed without a trace."""
+        assert here.position is not None
+        for name in stale:
+            events.cascaded(name, _now(here.position))
+        return events.applied(here)
 
     def _as_asked(self, connection: Connection, here: DatabaseProgress) -> DatabaseProgress | None:
         """A batch that brings the tables to what this run was asked for: some are captured no longer, are so
         from now on, or are read again. None where all is as before. Where every table is read again, the log
         before is not needed any more."""
         assert here.position is not None
-        out = [name for name in here.captured if not self.chosen(name)]
+        out = [
+            name
+            for name, one in here.tables.items()
+            if (one.captured or one.state == HELD) and not self.chosen(name)
+        ]
         again = [
             name
             for name, one in here.tables.items()
@@ -423,23 +456,24 @@ class MysqlDatabase:
             events.read_again(name, now, "it is read again, as asked for", emptied=True)
         for name in new:
             events.capture(name, now)
-        return here.with_tables(events.tables, events=tuple(events.events), run=self.run)
+        return events.applied(here, run=self.run)
 
     def _carried_out(
         self,
         connection: Connection,
         here: DatabaseProgress,
-        events: TableEvents,
         found: LogScan,
         end: LogPosition,
     ) -> DatabaseProgress:
         """A batch of statements: the one that was found, and those behind it without rows between."""
         behind, statements, log_bytes = found.end, 0, 0
+        events = self._table_events(connection, here)
         events.tables = dict(_without_bounds(here.tables))
         while found.statement is not None and found.behind is not None and not found.changed:
             statement, behind = found.statement, found.behind
             statements, log_bytes = statements + 1, log_bytes + found.log_bytes
             cause = EventOrigin(behind, statement.seconds, statement.text)
+            events.cascades.mark(found.cascaded)
             events.carry_out(cause, self._effects(statement))
             if statements == _MOST_STATEMENTS or not end.reaches(behind):
                 break
@@ -450,12 +484,12 @@ class MysqlDatabase:
                 until=end,
                 captured=captured,
                 relevant=lambda statement: events.concerns(self._effects(statement)),
+                watch=events.cascades.watch(captured),
                 one_change=True,
             )
         facts = {**here.facts, "log_bytes": log_bytes}
         facts["bytes_behind"] = self._bytes_between(connection, behind, end)
-        there = replace(here, position=behind, events=tuple(events.events), facts=facts)
-        return there.with_tables(events.tables)
+        return events.applied(replace(here, position=behind, facts=facts))
 
     def _plan(
         self, connection: Connection, here: DatabaseProgress
@@ -490,39 +524,13 @@ class MysqlDatabase:
     def _look(
         self, connection: Connection, name: SourceName, position: LogPosition, before: SourceTable | None
     ) -> LaterTable:
-        """What a table is where its next rows stand in the log; where there are none, what it is now."""
-        trace = _Trace(name, self._effects)
-        dialect = dialect_of(connection)
-        now: SourceTable | None = None
-        as_of = -1
-        start = position
-        while True:
-            end = dialect.position(connection)
-            wire = first_rows(
-                self.address,
-                start=start,
-                until=end,
-                wanted=lambda one: one == trace.name,
-                visit=trace.visit,
-            )
-            if trace.gone:
-                return LaterTable(None, dropped=True)
-            if wire is not None:
-                charsets = dialect.charsets(connection) | {0: "", 63: "binary"}
-                now = self._table(connection, trace.name)
-                known = before and replace(before, database=trace.name.database, name=trace.name.table)
-                return self._found(name, in_log(wire, charsets, now=now, before=known), trace)
-            if as_of == trace.statements:
-                return self._found(name, now, trace)
-            now, as_of = self._table(connection, trace.name), trace.statements
-            start = end if end.reaches(start) else start
-
-    @staticmethod
-    def _found(name: SourceName, table: SourceTable | None, trace: _Trace) -> LaterTable:
-        if table is None:
-            return LaterTable(None, dropped=trace.renamed)
-        table = replace(table, database=name.database, name=name.table)
-        return LaterTable(table, tuple(trace.alters), trace.through)
+        return later_table(
+            *(connection, self.address, name),
+            position=position,
+            before=before,
+            effects=self._effects,
+            present=lambda name: self._table(connection, name),
+        )
 
     def _definition(self, name: SourceName, digest: str, position: LogPosition) -> SourceTable:
         """A definition; one that is lost as the server has it."""
@@ -603,7 +611,7 @@ class MysqlDatabase:
             self._usable,
             lambda name, position, before: self._look(connection, name, position, before),
             lambda name: self._counts(connection, [name]).get(name),
-            lambda name: unlogged(connection, name),
+            Cascades(ForeignKeys(connection), dict(here.ancestries or {}), dict(here.stale)),
         )
 
     def _effects(self, statement: Statement) -> list[Effect]:
@@ -627,43 +635,6 @@ class MysqlDatabase:
                 return action(connection)
 
         return patiently(attempt, what=str(self.address), patience_seconds=self.patience_seconds)
-
-
-@dataclass
-class _Trace:
-    """A table followed through statements. `alters` are those of it, `through` is where the last one ends."""
-
-    name: SourceName
-    effects: Callable[[Statement], list[Effect]]
-    alters: list[Effect] = field(default_factory=list)
-    through: tuple[int, int] | None = None
-    gone: bool = False
-    renamed: bool = False
-    statements: int = 0
-
-    def visit(self, statement: Statement) -> bool:
-        """Whether the table is still there."""
-        for effect in self.effects(statement):
-            if effect.kind == ddl.DROP_DATABASE:
-                self.gone |= effect.table.database == self.name.database
-            elif effect.table == self.name:
-                self._take(effect, statement)
-            elif effect.new_name == self.name:
-                self.gone = True  # before, there is no table of this name
-            if self.gone:
-                return False
-        return True
-
-    def _take(self, effect: Effect, statement: Statement) -> None:
-        self.statements += 1
-        if effect.kind == ddl.RENAME:
-            assert effect.new_name is not None
-            self.name, self.renamed = effect.new_name, True
-        elif effect.kind in (ddl.ALTER, ddl.UNKNOWN):
-            self.alters.append(effect)
-            self.through = statement.position.order
-        elif effect.kind == ddl.DROP or (effect.kind == ddl.CREATE and not effect.conditional):
-            self.gone = True
 
 
 def _settled(tables: Mapping[SourceName, TableProgress]) -> dict[SourceName, TableProgress]:

@@ -2,6 +2,7 @@
 
     {"v": 1, "position": P, "server": id, "settled": bool, "ended": run, "run": run,
      "tables": {database: {table: {"state": …, "key": K, "bounds": [b1 … bn], "shape": digest}}},
+     "parents": {database: {table: its ancestry}}, "stale": [[database, table, whether rows are gone], …],
      "events": [what the batch before this offset does to tables], "changed": [bytes of each table's changes],
      "facts": {what planning it found}}
 
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tablestore.cdc.capture.names import SourceName
+from tablestore.cdc.mysql.foreign_keys import Ancestry
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.snapshot import Key
 from tablestore.cdc.stream_source import Offset
@@ -80,7 +82,9 @@ class TableProgress:
 class DatabaseProgress:
     """An offset in parts. `position` is None before the first batch; not `settled`: rows were read ahead of
     it. `run` is the one that planned it, `ended` one that ended here, `target` where one that is about to end
-    stops."""
+    stops. `ancestries`: where changes of captured tables come from that the log does not have, None in an
+    offset of an earlier release; `stale` tables have such changes, and are to be read again: emptied
+    before where rows may be gone."""
 
     position: LogPosition | None = None
     server: int = 0
@@ -92,6 +96,8 @@ class DatabaseProgress:
     ended: str = ""
     run: str = ""
     target: LogPosition | None = None
+    ancestries: Mapping[SourceName, Ancestry] | None = field(default_factory=dict)
+    stale: Mapping[SourceName, bool] = field(default_factory=dict)
 
     @property
     def captured(self) -> list[SourceName]:
@@ -104,6 +110,9 @@ class DatabaseProgress:
         tables: dict[str, dict[str, Any]] = {}
         for name, one in self.tables.items():
             tables.setdefault(name.database, {})[name.table] = one.to_json()
+        parents: dict[str, dict[str, Any]] = {}
+        for name, ancestry in (self.ancestries or {}).items():
+            parents.setdefault(name.database, {})[name.table] = ancestry.to_json()
         return {
             "v": VERSION,
             "position": self.position and self.position.to_json(),
@@ -113,6 +122,8 @@ class DatabaseProgress:
             "run": self.run,
             "target": self.target and self.target.to_json(),
             "tables": tables,
+            "parents": None if self.ancestries is None else parents,
+            "stale": [[name.database, name.table, gone] for name, gone in self.stale.items()],
             "events": [dict(one) for one in self.events],
             "changed": [[name.database, name.table, size] for name, size in self.changed.items()],
             "facts": dict(self.facts),
@@ -137,4 +148,16 @@ class DatabaseProgress:
             offset["ended"],
             offset.get("run", ""),
             offset["target"] and LogPosition.from_json(offset["target"]),
+            _ancestries(offset.get("parents")),
+            {SourceName(database, table): gone for database, table, gone in offset.get("stale", ())},
         )
+
+
+def _ancestries(item: Mapping[str, Any] | None) -> dict[SourceName, Ancestry] | None:
+    if item is None:
+        return None
+    return {
+        SourceName(database, table): Ancestry.from_json(ancestry)
+        for database, tables in item.items()
+        for table, ancestry in tables.items()
+    }

@@ -29,8 +29,8 @@ QUERIES = {QUERY, LOAD_QUERY, QUERY_COMPRESSED}
 _OF_LOAD = slice(13, 26)  # what LOAD DATA has in front of the session's states
 TRANSACTIONS = {MARIADB_GTID, MYSQL_GTID, MYSQL_ANONYMOUS}  # each begins one
 FIRST_OFFSET = 4  # of events in a file
-_INSERTS, _UPDATES, _DELETES = {23, 30, 166, 169}, {24, 31, 167, 170}, {25, 32, 168, 171}
-ROWS = _INSERTS | _UPDATES | _DELETES
+INSERTS, UPDATES, DELETES = {23, 30, 166, 169}, {24, 31, 167, 170}, {25, 32, 168, 171}
+ROWS = INSERTS | UPDATES | DELETES
 _VERSION_2 = {30, 31, 32, 169, 170, 171}
 _COMPRESSED = {166, 167, 168, 169, 170, 171}
 HEADER = struct.Struct("<IBIIIH")
@@ -157,7 +157,7 @@ def row_event(code: int, body: bytes) -> RowEvent:
         at += int.from_bytes(body[8:10], "little")
     count, at = _length(body, at)
     bitmap = (count + 7) // 8
-    bitmaps = 2 if code in _UPDATES else 1
+    bitmaps = 2 if code in UPDATES else 1
     whole = ((1 << count) - 1).to_bytes(bitmap, "little")
     mask = int.from_bytes(whole, "little")
     partial = any(
@@ -165,7 +165,7 @@ def row_event(code: int, body: bytes) -> RowEvent:
         for i in range(bitmaps)
     )
     images = body[at + bitmaps * bitmap :]
-    kinds = (1, 2) if code in _UPDATES else ((3, 3) if code in _DELETES else (0, 0))
+    kinds = (1, 2) if code in UPDATES else ((3, 3) if code in DELETES else (0, 0))
     return RowEvent(table_number(body), kinds, inflated(images) if code in _COMPRESSED else images, partial)
 
 

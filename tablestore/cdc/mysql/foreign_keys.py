@@ -1,35 +1,247 @@
-"""Foreign keys that change rows of a table without a trace in the binlog."""
+"""Foreign keys that change rows of a table without a trace in the binlog, as the server has them now.
+
+    ForeignKeys(connection).parents(name)     the tables whose changes change rows of this one, near and far
+    references(text, database)                the foreign keys that a statement declares
+
+MariaDB, "Foreign Keys": cascaded changes are made within the engine and are not written to the binlog. A
+parent may be a child itself: rows that vanish from it without a trace take rows of its own children along.
+Keys are read from the table's own statement: who may only SELECT does not see their rules elsewhere.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
 
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.mysql.columns import quoted
 from tablestore.cdc.mysql.server import Connection
+from tablestore.cdc.mysql.sql_tokens import WORD, Cursor, Token, UnknownStatement, tokens
 from tablestore.core.errors import InvalidRequest, NotFound
 
-_KEY = re.compile(r"^\s+CONSTRAINT `((?:[^`]|``)+)` FOREIGN KEY .*$", re.MULTILINE)
-_SILENT = re.compile(r" ON (?:DELETE|UPDATE) (?:CASCADE|SET NULL)")
+CASCADE, SET_NULL = "CASCADE", "SET NULL"
+_HISTORY = re.compile(r"^\s+PERIOD FOR SYSTEM_TIME \(`(?:[^`]|``)+`, `((?:[^`]|``)+)`\)", re.MULTILINE)
+_VERSIONED = re.compile(r"^\).* WITH SYSTEM VERSIONING", re.MULTILINE)
+_ROW_END = "row_end"
 
 
-def unlogged(connection: Connection, name: SourceName) -> str:
-    """In words, which changes of a table its binlog does not have: those that InnoDB makes by a foreign key
-    when the row it points to is deleted or gets another key. Empty without such a key, and where the table is
-    gone.
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """`columns` of a table point to the `referenced` ones of its parent; `on_delete` and `on_update` are
+    CASCADE or SET NULL, else empty. Without `columns` it is not known which they are."""
 
-    MariaDB, "Foreign Keys": cascaded changes are made within the engine and are not written to the binlog.
-    The key is read from the table's own statement: who may only SELECT does not see it elsewhere.
-    """
+    name: str
+    columns: tuple[str, ...]
+    parent: SourceName
+    referenced: tuple[str, ...]
+    on_delete: str = ""
+    on_update: str = ""
+
+    @property
+    def rules(self) -> str:
+        """In words, what it changes by itself."""
+        pairs = (("ON DELETE", self.on_delete), ("ON UPDATE", self.on_update))
+        return ", ".join(f"{when} {rule}" for when, rule in pairs if rule)
+
+    def touches(self, columns: frozenset[str]) -> bool:
+        """Whether it sets one of these columns, which are in small letters."""
+        return not self.columns or any(column.lower() in columns for column in self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class ParentKey:
+    """Changes of a table that change rows of another one without a trace: its `deletes`, and updates of any
+    of the `updates`, which are columns. `ended`: the column that ends a row of a parent WITH SYSTEM
+    VERSIONING, whose deletes are updates of it."""
+
+    parent: SourceName
+    deletes: bool
+    updates: tuple[str, ...] = ()
+    ended: str = ""
+
+    def with_earlier(self, earlier: ParentKey) -> ParentKey:
+        """What was known of the same parent before counts, too."""
+        updates = tuple(dict.fromkeys((*self.updates, *earlier.updates)))
+        deletes = self.deletes or earlier.deletes
+        return ParentKey(self.parent, deletes, updates, self.ended or earlier.ended)
+
+    def to_json(self) -> list[Any]:
+        return [self.parent.database, self.parent.table, self.deletes, list(self.updates), self.ended]
+
+    @classmethod
+    def from_json(cls, item: list[Any]) -> ParentKey:
+        database, table, deletes, updates, ended = item
+        return cls(SourceName(database, table), deletes, tuple(updates), ended)
+
+
+@dataclass(frozen=True, slots=True)
+class Ancestry:
+    """Where changes of a table come from that its log does not have. `removes`: they may take rows away, or
+    give them another key; else they only change values."""
+
+    parents: tuple[ParentKey, ...] = ()
+    removes: bool = False
+
+    def with_earlier(self, earlier: Ancestry) -> Ancestry:
+        """What was known before counts, too."""
+        return Ancestry(united((*self.parents, *earlier.parents)), self.removes or earlier.removes)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"removes": self.removes, "parents": [key.to_json() for key in self.parents]}
+
+    @classmethod
+    def from_json(cls, item: Mapping[str, Any]) -> Ancestry:
+        return cls(tuple(ParentKey.from_json(key) for key in item["parents"]), item["removes"])
+
+
+def united(keys: Iterable[ParentKey]) -> tuple[ParentKey, ...]:
+    """One for each parent."""
+    by_parent: dict[SourceName, ParentKey] = {}
+    for key in keys:
+        by_parent[key.parent] = by_parent[key.parent].with_earlier(key) if key.parent in by_parent else key
+    return tuple(by_parent[name] for name in sorted(by_parent))
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """What is known of one table. `hidden`: it may not be looked at."""
+
+    keys: tuple[ForeignKey, ...] = ()
+    ended: str = ""
+    hidden: bool = False
+
+
+@dataclass
+class ForeignKeys:
+    """Those of tables as they are now; each table is looked up once. `declared` are others, which statements
+    of the log have made since: they may be gone again."""
+
+    connection: Connection
+    declared: dict[SourceName, tuple[ForeignKey, ...]] = field(default_factory=dict)
+    _known: dict[SourceName, _Keys] = field(default_factory=dict)
+
+    def ancestry(self, name: SourceName, primary_key: Iterable[str]) -> Ancestry:
+        """Of which tables changes change rows of this one, which has this `primary_key` in the lake."""
+        mine = frozenset(column.lower() for column in primary_key)
+        keys = [key for key in self._all(name) if key.rules]
+        removes = not mine or any(key.on_delete == CASCADE or key.touches(mine) for key in keys)
+        return Ancestry(united(self._parents(name)), bool(keys) and removes)
+
+    def unlogged(self, name: SourceName, ancestry: Ancestry) -> str:
+        """In words, which changes of a table its binlog does not have, and what is done about them. Empty
+        without such a key."""
+        shown = list(dict.fromkeys(f"{key.name!r} ({key.rules})" for key in self._all(name) if key.rules))
+        if not shown:
+            return ""
+        parents = [str(key.parent) for key in ancestry.parents]
+        hidden = [str(key.parent) for key in ancestry.parents if self._of(key.parent).hidden]
+        how = "emptied and read again" if ancestry.removes else "read again"
+        words = (
+            f"foreign {'key' if len(shown) == 1 else 'keys'} {', '.join(shown)}: the binlog does not have "
+            f"such changes; the table is {how} after a delete or another key in {', '.join(parents)}"
+        )
+        unseen = ", ".join(hidden)
+        return words + (f"; it is not seen what changes {unseen}: GRANT SELECT on it" if hidden else "")
+
+    def _parents(self, name: SourceName) -> list[ParentKey]:
+        """Those of a table, then theirs, as far as a change of them goes on to it."""
+        reached: list[ParentKey] = []
+        seen: set[tuple[SourceName, bool, frozenset[str]]] = set()
+        todo = [(key, key.on_delete != "", key.on_update != "") for key in self._all(name)]
+        while todo:
+            key, deletes, updates = todo.pop()
+            columns = frozenset(column.lower() for column in key.referenced) if updates else frozenset()
+            step = (key.parent, deletes, columns)
+            if step in seen or not (deletes or updates):
+                continue
+            seen.add(step)
+            ended = self._of(key.parent).ended if deletes else ""
+            reached.append(ParentKey(key.parent, deletes, key.referenced if updates else (), ended))
+            for further in self._all(key.parent):
+                changes = updates and further.touches(columns)
+                vanishes = deletes and further.on_delete == CASCADE
+                set_null = changes and further.on_delete == SET_NULL
+                todo.append((further, vanishes or set_null, changes and further.on_update != ""))
+        return reached
+
+    def _all(self, name: SourceName) -> tuple[ForeignKey, ...]:
+        return (*self._of(name).keys, *self.declared.get(name, ()))
+
+    def _of(self, name: SourceName) -> _Keys:
+        if name not in self._known:
+            self._known[name] = self._looked_up(name)
+        return self._known[name]
+
+    def _looked_up(self, name: SourceName) -> _Keys:
+        try:
+            rows = self.connection.rows(f"SHOW CREATE TABLE {quoted(name.database)}.{quoted(name.table)}")
+        except NotFound:
+            return _Keys()
+        except InvalidRequest:
+            return _Keys(hidden=True)
+        text = str(rows[0][1])
+        period = _HISTORY.search(text)
+        ended = (period[1].replace("``", "`") if period else _ROW_END) if _VERSIONED.search(text) else ""
+        keys = tuple(references(text, name.database)) if " FOREIGN KEY " in text else ()
+        return _Keys(keys, ended)
+
+
+def references(text: str, database: str) -> list[ForeignKey]:
+    """The foreign keys that a statement declares about a table of `database`, by what it says; none where
+    it cannot be read."""
     try:
-        rows = connection.rows(f"SHOW CREATE TABLE {quoted(name.database)}.{quoted(name.table)}")
-    except (InvalidRequest, NotFound):
-        return ""
-    found = [(key[1], _SILENT.findall(key[0])) for key in _KEY.finditer(str(rows[0][1]))]
-    shown = [f"{key.replace('``', '`')!r} ({','.join(rules).strip()})" for key, rules in found if rules]
-    keys = "foreign key" if len(shown) == 1 else "foreign keys"
-    return (
-        f"rows that {keys} {', '.join(shown)} changes go stale: the binlog does not have them"
-        if shown
-        else ""
-    )
+        return _references(Cursor(tokens(text)), database)
+    except UnknownStatement:
+        return []
+
+
+def drops_key(text: str) -> bool:
+    """Whether a statement may take a foreign key away."""
+    try:
+        words = [token.text.upper() for token in tokens(text) if token.kind == WORD]
+    except UnknownStatement:
+        return False
+    return any(pair in (("DROP", "FOREIGN"), ("DROP", "CONSTRAINT")) for pair in pairwise(words))
+
+
+def _references(cursor: Cursor, database: str) -> list[ForeignKey]:
+    keys: list[ForeignKey] = []
+    name, columns = "", tuple[str, ...]()
+    while cursor.at < len(cursor.tokens):
+        if cursor.accept("CONSTRAINT"):
+            name, columns = cursor.peek().text, ()
+        elif cursor.accept("FOREIGN", "KEY"):
+            cursor.accept("IF", "NOT", "EXISTS")
+            if cursor.peek().text != "(":
+                cursor.at += 1
+            columns = _names(cursor.listed())
+        elif cursor.accept("REFERENCES"):
+            parent = SourceName(*cursor.qualified(database))
+            referenced = _names(cursor.listed())
+            keys.append(ForeignKey(name, columns, parent, referenced, *_rules(cursor)))
+            name, columns = "", ()
+        else:
+            cursor.at += 1
+    return keys
+
+
+def _names(listed: Iterable[Iterable[Token]]) -> tuple[str, ...]:
+    return tuple(next(iter(part)).text for part in listed if part)
+
+
+def _rules(cursor: Cursor) -> tuple[str, str]:
+    """(ON DELETE, ON UPDATE), those that change rows."""
+    rules = {"DELETE": "", "UPDATE": ""}
+    if cursor.accept("MATCH"):
+        cursor.at += 1
+    while cursor.sees("ON"):
+        event = cursor.peek(1).text.upper()
+        cursor.at += 2
+        rule = CASCADE if cursor.accept("CASCADE") else SET_NULL if cursor.accept("SET", "NULL") else ""
+        rules[event] = rule
+        if not rule:
+            cursor.at += 2 if cursor.sees("NO") or cursor.sees("SET") else 1
+    return rules["DELETE"], rules["UPDATE"]

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.mysql import events, statements
 from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.binlog import Statement
+from tablestore.cdc.mysql.cascades import UNWATCHED, CascadeWatch
 from tablestore.cdc.mysql.changed_by_text import TextChanges
 from tablestore.cdc.mysql.dump import REFUSED, Dump
 from tablestore.cdc.mysql.events import QueryEvent, TableMap
@@ -33,6 +35,7 @@ _MOST_SECONDS = 500
 class LogScan:
     """What lies between a position and `end`: `changed` has the bytes of row events of each table, `commits`
     the transactions that changed one of them, by the seconds after 1970 in which they were committed.
+    `cascaded` are tables that foreign keys may have changed without a trace.
 
     What stopped the scan is a `statement` or a `refused` transaction, which begins at `end` and ends at
     `behind`.
@@ -45,6 +48,7 @@ class LogScan:
     statement: Statement | None = None
     behind: LogPosition | None = None
     refused: Refused | None = None
+    cascaded: frozenset[SourceName] = frozenset()
 
     @property
     def stopped(self) -> bool:
@@ -70,6 +74,13 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
+class Cascaded:
+    """Tables that foreign keys may have changed with a row event of another table."""
+
+    tables: frozenset[SourceName]
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """A transaction has ended."""
 
@@ -78,29 +89,32 @@ class End:
 
 @dataclass
 class LogWalk:
-    """The steps of a dump: rows of the tables that are `wanted`, statements, ends of transactions."""
+    """The steps of a dump: rows of the tables that are `wanted`, what rows of their parents do to them by
+    foreign keys, statements, ends of transactions."""
 
     dump: Dump
     wanted: Callable[[SourceName], bool]
-    captured: Collection[tuple[str, str]] = ()  # tables of which it matters that a statement changes rows
+    captured: Collection[SourceName] = ()  # tables of which it matters that a statement changes rows
+    watch: CascadeWatch = UNWATCHED
     maps: dict[int, Rows | None] = field(default_factory=dict)
     chosen: dict[SourceName, bool] = field(default_factory=dict)
     changed: set[SourceName] = field(default_factory=set)  # of the tables, by the present transaction
+    cascaded: set[SourceName] = field(default_factory=set)  # in the same way, by foreign keys
 
     def __post_init__(self) -> None:
         self.judge = TextChanges(self.dump.address)
 
-    def steps(self, until: LogPosition) -> Iterator[Rows | Statement | Refused | End]:
+    def steps(self, until: LogPosition) -> Iterator[Rows | Cascaded | Statement | Refused | End]:
         """Up to `until`. Raises Unsupported for what cannot be followed, NotFound if the log ends before."""
         dump, charsets = self.dump, self.dump.charsets()
         for code, seconds, _, body in dump.events(until=until):
             if code in events.ROWS:
-                yield from self._rows(body)
+                yield from self._rows(code, body)
             elif code == events.TABLE_MAP:
                 self._map(body)
             elif code in (events.XID, events.XA_PREPARE):
-                if code == events.XA_PREPARE and self.changed:
-                    yield self._refused(REFUSED[code])
+                if code == events.XA_PREPARE and (self.changed or self.cascaded):
+                    yield self._refused(REFUSED[code], self.changed | self.cascaded)
                 yield self._end(seconds)
             elif code in events.QUERIES:
                 yield from self._statement(events.query_event(code, body, charsets), seconds)
@@ -123,41 +137,93 @@ class LogWalk:
             name = SourceName(database, table)
             if name not in self.chosen:
                 self.chosen[name] = self.wanted(name)
-            self.maps[number] = Rows(name, 0, body) if self.chosen[name] else None
+            matters = self.chosen[name] or name in self.watch.parents
+            self.maps[number] = Rows(name, 0, body) if matters else None
 
-    def _rows(self, body: bytes) -> Iterator[Rows]:
+    def _rows(self, code: int, body: bytes) -> Iterator[Rows | Cascaded]:
         number = events.table_number(body)
         if number not in self.maps:
             raise self.dump.corrupt(f"rows of unknown table {number}")
         known = self.maps[number]
-        if known is not None:
+        if known is None:
+            return
+        if self.chosen[known.table]:
             self.changed.add(known.table)
             yield Rows(known.table, len(body), known.wire)
+        children = self.watch.changed(known.table, code, body, known.wire) - self.cascaded
+        if children:
+            self.cascaded |= children
+            yield Cascaded(frozenset(children))
 
     def _statement(self, query: QueryEvent, seconds: int) -> Iterator[Statement | Refused | End]:
         role = statements.role(query.text)
         if role == "rollback" and self.changed:
-            yield self._refused("a transaction that is rolled back")
+            yield self._refused("a transaction that is rolled back", self.changed)
         if role in ("commit", "rollback"):
             yield self._end(seconds)
             return
         if role == "begin":
             self.dump.standalone = False
-        at, changes = self.dump.position, list[tuple[str, str]]()
+        at, changes = self.dump.position, list[SourceName]()
         if role == "rows":
-            changes = self.judge.tables(query.text, self.captured, at)
+            changes = self._changed_by(query.text)
         if role == "other" or changes:
-            yield Statement(at, seconds, query.database, query.text, tuple(changes))
+            pairs = tuple((name.database, name.table) for name in changes)
+            yield Statement(at, seconds, query.database, query.text, pairs)
         if self.dump.standalone:
             yield self._end(seconds)
+
+    def _changed_by(self, text: str) -> list[SourceName]:
+        """The captured tables that a statement changes: itself, or by what foreign keys do about it."""
+        pairs = [(name.database, name.table) for name in {*self.captured, *self.watch.parents}]
+        named = {SourceName(*pair) for pair in self.judge.tables(text, pairs, self.dump.position)}
+        cascaded = self.watch.children(named) if self.judge.may_cascade(text) else set()
+        return [name for name in self.captured if name in named or name in cascaded]
 
     def _end(self, seconds: int) -> End:
         self.dump.inside = self.dump.standalone = False
         self.changed.clear()
+        self.cascaded.clear()
         return End(seconds)
 
-    def _refused(self, what: str) -> Refused:
-        return Refused(tuple(sorted(self.changed)), f"{what} in the binlog at {self.dump.position}")
+    def _refused(self, what: str, tables: Collection[SourceName]) -> Refused:
+        return Refused(tuple(sorted(tables)), f"{what} in the binlog at {self.dump.position}")
+
+
+@dataclass
+class _Passed:
+    """What a scan has passed: up to `begin`, and in the transaction behind it."""
+
+    begin: LogPosition
+    log_bytes: int = 0
+    changed: dict[SourceName, int] = field(default_factory=dict)
+    commits: dict[int, int] = field(default_factory=dict)
+    cascaded: set[SourceName] = field(default_factory=set)
+    rows: dict[SourceName, int] = field(default_factory=dict)
+    by_keys: set[SourceName] = field(default_factory=set)
+
+    def end(self, seconds: int, position: LogPosition, log_bytes: int) -> None:
+        """The transaction is over."""
+        for table, size in self.rows.items():
+            self.changed[table] = self.changed.get(table, 0) + size
+        if self.rows:
+            self.commits[seconds] = self.commits.get(seconds, 0) + 1
+        self.cascaded |= self.by_keys
+        self.rows, self.by_keys = {}, set()
+        self.begin, self.log_bytes = position, log_bytes
+
+    def scanned(self, **how: Any) -> LogScan:
+        """All of it, up to `begin` or as `how` says."""
+        end, log_bytes = how.pop("end", self.begin), how.pop("log_bytes", self.log_bytes)
+        cascaded = frozenset(self.cascaded)
+        return LogScan(end, self.changed, _few(self.commits), log_bytes, cascaded=cascaded, **how)
+
+    def whole(self, statement: Statement) -> Statement:
+        """A statement with all tables that its transaction changes."""
+        if not statement.changes:  # the rows are those of a CREATE TABLE … SELECT
+            return statement
+        others = ((name.database, name.table) for name in (*self.rows, *self.by_keys))
+        return replace(statement, changes=tuple(dict.fromkeys((*statement.changes, *others))))
 
 
 def scan(
@@ -167,53 +233,48 @@ def scan(
     until: LogPosition,
     captured: Collection[SourceName],
     relevant: Callable[[Statement], bool],
+    watch: CascadeWatch = UNWATCHED,
     most_bytes: int | None = None,
     one_change: bool = False,
     by_gtid: bool = False,
 ) -> LogScan:
     """What lies between `start` and `until` of the `captured` tables; less of it after `most_bytes`, after
     the first transaction that changed one of them (`one_change`), in front of a statement that is `relevant`,
-    and of a transaction of them that cannot be followed. Raises as `LogWalk.steps`."""
+    and of a transaction of them that cannot be followed. `watch`: the parents of their foreign keys.
+    Raises as `LogWalk.steps`."""
     if not by_gtid and start.reaches(until):
         return LogScan(with_creation(address, start), {}, (), 0)
-    changed: dict[SourceName, int] = {}
-    commits: dict[int, int] = {}
-    texts = [(name.database, name.table) for name in captured]
     with Dump.open(address, start, by_gtid=by_gtid) as dump:
-        begin, log_bytes, mine = start, 0, dict[SourceName, int]()
+        passed = _Passed(start)
         statement: Statement | None = None
         refused: Refused | None = None
-        for step in LogWalk(dump, captured.__contains__, texts).steps(until):
+        for step in LogWalk(dump, captured.__contains__, captured, watch).steps(until):
             if isinstance(step, Rows):
-                mine[step.table] = mine.get(step.table, 0) + step.log_bytes
+                passed.rows[step.table] = passed.rows.get(step.table, 0) + step.log_bytes
+            elif isinstance(step, Cascaded):
+                passed.by_keys |= step.tables
             elif isinstance(step, Refused):
                 refused = step
             elif refused is not None:
-                behind = dump.position
-                return LogScan(begin, changed, _few(commits), log_bytes, behind=behind, refused=refused)
+                return passed.scanned(behind=dump.position, refused=refused)
             elif isinstance(step, Statement):
                 if statement is not None:
                     statement = replace(statement, changes=(*statement.changes, *step.changes))
                 elif relevant(step):
-                    if mine and not step.changes:
-                        raise Unsupported(f"{step.text[:200]!r} in a transaction with rows, at {begin}")
+                    if passed.rows and not step.changes:
+                        raise Unsupported(
+                            f"{step.text[:200]!r} in a transaction with rows, at {passed.begin}"
+                        )
                     statement = step
             elif statement is not None:
-                if statement.changes:  # else the rows are those of a CREATE TABLE … SELECT
-                    changes = (*statement.changes, *((name.database, name.table) for name in mine))
-                    statement = replace(statement, changes=tuple(dict.fromkeys(changes)))
-                return LogScan(begin, changed, _few(commits), log_bytes, statement, dump.position)
+                return passed.scanned(statement=passed.whole(statement), behind=dump.position)
             else:
-                for table, size in mine.items():
-                    changed[table] = changed.get(table, 0) + size
-                if mine:
-                    commits[step.seconds] = commits.get(step.seconds, 0) + 1
-                    mine = {}
-                begin, log_bytes = dump.position, dump.log_bytes
-                if (most_bytes is not None and log_bytes >= most_bytes) or (one_change and changed):
-                    return LogScan(begin, changed, _few(commits), log_bytes)
+                passed.end(step.seconds, dump.position, dump.log_bytes)
+                full = most_bytes is not None and dump.log_bytes >= most_bytes
+                if full or (one_change and passed.changed):
+                    return passed.scanned()
         end = dump.position if by_gtid else replace(until, created=dump.created)
-        return LogScan(end, changed, _few(commits), dump.log_bytes)
+        return passed.scanned(end=end, log_bytes=dump.log_bytes)
 
 
 def first_rows(

@@ -28,12 +28,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.mysql import ddl
 from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.binlog import RowImages, Statement, read_log
+from tablestore.cdc.mysql.cascades import CascadeWatch
 from tablestore.cdc.mysql.columns import SourceTable
 from tablestore.cdc.mysql.declared import DeclaredColumns
 from tablestore.cdc.mysql.dialect import dialect_of
+from tablestore.cdc.mysql.foreign_keys import Ancestry, ForeignKeys
 from tablestore.cdc.mysql.log_identity import require_in_log, with_creation
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.row_keys import keyed
@@ -89,7 +92,8 @@ class _Progress:
 @dataclass(frozen=True)
 class MysqlTable:
     """A keyed table of a source; `chunk_rows` to a chunk, up to `chunks` of them in a batch. `columns`: as
-    somebody declares them; None: as the source has them."""
+    somebody declares them; None: as the source has them. `ancestry`: where changes of it come from that
+    its log does not have, and which end the stream."""
 
     address: Address
     table: SourceTable
@@ -98,6 +102,7 @@ class MysqlTable:
     patience_seconds: float = 900
     start: StartPoint = StartPoint()
     columns: DeclaredColumns | None = None
+    ancestry: Ancestry = Ancestry()
 
     @classmethod
     def open(
@@ -115,13 +120,15 @@ class MysqlTable:
         with Connection.open(address) as connection:
             require_ready(connection, dialect_of(connection), [address.database])
             table = SourceTable.read(connection, address.database, name).without(*left_out)
+            source = SourceName(address.database, name)
+            ancestry = ForeignKeys(connection).ancestry(source, table.primary_key)
         if not table.primary_key:
             raise Unsupported(f"{table} without a primary key", "ALTER TABLE … ADD PRIMARY KEY")
         if columns is not None:
             columns.require(table)
             table = table.only(columns.of_table)
         table.require_captured()
-        return cls(address, table, columns=columns, **how)
+        return cls(address, table, columns=columns, ancestry=ancestry, **how)
 
     @property
     def schema(self) -> pa.Schema:
@@ -333,7 +340,9 @@ class LogPiece:
             other = self.start_server != self.server or server_id(connection) != self.server
             if not other:
                 require_in_log(connection, self.start)
-        log = read_log(source.address, [table], start=self.start, until=self.end, by_gtid=other)
+        name = SourceName(table.database, table.name)
+        watch = CascadeWatch.of({name: source.ancestry}, {name})
+        log = read_log(source.address, [table], start=self.start, until=self.end, by_gtid=other, watch=watch)
         with contextlib.closing(log):
             for change in log:
                 if isinstance(change, RowImages):

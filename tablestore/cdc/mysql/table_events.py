@@ -25,13 +25,23 @@ from tablestore.cdc.capture.source import (
     TableEvent,
 )
 from tablestore.cdc.mysql import ddl
+from tablestore.cdc.mysql.cascades import Cascades
 from tablestore.cdc.mysql.columns import SourceTable
-from tablestore.cdc.mysql.database_offset import FOLLOWED, GONE, HELD, READING, UNUSABLE, TableProgress
+from tablestore.cdc.mysql.database_offset import (
+    FOLLOWED,
+    GONE,
+    HELD,
+    READING,
+    UNUSABLE,
+    DatabaseProgress,
+    TableProgress,
+)
 from tablestore.cdc.mysql.ddl import Effect
 from tablestore.cdc.mysql.definitions import Definitions, shape_of
 from tablestore.cdc.mysql.position import LogPosition
 
 _MOST_TEXT = 4_000
+_CASCADED = "foreign keys have changed its rows, which the binlog does not have"
 Event = Mapping[str, Any]
 
 
@@ -70,7 +80,7 @@ class TableEvents:
 
     `chosen`: which names are captured · `usable`: a definition as it is captured, or why it cannot be ·
     `look`: what a table is from a position on, by its name and what is known of it · `count`: about how many
-    rows it has · `unlogged`: in words, which of its changes are not in the log, empty if all are
+    rows it has · `cascades`: which of them foreign keys change without a trace
     """
 
     tables: dict[SourceName, TableProgress]
@@ -79,12 +89,12 @@ class TableEvents:
     usable: Callable[[SourceTable], SourceTable | str]
     look: Callable[[SourceName, LogPosition, SourceTable | None], LaterTable]
     count: Callable[[SourceName], int | None]
-    unlogged: Callable[[SourceName], str]
+    cascades: Cascades
     events: list[Event] = field(default_factory=list)
 
     def concerns(self, effects: Sequence[Effect]) -> bool:
-        """Whether one of the effects is about a table that is captured, or could be."""
-        return any(self._concerns(effect) for effect in effects)
+        """Whether one of the effects is about a table that is captured, or could be, or about a parent."""
+        return any(self._concerns(effect) or self.cascades.concern(effect) for effect in effects)
 
     def _concerns(self, effect: Effect) -> bool:
         name = effect.table
@@ -121,6 +131,18 @@ class TableEvents:
                 self._replaced(name, cause)
             elif self.chosen(name):
                 self.capture(name, cause)
+        self.cascades.carry_out(effects, cause.text, self.keys())
+
+    def applied(self, there: DatabaseProgress, **how: Any) -> DatabaseProgress:
+        """An offset behind all that was carried out."""
+        ancestries, stale = self.cascades.to_keep({n for n, one in self.tables.items() if one.captured})
+        how = {"ancestries": ancestries, "stale": stale, **how}
+        return there.with_tables(self.tables, events=tuple(self.events), **how)
+
+    def keys(self) -> dict[SourceName, tuple[str, ...]]:
+        """The tables that are captured, with their primary keys."""
+        tables = {n: self._definition(one) for n, one in self.tables.items() if one.captured}
+        return {name: table.primary_key if table else () for name, table in tables.items()}
 
     def capture(self, name: SourceName, cause: EventOrigin, found: SourceTable | None = None) -> None:
         """A table that is captured from here on, if it is there: its rows are to be read."""
@@ -134,7 +156,7 @@ class TableEvents:
         known = self.tables.get(name)
         digest = self.definitions.put(table)
         self.tables[name] = TableProgress(READING, digest, through=later.through)
-        warning = self.unlogged(name)
+        warning = self.cascades.captured(name, table.primary_key)
         self._note(CAPTURED, name, cause, shape=digest, rows=self.count(name), reason=warning)
         if known is not None and (known.state == GONE or known.digest):
             self._note(EMPTIED, name, cause, reason="a table of this name was captured before")
@@ -155,6 +177,10 @@ class TableEvents:
         self._note(ALTERED, name, cause, shape=digest, read_again=True, rows=self.count(name), reason=reason)
         if emptied or not table.primary_key:
             self._note(EMPTIED, name, cause, reason=reason)
+
+    def cascaded(self, name: SourceName, cause: EventOrigin) -> None:
+        """A table that foreign keys have changed without a trace: it is read again."""
+        self.read_again(name, cause, _CASCADED, emptied=self.cascades.stale.pop(name))
 
     def left_out(self, name: SourceName, cause: EventOrigin, reason: str) -> None:
         """A table that is captured no longer; its rows stay as they are."""
@@ -230,6 +256,7 @@ class TableEvents:
         self.tables[new] = replace(known, digest=digest)
         if known.is_read:
             self.tables[new] = TableProgress(READING, digest, through=known.through)
+        self.cascades.renamed(old, new)
         self._note(RENAMED, old, cause, new_name=[new.database, new.table], shape=digest)
         if known.is_read and table is not None and not table.primary_key:
             self._note(EMPTIED, new, cause, reason="its rows are read again")
@@ -322,6 +349,8 @@ class TableEvents:
         item: dict[str, Any] = {"kind": kind, "table": [name.database, name.table]}
         item |= {"position": str(cause.position), "seconds": cause.seconds}
         item["statement"] = cause.text[:_MOST_TEXT]
+        if kind == EMPTIED:
+            self.cascades.emptied(name)
         self.events.append({**item, **{key: value for key, value in more.items() if value}})
 
 

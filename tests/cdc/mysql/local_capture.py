@@ -59,9 +59,9 @@ class LocalBatch:
 
 @dataclass
 class LocalCapture:
-    """A capture of all tables of a database into `ods`, in steps; `how` are settings of the source, `options`
-    those of the tables; the writers of a task have `pool_bytes` of memory. `interrupt` is called between any
-    two things that a batch does."""
+    """A capture of all tables of a database but the `excluded` into `ods`, in steps; `how` are settings of
+    the source, `options` those of the tables; the writers of a task have `pool_bytes` of memory. `interrupt`
+    is called between any two things that a batch does."""
 
     path: Path
     url: str
@@ -69,6 +69,7 @@ class LocalCapture:
     how: dict[str, Any]
     options: dict[str, Any] = field(default_factory=dict)
     pool_bytes: int = POOL_BYTES
+    excluded: str = "none"
     interrupt: Callable[[], None] = lambda: None
     events: list[TableEvent] = field(default_factory=list)
 
@@ -91,11 +92,13 @@ class LocalCapture:
                 time.sleep(0.1)
 
     def _open(self) -> None:
-        patterns = Patterns.of("*", database=self.database)
+        patterns = Patterns.of("*", self.excluded, database=self.database)
         checkpoint = str(self.checkpoint)
         source = MysqlDatabase.open(Address.parse(self.url), patterns, checkpoint=checkpoint, **self.how)
         options = {"bucket": 1, **self.options}
-        rules = CaptureRules.of("*", database=self.database, into="ods", options=options)
+        rules = CaptureRules.of(
+            "*", exclude=self.excluded, database=self.database, into="ods", options=options
+        )
         self.plan = pickle.loads(pickle.dumps(CapturePlan(source)))
         self.sink = CaptureSink(
             self.lake, source, rules, SinkSettings(USER, pool_bytes=self.pool_bytes), Journal(checkpoint)
