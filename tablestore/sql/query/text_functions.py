@@ -154,8 +154,8 @@ TEXT: Rows = (
     ("CONCAT_WS(separator, text, …)", "The texts that are not NULL, with a separator between them."),
     ("UPPER(text)", "In capitals.", "upper(replace({0}, 'ß', 'SS'))"),
     ("UCASE(text)", "In capitals.", "upper(replace({0}, 'ß', 'SS'))"),
-    ("LOWER(text)", "In small letters."),
-    ("LCASE(text)", "In small letters.", "lower({0})"),
+    ("LOWER(text)", "In small letters.", "lower(replace({0}, 'İ', 'i̇'))"),
+    ("LCASE(text)", "In small letters.", "lower(replace({0}, 'İ', 'i̇'))"),
     (
         "INITCAP(text)",
         "Words of ASCII letters and digits with a capital, the rest small.",
