@@ -168,6 +168,7 @@ class _Generator(TypedSql, _SparkGenerator):  # type: ignore[misc]  # likewise
         **typed_transforms(_SparkGenerator.TRANSFORMS),
         exp.Ceil: lambda self, e: self.ceil_sql(e),
         exp.Floor: lambda self, e: self.floor_sql(e),
+        exp.StrPosition: lambda self, e: f"locate({self.sql(e.args['substr'])}, {self.sql(e.this)})",
     }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
