@@ -40,7 +40,7 @@ def _power(arguments: list[str]) -> str:
     n, m = arguments
     if m.isdecimal():
         return f"power({n}, {m})"
-    one = f"abs({n}) = 1 AND isinf(CAST({m} AS DOUBLE))"
+    one = f"abs(CAST({n} AS DOUBLE)) = 1 AND isinf(CAST({m} AS DOUBLE))"
     nan = f"isnan(CAST({m} AS DOUBLE)) OR ({one})"
     return f"(CASE WHEN {nan} THEN ({n}) * CAST('nan' AS DOUBLE) ELSE power({n}, {m}) END)"
 
