@@ -849,7 +849,6 @@ _OPERATORS = [
     "CAST(d AS TIMESTAMP(0))",
     "CAST(d AS TIMESTAMP_LTZ(0))",
     "CAST(d AS TIMESTAMP(3))",
-    "CAST(d AS TIME)",
     "CAST(t AS STRING)",
     "CAST(t AS DATE)",
     "CAST(t AS TIMESTAMP(0))",
