@@ -8,10 +8,11 @@ import random
 
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.sql import SparkSession
 
 import tablestore as ts
-from tablestore.core.errors import InvalidRequest, TablestoreError, Unsupported
+from tablestore.core.errors import InvalidRequest, TablestoreError, Unavailable, Unsupported
 from tablestore.sql.dialect.parser import read_query
 from tablestore.sql.query.planning import prepared
 from tablestore.sql.session import Session
@@ -152,5 +153,43 @@ def test_every_function_has_calls():
 def test_an_error_of_java_is_one_of_ours(by_spark: Session, query: str, words: str):
     with pytest.raises(InvalidRequest, match=words) as e:
         by_spark.sql(query).to_arrow()
+    assert "Py4J" not in str(e.value)
+    assert "calling o" not in str(e.value)
+
+
+class JavaError(Py4JJavaError):  # type: ignore[misc]  # py4j has no types
+    """An error of Java as py4j shows it, which Spark did not turn into one of its own."""
+
+    def __init__(self) -> None:
+        Exception.__init__(self)
+
+    def __str__(self) -> str:
+        begin = "An error occurred while calling o36.getResult.\n: org.apache.spark.SparkException: awaited:"
+        return (
+            f"{begin} \n\tat a.b(c.scala:1)\nCaused by: java.io.IOException: no room is left: /tmp/x\n\tat d"
+        )
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "words"),
+    [
+        (JavaError(), InvalidRequest, "Spark: no room is left: /tmp/x"),
+        (Py4JNetworkError("Answer from Java side is empty"), Unavailable, "Spark: its process ended"),
+        (Py4JError("no such method"), InvalidRequest, "Spark: no such method"),
+    ],
+)
+def test_an_error_of_the_bridge_to_java_is_one_of_ours(
+    by_spark: Session,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    kind: type[TablestoreError],
+    words: str,
+):
+    def fails(self: SparkSession, text: str) -> None:
+        raise error
+
+    monkeypatch.setattr(SparkSession, "sql", fails)
+    with pytest.raises(kind, match=words) as e:
+        by_spark.sql("SELECT k FROM v").to_arrow()
     assert "Py4J" not in str(e.value)
     assert "calling o" not in str(e.value)
