@@ -35,7 +35,13 @@ DIFFERED = [
     *("LOCATE('', s, 0)", "LOCATE(p, s, i)", "ARRAY_CONTAINS(a, i)", "ARRAY_CONTAINS(a, NULL)", "a[i]"),
     *("a[5]", "MAP['a', i]['a']", "TRANSLATE(' xa', p, 'b')", "LOWER(s)", "OVERLAY(s PLACING 'x' FROM 10)"),
     *("x || ''", "CONCAT(x, '')", "CAST(n AS TINYINT)", "CAST(m AS SMALLINT)", "CAST(x AS INT)"),
-    *("CAST(f AS BIGINT)", "TRY_CAST(s AS TIMESTAMP)", "EXTRACT(ISOYEAR FROM d)", "EXTRACT(ISODOW FROM t)"),
+    *(
+        "CAST(f AS BIGINT)",
+        "TRY_CAST(s AS TIMESTAMP)",
+        "CAST(t AS TIMESTAMP_LTZ(0))",
+        "EXTRACT(ISOYEAR FROM d)",
+        "EXTRACT(ISODOW FROM t)",
+    ),
     *("DATE_FORMAT(t, 'yyyy-MM-dd HH:mm:ss')", "DATE_FORMAT(u, 'EEE D a h:mm:ss.SSS')"),
     *(
         "FLOOR(t TO HOUR)",
