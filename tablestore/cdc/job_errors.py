@@ -81,6 +81,16 @@ def first_line(error: BaseException) -> str:
     return next(iter(_lines(error)), type(error).__name__)
 
 
+def innermost_line(error: BaseException) -> str:
+    """The message of the innermost cause that a stack trace of Java in an error's text names, without its
+    class; else the first line."""
+    causes = [line for line in _lines(error) if line.startswith(("Caused by: ", ": "))]
+    head, _, message = (
+        causes[-1].removeprefix("Caused by").removeprefix(": ").partition(": ") if causes else ("",) * 3
+    )
+    return message or head or first_line(error)
+
+
 def _chain(error: BaseException) -> Iterator[BaseException]:
     """An error and its causes: the text of one of Spark lacks a cause that has no message."""
     found: BaseException | None = error

@@ -17,17 +17,19 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
 from tablestore import doors
-from tablestore.cdc.job_errors import first_line, raised_within
+from tablestore.cdc.job_errors import first_line, innermost_line, raised_within
 from tablestore.core.env import SYSTEM
-from tablestore.core.errors import InvalidRequest, Unsupported
+from tablestore.core.errors import InvalidRequest, TablestoreError, Unavailable, Unsupported
 from tablestore.core.extras import required
 from tablestore.sql.problems import placed, start_of
 from tablestore.sql.query.duck_casts import require_castable
 from tablestore.sql.query.embedded import result_schema
+from tablestore.sql.query.numeric_types import FLOATS, WHOLE
 from tablestore.sql.query.planning import Source, prepared
 from tablestore.sql.query.spark_arithmetic import SparkArithmetic, spark_cast
+from tablestore.sql.query.spark_functions import date_format, rounded_time, spark_call, whole_number
 from tablestore.sql.query.type_inference import cast_type, type_of
-from tablestore.sql.query.typed_sql import TypedSql, typed_transforms
+from tablestore.sql.query.typed_sql import JOINED, TypedSql, typed_transforms
 from tablestore.sql.same_in_spark import is_same
 from tablestore.sql.settings import LOCAL_TIME_ZONE
 from tablestore.table.table import Table
@@ -41,22 +43,39 @@ _ZONE = "spark.sql.session.timeZone"
 _TIME = "spark.sql.timeType.enabled"
 _PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 _WHOLE = "('tinyint', 'smallint', 'int', 'bigint')"
+_EXTRACTED = {
+    unit: unit for unit in "YEAR QUARTER MONTH WEEK DAY HOUR MINUTE SECOND DOW DAYOFWEEK DOY".split()
+}
+_EXTRACTED |= {"ISOYEAR": "YEAROFWEEK", "ISODOW": "DAYOFWEEK_ISO", "DAYOFYEAR": "DOY"}
 
 
 def run_query(session: Session, tree: exp.Expression, text: str) -> pa.RecordBatchReader:
     """The rows of a query. `tree` is not changed; `text` is the script it is of. Spark computes them all
     before the first is given. Raises what the tree may not have, and what scans and Spark raise."""
     found = prepared(session, tree, text)
-    _require_same(found.tree, text)
+    prefix = f"tablestore_{SYSTEM.uuid().replace('-', '_')}"
+    names = {source.view: f"{prefix}_{number}" for number, source in enumerate(found.sources)}
+    sql = spark_text(found.tree, text, names)
     spark = session_of(session)
     schema = result_schema(session, found) if found.direct is None else found.direct.rows().schema
     # Conditions are pushed down by us: Spark knows no dates beyond those of Python, nor those of October 1582
     settings = {_ZONE: session.settings[LOCAL_TIME_ZONE], _PUSHDOWN: "false", _TIME: "true"}
-    with _views(spark, found.sources) as names, _set(spark, settings), _errors():
+    with _views(spark, found.sources, names), _set(spark, settings), _errors():
         with _interrupted(spark):
-            rows = spark.sql(_spark_sql(found.tree, names)).toArrow()
+            rows = spark.sql(sql).toArrow()
         batches = [_typed(batch, schema) for batch in rows.to_batches()]
     return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def spark_text(tree: exp.Expression, text: str, names: Mapping[str, str]) -> str:
+    """A prepared tree as Spark reads it, over views of these names; `text` is the script it is of. Raises
+    Unsupported, at its place, for what Spark lacks or means otherwise."""
+    _require_same(tree, text)
+    try:
+        return _spark_sql(tree, names)
+    except TablestoreError as e:
+        placed(e, text, start_of(tree))
+        raise
 
 
 @contextmanager
@@ -94,18 +113,15 @@ def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def _views(spark: SparkSession, sources: Sequence[Source]) -> Iterator[dict[str, str]]:
-    """Frames of the tables as temporary views; gives the view of each name in the tree. A table that stands
-    there more than once is read at one snapshot."""
-    prefix = f"tablestore_{SYSTEM.uuid().replace('-', '_')}"
-    names: dict[str, str] = {}
+def _views(spark: SparkSession, sources: Sequence[Source], names: Mapping[str, str]) -> Iterator[None]:
+    """Frames of the tables as temporary views of these names. A table that stands there more than once is
+    read at one snapshot."""
     try:
-        for number, source in enumerate(sources):
+        for source in sources:
             several = sum(one.whole is source.whole for one in sources) > 1
-            names[source.view] = f"{prefix}_{number}"
             frame = _frame(spark, source, several=several)
             frame.createOrReplaceTempView(names[source.view])
-        yield names
+        yield
     finally:
         for name in names.values():
             spark.catalog.dropTempView(name)
@@ -122,7 +138,7 @@ def _frame(spark: SparkSession, source: Source, *, several: bool) -> DataFrame:
     return doors.to_spark(table, spark, columns=list(read.columns), where=read.where)
 
 
-def _spark_sql(tree: exp.Expression, names: dict[str, str]) -> str:
+def _spark_sql(tree: exp.Expression, names: Mapping[str, str]) -> str:
     """The tree as text for Spark, over these views."""
     tree = tree.copy()
     for node in list(tree.find_all(exp.Table)):
@@ -148,14 +164,78 @@ _SparkGenerator: Any = Spark.Generator  # sqlglot builds these classes by a meta
 class _Generator(TypedSql, _SparkGenerator):  # type: ignore[misc]  # likewise
     """Spark's SQL with our meaning of numbers."""
 
-    TRANSFORMS = typed_transforms(_SparkGenerator.TRANSFORMS)
+    TRANSFORMS = {  # noqa: RUF012  # sqlglot's way to declare
+        **typed_transforms(_SparkGenerator.TRANSFORMS),
+        exp.Ceil: lambda self, e: self.ceil_sql(e),
+        exp.Floor: lambda self, e: self.floor_sql(e),
+        exp.StrPosition: lambda self, e: f"locate({self.sql(e.args['substr'])}, {self.sql(e.this)})",
+    }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.numbers = SparkArithmetic()
 
     def anonymous_sql(self, expression: exp.Anonymous) -> str:
-        return self.function(expression) or str(super().anonymous_sql(expression))
+        typed, name = self.function(expression), expression.name.upper()
+        if typed is not None:
+            return typed
+        if name == "DATE_FORMAT":
+            value, pattern = expression.expressions
+            return date_format(self.sql(value), pattern.name, type_of(value))
+        shown = self.as_text if name in JOINED else self.sql
+        found = spark_call(name, [shown(argument) for argument in expression.expressions])
+        return str(super().anonymous_sql(expression)) if found is None else found
+
+    def ceil_sql(self, expression: exp.Ceil) -> str:
+        return self._rounded("ceil", expression)
+
+    def floor_sql(self, expression: exp.Floor) -> str:
+        return self._rounded("floor", expression)
+
+    def _rounded(self, function: str, expression: exp.Expression) -> str:
+        unit, value, t = expression.args.get("to"), self.sql(expression.this), type_of(expression.this)
+        if unit is not None:
+            found = rounded_time(function, unit.name.upper(), value, t)
+            if found is None:
+                raise _refused(f"{function.upper()} of {t} to {unit.name.upper()}")
+            return found
+        if t is not None and t.root in WHOLE:
+            return value
+        if t is not None and t.root in FLOATS:
+            return whole_number(function, value, t.root)
+        return f"{function}({value})"
+
+    def extract_sql(self, expression: exp.Extract) -> str:
+        unit = expression.name.upper()
+        if unit not in _EXTRACTED:
+            raise _refused(f"EXTRACT({unit})")
+        return f"EXTRACT({_EXTRACTED[unit]} FROM {self.sql(expression.expression)})"
+
+    def bracket_sql(self, expression: exp.Bracket) -> str:
+        """An element, NULL where there is none; a map of keys and values."""
+        this, inner = expression.this, [self.sql(e) for e in expression.expressions]
+        if isinstance(this, exp.Column) and this.name.upper() == "MAP" and not this.this.quoted:
+            return f"map({', '.join(inner)})"
+        t = type_of(this)
+        if t is None or t.root != "ARRAY":
+            return f"{self.sql(this)}[{inner[0]}]"
+        array, place = (
+            self.sql(this),
+            self.sql(self.bracket_offset_expressions(expression, index_offset=1)[0]),
+        )
+        behind = f"IF(({place}) < 0, cardinality({array}) + ({place}), ({place}) - 1)"
+        return f"get({array}, CAST({behind} AS INT))"
+
+    def is_sql(self, expression: exp.Is) -> str:
+        if isinstance(expression.expression, exp.JSON):
+            raise _refused("IS JSON")
+        return str(super().is_sql(expression))
+
+    def similarto_sql(self, expression: exp.SimilarTo) -> str:
+        raise _refused("SIMILAR TO")
+
+    def overlaps_sql(self, expression: exp.Overlaps) -> str:
+        raise _refused("OVERLAPS")
 
     def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
         """A CAST with Flink's result; what Spark refuses is refused."""
@@ -164,7 +244,12 @@ class _Generator(TypedSql, _SparkGenerator):  # type: ignore[misc]  # likewise
         if source is None or target is None:
             return usual
         require_castable(source, target)
-        return spark_cast(self.sql(expression.this), source, target, self.numbers) or usual
+        if source.is_nested and target.is_string:
+            raise _refused(f"CAST of {source.root} to {target.root}")
+        value = self.sql(expression.this)
+        if safe_prefix and source.is_string and target.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
+            value = f"try_cast({value} AS TIMESTAMP_NTZ)"
+        return spark_cast(value, source, target, self.numbers) or usual
 
     def datatype_sql(self, expression: exp.DataType) -> str:
         return "TIME(6)" if expression.this is exp.DType.TIME else str(super().datatype_sql(expression))
@@ -185,6 +270,10 @@ class _Ours(Spark):
     Generator = _Generator
 
 
+def _refused(what: str) -> Unsupported:
+    return Unsupported(f"{what} by Spark", "the embedded engine has it")
+
+
 def _require_same(tree: exp.Expression, text: str) -> None:
     """Raise Unsupported, at its place, for a call that Spark lacks or means otherwise."""
     calls: Any = tree.find_all(exp.Anonymous, exp.Substring)
@@ -195,7 +284,7 @@ def _require_same(tree: exp.Expression, text: str) -> None:
         else:
             name, arguments = call.name.upper(), call.expressions
         if not is_same(name, arguments):
-            error = Unsupported(f"{name}() by Spark", "the embedded engine has it")
+            error = _refused(f"{name}()")
             placed(error, text, start_of(call))
             raise error
 
@@ -210,7 +299,12 @@ def _typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 def _errors() -> Iterator[None]:
     """Spark's errors as ours, in one line; one of ours that a process of Spark raised is itself."""
     spark_error = required("pyspark.errors", by="SELECT by Spark").PySparkException
+    protocol = required("py4j.protocol", by="SELECT by Spark")
     try:
         yield
-    except spark_error as e:
+    except protocol.Py4JNetworkError as e:
+        raise Unavailable(0, f"Spark: its process ended ({first_line(e)}); begin a new session") from e
+    except protocol.Py4JJavaError as e:
+        raise raised_within(e) or InvalidRequest(f"Spark: {innermost_line(e)}") from e
+    except (spark_error, protocol.Py4JError) as e:
         raise raised_within(e) or InvalidRequest(f"Spark: {first_line(e)}") from e

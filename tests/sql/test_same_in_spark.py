@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tablestore.sql.dialect.parser import read_expression
+from tablestore.sql.query.type_inference import note_type
 from tablestore.sql.same_in_spark import is_same
 
 
@@ -25,7 +26,12 @@ from tablestore.sql.same_in_spark import is_same
         ("INSTR(s, 'a')", True),
         ("INSTR(s, 'a', -1)", False),
         ("LOCATE('a', s, 2)", True),
-        ("DATE_FORMAT(t, 'yyyy-MM-dd')", True),
+        ("DATE_FORMAT(CAST(t AS TIMESTAMP), 'yyyy-MM-dd')", True),
+        ("DATE_FORMAT('2024-01-01 00:00:00', 'yyyy-MM-dd')", False),
+        ("LN(n)", True),
+        ("GREATEST(a, b)", True),
+        ("ROUND(n, -1)", True),
+        ("ROUND(n, m)", False),
         ("DATE_FORMAT(t, 'YYYY')", False),
         ("DATE_FORMAT(t, p)", False),
         ("ASCII(s)", False),
@@ -33,5 +39,5 @@ from tablestore.sql.same_in_spark import is_same
     ],
 )
 def test_a_call_passes_if_it_means_the_same(call: str, same: bool) -> None:
-    tree = read_expression(call)
+    tree = note_type(read_expression(call))
     assert is_same(tree.name.upper(), tree.expressions) is same

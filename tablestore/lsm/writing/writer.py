@@ -40,6 +40,7 @@ from tablestore.lsm.writing.workers import Workers
 from tablestore.lsm.writing.write_buffer import WriteBuffer
 
 log = logging.getLogger(__name__)
+_LEAST_ROWS = 1_000  # of a piece of a large batch
 _MAX_BYTES = 1 << 30  # text columns of one batch must stay below 2 GiB
 
 
@@ -114,9 +115,8 @@ class MergeTreeWriter:
         """Add rows of the table's columns; row kinds default to +I, sequence numbers to the next ones.
 
         Either every call passes sequence numbers, or they are reserved. May flush this or another writer of
-        the pool.
+        the pool. Rows that are larger than the pool twice are added piece by piece.
         """
-        self._flushing.require_whole()
         rows = values.num_rows
         if kinds is None:
             kinds = pa.array(np.zeros(rows, dtype=np.int8))
@@ -125,6 +125,14 @@ class MergeTreeWriter:
             sequences = pa.array(np.arange(first, first + rows))
         if len(kinds) != rows or len(sequences) != rows:
             raise SchemaMismatch(f"{rows} rows, {len(kinds)} row kinds, {len(sequences)} sequence numbers")
+        pieces = max(values.nbytes // self._pool.limit_bytes, 1)
+        piece = max(-(-rows // pieces), _LEAST_ROWS)
+        for start in range(0, rows, piece):
+            part = slice(start, start + piece)
+            self._append(values[part], kinds[part], sequences[part])
+
+    def _append(self, values: pa.RecordBatch, kinds: pa.Array, sequences: pa.Array) -> None:
+        self._flushing.require_whole()
         batch = pa.RecordBatch.from_arrays([sequences, kinds, *values.columns], schema=self._kv_schema)
         if self._buffer.bytes > _MAX_BYTES:
             self.flush()

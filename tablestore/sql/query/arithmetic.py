@@ -73,6 +73,10 @@ class Arithmetic(ABC):
         """A sum by its count, cut for whole numbers, rounded half up for decimals; `short` that the sum is
         far from 38 digits."""
 
+    def _remainder(self, left: str, right: str, kind: str) -> str:
+        """What is left of a division of floating point of this type; by 0 it is NaN."""
+        return f"({left} % {right})"
+
     @abstractmethod
     def _wide(self, t: DataType) -> str:
         """A type that holds every sum and product of two whole numbers of the type."""
@@ -97,7 +101,7 @@ class Arithmetic(ABC):
     def _floating(self, operator: str, a: Operand, b: Operand, result: DataType) -> str:
         kind = self.type_name(result)
         left, right = (o.text if o.type.root == result.root else f"CAST({o.text} AS {kind})" for o in (a, b))
-        found = f"({left} {operator} {right})"
+        found = self._remainder(left, right, kind) if operator == "%" else f"({left} {operator} {right})"
         if operator == "/" and not b.constant:
             if b.constant is not None and a.constant is not None:
                 raise InvalidRequest("Division by zero")

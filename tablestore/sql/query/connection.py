@@ -17,13 +17,15 @@ import duckdb
 
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest
+from tablestore.sql.query.memory import may_grow_bytes, resident_bytes
 from tablestore.sql.text import literal_text
 
 T = TypeVar("T")
 _OPEN: WeakSet[Connection] = WeakSet()  # what results that nobody reads to their end keep open
 Progress = Callable[[float], None]
 _IN_FUNCTION = re.compile(r"^Python exception occurred while executing the UDF: (\w+: )?")
-_LOOK_SECONDS = 0.1  # between two looks at Ctrl-C and the progress
+_NO_ROOM = "the query does not fit into memory: SET 'execution.memory-limit' = '80%', or a size of your own"
+_LOOK_SECONDS = 0.1  # between two looks at Ctrl-C, memory and the progress
 
 
 class Connection:
@@ -37,12 +39,14 @@ class Connection:
         self._spill = spill_directory()
         self.problem: BaseException | None = None  # what a scan raised while DuckDB read it
         self.stopped = False
+        self._limit: str | None = None
         self.duck = locked(self._spill, memory, files, zone)
         _OPEN.add(self)
 
     def run(self, work: Callable[[], T], progress: Progress | None = None) -> T:
-        """What `work` gives, done on a thread of its own, so that Ctrl-C stops it. Errors of DuckDB, and of
-        scans that it reads, are ours; `progress` gets percent, or -1 where they are not known."""
+        """What `work` gives, done on a thread of its own, so that Ctrl-C stops it. It is stopped, too, once
+        this process has grown by more than a query may take. Errors of DuckDB, and of scans that it reads,
+        are ours; `progress` gets percent, or -1 where they are not known."""
         done, found = threading.Event(), _Found[T]()
 
         def target() -> None:
@@ -53,10 +57,14 @@ class Connection:
             finally:
                 done.set()
 
+        before, room = resident_bytes(), self._room()
         thread = threading.Thread(target=target, name="tablestore-query", daemon=True)
         thread.start()
         try:
             while not done.wait(_LOOK_SECONDS):
+                now = resident_bytes()
+                if before is not None and now is not None and room is not None and now - before > room:
+                    raise InvalidRequest(_NO_ROOM)
                 if progress is not None:
                     progress(self.duck.query_progress())
         except BaseException:
@@ -68,6 +76,12 @@ class Connection:
         if found.error is not None:
             raise self.translated(found.error) from None
         return found.value  # type: ignore[return-value]  # there is one, as there is no error
+
+    def _room(self) -> int | None:
+        """By how many bytes this process may grow while the connection works once."""
+        if self._limit is None:
+            self._limit = str(self.duck.execute("SELECT current_setting('memory_limit')").fetchall()[0][0])
+        return may_grow_bytes(self._limit)
 
     def translated(self, error: BaseException) -> BaseException:
         """The error that a caller sees for one of DuckDB."""
@@ -164,9 +178,7 @@ def _plain(message: str) -> str:
     """DuckDB's message without its class, without its picture of a text that nobody wrote, and without its
     advice, which names settings that are not ours."""
     if message.startswith("Out of Memory"):
-        return (
-            "the query does not fit into memory: SET 'execution.memory-limit' = '80%', or a size of your own"
-        )
+        return _NO_ROOM
     message = message.split("\n\n")[0].split(". Use TRY(")[0].split(" in expression (")[0]
     head, _, rest = message.partition(": ")
     message = rest if head.endswith("Error") and rest else message

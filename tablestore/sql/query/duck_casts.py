@@ -62,7 +62,7 @@ def cast_sql(
         found = (
             None if source.root == "TIMESTAMP_LTZ" else cast_sql(node, value, source, local, numbers, calls)
         )
-        return f"CAST({found or value} AS TIMESTAMP WITH TIME ZONE)"
+        return _instant(found or value)
     a, b = source.root, target.root
     if a in WHOLE and b in WHOLE:
         if BITS[b] >= BITS[a]:
@@ -90,6 +90,15 @@ def cast_sql(
     if source.as_nullable() == target.as_nullable():
         return value
     return calls(ColumnCast(source.as_nullable(), target.as_nullable(), safe), value)
+
+
+def _instant(local: str) -> str:
+    """A TIMESTAMP in the zone of the session. Where a clock is set back it is the earlier of two, as in Java;
+    DuckDB takes the later one."""
+    later = f"CAST({local} AS TIMESTAMP WITH TIME ZONE)"
+    earlier = f"({later} - INTERVAL 1 HOUR)"
+    same = f"CAST({earlier} AS TIMESTAMP) = CAST({local} AS TIMESTAMP)"
+    return f"(CASE WHEN {same} THEN {earlier} ELSE {later} END)"
 
 
 def fitted(text: str, target: DataType) -> str:

@@ -65,6 +65,12 @@ LONGEST = 16 << 20
 memory, and cannot be stopped while it makes one."""
 
 
+SHORT = 64 << 10
+"""Bytes of a text up to which DuckDB makes it: it makes 2,048 at once, and cannot be stopped meanwhile."""
+AT_ONCE = 256 << 20
+"""Characters of the texts that a function of ours gives DuckDB at once, for up to 2,048 rows."""
+
+
 def require_length(bytes_: int, function: str) -> None:
     """Raise InvalidRequest for a text that is longer than a function makes one."""
     if bytes_ > LONGEST:

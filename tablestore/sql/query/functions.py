@@ -28,7 +28,21 @@ def _any_null(call: str) -> Callable[[list[str]], str]:
 
 
 def _log(arguments: list[str]) -> str:
-    return f"ln({arguments[0]})" if len(arguments) == 1 else f"(ln({arguments[1]}) / ln({arguments[0]}))"
+    """Of base 1 it is infinite: ln(1) is 0."""
+    if len(arguments) == 1:
+        return f"ln({arguments[0]})"
+    base, n = f"ln({arguments[0]})", f"ln({arguments[1]})"
+    return f"(CASE WHEN {base} = 0 THEN {n} * CAST('inf' AS DOUBLE) ELSE {n} / {base} END)"
+
+
+def _power(arguments: list[str]) -> str:
+    """NaN to or of which power is NaN, and 1 to an infinite power, as in Java."""
+    n, m = arguments
+    if m.isdecimal():
+        return f"power({n}, {m})"
+    one = f"abs(CAST({n} AS DOUBLE)) = 1 AND isinf(CAST({m} AS DOUBLE))"
+    nan = f"isnan(CAST({m} AS DOUBLE)) OR ({one})"
+    return f"(CASE WHEN {nan} THEN ({n}) * CAST('nan' AS DOUBLE) ELSE power({n}, {m}) END)"
 
 
 def _listagg(arguments: list[str]) -> str:
@@ -44,8 +58,8 @@ _NUMBERS: Rows = (
     ("TRUNCATE(n[, digits])", "Cut off.", "trunc({*})"),
     ("SIGN(n)", "−1, 0 or 1."),
     ("SQRT(n)", "The square root."),
-    ("POWER(n, m)", "n to the power of m."),
-    ("POW(n, m)", "n to the power of m.", "power({0}, {1})"),
+    ("POWER(n, m)", "n to the power of m.", _power),
+    ("POW(n, m)", "n to the power of m.", _power),
     ("EXP(n)", "e to the power of n."),
     ("LN(n)", "The natural logarithm."),
     ("LOG([base, ]n)", "The logarithm of a base, else the natural one.", _log),

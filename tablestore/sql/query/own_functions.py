@@ -10,7 +10,7 @@ import base64
 import hashlib
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest
 from tablestore.sql.query import json_paths, printing, time_patterns, time_texts
-from tablestore.sql.query.function import require_length
+from tablestore.sql.query.function import AT_ONCE, require_length
 from tablestore.sql.query.user_functions import add_functions
 from tablestore.sql.query.zones import converted
 
@@ -60,9 +60,8 @@ def _create(connection: duckdb.DuckDBPyConnection, name: str, function: OwnFunct
     def column(*arguments: pa.ChunkedArray) -> pa.Array:
         rows = zip(*(argument.to_pylist() for argument in arguments), strict=True)
         strict, value = function.strict, function.value
-        return pa.array(
-            [None if strict and None in row else value(*row) for row in rows], _ARROW[function.result]
-        )
+        found = (None if strict and None in row else value(*row) for row in rows)
+        return pa.array(_bounded(found, name), _ARROW[function.result])
 
     place = inspect.Parameter.POSITIONAL_ONLY
     names = [inspect.Parameter(f"a{i}", place) for i in range(len(function.arguments))]
@@ -78,6 +77,19 @@ def _create(connection: duckdb.DuckDBPyConnection, name: str, function: OwnFunct
         )
     except duckdb.CatalogException:  # the connection has it already
         return
+
+
+def _bounded(values: Iterable[Any], name: str) -> list[Any]:
+    """The values. Raises InvalidRequest once they are more text than memory should hold at once."""
+    found, characters = [], 0
+    for value in values:
+        characters += len(value) if isinstance(value, str) else 0
+        if characters > AT_ONCE:
+            shown = name.removeprefix("own_").upper()
+            most = f"at most {AT_ONCE:,} characters for 2,048 rows"
+            raise InvalidRequest(f"{shown} makes {most}: shorten its texts, or add LIMIT")
+        found.append(value)
+    return found
 
 
 _ARROW = {
@@ -105,6 +117,25 @@ def _instr(text: str, part: str, start: int, nth: int) -> int:
         if at < 0:
             return 0
     return at + 1
+
+
+def _repeat(text: str, times: int) -> str:
+    require_length(len(text.encode()) * times, "REPEAT")
+    return text * times
+
+
+def _lpad(text: str, length: int, by: str) -> str:
+    return _filler(text, length, by, "LPAD") + text[:length]
+
+
+def _rpad(text: str, length: int, by: str) -> str:
+    return text[:length] + _filler(text, length, by, "RPAD")
+
+
+def _filler(text: str, length: int, by: str, function: str) -> str:
+    require_length(length, function)
+    missing = max(length - len(text), 0)
+    return (by * (missing // len(by) + 1))[:missing]
 
 
 def _replace(text: str, part: str, by: str) -> str:
@@ -214,6 +245,9 @@ OWN: Mapping[str, OwnFunction] = MappingProxyType(
         "own_initcap": OwnFunction((_TEXT,), _TEXT, _initcap),
         "own_instr": OwnFunction((_TEXT, _TEXT, _NUMBER, _NUMBER), _NUMBER, _instr),
         "own_replace": OwnFunction((_TEXT, _TEXT, _TEXT), _TEXT, _replace),
+        "own_repeat": OwnFunction((_TEXT, _NUMBER), _TEXT, _repeat),
+        "own_lpad": OwnFunction((_TEXT, _NUMBER, _TEXT), _TEXT, _lpad),
+        "own_rpad": OwnFunction((_TEXT, _NUMBER, _TEXT), _TEXT, _rpad),
         "own_sha2": OwnFunction((_TEXT, _NUMBER), _TEXT, _sha2),
         "own_encode": OwnFunction((_TEXT, _TEXT), "BLOB", _encode),
         "own_decode": OwnFunction(("BLOB", _TEXT), _TEXT, _decode),

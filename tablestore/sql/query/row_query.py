@@ -14,7 +14,6 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tablestore.core.errors import InvalidRequest, NotFound
-from tablestore.sql.query.connection import errors
 from tablestore.sql.query.embedded import connection_of, run_query
 from tablestore.sql.query.own_functions import relation_of
 from tablestore.sql.query.tables import occurrences
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from tablestore.sql.session import Session
 
 POSITION = "__position"
+_BATCH_ROWS = 65_536
 
 
 class RowQuery:
@@ -85,8 +85,9 @@ class RowQuery:
 
     def rows(self, sql: str) -> pa.RecordBatchReader:
         """The rows of a SELECT over copies."""
-        with errors():
-            return relation_of(self._duck, sql).to_arrow_reader(65_536)
+        reader = self._connection.run(lambda: relation_of(self._duck, sql).to_arrow_reader(_BATCH_ROWS))
+        batches = iter(lambda: self._connection.run(lambda: next(reader, None)), None)
+        return pa.RecordBatchReader.from_batches(reader.schema, batches)
 
     def add(self, rows: pa.Table, name: str) -> None:
         """Add rows to a copy."""
@@ -96,8 +97,7 @@ class RowQuery:
 
     def execute(self, sql: str) -> None:
         """Run a statement of our own."""
-        with errors():
-            self._duck.execute(sql).fetchall()
+        self._connection.run(lambda: self._duck.execute(sql).fetchall())
 
 
 def view(name: str, alias: str) -> exp.Table:

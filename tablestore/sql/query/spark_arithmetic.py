@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tablestore.format.types.data_type import MAX_LENGTH, DataType
 from tablestore.sql.query.arithmetic import Arithmetic, Operand
-from tablestore.sql.query.numeric_types import BITS, MOST_DIGITS, NUMBERS, WHOLE, digits
+from tablestore.sql.query.numeric_types import BITS, FLOATS, MOST_DIGITS, NUMBERS, WHOLE, digits
 from tablestore.sql.query.spark_times import seconds_text, spark_time_cast
 
 _NAMES = {"VARCHAR": "STRING", "CHAR": "STRING", "VARBINARY": "BINARY", "TIMESTAMP": "TIMESTAMP_NTZ"}
@@ -27,15 +27,18 @@ class SparkArithmetic(Arithmetic):
     def wrapped(self, text: str, t: DataType) -> str:
         half, mask = 1 << (BITS[t.root] - 1), (1 << BITS[t.root]) - 1
         if t.root == "BIGINT":
-            shifted = f"CAST({text} AS DECIMAL(38, 0)) + {half}"
-            return f"CAST(pmod({shifted}, {mask + 1}) - {half} AS BIGINT)"
-        return f"CAST(((CAST({text} AS BIGINT) + {half}L) & {mask}L) - {half}L AS {t.root})"
+            return _wrapped_decimal(text, t)
+        return f"CAST((((CAST({text} AS BIGINT) & {mask}L) + {half}L) & {mask}L) - {half}L AS {t.root})"
 
     def mean(self, total: Operand, count: Operand, result: DataType, *, short: bool) -> str:
         if result.root in WHOLE:
             return f"CAST({total.text} DIV {count.text} AS {result.root})"
         left = f"CAST({total.text} AS {self.type_name(total.type)})"
         return f"CAST({left} / CAST({count.text} AS DECIMAL(19, 0)) AS {self.type_name(result)})"
+
+    def _remainder(self, left: str, right: str, kind: str) -> str:
+        """Of floating point; by 0 it is NaN, in Spark an error."""
+        return f"IF({right} = 0, {left} * CAST('NaN' AS {kind}), try_mod({left}, {right}))"
 
     def _wide(self, t: DataType) -> str:
         return "DECIMAL(38, 0)" if t.root == "BIGINT" else "BIGINT"
@@ -54,6 +57,26 @@ class SparkArithmetic(Arithmetic):
         return f"CAST({found} AS {self.type_name(result)})"
 
 
+def _wrapped_decimal(text: str, t: DataType) -> str:
+    """A whole number of up to 38 digits in the bits of the type."""
+    half = 1 << (BITS[t.root] - 1)
+    return f"CAST(pmod(CAST({text} AS DECIMAL(38, 0)) + {half}, {2 * half}) - {half} AS {t.root})"
+
+
+def _cut_to_whole(value: str, source: DataType, target: DataType, numbers: Arithmetic) -> str:
+    """A number with a fraction as a whole one, as Java has it: NaN is 0, a FLOAT or DOUBLE ends with INT or
+    BIGINT, then the highest bits go."""
+    if source.root == "DECIMAL":
+        return _wrapped_decimal(f"IF({value} < 0, ceil({value}), floor({value}))", target)
+    kind = target.root if target.root == "BIGINT" else "INT"
+    least, most = -(1 << (BITS[kind] - 1)), (1 << (BITS[kind] - 1)) - 1
+    cases = (
+        f"WHEN isnan({value}) THEN 0 WHEN {value} >= {most} THEN {most} WHEN {value} <= {least} THEN {least}"
+    )
+    found = f"CAST(CASE {cases} ELSE CAST({value} AS {kind}) END AS {kind})"
+    return found if kind == target.root else numbers.wrapped(found, target)
+
+
 def _as_decimal(o: Operand) -> str:
     p, s = digits(o.type)
     return f"CAST({o.text} AS DECIMAL({p}, {s}))"
@@ -65,15 +88,19 @@ def spark_cast(value: str, source: DataType, target: DataType, numbers: Arithmet
     a, b = source.root, target.root
     if a in WHOLE and b in WHOLE and BITS[b] < BITS[a]:
         return numbers.wrapped(value, target)
+    if b in WHOLE and a in (*FLOATS, "DECIMAL"):
+        return _cut_to_whole(value, source, target, numbers)
     if b == "DECIMAL" and a in (*WHOLE, "DECIMAL") and source.nullable:
         return f"try_cast({value} AS {numbers.type_name(target)})"
     if b == "BOOLEAN" and a in NUMBERS:
         return f"({value} <> 0)"
     if b in ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ"):
         return spark_time_cast(value, source, target)
-    if b not in ("CHAR", "VARCHAR") or source.is_nested or source.is_binary:
+    if b not in ("CHAR", "VARCHAR") or source.is_nested:
         return None
     text = f"CAST({value} AS STRING)"
+    if source.is_binary:
+        return f"validate_utf8({text})"
     if a == "BOOLEAN":
         text = f"upper({text})"
     elif a == "TIME":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tablestore.core.errors import InvalidRequest
-from tablestore.sql.query.function import LONGEST, Rows, too_long
+from tablestore.sql.query.function import LONGEST, SHORT, Rows, too_long
 
 
 def _joined(arguments: list[str]) -> str:
@@ -29,17 +31,27 @@ def _counted(function: str) -> str:
     return f"{function}({{0}}, CASE WHEN ({{1}}) < 0 THEN 0 ELSE {{1}} END)"
 
 
-def _padded(function: str) -> str:
-    cases = (
-        f"WHEN ({{1}}) > {LONGEST} THEN error('{too_long(function.upper())}') WHEN ({{1}}) >= 0 THEN {{1}}"
-    )
-    return f"{function}({{0}}, CASE {cases} END, nullif({{2}}, ''))"
+def _padded(function: str) -> Callable[[list[str]], str]:
+    """Long texts are made by a function of ours, which counts them."""
+
+    def render(arguments: list[str]) -> str:
+        text, length, by = f"CAST({arguments[0]} AS VARCHAR)", *arguments[1:]
+        within = f"CASE WHEN ({length}) BETWEEN 0 AND {SHORT} THEN {length} END"
+        usual = f"{function}({text}, {within}, nullif({by}, ''))"
+        if length.isdecimal() and int(length) <= SHORT:
+            return usual
+        own = f"own_{function}({text}, CAST({length} AS BIGINT), nullif({by}, ''))"
+        return f"(CASE WHEN ({length}) > {SHORT} THEN {own} ELSE {usual} END)"
+
+    return render
 
 
-_REPEATED = (
-    f"repeat({{0}}, CASE WHEN CAST(strlen({{0}}) AS DOUBLE) * ({{1}}) > {LONGEST} "
-    f"THEN error('{too_long('REPEAT')}') ELSE {{1}} END)"
-)
+def _repeated(arguments: list[str]) -> str:
+    """The same."""
+    text, times = f"CAST({arguments[0]} AS VARCHAR)", arguments[1]
+    long = f"CAST(strlen({text}) AS DOUBLE) * ({times}) > {SHORT}"
+    usual = f"repeat({text}, CASE WHEN {long} THEN 0 ELSE {times} END)"
+    return f"(CASE WHEN {long} THEN own_repeat({text}, CAST({times} AS BIGINT)) ELSE {usual} END)"
 
 
 def _located(text: str, part: str, start: str = "1") -> str:
@@ -135,6 +147,11 @@ def _regexp_instr(arguments: list[str]) -> str:
 def _regexp_replace(arguments: list[str]) -> str:
     text, pattern, by = arguments
     by = by if by.startswith("'") and "\\" not in by else f"replace({by}, '\\', '\\\\')"
+    grown = f"strlen({text}) + len(regexp_extract_all({text}, {pattern})) * strlen({by})"
+    may_grow = f"(strlen({text}) + 1) * CAST(strlen({by}) AS DOUBLE) > {LONGEST} AND {grown} > {LONGEST}"
+    refused = f"WHEN {may_grow} THEN error('{too_long('REGEXP_REPLACE')}') "
+    short = by.startswith("'") and len(by) < _SHORT
+    pattern = pattern if short else f"CASE {refused}ELSE {pattern} END"
     return f"regexp_replace({text}, {pattern}, {by}, 'g')"
 
 
@@ -154,8 +171,8 @@ TEXT: Rows = (
     ("CONCAT_WS(separator, text, …)", "The texts that are not NULL, with a separator between them."),
     ("UPPER(text)", "In capitals.", "upper(replace({0}, 'ß', 'SS'))"),
     ("UCASE(text)", "In capitals.", "upper(replace({0}, 'ß', 'SS'))"),
-    ("LOWER(text)", "In small letters."),
-    ("LCASE(text)", "In small letters.", "lower({0})"),
+    ("LOWER(text)", "In small letters.", "lower(replace({0}, 'İ', 'i̇'))"),
+    ("LCASE(text)", "In small letters.", "lower(replace({0}, 'İ', 'i̇'))"),
     (
         "INITCAP(text)",
         "Words of ASCII letters and digits with a capital, the rest small.",
@@ -177,7 +194,7 @@ TEXT: Rows = (
     ("TRIM(text[, characters])", "Without blanks, or these characters, at both ends.", "trim({*})"),
     ("REPLACE(text, part, by)", "Every part replaced.", _replace),
     ("REVERSE(text)", "From the last character to the first."),
-    ("REPEAT(text, n)", "The text n times.", _REPEATED),
+    ("REPEAT(text, n)", "The text n times.", _repeated),
     (
         "TRANSLATE(text, from, to)",
         "Characters replaced one by one.",

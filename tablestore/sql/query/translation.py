@@ -22,7 +22,7 @@ from tablestore.sql.query.numeric_types import WHOLE
 from tablestore.sql.query.time_expressions import EXTRACTED, extract, interval, overlaps, rounded
 from tablestore.sql.query.time_functions import micros
 from tablestore.sql.query.type_inference import cast_type, type_of
-from tablestore.sql.query.typed_sql import TypedSql, typed_transforms
+from tablestore.sql.query.typed_sql import JOINED, TypedSql, typed_transforms
 from tablestore.sql.query.user_functions import Calls, DuckSql
 from tablestore.sql.text import literal_text, unicode_text
 
@@ -191,7 +191,7 @@ class _Generator(TypedSql, _DuckGenerator):  # type: ignore[misc]  # likewise
         ):
             fields = [f'"EXPR${i}" := {self.sql(e)}' for i, e in enumerate(argument.expressions)]
             return f"struct_pack({', '.join(fields)})"
-        return str(self.sql(argument))
+        return self.as_text(argument) if function in JOINED else str(self.sql(argument))
 
     def column_sql(self, expression: exp.Column) -> str:
         if expression.name.upper() in _BARE and not expression.this.quoted and not expression.table:
@@ -283,16 +283,6 @@ class _Generator(TypedSql, _DuckGenerator):  # type: ignore[misc]  # likewise
             return str(super().is_sql(expression))
         kind = f"own_json_kind({self.sql(expression.this)})"
         return f"({kind} <> '')" if json.this in (None, False, "VALUE") else f"({kind} = '{json.this}')"
-
-    def overlay_sql(self, expression: exp.Overlay) -> str:
-        parts = ("this", "expression", "from_", "for_")
-        text, by, start, length = (self.sql(expression, part) for part in parts)
-        rest = f"({start}) + " + (f"({length})" if length else f"length({by})")
-        behind = f"substring({text}, {rest})"
-        behind = f"CASE WHEN ({length}) > 0 THEN {behind} ELSE '' END" if length else behind
-        outside = f"({start}) <= 0 OR ({start}) > length({text})"
-        found = f"left({text}, ({start}) - 1) || {by} || {behind}"
-        return f"(CASE WHEN ({by}) IS NULL THEN NULL WHEN {outside} THEN {text} ELSE {found} END)"
 
     def unicodestring_sql(self, expression: exp.UnicodeString) -> str:
         escape = expression.args.get("escape")

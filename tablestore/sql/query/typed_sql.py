@@ -12,11 +12,12 @@ from sqlglot import exp
 from tablestore.format.types.data_type import DataType
 from tablestore.sql.query.aggregates import rendered
 from tablestore.sql.query.arithmetic import Arithmetic, Operand
-from tablestore.sql.query.numeric_types import NUMBERS
+from tablestore.sql.query.numeric_types import FLOATS, NUMBERS
 from tablestore.sql.query.type_inference import type_of
 
 OPERATORS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
 _NUMERIC = ("ABS", "MOD", "ROUND", "SIGN", "TRUNCATE")
+JOINED = ("CONCAT", "CONCAT_WS")  # functions whose arguments become texts
 _AGGREGATES = (exp.Sum, exp.Avg, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop)
 
 
@@ -85,8 +86,31 @@ class TypedSql:
         if name == "ABS":
             return self.numbers.absolute(first)
         if name == "SIGN":
-            return f"CAST(sign({first.text}) AS {self.numbers.type_name(t)})"
+            found = f"CAST(sign({first.text}) AS {self.numbers.type_name(t)})"
+            itself = f"isnan({first.text}) OR {first.text} = 0"  # NaN, and 0 with its sign
+            return f"(CASE WHEN {itself} THEN {first.text} ELSE {found} END)" if t.root in FLOATS else found
         return self.numbers.rounded(name, first, [self.sql(a) for a in arguments[1:]], t)
+
+    def overlay_sql(self, expression: exp.Overlay) -> str:
+        parts = ("this", "expression", "from_", "for_")
+        text, by, start, length = (self.sql(expression, part) for part in parts)
+        rest = f"({start}) + " + (f"({length})" if length else f"length({by})")
+        behind = f"substring({text}, {rest})"
+        behind = f"CASE WHEN ({length}) > 0 THEN {behind} ELSE '' END" if length else behind
+        outside = f"({start}) <= 0 OR ({start}) > length({text})"
+        found = f"left({text}, ({start}) - 1) || {by} || {behind}"
+        return f"(CASE WHEN ({by}) IS NULL THEN NULL WHEN {outside} THEN {text} ELSE {found} END)"
+
+    def dpipe_sql(self, expression: exp.DPipe) -> str:
+        """Texts joined; what is no text is cast to one."""
+        return " || ".join(self.as_text(node) for node in (expression.this, expression.expression))
+
+    def as_text(self, node: Any) -> str:
+        """An expression as text, by a CAST where it is known to be no text."""
+        t = type_of(node)
+        if t is None or t.is_string or t.is_binary or t.is_nested or t.root == "NULL":
+            return str(self.sql(node))
+        return str(self.sql(exp.Cast(this=node.copy(), to=exp.DataType.build("TEXT"))))
 
     def aggregate(self, expression: Any, usual: Any) -> str:
         """An aggregate; `usual` is how the engine says it by itself."""

@@ -11,13 +11,14 @@ from sqlglot import exp
 
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.format.predicates.predicate import Always, Predicate, all_of
+from tablestore.sql.defaults import null_for_default, with_default
 from tablestore.sql.form import Form
 from tablestore.sql.names import Name, name_of
 from tablestore.sql.problems import SqlProblem, start_of
 from tablestore.sql.query.conditions import predicate_of, value_of
 from tablestore.sql.query.row_query import POSITION, RowQuery
 from tablestore.sql.result import Result
-from tablestore.sql.statements.insert import changed, null_for_default
+from tablestore.sql.statements.insert import changed
 from tablestore.sql.statements.partitions import typed_partition
 from tablestore.sql.stored_values import assigned
 from tablestore.table.row_changes import RowChanges
@@ -44,6 +45,10 @@ class Target:
     def table(self, session: Session) -> Table:
         return session.writable(self.name)
 
+    def shorten(self, tree: exp.Expression) -> None:
+        """Columns of `tree` that name the table whole, `catalog.db.table.column`, name it by its alias."""
+        short_names(tree, self.name, self.alias)
+
 
 @dataclass(frozen=True, slots=True)
 class Update:
@@ -62,6 +67,7 @@ class Update:
                     f"UPDATE takes no {part.strip('_').upper()}", text, start_of(tree.args[part])
                 )
         target = Target.of(tree.this, text)
+        target.shorten(tree)
         values = assignments(tree.expressions, target.alias, text)
         where = tree.args.get("where")
         return Update(target, values, where.this if where else None, text)
@@ -70,14 +76,16 @@ class Update:
         table = self.target.table(session)
         for name, value in self.values:
             require_column(name, table, self.text, start_of(value))
+        by_name = table.store.schema.by_name
+        values = [(name, with_default(value, by_name[name])) for name, value in self.values]
         where = conditions(self.where, table)
-        constants = self._constants(table)
+        constants = _constants(values, table)
         if constants is not None and where.exact:
             return changed(table.update(constants, where=where.predicate), f"of {table.name}")
         names = [name for name, _ in self.values]
         with RowQuery(session, self.text, self.target.alias, table.schema.names) as query:
             select = exp.select(exp.column(POSITION)).from_(query.target)
-            for i, (_, value) in enumerate(self.values):
+            for i, (_, value) in enumerate(values):
                 select = select.select(exp.alias_(value.copy(), f"__value_{i}"))
             if self.where is not None:
                 select = select.where(self.where.copy())
@@ -90,15 +98,6 @@ class Update:
 
             committed = table.change_rows(change, where=where.predicate, columns=names)
         return changed(committed, f"of {table.name}")
-
-    def _constants(self, table: Table) -> dict[str, Any] | None:
-        """The values, if all are literals."""
-        try:
-            found = {name: value_of(value) for name, value in self.values}
-        except InvalidRequest:
-            return None
-        fields = table.store.schema.by_name
-        return {name: assigned(pa.array([value]), fields[name])[0].as_py() for name, value in found.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +113,9 @@ class Delete:
         for part in ("using", "limit", "order", "returning", "tables"):
             if tree.args.get(part):
                 raise SqlProblem(f"DELETE takes no {part.upper()}", text, start_of(tree))
-        where = tree.args.get("where")
-        return Delete(Target.of(tree.this, text), where.this if where else None, text)
+        target, where = Target.of(tree.this, text), tree.args.get("where")
+        target.shorten(tree)
+        return Delete(target, where.this if where else None, text)
 
     def run(self, session: Session) -> Result:
         table = self.target.table(session)
@@ -159,6 +159,16 @@ class Truncate:
         return Result(snapshots=committed.snapshots, message=message)
 
 
+def _constants(values: list[tuple[str, exp.Expression]], table: Table) -> dict[str, Any] | None:
+    """The values, if all are literals."""
+    try:
+        found = {name: value_of(value) for name, value in values}
+    except InvalidRequest:
+        return None
+    fields = table.store.schema.by_name
+    return {name: assigned(pa.array([value]), fields[name])[0].as_py() for name, value in found.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class Conditions:
     """What of a WHERE the engine decides: `predicate` selects at least its rows, with `exact` just these."""
@@ -178,17 +188,27 @@ def conditions(where: exp.Expression | None, table: Table) -> Conditions:
 
 
 def assignments(terms: list[exp.Expression], alias: str, text: str) -> tuple[tuple[str, exp.Expression], ...]:
-    """`SET column = expression, …`: each column once, of the target; DEFAULT is NULL, which gets it."""
+    """`SET column = expression, …`: each column once, of the target; DEFAULT is a NULL that stands for it."""
     found: dict[str, exp.Expression] = {}
     for term in terms:
         if not isinstance(term, exp.EQ) or not isinstance(term.this, exp.Column):
             raise SqlProblem("SET takes column = expression", text, start_of(term))
-        if term.this.table not in ("", alias):
-            raise SqlProblem(f"{term.this.table!r} is not what is changed: {alias} is", text, start_of(term))
+        if term.this.table not in ("", alias) or term.this.args.get("db"):
+            whole = ".".join(part.name for part in term.this.parts[:-1])
+            raise SqlProblem(f"{whole!r} is not what is changed: {alias} is", text, start_of(term))
         if term.this.name in found:
             raise SqlProblem(f"column {term.this.name!r} gets two values", text, start_of(term))
         found[term.this.name] = null_for_default(term.expression)
     return tuple(found.items())
+
+
+def short_names(tree: exp.Expression, name: Name, alias: str) -> None:
+    """Columns that name a table as the statement does, or by less, `db.table.column`, name its alias."""
+    for column in tree.find_all(exp.Column) if alias == name.parts[-1] else ():
+        named = tuple(part.name for part in column.parts[:-1])
+        if len(named) > 1 and named == name.parts[-len(named) :]:
+            column.set("db", None)
+            column.set("catalog", None)
 
 
 def require_column(name: str, table: Table, text: str, at: int) -> None:
@@ -215,8 +235,8 @@ FORMS = (
     Form(
         "UPDATE",
         "UPDATE table [AS alias] SET column = {expression | DEFAULT}, … [WHERE condition]",
-        "Change rows, in one commit; columns of the primary key cannot be set, and a NOT NULL column takes "
-        "no DEFAULT. Writes -U/+U pairs, so that who follows the table can retract.",
+        "Change rows, in one commit; columns of the primary key cannot be set. DEFAULT stands for the "
+        "default of a column, or NULL. Writes -U/+U pairs, so that who follows the table can retract.",
         "writing",
         node=exp.Update,
         build=Update.of,

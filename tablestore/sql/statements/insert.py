@@ -19,6 +19,7 @@ from tablestore.lsm.merge.merge_function import merge_function
 from tablestore.lsm.merge.validate import update_kinds
 from tablestore.sql.concealment import concealed
 from tablestore.sql.connectors.table import ConnectorTable
+from tablestore.sql.defaults import null_for_default, with_defaults
 from tablestore.sql.dialect.hints import options_of
 from tablestore.sql.filling import Filling
 from tablestore.sql.form import Form
@@ -65,7 +66,8 @@ class Insert:
         if temporary is not None:
             return self._into_sink(session, self._temporary(session, temporary))
         table = session.writable(self.target, dict(self.options))
-        return replace(self, partition=typed_partition(table, self.partition))._run(session, table)
+        insert = replace(self, partition=typed_partition(table, self.partition))
+        return insert._with_defaults(table.store.schema.shown)._run(session, table)
 
     def part(self, session: Session) -> JobPart:
         """What it is in a job. Raises Unsupported for what a stream cannot do."""
@@ -102,6 +104,16 @@ class Insert:
         with of_name(self.target):
             sink = table.stream_sink(retracts=retracts(plan))
         return JobPart(str(self.target), plan, filling, sink, schema)
+
+    def _with_defaults(self, schema: TableSchema) -> Insert:
+        """The same with the defaults of NOT NULL columns in VALUES."""
+        if not isinstance(self.query, exp.Values) or self.by_name:
+            return self
+        dynamic = [name for name, value in self.partition.items() if value is None]
+        rest = [name for name in schema.names if name not in self.partition]
+        names = self.columns if self.columns is not None else (*rest, *dynamic)
+        columns = [schema.by_name[name] for name in names if name in schema.by_name]
+        return replace(self, query=with_defaults(self.query, columns)) if len(columns) == len(names) else self
 
     def _run(self, session: Session, table: Table) -> Result:
         rows = self._rows(session)
@@ -222,12 +234,6 @@ def _with_defaults(query: exp.Expression) -> exp.Expression:
             for value in row.expressions if isinstance(row, exp.Tuple) else [row]:
                 value.replace(null_for_default(value))
     return query
-
-
-def null_for_default(value: exp.Expression) -> exp.Expression:
-    """The value, or NULL for DEFAULT: a NULL gets the default of its column where it is written."""
-    is_default = isinstance(value, exp.Column | exp.Var) and value.sql().upper() == "DEFAULT"
-    return exp.Null() if is_default else value
 
 
 _SYNTAX = (

@@ -17,14 +17,16 @@ from sqlglot import exp
 
 from tablestore.core.errors import InvalidRequest, TablestoreError
 from tablestore.format.predicates.predicate import Always, Predicate, all_of, bind, col
+from tablestore.sql.defaults import null_for_default, with_default
 from tablestore.sql.form import Form
+from tablestore.sql.names import name_of
 from tablestore.sql.problems import SqlProblem, start_of
 from tablestore.sql.query.embedded import run_query
 from tablestore.sql.query.row_query import POSITION, RowQuery, view
 from tablestore.sql.query.translation import duck_sql
 from tablestore.sql.result import Result
-from tablestore.sql.statements.changing import Target, assignments, require_column, with_columns
-from tablestore.sql.statements.insert import changed, null_for_default
+from tablestore.sql.statements.changing import Target, assignments, require_column, short_names, with_columns
+from tablestore.sql.statements.insert import changed
 from tablestore.sql.stored_values import assigned
 from tablestore.table.row_changes import RowChanges
 
@@ -82,7 +84,9 @@ class Clause:
                 )
         for name, value in values:
             require_column(name, table, text, start_of(value))
-        return Clause(self.kind, self.action, self.condition, values)
+        by_name = table.store.schema.by_name
+        filled = tuple((name, with_default(value, by_name[name])) for name, value in values)
+        return Clause(self.kind, self.action, self.condition, filled)
 
     def select(self, first: exp.Expression) -> exp.Select:
         """SELECT first, the values."""
@@ -122,13 +126,15 @@ class Merge:
 
     @staticmethod
     def of(tree: exp.Merge, text: str) -> Merge:
-        target = Target.of(tree.this, text)
+        target, source = Target.of(tree.this, text), tree.args["using"]
+        target.shorten(tree)
+        if isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier):
+            short_names(tree, name_of(source), source.alias_or_name)
         clauses = tuple(Clause.of(when, target, text) for when in tree.args["whens"].expressions)
         for i, clause in enumerate(clauses[:-1]):
             if clause.condition is None and clause.kind in [later.kind for later in clauses[i + 1 :]]:
                 problem = f"WHEN {clause.kind} without a condition leaves nothing to a later one"
                 raise SqlProblem(problem, text, start_of(tree))
-        source = tree.args["using"]
         if not source.alias_or_name:
             raise SqlProblem("the source needs a name: USING (query) AS name", text, start_of(source))
         if source.alias_or_name == target.alias:

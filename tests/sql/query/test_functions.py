@@ -98,6 +98,37 @@ def test_what_has_no_value_is_an_error(session: Session, expression: str) -> Non
         value(session, expression)
 
 
+@pytest.mark.parametrize(
+    ("local", "instant"),
+    [
+        ("2024-10-27 01:59:59", "2024-10-26 23:59:59"),
+        ("2024-10-27 02:30:00", "2024-10-27 00:30:00"),
+        ("2024-10-27 03:00:00", "2024-10-27 02:00:00"),
+        ("2024-03-31 02:30:00", "2024-03-31 01:30:00"),
+    ],
+)
+def test_a_time_that_a_clock_shows_twice_is_the_earlier(session: Session, local: str, instant: str) -> None:
+    session.sql("SET 'table.local-time-zone' = 'Europe/Berlin'")
+    found = value(session, f"CAST(TIMESTAMP '{local}' AS TIMESTAMP_LTZ(3))")
+    assert found.astimezone(dt.UTC).replace(tzinfo=None) == dt.datetime.fromisoformat(instant)
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("SIGN(CAST('NaN' AS DOUBLE))", "nan"),
+        ("POWER(1, CAST('NaN' AS DOUBLE))", "nan"),
+        ("LOG(1, 8)", "inf"),
+        ("POWER(CAST(-2147483648 AS INT), CAST(1 AS DOUBLE))", "-2147483648.0"),
+        ("LOWER('İ')", "i̇"),
+        ("1e300 || ''", "1.0E300"),
+        ("CONCAT(TRUE, 1e0)", "TRUE1.0"),
+    ],
+)
+def test_edges_are_those_of_java(session: Session, expression: str, expected: str) -> None:
+    assert str(value(session, expression)) == expected
+
+
 def test_now_is_a_time(session: Session) -> None:
     assert value(session, "CURRENT_TIMESTAMP").tzinfo is not None
     assert value(session, "LOCALTIMESTAMP").tzinfo is None

@@ -271,10 +271,76 @@ def test_default_is_that_of_the_column(session: Session, statement: str, row: tu
     assert tuple(session.sql("SELECT * FROM d ORDER BY k").to_arrow().to_pylist()[0].values()) == row
 
 
-@pytest.mark.parametrize("value", ["NULL", "DEFAULT"])
-def test_a_null_that_is_computed_for_a_column_without_nulls_is_refused(session: Session, value: str) -> None:
+@pytest.mark.parametrize(
+    ("statement", "row"),
+    [
+        ("INSERT INTO d VALUES (1, DEFAULT, DEFAULT)", (1, 5, None)),
+        ("INSERT INTO d VALUES (1, 6, 'z'), (0, DEFAULT, 'a')", (0, 5, "a")),
+        ("INSERT INTO d (s, a, k) VALUES ('b', default, 0)", (0, 5, "b")),
+        ("UPDATE d SET a = DEFAULT", (1, 5, "y")),
+        ("UPDATE d SET a = DEFAULT, s = upper(s)", (1, 5, "Y")),
+        (
+            "MERGE INTO d USING (VALUES (1, 7)) AS n (k, a) ON d.k = n.k "
+            "WHEN MATCHED THEN UPDATE SET a = DEFAULT",
+            (1, 5, "y"),
+        ),
+        (
+            "MERGE INTO d USING (VALUES (0, 7)) AS n (k, a) ON d.k = n.k "
+            "WHEN NOT MATCHED THEN INSERT (k, a) VALUES (n.k, DEFAULT)",
+            (0, 5, None),
+        ),
+    ],
+)
+def test_default_of_a_column_without_nulls(session: Session, statement: str, row: tuple[Any, ...]) -> None:
+    session.sql("CREATE TABLE d (k INT PRIMARY KEY NOT ENFORCED, a INT NOT NULL DEFAULT 5, s STRING)")
+    session.sql("INSERT INTO d VALUES (1, 2, 'y')")
+    session.sql(statement)
+    assert tuple(session.sql("SELECT * FROM d ORDER BY k").to_arrow().to_pylist()[0].values()) == row
+
+
+def test_default_of_a_column_that_has_none_and_no_nulls_is_refused(session: Session) -> None:
+    session.sql("CREATE TABLE d (k INT PRIMARY KEY NOT ENFORCED, a INT NOT NULL)")
+    with pytest.raises(ts.SchemaMismatch, match="column 'a' is NOT NULL"):
+        session.sql("INSERT INTO d VALUES (1, DEFAULT)")
+    assert session.sql("SELECT * FROM d").to_arrow().num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("statement", "rows"),
+    [
+        ("UPDATE {c}.shop.d SET {c}.shop.d.a = shop.d.a + 1 WHERE {c}.shop.d.k = 1", [(1, 3), (2, 3)]),
+        ("UPDATE shop.d SET a = 9 WHERE upper(shop.d.s) = 'X'", [(1, 9), (2, 3)]),
+        ("DELETE FROM {c}.shop.d WHERE {c}.shop.d.k = 1", [(2, 3)]),
+        ("DELETE FROM shop.d WHERE length(shop.d.s) = 2", [(1, 2)]),
+        (
+            "MERGE INTO {c}.shop.d USING {c}.shop.n ON {c}.shop.d.k = {c}.shop.n.k "
+            "WHEN MATCHED THEN UPDATE SET {c}.shop.d.a = shop.d.a * shop.n.a "
+            "WHEN NOT MATCHED THEN INSERT (k, a) VALUES ({c}.shop.n.k, shop.n.a)",
+            [(1, 14), (2, 3), (8, 8)],
+        ),
+    ],
+)
+def test_columns_of_a_table_that_is_named_whole(
+    session: Session, statement: str, rows: list[tuple[int, int]]
+) -> None:
+    session.sql(
+        "CREATE TABLE d (k INT PRIMARY KEY NOT ENFORCED, a INT, s STRING); CREATE TABLE n (k INT, a INT)"
+    )
+    session.sql("INSERT INTO d VALUES (1, 2, 'x'), (2, 3, 'yy'); INSERT INTO n VALUES (1, 7), (8, 8)")
+    session.sql(statement.format(c=session.catalog))
+    found = session.sql("SELECT k, a FROM d ORDER BY k").to_arrow().to_pylist()
+    assert [tuple(row.values()) for row in found] == rows
+
+
+def test_a_column_of_another_database_is_not_what_is_changed(session: Session) -> None:
+    session.sql("CREATE TABLE d (k INT PRIMARY KEY NOT ENFORCED, a INT)")
+    with pytest.raises(ts.InvalidRequest, match=r"'other\.d' is not what is changed"):
+        session.sql("UPDATE shop.d SET other.d.a = 1")
+
+
+def test_a_null_that_is_computed_for_a_column_without_nulls_is_refused(session: Session) -> None:
     session.sql("CREATE TABLE d (k INT PRIMARY KEY NOT ENFORCED, a INT NOT NULL DEFAULT 5, s STRING)")
     session.sql("INSERT INTO d VALUES (1, 2, 'y')")
     with pytest.raises(ts.SchemaMismatch, match="column 'a' is NOT NULL and row 0"):
-        session.sql(f"UPDATE d SET a = {value}, s = upper(s)")
+        session.sql("UPDATE d SET a = NULL, s = upper(s)")
     assert session.sql("SELECT * FROM d").to_arrow().to_pylist() == [{"k": 1, "a": 2, "s": "y"}]

@@ -1,0 +1,195 @@
+"""Functions as SQL of Spark, where Spark's function of that name means something else at some arguments.
+
+Each gives what the embedded engine gives: logarithms of 0 and below, NULL among elements, a place below 1.
+Arguments are SQL texts and may stand in a call several times. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from tablestore.format.types.data_type import DataType
+from tablestore.sql.query.function import LONGEST, Sql, too_long
+from tablestore.sql.query.patterns import strftime_pattern
+
+_NAN, _INFINITE = "CAST('NaN' AS DOUBLE)", "CAST('Infinity' AS DOUBLE)"
+_WHOLE_FROM = 4503599627370496  # a DOUBLE from here on has no fraction
+_MONTHS = "January February March April May June July August September October November December".split()
+_DAYS = "Sunday Monday Tuesday Wednesday Thursday Friday Saturday".split()
+_OF_DATES = ("DATE", "TIMESTAMP")
+
+
+def _logarithm(function: str) -> Callable[[list[str]], str]:
+    """−∞ of 0 and NaN below, where Spark has NULL."""
+
+    def render(arguments: list[str]) -> str:
+        n = f"CAST({arguments[0]} AS DOUBLE)"
+        return f"(CASE WHEN {n} = 0 THEN -{_INFINITE} WHEN {n} < 0 THEN {_NAN} ELSE {function}({n}) END)"
+
+    return render
+
+
+_ln = _logarithm("ln")
+
+
+def _log(arguments: list[str]) -> str:
+    if len(arguments) == 1:
+        return _ln(arguments)
+    base, n = _ln(arguments[:1]), _ln(arguments[1:])
+    return f"(CASE WHEN {base} = 0 THEN {n} * {_INFINITE} ELSE {n} / {base} END)"
+
+
+def _any_null(function: str) -> Callable[[list[str]], str]:
+    """NULL if one of the arguments is; Spark leaves NULLs out and wants two."""
+
+    def render(arguments: list[str]) -> str:
+        if len(arguments) == 1:
+            return arguments[0]
+        tests = " OR ".join(f"({a}) IS NULL" for a in arguments)
+        return f"IF({tests}, NULL, {function}({', '.join(arguments)}))"
+
+    return render
+
+
+def _located(arguments: list[str]) -> str:
+    part, text, *start = arguments
+    if not start:
+        return f"locate({part}, {text})"
+    begin = f"CAST(least(greatest({start[0]}, 1), 2147483647) AS INT)"
+    return f"IF(({start[0]}) IS NULL, NULL, locate({part}, {text}, {begin}))"
+
+
+SPARK_FUNCTIONS: Mapping[str, Sql] = MappingProxyType(
+    {
+        "LN": _ln,
+        "LOG": _log,
+        "LOG2": _logarithm("log2"),
+        "LOG10": _logarithm("log10"),
+        "ASIN": "asin({0})",
+        "ACOS": "acos({0})",
+        "COT": "cot({0})",
+        "E": "e()",
+        "GREATEST": _any_null("greatest"),
+        "LEAST": _any_null("least"),
+        "ARRAY_CONTAINS": "exists({0}, own_x -> own_x <=> ({1}))",
+        "CARDINALITY": "IF(({0}) IS NULL, NULL, cardinality({0}))",
+        "SIZE": "IF(({0}) IS NULL, NULL, cardinality({0}))",
+        "LOCATE": _located,
+        "TRANSLATE": "translate({0}, coalesce({1}, ''), coalesce({2}, ''))",
+        "CONCAT": "concat({all})",
+        "CONCAT_WS": "concat_ws({all})",
+        "REPEAT": f"IF(octet_length({{0}}) * CAST({{1}} AS DOUBLE) > {LONGEST}, "
+        f"raise_error('{too_long('REPEAT')}'), repeat({{0}}, CAST({{1}} AS INT)))",
+        "SECOND": "CAST(second({0}) AS BIGINT)",
+        "WEEK": "weekofyear({0})",
+        "WEEKOFYEAR": "weekofyear({0})",
+        "DATEDIFF": "datediff(CAST({0} AS DATE), CAST({1} AS DATE))",
+        "MD5": "md5({0})",
+        "SHA1": "sha1({0})",
+        "SHA256": "sha2({0}, 256)",
+    }
+)
+"""How Spark is asked for these. {0} {1} … are the arguments."""
+
+
+def spark_call(name: str, arguments: list[str]) -> str | None:
+    """The call of a function as SQL of Spark; None where Spark's own of that name is right."""
+    found = SPARK_FUNCTIONS.get(name)
+    if found is None or callable(found):
+        return None if found is None else found(arguments)
+    return found.format(*arguments, all=", ".join(arguments))
+
+
+def whole_number(function: str, value: str, kind: str) -> str:
+    """`ceil` or `floor` of a FLOAT or DOUBLE in its type: Spark's own is a BIGINT, which has no room for all,
+    and no −0.0."""
+    small = f"WHEN {value} > -1 AND {value} < 0 THEN -CAST(0 AS {kind}) " if function == "ceil" else ""
+    large = f"{value} = 0 OR NOT abs({value}) < {_WHOLE_FROM}"
+    return f"(CASE WHEN {large} THEN {value} {small}ELSE CAST({function}({value}) AS {kind}) END)"
+
+
+def date_format(value: str, pattern: str, source: DataType | None) -> str:
+    """A time as text by a pattern of `strftime_pattern`. Of a DATE or TIMESTAMP it is made of parts: Spark's
+    own goes through an instant in the zone of the session, where an hour a year is missing."""
+    if source is None or source.root not in _OF_DATES:
+        return f"date_format({value}, '{pattern.replace(chr(39), chr(39) * 2)}')"
+    letters, parts, text = strftime_pattern(pattern) or "", [], ""
+    at = f"CAST({value} AS TIMESTAMP_NTZ)"
+    i = 0
+    while i < len(letters):
+        size = 1 if letters[i] != "%" else 3 if letters[i + 1] == "-" else 2
+        token, i = letters[i : i + size], i + size
+        if size == 1 or token == "%%":
+            text += token[0]
+            continue
+        if text:
+            parts.append(_literal(text))
+        parts, text = [*parts, _part(token, at)], ""
+    return f"concat({', '.join([*parts, *([_literal(text)] if text else [])]) or _literal('')})"
+
+
+def _part(token: str, at: str) -> str:
+    """A part of a TIMESTAMP_NTZ as strftime's letter shows it."""
+    short = token in ("%b", "%a")
+    if token in ("%b", "%B"):
+        names = ", ".join(_literal(name[:3] if short else name) for name in _MONTHS)
+        return f"elt(month({at}), {names})"
+    if token in ("%a", "%A"):
+        names = ", ".join(_literal(name[:3] if short else name) for name in _DAYS)
+        return f"elt(dayofweek({at}), {names})"
+    if token == "%p":
+        return f"IF(hour({at}) < 12, 'AM', 'PM')"
+    if token in ("%g", "%f"):
+        digits = 3 if token == "%g" else 6
+        fraction = f"regexp_extract(CAST({at} AS STRING), '[.]([0-9]+)', 1)"
+        return f"rpad({fraction}, {digits}, '0')"
+    number, digits = {
+        "Y": (f"year({at})", 4),
+        "y": (f"year({at}) % 100", 2),
+        "m": (f"month({at})", 2),
+        "d": (f"day({at})", 2),
+        "j": (f"dayofyear({at})", 3),
+        "H": (f"hour({at})", 2),
+        "I": (f"(hour({at}) + 11) % 12 + 1", 2),
+        "M": (f"minute({at})", 2),
+        "S": (f"CAST(second({at}) AS INT)", 2),
+    }[token[-1]]
+    text = f"CAST({number} AS STRING)"
+    return text if "-" in token else f"lpad({text}, {digits}, '0')"
+
+
+def _literal(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+_DAYS_OF = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY")
+_CLOCK_OF = ("HOUR", "MINUTE", "SECOND", "MILLISECOND")
+
+
+def rounded_time(function: str, unit: str, value: str, source: DataType | None) -> str | None:
+    """`floor` or `ceil` of a DATE or TIMESTAMP to a unit; a week begins on Sunday. None for others."""
+    if source is None or source.root not in _OF_DATES or unit not in (*_DAYS_OF, *_CLOCK_OF):
+        return None
+    day, at = f"CAST({value} AS DATE)", f"CAST({value} AS TIMESTAMP_NTZ)"
+    if unit in _DAYS_OF:
+        first = f"trunc({day}, '{unit}')"
+        first = {"DAY": day, "WEEK": f"date_sub({day}, dayofweek({day}) - 1)"}.get(unit, first)
+        floor = f"CAST({first} AS TIMESTAMP_NTZ)"
+    else:
+        clock = ["hour({at})", "minute({at})", "floor(second({at}))"][: _CLOCK_OF.index(unit) + 1]
+        parts = [part.format(at=at) for part in clock]
+        floor = f"(CAST({day} AS TIMESTAMP_NTZ) + make_dt_interval(0, {', '.join(parts)}))"
+        if unit == "MILLISECOND":
+            floor = f"({floor} + make_dt_interval(0, 0, 0, {_millis(at)}))"
+    if function == "ceil":
+        length = "0.001' SECOND" if unit == "MILLISECOND" else f"1' {unit}"
+        length = {"QUARTER": "3' MONTH", "WEEK": "7' DAY"}.get(unit, length)
+        floor = f"(CASE WHEN {floor} = {at} THEN {at} ELSE {floor} + INTERVAL '{length} END)"
+    return f"CAST({floor} AS DATE)" if source.root == "DATE" and unit in _DAYS_OF else floor
+
+
+def _millis(at: str) -> str:
+    """The whole milliseconds behind the second, as seconds."""
+    return f"CAST(concat('0.', {_part('%g', at)}) AS DECIMAL(4, 3))"
