@@ -232,6 +232,25 @@ def _stored(t: pa.DataType) -> pa.DataType:
     return t
 
 
+def require_types(there: pa.Schema, wanted: pa.Schema) -> None:
+    """Raise ValueError for a column that the file has in a type of another kind."""
+    for f in wanted:
+        found, stored = there.field(f.name).type, _stored(f.type)
+        if not _is_of_kind(found, stored):
+            raise ValueError(f"column {f.name!r} is {found}, its schema says {stored}")
+
+
+def _is_of_kind(found: pa.DataType, wanted: pa.DataType) -> bool:
+    loose = (pa.types.is_timestamp, pa.types.is_decimal)  # unit, zone and digits may differ
+    if any(is_one(found) and is_one(wanted) for is_one in loose):
+        return True
+    if not pa.types.is_nested(wanted):
+        return found == wanted or (pa.types.is_fixed_size_binary(wanted) and found == pa.binary())
+    if found.id != wanted.id or found.num_fields != wanted.num_fields:
+        return False
+    return all(_is_of_kind(found.field(i).type, wanted.field(i).type) for i in range(wanted.num_fields))
+
+
 def _require_kept(column: pa.Array, f: DataField) -> None:
     """Raise Unsupported for timestamps that readers would change: those before the Gregorian calendar, and
     fractions of the last second before 1970."""

@@ -52,6 +52,7 @@ def _decoded(source: Any, asked: Mapping[str, Any]) -> Generator[pa.Buffer, None
     wanted = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(asked["wanted"])))
     tail = structure.sound_tail(source, asked["size"])
     file = data.opened(source, wanted, path)
+    data.require_types(file.schema, wanted)
     if number < len(tail.stripes):
         structure.require_sound_stripe(source, tail, number, wanted.names)
         batches = data.stripe(
