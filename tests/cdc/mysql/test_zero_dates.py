@@ -60,5 +60,5 @@ def test_dates_that_are_known_before_are_in_the_plan(source: Source) -> None:
             assert "has zero or impossible dates" in text
             assert words in text
         key, default = warnings["b"]
-        assert key.startswith("column 'd' of the key has zero or impossible dates: its rows are bad rows")
+        assert key.startswith("column 'd' of the key has zero or impossible dates: such rows are bad rows")
         assert default.startswith(" 'v' has such a date as its default")
