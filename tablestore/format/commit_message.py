@@ -12,9 +12,14 @@ from tablestore.format import compaction_record, versioned
 from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifests import index_manifest
 from tablestore.format.manifests.index_manifest import IndexFileMeta
-from tablestore.format.manifests.manifest import DataFileMeta, file_of, file_record, file_schema
+from tablestore.format.manifests.manifest import (
+    DataFileMeta,
+    file_message,
+    file_message_schema,
+    file_of_message,
+)
 
-VERSION = 5
+VERSION = 6
 _LISTS = ("new_files", "changelog_files", "compact_before", "compact_after", "compact_changelog")
 _INDEX_LISTS = ("new_index", "deleted_index", "compact_new_index", "compact_deleted_index")
 
@@ -57,13 +62,17 @@ _SCHEMA = fastavro.parse_schema(
             {"name": "partition", "type": "bytes"},
             {"name": "bucket", "type": "int"},
             {"name": "total_buckets", "type": "int"},
-            {"name": _LISTS[0], "type": {"type": "array", "items": file_schema("file")}},
+            {"name": _LISTS[0], "type": {"type": "array", "items": file_message_schema("file")}},
             *({"name": n, "type": {"type": "array", "items": "file"}} for n in _LISTS[1:]),
             {
                 "name": _INDEX_LISTS[0],
                 "type": {
                     "type": "array",
-                    "items": {"type": "record", "name": "index", "fields": index_manifest.file_fields()},
+                    "items": {
+                        "type": "record",
+                        "name": "index",
+                        "fields": index_manifest.file_message_fields(),
+                    },
                 },
             },
             *({"name": n, "type": {"type": "array", "items": "index"}} for n in _INDEX_LISTS[1:]),
@@ -85,17 +94,17 @@ def encode(message: CommitMessage) -> bytes:
         "compactions": [compaction_record.to_json(r) for r in message.compactions],
         "log": message.log,
     }
-    record |= {name: [file_record(f) for f in getattr(message, name)] for name in _LISTS}
+    record |= {name: [file_message(f) for f in getattr(message, name)] for name in _LISTS}
     for name in _INDEX_LISTS:
-        record[name] = [index_manifest.file_record(f) for f in getattr(message, name)]
+        record[name] = [index_manifest.file_message(f) for f in getattr(message, name)]
     return versioned.encode(VERSION, _SCHEMA, record)
 
 
 def decode(data: bytes) -> CommitMessage:
     """The message of `encode`; raises InvalidRequest for other versions or damaged bytes."""
     r = versioned.decode(data, VERSION, _SCHEMA, what="commit message")
-    lists: dict[str, Any] = {name: tuple(file_of(f) for f in r[name]) for name in _LISTS}
-    lists |= {name: tuple(index_manifest.file_of(f) for f in r[name]) for name in _INDEX_LISTS}
+    lists: dict[str, Any] = {name: tuple(file_of_message(f) for f in r[name]) for name in _LISTS}
+    lists |= {name: tuple(index_manifest.file_of_message(f) for f in r[name]) for name in _INDEX_LISTS}
     records = tuple(compaction_record.from_json(text) for text in r["compactions"])
     return CommitMessage(
         r["partition"],

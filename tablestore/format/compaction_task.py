@@ -11,9 +11,14 @@ from tablestore.format import compaction_record, versioned
 from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifests import index_manifest
 from tablestore.format.manifests.index_manifest import IndexFileMeta
-from tablestore.format.manifests.manifest import DataFileMeta, file_of, file_record, file_schema
+from tablestore.format.manifests.manifest import (
+    DataFileMeta,
+    file_message,
+    file_message_schema,
+    file_of_message,
+)
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +52,16 @@ _SCHEMA = fastavro.parse_schema(
             {"name": "partition", "type": "bytes"},
             {"name": "bucket", "type": "int"},
             {"name": "total_buckets", "type": "int"},
-            {"name": "files", "type": {"type": "array", "items": file_schema("file")}},
+            {"name": "files", "type": {"type": "array", "items": file_message_schema("file")}},
             {
                 "name": "index_files",
                 "type": {
                     "type": "array",
-                    "items": {"type": "record", "name": "index", "fields": index_manifest.file_fields()},
+                    "items": {
+                        "type": "record",
+                        "name": "index",
+                        "fields": index_manifest.file_message_fields(),
+                    },
                 },
             },
             {"name": "full", "type": "boolean"},
@@ -69,8 +78,8 @@ def encode(task: CompactionTask) -> bytes:
         "partition": task.partition,
         "bucket": task.bucket,
         "total_buckets": task.total_buckets,
-        "files": [file_record(f) for f in task.files],
-        "index_files": [index_manifest.file_record(f) for f in task.index_files],
+        "files": [file_message(f) for f in task.files],
+        "index_files": [index_manifest.file_message(f) for f in task.index_files],
         "full": task.full,
         "planned": None if task.planned is None else compaction_record.to_json(task.planned),
         "snapshot": task.snapshot,
@@ -85,8 +94,8 @@ def decode(data: bytes) -> CompactionTask:
         r["partition"],
         r["bucket"],
         r["total_buckets"],
-        tuple(file_of(f) for f in r["files"]),
-        tuple(index_manifest.file_of(f) for f in r["index_files"]),
+        tuple(file_of_message(f) for f in r["files"]),
+        tuple(index_manifest.file_of_message(f) for f in r["index_files"]),
         r["full"],
         None if r["planned"] is None else compaction_record.from_json(r["planned"]),
         r["snapshot"],

@@ -76,6 +76,10 @@ class Entries(Sequence[ManifestEntry]):
         """The entries where the boolean `keep` is true."""
         return self if keep.all() else Entries(self.table.filter(pa.array(keep)))
 
+    def carrying(self) -> Entries:
+        """Those with fields of later releases."""
+        return self.filter(self.table.column("carried").is_valid().to_numpy())
+
     def numbers(self, column: str, *, null: int = 0) -> np.ndarray:
         """An integer column as int64; NULL as `null`."""
         values = self.table.column(column)

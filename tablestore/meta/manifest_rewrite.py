@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from tablestore.core.errors import Corrupt
 from tablestore.format.avro import blocks as avro_blocks
 from tablestore.format.avro.blocks import Block
-from tablestore.format.manifests.manifest import ManifestFileMeta
+from tablestore.format.manifests.manifest import ManifestFileMeta, schema_of
 from tablestore.meta.entries import Entries
 from tablestore.meta.manifests import ManifestStore, ManifestWriter
 
@@ -46,7 +47,8 @@ def rewritten(
     if listed != len(entries):
         names = ", ".join(m.file_name for m in manifests[:3])
         raise Corrupt(names, f"manifests hold {len(entries):,} entries; their list says {listed:,}")
-    header = avro_blocks.Reader().parse(writer.encoded(()), "")[0]
+    schema = schema_of(entries.filter(keep).carrying())
+    header = avro_blocks.Reader().parse(writer.encoded((), schema), "")[0]
     blocks, rows, made = list[Block](), list[np.ndarray](), list[ManifestFileMeta]()
     schema_id, size = max(m.schema_id for m in manifests), 0
 
@@ -64,7 +66,7 @@ def rewritten(
         if size >= writer.target_bytes:
             finish()
             size = 0
-        new = [part.block] if part.block is not None else _encoded(entries.take(chosen), writer)
+        new = [part.block] if part.block is not None else _encoded(entries.take(chosen), writer, schema)
         blocks += new
         rows.append(chosen)
         size += sum(len(b.data) for b in new)
@@ -111,5 +113,5 @@ def _joined(parts: Iterator[_Part]) -> Iterator[_Part]:
         yield pending
 
 
-def _encoded(entries: Entries, writer: ManifestWriter) -> list[Block]:
-    return avro_blocks.Reader().parse(writer.encoded(entries), "")[1]
+def _encoded(entries: Entries, writer: ManifestWriter, schema: Any) -> list[Block]:
+    return avro_blocks.Reader().parse(writer.encoded(entries, schema), "")[1]

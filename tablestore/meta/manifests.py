@@ -8,9 +8,10 @@ would bring a file back to life, so whole identities pass or fail together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -259,9 +260,9 @@ class ManifestWriter:
         parts = [entries[i : i + per_file] for i in range(0, len(entries), per_file)]
         return [self.finished(self.encoded(part), Entries.of(part), schema_id) for part in parts]
 
-    def encoded(self, entries: Iterable[ManifestEntry]) -> bytes:
-        """The bytes of a manifest."""
-        return manifest_format.encode_entries(entries, self._options.manifest_compression)
+    def encoded(self, entries: Iterable[ManifestEntry], schema: Mapping[str, Any] | None = None) -> bytes:
+        """The bytes of a manifest, by its own schema or that of more entries."""
+        return manifest_format.encode_entries(entries, self._options.manifest_compression, schema)
 
     def finished(self, data: bytes, entries: Entries, schema_id: int) -> ManifestFileMeta:
         """Write a manifest whose bytes hold `entries`, at least one."""

@@ -1,19 +1,24 @@
-"""Fields of later releases in manifest lists and index manifests stay where they are, and files that they
-name are kept, and removed, with their manifest."""
+"""Fields of later releases in manifests, their lists and index manifests stay where they are, and files that
+lists name are kept, and removed, with their manifest."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tablestore.core.errors import Corrupt
+from tablestore.format import commit_message, compaction_task
 from tablestore.format.avro.carried import CarriedField
+from tablestore.format.commit_message import CommitMessage
+from tablestore.format.compaction_task import CompactionTask
 from tablestore.format.manifests import index_manifest, manifest, manifest_columns
 from tablestore.format.manifests.index_manifest import IndexEntry, IndexFileMeta
-from tablestore.format.manifests.manifest import EMPTY_STATS, ManifestFileMeta
+from tablestore.format.manifests.manifest import EMPTY_STATS, ManifestEntry, ManifestFileMeta
 from tablestore.meta import manifest_cache
 from tablestore.meta.manifests import ManifestWriter
 from tests.tables import KEYED
@@ -87,3 +92,76 @@ def test_sidecars_live_and_go_with_their_manifest(tmp_path: Path, monkeypatch: p
     assert not sidecar.exists()
     assert t.check() == []
     assert t.scan().count() == 8
+
+
+MOMENT = datetime(2031, 4, 5, tzinfo=UTC)
+HELD = CarriedField("_HELD_UNTIL", '["null", {"logicalType": "timestamp-millis", "type": "long"}]', MOMENT)
+WHERE = CarriedField("_WHERE", '["null", "bytes"]', b"\x00cold")
+
+
+def carrying(number: int, *, entry: bool = True) -> ManifestEntry:
+    stats = manifest.SimpleStats()
+    some = (f"f-{number}", 9, 5, manifest.EMPTY_ROW, manifest.EMPTY_ROW, stats, stats, 0, 4, 0, 0)
+    file = manifest.DataFileMeta(*some, carried=(WHERE, STRANGE) if number % 2 else ())
+    return ManifestEntry(manifest.ADD, manifest.EMPTY_ROW, 0, 1, file, (HELD,) if entry else ())
+
+
+def fields(entries: Iterable[ManifestEntry]) -> list[tuple[tuple[CarriedField, ...], ...]]:
+    return [(e.carried, e.file.carried) for e in entries]
+
+
+def test_manifests_carry_fields_of_later_releases_of_entries_and_files() -> None:
+    entries = [carrying(n) for n in range(4)]
+    data = manifest.encode_entries(entries, "zstd")
+    found = manifest.decode_entries(data, "there")
+    assert found == entries
+    assert fields(found) == fields(entries)
+    for some in (manifest_columns.decode([("there", data)])[0], manifest_columns.of(found)):
+        assert fields(manifest_columns.entries(some)) == fields(entries)
+    plain = manifest.encode_entries([carrying(0, entry=False)], "zstd")
+    assert b"_HELD_UNTIL" not in plain
+    assert fields(manifest.decode_entries(plain, "there")) == [((), ())]
+
+
+def test_messages_carry_fields_of_later_releases() -> None:
+    file, index = carrying(1).file, IndexFileMeta("HASH", "index-1", 4, 1, carried=(STRANGE,))
+    message = CommitMessage(manifest.EMPTY_ROW, 0, 1, compact_before=(file,), new_index=(index,))
+    found = commit_message.decode(commit_message.encode(message))
+    assert found.compact_before[0].carried == file.carried
+    assert found.new_index[0].carried == (STRANGE,)
+    task = CompactionTask(manifest.EMPTY_ROW, 0, 1, (file,), (index,), True, None, 3)
+    again = compaction_task.decode(compaction_task.encode(task))
+    assert (again.files[0].carried, again.index_files[0].carried) == (file.carried, (STRANGE,))
+
+
+@pytest.mark.parametrize("rows", [1, 40])
+def test_merged_manifests_carry_what_their_entries_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    """With few entries, and with so many that their blocks could be copied."""
+    t = KEYED.create(tmp_path, {"manifest.merge-min-count": 4, "bucket": rows, "write-only": True})
+
+    def encoded(self: ManifestWriter, entries: Iterable[ManifestEntry], schema: Any = None) -> bytes:
+        some = [replace(e, file=replace(e.file, carried=(WHERE,)), carried=(HELD,)) for e in entries]
+        return original(self, some, schema)
+
+    original = ManifestWriter.encoded
+    with monkeypatch.context() as m:
+        m.setattr(ManifestWriter, "encoded", encoded)
+        t.write([{"k": k, "v": "a"} for k in range(rows * 30)])
+    manifest_cache.LOCAL.clear()
+    files = {e.file.file_name for e in t.store.manifests.live_entries(t.store.snapshots.latest())}
+    for k in range(8):
+        t.write([{"k": k, "v": "b"}])
+    manifest_cache.LOCAL.clear()
+    latest = t.store.snapshots.latest()
+    assert latest is not None
+    assert len(t.store.manifests.manifests(latest)) < 8
+    for e in t.store.manifests.live_entries(latest):
+        expected = ((HELD,), (WHERE,)) if e.file.file_name in files else ((), ())
+        assert (e.carried, e.file.carried) == expected
+    assert t.check() == []
+    t.with_options({"write-only": False}).compact(full=True)
+    manifest_cache.LOCAL.clear()
+    assert t.scan().count() == max(rows * 30, 8)
+    assert t.check() == []

@@ -37,11 +37,6 @@ def encode(schema: Any, records: Iterable[dict[str, Any]], codec: str) -> bytes:
     return out.getvalue()
 
 
-def decode(data: bytes, path: str) -> list[dict[str, Any]]:
-    """All records of a container; raises Corrupt naming `path`."""
-    return decode_with_schema(data, path)[0]
-
-
 def decode_with_schema(data: bytes, path: str) -> tuple[list[dict[str, Any]], bytes]:
     """All records of a container, and the schema they were written with; raises Corrupt naming `path`."""
     header, blocks = _CONTAINERS.plain(data, path)

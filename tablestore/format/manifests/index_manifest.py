@@ -15,7 +15,7 @@ import fastavro
 
 from tablestore.core.errors import Corrupt, brief
 from tablestore.format.avro import container as avro
-from tablestore.format.avro.carried import CarriedField, fields_of, schema_with, values
+from tablestore.format.avro.carried import CarriedField, fields_of, from_text, schema_with, to_text, values
 from tablestore.format.manifests.manifest import ADD, DELETE, EMPTY_ROW, MAX_COUNT
 from tablestore.io.paths import is_plain
 
@@ -156,6 +156,21 @@ def file_of(r: Mapping[str, Any]) -> IndexFileMeta:
         external_path=r.get("_EXTERNAL_PATH"),
         global_index=r.get("_GLOBAL_INDEX"),
     )
+
+
+def file_message_fields() -> list[dict[str, Any]]:
+    """The fields of `file_message`, for messages between processes."""
+    return [*file_fields(), {"name": "carried", **_nullable("string")}]
+
+
+def file_message(f: IndexFileMeta) -> dict[str, Any]:
+    """An IndexFileMeta as a record of a message, with what it carries as text."""
+    return {**file_record(f), "carried": to_text(f.carried)}
+
+
+def file_of_message(r: Mapping[str, Any]) -> IndexFileMeta:
+    """The IndexFileMeta of `file_message`."""
+    return replace(file_of(r), carried=from_text(r["carried"]))
 
 
 def encode(entries: Iterable[IndexEntry], codec: str) -> bytes:

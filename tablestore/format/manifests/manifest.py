@@ -7,14 +7,22 @@ manifest in a list. Field order and names are the format's; fields that an older
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import fastavro
 
 from tablestore.core.errors import Corrupt, TablestoreError, brief
 from tablestore.format.avro import container as avro
-from tablestore.format.avro.carried import CarriedField, fields_of, schema_with, values
+from tablestore.format.avro.carried import (
+    CarriedField,
+    fields_of,
+    from_text,
+    plain_schema_with,
+    schema_with,
+    to_text,
+    values,
+)
 from tablestore.io.paths import is_plain
 
 ADD, DELETE = 0, 1
@@ -41,7 +49,8 @@ EMPTY_STATS = SimpleStats()
 
 @dataclass(frozen=True, slots=True)
 class DataFileMeta:
-    """One data file. `min_key`, `max_key`: serialized BinaryRow of the trimmed primary key, exact."""
+    """One data file. `min_key`, `max_key`: serialized BinaryRow of the trimmed primary key, exact; `carried`:
+    fields of later releases, which stay with it."""
 
     file_name: str
     file_size: int
@@ -63,6 +72,7 @@ class DataFileMeta:
     external_path: str | None = None
     first_row_id: int | None = None
     write_cols: tuple[str, ...] | None = None
+    carried: tuple[CarriedField, ...] = field(default=(), compare=False, repr=False)
 
     def upgraded(self, level: int) -> DataFileMeta:
         """The same file at another level: no byte of it changes."""
@@ -78,6 +88,7 @@ class ManifestEntry:
     bucket: int
     total_buckets: int
     file: DataFileMeta
+    carried: tuple[CarriedField, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def identity(self) -> tuple[Any, ...]:
@@ -173,8 +184,10 @@ def file_schema(name: str = "record__FILE") -> dict[str, Any]:
 
 
 _NAMESPACE = "org.apache.paimon.avro.generated"
-ENTRY_SCHEMA = fastavro.parse_schema(
-    {
+
+
+def _entry_schema(file: dict[str, Any]) -> dict[str, Any]:
+    return {
         "type": "record",
         "name": "record",
         "namespace": _NAMESPACE,
@@ -184,10 +197,13 @@ ENTRY_SCHEMA = fastavro.parse_schema(
             {"name": "_PARTITION", "type": "bytes"},
             {"name": "_BUCKET", "type": "int"},
             {"name": "_TOTAL_BUCKETS", "type": "int"},
-            {"name": "_FILE", "type": file_schema()},
+            {"name": "_FILE", "type": file},
         ],
     }
-)
+
+
+_FILE_SCHEMA = file_schema()
+ENTRY_SCHEMA: Any = fastavro.parse_schema(_entry_schema(_FILE_SCHEMA))
 LIST_SCHEMA: Any = fastavro.parse_schema(
     {
         "type": "record",
@@ -212,6 +228,8 @@ LIST_SCHEMA: Any = fastavro.parse_schema(
 )
 
 LIST_FIELDS = frozenset(f["name"] for f in LIST_SCHEMA["fields"])
+ENTRY_FIELDS = frozenset(f["name"] for f in ENTRY_SCHEMA["fields"])
+FILE_FIELDS = frozenset(f["name"] for f in _FILE_SCHEMA["fields"])
 
 
 def stats_record(stats: SimpleStats) -> dict[str, Any]:
@@ -286,8 +304,36 @@ def file_of(r: Mapping[str, Any]) -> DataFileMeta:
     )
 
 
-def encode_entries(entries: Iterable[ManifestEntry], codec: str) -> bytes:
-    """The bytes of a manifest."""
+def file_message_schema(name: str = "file") -> dict[str, Any]:
+    """The schema of `file_message`, for messages between processes."""
+    plain = file_schema(name)
+    return {**plain, "fields": [*plain["fields"], {"name": "carried", **_nullable("string")}]}
+
+
+def file_message(f: DataFileMeta) -> dict[str, Any]:
+    """A DataFileMeta as a record of a message, with what it carries as text."""
+    return {**file_record(f), "carried": to_text(f.carried)}
+
+
+def file_of_message(r: Mapping[str, Any]) -> DataFileMeta:
+    """The DataFileMeta of `file_message`."""
+    return replace(file_of(r), carried=from_text(r["carried"]))
+
+
+def schema_of(entries: Iterable[ManifestEntry]) -> Any:
+    """The Avro schema of a manifest of these entries, with the fields that they carry."""
+    some = [e for e in entries if e.carried or e.file.carried]
+    if not some:
+        return ENTRY_SCHEMA
+    file = plain_schema_with(_FILE_SCHEMA, (e.file.carried for e in some))
+    return fastavro.parse_schema(plain_schema_with(_entry_schema(file), (e.carried for e in some)))
+
+
+def encode_entries(
+    entries: Iterable[ManifestEntry], codec: str, schema: Mapping[str, Any] | None = None
+) -> bytes:
+    """The bytes of a manifest; `schema`: another one than `schema_of` the entries, for more of them."""
+    some = entries if schema is not None else list(entries)
     records = (
         {
             "_VERSION": ENTRY_VERSION,
@@ -295,17 +341,19 @@ def encode_entries(entries: Iterable[ManifestEntry], codec: str) -> bytes:
             "_PARTITION": e.partition,
             "_BUCKET": e.bucket,
             "_TOTAL_BUCKETS": e.total_buckets,
-            "_FILE": file_record(e.file),
+            "_FILE": {**file_record(e.file), **dict(values(e.file.carried))},
+            **dict(values(e.carried)),
         }
-        for e in entries
+        for e in some
     )
-    return avro.encode(ENTRY_SCHEMA, records, codec)
+    return avro.encode(schema_of(some) if schema is None else schema, records, codec)
 
 
 def decode_entries(data: bytes, path: str) -> list[ManifestEntry]:
     """The entries of a manifest, in order; raises Corrupt naming `path` and the entry."""
     found: list[ManifestEntry] = []
-    for r in avro.decode(data, path):
+    records, schema = avro.decode_with_schema(data, path)
+    for r in records:
         try:
             if r["_VERSION"] != ENTRY_VERSION or r["_KIND"] not in (ADD, DELETE):
                 problem = (
@@ -313,11 +361,10 @@ def decode_entries(data: bytes, path: str) -> list[ManifestEntry]:
                 )
                 raise Corrupt(path, problem)
             file = _sound(file_of(r["_FILE"]), r["_BUCKET"], f"entry {len(found)}", path)
-            found.append(
-                ManifestEntry(
-                    r["_KIND"], r["_PARTITION"] or EMPTY_ROW, r["_BUCKET"], r["_TOTAL_BUCKETS"], file
-                )
-            )
+            if later := fields_of(r["_FILE"], schema, FILE_FIELDS, within="_FILE"):
+                file = replace(file, carried=later)
+            place = r["_KIND"], r["_PARTITION"] or EMPTY_ROW, r["_BUCKET"], r["_TOTAL_BUCKETS"]
+            found.append(ManifestEntry(*place, file, fields_of(r, schema, ENTRY_FIELDS)))
         except (KeyError, TypeError, AttributeError) as e:
             raise Corrupt(path, f"entry {len(found)} is not a manifest entry: {brief(e)}") from e
     return found
