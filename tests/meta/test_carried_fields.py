@@ -3,6 +3,7 @@ lists name are kept, and removed, with their manifest."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -165,3 +166,25 @@ def test_merged_manifests_carry_what_their_entries_do(
     manifest_cache.LOCAL.clear()
     assert t.scan().count() == max(rows * 30, 8)
     assert t.check() == []
+
+
+def test_files_that_later_fields_name_are_no_orphans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    t = KEYED.create(tmp_path, {"bucket": 1, "write-only": True})
+    deep = CarriedField("_BESIDE", '["null", {"type": "map", "values": "string"}]', {"index": "vectors-1"})
+
+    def encoded(self: ManifestWriter, entries: Iterable[ManifestEntry], *schema: Any) -> bytes:
+        some = [replace(e, file=replace(e.file, carried=(deep,))) for e in entries]
+        return original(self, some, *schema)
+
+    original = ManifestWriter.encoded
+    with monkeypatch.context() as m:
+        m.setattr(ManifestWriter, "encoded", encoded)
+        t.write([{"k": 1, "v": "a"}])
+    manifest_cache.LOCAL.clear()
+    folder = tmp_path / "d.db" / "t" / "bucket-0"
+    for name in ("vectors-1", "vectors-2"):
+        (folder / name).write_bytes(b"of a later release")
+        os.utime(folder / name, (1, 1))
+    removed = t.remove_orphans(older_than="0 ms", force=True, dry_run=False).files
+    assert [Path(path).name for path, _ in removed] == ["vectors-2"]
+    assert (folder / "vectors-1").exists()

@@ -84,6 +84,19 @@ def values(carried: Iterable[CarriedField]) -> Iterator[tuple[str, Any]]:
     return ((f.name, f.value) for f in carried)
 
 
+def texts(carried: Iterable[CarriedField]) -> Iterator[str]:
+    """Every text in the values of the fields, as far down as it is: it may name a file."""
+    pending: list[Any] = [f.value for f in carried]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, Mapping):
+            pending += value.values()
+        elif isinstance(value, list | tuple):
+            pending += value
+
+
 def to_text(carried: Sequence[CarriedField]) -> str | None:
     """The fields as JSON, their values as Avro writes them; None for none."""
     return json.dumps([(f.name, f.type, _written(f)) for f in carried]) if carried else None

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from tablestore.core import quantities
 from tablestore.core.errors import InvalidRequest, TablestoreError
+from tablestore.format.avro.carried import texts
 from tablestore.format.manifests.manifest import ManifestEntry, ManifestFileMeta
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.fileio import FileStatus
@@ -141,25 +142,31 @@ def _named(store: Store) -> Iterator[str]:
 
 
 def _named_by(store: Store, snapshot: Snapshot, seen: set[str], *, partly: bool = False) -> Iterator[str]:
-    """The files of one snapshot; manifests that were read already are not read again.
+    """The files of one snapshot, and what fields of later releases may name beside them; manifests that were
+    read already are not read again.
 
     Of a long-lived changelog (`partly`) all lists may be gone, of a tag its changelog.
     """
     lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list, snapshot.changelog_manifest_list)
     if not partly:
-        yield from reachable.index_files(store, snapshot)
+        indexes = store.manifests.index_entries(snapshot)
+        yield from reachable.index_files(store, snapshot, indexes)
+        yield from (join(store.paths.root, "index", n) for e in indexes for n in texts(e.file.carried))
     for i, name in enumerate(lists):
         if name is None:
             continue
         yield store.paths.manifest(name)
         may_be_gone = partly or i == 2
         for meta in _manifests(store, name, may_be_gone=may_be_gone):
-            yield from map(store.paths.manifest, meta.names)
+            yield from map(store.paths.manifest, (*meta.names, *texts(meta.carried)))
             if meta.file_name in seen:
                 continue
             seen.add(meta.file_name)
             for e in _entries(store, meta.file_name, may_be_gone=may_be_gone):
-                yield from reachable.entry_paths(store, e)
+                paths = reachable.entry_paths(store, e)
+                yield from paths
+                if later := (*e.carried, *e.file.carried):
+                    yield from (join(next(iter(paths)).rpartition("/")[0], name) for name in texts(later))
                 yield join(store.paths.checksums_dir, e.file.file_name)
 
 

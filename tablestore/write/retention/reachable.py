@@ -18,6 +18,7 @@ from typing import ParamSpec, TypeVar
 from tablestore.core.errors import FileMissing
 from tablestore.core.options.table_options import ChangelogProducer
 from tablestore.format import data_checksum
+from tablestore.format.manifests.index_manifest import IndexEntry
 from tablestore.format.manifests.manifest import ADD, APPEND_SOURCE, ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import inside
@@ -129,12 +130,15 @@ def state_lists(snapshot: Snapshot) -> tuple[tuple[str, int | None], tuple[str, 
     )
 
 
-def index_files(store: Store, snapshot: Snapshot) -> dict[str, int]:
-    """Index manifest, index files and statistics, with bytes."""
+def index_files(
+    store: Store, snapshot: Snapshot, entries: Sequence[IndexEntry] | None = None
+) -> dict[str, int]:
+    """Index manifest, index files and statistics, with bytes; `entries`: those of the index manifest, if they
+    are read already."""
     found: dict[str, int] = {}
     if snapshot.index_manifest is not None:
         found[store.paths.manifest(snapshot.index_manifest)] = 0
-        for e in store.manifests.index_entries(snapshot):
+        for e in store.manifests.index_entries(snapshot) if entries is None else entries:
             found[store.index_path(e.partition, e.bucket, e.file)] = e.file.file_size
     if snapshot.statistics is not None:
         found[store.paths.statistics(snapshot.statistics)] = 0
