@@ -159,6 +159,7 @@ before = shop.orders
 
 
 def killed_before(phase):
+    service.wait(lambda report: all(one.ended for one in report.rounds if one.table == orders.name))
     service.hold(phase)
     shop.sell(burst)
     service.wait(lambda report: any((one.table, one.phase) == (orders.name, phase) for one in report.rounds))

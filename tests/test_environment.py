@@ -152,6 +152,7 @@ def test_every_import_of_the_project_is_declared():
     known |= {
         "compression",  # of Python 3.14
         "pyspark_tablestore",
+        "py4j",
         "traitlets",
         "yaml",
         "packaging",
