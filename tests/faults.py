@@ -14,8 +14,9 @@ from tablestore.io.fileio import FileStatus, LocalFileIO
 from tablestore.io.syncing import Sync
 
 
-class Killed(BaseException):
-    """The process is gone: no handler of ours may run anything that reaches the store."""
+class Killed(SystemExit):
+    """The process is gone: no handler of ours may run anything that reaches the store. Threads beside end
+    without a word, as those of a process do."""
 
 
 class FaultyIO:

@@ -20,6 +20,7 @@ from tablestore.format.commit_message import CommitMessage
 from tablestore.format.compaction_record import FOLLOWED
 from tablestore.format.manifests.manifest import ADD
 from tablestore.format.snapshot import Snapshot
+from tablestore.meta.expired import SnapshotExpired
 from tablestore.meta.open_writers import writing
 from tablestore.meta.store import Store
 from tablestore.read.changes.changed_keys import hides_level_0
@@ -112,14 +113,20 @@ def _looked_up(store: Store, places: frozenset[Place] | None) -> tuple[int, ...]
     raise AssertionError("the last try returns or raises")
 
 
-def _left_by(store: Store, request: CommitRequest) -> frozenset[Place]:
-    """The buckets of a commit that was killed before its compaction."""
+def _left_by(store: Store, request: CommitRequest) -> frozenset[Place] | None:
+    """The buckets of a commit that was killed before its compaction. Where its snapshot has expired these
+    are all (None), but of a table that only streams wait for: the next full compaction is for them."""
+    unknown = frozenset[Place]() if _fully(store) else None
     snapshot = _first_of(store, request)
-    if snapshot is None or FOLLOWED not in (snapshot.properties or {}):
+    if snapshot is None:
+        return unknown
+    if FOLLOWED not in (snapshot.properties or {}):
         return frozenset()
-    return frozenset(
-        (e.partition, e.bucket) for e in store.manifests.delta_entries(snapshot) if e.kind == ADD
-    )
+    try:
+        entries = store.manifests.delta_entries(snapshot)
+    except SnapshotExpired:
+        return unknown
+    return frozenset((e.partition, e.bucket) for e in entries if e.kind == ADD)
 
 
 def _first_of(store: Store, request: CommitRequest) -> Snapshot | None:

@@ -21,6 +21,7 @@ from tests.suite import seeds
 RUN = "WORKBENCH_TEST_RUN"
 """The variable that names the run a process belongs to."""
 SHOWN_FAULTS = 12
+SERVERS = ("forkserver", "resource_tracker")
 PATIENCE_SECONDS = 5.0
 """For processes that are about to end by themselves: a guard, a JVM that was asked to."""
 _LEFT = pytest.StashKey[bool]()
@@ -39,11 +40,18 @@ def processes_of(run: str) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
         try:
-            if process.pid not in ours and process.environ().get(RUN) == run and _lives(process):
+            named = process.pid not in ours and process.environ().get(RUN) == run
+            if named and _lives(process) and not _serves_this(process):
                 found.append(process)
         except (psutil.Error, OSError):  # gone, or somebody else's
             continue
     return found
+
+
+def _serves_this(process: psutil.Process) -> bool:
+    """Whether `multiprocessing` keeps it for tests of this process, with which it ends."""
+    server = any(f"from multiprocessing.{name} " in " ".join(process.cmdline()) for name in SERVERS)
+    return server and process.ppid() == os.getpid()
 
 
 def _lives(process: psutil.Process) -> bool:

@@ -45,6 +45,7 @@ from tablestore.io.paths import join
 from tablestore.log.log import Log
 from tablestore.meta import changelogs, refs, statistics
 from tablestore.meta.deletion_files import Place
+from tablestore.meta.reused_ids import reused_ids
 from tablestore.meta.store import Store
 
 __all__ = ["Findings", "Violation", "Violations", "check", "examine"]
@@ -195,6 +196,11 @@ class _Check:
             self.reader.guarded(self.store.paths.snapshot_dir, self.store.snapshots.latest)
         if ids and len(ids) <= ids[-1] - ids[0]:  # a listing is no moment: some may have gone during it
             ids = self.store.snapshots.ids()
+            reused = self.reader.guarded(self.store.paths.snapshot_dir, partial(reused_ids, self.store)) or []
+            ids = [i for i in ids if i not in reused]
+            text = "its commit was killed after this id had expired: table.expire_snapshots() removes it"
+            for snapshot_id in reused:
+                self.found.violate("I1", self.store.paths.snapshot(snapshot_id), text)
         for a, b in pairwise(ids):
             if b != a + 1:
                 self.found.violate(

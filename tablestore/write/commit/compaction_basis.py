@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from tablestore.core.errors import NotFound
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.manifests.manifest import ADD
 from tablestore.meta.store import Store
@@ -47,9 +48,11 @@ class CompactionBasis:
         snapshots, manifests = self.store.snapshots, self.store.manifests
         latest = snapshots.latest_id() or 0
         for snapshot_id in range(self.snapshot + 1, latest + 1):
-            if not snapshots.exists(snapshot_id):
+            try:
+                entries = manifests.delta_entries(snapshots.get(snapshot_id))
+            except NotFound:  # it has expired
                 return
-            for e in manifests.delta_entries(snapshots.get(snapshot_id)):
+            for e in entries:
                 own = self.own.get((e.partition, e.bucket), set())
                 if e.kind == ADD and e.file.level > 0 and e.file.file_name not in own:
                     return

@@ -8,7 +8,7 @@ each try of a commit, with the then newest snapshot.
 
 from __future__ import annotations
 
-from tablestore.core.errors import CommitConflict
+from tablestore.core.errors import CommitConflict, NotFound
 from tablestore.core.options.table_options import MergeEngine
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS
 from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
@@ -67,18 +67,26 @@ def _conflict(store: Store, kind: str, latest: Snapshot, changes: Changes) -> co
 def require_basis(store: Store, latest: Snapshot | None, basis: Basis, changes: Changes) -> None:
     """Raise CommitConflict if what these changes were made from is no longer in the table."""
     snapshots, known = store.snapshots, basis.snapshot
-    present = known is not None and snapshots.exists(known.id)
-    if known is not None and (
-        latest is None or latest.id < known.id or (present and snapshots.get(known.id) != known)
-    ):
+    if known is not None and (latest is None or latest.id < known.id or _is_another(store, known)):
         text = f"the table was rolled back behind snapshot {known.id}, which this commit was made from"
         raise CommitConflict(f"{text}; do it again", snapshot=latest.id if latest else 0)
     since = known.id if known is not None else 0
     for snapshot_id in range(since + 1, (latest.id if latest else 0) + 1):
-        later = snapshots.get(snapshot_id) if snapshots.exists(snapshot_id) else None
-        if _changed(store, later, basis, changes):
+        try:
+            changed = _changed(store, snapshots.get(snapshot_id), basis, changes)
+        except NotFound:
+            changed = _changed(store, None, basis, changes)
+        if changed:
             text = f"snapshot {snapshot_id} changed rows that this commit was made from; do it again"
             raise CommitConflict(text, snapshot=snapshot_id)
+
+
+def _is_another(store: Store, known: Snapshot) -> bool:
+    """Whether another snapshot has the id of `known`."""
+    try:
+        return store.snapshots.get(known.id) != known
+    except NotFound:
+        return False
 
 
 def _changed(store: Store, later: Snapshot | None, basis: Basis, changes: Changes) -> bool:
@@ -105,17 +113,21 @@ def require_log_range(store: Store, latest: Snapshot | None, rows: LogRange) -> 
 
 
 def require_compaction_basis(store: Store, latest: Snapshot | None, since: int, changes: Changes) -> None:
-    """Raise CommitConflict if the same bucket was compacted after snapshot `since`, where files above level 0
-    are read without a merge: neither compaction has marked or dropped the other's rows."""
+    """Raise CommitConflict if the same bucket was compacted after snapshot `since`, or that is not known any
+    more, where files above level 0 are read without a merge: neither compaction has marked or dropped the
+    other's rows."""
     options, keyed = store.options, bool(store.schema.primary_keys)
     unmerged = options.deletion_vectors or options.merge_engine is MergeEngine.FIRST_ROW
     if latest is None or not (keyed and unmerged):
         return
     places = {(e.partition, e.bucket) for e in changes.entries}
     for snapshot_id in range(since + 1, latest.id + 1):
-        if not store.snapshots.exists(snapshot_id):
-            continue
-        for e in store.manifests.delta_entries(store.snapshots.get(snapshot_id)):
+        try:
+            entries = store.manifests.delta_entries(store.snapshots.get(snapshot_id))
+        except NotFound as missing:
+            text = f"snapshot {snapshot_id} expired, which may have compacted the same bucket; do it again"
+            raise CommitConflict(text, snapshot=snapshot_id) from missing
+        for e in entries:
             if e.kind == ADD and e.file.level > 0 and (e.partition, e.bucket) in places:
                 text = f"bucket {e.bucket} was compacted meanwhile, by snapshot {snapshot_id}; do it again"
                 raise CommitConflict(text, files=(e.file.file_name,), snapshot=snapshot_id)

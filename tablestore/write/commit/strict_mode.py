@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tablestore.core.errors import CommitConflict
+from tablestore.core.errors import CommitConflict, NotFound
 from tablestore.format.snapshot import APPEND, COMPACT, OVERWRITE, Snapshot
 from tablestore.meta.store import Store
 
@@ -23,11 +23,13 @@ def require_no_other_user(
     """Raise CommitConflict if one of these snapshots, of another user, conflicts with a commit to these
     partitions. One that has expired does, since what it changed is unknown."""
     for snapshot_id in since:
-        if not store.snapshots.exists(snapshot_id):
+        try:
+            other = store.snapshots.get(snapshot_id)
+            touched = _touched(store, other, overwrites) if other.commit_user != user else set()
+        except NotFound as e:
             text = f"snapshot {snapshot_id}, which {OPTION!r} asks about, has expired; name a later one"
-            raise CommitConflict(text, snapshot=snapshot_id)
-        other = store.snapshots.get(snapshot_id)
-        if other.commit_user != user and not partitions.isdisjoint(_touched(store, other, overwrites)):
+            raise CommitConflict(text, snapshot=snapshot_id) from e
+        if not partitions.isdisjoint(touched):
             who = f"snapshot {other.id} ({other.commit_kind} by {other.commit_user})"
             text = f"{who} changed a partition of this commit, and {OPTION!r} is set; look at it first"
             raise CommitConflict(text, snapshot=other.id)

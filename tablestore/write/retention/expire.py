@@ -5,8 +5,9 @@ branch reads it. With changelogs that live longer, each snapshot leaves a copy o
 keeps what its changes are read from, until the changelog expires, too. Snapshot files are removed before the
 files they name, so a kill in the middle leaves orphans, never a snapshot with holes (I2). Before the first of
 them is removed, one of those that stay is on the disk, whatever the table's durability (`synced`). Consumers,
-tags, branches and stream positions protect snapshots. Expiry works on a full disk: changelogs and history for
-which there is no room are left out, and reported.
+tags, branches and stream positions protect snapshots. What a killed commit left under an id that had expired
+goes, too. Expiry works on a full disk: changelogs and history for which there is no room are left out, and
+reported.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.meta import changelogs, compaction_history, consumers, expiry_rules, refs
 from tablestore.meta.compaction_history import Explain
 from tablestore.meta.expiry_rules import ExpirePolicy, Extent, moment
+from tablestore.meta.reused_ids import reused_ids
 from tablestore.meta.store import Store
 from tablestore.write.commit import synced
 from tablestore.write.progress import Progress, ProgressCallback
@@ -52,7 +54,17 @@ PLAIN = ExpireRequest()
 
 def expire(store: Store, policy: ExpirePolicy, request: ExpireRequest = PLAIN) -> Expiry:
     """Remove the snapshots that the policy lets go, with the files that nothing else needs; what that was."""
-    return _retried(store, lambda: _expire(store, policy, request))
+    done = _retried(store, lambda: _expire(store, policy, request))
+    if done.snapshots or request.explain:  # a commit that expires nothing lists nothing
+        _remove_reused(store, dry_run=request.dry_run)
+    return done
+
+
+def _remove_reused(store: Store, *, dry_run: bool) -> None:
+    for snapshot_id in reused_ids(store) if not dry_run else ():
+        store.snapshots.delete(snapshot_id)
+        text = "%s: snapshot %d, of a commit that was killed after this id had expired, is removed"
+        log.warning(text, store.paths.root, snapshot_id)
 
 
 def _retried(store: Store, look: Callable[[], Expiry]) -> Expiry:

@@ -379,9 +379,10 @@ RULES = ("RESTRICT", "CASCADE", "CASCADE", "SET NULL", "SET NULL")
 
 
 def pointing(r: random.Random, to: str) -> str:
-    """Columns with a foreign key whose rules are random."""
+    """Columns with a foreign key whose rules are random. A table points to itself by `p`: the server takes no
+    row whose primary key points to itself."""
     rule = f"ON DELETE {r.choice(RULES)} ON UPDATE {r.choice(RULES)}"
-    column = "p" if "SET NULL" in rule else r.choice("kp")
+    column = "p" if "SET NULL" in rule or to == "t" else r.choice("kp")
     return f"(k INT PRIMARY KEY, p INT, FOREIGN KEY ({column}) REFERENCES {to} (k) {rule})"
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 import tablestore as ts
 from tablestore.format import commit_message
@@ -65,4 +66,25 @@ def test_a_writer_that_goes_on_has_seen_its_own_compactions(tmp_path: Path) -> N
     writer.write(batch(1, "late"))
     t.commit(writer.prepare(), user="engine", identifier=9)
     assert rows(t)[1] == "late"
+    assert t.check() == []
+
+
+@pytest.mark.parametrize("options", [{}, {"deletion-vectors.enabled": False, "merge-engine": "first-row"}])
+def test_a_compaction_is_refused_where_what_came_between_has_expired(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
+    """Two compactions that do not know each other would both show their row of a key."""
+    t = made(tmp_path, **{"write-only": True}, **options)
+    t.write(batch(1, "a"))
+    message = ts.compact_bucket(t.location, t.buckets_to_compact(full=True)[0])
+    assert message is not None
+    for k in range(3):
+        t.write(batch(k, "b"))
+    t.expire_snapshots(keep=1)
+    with pytest.raises(
+        ts.CommitConflict, match="snapshot 2 expired, which may have compacted the same bucket"
+    ):
+        t.commit([message], user="engine")
+    t.compact(full=True)
+    assert len(rows(t)) == 3
     assert t.check() == []

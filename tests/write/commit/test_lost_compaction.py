@@ -17,6 +17,8 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import CommitConflict, CommitUnknown, RowsNotVisible, Unavailable
 from tablestore.format.snapshot import COMPACT, Snapshot
+from tablestore.meta import manifest_cache
+from tablestore.meta.manifests import ManifestStore
 from tablestore.meta.snapshots import SnapshotStore
 from tablestore.table.table import Table
 
@@ -195,6 +197,36 @@ def test_a_replay_finishes_what_a_kill_left(
     if kind in ("lookup", "full-compaction"):
         assert t.changes(since=3).num_rows == 30, "10 new rows, 10 pairs"
     assert t.write(batch(1), user="u", identifier=7).snapshots == ()
+    assert t.check() == []
+
+
+@pytest.mark.parametrize("expires", ["before", "meanwhile"])
+@pytest.mark.parametrize("kind", [kind for kind in WAITING if kind not in ("lookup", "full-compaction")])
+def test_a_replay_finishes_what_a_kill_left_in_a_snapshot_that_expired(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, expires: str
+) -> None:
+    t = made(tmp_path, **WAITING[kind], **{"tablestore.compaction.leveled.level0-file-num-trigger": 1})
+    with monkeypatch.context() as patch:
+        before_publish(patch, COMPACT, failing(Killed()))
+        with pytest.raises(Killed):
+            t.write(batch(*range(30)), user="u", identifier=7)
+    assert t.scan().count() == 0
+    blind = t.with_options({"write-only": True})
+    for k in range(30, 40):
+        blind.write(batch(k))
+    if expires == "before":
+        t.expire_snapshots(keep=1)
+    delta_entries = ManifestStore.delta_entries
+
+    def late(self: ManifestStore, snapshot: Snapshot, **asked: Any) -> Any:
+        if snapshot.commit_user == "u" and t.store.snapshots.exists(snapshot.id):
+            ts.open(t.location).expire_snapshots(keep=1)
+            manifest_cache.LOCAL.clear()
+        return delta_entries(self, snapshot, **asked)
+
+    monkeypatch.setattr(ManifestStore, "delta_entries", late)
+    assert t.write(batch(*range(30)), user="u", identifier=7).replayed
+    assert set(range(30)) <= set(t.scan().to_arrow()["k"].to_pylist())
     assert t.check() == []
 
 
