@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+from contextlib import suppress
 
 from tablestore.core.errors import Corrupt, NotFound, Unavailable
 from tablestore.format import snapshot as snapshot_format
@@ -40,7 +41,9 @@ class SnapshotStore:
 
     def latest_id(self) -> int | None:
         """Id of the newest snapshot, None for a table without any."""
-        hint = self._hint("LATEST")
+        return self._latest_id(self._hint("LATEST"))
+
+    def _latest_id(self, hint: int | None) -> int | None:
         if hint is not None and self.exists(hint):
             while self.exists(hint + 1):  # a commit whose hint was not written, or not yet
                 hint += 1
@@ -63,12 +66,14 @@ class SnapshotStore:
         remedy = "put back a copy of the newest snapshot's file, or call table.mend()"
         raise Corrupt(self._paths.snapshot_dir, f"its snapshots are missing, although {who}", remedy=remedy)
 
-    def earliest_id(self) -> int | None:
-        """Id of the oldest snapshot, None for a table without any."""
+    def earliest_id(self, *, hinted: bool = False) -> int | None:
+        """Id of the oldest snapshot, None for a table without any. With `hinted` EARLIEST names it then."""
         hint = self._hint("EARLIEST")
         if hint is not None and self.exists(hint) and not (hint > 1 and self.exists(hint - 1)):
             return hint
         ids = self.ids()
+        if ids and hinted and ids[0] != hint:
+            self.hint_earliest(ids[0])
         return ids[0] if ids else None
 
     def exists(self, snapshot_id: int) -> bool:
@@ -99,12 +104,17 @@ class SnapshotStore:
     def latest(self) -> Snapshot | None:
         """The newest snapshot; if it is gone by the time it is read, the newest at that time. None for a
         table without any; raises Corrupt where there were some."""
-        while (found := self.latest_id()) is not None:
+        hint = self._hint("LATEST")
+        if hint is not None and not self.exists(hint + 1):  # reading it says whether it is there
+            with suppress(NotFound):
+                return self.get(hint)
+        while (latest := self._latest_id(hint)) is not None:
             try:
-                return self.get(found)
+                return self.get(latest)
             except NotFound:
-                if self.exists(found):
+                if self.exists(latest):
                     raise
+                hint = self._hint("LATEST")
         self._require_none_before()
         return None
 
@@ -162,9 +172,8 @@ class SnapshotStore:
             self._write_hint("LATEST", snapshot_id)
 
     def hint_earliest(self, snapshot_id: int) -> None:
-        """Write the EARLIEST hint, unless it already has this value."""
-        if self._hint("EARLIEST") != snapshot_id:
-            self._write_hint("EARLIEST", snapshot_id)
+        """Write the EARLIEST hint."""
+        self._write_hint("EARLIEST", snapshot_id)
 
     def hint_rolled_back(self, snapshot_id: int) -> None:
         """Write the LATEST hint, also a lower one (rollback only)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -147,7 +147,13 @@ class Store:
     def rescaled(self) -> bool:
         """Whether schemas of this table ever had another bucket count, so that partitions may differ in
         it."""
-        return len({self.schemas.get(i).options.get("bucket") for i in self.schemas.ids()}) > 1
+        return self.rescaled_by(self.schemas.ids())
+
+    def rescaled_by(self, schema_ids: Sequence[int]) -> bool:
+        """Whether these schemas have different bucket counts."""
+        if len(schema_ids) < 2:
+            return False
+        return len({self.schemas.get(i).options.get("bucket") for i in schema_ids}) > 1
 
     def schema_of(self, schema_id: int) -> TableSchema:
         """The schema a file was written under."""

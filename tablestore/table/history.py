@@ -116,14 +116,14 @@ def after_commit(store: Store, name: str, made: Sequence[int]) -> Expiry | None:
     """
     if store.options.write_only:
         return None
+    newest = made[-1] if made else None
+    request = ExpireRequest(newest=newest, explain_compactions=doors.explained_compactions)
     steps: list[Callable[[Expiry], Expiry]] = [
         lambda done: replace(done, partitions=_outdated_partitions(store, made)),
         lambda done: replace(done, forgotten=tuple(forget_consumers(store))),
         lambda done: _after(
             done,
-            expire(
-                store, ExpirePolicy.of(store), ExpireRequest(explain_compactions=doors.explained_compactions)
-            ),
+            expire(store, ExpirePolicy.of(store), request),
         ),
     ]
     if store.options.changelog_decoupled:

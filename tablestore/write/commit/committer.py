@@ -53,8 +53,6 @@ class Committer:
     def commit(self, messages: Sequence[CommitMessage], request: CommitRequest) -> Committed:
         """Add the messages' files to the table. Raises CommitConflict or Unavailable, then none of their rows
         is in the table, and CommitUnknown where that is not known."""
-        if self._replayed(request):
-            return Committed(replayed=True)
         first, second, made = appended(messages), compacted(messages), list[int]()
         if not first.empty or (second.empty and self._publishes_empty(request)):
             first = replace(first, followed=self._hidden_until_compacted(second))
@@ -64,6 +62,8 @@ class Committer:
                 made.append(self._publish(kind, provide, request, rebuild=rebuild))
             except _PublishedElsewhere:
                 return Committed(replayed=True)
+        elif self._replayed(request):
+            return Committed(replayed=True)
         lost = None
         if not second.empty:
             try:
@@ -135,8 +135,6 @@ class Committer:
     ) -> Committed:
         """Replace every live file of the partitions that `replaced` chooses by the messages' new files: one
         OVERWRITE snapshot."""
-        if self._replayed(request):
-            return Committed(replayed=True)
         store, new = self._store, appended(messages)
         postponed = store.options.bucket == POSTPONE_BUCKET
 
@@ -168,20 +166,19 @@ class Committer:
         return self._overtaken(self._store.snapshots.latest(), request)
 
     def _replayed(self, request: CommitRequest) -> bool:
-        """Whether this is a replay; if so, what a kill interrupted in the first attempt is completed."""
-        latest = self._store.snapshots.latest()
-        if not self._overtaken(latest, request):
-            return False
-        positions.keep_again(self._store, latest)
-        return True
+        """Whether this is a replay."""
+        return request.streaming and self._overtaken(self._store.snapshots.latest(), request)
 
     def _overtaken(self, latest: Snapshot | None, request: CommitRequest) -> bool:
         """Whether this identifier, or a later one, of the same user is committed at `latest`
-        (FORMAT.md 17.5)."""
+        (FORMAT.md 17.5); if so, what a kill interrupted in that attempt is completed."""
         if not request.streaming:
             return False
         last = positions.known(self._store, latest).get(request.user)
-        return last is not None and request.identifier <= last[0]
+        if last is None or request.identifier > last[0]:
+            return False
+        positions.keep_again(self._store, latest)
+        return True
 
     def _publish(
         self,
@@ -291,8 +288,9 @@ class Committer:
     ) -> Snapshot | None:
         """The snapshot to publish on top of `latest`; None if `latest` expired while it was read."""
         try:
-            conflict_check.require_no_conflict(self._store, kind, latest, changes)
-            return following.on(latest, changes)
+            schema_ids = self._store.schemas.ids()
+            conflict_check.require_no_conflict(self._store, kind, latest, changes, schema_ids)
+            return following.on(latest, changes, max(schema_ids, default=self._store.schema.id))
         except (Corrupt, NotFound):
             self._store.require_same()
             if latest is not None and not self._store.snapshots.exists(latest.id):

@@ -8,6 +8,8 @@ each try of a commit, with the then newest snapshot.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tablestore.core.errors import CommitConflict, NotFound
 from tablestore.core.options.table_options import MergeEngine
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS
@@ -20,11 +22,16 @@ from tablestore.write.commit.changes import Changes
 from tablestore.write.commit.request import Basis, LogMoved, LogRange
 
 
-def require_no_conflict(store: Store, kind: str, latest: Snapshot | None, changes: Changes) -> None:
-    """Raise CommitConflict if the changes conflict with what is live in `latest`."""
+def require_no_conflict(
+    store: Store, kind: str, latest: Snapshot | None, changes: Changes, schema_ids: Sequence[int]
+) -> None:
+    """Raise CommitConflict if the changes conflict with what is live in `latest`; `schema_ids`: of all
+    schemas."""
     if latest is None:
         return
-    found = _bucket_counts(store, kind, latest, changes) or _conflict(store, kind, latest, changes)
+    found = _bucket_counts(store, kind, latest, changes, schema_ids) or _conflict(
+        store, kind, latest, changes
+    )
     if found is not None:
         who = f"snapshot {latest.id} ({latest.commit_kind} by {latest.commit_user})"
         raise CommitConflict(
@@ -33,10 +40,10 @@ def require_no_conflict(store: Store, kind: str, latest: Snapshot | None, change
 
 
 def _bucket_counts(
-    store: Store, kind: str, latest: Snapshot, changes: Changes
+    store: Store, kind: str, latest: Snapshot, changes: Changes, schema_ids: Sequence[int]
 ) -> conflict_rules.Conflict | None:
     """The conflict of a partition with another bucket count, looked for where the table was rescaled."""
-    if kind == OVERWRITE or not changes.entries or not store.rescaled:
+    if kind == OVERWRITE or not changes.entries or not store.rescaled_by(schema_ids):
         return None
     live = store.manifests.live_entries(latest, partition=changes.partitions.__contains__)
     return conflict_rules.bucket_counts(live, changes.entries, store.partition_text)

@@ -48,8 +48,9 @@ class NextSnapshot:
         """The manifests of the delta, as last written."""
         return self._written[1] if self._written else []
 
-    def on(self, latest: Snapshot | None, changes: Changes) -> Snapshot:
-        """The snapshot that puts `changes` on top of `latest`, all its files written."""
+    def on(self, latest: Snapshot | None, changes: Changes, schema_id: int) -> Snapshot:
+        """The snapshot that puts `changes` on top of `latest`, all its files written; `schema_id`: the newest
+        schema."""
         store, writer, request = self._store, self._writer, self._request
         snapshot_id = (latest.id if latest else 0) + 1
         entries, next_row = self._numbered(latest, changes.entries, snapshot_id)
@@ -58,7 +59,6 @@ class NextSnapshot:
         base = manifest_merge.merged(base, store.manifests, writer, store.options)
         base_list, delta_list = writer.list(base), writer.list(delta)
         changelog_list = writer.list(changelog) if changelog else (None, None)
-        schema_id = max(store.schemas.ids(), default=store.schema.id)
         rows = sum(e.file.row_count if e.kind == ADD else -e.file.row_count for e in entries)
         inherited = latest.statistics if latest and latest.schema_id == schema_id else None
         return Snapshot(

@@ -74,8 +74,7 @@ def delete(store: Store, name: str) -> Removed:
     _require_free(store, name)
     branch = refs.on_branch(store, name)
     try:
-        gone = _named_by(store, branch)
-        gone = gone.without(_needed_without(store, name, gone)).with_checksums(store)
+        gone = reachable.looked_at(store, lambda: _only_needed_by(store, branch))
     except Corrupt as e:
         log.warning("files of branch %s stay for remove_orphans(), since not all is readable: %s", name, e)
         gone = Files()
@@ -123,6 +122,12 @@ def _named_by(store: Store, branch: Store) -> Files:
     return named
 
 
+def _only_needed_by(store: Store, branch: Store) -> Files:
+    """The files that only that branch needs."""
+    gone = _named_by(store, branch)
+    return gone.without(_needed_without(store, branch.paths.branch, gone)).with_checksums(store)
+
+
 def _needed_without(store: Store, name: str, among: Files) -> Files:
     """The files that all others but that branch need."""
     kept = [store, *(b for b in refs.other_branches(store) if b.paths.branch != name)]
@@ -146,7 +151,7 @@ def fast_forward(store: Store, name: str) -> Removed:
     ids = branch.snapshots.ids()
     if not ids:
         raise InvalidRequest(f"branch {name!r} has no snapshot to go to: write to it first")
-    gone = _replaced(store, branch, ids[0])
+    gone = reachable.looked_at(store, lambda: _replaced(store, branch, ids[0]))
     _put(store, store.paths.snapshot(ids[0]), branch.io.read(branch.paths.snapshot(ids[0])), keep=True)
     synced.put(store, store.snapshots.get(ids[0]))
     try:

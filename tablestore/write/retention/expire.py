@@ -13,10 +13,10 @@ reported.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tablestore.core.errors import Corrupt, NotFound, Unavailable
+from tablestore.core.errors import NotFound, Unavailable
 from tablestore.format.manifests.manifest import APPEND_SOURCE
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta import changelogs, compaction_history, consumers, expiry_rules, refs
@@ -32,7 +32,6 @@ from tablestore.write.retention.reachable import Files
 
 log = logging.getLogger(__name__)
 _MAX_FAILURES = 3
-_TRIES = 4
 __all__ = ["ExpirePolicy", "ExpireRequest", "Expiry", "expire", "expire_changelogs", "remove"]
 
 
@@ -40,8 +39,10 @@ __all__ = ["ExpirePolicy", "ExpireRequest", "Expiry", "expire", "expire_changelo
 class ExpireRequest:
     """How to expire. `dry_run`: only report; `explain`: report also whose reads end; `ignoring`: consumers
     that protect nothing, as if they were forgotten; `progress` is called as files go; `explain_compactions`
-    completes the records of compactions before the history keeps them."""
+    completes the records of compactions before the history keeps them; `newest`: the id of the newest
+    snapshot, if it is known."""
 
+    newest: int | None = None
     dry_run: bool = False
     explain: bool = False
     ignoring: tuple[str, ...] = ()
@@ -54,7 +55,7 @@ PLAIN = ExpireRequest()
 
 def expire(store: Store, policy: ExpirePolicy, request: ExpireRequest = PLAIN) -> Expiry:
     """Remove the snapshots that the policy lets go, with the files that nothing else needs; what that was."""
-    done = _retried(store, lambda: _expire(store, policy, request))
+    done = reachable.looked_at(store, lambda: _expire(store, policy, request))
     if done.snapshots or request.explain:  # a commit that expires nothing lists nothing
         _remove_reused(store, dry_run=request.dry_run)
     return done
@@ -67,40 +68,17 @@ def _remove_reused(store: Store, *, dry_run: bool) -> None:
         log.warning(text, store.paths.root, snapshot_id)
 
 
-def _retried(store: Store, look: Callable[[], Expiry]) -> Expiry:
-    """The result of `look`, which fails where others expire or delete the files that it reads: it is called
-    again as long as they remove snapshots, and a few times where they do not (then something is damaged)."""
-    tries = 0
-    oldest: tuple[int | None, int | None] | None = None
-    while True:
-        try:
-            return look()
-        except (Corrupt, NotFound) as e:
-            before, oldest = oldest, _oldest(store)  # only here: most commits expire nothing and list nothing
-            tries = tries + 1 if oldest == before else 1
-            if tries == _TRIES:
-                raise
-            log.debug("expiry of %s looks again: %s", store.paths.root, e)
-
-
-def _oldest(store: Store) -> tuple[int | None, int | None]:
-    """Ids of the oldest snapshot and the oldest long-lived changelog."""
-    return store.snapshots.earliest_id(), min(changelogs.ids(store), default=None)
-
-
 def _expire(store: Store, policy: ExpirePolicy, request: ExpireRequest) -> Expiry:
     dry_run = request.dry_run
-    latest, earliest = store.snapshots.latest_id(), store.snapshots.earliest_id()
+    latest = request.newest if request.newest is not None else store.snapshots.latest_id()
+    earliest = store.snapshots.earliest_id(hinted=not dry_run)
     if latest is None or earliest is None:
         return Expiry(dry_run=dry_run)
     if not dry_run and latest - earliest + 1 <= policy.keep_min:  # the common case after a commit
-        store.snapshots.hint_earliest(earliest)
         return Expiry(remaining=(earliest, latest))
     found = _extent(store, policy, earliest, latest, request.ignoring)
     stays = Expiry(protected_by=found.protected_by, bounds=found.bounds, dry_run=dry_run)
     if found.end <= earliest:
-        if not dry_run:
-            store.snapshots.hint_earliest(earliest)
         return replace(stays, remaining=(earliest, latest))
     ids = [i for i in range(earliest, found.end) if store.snapshots.exists(i)]
     if not ids:
@@ -134,7 +112,7 @@ def expire_changelogs(
     `after` is the expiry of snapshots just before: a dry run takes those for changelogs as if they were kept.
     The copies that were made for the ones that go at once are not reported as files.
     """
-    return _retried(store, lambda: _expire_changelogs(store, policy, request, after))
+    return reachable.looked_at(store, lambda: _expire_changelogs(store, policy, request, after))
 
 
 def _expire_changelogs(

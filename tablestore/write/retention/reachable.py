@@ -15,13 +15,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ParamSpec, TypeVar
 
-from tablestore.core.errors import FileMissing
+from tablestore.core.errors import Corrupt, FileMissing, NotFound
 from tablestore.core.options.table_options import ChangelogProducer
 from tablestore.format import data_checksum
 from tablestore.format.manifests.index_manifest import IndexEntry
 from tablestore.format.manifests.manifest import ADD, APPEND_SOURCE, ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import inside
+from tablestore.meta import changelogs
 from tablestore.meta.entries import EMPTY
 from tablestore.meta.expired import SnapshotExpired
 from tablestore.meta.store import Store
@@ -29,6 +30,7 @@ from tablestore.meta.store import Store
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 P = ParamSpec("P")
+_TRIES = 4
 
 
 @dataclass
@@ -240,6 +242,27 @@ def candidates(store: Store, snapshots: Iterable[Snapshot], *, states: bool = Fa
         found.metadata |= lenient({}, index_files, store, snapshot)
         found.add(lenient(Files(), changelog_files, store, snapshot))
     return found
+
+
+def looked_at(store: Store, look: Callable[[], T]) -> T:
+    """The result of `look`, which fails where others expire or delete the files that it reads: it is called
+    again as long as they remove snapshots, and a few times where they do not (then something is damaged)."""
+    tries = 0
+    oldest: tuple[int | None, int | None] | None = None
+    while True:
+        try:
+            return look()
+        except (Corrupt, NotFound) as e:
+            before, oldest = oldest, _oldest(store)  # only here: most commits expire nothing and list nothing
+            tries = tries + 1 if oldest == before else 1
+            if tries == _TRIES:
+                raise
+            log.debug("looking again at %s: %s", store.paths.root, e)
+
+
+def _oldest(store: Store) -> tuple[int | None, int | None]:
+    """Ids of the oldest snapshot and the oldest long-lived changelog."""
+    return store.snapshots.earliest_id(), min(changelogs.ids(store), default=None)
 
 
 def lenient(otherwise: T, read: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:

@@ -180,7 +180,8 @@ def _unneeded(store: Store, target: Snapshot, late: _Late, needed: Files) -> tup
         except Corrupt as e:
             damaged.append(e.path)
     try:
-        gone = gone.without(needed).without(_needed_besides(store, target, gone)).with_checksums(store)
+        besides = reachable.looked_at(store, lambda: _needed_besides(store, target, gone))
+        gone = gone.without(needed).without(besides).with_checksums(store)
     except Corrupt as e:
         text = f"{e.path} is damaged, so it is not known what else is needed and no file was deleted"
         return Files(), (f"{text}: mend() the table, then remove_orphans()",)

@@ -134,7 +134,7 @@ def delete(store: Store, name: str) -> Removed:
     tag = refs.tag(store, name)
     gone = Files()
     if not store.snapshots.exists(tag.snapshot.id):
-        gone = only_needed_by(store, [tag.snapshot], without_tag=name)
+        gone = reachable.looked_at(store, lambda: only_needed_by(store, [tag.snapshot], without_tag=name))
         synced.keep_one(store, 0)
     _remove_file(store, name)
     remove(store, gone)
@@ -156,6 +156,8 @@ def expire(store: Store) -> list[str]:
     """Remove the tags that are older than their time to live; their names."""
     now = store.env.local_now_ms()
     over = [t.name for t in refs.all_tags(store) if t.ends_ms is not None and t.ends_ms < now]
+    if not over:
+        return []
     with outcomes.unfinished("expiry of tags", lambda: refs.tag_names(store)):
         for name in over:
             delete(store, name)

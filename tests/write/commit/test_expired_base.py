@@ -151,3 +151,39 @@ def test_expiry_looks_again_when_another_one_was_faster(tmp_path: Path) -> None:
     assert started
     assert keys(t) == [*BEFORE, 99]
     assert t.check() == []
+
+
+ACTS: dict[str, tuple[Callable[[ts.Table], object], list[int]]] = {
+    "a tag is deleted": (lambda t: t.tags.delete("early"), [*BEFORE, 50, 99]),
+    "a branch is deleted": (lambda t: t.branches.delete("b"), [*BEFORE, 50, 99]),
+    "fast_forward": (lambda t: t.branches.fast_forward("b"), BEFORE),
+    "rollback": (lambda t: t.rollback(tag="early"), BEFORE),
+}
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_who_looks_for_files_that_nothing_needs_looks_again(tmp_path: Path, act: str) -> None:
+    io = FaultyIO()
+    t, rewrite_and_expire = made(tmp_path, io, KEYED)
+    t.tags.create("early")
+    t.branches.create("b", tag="early")
+    other = ts.open(t.location)
+    other.write(rows(50))
+    other.expire_snapshots(keep=1)
+    newest = t.store.snapshots.latest()
+    assert newest is not None
+    read = io.read
+    started: list[str] = []
+
+    def slow_read(path: str) -> bytes:
+        if path.endswith(newest.base_manifest_list) and not started:
+            started.append(path)
+            rewrite_and_expire()
+        return read(path)
+
+    io.read = slow_read  # type: ignore[method-assign]  # for this one object
+    verb, after = ACTS[act]
+    verb(t)
+    assert started
+    assert keys(t) == after
+    assert t.check() == []
