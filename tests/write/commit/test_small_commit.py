@@ -16,7 +16,7 @@ def rows(*keys: int) -> pa.Table:
 
 
 def test_a_small_commit_reads_little(tmp_path: Path) -> None:
-    """Whose it is (4 times), the newest snapshot (3 times), the hints, and the manifests of the last commit."""
+    """Whose it is (4 times), the newest snapshot (3 times), the hints, the manifests of the last commit."""
     io = FaultyIO()
     lake = ts.connect(str(tmp_path), io=io)
     schema = {"k": ts.BIGINT, "v": ts.BIGINT}
