@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
 import stat
 import struct
 import time
@@ -252,7 +254,9 @@ def test_lengths_alone_take_no_memory(coordinator: Coordinator) -> None:
             for wire in wires:
                 wire.sendall(struct.pack(">i", size))
             if size > apis.SMALL:
-                assert all(ends_after_a_word(wire) for wire in wires)
+                answers = [until_the_end(wire) for wire in wires]
+                assert all(not a or struct.unpack(">i", a[:4])[0] == len(a) - 4 for a in answers)
+                assert any(answers), "whoever waits for long, on a busy machine, ends without a word"
             for wire in wires:
                 wire.close()
         assert tracemalloc.get_traced_memory()[1] < 64 << 20
@@ -260,9 +264,13 @@ def test_lengths_alone_take_no_memory(coordinator: Coordinator) -> None:
         tracemalloc.stop()
 
 
-def ends_after_a_word(wire) -> bool:
-    (size,) = struct.unpack(">i", wire.recv(4))
-    return len(wire.recv(size)) == size and ends(wire)
+def until_the_end(wire: socket.socket) -> bytes:
+    """All that comes until the other side ends the connection."""
+    parts = []
+    with contextlib.suppress(ConnectionResetError):
+        while part := wire.recv(1 << 16):
+            parts.append(part)
+    return b"".join(parts)
 
 
 @pytest.mark.parametrize("begun", [b"", b"\0\0", struct.pack(">ihh", 100, 1003, 0)])
