@@ -36,8 +36,8 @@ class SnapshotStore:
 
     def stamps(self) -> dict[int, tuple[int, int]]:
         """Bytes and time of change of each snapshot's file by its id, ascending; one listing."""
-        found = ((_FILE.fullmatch(s.name), s) for s in self._io.list(self._paths.snapshot_dir))
-        return dict(sorted((int(m[1]), (s.size, s.modified_ms)) for m, s in found if m))
+        matches = ((_FILE.fullmatch(s.name), s) for s in self._io.list(self._paths.snapshot_dir))
+        return dict(sorted((int(m[1]), (s.size, s.modified_ms)) for m, s in matches if m))
 
     def latest_id(self) -> int | None:
         """Id of the newest snapshot, None for a table without any."""
@@ -85,15 +85,15 @@ class SnapshotStore:
         snapshot."""
         path = self._paths.snapshot(snapshot_id)
         try:
-            found = snapshot_format.from_json(self._io.read(path), path)
-            snapshot_format.require_own(found, self._uuid, path)
+            snapshot = snapshot_format.from_json(self._io.read(path), path)
+            snapshot_format.require_own(snapshot, self._uuid, path)
         except FileNotFoundError:
             raise self.absent(snapshot_id) from None
         except Corrupt as e:
             raise newest_sound.advised(self._io, self._paths, e) from None
-        if found.id != snapshot_id:
-            raise newest_sound.advised(self._io, self._paths, Corrupt(path, f"holds id {found.id}"))
-        return found
+        if snapshot.id != snapshot_id:
+            raise newest_sound.advised(self._io, self._paths, Corrupt(path, f"holds id {snapshot.id}"))
+        return snapshot
 
     def absent(self, snapshot_id: int) -> NotFound:
         """The error for an absent snapshot, naming the existing range."""
@@ -120,32 +120,32 @@ class SnapshotStore:
 
     def earliest(self) -> Snapshot | None:
         """The oldest snapshot; if it expires before it is read, the oldest at that time."""
-        while (found := self.earliest_id()) is not None:
+        while (earliest_id := self.earliest_id()) is not None:
             try:
-                return self.get(found)
+                return self.get(earliest_id)
             except NotFound:
-                if self.exists(found):
+                if self.exists(earliest_id):
                     raise
         return None
 
     def all(self, *, newest: int | None = None) -> list[Snapshot]:
         """Every snapshot, or so many of the newest, ascending, as they were at one moment: where some expire
         meanwhile it is looked again."""
-        gone, known = set[int](), dict[int, Snapshot]()
+        gone, snapshots = set[int](), dict[int, Snapshot]()
         while True:
             ids = [i for i in self.ids() if i not in gone]
             if newest is not None:
                 ids = ids[-newest:] if newest > 0 else []
             if gone and ids and ids[0] < max(gone):
-                known.clear()  # rolled back: ids may be used again
+                snapshots.clear()  # rolled back: ids may be used again
             for i in ids:
                 try:
-                    known[i] = known.get(i) or self.get(i)
+                    snapshots[i] = snapshots.get(i) or self.get(i)
                 except NotFound:
                     gone.add(i)
                     break
             else:
-                return [known[i] for i in ids]
+                return [snapshots[i] for i in ids]
 
     def publish(self, snapshot: Snapshot, *, after: Sync | None = None) -> bool:
         """True iff this snapshot now has its id, also where a retry inside the store wrote it; False iff
@@ -167,8 +167,8 @@ class SnapshotStore:
 
     def hint_latest(self, snapshot_id: int) -> None:
         """Write the LATEST hint unless it is newer; errors are logged, as hints are optional."""
-        known = self._hint("LATEST")
-        if known is None or known < snapshot_id or not self.exists(known):
+        hinted = self._hint("LATEST")
+        if hinted is None or hinted < snapshot_id or not self.exists(hinted):
             self._write_hint("LATEST", snapshot_id)
 
     def hint_earliest(self, snapshot_id: int) -> None:
