@@ -15,7 +15,7 @@ import logging
 import re
 from collections.abc import Mapping
 
-from tablestore.core.errors import Corrupt, NotFound, TablestoreError, brief
+from tablestore.core.errors import Corrupt, TablestoreError, brief
 from tablestore.format import checksums
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
 from tablestore.io.paths import join
@@ -58,7 +58,7 @@ def known(store: Store, latest: Snapshot | None) -> dict[str, Position]:
     while at is not None and not is_ours(at):
         if at.commit_identifier != BATCH_IDENTIFIER:
             positions.setdefault(at.commit_user, (at.commit_identifier, None))
-        before = _before(store.snapshots, at)
+        before = store.snapshots.find(at.id - 1)
         if before is None:
             return _kept(store, at.id - 1) | positions
         at = before
@@ -87,7 +87,7 @@ def keep_again(store: Store, latest: Snapshot | None) -> None:
     at = latest
     try:
         while at is not None and not is_ours(at):
-            at = _before(store.snapshots, at)
+            at = store.snapshots.find(at.id - 1)
         if at is not None and of(at) and not _live(store, at.id):  # absent, or emptied by a loss of power
             keep(store, at)
     except (TablestoreError, OSError) as e:
@@ -133,10 +133,8 @@ def _live(store: Store, snapshot_id: int) -> bool:
 
 def _uuid(store: Store, snapshot_id: int) -> str | None:
     """The uuid of a snapshot ("" where another engine gave none), None if it is gone."""
-    try:
-        return store.snapshots.get(snapshot_id).uuid or ""
-    except NotFound:
-        return None
+    snapshot = store.snapshots.find(snapshot_id)
+    return None if snapshot is None else snapshot.uuid or ""
 
 
 def _ids(store: Store) -> list[int]:
@@ -148,18 +146,11 @@ def _path(store: Store, snapshot_id: int) -> str:
     return join(store.paths.positions_dir, f"positions-{snapshot_id}")
 
 
-def _before(snapshots: SnapshotStore, snapshot: Snapshot) -> Snapshot | None:
-    try:
-        return snapshots.get(snapshot.id - 1) if snapshot.id > 1 else None
-    except NotFound:
-        return None
-
-
 def holder(snapshots: SnapshotStore, latest: Snapshot | None) -> int | None:
     """Id of the newest snapshot that holds a position: expiry keeps it."""
     at = latest
     while at is not None:
         if is_ours(at):
             return at.id if of(at) else None
-        at = _before(snapshots, at)
+        at = snapshots.find(at.id - 1)
     return None

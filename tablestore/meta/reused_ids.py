@@ -7,7 +7,7 @@ a gap (FORMAT.md 7.2). Expiry removes them; the files that only they name are or
 
 from __future__ import annotations
 
-from tablestore.core.errors import Corrupt, NotFound
+from tablestore.core.errors import Corrupt
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta import refs
 from tablestore.meta.store import Store
@@ -30,6 +30,7 @@ def reused_ids(store: Store) -> list[int]:
 def _same(store: Store, snapshot_id: int, kept: Snapshot | None) -> bool:
     """Whether the snapshot of that id is `kept`; also where it is gone, or damaged and left to `mend`."""
     try:
-        return store.snapshots.get(snapshot_id) == kept
-    except (Corrupt, NotFound):
+        snapshot = store.snapshots.find(snapshot_id)
+    except Corrupt:
         return True
+    return snapshot is None or snapshot == kept

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import re
-from contextlib import suppress
 
 from tablestore.core.errors import Corrupt, NotFound, Unavailable
 from tablestore.format import snapshot as snapshot_format
@@ -83,12 +82,19 @@ class SnapshotStore:
     def get(self, snapshot_id: int) -> Snapshot:
         """One snapshot; raises NotFound naming the existing range, Corrupt naming the newest sound
         snapshot."""
+        snapshot = self.find(snapshot_id)
+        if snapshot is None:
+            raise self.absent(snapshot_id)
+        return snapshot
+
+    def find(self, snapshot_id: int) -> Snapshot | None:
+        """The same, None where it is not there, or not any more."""
         path = self._paths.snapshot(snapshot_id)
         try:
             snapshot = snapshot_format.from_json(self._io.read(path), path)
             snapshot_format.require_own(snapshot, self._uuid, path)
         except FileNotFoundError:
-            raise self.absent(snapshot_id) from None
+            return None
         except Corrupt as e:
             raise newest_sound.advised(self._io, self._paths, e) from None
         if snapshot.id != snapshot_id:
@@ -106,26 +112,23 @@ class SnapshotStore:
         table without any; raises Corrupt where there were some."""
         hint = self._hint("LATEST")
         if hint is not None and not self.exists(hint + 1):  # reading it says whether it is there
-            with suppress(NotFound):
-                return self.get(hint)
+            newest = self.find(hint)
+            if newest is not None:
+                return newest
         while (latest := self._latest_id(hint)) is not None:
-            try:
-                return self.get(latest)
-            except NotFound:
-                if self.exists(latest):
-                    raise
-                hint = self._hint("LATEST")
+            newest = self.find(latest)
+            if newest is not None:
+                return newest
+            hint = self._hint("LATEST")
         self._require_none_before()
         return None
 
     def earliest(self) -> Snapshot | None:
         """The oldest snapshot; if it expires before it is read, the oldest at that time."""
-        while (earliest_id := self.earliest_id()) is not None:
-            try:
-                return self.get(earliest_id)
-            except NotFound:
-                if self.exists(earliest_id):
-                    raise
+        while (earliest := self.earliest_id()) is not None:
+            oldest = self.find(earliest)
+            if oldest is not None:
+                return oldest
         return None
 
     def all(self, *, newest: int | None = None) -> list[Snapshot]:
@@ -139,11 +142,11 @@ class SnapshotStore:
             if gone and ids and ids[0] < max(gone):
                 snapshots.clear()  # rolled back: ids may be used again
             for i in ids:
-                try:
-                    snapshots[i] = snapshots.get(i) or self.get(i)
-                except NotFound:
+                snapshot = snapshots.get(i) or self.find(i)
+                if snapshot is None:
                     gone.add(i)
                     break
+                snapshots[i] = snapshot
             else:
                 return [snapshots[i] for i in ids]
 

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tablestore.core.errors import CommitConflict, NotFound, RowsNotVisible, TablestoreError
+from tablestore.core.errors import CommitConflict, RowsNotVisible, TablestoreError
 from tablestore.core.options.table_options import ChangelogProducer
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.compaction_record import FOLLOWED
@@ -139,8 +139,5 @@ def _first_of(store: Store, request: CommitRequest) -> Snapshot | None:
             found = snapshot
         elif found is not None:
             break
-        try:
-            snapshot = store.snapshots.get(snapshot.id - 1) if snapshot.id > 1 else None
-        except NotFound:
-            break
+        snapshot = store.snapshots.find(snapshot.id - 1)
     return found

@@ -142,7 +142,7 @@ def _then(store: Store, millis: int) -> Snapshot | None:
     try:
         return time_travel.at_or_before(store, millis)
     except NotFound:
-        return store.snapshots.get(1) if store.snapshots.exists(1) else None
+        return store.snapshots.find(1)
 
 
 def _travelled(other: OtherBranch, snapshot: Snapshot | None) -> OtherBranch:

@@ -171,9 +171,9 @@ def _appended(source: LookupSource, since: Snapshot, newest: Snapshot) -> Iterat
     rows."""
     store = source.store
     for snapshot_id in range(since.id + 1, newest.id + 1):
-        if not store.snapshots.exists(snapshot_id):
+        snapshot = store.snapshots.find(snapshot_id)
+        if snapshot is None:
             raise NotByKey(f"snapshot {snapshot_id} has expired")
-        snapshot = store.snapshots.get(snapshot_id)
         if snapshot.commit_kind == OVERWRITE or _deletes(store, snapshot):
             raise NotByKey(f"snapshot {snapshot_id} replaced or deleted rows")
         if snapshot.commit_kind == APPEND:

@@ -54,10 +54,7 @@ def require_went_on(store: Store, since: Snapshot | None, newest: Snapshot) -> S
     rolled back, or it is too far behind."""
     if since is None:
         raise NotByKey("there was no snapshot")
-    same = newest.id > since.id
-    if same and store.snapshots.exists(since.id):
-        same = store.snapshots.get(since.id) == since
-    if not same:
+    if newest.id <= since.id or store.snapshots.find(since.id) not in (None, since):
         raise NotByKey(f"the table was rolled back to before snapshot {since.id}")
     if newest.id - since.id > store.options.lookup_full_load:
         raise NotByKey(f"{newest.id - since.id} snapshots behind (lookup.refresh.full-load-threshold)")

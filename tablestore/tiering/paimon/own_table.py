@@ -124,9 +124,7 @@ class OwnTableCommitter:
             known = log_offsets.known(snapshot, store.snapshots.get)
             found |= {TableBucket(None, bucket): known[bucket] for bucket in left - hidden if bucket in known}
             left &= hidden
-            if not store.snapshots.exists(snapshot.id - 1):
-                break
-            snapshot = store.snapshots.get(snapshot.id - 1)
+            snapshot = store.snapshots.find(snapshot.id - 1)
         return found
 
     def _to(self) -> LogCommitter:

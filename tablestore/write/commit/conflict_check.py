@@ -74,7 +74,9 @@ def _conflict(store: Store, kind: str, latest: Snapshot, changes: Changes) -> co
 def require_basis(store: Store, latest: Snapshot | None, basis: Basis, changes: Changes) -> None:
     """Raise CommitConflict if what these changes were made from is no longer in the table."""
     snapshots, known = store.snapshots, basis.snapshot
-    if known is not None and (latest is None or latest.id < known.id or _is_another(store, known)):
+    if known is not None and (
+        latest is None or latest.id < known.id or snapshots.find(known.id) not in (None, known)
+    ):
         text = f"the table was rolled back behind snapshot {known.id}, which this commit was made from"
         raise CommitConflict(f"{text}; do it again", snapshot=latest.id if latest else 0)
     since = known.id if known is not None else 0
@@ -86,14 +88,6 @@ def require_basis(store: Store, latest: Snapshot | None, basis: Basis, changes: 
         if changed:
             text = f"snapshot {snapshot_id} changed rows that this commit was made from; do it again"
             raise CommitConflict(text, snapshot=snapshot_id)
-
-
-def _is_another(store: Store, known: Snapshot) -> bool:
-    """Whether another snapshot has the id of `known`."""
-    try:
-        return store.snapshots.get(known.id) != known
-    except NotFound:
-        return False
 
 
 def _changed(store: Store, later: Snapshot | None, basis: Basis, changes: Changes) -> bool:

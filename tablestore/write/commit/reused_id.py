@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from tablestore.core.errors import NotFound, TablestoreError
+from tablestore.core.errors import TablestoreError
 from tablestore.format.manifests.manifest import ADD, ManifestFileMeta
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta.store import Store
@@ -35,10 +35,10 @@ def _reuses_id(
 ) -> bool:
     if latest is None:
         return False
-    try:
-        return store.snapshots.get(latest.id) != latest
-    except NotFound:
-        ids = store.snapshots.ids()
+    base = store.snapshots.find(latest.id)
+    if base is not None:
+        return base != latest
+    ids = store.snapshots.ids()
     if ids and ids[0] < latest.id:
         return True
     later = [i for i in ids if i > snapshot.id]

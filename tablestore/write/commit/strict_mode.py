@@ -50,9 +50,9 @@ def _touched(store: Store, other: Snapshot, overwrites: bool) -> set[bytes]:
 def _indexed(store: Store, other: Snapshot) -> set[bytes]:
     """The partitions whose index files, deletion vectors among them, a snapshot changed."""
     manifests, before = store.manifests, other.id - 1
-    if not store.snapshots.exists(before):
+    earlier = store.snapshots.find(before)
+    if earlier is None:
         return {e.partition for e in manifests.index_entries(other)}
-    earlier = store.snapshots.get(before)
     if earlier.index_manifest == other.index_manifest:
         return set()
     old, new = ({(e.partition, e.file) for e in manifests.index_entries(s)} for s in (earlier, other))

@@ -187,10 +187,8 @@ def _extent(
         bounds += expiry_rules.position_bounds(store, store.snapshots.get(latest))
 
     def time_of(snapshot_id: int) -> int | None:
-        try:
-            return store.snapshots.get(snapshot_id).time_millis
-        except NotFound:
-            return None
+        snapshot = store.snapshots.find(snapshot_id)
+        return None if snapshot is None else snapshot.time_millis
 
     now = store.env.now_ms()
     return expiry_rules.extent(

@@ -98,9 +98,8 @@ def is_due(store: Store, made: Collection[int]) -> bool:
     last = store.snapshots.get(max(made))
     if last.commit_identifier == BATCH_IDENTIFIER:
         return options.end_input_expires
-    before = min(made) - 1
-    known = store.snapshots.get(before).time_millis if store.snapshots.exists(before) else 0
-    return known // interval != last.time_millis // interval
+    before = store.snapshots.find(min(made) - 1)
+    return (before.time_millis if before else 0) // interval != last.time_millis // interval
 
 
 def expire_partitions(store: Store, policy: PartitionPolicy, *, dry_run: bool = False) -> PartitionExpiry:
