@@ -74,28 +74,28 @@ class HiveCatalog:
 
     def create_database(self, name: str, properties: Mapping[str, str]) -> None:
         self._require_folded(name)
-        made = types().Database(
+        database = types().Database(
             name=name, locationUri=_uri(database_dir(self.warehouse, name)), parameters={}
         )
-        _set_properties(made, properties)
+        _set_properties(database, properties)
         with self.server.session() as client:
-            client.create_database(made)
+            client.create_database(database)
 
     def database_properties(self, name: str) -> dict[str, str]:
         with self.server.session() as client:
-            found = client.get_database(name)
-        own = {"comment": found.description, "owner": found.ownerName, "location": found.locationUri}
-        return {**(found.parameters or {}), **{k: v for k, v in own.items() if v}}
+            database = client.get_database(name)
+        own = {"comment": database.description, "owner": database.ownerName, "location": database.locationUri}
+        return {**(database.parameters or {}), **{k: v for k, v in own.items() if v}}
 
     def alter_database(self, name: str, properties: Mapping[str, str | None]) -> None:
         fields = {k: v for k, v in properties.items() if k == "comment"}  # first: old metastores ignore it
         others = {k: v for k, v in properties.items() if k not in fields}
         with self.server.session() as client:
             for some in filter(None, (fields, others)):
-                found = client.get_database(name)
-                _set_properties(found, some)
-                client.alter_database(name, found)
-                if (client.get_database(name).description or None) != found.description:
+                database = client.get_database(name)
+                _set_properties(database, some)
+                client.alter_database(name, database)
+                if (client.get_database(name).description or None) != database.description:
                     raise Unsupported("changing the comment of a database", "this metastore keeps the first")
 
     def drop_database(self, name: str) -> None:
@@ -153,16 +153,16 @@ class HiveCatalog:
         external = "path" in schema.options or self.options.external
         external = external or schema.options.get("external", "").lower() == "true"
         root = location(schema.options.get("path") or self._default_location(database, table))
-        made = schema.with_options({"path": None}) if "path" in schema.options else schema
-        entry = self._new_entry(database, table, made, root, external)  # refuses before anything is made
+        stored = schema.with_options({"path": None}) if "path" in schema.options else schema
+        entry = self._new_entry(database, table, stored, root, external)  # refuses before anything is made
         dropping.tidy(self.io, root.rpartition("/")[0])
         with self.hold(database, table):
             self._require_free(database, table)
             adopted = external and is_table(self.io, root)
             if adopted:
-                self._require_same(root, made)
+                self._require_same(root, stored)
             else:
-                make_first_schema(self.io, root, made, f"{database}.{table}")
+                make_first_schema(self.io, root, stored, f"{database}.{table}")
             self._enter(entry, None if adopted else root)
 
     def _enter(self, entry: Any, made: str | None) -> None:
@@ -177,10 +177,10 @@ class HiveCatalog:
 
     def _require_free(self, database: str, table: str) -> None:
         with contextlib.suppress(NotFound):
-            found = self._entry(database, table)
-            if found.tableType == _VIEW:
+            entry = self._entry(database, table)
+            if entry.tableType == _VIEW:
                 raise AlreadyExists(f"{database}.{table} is a view")
-            kind = "" if _is_ours(found) else ", but not of Paimon's format"
+            kind = "" if _is_ours(entry) else ", but not of Paimon's format"
             raise AlreadyExists(f"table {database}.{table} exists{kind}")
 
     def _require_same(self, root: str, schema: TableSchema) -> None:
@@ -311,8 +311,11 @@ class HiveCatalog:
         return CatalogView(columns, entry.viewExpandedText or entry.viewOriginalText, comment, options)
 
     def put_view(self, database: str, name: str, view: CatalogView, *, replace: bool) -> None:
-        for one in (name, *(f.name for f in view.columns if self.options.case_sensitive is not True)):
-            self._require_folded(one)
+        for column_or_view in (
+            name,
+            *(f.name for f in view.columns if self.options.case_sensitive is not True),
+        ):
+            self._require_folded(column_or_view)
         there = None if not replace else self.view(database, name)
         entry = self._view_entry(database, name, view)
         if there is not None:
@@ -354,8 +357,8 @@ class HiveCatalog:
             client.drop_table(database, name, False)
 
     def rename_view(self, database: str, name: str, onto: tuple[str, str]) -> None:
-        for one in onto:
-            self._require_folded(one)
+        for part in onto:
+            self._require_folded(part)
         self._require_view(database, name)
         self._require_free(*onto)
         entry = self._entry(database, name)
@@ -408,7 +411,7 @@ class HiveCatalog:
         t = types()
         with self.server.session() as client:
             locks = client.show_locks(t.ShowLocksRequest(dbname=database, tablename=table)).locks or []
-        holders = [f"{one.user}@{one.hostname}" for one in locks if one.state == t.LockState.ACQUIRED]
+        holders = [f"{lock.user}@{lock.hostname}" for lock in locks if lock.state == t.LockState.ACQUIRED]
         return f"{database}.{table} is held by {', '.join(holders) or 'nobody by now'}"
 
 

@@ -76,11 +76,11 @@ def shape(schema: TableSchema, *, all_properties: bool, external: bool) -> HiveS
 def _properties(schema: TableSchema, everything: bool) -> dict[str, str]:
     if everything:
         return table_properties(schema)
-    found = {k.removeprefix("hive."): v for k, v in schema.options.items() if k.startswith("hive.")}
+    properties = {k.removeprefix("hive."): v for k, v in schema.options.items() if k.startswith("hive.")}
     for key in ("partition.expiration-time", "data-file.path-directory"):
         if key in schema.options:
-            found[key] = schema.options[key]
-    return found
+            properties[key] = schema.options[key]
+    return properties
 
 
 def columns(schema: TableSchema) -> tuple[HiveColumn, ...]:

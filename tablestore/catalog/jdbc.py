@@ -94,14 +94,14 @@ class JdbcCatalog:
 
     def databases(self) -> list[str]:
         with self.server.session() as session:
-            found = {
+            names = {
                 name
                 for table in ("paimon_tables", "paimon_database_properties", "paimon_views")
                 for (name,) in session.rows(
                     f"SELECT DISTINCT database_name FROM {table} WHERE catalog_key = ?", self._key
                 )
             }
-        return sorted(found)
+        return sorted(names)
 
     def create_database(self, name: str, properties: Mapping[str, str]) -> None:
         _require_fitting(properties)
@@ -128,11 +128,11 @@ class JdbcCatalog:
     def database_properties(self, name: str) -> dict[str, str]:
         select = f"SELECT property_key, property_value FROM paimon_database_properties WHERE {_OF_DATABASE}"
         with self.server.session() as session:
-            found = {str(key): str(value) for key, value in session.rows(select, self._key, name)}
-        if not found:
+            properties = {str(key): str(value) for key, value in session.rows(select, self._key, name)}
+        if not properties:
             self._require_database(name)
-        found.pop("exists", None)
-        return {"location": database_dir(self.warehouse, name), **found}
+        properties.pop("exists", None)
+        return {"location": database_dir(self.warehouse, name), **properties}
 
     def alter_database(self, name: str, properties: Mapping[str, str | None]) -> None:
         self._require_database(name)
@@ -155,10 +155,10 @@ class JdbcCatalog:
     def tables(self, database: str) -> list[str]:
         select = f"SELECT table_name FROM paimon_tables WHERE {_OF_DATABASE}"
         with self.server.session() as session:
-            found = sorted(name for (name,) in session.rows(select, self._key, database))
-        if not found:
+            names = sorted(name for (name,) in session.rows(select, self._key, database))
+        if not names:
             self._require_database(database)
-        return found
+        return names
 
     def holds(self, database: str, table: str) -> bool:
         with self.server.session() as session:
@@ -277,10 +277,10 @@ class JdbcCatalog:
     def views(self, database: str) -> list[str]:
         select = f"SELECT view_name FROM paimon_views WHERE {_OF_DATABASE}"
         with self.server.session() as session:
-            found = sorted(str(name) for (name,) in session.rows(select, self._key, database))
-        if not found:
+            names = sorted(str(name) for (name,) in session.rows(select, self._key, database))
+        if not names:
             self._require_database(database)
-        return found
+        return names
 
     def view(self, database: str, name: str) -> CatalogView | None:
         select = f"SELECT view_schema FROM paimon_views WHERE {_OF_VIEW}"

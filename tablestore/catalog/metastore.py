@@ -36,10 +36,10 @@ class Metastore:
     @classmethod
     def parse(cls, uri: str) -> Metastore:
         """`thrift://host:9083[,thrift://…]`. Raises InvalidOption."""
-        found = []
-        for one in uri.split(","):
+        servers = []
+        for address in uri.split(","):
             try:
-                parts = urlsplit(one.strip())
+                parts = urlsplit(address.strip())
                 host, port = parts.hostname, parts.port or 9083
             except ValueError:
                 host, port = None, 0
@@ -48,8 +48,8 @@ class Metastore:
                 raise InvalidOption(
                     f"option 'uri' of a hive metastore is {shown!r}; write thrift://host:9083"
                 )
-            found.append((host, port))
-        return cls(tuple(found))
+            servers.append((host, port))
+        return cls(tuple(servers))
 
     @contextlib.contextmanager
     def session(self) -> Iterator[Any]:

@@ -180,9 +180,9 @@ def _require_known(key: str, metastore: str) -> None:
     family = next((f for f in _IGNORED if f.endswith(".") and key.startswith(f)), "")
     kinds = _KNOWN.get(key) or _IGNORED.get(key, _IGNORED.get(family, ("", None)))[1]
     if kinds is None:
-        known = [k for k, of in _KNOWN.items() if metastore in of and k != PACKED]
-        near = get_close_matches(key, known, n=3, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(known))}"
+        keys = [k for k, of in _KNOWN.items() if metastore in of and k != PACKED]
+        near = get_close_matches(key, keys, n=3, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(keys))}"
         raise InvalidOption(f"unknown catalog option {key!r}; {hint}")
     if metastore not in kinds:
         raise InvalidOption(

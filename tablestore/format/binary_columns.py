@@ -30,12 +30,12 @@ def integers(rows: pa.Array, types: Sequence[DataType]) -> list[np.ndarray] | No
     cells = flat.reshape(len(rows), width)
     if cells[:, 5 : 4 + nulls].any() or (cells[:, :4] != _arity(len(types))).any():
         return None
-    found = []
+    columns = []
     for i, kind in enumerate(kinds):
         at = 4 + nulls + 8 * i
         slots = np.ascontiguousarray(cells[:, at : at + 8]).view(kind)
-        found.append(slots[:, 0].astype(np.int64))
-    return found
+        columns.append(slots[:, 0].astype(np.int64))
+    return columns
 
 
 def _slot(t: DataType) -> str | None:

@@ -40,10 +40,10 @@ class ChangeTracking:
     @classmethod
     def of(cls, options: Mapping[str, str]) -> ChangeTracking:
         """What stored options say; raises InvalidOption for a value that is neither true nor false."""
-        found = {k: parsed(k, v, boolean) for k, v in options.items() if k.startswith(_OF_PARTITION)}
+        by_key = {k: parsed(k, v, boolean) for k, v in options.items() if k.startswith(_OF_PARTITION)}
         return cls(
             parsed(CHANGE_TRACKING, options.get(CHANGE_TRACKING, "true"), boolean),
-            {k.removeprefix(_OF_PARTITION): v for k, v in found.items()},
+            {k.removeprefix(_OF_PARTITION): v for k, v in by_key.items()},
         )
 
     @property
@@ -92,12 +92,12 @@ def _raw(value: Any, f: Any) -> Raw:
     if value is None:
         return None
     try:
-        found = literal.raw(literal.plain(value), f.type)
+        bound = literal.raw(literal.plain(value), f.type)
     except ValueError as e:
         raise InvalidRequest(f"partition column {f.name!r}: {e}") from None
-    if found.value is None or not found.exact:
+    if bound.value is None or not bound.exact:
         raise InvalidRequest(f"partition column {f.name!r}: {value!r} is no value of {f.type}")
-    return found.value
+    return bound.value
 
 
 def partition_at(schema: TableSchema, path: str) -> bytes | None:

@@ -32,18 +32,18 @@ def sealed(text: bytes) -> bytes:
 
 def unsealed(text: bytes) -> bytes:
     """The JSON object without a checksum."""
-    found = _SEAL.search(text)
-    return text if found is None else text[: found.start()] + b"\n}"
+    seal = _SEAL.search(text)
+    return text if seal is None else text[: seal.start()] + b"\n}"
 
 
 def require_intact(data: bytes, path: str) -> bytes:
     """The bytes of a JSON file, verified if it has a checksum; raises Corrupt if they do not match."""
-    found = _SEAL.search(data[-64:])
-    if found is not None:
-        wanted = found[1].decode("latin-1")
+    seal = _SEAL.search(data[-64:])
+    if seal is not None:
+        wanted = seal[1].decode("latin-1")
         if not _DIGITS.fullmatch(wanted):
             raise Corrupt(path, f"its checksum is {wanted!r}, which is malformed: the file is damaged")
-        _require(int(wanted, 16), memoryview(data)[: len(data) - len(found[0])], path)
+        _require(int(wanted, 16), memoryview(data)[: len(data) - len(seal[0])], path)
     return data
 
 
@@ -69,13 +69,15 @@ def is_named(path: str) -> bool:
 
 def require_named(path: str, data: bytes) -> bytes:
     """The bytes of a file, verified if its name has a checksum; raises Corrupt if they do not match."""
-    found = _NAME.search(path.rpartition("/")[2])
-    if found is not None:
-        _require(int(found[1], 16), data, path)
+    match = _NAME.search(path.rpartition("/")[2])
+    if match is not None:
+        _require(int(match[1], 16), data, path)
     return data
 
 
 def _require(wanted: int, data: bytes | memoryview, path: str) -> None:
-    found = zlib.crc32(data)
-    if found != wanted:
-        raise Corrupt(path, f"its bytes have the checksum {found:08x}, not {wanted:08x}: the file is damaged")
+    computed = zlib.crc32(data)
+    if computed != wanted:
+        raise Corrupt(
+            path, f"its bytes have the checksum {computed:08x}, not {wanted:08x}: the file is damaged"
+        )

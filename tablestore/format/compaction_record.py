@@ -113,12 +113,12 @@ class CompactionRecord:
 
 def inputs_of(files: Iterable[DataFileMeta]) -> tuple[LevelInput, ...]:
     """Counts by level of files in the order of their runs."""
-    found = []
+    inputs = []
     for level, same in groupby(files, key=lambda f: f.level):
         some = tuple(same)
         size, rows = sum(f.file_size for f in some), sum(f.row_count for f in some)
-        found.append(LevelInput(level, len(some), size, rows))
-    return tuple(found)
+        inputs.append(LevelInput(level, len(some), size, rows))
+    return tuple(inputs)
 
 
 class FileCounts(TypedDict):

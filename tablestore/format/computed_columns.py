@@ -41,16 +41,16 @@ class Watermark:
 def computed_columns(options: Mapping[str, str], stored: Iterable[str]) -> tuple[ComputedColumn, ...]:
     """The computed columns that options describe, by position; `stored` are names of stored columns, which
     old tables list in the same way."""
-    known, found = set(stored), []
+    stored_names, columns = set(stored), []
     for key, name in options.items():
         n = key.removeprefix(_PREFIX).removesuffix(".name")
-        if key != f"{_PREFIX}{n}.name" or not (n.isascii() and n.isdecimal()) or name in known:
+        if key != f"{_PREFIX}{n}.name" or not (n.isascii() and n.isdecimal()) or name in stored_names:
             continue
         expression = options.get(f"{_PREFIX}{n}.expr")
         if expression is not None:
             t, comment = options.get(f"{_PREFIX}{n}.data-type", ""), options.get(f"{_PREFIX}{n}.comment")
-            found.append(ComputedColumn(name, expression, t, int(n), comment))
-    return tuple(sorted(found, key=lambda c: c.position))
+            columns.append(ComputedColumn(name, expression, t, int(n), comment))
+    return tuple(sorted(columns, key=lambda c: c.position))
 
 
 def watermark(options: Mapping[str, str]) -> Watermark | None:

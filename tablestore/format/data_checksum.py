@@ -121,8 +121,10 @@ def require_same(io: FileIO, path: str, size: int, wanted: int) -> None:
     with contextlib.closing(source):
         if source.size() != size:
             raise Corrupt(path, f"it has {source.size():,} bytes; {size:,} were written")
-        found = 0
+        computed = 0
         for at in range(0, size, _PIECE):
-            found = zlib.crc32(source.read_at(min(_PIECE, size - at), at), found)
-    if found != wanted:
-        raise Corrupt(path, f"its bytes have the checksum {found:08x}, not {wanted:08x}: the file is damaged")
+            computed = zlib.crc32(source.read_at(min(_PIECE, size - at), at), computed)
+    if computed != wanted:
+        raise Corrupt(
+            path, f"its bytes have the checksum {computed:08x}, not {wanted:08x}: the file is damaged"
+        )

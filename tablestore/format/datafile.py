@@ -189,9 +189,9 @@ class DataFileWriter:
             noted.deletes += int(np.count_nonzero(rowkind.retracts(batch.column(KIND).to_numpy())))
         noted.rows += batch.num_rows
         if SEQUENCE in self._form.sources:
-            found = pc.min_max(batch.column(SEQUENCE))
-            noted.min_sequence = min(noted.min_sequence, found["min"].as_py())
-            noted.max_sequence = max(noted.max_sequence, found["max"].as_py())
+            ends = pc.min_max(batch.column(SEQUENCE))
+            noted.min_sequence = min(noted.min_sequence, ends["min"].as_py())
+            noted.max_sequence = max(noted.max_sequence, ends["max"].as_py())
 
     def _key(self, batch: pa.RecordBatch, row: int) -> bytes:
         cells = [plain(batch.column(f.name).slice(row, 1)) for f in self._schema.key_fields]
@@ -208,7 +208,7 @@ class DataFileWriter:
         checksum, folder = self._encoder.checksum, self._checksums_dir
         if checksum is not None and folder is not None:
             data_checksum.write(self._io, folder, self._path, size=size, checksum=checksum)
-        found = file_stats.for_manifest(
+        stats = file_stats.for_manifest(
             self._form.columns,
             self._schema,
             self._encoder.column_stats(),
@@ -224,9 +224,9 @@ class DataFileWriter:
             rows=noted.rows,
             min_key=noted.min_key,
             max_key=noted.max_key,
-            key_stats=found.key,
-            value_stats=found.value,
-            value_stats_cols=found.columns,
+            key_stats=stats.key,
+            value_stats=stats.value,
+            value_stats_cols=stats.columns,
             min_sequence=noted.min_sequence if SEQUENCE in self._form.sources else 0,
             max_sequence=noted.max_sequence,
             delete_count=noted.deletes,
@@ -307,7 +307,7 @@ def read(
         read_orc = orc_data.read if verified else orc_data.read_apart
         stripes = read_orc(io, path, schema, wanted, file_size=file_size, batch_rows=batch_rows)
         return _sound(chosen(stripes, rows, path), path)
-    found = parquet_data.read(
+    row_groups = parquet_data.read(
         io,
         path,
         schema,
@@ -320,7 +320,7 @@ def read(
         footer=known[0] if known is not None else None,
         groups=known[1] if known is not None else None,
     )
-    return _sound(found, path)
+    return _sound(row_groups, path)
 
 
 def read_rows(
@@ -338,8 +338,8 @@ def read_rows(
     """Rows of one row group of a Parquet file at ascending places, with the columns of `read`; None where
     reading the whole group costs no more."""
     wanted = _wanted(schema, (*((SEQUENCE, KIND) if system else ()), *columns))
-    found = parquet_data.read_rows(io, path, schema, wanted, layout, group, places, dictionary=dictionary)
-    return None if found is None else next(_sound(iter([found]), path))
+    batch = parquet_data.read_rows(io, path, schema, wanted, layout, group, places, dictionary=dictionary)
+    return None if batch is None else next(_sound(iter([batch]), path))
 
 
 def _sound(batches: Iterator[pa.RecordBatch], path: str) -> Iterator[pa.RecordBatch]:

@@ -126,8 +126,8 @@ def read_many(
     io: FileIO, path: str, files: Mapping[str, DeletionFile], *, rows: Mapping[str, int] | None = None
 ) -> dict[str, DeletionVector]:
     """Vectors of one container by name, opening it once; `rows` bounds positions where it is known."""
-    known = rows or {}
-    found = {}
+    rows_of = rows or {}
+    vectors = {}
     try:
         with contextlib.closing(io.open_input(path)) as source:
             size = source.size()
@@ -135,10 +135,10 @@ def read_many(
             if size < 1 or source.read_at(1, 0)[0] != VERSION:
                 raise Corrupt(path, "not a container of deletion vectors of version 1")
             for name, file in files.items():
-                found[name] = _read(source, size, path, file, known.get(name))
+                vectors[name] = _read(source, size, path, file, rows_of.get(name))
     except FileNotFoundError as e:
         raise Corrupt(path, "the deletion vectors are missing") from e
-    return found
+    return vectors
 
 
 def forget_verified() -> None:

@@ -102,8 +102,8 @@ def refusing(file_schema: TableSchema, table_schema: TableSchema, columns: Seque
 
 def unknown_columns(of: TableSchema, to: TableSchema) -> list[str]:
     """Columns of schema `of` that schema `to` lacks, or of which it lacks a field."""
-    known = _ids(to.fields)
-    return [f.name for f in of.fields if _ids((f,)) - known]
+    ids = _ids(to.fields)
+    return [f.name for f in of.fields if _ids((f,)) - ids]
 
 
 def _ids(fields: tuple[DataField, ...]) -> set[int]:
@@ -150,9 +150,9 @@ def _readable(before: DataType, after: DataType, *, explicit: bool) -> bool:
     if before.root != after.root or not before.is_nested:
         return casts.allowed(before, after.as_nullable(), explicit=explicit)
     if before.root == "ROW":
-        known = {f.id: f.type for f in before.children}
-        kept = (f for f in after.children if f.id in known)
-        return all(_readable(known[f.id], f.type, explicit=explicit) for f in kept)
+        types_by_id = {f.id: f.type for f in before.children}
+        kept = (f for f in after.children if f.id in types_by_id)
+        return all(_readable(types_by_id[f.id], f.type, explicit=explicit) for f in kept)
     pairs = zip(before.children, after.children, strict=True)
     return all(_readable(old.type, new.type, explicit=explicit) for old, new in pairs)
 

@@ -46,10 +46,10 @@ def dotted(path: tuple[str, ...]) -> str:
 
 
 def one(siblings: Fields, path: tuple[str, ...]) -> DataField:
-    found = next((f for f in siblings if f.name == path[-1]), None)
-    if found is None:
+    field = next((f for f in siblings if f.name == path[-1]), None)
+    if field is None:
         raise NotFound.among("column", dotted(path), (dotted((*path[:-1], f.name)) for f in siblings))
-    return found
+    return field
 
 
 def changed_at(fields: Fields, path: tuple[str, ...], change: Callable[[DataField], DataField]) -> Fields:
@@ -57,10 +57,10 @@ def changed_at(fields: Fields, path: tuple[str, ...], change: Callable[[DataFiel
     inner = one(fields, path[:1])
     if len(path) == 1:
         return tuple(change(f) if f is inner else f for f in fields)
-    made = replace(
+    changed = replace(
         inner, type=_within(inner.type, path[1:], lambda cs: changed_at(cs, path[1:], change), path)
     )
-    return tuple(made if f is inner else f for f in fields)
+    return tuple(changed if f is inner else f for f in fields)
 
 
 def _within(

@@ -70,8 +70,8 @@ def _parquet(io: FileIO, path: str, schema: TableSchema) -> Iterator[tuple[Any, 
             sizes = (part.total_compressed_size, part.total_uncompressed_size)
             kind = _type_of(part.path_in_schema, schema)
             facts = (part.physical_type if kind is None else str(kind), part.compression.lower(), encodings)
-            known = _bounds(footer, g, c, kind)
-            yield g, group.num_rows, size, part.path_in_schema, *facts, *sizes, *known
+            bounds = _bounds(footer, g, c, kind)
+            yield g, group.num_rows, size, part.path_in_schema, *facts, *sizes, *bounds
 
 
 def _data_encodings(names: tuple[str, ...]) -> list[str]:
@@ -84,14 +84,14 @@ def _data_encodings(names: tuple[str, ...]) -> list[str]:
 
 def _bounds(footer: pq.FileMetaData, group: int, column: int, kind: DataType | None) -> tuple[Any, ...]:
     """(NULLs, minimum, maximum); a nested column has no bounds."""
-    found = footer.row_group(group).column(column).statistics
-    if found is None:
+    footer_stats = footer.row_group(group).column(column).statistics
+    if footer_stats is None:
         return _NOTHING
-    nulls = found.null_count if found.has_null_count else None
+    nulls = footer_stats.null_count if footer_stats.has_null_count else None
     if kind is None:
         return nulls, None, None
-    known = file_stats.of_column(footer, column, kind, group=group)
-    return nulls, *(None if v is None else cast_text(v, kind) for v in (known.min, known.max))
+    stats = file_stats.of_column(footer, column, kind, group=group)
+    return nulls, *(None if v is None else cast_text(v, kind) for v in (stats.min, stats.max))
 
 
 def _type_of(column: str, schema: TableSchema) -> DataType | None:
@@ -109,10 +109,10 @@ def _orc(io: FileIO, path: str, schema: TableSchema) -> Iterator[tuple[Any, ...]
         for g in range(reader.num_of_stripes):
             stripe = reader.read_stripe(g)
             for name, kind in reader.schema.fields.items():
-                found = stripe[kind.column_id].statistics
-                nulls = len(stripe) - found["number_of_values"] if "number_of_values" in found else None
+                stats = stripe[kind.column_id].statistics
+                nulls = len(stripe) - stats["number_of_values"] if "number_of_values" in stats else None
                 own = _type_of(name, schema)
-                bounds = (_orc_text(found.get(end), own) for end in ("minimum", "maximum"))
+                bounds = (_orc_text(stats.get(end), own) for end in ("minimum", "maximum"))
                 facts = (str(kind) if own is None else str(own), codec, None, None, None)
                 yield g, len(stripe), stripe.bytes_length, name, *facts, nulls, *bounds
 

@@ -58,17 +58,17 @@ def modes(
     thin = keyed and not any(f.name.startswith(KEY_PREFIX) for f in columns)
     keys = frozenset(schema.trimmed_primary_keys) if thin else frozenset()
     counted = 0
-    found: dict[str, StatsMode] = {}
+    by_name: dict[str, StatsMode] = {}
     for f in columns:
         own = schema.options.get(f"fields.{f.name}.stats-mode")
         system = f.name.startswith(KEY_PREFIX) or f.name in SYSTEM_COLUMNS or f.name in keys
         if own is None and system and not alike:
-            found[f.name] = _KEY_MODE
+            by_name[f.name] = _KEY_MODE
             continue
         beyond = own is None and 0 <= limit <= counted
-        found[f.name] = StatsMode.parse("none" if beyond else (own or mode).lower())
+        by_name[f.name] = StatsMode.parse("none" if beyond else (own or mode).lower())
         counted += 1
-    return found
+    return by_name
 
 
 def for_manifest(
@@ -138,16 +138,16 @@ class Collector:
         low: Any
         high: Any
         if f.type.root in _FLOATS:
-            found = values.cells(column, f.type)
-            assert found.ordinals is not None
-            ordinals = found.ordinals[found.valid]
+            cells = values.cells(column, f.type)
+            assert cells.ordinals is not None
+            ordinals = cells.ordinals[cells.valid]
             low, high = int(ordinals.min()), int(ordinals.max())
         else:
             ends = pc.min_max(column)
             pair = pa.array([ends["min"], ends["max"]], column.type)
             low, high = binary_row.raw_values(pair, f.type)
-        known = self._bounds.get(f.name)
-        self._bounds[f.name] = (low, high) if known is None else (min(known[0], low), max(known[1], high))
+        bounds = self._bounds.get(f.name)
+        self._bounds[f.name] = (low, high) if bounds is None else (min(bounds[0], low), max(bounds[1], high))
 
     def found(self) -> dict[str, ColumnStats | None]:
         """The statistics by column."""
@@ -184,10 +184,10 @@ class FooterStats:
     def _of(self, footer: pq.FileMetaData, positions: Mapping[str, int], f: DataField) -> ColumnStats | None:
         if f.type.root in _NO_BOUNDS:
             return None
-        known = of_column(footer, positions[f.name], f.type)
+        stats = of_column(footer, positions[f.name], f.type)
         if binary_row.is_timestamp(f.type) and f.type.precision > 6:
-            return ColumnStats(None, None, known.null_count, known.rows)
-        return known
+            return ColumnStats(None, None, stats.null_count, stats.rows)
+        return stats
 
 
 def leaf_positions(footer: pq.FileMetaData) -> dict[str, int]:
@@ -213,11 +213,11 @@ def of_column(footer: pq.FileMetaData, column: int, t: DataType, *, group: int |
 
 def _of_chunk(group: pq.RowGroupMetaData, column: int, t: DataType) -> ColumnStats:
     """Both bounds or none."""
-    found = group.column(column).statistics
-    if found is None:
+    stats = group.column(column).statistics
+    if stats is None:
         return ColumnStats(None, None, None, group.num_rows)
-    nulls = found.null_count if found.has_null_count else None
-    low, high = (_raw(found.min_raw, t), _raw(found.max_raw, t)) if found.has_min_max else (None, None)
+    nulls = stats.null_count if stats.has_null_count else None
+    low, high = (_raw(stats.min_raw, t), _raw(stats.max_raw, t)) if stats.has_min_max else (None, None)
     if low is None or high is None:
         return ColumnStats(None, None, nulls, group.num_rows)
     return ColumnStats(low, high, nulls, group.num_rows)

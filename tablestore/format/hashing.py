@@ -51,13 +51,13 @@ def hash_rows(arrays: Sequence[pa.Array], types: Sequence[DataType]) -> np.ndarr
 
 def _hash_chunk(arrays: Sequence[pa.Array], types: Sequence[DataType]) -> np.ndarray:
     slots = [binary_row.fixed_slots(a, t) for a, t in zip(arrays, types, strict=True)]
-    known = [s for s in slots if s is not None]
-    if len(known) < len(slots):
+    fixed = [s for s in slots if s is not None]
+    if len(fixed) < len(slots):
         return _hash_bodies(*binary_row.bodies(arrays, types))
     rows, nulls = len(arrays[0]), binary_row.null_words(arrays)
     heads = (len(types) + 63 + 8) // 64
     columns = [np.zeros(rows, np.uint64)] * heads if nulls is None else list(nulls)
-    columns += [s.view(np.uint64) for s in known]
+    columns += [s.view(np.uint64) for s in fixed]
     h = np.full(rows, 42, dtype=np.uint32)
     for word in columns:
         h = _mix(h, word.astype(np.uint32))
@@ -92,13 +92,13 @@ def bucket_of(
 
 def _hive(arrays: Sequence[pa.Array], types: Sequence[DataType]) -> np.ndarray:
     """int64 with Hive's hash of each row in its low 32 bits."""
-    found = np.zeros(len(arrays[0]), dtype=np.int64)
+    hashes = np.zeros(len(arrays[0]), dtype=np.int64)
     for array, t in zip(arrays, types, strict=True):
         own = _hive_column(array, t)
         if array.null_count:
             own = np.where(array.is_valid().to_numpy(zero_copy_only=False), own, 0)
-        found = (31 * found + own) & 0xFFFFFFFF
-    return found
+        hashes = (31 * hashes + own) & 0xFFFFFFFF
+    return hashes
 
 
 def _hive_column(array: pa.Array, t: DataType) -> np.ndarray:
@@ -133,11 +133,11 @@ def _hive_bytes(array: pa.Array) -> np.ndarray:
     lengths = pc.binary_length(array).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     ends = np.cumsum(lengths)
     flat = np.frombuffer(b"".join(array.fill_null(b"").to_numpy(zero_copy_only=False)), dtype=np.int8)
-    found = np.zeros(len(lengths), dtype=np.int64)
+    hashes = np.zeros(len(lengths), dtype=np.int64)
     for i in range(int(lengths.max(initial=0))):
         rows = np.flatnonzero(lengths > i)
-        found[rows] = (31 * found[rows] + flat[ends[rows] - lengths[rows] + i]) & 0xFFFFFFFF
-    return found
+        hashes[rows] = (31 * hashes[rows] + flat[ends[rows] - lengths[rows] + i]) & 0xFFFFFFFF
+    return hashes
 
 
 def _hive_decimal(array: pa.Array) -> np.ndarray:
@@ -167,10 +167,10 @@ def _wide_decimal(unscaled: int, scale: int) -> int:
         return 0
     while scale and unscaled % 10 == 0:
         unscaled, scale = unscaled // 10, scale - 1
-    size, found = abs(unscaled), 0
+    size, h = abs(unscaled), 0
     for shift in range(((size.bit_length() + 31) // 32 - 1) * 32, -1, -32):
-        found = (31 * found + ((size >> shift) & 0xFFFFFFFF)) & 0xFFFFFFFF
-    return (31 * (found if unscaled > 0 else -found) + scale) & 0xFFFFFFFF
+        h = (31 * h + ((size >> shift) & 0xFFFFFFFF)) & 0xFFFFFFFF
+    return (31 * (h if unscaled > 0 else -h) + scale) & 0xFFFFFFFF
 
 
 def encode_index(hashes: np.ndarray) -> bytes:

@@ -25,7 +25,7 @@ _NOT_A_COLUMN = "default-aggregate-function"
 
 def with_renamed_column(options: Mapping[str, str], old: str, new: str) -> dict[str, str]:
     """The options with `new` wherever they named the column `old`."""
-    made: dict[str, str] = {}
+    renamed: dict[str, str] = {}
     for key, value in options.items():
         group = _FIELDS.fullmatch(key)
         index = _INDEX_OPTION.fullmatch(key)
@@ -37,8 +37,8 @@ def with_renamed_column(options: Mapping[str, str], old: str, new: str) -> dict[
             value = _renamed(value, old, new) if group["suffix"] == "sequence-group" else value
         elif index and index[2] == old:
             key = f"{index[1]}{new}{index[3]}"
-        made[key] = value
-    return made
+        renamed[key] = value
+    return renamed
 
 
 def _renamed(names: str, old: str, new: str) -> str:

@@ -92,7 +92,7 @@ class RandomFile:
         dictionary: bool = False,
     ) -> list[pa.RecordBatch]:
         """All rows of a row group, with the columns of `datafile.read`."""
-        known = None if self._layout is None else (self._layout.footer, (group,))
+        groups = None if self._layout is None else (self._layout.footer, (group,))
         batches = datafile.read(
             io,
             self._path,
@@ -101,14 +101,14 @@ class RandomFile:
             file_size=self._size,
             system=system,
             dictionary=dictionary,
-            known=known,
+            known=groups,
             verified=self._verified,
         )
-        found = list(batches)
-        count, wanted = sum(b.num_rows for b in found), self.group_rows(group)
+        group_batches = list(batches)
+        count, wanted = sum(b.num_rows for b in group_batches), self.group_rows(group)
         if count != wanted:
             raise Corrupt(self._path, f"row group {group} holds {count:,} rows, not {wanted:,}")
-        return found
+        return group_batches
 
     def rows(
         self,

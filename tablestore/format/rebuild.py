@@ -114,10 +114,10 @@ def decimals(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     words = np.ascontiguousarray(wide[:, ::-1])  # little-endian
     bits = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little").tobytes())
     buffers = [bits, pa.py_buffer(words.tobytes())]
-    made = pa.Array.from_buffers(pa.decimal128(38, wanted.scale), n, buffers)
-    largest = pa.scalar(decimal.Decimal(10**wanted.precision - 1).scaleb(-wanted.scale, _EXACT), made.type)
-    fits = pc.less_equal(pc.abs(made), largest)
-    return (made if pc.all(fits).as_py() is not False else pc.if_else(fits, made, None)).cast(wanted)
+    widest = pa.Array.from_buffers(pa.decimal128(38, wanted.scale), n, buffers)
+    largest = pa.scalar(decimal.Decimal(10**wanted.precision - 1).scaleb(-wanted.scale, _EXACT), widest.type)
+    fits = pc.less_equal(pc.abs(widest), largest)
+    return (widest if pc.all(fits).as_py() is not False else pc.if_else(fits, widest, None)).cast(wanted)
 
 
 def decimal_bytes(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:

@@ -119,16 +119,16 @@ def decode64(data: bytes, *, max_count: int = MAX_POSITIONS) -> np.ndarray:
     if not 0 <= count <= len(data) // 8:
         raise ValueError(f"{count} bitmaps in {len(data)} bytes")
     rest, at, left, last = memoryview(data), 8, max_count, -1
-    found = [np.zeros(0, dtype=np.int64)]
+    bitmaps = [np.zeros(0, dtype=np.int64)]
     for _ in range(count):
         if len(data) < at + 4:
-            raise ValueError(f"{count} bitmaps are promised, bitmap {len(found)} begins beyond the end")
+            raise ValueError(f"{count} bitmaps are promised, bitmap {len(bitmaps)} begins beyond the end")
         (word,) = struct.unpack_from("<i", data, at)
         if word <= last:
             raise ValueError(f"bitmap {word} comes after bitmap {last}")
         positions, size = decode32_from(rest[at + 4 :], max_count=left)
-        found.append(positions + (word << 32))
+        bitmaps.append(positions + (word << 32))
         at, left, last = at + 4 + size, left - len(positions), word
     if at != len(data):
         raise ValueError(f"the bitmaps end at byte {at} of {len(data)}")
-    return np.concatenate(found)
+    return np.concatenate(bitmaps)

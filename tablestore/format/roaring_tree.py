@@ -59,7 +59,7 @@ class _Branch:
         if byte not in self.children and len(self.children) == _ROOM[self.size]:
             self.size += 1
             if self.size == 2:
-                self.slots = {known: n for n, known in enumerate(sorted(self.children))}
+                self.slots = {child_byte: n for n, child_byte in enumerate(sorted(self.children))}
         if self.size == 2 and byte not in self.slots:
             taken = set(self.slots.values())
             last = len(self.children)
@@ -87,9 +87,9 @@ class _Container:
         kinds = {self.kind, other.kind}
         if _BITS in kinds:
             return _Container(_BITS, lows)
-        made = _Container(_RUNS, lows)
-        if _RUNS in kinds and 2 + 4 * len(made.firsts) <= min(_BITMAP_BYTES, 2 + 2 * len(lows)):
-            return made
+        runs = _Container(_RUNS, lows)
+        if _RUNS in kinds and 2 + 4 * len(runs.firsts) <= min(_BITMAP_BYTES, 2 + 2 * len(lows)):
+            return runs
         return _Container(_ARRAY if len(lows) <= _MAX_ARRAY else _BITS, lows)
 
     def optimized(self) -> _Container:
@@ -117,25 +117,25 @@ class _Container:
 def union(*sets: bytes) -> bytes:
     """The union of all sets, with the bytes that Java gives when it adds the second to the first, then the
     third and so on, with a write and a read after each."""
-    one = _Bitmap.decode(sets[0])
+    joined = _Bitmap.decode(sets[0])
     for encoded in sets[1:]:
         other = _Bitmap.decode(encoded)
         for leaf in other.leaves():
-            one.add(leaf.key, other.container(leaf))
-        one.slots = [container and container.optimized() for container in one.slots]
-    return one.encode()
+            joined.add(leaf.key, other.container(leaf))
+        joined.slots = [container and container.optimized() for container in joined.slots]
+    return joined.encode()
 
 
 def encode(values: np.ndarray) -> bytes:
     """The set of strictly increasing uint64 values."""
-    made = _Bitmap()
+    bitmap = _Bitmap()
     keys = values >> np.uint64(16)
     starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]][: len(values)])
     for start, end in zip(starts, np.r_[starts[1:], len(values)][: len(starts)], strict=True):
         lows = (values[start:end] & np.uint64(0xFFFF)).astype(np.uint16)
         kind = _ARRAY if len(lows) <= _MAX_ARRAY else _BITS
-        made.add(int(keys[start]).to_bytes(_KEY_BYTES, "big"), _Container(kind, lows))
-    return made.encode()
+        bitmap.add(int(keys[start]).to_bytes(_KEY_BYTES, "big"), _Container(kind, lows))
+    return bitmap.encode()
 
 
 def decode(data: bytes) -> np.ndarray:
@@ -163,10 +163,10 @@ class _Bitmap:
 
     def container(self, leaf: _Leaf) -> _Container:
         """The values of a leaf."""
-        found = self.slots[leaf.slot] if 0 <= leaf.slot < len(self.slots) else None
-        if found is None:
+        container = self.slots[leaf.slot] if 0 <= leaf.slot < len(self.slots) else None
+        if container is None:
             raise ValueError(f"a leaf names container {leaf.slot}, which does not exist")
-        return found
+        return container
 
     def add(self, key: bytes, values: _Container) -> None:
         """Add the values of one key."""
@@ -188,13 +188,13 @@ class _Bitmap:
         nodes: list[bytes] = []
         _write(self.root, nodes)
         keys = sum(1 for _ in self.leaves())
-        there = sum(one is not None for one in self.slots)
+        there = sum(container is not None for container in self.slots)
         return b"".join(
             (
                 struct.pack("<Bq", 1, keys),
                 *nodes,
                 struct.pack("<ibi", 1, -2, len(self.slots)),
-                *(b"\0" if one is None else one.optimized().bytes() for one in self.slots),
+                *(b"\0" if container is None else container.optimized().bytes() for container in self.slots),
                 struct.pack("<qii", there, 0, self.used - 1),
             )
         )
@@ -221,11 +221,11 @@ class _Bitmap:
         _, _, last = source.unpack("<qii")
         if not 0 <= last < count:
             raise ValueError(f"container {last} of {count} is the last")
-        made = cls(root, slots, last + 1)
-        keys = [leaf.key for leaf in made.leaves() if made.container(leaf)]
+        bitmap = cls(root, slots, last + 1)
+        keys = [leaf.key for leaf in bitmap.leaves() if bitmap.container(leaf)]
         if any(a >= b for a, b in pairwise(keys)):
             raise ValueError("the keys of the tree are not in ascending order")
-        return made
+        return bitmap
 
 
 @dataclass(slots=True)
@@ -238,13 +238,13 @@ class _Reader:
         return len(self.data) - self.at
 
     def unpack(self, layout: str) -> tuple[Any, ...]:
-        found = struct.unpack_from(layout, self.data, self.at)
+        values = struct.unpack_from(layout, self.data, self.at)
         self.at += struct.calcsize(layout)
-        return found
+        return values
 
     def take(self, size: int) -> bytes:
-        found: bytes = self.unpack(f"{size}s")[0]
-        return found
+        taken: bytes = self.unpack(f"{size}s")[0]
+        return taken
 
 
 def _leaves(node: _Branch | _Leaf) -> Iterator[_Leaf]:
@@ -268,14 +268,14 @@ def _inserted(node: _Branch | _Leaf | None, leaf: _Leaf, depth: int) -> _Branch 
     """The tree below `depth` with one more leaf, whose key is new."""
     if node is None:
         return leaf
-    known = node.key[depth:] if isinstance(node, _Leaf) else node.prefix
+    rest = node.key[depth:] if isinstance(node, _Leaf) else node.prefix
     key = leaf.key[depth:]
-    common = next((i for i, (a, b) in enumerate(zip(known, key, strict=False)) if a != b), len(known))
-    if isinstance(node, _Leaf) or common < len(known):
+    common = next((i for i, (a, b) in enumerate(zip(rest, key, strict=False)) if a != b), len(rest))
+    if isinstance(node, _Leaf) or common < len(rest):
         split = _Branch(0, key[:common])
         if isinstance(node, _Branch):
-            node.prefix = known[common + 1 :]
-        split.put(known[common], node)
+            node.prefix = rest[common + 1 :]
+        split.put(rest[common], node)
         split.put(key[common], leaf)
         return split
     byte = key[common]
@@ -313,20 +313,20 @@ def _read(source: _Reader, depth: int) -> _Branch | _Leaf:
     below = depth + shared + 1
     if kind > _LEAF or below > _KEY_BYTES or not 0 < count <= _ROOM[kind]:
         raise ValueError(f"a node of kind {kind} with {count} children, {below} bytes down")
-    made = _Branch(kind, prefix)
+    node = _Branch(kind, prefix)
     if kind < 2:
         bytes_ = list(_backwards(source.take(_ROOM[kind]), min(8, _ROOM[kind]))[:count])
     elif kind == 2:
-        found = _backwards(source.take(256), 8)
-        made.slots = {byte: slot for byte, slot in enumerate(found) if slot != 255}
-        bytes_ = list(made.slots)
+        slots = _backwards(source.take(256), 8)
+        node.slots = {byte: slot for byte, slot in enumerate(slots) if slot != 255}
+        bytes_ = list(node.slots)
     else:
         bits = np.unpackbits(np.frombuffer(source.take(32), dtype=np.uint8), bitorder="little")
         bytes_ = np.flatnonzero(bits).tolist()
     if len(set(bytes_)) != count:
         raise ValueError(f"a node of {count} children names {len(set(bytes_))}")
-    made.children = {byte: _read(source, below) for byte in bytes_}
-    return made
+    node.children = {byte: _read(source, below) for byte in bytes_}
+    return node
 
 
 def _read_container(source: _Reader) -> _Container | None:

@@ -24,8 +24,8 @@ def parse(column: pa.Array | pa.ChunkedArray) -> pa.Array:
         column = column.combine_chunks()
     if pa.types.is_integer(column.type):
         kinds = column.cast(pa.int8())
-        known = pc.and_(pc.greater_equal(kinds, 0), pc.less_equal(kinds, len(TEXTS) - 1))
-        kinds = pc.if_else(known, kinds, None)
+        valid = pc.and_(pc.greater_equal(kinds, 0), pc.less_equal(kinds, len(TEXTS) - 1))
+        kinds = pc.if_else(valid, kinds, None)
     else:
         kinds = pc.index_in(column.cast(pa.string()), value_set=pa.array(TEXTS)).cast(pa.int8())
     if kinds.null_count:

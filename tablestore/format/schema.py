@@ -154,7 +154,7 @@ def from_json(data: bytes, path: str) -> TableSchema:
         if version <= 2:
             options.setdefault("file.format", "orc")
         fields = tuple(parse_field(item, i) for i, item in enumerate(body["fields"]))
-        made = TableSchema(
+        schema = TableSchema(
             id=int(body["id"]),
             fields=fields,
             highest_field_id=max(int(body.get("highestFieldId", -1)), highest_id(fields)),
@@ -165,8 +165,8 @@ def from_json(data: bytes, path: str) -> TableSchema:
             time_millis=int(body.get("timeMillis") or 0),
         )
         require_encodable([json.dumps(body, ensure_ascii=False)])
-        _require_coherent(made)
-        return made
+        _require_coherent(schema)
+        return schema
     except Corrupt:
         raise
     except (
@@ -189,8 +189,8 @@ def require_encodable(texts: Iterable[str]) -> None:
 
 def _require_coherent(schema: TableSchema) -> None:
     """Raise ValueError for duplicate names and ids, and for keys that are not columns."""
-    for what, found in (("name", schema.names), ("id", [f.id for f in schema.fields])):
-        twice = next((x for i, x in enumerate(found) if x in found[:i]), None)
+    for what, values in (("name", schema.names), ("id", [f.id for f in schema.fields])):
+        twice = next((x for i, x in enumerate(values) if x in values[:i]), None)
         if twice is not None:
             raise ValueError(f"two columns with the {what} {twice!r}")
     for key in (*schema.primary_keys, *schema.partition_keys):
@@ -230,9 +230,11 @@ def create_schema(
     keyed = tuple(
         replace(f, type=f.type.not_null()) if f.name in primary_key else f for f in numbered(fields)
     )
-    made = TableSchema(0, keyed, highest_id(keyed), partition_by, primary_key, options, comment, time_millis)
-    require_sound(made)
-    return made
+    schema = TableSchema(
+        0, keyed, highest_id(keyed), partition_by, primary_key, options, comment, time_millis
+    )
+    require_sound(schema)
+    return schema
 
 
 def require_sound(schema: TableSchema) -> None:

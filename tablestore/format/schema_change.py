@@ -242,11 +242,11 @@ def drop_watermark() -> Change:
 
 def _place(after: str | None, before: str | None, first: bool, last: bool) -> Place | None:
     said: list[tuple[Where, str]] = [("after", after or ""), ("before", before or "")]
-    found = [Place(where, beside) for where, beside in said if beside]
-    found += [Place("first")] * first + [Place("last")] * last
-    if len(found) > 1:
+    places = [Place(where, beside) for where, beside in said if beside]
+    places += [Place("first")] * first + [Place("last")] * last
+    if len(places) > 1:
         raise InvalidRequest("say one of after, before, first, last")
-    return found[0] if found else None
+    return places[0] if places else None
 
 
 def apply(
@@ -261,7 +261,7 @@ def apply(
         if not isinstance(change, Change):
             raise InvalidRequest(f"{change!r} is not a change; write ts.add(…), ts.rename(…), …")
         altered.apply(change)
-    made = replace(
+    changed = replace(
         schema,
         id=schema.id + 1,
         fields=altered.stored,
@@ -271,10 +271,10 @@ def apply(
         comment=altered.comment,
         time_millis=time_millis,
     )
-    require_sound(made)
-    require_columns_exist(made)
-    require_partitions_exist(made)
-    return made
+    require_sound(changed)
+    require_columns_exist(changed)
+    require_partitions_exist(changed)
+    return changed
 
 
 class _Altered:
@@ -305,9 +305,9 @@ class _Altered:
         return tuple(fields)
 
     def _computed(self, name: str, expression: str, type: str, comment: str | None) -> DataField:
-        made = DataField(_COMPUTED - len(self._expressions), name, STRING, comment)
-        self._expressions[made.id] = (expression, type)
-        return made
+        column = DataField(_COMPUTED - len(self._expressions), name, STRING, comment)
+        self._expressions[column.id] = (expression, type)
+        return column
 
     @property
     def stored(self) -> Fields:
@@ -461,20 +461,20 @@ class _Altered:
         return old.with_children(*kept, inner)
 
     def _inside(self, path: tuple[str, ...], old: DataType, new: DataType) -> DataType:
-        made = self._retyped(path, old, new)
-        return made if new.nullable == old.nullable else self._nullability(path, made, new.nullable)
+        retyped = self._retyped(path, old, new)
+        return retyped if new.nullable == old.nullable else self._nullability(path, retyped, new.nullable)
 
     def _retyped_row(self, path: tuple[str, ...], old: DataType, new: DataType) -> DataType:
         """The ROW after a change of its fields, matched by name: missing ones are dropped, new ones added."""
-        known = {f.name: f for f in old.children}
-        kept = [f.name for f in new.children if f.name in known]
+        old_fields = {f.name: f for f in old.children}
+        kept = [f.name for f in new.children if f.name in old_fields]
         if kept != [f.name for f in old.children if f.name in kept]:
             raise InvalidRequest(f"the fields of {dotted(path)!r} keep their order; use move for one of them")
         fields = []
         for f in new.children:
             inner = (*path, f.name)
-            if f.name in known:
-                was = known[f.name]
+            if f.name in old_fields:
+                was = old_fields[f.name]
                 said = f.description or was.description
                 fields.append(replace(was, type=self._inside(inner, was.type, f.type), description=said))
             elif not f.type.nullable:

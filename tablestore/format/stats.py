@@ -48,10 +48,10 @@ class StatsMode:
         match = _TRUNCATE.fullmatch(text.replace(" ", ""))
         if match and int(match[1]) > 0:
             return cls(True, True, int(match[1]))
-        known = {"none": cls(False, False), "counts": cls(True, False), "full": cls(True, True)}
-        if text not in known:
+        named = {"none": cls(False, False), "counts": cls(True, False), "full": cls(True, True)}
+        if text not in named:
             raise InvalidOption(f"stats mode {text!r} must be none, counts, truncate(n) or full")
-        return known[text]
+        return named[text]
 
 
 def truncated(low: Raw, high: Raw, length: int) -> tuple[Raw, Raw]:

@@ -31,8 +31,8 @@ def local_millis(text: str, pattern: str | None = None) -> int | None:
     Raises InvalidOption for a pattern with other letters.
     """
     if pattern is None:
-        found = _DEFAULT.fullmatch(text)
-        return None if found is None else _millis(*found.groups())
+        default = _DEFAULT.fullmatch(text)
+        return None if default is None else _millis(*default.groups())
     shape, names = _compiled(pattern)
     match = shape.fullmatch(text)
     if match is None:

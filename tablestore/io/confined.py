@@ -191,10 +191,10 @@ def named_roots(roots: Any) -> tuple[str, ...]:
     InvalidRequest for anything but a list of directories."""
     if isinstance(roots, str | bytes | os.PathLike) or not isinstance(roots, Iterable):
         raise InvalidRequest(f"roots is a list of directories outside the table, not {roots!r}")
-    found: dict[str, None] = {}
+    places: dict[str, None] = {}
     for root in roots:
         place = location(root)
-        found[place] = None
+        places[place] = None
         if not is_object_location(place):
-            found[os.path.realpath(place)] = None
-    return tuple(found)
+            places[os.path.realpath(place)] = None
+    return tuple(places)

@@ -168,7 +168,7 @@ class LocalFileIO:
 
     def list(self, path: str, *, hidden: bool = False) -> list[FileStatus]:
         """Entries of a directory by name, with `hidden` also temporary ones; an absent directory is empty."""
-        found = []
+        statuses = []
         with _trouble(path):
             try:
                 with os.scandir(path) as entries:
@@ -180,10 +180,10 @@ class LocalFileIO:
                             status = FileStatus(
                                 entry.name, stat.st_size, stat.st_mtime_ns // 1_000_000, entry.is_dir()
                             )
-                            found.append(status)
+                            statuses.append(status)
             except (FileNotFoundError, NotADirectoryError):
                 return []
-        return sorted(found, key=lambda s: s.name)
+        return sorted(statuses, key=lambda s: s.name)
 
     def exists(self, path: str) -> bool:
         """Whether that file exists (for a directory stores may differ: see `is_dir`)."""

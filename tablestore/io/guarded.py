@@ -39,10 +39,10 @@ class GuardedFileIO:
             self._inner.sync(after)
             after = Sync(after.root)
         with self._guard.hold(path):
-            made = self._inner.write_new(path, data, after=after)
-        if made:
+            created = self._inner.write_new(path, data, after=after)
+        if created:
             self._guard.created(self._inner, path, data)
-        return made
+        return created
 
     def __getattr__(self, verb: str) -> Any:
         if verb.startswith("_"):

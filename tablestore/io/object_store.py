@@ -176,16 +176,16 @@ class ObjectStoreFileIO:
             return self.options.conditional_put
         bucket = _parts(path)[1]
         with self._lock:
-            known = self._atomic.get(bucket)
-        if known is None:
+            honours = self._atomic.get(bucket)
+        if honours is None:
             probe = f"{path.rpartition('/')[0]}/.probe-{self._env.uuid()}.tmp"
             store, key = self._at(probe)
             with self._trouble(probe):
-                known = self._put(store, key, b"1", "create") and not self._put(store, key, b"2", "create")
+                honours = self._put(store, key, b"1", "create") and not self._put(store, key, b"2", "create")
             self.delete(probe)
             with self._lock:
-                self._atomic[bucket] = known
-        return known
+                self._atomic[bucket] = honours
+        return honours
 
     def _put(self, store: Any, key: str, data: bytes, mode: str) -> bool:
         """False iff `mode` is create and the object exists; raises what the store says of an unknown mode."""
@@ -225,10 +225,10 @@ class ObjectStoreFileIO:
         """Entries directly below a prefix by name, with `hidden` also temporary ones; none if absent."""
         store, key = self._at(path)
         with self._trouble(path):
-            found = _client().list_with_delimiter(store, prefix=key or None)
-        names = [p.rstrip("/").rpartition("/")[2] for p in found["common_prefixes"]]
+            listing = _client().list_with_delimiter(store, prefix=key or None)
+        names = [p.rstrip("/").rpartition("/")[2] for p in listing["common_prefixes"]]
         entries = [FileStatus(n, 0, 0, True) for n in names]
-        for o in found["objects"]:
+        for o in listing["objects"]:
             name = o["path"].rpartition("/")[2]
             if o["path"].rstrip("/") != key:  # not the marker other programs leave for a directory
                 entries.append(FileStatus(name, o["size"], int(o["last_modified"].timestamp() * 1000)))

@@ -123,10 +123,10 @@ def borrowed(module: str, function: str) -> Iterator[Process]:
     """A process that runs the function, for this context; afterwards it waits for the next borrower."""
     entry = module, function
     with _lock:
-        found = next((pair for pair in _waiting if pair[0] == entry), None)
-        if found is not None:
-            _waiting.remove(found)
-    process = found[1] if found is not None and found[1].runs else Process(module, function)
+        idle = next((pair for pair in _waiting if pair[0] == entry), None)
+        if idle is not None:
+            _waiting.remove(idle)
+    process = idle[1] if idle is not None and idle[1].runs else Process(module, function)
     try:
         yield process
     finally:

@@ -31,10 +31,10 @@ class Roots:
     def inside(self, path: str, what: str) -> str:
         """The path with its links resolved; raises OutsideRoots, naming `what` it is, for one that leads
         elsewhere, whether there is something or not."""
-        found = _resolved(location(path))
-        if self.base_of(found) is None:
+        resolved = _resolved(location(path))
+        if self.base_of(resolved) is None:
             raise self.refusal(f"{what} names {path!r}")
-        return found
+        return resolved
 
     def base_of(self, resolved: str) -> str | None:
         """The root that a resolved path is in, None for none."""

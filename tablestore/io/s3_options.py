@@ -54,15 +54,15 @@ class S3Options:
         """The S3 part of a catalog's options; other keys are ignored. Raises InvalidOption."""
         if options.get(PACKED):
             return unpack(str(options[PACKED]).encode())
-        found: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         for key, value in options.items():
             field = _NAMES.get(plain_key(key)) if is_s3_key(key) else None
             if field is not None and value is not None:
-                found[field] = str(value)
-        for name in _FLAGS & found.keys():
-            found[name] = _flag(name, found[name])
-        _require_address(found.get("endpoint"))
-        return cls(**found)
+                fields[field] = str(value)
+        for name in _FLAGS & fields.keys():
+            fields[name] = _flag(name, fields[name])
+        _require_address(fields.get("endpoint"))
+        return cls(**fields)
 
     def client_arguments(self) -> dict[str, Any]:
         """The arguments of obstore's S3Store. A custom endpoint is addressed by path unless the options say

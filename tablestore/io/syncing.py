@@ -27,15 +27,15 @@ class Sync:
     @property
     def folders(self) -> tuple[str, ...]:
         """The folders to sync, each once; of a path outside `root` all its parents."""
-        found: dict[str, None] = {}
+        parents: dict[str, None] = {}
         for path in self.paths:
             folder = os.path.dirname(path)
-            while folder and folder not in found:
-                found[folder] = None
+            while folder and folder not in parents:
+                parents[folder] = None
                 if folder in (self.root, "/"):
                     break
                 folder = os.path.dirname(folder)
-        return tuple(found)
+        return tuple(parents)
 
 
 def sync(what: Sync) -> list[str]:
@@ -46,7 +46,7 @@ def sync(what: Sync) -> list[str]:
         named = pool.map(_sync_folder, folders)
         there = list(pool.map(_sync_file, paths))
         list(named)
-    return [path for path, found in zip(paths, there, strict=True) if not found]
+    return [path for path, exists in zip(paths, there, strict=True) if not exists]
 
 
 def _sync_file(path: str) -> bool:

@@ -64,19 +64,21 @@ class FlussLog:
 
     def _table_now(self) -> FlussTable:
         try:
-            found = self._admin.table(self._path)
+            table = self._admin.table(self._path)
         except FlussError as e:
             if e.code in (ErrorCode.TABLE_NOT_EXIST, ErrorCode.DATABASE_NOT_EXIST):
                 text = f"{self._admin.cluster} has no table {self._path} any more: read the lake alone"
                 raise NotFound(text) from None
             raise
-        known = self._table_id()
-        if known is not None and known != found.table_id:
-            text = f"table {self._path} of {self._admin.cluster} was dropped and made again (id {known}, now "
-            raise CommitConflict(
-                f"{text}{found.table_id}): read the lake alone until the next round of tiering"
+        own_id = self._table_id()
+        if own_id is not None and own_id != table.table_id:
+            text = (
+                f"table {self._path} of {self._admin.cluster} was dropped and made again (id {own_id}, now "
             )
-        return found
+            raise CommitConflict(
+                f"{text}{table.table_id}): read the lake alone until the next round of tiering"
+            )
+        return table
 
     @property
     def kept_ms(self) -> Milliseconds | None:
@@ -156,12 +158,12 @@ class FlussLog:
         """The offset of the first row of each bucket that is not older than a moment; the end, if none."""
         past = timestamp_ms < self._env.now_ms()
         try:
-            (found,) = self._offsets(timestamp_ms if past else LATEST)
+            (first_offsets,) = self._offsets(timestamp_ms if past else LATEST)
         except FlussError as e:
             if e.code != ErrorCode.INVALID_TIMESTAMP:  # else the cluster's clock is behind
                 raise
-            (found,) = self._offsets(LATEST)
-        return found
+            (first_offsets,) = self._offsets(LATEST)
+        return first_offsets
 
     def wait(self, offsets: Offsets, seconds: Seconds) -> Offsets | None:
         """Wait until a bucket has rows behind `offsets`; then the end of each bucket. None after that time
@@ -213,8 +215,8 @@ class FlussLog:
 
 
 def _numbered(offsets: Mapping[TableBucket, int]) -> dict[int, int]:
-    found = {number(bucket.partition_id, bucket.bucket): offset for bucket, offset in offsets.items()}
-    return dict(sorted(found.items()))
+    by_number = {number(bucket.partition_id, bucket.bucket): offset for bucket, offset in offsets.items()}
+    return dict(sorted(by_number.items()))
 
 
 def places_in_log(bucket: int, first: int, timestamp_ms: Milliseconds, count: int) -> dict[str, pa.Array]:
@@ -231,9 +233,9 @@ def _as_log_batch(batch: ScanBatch, fields: Sequence[DataField]) -> LogBatch:
     count = batch.rows.num_rows
     offsets = np.arange(batch.base, batch.base + count)
     timestamps = np.full(count, batch.timestamp_ms)
-    known = places_in_log(batch.bucket.bucket, batch.base, batch.timestamp_ms, count)
+    places = places_in_log(batch.bucket.bucket, batch.base, batch.timestamp_ms, count)
     columns = [
-        _fitted(known[field.name] if field.name in known else batch.rows.column(field.name), field)
+        _fitted(places[field.name] if field.name in places else batch.rows.column(field.name), field)
         for field in fields
     ]
     kinds = np.full(count, rowkind.INSERT, dtype=np.int8) if batch.kinds is None else batch.kinds

@@ -35,9 +35,9 @@ def selected_rows(
     else:
         asked = list(dict.fromkeys((*names, *sorted(where.columns))))
         for batch in log.read(start, stop, asked):
-            found = _filtered(batch, _mask(where, batch.rows))
-            if found.rows.num_rows:
-                yield replace(found, rows=found.rows.select(list(names)))
+            selected = _filtered(batch, _mask(where, batch.rows))
+            if selected.rows.num_rows:
+                yield replace(selected, rows=selected.rows.select(list(names)))
 
 
 def _found(log: EmbeddedLog, batch: LogBatch, names: Sequence[str], where: Predicate) -> Iterator[LogBatch]:

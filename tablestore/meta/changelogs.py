@@ -30,24 +30,24 @@ def get(store: Store, snapshot_id: int) -> Snapshot:
     """One long-lived changelog; raises NotFound, or Corrupt for a damaged file."""
     path = store.paths.changelog(snapshot_id)
     try:
-        found = snapshot_format.from_json(store.io.read(path), path)
-        snapshot_format.require_own(found, store.uuid, path)
+        changelog = snapshot_format.from_json(store.io.read(path), path)
+        snapshot_format.require_own(changelog, store.uuid, path)
     except FileNotFoundError:
         raise NotFound(f"no long-lived changelog {snapshot_id}") from None
-    if found.id != snapshot_id:
-        raise Corrupt(path, f"holds id {found.id}")
-    return found
+    if changelog.id != snapshot_id:
+        raise Corrupt(path, f"holds id {changelog.id}")
+    return changelog
 
 
 def all_of(store: Store) -> list[Snapshot]:
     """Every long-lived changelog, ascending; one that expires meanwhile is left out."""
-    found = []
+    changelogs = []
     for snapshot_id in ids(store):
         try:
-            found.append(get(store, snapshot_id))
+            changelogs.append(get(store, snapshot_id))
         except NotFound:
             continue
-    return found
+    return changelogs
 
 
 def exists(store: Store, snapshot_id: int) -> bool:

@@ -120,8 +120,8 @@ def of_live(
     if any(s.commit_kind == COMPACT and PROPERTY not in (s.properties or {}) for s in snapshots):
         some = store.manifests.prefetched(snapshots, bases=True)
     for snapshot in some:
-        found = _explained(store, snapshot, explain)
-        yield from ((snapshot.id, snapshot.time_millis, r) for r in found)
+        records = _explained(store, snapshot, explain)
+        yield from ((snapshot.id, snapshot.time_millis, r) for r in records)
 
 
 def missing(store: Store, gone: Sequence[SnapshotRecord]) -> tuple[tuple[int, int], ...]:
@@ -130,8 +130,8 @@ def missing(store: Store, gone: Sequence[SnapshotRecord]) -> tuple[tuple[int, in
     earliest = store.snapshots.earliest_id()
     if earliest is None:
         return ()
-    known = [0, *(done.snapshot for done in gone), earliest]
-    return tuple((a + 1, b - 1) for a, b in pairwise(known) if b > a + 1)
+    recorded = [0, *(done.snapshot for done in gone), earliest]
+    return tuple((a + 1, b - 1) for a, b in pairwise(recorded) if b > a + 1)
 
 
 def names(store: Store) -> tuple[str, ...]:
@@ -150,8 +150,8 @@ def of(store: Store, snapshot: Snapshot) -> tuple[CompactionRecord, ...]:
 
 def _explained(store: Store, snapshot: Snapshot, explain: Explain) -> tuple[CompactionRecord, ...]:
     """The compactions of a snapshot; those without trials with what `explain` finds."""
-    found = of(store, snapshot)
-    return tuple(explain(store, snapshot, found)) if any(map(lacks_trials, found)) else found
+    records = of(store, snapshot)
+    return tuple(explain(store, snapshot, records)) if any(map(lacks_trials, records)) else records
 
 
 def expired(store: Store) -> list[SnapshotRecord]:
@@ -162,9 +162,11 @@ def expired(store: Store) -> list[SnapshotRecord]:
         path = join(store.paths.history_dir, name)
         for line in _lines(store, path):
             done = _done_of(line, path)
-            known = newest.get(done.snapshot)
+            recorded = newest.get(done.snapshot)
             # after a rollback ids are used again; live snapshots have their own records
-            if (earliest is None or done.snapshot < earliest) and (known is None or known.rank <= done.rank):
+            if (earliest is None or done.snapshot < earliest) and (
+                recorded is None or recorded.rank <= done.rank
+            ):
                 newest[done.snapshot] = done
     return [newest[i] for i in sorted(newest)]
 
@@ -176,16 +178,16 @@ def keep(store: Store, ids: Sequence[int], explain: Explain = as_recorded) -> No
     """
     if not store.options.keeps_history:
         return
-    found = []
+    snapshots = []
     for snapshot_id in ids:
         try:
-            found.append(store.snapshots.get(snapshot_id))
+            snapshots.append(store.snapshots.get(snapshot_id))
         except NotFound:  # another process expires them too, and has recorded it
             continue
-    if not found:
+    if not snapshots:
         return
-    first, last = found[0].id, found[-1].id
-    _write(store, [_line(_look(store, s, explain)) for s in found], first, last)
+    first, last = snapshots[0].id, snapshots[-1].id
+    _write(store, [_line(_look(store, s, explain)) for s in snapshots], first, last)
     if last // _JOIN_EVERY > (first - 1) // _JOIN_EVERY:
         try:
             _join(store)
@@ -205,12 +207,12 @@ def adopt(store: Store, branch: Store) -> None:
 
 def _files(store: Store) -> list[tuple[str, int]]:
     """(name, bytes) of the history's files, those of the oldest snapshots first."""
-    found = [
+    files = [
         (int(m[1]), int(m[2]), s.name, s.size)
         for s in store.io.list(store.paths.history_dir)
         if (m := _FILE.fullmatch(s.name))
     ]
-    return [(name, size) for _, _, name, size in sorted(found)]
+    return [(name, size) for _, _, name, size in sorted(files)]
 
 
 def _lines(store: Store, path: str) -> list[str]:
@@ -242,9 +244,9 @@ def _join(store: Store) -> None:
         return
     lines = {line: None for name in chosen for line in _lines(store, join(store.paths.history_dir, name))}
     ids = [int(part) for name in chosen for part in name.split("-")[1:3]]
-    made = _write(store, list(lines), min(ids), max(ids))
+    joined = _write(store, list(lines), min(ids), max(ids))
     for name in chosen:
-        if name != made:
+        if name != joined:
             store.io.delete(join(store.paths.history_dir, name))
     log.info("joined %d history files of %s", len(chosen), store.paths.root)
 

@@ -37,8 +37,8 @@ class ConsumerPlace:
 
 def next_snapshot(store: Store, consumer: str) -> int | None:
     """The next snapshot of this consumer; None for a new consumer. Raises Corrupt for a damaged file."""
-    found = place(store, consumer)
-    return None if found is None else found.next_snapshot
+    at = place(store, consumer)
+    return None if at is None else at.next_snapshot
 
 
 def place(store: Store, consumer: str) -> ConsumerPlace | None:
@@ -46,20 +46,20 @@ def place(store: Store, consumer: str) -> ConsumerPlace | None:
     path = _path(store, existing_name(consumer, "consumer"))
     try:
         body = json.loads(checksums.require_intact(store.io.read(path), path))
-        found, log = body["nextSnapshot"], body.get(_LOG)
+        next_id, log = body["nextSnapshot"], body.get(_LOG)
         log = None if log is None else {int(bucket): int(offset) for bucket, offset in log.items()}
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
         raise Corrupt(path, f"not a consumer file: {brief(e)}") from e
-    if isinstance(found, bool) or not isinstance(found, int):
-        raise Corrupt(path, f"nextSnapshot is {found!r}")
+    if isinstance(next_id, bool) or not isinstance(next_id, int):
+        raise Corrupt(path, f"nextSnapshot is {next_id!r}")
     own = store.schema.options.get(UUID)
     if body.get(_NAME, consumer) != consumer or (own and body.get(_TABLE, own) != own):
         whose = f"consumer {body.get(_NAME)!r} of table {body.get(_TABLE)}"
         remedy = f"table.consumers.delete({consumer!r}) removes it; its stream starts anew then"
         raise Corrupt(path, f"it is the position of {whose}, in the place of this one", remedy=remedy)
-    return ConsumerPlace(found, log, bool(body.get(_INSIDE, False)))
+    return ConsumerPlace(next_id, log, bool(body.get(_INSIDE, False)))
 
 
 def names(store: Store) -> dict[str, int]:
@@ -70,8 +70,8 @@ def names(store: Store) -> dict[str, int]:
 
 def all_next(store: Store) -> dict[str, int]:
     """The next snapshot of every consumer. Raises Corrupt for a damaged file."""
-    found = {name: next_snapshot(store, name) for name in names(store)}
-    return {name: n for name, n in found.items() if n is not None}
+    next_of = {name: next_snapshot(store, name) for name in names(store)}
+    return {name: n for name, n in next_of.items() if n is not None}
 
 
 def record(

@@ -27,14 +27,14 @@ def deletion_files(
 
 def of_entries(store: Store, entries: list[IndexEntry]) -> dict[Place, dict[str, DeletionFile]]:
     """The same from index entries; those of other index types are skipped."""
-    found: dict[Place, dict[str, DeletionFile]] = {}
+    by_bucket: dict[Place, dict[str, DeletionFile]] = {}
     for e in entries:
         if e.file.index_type != DELETION_VECTORS:
             continue
         path = store.index_path(e.partition, e.bucket, e.file)
-        files = found.setdefault((e.partition, e.bucket), {})
+        files = by_bucket.setdefault((e.partition, e.bucket), {})
         for r in e.file.dv_ranges or ():
             if r.data_file in files:
                 raise Corrupt(path, f"{r.data_file} has deletion vectors in two live index files")
             files[r.data_file] = DeletionFile(path, r.offset, r.length, r.cardinality)
-    return found
+    return by_bucket

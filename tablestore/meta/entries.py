@@ -111,19 +111,19 @@ class Entries(Sequence[ManifestEntry]):
 
     def cancelled(self) -> np.ndarray:
         """Which entries come in pairs: an ADD with a DELETE of the same identity."""
-        found = np.zeros(len(self), dtype=bool)
+        paired = np.zeros(len(self), dtype=bool)
         deleting = self.numbers("kind") == DELETE
         if not deleting.any():
-            return found
+            return paired
         names = self.table.column("file_name")
         gone_names = names.filter(pa.array(deleting)).combine_chunks()
         added = np.flatnonzero(pc.is_in(names, gone_names).to_numpy() & ~deleting)
         deleted = np.flatnonzero(deleting)
         gone, there = list(self._identities(deleted)), list(self._identities(added))
         both = set(gone) & set(there)
-        found[deleted[np.array([i in both for i in gone], dtype=bool)]] = True
-        found[added[np.array([i in both for i in there], dtype=bool)]] = True
-        return found
+        paired[deleted[np.array([i in both for i in gone], dtype=bool)]] = True
+        paired[added[np.array([i in both for i in there], dtype=bool)]] = True
+        return paired
 
     def _identities(self, rows: np.ndarray) -> Iterator[tuple[Any, ...]]:
         some = self.table.select(list(_IDENTITY)).take(pa.array(rows))

@@ -114,13 +114,13 @@ def consumer_bounds(store: Store, *, changelogs: bool = False, ignoring: Iterabl
     if not changelogs and options.consumer_changelog_only and options.changelog_decoupled:
         return []
     passed, moved, age = set(ignoring), consumers.names(store), options.consumer_expiration_ms
-    found = []
+    bounds = []
     for name, next_snapshot in consumers.all_next(store).items():
         if name not in passed:
             until = None if age is None or name not in moved else moved[name] + age
             text = f"consumer {name} (next snapshot {next_snapshot})"
-            found.append(Bound(CONSUMER, next_snapshot, text, until, name))
-    return found
+            bounds.append(Bound(CONSUMER, next_snapshot, text, until, name))
+    return bounds
 
 
 def position_bounds(store: Store, latest: Snapshot | None) -> list[Bound]:

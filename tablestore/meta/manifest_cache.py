@@ -57,10 +57,10 @@ class ManifestCache:
     def get(self, path: str) -> CachedManifest | None:
         """The manifest at `path`, None if it is not cached."""
         with self._lock:
-            found = self._cached_entries.get(path)
-            if found is not None:
+            cached = self._cached_entries.get(path)
+            if cached is not None:
                 self._cached_entries.move_to_end(path)
-            return found
+            return cached
 
     def clear(self) -> None:
         """Empty the cache, as in a process that has just started."""
@@ -74,19 +74,19 @@ class ManifestCache:
         with self._lock:
             if path in self._cached_entries:
                 return self._cached_entries[path]
-            found = self._cached_entries[path] = CachedManifest(table)
+            cached = self._cached_entries[path] = CachedManifest(table)
             self._entries += table.num_rows
             while self._entries > _MAX_ENTRIES and len(self._cached_entries) > 1:
                 self._entries -= self._cached_entries.popitem(last=False)[1].table.num_rows
-            return found
+            return cached
 
     def get_list(self, path: str) -> tuple[ManifestFileMeta, ...] | None:
         """The manifests of the list at `path`, None if they are not cached."""
         with self._lock:
-            found = self._lists.get(path)
-            if found is not None:
+            cached = self._lists.get(path)
+            if cached is not None:
                 self._lists.move_to_end(path)
-            return found
+            return cached
 
     def put_list(self, path: str, manifests: tuple[ManifestFileMeta, ...]) -> None:
         """Cache the manifests of the list at `path`."""

@@ -49,13 +49,13 @@ def rewritten(
         raise Corrupt(names, f"manifests hold {len(entries):,} entries; their list says {listed:,}")
     schema = schema_of(entries.filter(keep).carrying())
     header = avro_blocks.Reader().parse(writer.encoded((), schema), "")[0]
-    blocks, rows, made = list[Block](), list[np.ndarray](), list[ManifestFileMeta]()
+    blocks, rows, new_manifests = list[Block](), list[np.ndarray](), list[ManifestFileMeta]()
     schema_id, size = max(m.schema_id for m in manifests), 0
 
     def finish() -> None:
         if rows:
             data = avro_blocks.container(header.data, blocks)
-            made.append(writer.finished(data, entries.take(np.concatenate(rows)), schema_id))
+            new_manifests.append(writer.finished(data, entries.take(np.concatenate(rows)), schema_id))
         blocks.clear()
         rows.clear()
 
@@ -71,7 +71,7 @@ def rewritten(
         rows.append(chosen)
         size += sum(len(b.data) for b in new)
     finish()
-    return made
+    return new_manifests
 
 
 def _parts(

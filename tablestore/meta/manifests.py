@@ -66,11 +66,11 @@ class ManifestStore:
         paths = [self._paths.manifest(name) for name in names]
         cached = [self._cache.get_list(p) for p in paths]
         new = [p for p, there in zip(paths, cached, strict=True) if there is None]
-        made = map(tuple, manifest_columns.decode_lists([(p, self._bytes(p)) for p in new]) if new else ())
-        known = dict(zip(new, made, strict=True))
-        for path, manifests in known.items():
+        decoded = map(tuple, manifest_columns.decode_lists([(p, self._bytes(p)) for p in new]) if new else ())
+        lists = dict(zip(new, decoded, strict=True))
+        for path, manifests in lists.items():
             self._cache.put_list(path, manifests)
-        return [list(known[p] if there is None else there) for p, there in zip(paths, cached, strict=True)]
+        return [list(lists[p] if there is None else there) for p, there in zip(paths, cached, strict=True)]
 
     def prefetched(self, snapshots: Iterable[Snapshot], *, bases: bool = False) -> Iterator[Snapshot]:
         """The same snapshots; when one is yielded its changes (with `bases` also its base lists) are cached.
@@ -90,9 +90,9 @@ class ManifestStore:
         cached = self._cache.get(path)
         if cached is not None:
             return manifest_columns.entries(cached.table)
-        found = manifest_format.decode_entries(self._bytes(path), path)
-        self._cache.put(path, manifest_columns.of(found))
-        return found
+        entries = manifest_format.decode_entries(self._bytes(path), path)
+        self._cache.put(path, manifest_columns.of(entries))
+        return entries
 
     def read_manifests(
         self, manifests: Sequence[ManifestFileMeta], chosen: Callable[[Entries], Entries] | None = None
@@ -120,8 +120,8 @@ class ManifestStore:
         cached = [self._cache.get(p) for p in paths]
         new = [(m, p) for m, p, there in zip(manifests, paths, cached, strict=True) if there is None]
         tables = self._decoded([m for m, _ in new], [p for _, p in new])
-        made = iter([self._cache.put(p, t) for (_, p), t in zip(new, tables, strict=True)])
-        return [next(made) if there is None else there for there in cached]
+        added = iter([self._cache.put(p, t) for (_, p), t in zip(new, tables, strict=True)])
+        return [next(added) if there is None else there for there in cached]
 
     def _decoded(self, manifests: Sequence[ManifestFileMeta], paths: Sequence[str]) -> list[pa.Table]:
         rows = sum(m.num_added + m.num_deleted for m in manifests)
@@ -226,8 +226,8 @@ class ManifestStore:
             return entries if bucket is None else entries.of_buckets(bucket)
 
         with self.expiring(snapshot):
-            found = [m for m in self.manifests(snapshot) if manifest is None or manifest(m)]
-            return self.read_manifests(found, chosen if partition or bucket else None).live()
+            manifests = [m for m in self.manifests(snapshot) if manifest is None or manifest(m)]
+            return self.read_manifests(manifests, chosen if partition or bucket else None).live()
 
 
 class ManifestWriter:

@@ -30,15 +30,15 @@ def advised(io: FileIO, paths: TablePaths, error: Corrupt) -> Corrupt:
     if error.remedy:
         return error
     try:
-        found = newest_sound(io, paths, without=error.path)
+        sound_id = newest_sound(io, paths, without=error.path)
     except (TablestoreError, OSError):
         return error
-    if found is None:
+    if sound_id is None:
         remedy = "no snapshot is sound without it; table.mend() shows what can be done"
     else:
-        remedy = f"snapshot {found} is the newest that is sound: table.at(snapshot={found}) reads it, "
+        remedy = f"snapshot {sound_id} is the newest that is sound: table.at(snapshot={sound_id}) reads it, "
         remedy += "table.mend() shows how to mend the table and what is lost"
-    return Corrupt(error.path, error.problem, remedy=remedy, sound=found)
+    return Corrupt(error.path, error.problem, remedy=remedy, sound=sound_id)
 
 
 def newest_sound(io: FileIO, paths: TablePaths, *, without: str) -> int | None:

@@ -186,13 +186,13 @@ _PULSE = _Pulse()
 def signs(store: Store) -> list[Sign]:
     """The signs of a table's writers, those that count no more included. One that cannot be read counts as
     that of a writer whose files may be of any age, until it is old."""
-    found = []
+    writer_signs = []
     for status in store.io.list(store.paths.writers_dir):
         if not status.is_dir:
             path = join(store.paths.writers_dir, status.name)
             writer = _writer(store, path, status.modified_ms)
-            found.append(Sign(path, status.size, status.modified_ms, writer))
-    return found
+            writer_signs.append(Sign(path, status.size, status.modified_ms, writer))
+    return writer_signs
 
 
 def _writer(store: Store, path: str, modified_ms: int) -> OpenWriter | None:

@@ -32,12 +32,12 @@ Position = tuple[int, str | None]
 
 def of(snapshot: Snapshot) -> dict[str, Position]:
     """The positions in a snapshot of this engine, by commit user."""
-    found: dict[str, Position] = {}
+    positions: dict[str, Position] = {}
     for key, text in (snapshot.properties or {}).items():
         if key.startswith(PREFIX):
             value = json.loads(text)
-            found[key.removeprefix(PREFIX)] = (int(value["identifier"]), value.get("position"))
-    return found
+            positions[key.removeprefix(PREFIX)] = (int(value["identifier"]), value.get("position"))
+    return positions
 
 
 def as_properties(positions: Mapping[str, Position]) -> dict[str, str]:
@@ -53,16 +53,16 @@ def is_ours(snapshot: Snapshot) -> bool:
 def known(store: Store, latest: Snapshot | None) -> dict[str, Position]:
     """Positions of all streams at `latest`: those of this engine's newest snapshot, even if it has expired,
     and the identifiers of other engines' commits after it."""
-    found: dict[str, Position] = {}
+    positions: dict[str, Position] = {}
     at = latest
     while at is not None and not is_ours(at):
         if at.commit_identifier != BATCH_IDENTIFIER:
-            found.setdefault(at.commit_user, (at.commit_identifier, None))
+            positions.setdefault(at.commit_user, (at.commit_identifier, None))
         before = store.snapshots.find(at.id - 1)
         if before is None:
-            return _kept(store, at.id - 1) | found
+            return _kept(store, at.id - 1) | positions
         at = before
-    return (of(at) if at is not None else {}) | found
+    return (of(at) if at is not None else {}) | positions
 
 
 def keep(store: Store, snapshot: Snapshot) -> None:

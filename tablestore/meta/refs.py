@@ -63,9 +63,9 @@ def tag(store: Store, name: str) -> Tag:
         data = store.io.read(path)
     except FileNotFoundError:
         raise NotFound.among("tag", name, tag_names(store)) from None
-    found = tag_of(data, path, name)
-    snapshot_format.require_own(found.snapshot, store.uuid, path)
-    return found
+    decoded = tag_of(data, path, name)
+    snapshot_format.require_own(decoded.snapshot, store.uuid, path)
+    return decoded
 
 
 def tagged(store: Store, name: str) -> Snapshot:
@@ -75,13 +75,13 @@ def tagged(store: Store, name: str) -> Snapshot:
 
 def all_tags(store: Store) -> list[Tag]:
     """Every tag, by name; one that is deleted meanwhile is left out."""
-    found = []
+    live_tags = []
     for name in tag_names(store):
         try:
-            found.append(tag(store, name))
+            live_tags.append(tag(store, name))
         except NotFound:
             continue
-    return found
+    return live_tags
 
 
 def tags(store: Store) -> dict[str, Snapshot]:
@@ -94,8 +94,8 @@ def tag_bytes(snapshot: bytes, *, created_ms: int | None, retained_ms: int | Non
     if retained_ms is None or created_ms is None:
         return snapshot
     body = json.loads(checksums.unsealed(snapshot))
-    made = _EPOCH + timedelta(milliseconds=created_ms)
-    body["tagCreateTime"] = [*made.timetuple()[:6], made.microsecond * 1000]
+    created = _EPOCH + timedelta(milliseconds=created_ms)
+    body["tagCreateTime"] = [*created.timetuple()[:6], created.microsecond * 1000]
     text = json.dumps(body, indent=2, ensure_ascii=False).removesuffix("\n}")
     text += f',\n  "tagTimeRetained": {retained_ms // 1000}.{retained_ms % 1000:03d}000000\n}}'
     return checksums.sealed(text.encode())
@@ -179,10 +179,10 @@ def histories_elsewhere(store: Store) -> list[list[Snapshot]]:
 
     Each is a history: snapshots of one branch in order, each made on top of the one before.
     """
-    found = []
+    histories = []
     for other in other_branches(store):
-        found += [other.snapshots.all(), *([t] for t in tags(other).values())]
-    return [history for history in found if history]
+        histories += [other.snapshots.all(), *([t] for t in tags(other).values())]
+    return [history for history in histories if history]
 
 
 def changelogs_elsewhere(store: Store) -> list[Snapshot]:
@@ -202,10 +202,10 @@ def branch_beside(store: Store) -> tuple[str, bool] | None:
 
 def require_branch_beside(store: Store) -> None:
     """Raise InvalidOption if the branch that scans are to read does not exist."""
-    found = branch_beside(store)
-    if found is not None and found[0] != MAIN and found[0] not in branches(store):
+    beside = branch_beside(store)
+    if beside is not None and beside[0] != MAIN and beside[0] not in branches(store):
         there = ", ".join(sorted(branches(store))) or "none"
-        key = PRIMARY if found[1] else FALLBACK
+        key = PRIMARY if beside[1] else FALLBACK
         raise InvalidOption(
-            f"option {key!r} names branch {found[0]!r}, which does not exist; branches: {there}"
+            f"option {key!r} names branch {beside[0]!r}, which does not exist; branches: {there}"
         )

@@ -66,12 +66,12 @@ class SchemaStore:
         if schema_id not in self._known:
             path = self._paths.schema(schema_id)
             try:
-                found = schema_format.from_json(self._io.read(path), path)
+                schema = schema_format.from_json(self._io.read(path), path)
             except FileNotFoundError:
                 raise NotFound(f"no schema {schema_id} at {self._paths.root}; have {self.ids()}") from None
-            if found.id != schema_id:
-                raise Corrupt(path, f"holds id {found.id}")
-            self._known[schema_id] = found
+            if schema.id != schema_id:
+                raise Corrupt(path, f"holds id {schema.id}")
+            self._known[schema_id] = schema
         return self._known[schema_id]
 
     def commit(self, schema: TableSchema) -> bool:

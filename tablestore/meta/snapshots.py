@@ -35,8 +35,8 @@ class SnapshotStore:
 
     def stamps(self) -> dict[int, tuple[int, int]]:
         """Bytes and time of change of each snapshot's file by its id, ascending; one listing."""
-        found = ((_FILE.fullmatch(s.name), s) for s in self._io.list(self._paths.snapshot_dir))
-        return dict(sorted((int(m[1]), (s.size, s.modified_ms)) for m, s in found if m))
+        matches = ((_FILE.fullmatch(s.name), s) for s in self._io.list(self._paths.snapshot_dir))
+        return dict(sorted((int(m[1]), (s.size, s.modified_ms)) for m, s in matches if m))
 
     def latest_id(self) -> int | None:
         """Id of the newest snapshot, None for a table without any."""
@@ -134,21 +134,21 @@ class SnapshotStore:
     def all(self, *, newest: int | None = None) -> list[Snapshot]:
         """Every snapshot, or so many of the newest, ascending, as they were at one moment: where some expire
         meanwhile it is looked again."""
-        gone, known = set[int](), dict[int, Snapshot]()
+        gone, snapshots = set[int](), dict[int, Snapshot]()
         while True:
             ids = [i for i in self.ids() if i not in gone]
             if newest is not None:
                 ids = ids[-newest:] if newest > 0 else []
             if gone and ids and ids[0] < max(gone):
-                known.clear()  # rolled back: ids may be used again
+                snapshots.clear()  # rolled back: ids may be used again
             for i in ids:
-                snapshot = known.get(i) or self.find(i)
+                snapshot = snapshots.get(i) or self.find(i)
                 if snapshot is None:
                     gone.add(i)
                     break
-                known[i] = snapshot
+                snapshots[i] = snapshot
             else:
-                return [known[i] for i in ids]
+                return [snapshots[i] for i in ids]
 
     def publish(self, snapshot: Snapshot, *, after: Sync | None = None) -> bool:
         """True iff this snapshot now has its id, also where a retry inside the store wrote it; False iff
@@ -170,8 +170,8 @@ class SnapshotStore:
 
     def hint_latest(self, snapshot_id: int) -> None:
         """Write the LATEST hint unless it is newer; errors are logged, as hints are optional."""
-        known = self._hint("LATEST")
-        if known is None or known < snapshot_id or not self.exists(known):
+        hinted = self._hint("LATEST")
+        if hinted is None or hinted < snapshot_id or not self.exists(hinted):
             self._write_hint("LATEST", snapshot_id)
 
     def hint_earliest(self, snapshot_id: int) -> None:

@@ -160,11 +160,11 @@ class Store:
         if schema_id == self.schema.id:
             return self.schema
         try:
-            found = self.schemas.get(schema_id)
+            schema = self.schemas.get(schema_id)
         except NotFound:
             raise Corrupt(self.paths.schema(schema_id), "the file is missing; data refer to it") from None
-        require_own(found, self.schema.options.get(UUID), self.paths)
-        return found
+        require_own(schema, self.schema.options.get(UUID), self.paths)
+        return schema
 
     @cached_property
     def _options_then(self) -> dict[int, TableOptions]:
@@ -183,11 +183,11 @@ class Store:
 
     def tracks_changes(self, partition: bytes, tracking: ChangeTracking | None = None) -> bool:
         """Whether commits of a partition write changelog files, by `tracking` (None: that of the schema)."""
-        found = self.change_tracking if tracking is None else tracking
-        if not found.of_partitions:
-            return found.of_table
+        chosen = self.change_tracking if tracking is None else tracking
+        if not chosen.of_partitions:
+            return chosen.of_table
         values = self.partition_values(partition)
-        return found.tracks(change_tracking.path_of(self.schema, self.options, values))
+        return chosen.tracks(change_tracking.path_of(self.schema, self.options, values))
 
     def key_order(self, key: bytes) -> tuple[Any, ...]:
         """A comparable form of a serialized key of this table."""
@@ -218,12 +218,12 @@ class Store:
 
     def partition_text(self, partition: bytes) -> str:
         """`l_year=1995/l_month=6`; empty for an unpartitioned table."""
-        known = self._texts.get(partition)
-        if known is None:
+        text = self._texts.get(partition)
+        if text is None:
             if len(self._texts) >= _MAX_TEXTS:
                 self._texts.clear()
-            known = self._texts[partition] = self._partition_text(partition)
-        return known
+            text = self._texts[partition] = self._partition_text(partition)
+        return text
 
     def _partition_text(self, partition: bytes) -> str:
         values = self.partition_values(partition)
@@ -240,13 +240,13 @@ class Store:
 
     def bucket_dir(self, partition: bytes, bucket: int) -> str:
         """Directory of a bucket's files."""
-        known = self._folders.get((partition, bucket))
-        if known is None:
+        folder = self._folders.get((partition, bucket))
+        if folder is None:
             if len(self._folders) >= _MAX_TEXTS:
                 self._folders.clear()
-            known = self.paths.bucket_dir(self.partition_pairs(partition), bucket)
-            self._folders[partition, bucket] = known
-        return known
+            folder = self.paths.bucket_dir(self.partition_pairs(partition), bucket)
+            self._folders[partition, bucket] = folder
+        return folder
 
     def index_path(self, partition: bytes, bucket: int, file: IndexFileMeta | str) -> str:
         """The path of an index file of a bucket, or of a new one of that name; raises Corrupt for one outside

@@ -34,13 +34,13 @@ def newest(snapshots: SnapshotStore, latest: Snapshot | None) -> Snapshot | None
 
 def table_id(snapshots: SnapshotStore) -> int | None:
     """The id of the table in the cluster whose rows the newest snapshot has, None if nothing says so."""
-    found = newest(snapshots, snapshots.latest())
-    text = None if found is None else (found.properties or {}).get(TABLE_ID)
+    tiered = newest(snapshots, snapshots.latest())
+    text = None if tiered is None else (tiered.properties or {}).get(TABLE_ID)
     return None if text is None else int(text)
 
 
 def carried(snapshots: SnapshotStore, latest: Snapshot | None) -> dict[str, str]:
     """The properties that the snapshot after `latest` repeats."""
-    found = newest(snapshots, latest)
-    known = {} if found is None else found.properties or {}
-    return {key: known[key] for key in (OFFSETS, TABLE_ID, BATCHES) if key in known}
+    tiered = newest(snapshots, latest)
+    properties = {} if tiered is None else tiered.properties or {}
+    return {key: properties[key] for key in (OFFSETS, TABLE_ID, BATCHES) if key in properties}

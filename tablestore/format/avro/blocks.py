@@ -49,13 +49,13 @@ class Reader:
     def plain(self, data: bytes, path: str) -> tuple[Header, list[Block]]:
         """Header and decompressed blocks; raises Corrupt naming `path`."""
         header, blocks = self.parse(data, path)
-        made, size = [], 0
+        plain_blocks, size = [], 0
         for block in blocks:
-            made.append(plain_block(block, header.codec, path))
-            size += len(made[-1].data)
+            plain_blocks.append(plain_block(block, header.codec, path))
+            size += len(plain_blocks[-1].data)
             if size > _MAX_BYTES:
                 raise Corrupt(path, f"its blocks decompress to more than {_MAX_BYTES:,} bytes")
-        return header, made
+        return header, plain_blocks
 
     def parse(self, data: bytes, path: str) -> tuple[Header, list[Block]]:
         """Header and blocks, not decompressed; raises Corrupt naming `path` and the byte."""
@@ -152,17 +152,17 @@ def _bounded(data: bytes, path: str) -> bytes:
 
 
 def _meta(data: bytes, path: str) -> tuple[dict[str, bytes], int]:
-    found: dict[str, bytes] = {}
+    properties: dict[str, bytes] = {}
     at = len(_MAGIC)
     while True:
         count, at = read_long(data, at, path)
         if count == 0:
-            return found, at
+            return properties, at
         if count < 0:
             count, (_, at) = -count, read_long(data, at, path)
         for _ in range(count):
             key, at = _text(data, at, path)
-            found[key.decode("latin-1")], at = _text(data, at, path)
+            properties[key.decode("latin-1")], at = _text(data, at, path)
 
 
 def _text(data: bytes, at: int, path: str) -> tuple[bytes, int]:

@@ -137,11 +137,11 @@ def _text(data: bytes) -> bytes:
 
 def _long(value: int) -> bytes:
     zigzag = value << 1
-    made = bytearray()
+    septets = bytearray()
     while zigzag > 0x7F:
-        made.append(zigzag & 0x7F | 0x80)
+        septets.append(zigzag & 0x7F | 0x80)
         zigzag >>= 7
-    return bytes((*made, zigzag))
+    return bytes((*septets, zigzag))
 
 
 def _compressor(name: str, level: int) -> Callable[[bytes], bytes]:
@@ -151,10 +151,10 @@ def _compressor(name: str, level: int) -> Callable[[bytes], bytes]:
         return lambda data: zlib.compress(data, wbits=-15)
     if name == "bzip2":
         return bz2.compress
-    made = pa.Codec("zstd", compression_level=level) if name == "zstandard" else pa.Codec("snappy")
+    codec = pa.Codec("zstd", compression_level=level) if name == "zstandard" else pa.Codec("snappy")
     if name == "zstandard":
-        return lambda data: made.compress(data, asbytes=True)
-    return lambda data: made.compress(data, asbytes=True) + zlib.crc32(data).to_bytes(4, "big")
+        return lambda data: codec.compress(data, asbytes=True)
+    return lambda data: codec.compress(data, asbytes=True) + zlib.crc32(data).to_bytes(4, "big")
 
 
 def read(

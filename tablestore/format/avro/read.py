@@ -110,9 +110,9 @@ class _Decoder:
         data = avro_blocks.joined(self._schema, blocks)
         rows = sum(b.rows for b in blocks)
         if self._polars:
-            found = _by_polars(data, [f.name for f in self._columns], rows)
-            if found is not None:
-                return [_typed(found.column(f.name), f.type) for f in self._columns]
+            table = _by_polars(data, [f.name for f in self._columns], rows)
+            if table is not None:
+                return [_typed(table.column(f.name), f.type) for f in self._columns]
         records: list[Any] = list(fastavro.reader(bytes_io.BytesIO(data), reader_schema=self._pruned))
         if len(records) != rows:
             raise ValueError(f"{len(records)} records where {rows} are promised")
@@ -133,8 +133,8 @@ def _by_polars(data: bytes, names: list[str], rows: int) -> pa.Table | None:
     if polars is None:
         return None
     try:
-        found = polars.read_avro(bytes_io.BytesIO(data), columns=names).to_arrow()
-        return found if found.num_rows == rows else None
+        table = polars.read_avro(bytes_io.BytesIO(data), columns=names).to_arrow()
+        return table if table.num_rows == rows else None
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException:  # damage may also raise a panic, which is not an Exception

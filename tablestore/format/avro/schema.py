@@ -36,11 +36,11 @@ def file_schema(columns: Sequence[DataField]) -> dict[str, Any]:
 
 
 def _fields(columns: Sequence[DataField], parent: str) -> list[dict[str, Any]]:
-    made = []
+    items = []
     for f in columns:
         item = {"name": f.name, "type": _nullable(f.type, f"{parent}_{f.name}")}
-        made.append(item | ({"default": None} if f.type.nullable else {}))
-    return made
+        items.append(item | ({"default": None} if f.type.nullable else {}))
+    return items
 
 
 def _nullable(t: DataType, name: str) -> Any:

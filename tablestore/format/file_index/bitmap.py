@@ -49,8 +49,8 @@ class Writer:
 
     def finish(self) -> bytes:
         """The bytes of the index."""
-        found = self._cells.distinct()
-        order, bounds = found.groups()
+        distinct = self._cells.distinct()
+        order, bounds = distinct.groups()
         bodies: list[bytes] = []
         size = 0
 
@@ -63,17 +63,19 @@ class Writer:
             return size - len(bodies[-1]), len(bodies[-1])
 
         nulls = order[: bounds[1]]
-        head = struct.pack(">bii?", self._version, len(found.codes), len(found.values), bool(len(nulls)))
+        head = struct.pack(
+            ">bii?", self._version, len(distinct.codes), len(distinct.values), bool(len(nulls))
+        )
         if len(nulls):
             place, length = placed(nulls)
             length = len(roaring.encode32(nulls)) if length < 0 else length
             head += struct.pack(">ii", place, length) if self._version == 2 else struct.pack(">i", place)
         entries = []
-        for i, value in enumerate(found.values):
+        for i, value in enumerate(distinct.values):
             place, length = placed(order[bounds[i + 1] : bounds[i + 2]])
             entries.append((values.pack(value, self._type), place, length))
-        made = _blocks(entries, self._block_bytes) if self._version == 2 else _plain(entries)
-        return head + made + b"".join(bodies)
+        dictionary = _blocks(entries, self._block_bytes) if self._version == 2 else _plain(entries)
+        return head + dictionary + b"".join(bodies)
 
 
 def _plain(entries: Sequence[tuple[bytes, int, int]]) -> bytes:

@@ -71,10 +71,10 @@ def read(data: bytes, expected: int) -> tuple[np.ndarray, np.ndarray]:
     present = np.concatenate([positive, negative])
     if len(present) and int(present.max()) >= rows:
         raise ValueError(f"row {int(present.max())} of {rows}")
-    found, valid = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=bool)
-    found[positive], found[negative] = numbers, -magnitudes
+    column, valid = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=bool)
+    column[positive], column[negative] = numbers, -magnitudes
     valid[present] = True
-    return found, valid
+    return column, valid
 
 
 def _side(data: bytes, at: int) -> tuple[np.ndarray, np.ndarray, int]:

@@ -61,7 +61,7 @@ def _decode(data: bytes) -> Container:
         raise ValueError(f"version {version}; only version {_VERSION} is known")
     if not 24 <= head <= len(data):
         raise ValueError(f"a head of {head} bytes in a file of {len(data)}")
-    at, found = 20, {}
+    at, by_column = 20, {}
     for _ in range(count):
         name, at = _text(data, at, head)
         (kinds,) = struct.unpack_from(">i", data, at)
@@ -72,8 +72,8 @@ def _decode(data: bytes) -> Container:
             start, length = struct.unpack_from(">ii", data, at)
             at += 8
             indexes[kind] = None if start == _EMPTY else _part(data, start, length, head)
-        found[name] = indexes
-    return Container(found)
+        by_column[name] = indexes
+    return Container(by_column)
 
 
 def _part(data: bytes, start: int, length: int, head: int) -> bytes:

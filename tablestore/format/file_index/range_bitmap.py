@@ -55,14 +55,16 @@ class Writer:
 
     def finish(self) -> bytes:
         """The bytes of the index."""
-        found = self._cells.distinct()
-        packed = [values.pack(v, self._type) for v in found.values]
+        distinct = self._cells.distinct()
+        packed = [values.pack(v, self._type) for v in distinct.values]
         ends = (packed[0] + packed[-1]) if packed else b""
         dictionary = _dictionary(packed, self._type, self._chunk_bytes)
         head = (
-            struct.pack(">bii", 1, len(found.codes), len(packed)) + ends + struct.pack(">i", len(dictionary))
+            struct.pack(">bii", 1, len(distinct.codes), len(packed))
+            + ends
+            + struct.pack(">i", len(dictionary))
         )
-        return struct.pack(">i", len(head)) + head + dictionary + _codes(found.codes, len(packed))
+        return struct.pack(">i", len(head)) + head + dictionary + _codes(distinct.codes, len(packed))
 
 
 def _dictionary(packed: Sequence[bytes], t: DataType, chunk_bytes: int) -> bytes:
@@ -137,25 +139,25 @@ def _read_dictionary(data: bytes, t: DataType, count: int) -> list[Any]:
     if version != 1 or not 0 <= chunks <= max(count, 0):
         raise ValueError(f"a dictionary of version {version} with {chunks} chunks")
     start = 4 + head + offsets
-    keys_at, found = start + size, []
+    keys_at, keys = start + size, []
     at = start
     for _ in range(chunks):
         first, at = values.unpack(data, at + 1, t)
         _, offset, more, *sizes = struct.unpack_from(">iiiii", data, at)
         at += 20
-        found.append(first)
+        keys.append(first)
         body = keys_at + offset + (sizes[0] if t.is_string else 0)
         if not 0 <= more <= count:
             raise ValueError(f"{more} keys in a chunk of {count}")
         if not t.is_string:
-            found += values.unpacked(data[body : body + sizes[0]], t).tolist()
+            keys += values.unpacked(data[body : body + sizes[0]], t).tolist()
             continue
         for _ in range(more):
             key, body = values.unpack(data, body, t)
-            found.append(key)
-    if len(found) != count:
-        raise ValueError(f"{len(found)} keys, {count} are promised")
-    return found
+            keys.append(key)
+    if len(keys) != count:
+        raise ValueError(f"{len(keys)} keys, {count} are promised")
+    return keys
 
 
 def _read_codes(data: bytes, rows: int, count: int) -> np.ndarray:

@@ -32,9 +32,9 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 
 def select(data: bytes, path: str, where: Predicate, schema: TableSchema, rows: int) -> Selection:
     """Which rows of a file `where` (bound to the file's schema) may select; raises Corrupt naming `path`."""
-    found = container.decode(data, path).indexes
+    indexes = container.decode(data, path).indexes
     try:
-        selected = _select(found, where, schema, rows)
+        selected = _select(indexes, where, schema, rows)
     except (ValueError, struct.error, IndexError, KeyError) as e:
         raise Corrupt(path, f"not a readable file index: {brief(e)}") from e
     return selected if isinstance(selected, bool) or selected.any() else False
@@ -49,10 +49,10 @@ def _select(
         field = schema.by_name.get(p.column)
         if field is None:
             return True
-        found: Selection = True
+        selection: Selection = True
         for kind, data in indexes.get(p.column, {}).items():
-            found = _both(found, _leaf(kind, data, p, field.type.as_nullable(), rows))
-        return found
+            selection = _both(selection, _leaf(kind, data, p, field.type.as_nullable(), rows))
+        return selection
     assert isinstance(p, Compound)
     parts = [_select(indexes, term, schema, rows) for term in p.terms]
     return reduce(_both if isinstance(p, And) else _either, parts)

@@ -93,10 +93,10 @@ def _parts(name: str) -> tuple[str, str | None]:
 
 def _refuse_strays(index_options: Mapping[str, str], specs: list[IndexSpec]) -> None:
     """Raise InvalidOption for index options of a column without that index."""
-    known = {(s.kind, whose) for s in specs for whose in (s.column, s.name)}
+    declared = {(s.kind, whose) for s in specs for whose in (s.column, s.name)}
     for option in index_options:
         parts = option[len(_PREFIX) :].split(".")
-        if len(parts) == 3 and not option.endswith(_COLUMNS) and (parts[0], parts[1]) not in known:
+        if len(parts) == 3 and not option.endswith(_COLUMNS) and (parts[0], parts[1]) not in declared:
             wanted = f"'{_PREFIX}{parts[0]}{_COLUMNS}' = {parts[1]!r}"
             raise InvalidOption(f"option {option!r} belongs to no index; declare it with {wanted}")
 
@@ -138,9 +138,9 @@ def _under(maps: pa.Array, key: str) -> pa.Array:
     bounds = maps.offsets.to_numpy(zero_copy_only=False)
     start, count = int(bounds[0]), int(bounds[-1] - bounds[0])
     keys, items = maps.keys.slice(start, count), maps.items.slice(start, count)
-    found = np.flatnonzero(pc.equal(keys, key).to_numpy(zero_copy_only=False).astype(bool))
-    rows = np.searchsorted(bounds, found + start, side="right") - 1
+    places = np.flatnonzero(pc.equal(keys, key).to_numpy(zero_copy_only=False).astype(bool))
+    rows = np.searchsorted(bounds, places + start, side="right") - 1
     at = np.zeros(len(maps), dtype=np.int64)
     missing = np.ones(len(maps), dtype=bool)
-    at[rows], missing[rows] = found, False
+    at[rows], missing[rows] = places, False
     return items.take(pa.array(at, mask=missing))

@@ -192,19 +192,19 @@ def encode(entries: Iterable[IndexEntry], codec: str) -> bytes:
 
 def decode(data: bytes, path: str) -> list[IndexEntry]:
     """The live index files; raises Corrupt naming `path` and the entry."""
-    found: list[IndexEntry] = []
+    entries: list[IndexEntry] = []
     records, schema = avro.decode_with_schema(data, path)
     for r in records:
         try:
             if r["_VERSION"] != _VERSION or r["_KIND"] != ADD:
                 text = f"version {r['_VERSION']}, kind {r['_KIND']}; expected {_VERSION} and {ADD}"
-                raise Corrupt(path, f"entry {len(found)}: {text}")
+                raise Corrupt(path, f"entry {len(entries)}: {text}")
             file = replace(file_of(r), carried=fields_of(r, schema, _FIELDS))
-            file = _sound(file, f"entry {len(found)}", path)
-            found.append(IndexEntry(ADD, r["_PARTITION"] or EMPTY_ROW, r["_BUCKET"], file))
+            file = _sound(file, f"entry {len(entries)}", path)
+            entries.append(IndexEntry(ADD, r["_PARTITION"] or EMPTY_ROW, r["_BUCKET"], file))
         except (KeyError, TypeError, AttributeError) as e:
-            raise Corrupt(path, f"entry {len(found)} is not an index file: {brief(e)}") from e
-    return found
+            raise Corrupt(path, f"entry {len(entries)} is not an index file: {brief(e)}") from e
+    return entries
 
 
 def _sound(f: IndexFileMeta, where: str, path: str) -> IndexFileMeta:

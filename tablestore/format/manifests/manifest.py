@@ -351,23 +351,23 @@ def encode_entries(
 
 def decode_entries(data: bytes, path: str) -> list[ManifestEntry]:
     """The entries of a manifest, in order; raises Corrupt naming `path` and the entry."""
-    found: list[ManifestEntry] = []
+    entries: list[ManifestEntry] = []
     records, schema = avro.decode_with_schema(data, path)
     for r in records:
         try:
             if r["_VERSION"] != ENTRY_VERSION or r["_KIND"] not in (ADD, DELETE):
                 problem = (
-                    f"entry {len(found)}: version {r['_VERSION']}, kind {r['_KIND']}; expected 2 and 0 or 1"
+                    f"entry {len(entries)}: version {r['_VERSION']}, kind {r['_KIND']}; expected 2 and 0 or 1"
                 )
                 raise Corrupt(path, problem)
-            file = _sound(file_of(r["_FILE"]), r["_BUCKET"], f"entry {len(found)}", path)
+            file = _sound(file_of(r["_FILE"]), r["_BUCKET"], f"entry {len(entries)}", path)
             if later := fields_of(r["_FILE"], schema, FILE_FIELDS, within="_FILE"):
                 file = replace(file, carried=later)
             place = r["_KIND"], r["_PARTITION"] or EMPTY_ROW, r["_BUCKET"], r["_TOTAL_BUCKETS"]
-            found.append(ManifestEntry(*place, file, fields_of(r, schema, ENTRY_FIELDS)))
+            entries.append(ManifestEntry(*place, file, fields_of(r, schema, ENTRY_FIELDS)))
         except (KeyError, TypeError, AttributeError) as e:
-            raise Corrupt(path, f"entry {len(found)} is not a manifest entry: {brief(e)}") from e
-    return found
+            raise Corrupt(path, f"entry {len(entries)} is not a manifest entry: {brief(e)}") from e
+    return entries
 
 
 def _sound(f: DataFileMeta, bucket: int, where: str, path: str) -> DataFileMeta:
@@ -409,20 +409,22 @@ def encode_list(manifests: Iterable[ManifestFileMeta], codec: str) -> bytes:
 
 def decode_list(data: bytes, path: str) -> list[ManifestFileMeta]:
     """The manifests a list names, in order; raises Corrupt naming `path`."""
-    found = list[ManifestFileMeta]()
+    manifests = list[ManifestFileMeta]()
     records, schema = avro.decode_with_schema(data, path)
     for r in records:
         try:
             if r["_VERSION"] != ENTRY_VERSION:
-                raise Corrupt(path, f"row {len(found)}: version {r['_VERSION']}, expected {ENTRY_VERSION}")
+                raise Corrupt(
+                    path, f"row {len(manifests)}: version {r['_VERSION']}, expected {ENTRY_VERSION}"
+                )
             for name in (r["_FILE_NAME"], *(r.get(EXTRA_FILES) or ())):
                 if not is_plain(name):
-                    problem = f"row {len(found)}: the file name {name!r} points outside its directory"
+                    problem = f"row {len(manifests)}: the file name {name!r} points outside its directory"
                     raise Corrupt(path, problem)
             counts = (r["_FILE_SIZE"], r["_NUM_ADDED_FILES"], r["_NUM_DELETED_FILES"])
             if not all(0 <= n <= MAX_COUNT for n in counts):
-                raise Corrupt(path, f"row {len(found)}: bytes, files added, files deleted are {counts}")
-            found.append(
+                raise Corrupt(path, f"row {len(manifests)}: bytes, files added, files deleted are {counts}")
+            manifests.append(
                 ManifestFileMeta(
                     file_name=r["_FILE_NAME"],
                     file_size=r["_FILE_SIZE"],
@@ -442,5 +444,5 @@ def decode_list(data: bytes, path: str) -> list[ManifestFileMeta]:
         except (KeyError, TypeError, AttributeError, TablestoreError) as e:
             if isinstance(e, Corrupt):
                 raise
-            raise Corrupt(path, f"row {len(found)} is not a manifest: {brief(e)}") from e
-    return found
+            raise Corrupt(path, f"row {len(manifests)} is not a manifest: {brief(e)}") from e
+    return manifests

@@ -124,10 +124,10 @@ def _by_schema(
     reader = avro_blocks.Reader()
     plain = [reader.plain(data, path) if _known(data) else None for path, data in files]
     groups: dict[bytes, list[int]] = {}
-    for i, found in enumerate(plain):
-        groups.setdefault(found[0].schema if found else b"", []).append(i)
+    for i, parsed in enumerate(plain):
+        groups.setdefault(parsed[0].schema if parsed else b"", []).append(i)
     for schema, members in groups.items():
-        yield schema, members, [found[1] for i in members if (found := plain[i]) is not None]
+        yield schema, members, [parsed[1] for i in members if (parsed := plain[i]) is not None]
 
 
 def started() -> bool:
@@ -146,17 +146,17 @@ def decode_lists(files: Sequence[tuple[str, bytes]]) -> list[list[ManifestFileMe
     many, long = (_SOME_LISTS, _FEW_LISTED) if started() else (_MANY_LISTS, _LONG_LIST)
     if len(files) < many and all(len(data) < long for _, data in files):
         return [manifest.decode_list(data, path) for path, data in files]
-    found: list[list[ManifestFileMeta]] = [[] for _ in files]
+    lists: list[list[ManifestFileMeta]] = [[] for _ in files]
     for schema, members, own in _by_schema(files):
         records = _records(schema, own) if schema else None
         if records is None or not _is_sound_list(records):
             for i in members:
-                found[i] = manifest.decode_list(files[i][1], files[i][0])
+                lists[i] = manifest.decode_list(files[i][1], files[i][0])
             continue
         rows = _listed(records)
         for i, blocks in zip(members, own, strict=True):
-            found[i] = list(islice(rows, sum(b.rows for b in blocks)))
-    return found
+            lists[i] = list(islice(rows, sum(b.rows for b in blocks)))
+    return lists
 
 
 def _is_sound_list(records: pa.Table) -> bool:
@@ -268,8 +268,8 @@ def _complaint(table: pa.Table) -> str | None:
         if table.column(name).null_count:
             return f"an entry lacks {name}"
     kinds = table.column("kind")
-    known = pc.is_in(kinds, pa.array([manifest.ADD, manifest.DELETE], pa.int32()))
-    if pc.all(known).as_py() is False:  # of no entries it is NULL
+    valid = pc.is_in(kinds, pa.array([manifest.ADD, manifest.DELETE], pa.int32()))
+    if pc.all(valid).as_py() is False:  # of no entries it is NULL
         return "an entry is neither ADD nor DELETE"
     if _outside(table.column("file_name")) or _outside(pc.list_flatten(table.column("extra_files"))):
         return "the file name of an entry points outside its directory"

@@ -58,14 +58,14 @@ class ChangedRows:
         texts = messages.values.drop_null()
         row = [json_text.JSON] if self.listed else json_text.JSON
         named = {"type": json_text.TEXT, "database": json_text.TEXT, "table": json_text.TEXT}
-        found = json_text.parsed(texts, {**named, "data": row, "old": row})
+        objects = json_text.parsed(texts, {**named, "data": row, "old": row})
         if self.database is not None or self.table is not None:
-            wanted = self._wanted(found)
-            found, texts = found.filter(wanted), texts.filter(wanted)
-        ops = _ops(found.field("type"), _CANAL_OPS if self.listed else _MAXWELL_OPS)
+            wanted = self._wanted(objects)
+            objects, texts = objects.filter(wanted), texts.filter(wanted)
+        ops = _ops(objects.field("type"), _CANAL_OPS if self.listed else _MAXWELL_OPS)
         live = pc.not_equal(ops, "-")
-        found, texts, ops = found.filter(live), texts.filter(live), ops.filter(live)
-        data, old = found.field("data"), found.field("old")
+        objects, texts, ops = objects.filter(live), texts.filter(live), ops.filter(live)
+        data, old = objects.field("data"), objects.field("old")
         places = np.zeros(len(ops), np.int64)  # of a row in its message
         if self.listed:
             data, old, rows, places = _unlisted(data, old)
@@ -87,12 +87,12 @@ class ChangedRows:
         return keep
 
     def _image(self, objects: pa.Array, texts: pa.Array, side: str, places: np.ndarray) -> pa.RecordBatch:
-        found = json_text.parsed(objects, json_text.shape(self.columns))
+        row_objects = json_text.parsed(objects, json_text.shape(self.columns))
 
         def pick(message: Any, row: int) -> Any:
             return message[side][places[row]] if self.listed else message[side]
 
-        return json_text.images(found, self.columns, texts, pick)
+        return json_text.images(row_objects, self.columns, texts, pick)
 
     def _before(
         self, ops: pa.Array, after: pa.RecordBatch, old: pa.Array, texts: pa.Array, places: np.ndarray

@@ -177,10 +177,10 @@ def _inlined(schema: Any, named: dict[str, Any]) -> Any:
 
 def row_types(event: Any) -> dict[str, Any]:
     """The type of each column as the schema of events has it; raises SchemaMismatch for one without rows."""
-    found = fields_of(fields_of(event)["after"])
-    if not found:
+    types = fields_of(fields_of(event)["after"])
+    if not types:
         raise SchemaMismatch("the schema has no row in 'after'")
-    return found
+    return types
 
 
 def _not_null(t: Any) -> Any:
@@ -219,8 +219,8 @@ def sides_and_texts(event: dict[str, Any], bodies: Sequence[bytes], names: Seque
 def parts(event: dict[str, Any], bodies: Sequence[bytes], names: Sequence[str]) -> list[pa.Array]:
     """Fields of events without their frames. Raises SchemaMismatch where a body does not fit the schema."""
     polars = available("polars")
-    found = None if polars is None else _by_polars(polars, event, bodies, names)
-    return _by_fastavro(event, bodies, names) if found is None else found
+    columns = None if polars is None else _by_polars(polars, event, bodies, names)
+    return _by_fastavro(event, bodies, names) if columns is None else columns
 
 
 def _by_polars(
@@ -235,14 +235,14 @@ def _by_polars(
     schema = json.dumps(event | {"fields": fields}).encode()
     try:
         container = io.BytesIO(avro_blocks.joined(schema, [Block(len(bodies), data)]))
-        found = polars.read_avro(container, columns=[*names, _MARK_NAME]).to_arrow()
+        table = polars.read_avro(container, columns=[*names, _MARK_NAME]).to_arrow()
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException:  # it may also raise a panic, which is not an Exception
         return None
-    if found.num_rows != len(bodies) or not pc.all(pc.equal(found.column(_MARK_NAME), _MARK[1:])).as_py():
+    if table.num_rows != len(bodies) or not pc.all(pc.equal(table.column(_MARK_NAME), _MARK[1:])).as_py():
         return None
-    return [found.column(name).combine_chunks() for name in names]
+    return [table.column(name).combine_chunks() for name in names]
 
 
 def _by_fastavro(event: dict[str, Any], bodies: Sequence[bytes], names: Sequence[str]) -> list[pa.Array]:

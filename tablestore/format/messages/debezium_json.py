@@ -97,9 +97,11 @@ class DebeziumJson:
         payload = outer.field("payload")
         parts = []
         for start, stop in runs(schemas.indices):
-            found = described(schemas[start].as_py(), self.columns, self.handling)
+            encodings_of_run = described(schemas[start].as_py(), self.columns, self.handling)
             part = payload.slice(start, stop - start)
-            parts.append(self._changes(part, texts.slice(start, stop - start), ("payload",), found))
+            parts.append(
+                self._changes(part, texts.slice(start, stop - start), ("payload",), encodings_of_run)
+            )
         return joined(parts, self.columns)
 
     def _changes(

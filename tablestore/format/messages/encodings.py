@@ -103,8 +103,8 @@ def _native(values: pa.Array, t: DataType, encoding: Encoding) -> pa.Array:
 def _booleans(texts: pa.Array) -> pa.Array:
     lower = pc.utf8_lower(texts)
     true = pc.is_in(lower, pa.array(["true", "1"]))
-    known = pc.or_(true, pc.is_in(lower, pa.array(["false", "0"])))
-    _refuse(texts, pc.invert(known), "is neither true nor false")
+    legible = pc.or_(true, pc.is_in(lower, pa.array(["false", "0"])))
+    _refuse(texts, pc.invert(legible), "is neither true nor false")
     return pc.if_else(texts.is_valid(), true, pa.scalar(None, pa.bool_()))
 
 
@@ -141,10 +141,12 @@ def _times(texts: pa.Array, t: DataType, encoding: Encoding) -> pa.Array:
         return _spelled(texts, t)
     absent = pa.scalar(None, pa.string())
     numbers = pc.if_else(numeric, texts, absent).cast(pa.int64())
-    found = numbers.cast(pa.int32()).cast(pa.date32()) if t.root == "DATE" else _counted(numbers, t, encoding)
+    counted_times = (
+        numbers.cast(pa.int32()).cast(pa.date32()) if t.root == "DATE" else _counted(numbers, t, encoding)
+    )
     if pc.all(numeric).as_py():  # NULLs are passed over
-        return found
-    return pc.coalesce(found, _spelled(pc.if_else(numeric, absent, texts), t))
+        return counted_times
+    return pc.coalesce(counted_times, _spelled(pc.if_else(numeric, absent, texts), t))
 
 
 def _counted(numbers: pa.Array, t: DataType, encoding: Encoding) -> pa.Array:

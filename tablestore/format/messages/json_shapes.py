@@ -38,22 +38,22 @@ def require_shapes(texts: pa.Array, found: pa.StructArray, wanted: Mapping[str, 
 
 def _doubtful(values: pa.Array, wanted: Any, there: np.ndarray) -> np.ndarray:
     """Which values may have come of another shape; `there`: those whose parents are not NULL."""
-    found = np.zeros(len(values), bool)
+    doubtful = np.zeros(len(values), bool)
     valid = values.is_valid().to_numpy(zero_copy_only=False) & there
     if isinstance(wanted, Mapping):
         empty = valid.copy()
         for i, child in enumerate(wanted.values()):
             field = pc.struct_field(values, [i])
             empty &= field.is_null().to_numpy(zero_copy_only=False)
-            found |= _doubtful(field, child, valid)
-        return found | empty
+            doubtful |= _doubtful(field, child, valid)
+        return doubtful | empty
     if isinstance(wanted, list):
-        found = there & ~valid
+        doubtful = there & ~valid
         if not isinstance(wanted[0], str):
             elements = pc.list_flatten(values)
             of = pc.list_parent_indices(values).to_numpy(zero_copy_only=False)
-            found[of[_doubtful(elements, wanted[0], np.ones(len(elements), bool))]] = True
-    return found
+            doubtful[of[_doubtful(elements, wanted[0], np.ones(len(elements), bool))]] = True
+    return doubtful
 
 
 def _places(path: str, wanted: Any) -> Iterator[tuple[str, str]]:

@@ -58,11 +58,11 @@ def parsed(texts: pa.Array, wanted: Mapping[str, Any]) -> pa.StructArray:
     if not len(texts):
         return pa.nulls(0, _struct(wanted))
     literal = json.dumps(wanted).replace("'", "''")
-    found = run(f"SELECT from_json(v, '{literal}') FROM texts", texts)
-    if found.null_count > texts.null_count:
+    objects = run(f"SELECT from_json(v, '{literal}') FROM texts", texts)
+    if objects.null_count > texts.null_count:
         raise SchemaMismatch("the message is not a JSON object")
-    require_shapes(texts, found, wanted, run)
-    return found
+    require_shapes(texts, objects, wanted, run)
+    return objects
 
 
 def _struct(wanted: Mapping[str, Any]) -> pa.DataType:
@@ -79,8 +79,8 @@ def has_fields(objects: pa.Array, names: Sequence[str]) -> list[pa.Array]:
     """Of JSON objects as texts: for each name, whether they have a field of it, be it null."""
     paths = ("'" + f'$."{name}"'.replace("'", "''") + "'" for name in names)
     tests = ", ".join(f"coalesce(json_exists(v, {path}), false)" for path in paths)
-    found = run(f"SELECT [{tests}] FROM texts", objects)
-    flat = pc.list_flatten(found).to_numpy(zero_copy_only=False).reshape(len(objects), len(names))
+    flags = run(f"SELECT [{tests}] FROM texts", objects)
+    flat = pc.list_flatten(flags).to_numpy(zero_copy_only=False).reshape(len(objects), len(names))
     return [pa.array(np.ascontiguousarray(flat[:, i])) for i in range(len(names))]
 
 
@@ -94,13 +94,13 @@ def run(query: str, texts: pa.Array) -> pa.Array:
     connection = _connection(duckdb)
     connection.register("texts", kept)
     try:
-        found = connection.sql(query).to_arrow_table().column(0).combine_chunks()
+        column = connection.sql(query).to_arrow_table().column(0).combine_chunks()
     except (duckdb.InvalidInputException, duckdb.ConversionException) as e:
         raise SchemaMismatch(f"the message is not JSON: {str(e).splitlines()[0][:200]}") from None
     finally:
         connection.unregister("texts")
-    assert len(found) == len(texts), "a row a message"
-    return found
+    assert len(column) == len(texts), "a row a message"
+    return column
 
 
 def _connection(duckdb: Any) -> Any:
@@ -132,11 +132,11 @@ def _exact(texts: pa.Array, messages: pa.Array, pick: Callable[[Any, int], Any],
     if not len(rows):
         return texts
     raw = messages.take(pa.array(rows))
-    found = [
+    exact_texts = [
         str(pick(json.loads(m.as_py(), parse_float=str), int(row))[name])
         for m, row in zip(raw, rows, strict=True)
     ]
-    return pc.replace_with_mask(texts, inexact, pa.array(found, pa.string()))
+    return pc.replace_with_mask(texts, inexact, pa.array(exact_texts, pa.string()))
 
 
 def _inexact(texts: pa.Array) -> pa.Array:

@@ -96,9 +96,9 @@ def decoded(
         log.warning("message left out: %s", error)
         bad(error, message)
 
-    for part, found in readable(messages, format.decode, at_fault):
-        if found.num_rows:
-            yield part, found
+    for part, changes in readable(messages, format.decode, at_fault):
+        if changes.num_rows:
+            yield part, changes
 
 
 def readable(
@@ -109,7 +109,7 @@ def readable(
     if not len(messages):
         return
     try:
-        found = read(messages)
+        value = read(messages)
     except MissingPackage:
         raise
     except InvalidRequest as e:
@@ -120,4 +120,4 @@ def readable(
             return
         bad(BadMessage(messages.topic, messages.partition, int(messages.offsets[0]), str(e)), messages)
         return
-    yield messages, found
+    yield messages, value

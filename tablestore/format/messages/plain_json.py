@@ -24,6 +24,6 @@ class PlainJson:
 
     def decode(self, messages: Messages) -> Changes:
         texts = messages.values.drop_null()
-        found = json_text.parsed(texts, json_text.shape(self.columns))
-        rows = json_text.images(found, self.columns, texts, lambda message, _: message)
+        objects = json_text.parsed(texts, json_text.shape(self.columns))
+        rows = json_text.images(objects, self.columns, texts, lambda message, _: message)
         return typed_rows(inserted(rows), self.columns, [Encoding()] * len(self.columns))

@@ -20,10 +20,10 @@ _NAMES = {"url": "url", "basic-auth.user-info": "basic.auth.user.info"}
 def schema_text(registry: Registry, schema_id: int) -> str:
     """The schema of an id as JSON. Raises SchemaMismatch where the registry has none, Unavailable where it
     does not answer."""
-    found, kind, references = _schema(registry, schema_id)
+    text, kind, references = _schema(registry, schema_id)
     if kind not in ("AVRO", None) or references:
         raise SchemaMismatch(f"schema {schema_id} of the registry is not Avro that stands alone")
-    return found
+    return text
 
 
 @lru_cache(maxsize=256)
@@ -46,14 +46,14 @@ def registered(registry: Registry, subject: str, schema: str) -> int:
 def _schema(registry: Registry, schema_id: int) -> tuple[str, str | None, int]:
     error = required("confluent_kafka.schema_registry.error", by="Avro messages").SchemaRegistryError
     try:
-        found = client(registry).get_schema(schema_id)
+        registered = client(registry).get_schema(schema_id)
     except error as e:
         if e.http_status_code == 404:
             raise SchemaMismatch(f"the schema registry has no schema {schema_id}") from None
         raise Unavailable(f"the schema registry does not give schema {schema_id}: {e}") from None
     except Exception as e:
         raise Unavailable(f"the schema registry does not answer: {type(e).__name__}: {e}") from None
-    return found.schema_str, found.schema_type, len(found.references or ())
+    return registered.schema_str, registered.schema_type, len(registered.references or ())
 
 
 @lru_cache(maxsize=16)

@@ -78,8 +78,8 @@ def _record(name: str, columns: Sequence[DataField]) -> dict[str, Any]:
 
 
 def _field(f: DataField, within: str) -> dict[str, Any]:
-    found = _nullable(f.type, f"{within}_{f.name}")
-    return {"name": f.name, "type": found, **({"default": None} if f.type.nullable else {})}
+    avro_type = _nullable(f.type, f"{within}_{f.name}")
+    return {"name": f.name, "type": avro_type, **({"default": None} if f.type.nullable else {})}
 
 
 def _nullable(t: DataType, name: str) -> Any:
@@ -133,10 +133,10 @@ def _field_bytes(values: pa.Array, t: DataType) -> pa.BinaryArray:
     """The bytes of each value, in a union with null where the type may be NULL."""
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
-    found = _bytes(values, t)
+    bodies = _bytes(values, t)
     if not t.nullable:
-        return found
-    there = pc.binary_join_element_wise(pa.scalar(_THERE), found, b"")
+        return bodies
+    there = pc.binary_join_element_wise(pa.scalar(_THERE), bodies, b"")
     return pc.if_else(values.is_valid(), there, pa.scalar(_NULL)) if values.null_count else there
 
 
@@ -212,10 +212,12 @@ def _measured(values: pa.BinaryArray) -> pa.BinaryArray:
 def _decimals(values: pa.Array, t: DataType) -> pa.BinaryArray:
     """Unscaled values as big-endian two's complement, as many bytes as the precision needs."""
     width = math.ceil((t.precision * math.log2(10) + 1) / 8)
-    found = values.cast(pa.decimal128(t.precision, t.scale))
-    raw = np.frombuffer(found.buffers()[1], np.uint8)[found.offset * 16 : (found.offset + len(found)) * 16]
+    widened = values.cast(pa.decimal128(t.precision, t.scale))
+    raw = np.frombuffer(widened.buffers()[1], np.uint8)[
+        widened.offset * 16 : (widened.offset + len(widened)) * 16
+    ]
     digits = raw.reshape(-1, 16)[:, :width][:, ::-1]
-    return _rows_of(np.concatenate([np.full((len(found), 1), 2 * width, np.uint8), digits], axis=1))
+    return _rows_of(np.concatenate([np.full((len(widened), 1), 2 * width, np.uint8), digits], axis=1))
 
 
 def _arrays(values: pa.Array, element: DataType) -> pa.BinaryArray:

@@ -35,10 +35,10 @@ def decoded(texts: pa.Array, mode: str) -> pa.Array:
 
 def _from_latin(texts: pa.Array) -> pa.Array:
     try:
-        found = [None if text is None else text.encode("latin-1") for text in texts.to_pylist()]
+        encoded = [None if text is None else text.encode("latin-1") for text in texts.to_pylist()]
     except UnicodeEncodeError as e:
         raise SchemaMismatch(f"a text is not bytes in Latin-1: {e.object[e.start]!r}") from None
-    return pa.array(found, pa.binary())
+    return pa.array(encoded, pa.binary())
 
 
 def _from_hex(texts: pa.Array, data: np.ndarray, lengths: np.ndarray) -> pa.Array:
@@ -107,6 +107,6 @@ def decimals(values: pa.Array, scale: int) -> pa.Array:
     whole = np.where(first >= 128, np.uint8(255), np.uint8(0))[:, None].repeat(16, axis=1)
     whole[rows, place] = data
     buffers = [_validity(values), pa.py_buffer(np.ascontiguousarray(whole))]
-    found = pa.Array.from_buffers(pa.decimal128(38, scale), len(values), buffers)
-    found.validate(full=True)  # 16 bytes may hold a 39th digit
-    return found
+    wide = pa.Array.from_buffers(pa.decimal128(38, scale), len(values), buffers)
+    wide.validate(full=True)  # 16 bytes may hold a 39th digit
+    return wide

@@ -235,9 +235,9 @@ def _stored(t: pa.DataType) -> pa.DataType:
 def require_types(there: pa.Schema, wanted: pa.Schema) -> None:
     """Raise ValueError for a column that the file has in a type of another kind."""
     for f in wanted:
-        found, stored = there.field(f.name).type, _stored(f.type)
-        if not _is_of_kind(found, stored):
-            raise ValueError(f"column {f.name!r} is {found}, its schema says {stored}")
+        there_type, stored = there.field(f.name).type, _stored(f.type)
+        if not _is_of_kind(there_type, stored):
+            raise ValueError(f"column {f.name!r} is {there_type}, its schema says {stored}")
 
 
 def _is_of_kind(found: pa.DataType, wanted: pa.DataType) -> bool:
@@ -419,9 +419,9 @@ def _by_rows(
     batch_rows: int,
     path: str,
 ) -> Iterator[pa.RecordBatch]:
-    known = {**SYSTEM_COLUMNS, **schema.by_name}
+    columns = {**SYSTEM_COLUMNS, **schema.by_name}
     source.seek(0)
-    batches = read_stripe(source, number, [known[n] for n in wanted.names], batch_rows)
+    batches = read_stripe(source, number, [columns[n] for n in wanted.names], batch_rows)
     while True:
         with complaints(path, "ORC"):
             arrays = next(batches, None)

@@ -179,11 +179,11 @@ def read_stripe(
 def _array(values: list[Any], f: DataField) -> pa.Array:
     wanted = f.arrow.type
     try:
-        made = pa.array(_raw(values, wanted), _raw_type(wanted))
+        array = pa.array(_raw(values, wanted), _raw_type(wanted))
     except OverflowError as e:
         refused = "timestamps above microseconds outside 1677-09-21..2262-04-11"
         raise Unsupported(refused, f"column {f.name!r}: {e}") from e
-    return rebuilt(made, wanted)
+    return rebuilt(array, wanted)
 
 
 def _raw(values: list[Any], t: pa.DataType) -> list[Any]:

@@ -87,8 +87,8 @@ def _stripes(footer: Message, end: int) -> Iterator[Block]:
     """The stripes, which follow each other before byte `end`, with all rows of the file."""
     at, rows = 0, 0
     for data in footer.get(3, ()):
-        found = message(data)
-        stripe = Block(*(first(found, number) for number in (1, 2, 3, 4, 5)))
+        fields = message(data)
+        stripe = Block(*(first(fields, number) for number in (1, 2, 3, 4, 5)))
         if stripe.offset < at:
             raise ValueError(f"a stripe at byte {stripe.offset:,}, the one before ends at {at:,}")
         at = stripe.offset + stripe.index + stripe.data + stripe.footer
@@ -181,18 +181,18 @@ def _decoded(chunk: memoryview, codec: str, block_bytes: int) -> bytes:
     """A compressed chunk of metadata, at most `block_bytes` long."""
     try:
         if codec == "zlib":
-            found = zlib.decompressobj(-15).decompress(chunk, block_bytes)
+            data = zlib.decompressobj(-15).decompress(chunk, block_bytes)
         elif codec == "zstd":
-            found = pa.CompressedInputStream(pa.BufferReader(chunk), "zstd").read(block_bytes)
+            data = pa.CompressedInputStream(pa.BufferReader(chunk), "zstd").read(block_bytes)
         elif codec == "snappy":
-            found = pa.Codec("snappy").decompress(chunk, min(_varint(chunk, 0)[0], block_bytes), asbytes=True)
+            data = pa.Codec("snappy").decompress(chunk, min(_varint(chunk, 0)[0], block_bytes), asbytes=True)
         else:
-            found = pa.Codec("lz4_raw").decompress(chunk, min(_lz4_size(chunk), block_bytes), asbytes=True)
+            data = pa.Codec("lz4_raw").decompress(chunk, min(_lz4_size(chunk), block_bytes), asbytes=True)
     except (zlib.error, OSError, pa.ArrowException) as e:
         raise ValueError(f"a chunk of metadata is no {codec}: {e}") from e
-    if not found:
+    if not data:
         raise ValueError("a chunk of metadata is empty")
-    return bytes(found)
+    return bytes(data)
 
 
 def _lz4_size(chunk: memoryview) -> int:
@@ -235,7 +235,7 @@ def _at(source: Any, start: int, length: int, end: int) -> memoryview:
 
 def message(data: bytes | memoryview) -> Message:
     """The fields of a message; raises ValueError for bytes that are none."""
-    found: Message = {}
+    fields: Message = {}
     view, at = memoryview(data), 0
     while at < len(view):
         key, at = _varint(view, at)
@@ -252,8 +252,8 @@ def message(data: bytes | memoryview) -> Message:
             if at + length > len(view):
                 raise ValueError(f"a field of {length:,} bytes, {len(view) - at:,} are left")
             value, at = bytes(view[at : at + length]), at + length
-        found.setdefault(key >> 3, []).append(value)
-    return found
+        fields.setdefault(key >> 3, []).append(value)
+    return fields
 
 
 def first(found: Message, number: int) -> int:

@@ -264,10 +264,10 @@ def require_pages(io: FileIO, path: str) -> bool:
     Raises ValueError for damage."""
     with contextlib.closing(open_pages(io, path)) as source:
         if isinstance(source, CheckedFile):
-            known = source.pages
-            ends = np.append(known.starts[1:], known.end)
+            pages = source.pages
+            ends = np.append(pages.starts[1:], pages.end)
             for start, length, end in zip(
-                known.starts.tolist(), known.lengths.tolist(), ends.tolist(), strict=True
+                pages.starts.tolist(), pages.lengths.tolist(), ends.tolist(), strict=True
             ):
                 page = source.read_at(end - start, start)
                 wanted = page_headers.checksum(page[:length])

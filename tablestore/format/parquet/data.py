@@ -351,10 +351,10 @@ def read_rows(
             known.encoded[group, names] = texts
         texts = known.encoded[group, names] if dictionary else []
         last = int(places[-1] - begins[-1] + 1)
-        found = known.read(source, group, (begins, ends), wanted.names, dictionary=texts, last=last)
+        batch = known.read(source, group, (begins, ends), wanted.names, dictionary=texts, last=last)
         skipped = begins - np.concatenate([[0], np.cumsum(ends - begins)[:-1]])
         at = places - skipped[np.searchsorted(begins, places, side="right") - 1]
-        return _typed(found.take(pa.array(at)), wanted, path, dictionary=dictionary)
+        return _typed(batch.take(pa.array(at)), wanted, path, dictionary=dictionary)
 
 
 def page_bounds(
@@ -365,13 +365,13 @@ def page_bounds(
     with complaints(path, "Parquet"), contextlib.closing(open_again(io, path, known.headers)) as source:
         if not known.reads([name]):
             return None
-        found = known.page_bounds(source, group, name)
-    if found is None:
+        pages = known.page_bounds(source, group, name)
+    if pages is None:
         return None
     at = file_stats.leaf_positions(known.footer)[name]
     physical = known.footer.schema.column(at).physical_type
-    bounds = [file_stats.raw_value(b, t, physical=physical) for pair in found[1] for b in pair]
-    return None if None in bounds else (found[0], bounds[::2], bounds[1::2])
+    bounds = [file_stats.raw_value(b, t, physical=physical) for pair in pages[1] for b in pair]
+    return None if None in bounds else (pages[0], bounds[::2], bounds[1::2])
 
 
 def _each(

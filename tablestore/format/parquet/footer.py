@@ -104,12 +104,12 @@ def _leaves(elements: Sequence[Struct]) -> Iterator[_Leaf]:
             raise ValueError("the schema has elements that belong to none")
         left, repetition, definition = above.pop()
         above.append((left - 1, repetition, definition))
-        known = {number: value for number, _, value in _of_kinds(element, _ELEMENT)}
-        repetition += known.get(3) == _REPEATED
-        definition += known.get(3) in (_OPTIONAL, _REPEATED)
-        if known.get(5):
-            above.append((known[5], repetition, definition))
+        values = {number: value for number, _, value in _of_kinds(element, _ELEMENT)}
+        repetition += values.get(3) == _REPEATED
+        definition += values.get(3) in (_OPTIONAL, _REPEATED)
+        if values.get(5):
+            above.append((values[5], repetition, definition))
         else:
-            kind = known.get(1, -1)
-            width = known.get(2, 0) if kind == _FIXED else _WIDTHS.get(kind, 0)
+            kind = values.get(1, -1)
+            width = values.get(2, 0) if kind == _FIXED else _WIDTHS.get(kind, 0)
             yield _Leaf(kind, width, (repetition, definition))

@@ -71,5 +71,5 @@ def timestamps(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         raise Unsupported(f"timestamps above microseconds outside 1677-09-21..2262-04-11, such as {when}")
     # a day before the first whole one is computed from the next, so that no product overflows 64 bits
     below = days < 0
-    found = (days + below) * per_day + (ticks - np.where(below, per_day, 0))
-    return pa.array(found, pa.int64(), mask=~valid).cast(pa.timestamp(wanted.unit)).cast(wanted)
+    total = (days + below) * per_day + (ticks - np.where(below, per_day, 0))
+    return pa.array(total, pa.int64(), mask=~valid).cast(pa.timestamp(wanted.unit)).cast(wanted)

@@ -86,12 +86,12 @@ def _joined(footers: Sequence[Struct], sizes: Sequence[int]) -> Struct | None:
 
 def _shared(footer: Struct) -> bytes:
     """What is the same in all files of a kind: version, schema, program, orders of columns."""
-    return thrift.struct_bytes([one for one in footer if one[0] not in (_ROWS, _GROUPS)])
+    return thrift.struct_bytes([field for field in footer if field[0] not in (_ROWS, _GROUPS)])
 
 
 def _moved_group(group: Struct, by: int, ordinal: int) -> Struct | None:
     """The row group with its pages `by` bytes further on."""
-    found: Struct = []
+    moved: Struct = []
     for number, kind, value in group:
         if number == _CHUNKS:
             chunks = [_moved_chunk(chunk, by) for chunk in value[1]]
@@ -102,20 +102,20 @@ def _moved_group(group: Struct, by: int, ordinal: int) -> Struct | None:
             value += by
         elif number == _ORDINAL:
             value = ordinal
-        found.append((number, kind, value))
-    return found
+        moved.append((number, kind, value))
+    return moved
 
 
 def _moved_chunk(chunk: Struct, by: int) -> Struct | None:
-    found: Struct = []
+    moved: Struct = []
     for number, kind, value in chunk:
         if number not in _CHUNK_FIELDS:
             return None
         if number == _META:
-            if any(one not in _META_FIELDS for one, _, _ in value):
+            if any(n not in _META_FIELDS for n, _, _ in value):
                 return None
-            value = [(one, k, v + by if one in _PAGE_OFFSETS else v) for one, k, v in value]
+            value = [(n, k, v + by if n in _PAGE_OFFSETS else v) for n, k, v in value]
         elif value:  # most writers leave it 0
             value += by
-        found.append((number, kind, value))
-    return found
+        moved.append((number, kind, value))
+    return moved

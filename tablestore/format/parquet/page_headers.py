@@ -70,29 +70,29 @@ _SIZES = re.compile(rb"\x15[\x00-\x7f]\x15[\x80-\xff]*[\x00-\x7f]\x15" + _LONG)
 
 def page_bytes(data: bytes) -> int | None:
     """Bytes of the page after a header written by Arrow."""
-    found = _SIZES.match(data)
-    return None if found is None else thrift.read_varint(found[1], 0)[0] >> 1
+    match = _SIZES.match(data)
+    return None if match is None else thrift.read_varint(match[1], 0)[0] >> 1
 
 
 def checksum(data: bytes) -> int | None:
     """The CRC-32 of the page in its header; None without one."""
-    found = thrift.value(thrift.read_struct(data)[0], 4)
-    return None if found is None else found & 0xFFFFFFFF
+    crc = thrift.value(thrift.read_struct(data)[0], 4)
+    return None if crc is None else crc & 0xFFFFFFFF
 
 
 def usual(data: bytes) -> Header | None:
     """The page header at the start of these bytes; None for another form. Raises IndexError for too few
     bytes."""
-    found = _USUAL.match(data)
-    if found is None:
+    match = _USUAL.match(data)
+    if match is None:
         return None
-    size, values, *long, highest, lowest = found.groups()
+    size, values, *long, highest, lowest = match.groups()
     length, count = thrift.read_varint(size, 0)[0] >> 1, thrift.read_varint(values, 0)[0] >> 1
     if highest is None:
         highest, lowest = long
     if highest is not None:
-        return Header(found.end(), DATA, length, count, (lowest, highest))
-    end, bounds = _text_bounds(data, found.end())
+        return Header(match.end(), DATA, length, count, (lowest, highest))
+    end, bounds = _text_bounds(data, match.end())
     return Header(end, DATA, length, count, bounds) if end else None
 
 
@@ -103,8 +103,8 @@ def any_header(data: bytes) -> Header:
     if kind not in (DATA, DATA_V2):
         return Header(length, kind, size, 0, None)
     page = thrift.field(header, 5 if kind == DATA else 8)
-    known = thrift.value(page, 5 if kind == DATA else 8) or []
-    lowest, highest = thrift.value(known, 6), thrift.value(known, 5)
+    stats = thrift.value(page, 5 if kind == DATA else 8) or []
+    lowest, highest = thrift.value(stats, 6), thrift.value(stats, 5)
     bounds = (lowest, highest) if lowest is not None and highest is not None else None
     return Header(length, kind, size, thrift.field(page, 1), _if_short(bounds))
 

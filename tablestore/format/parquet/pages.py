@@ -120,8 +120,8 @@ class Layout:
             return None
         bounds: list[Bounds | None] = []
         pages = self._kept(group, name, _walked(source, chunk, bounds))
-        known = tuple(b for b in bounds if b is not None)
-        return None if len(known) < len(bounds) else (pages.firsts, known)
+        page_bounds = tuple(b for b in bounds if b is not None)
+        return None if len(page_bounds) < len(bounds) else (pages.firsts, page_bounds)
 
     def stretches(
         self, source: Source, group: int, places: np.ndarray, names: Sequence[str]
@@ -165,25 +165,27 @@ class Layout:
             chunks.append(_copied(source, out, pages, first, after, counts))
         head, tail = self._frame(tuple(names))
         size = b"\x16" + thrift.long_bytes(len(out))
-        one = b"\x19" + thrift.list_head(STRUCT, len(chunks)) + b"".join(chunks) + size + counts + b"\0"
-        out += thrift.ended(head + counts + b"\x19\x1c" + one + tail)  # a list of one row group
-        made = pa.BufferReader(pa.py_buffer(out))
-        found = pq.ParquetFile(made, read_dictionary=list(dictionary), page_checksum_verification=True)
+        group_bytes = (
+            b"\x19" + thrift.list_head(STRUCT, len(chunks)) + b"".join(chunks) + size + counts + b"\0"
+        )
+        out += thrift.ended(head + counts + b"\x19\x1c" + group_bytes + tail)  # a list of one row group
+        file = pa.BufferReader(pa.py_buffer(out))
+        parquet = pq.ParquetFile(file, read_dictionary=list(dictionary), page_checksum_verification=True)
         asked = rows if last is None else rows - int(ends[-1] - begins[-1]) + last
-        return next(found.iter_batches(asked, use_threads=False))
+        return next(parquet.iter_batches(asked, use_threads=False))
 
     def _frame(self, names: tuple[str, ...]) -> tuple[bytes, bytes]:
         """(bytes before, bytes after) the row groups of a footer for these columns."""
-        found = self._frames.get(names)
-        if found is None:
-            known = self._known
+        frame = self._frames.get(names)
+        if frame is None:
+            parsed = self._known
             root = [(4, thrift.BINARY, b"schema"), (5, INT32, len(names))]
-            elements = [root, *(known.elements[name] for name in names)]
-            head: Struct = [(1, INT32, known.version), (2, LIST, (STRUCT, elements))]
+            elements = [root, *(parsed.elements[name] for name in names)]
+            head: Struct = [(1, INT32, parsed.version), (2, LIST, (STRUCT, elements))]
             by = self.footer.created_by.encode()  # decoders work around bugs of some writers
             tail = b"\x28" + thrift.varint_bytes(len(by)) + by + b"\0"
-            found = self._frames[names] = thrift.struct_bytes(head)[:-1], tail
-        return found
+            frame = self._frames[names] = thrift.struct_bytes(head)[:-1], tail
+        return frame
 
     def _chunk(self, group: int, name: str) -> _Chunk:
         chunk, rows = self._known.groups[group][name], self.group_rows(group)
@@ -193,11 +195,11 @@ class Layout:
 
     def _of(self, source: Source, group: int, name: str) -> _Pages:
         with self._pages_lock:
-            found = self._pages.get((group, name))
-        if found is None:
+            pages = self._pages.get((group, name))
+        if pages is None:
             chunk = self._chunk(group, name)
-            found = self._kept(group, name, _indexed(source, chunk) or _walked(source, chunk))
-        return found
+            pages = self._kept(group, name, _indexed(source, chunk) or _walked(source, chunk))
+        return pages
 
     def _kept(self, group: int, name: str, found: _Pages) -> _Pages:
         """Cache and return the pages of a column; equal first rows are shared with other columns."""
@@ -246,7 +248,7 @@ def _copied(
 
 def _plain_columns(elements: Sequence[Struct]) -> tuple[dict[str, bytes], dict[str, int]]:
     """(schema elements, chunk numbers) of the columns that are neither nested nor INT96."""
-    found: dict[str, bytes] = {}
+    plain_elements: dict[str, bytes] = {}
     leaves: dict[str, int] = {}
     at = leaf = 0
 
@@ -263,9 +265,9 @@ def _plain_columns(elements: Sequence[Struct]) -> tuple[dict[str, bytes], dict[s
         name = thrift.field(element, 4).decode()
         plain = not thrift.value(element, 5) and thrift.value(element, 3) != _REPEATED
         if plain and thrift.value(element, 1) != _INT96:
-            found[name], leaves[name] = thrift.struct_bytes(element), leaf
+            plain_elements[name], leaves[name] = thrift.struct_bytes(element), leaf
         skip()
-    return found, leaves
+    return plain_elements, leaves
 
 
 # An item of an offset index: 0x16 offset, 0x15 bytes with the header, 0x16 first row, 0x00: field headers and

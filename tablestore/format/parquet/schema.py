@@ -70,8 +70,8 @@ def _with_inner_ids(t: DataType, column: int, depth: int) -> pa.DataType:
 
     def inner(name: str, part: DataType, sign: int, *, nullable: bool | None = None) -> pa.Field:
         kind = _with_inner_ids(part, column, depth + 1)
-        made = pa.field(name, kind, nullable=part.nullable if nullable is None else nullable)
-        return _tagged(made, _INNER_ID_BASE + sign * (_INNER_IDS * column + depth))
+        field = pa.field(name, kind, nullable=part.nullable if nullable is None else nullable)
+        return _tagged(field, _INNER_ID_BASE + sign * (_INNER_IDS * column + depth))
 
     if t.root == "ARRAY":
         return pa.list_(inner("element", t.element, 1))

@@ -39,15 +39,15 @@ def ended(footer: bytes) -> bytes:
 
 def field(fields: Struct, number: int) -> Any:
     """The value of a field; ValueError without it."""
-    for found, _, value in fields:
-        if found == number:
+    for n, _, value in fields:
+        if n == number:
             return value
     raise ValueError(f"no field {number} in the footer")
 
 
 def value(fields: Struct, number: int) -> Any:
     """The value of a field, None without it."""
-    return next((value for found, _, value in fields if found == number), None)
+    return next((value for n, _, value in fields if n == number), None)
 
 
 def read_struct(data: bytes, at: int = 0, depth: int = 0) -> tuple[Struct, int]:

@@ -75,8 +75,8 @@ def _evaluate(p: Predicate, batch: pa.RecordBatch | pa.Table) -> Any:
     if isinstance(p, StartsWith):
         return _starts(p, values)
     if isinstance(p, Like):
-        found = like.matches(values, p.pattern)
-        return pc.invert(found) if p.inverse else found
+        matches = like.matches(values, p.pattern)
+        return pc.invert(matches) if p.inverse else matches
     if p.bound_type.root in _FLOATS:
         return _floats(p, values)
     if isinstance(p, Compare):
@@ -90,16 +90,16 @@ def _constant(value: bool, rows: int) -> pa.BooleanArray:
 
 
 def _in(p: In, values: Any, wanted: tuple[Any, ...]) -> Any:
-    found = pc.is_in(values, value_set=literal.array(wanted, p.bound_type))
-    return pc.and_kleene(pc.invert(found), pc.is_valid(values)) if p.inverse else found
+    within = pc.is_in(values, value_set=literal.array(wanted, p.bound_type))
+    return pc.and_kleene(pc.invert(within), pc.is_valid(values)) if p.inverse else within
 
 
 def _starts(p: StartsWith, values: Any) -> Any:
     if p.bound_type.is_string:
-        found = pc.starts_with(values, pattern=p.prefix)
+        starts = pc.starts_with(values, pattern=p.prefix)
     else:  # Arrow matches prefixes of text only
-        found = pc.equal(pc.binary_slice(values, 0, len(p.prefix)), pa.scalar(p.prefix))
-    return pc.invert(found) if p.inverse else found
+        starts = pc.equal(pc.binary_slice(values, 0, len(p.prefix)), pa.scalar(p.prefix))
+    return pc.invert(starts) if p.inverse else starts
 
 
 def _floats(p: Leaf, values: Any) -> Any:
@@ -111,9 +111,9 @@ def _floats(p: Leaf, values: Any) -> Any:
             (0.0, -0.0) if 0.0 in wanted else ()
         )  # in Arrow's sets the two zeros differ, in comparisons they are equal
         positive = replace(p, inverse=False)
-        found = _in(positive, values, wanted + zeros)
-        found = pc.or_kleene(found, nan) if len(wanted) < len(p.values) else found
-        return pc.and_kleene(pc.invert(found), pc.is_valid(values)) if p.inverse else found
+        selected = _in(positive, values, wanted + zeros)
+        selected = pc.or_kleene(selected, nan) if len(wanted) < len(p.values) else selected
+        return pc.and_kleene(pc.invert(selected), pc.is_valid(values)) if p.inverse else selected
     assert isinstance(p, Compare)
     if math.isnan(p.value):
         if p.op in ("=", ">="):
@@ -121,8 +121,8 @@ def _floats(p: Leaf, values: Any) -> Any:
         if p.op in ("!=", "<"):
             return pc.invert(nan)
         return pc.is_valid(values) if p.op == "<=" else _constant(False, len(values))
-    found = _ARROW[p.op](values, literal.scalar(p.value, p.bound_type))
-    return pc.or_kleene(found, nan) if p.op in (">", ">=") else found
+    selected = _ARROW[p.op](values, literal.scalar(p.value, p.bound_type))
+    return pc.or_kleene(selected, nan) if p.op in (">", ">=") else selected
 
 
 def may_match(p: Predicate, stats: Mapping[str, ColumnStats]) -> bool:
@@ -134,12 +134,12 @@ def may_match(p: Predicate, stats: Mapping[str, ColumnStats]) -> bool:
     if isinstance(p, Or):
         return any(may_match(t, stats) for t in p.terms)
     assert isinstance(p, Leaf)
-    known = stats.get(p.column, _UNKNOWN)
+    column_stats = stats.get(p.column, _UNKNOWN)
     if isinstance(p, IsNull):
-        return not known.all_null if p.inverse else known.null_count != 0
-    if known.all_null or (isinstance(p, In) and not p.inverse and not p.values):
+        return not column_stats.all_null if p.inverse else column_stats.null_count != 0
+    if column_stats.all_null or (isinstance(p, In) and not p.inverse and not p.values):
         return False
-    low, high = _bound_or_none(known.min), _bound_or_none(known.max)
+    low, high = _bound_or_none(column_stats.min), _bound_or_none(column_stats.max)
     if isinstance(p, StartsWith):
         return _may_start(p, low, high)
     if isinstance(p, Like):

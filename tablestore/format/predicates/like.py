@@ -19,16 +19,16 @@ def canonical(pattern: str, escape: str = ESCAPE) -> str:
     comes before anything but %, _ and itself."""
     if len(escape) != 1 or escape in _MEANING:
         raise ValueError(f"the escape of LIKE is one character other than % and _, not {escape!r}")
-    found, rest = [], iter(pattern)
+    parts, rest = [], iter(pattern)
     for character in rest:
         if character == escape:
             after = next(rest, "")
             if after not in (*_MEANING, escape):
                 raise ValueError(f"in LIKE {pattern!r} {escape} comes before {after!r}: write {escape * 2}")
-            found.append(literal(after))
+            parts.append(literal(after))
         else:
-            found.append(character if character in _MEANING else literal(character))
-    return "".join(found)
+            parts.append(character if character in _MEANING else literal(character))
+    return "".join(parts)
 
 
 def without_escape(pattern: str) -> str:

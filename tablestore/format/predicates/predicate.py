@@ -262,15 +262,15 @@ class Column:
         if not isinstance(pattern, str) or not isinstance(escape, str):
             raise InvalidRequest(f"like() takes a text such as 'a%', not {pattern!r}")
         try:
-            found = like.canonical(pattern, escape)
+            canonical = like.canonical(pattern, escape)
         except ValueError as e:
             raise InvalidRequest(str(e)) from None
-        begin, rest = like.split(found)
+        begin, rest = like.split(canonical)
         if not rest:
             return self == begin
         if set(rest) == {"%"}:
             return self.startswith(begin)
-        return Like(self.name, found)
+        return Like(self.name, canonical)
 
     def between(self, low: Any, high: Any) -> Predicate:
         """`low <= column <= high`."""
@@ -370,8 +370,8 @@ def _bound(leaf: Leaf, schema: TableSchema) -> Predicate:
         if isinstance(leaf, Compare):
             return _bound_compare(leaf, kind)
         if isinstance(leaf, In):
-            found = {r.value for r in (literal.raw(v, kind) for v in leaf.values) if r.exact}
-            return replace(leaf, values=tuple(sorted(found, key=_nan_last)), type=kind)
+            raw_values = {r.value for r in (literal.raw(v, kind) for v in leaf.values) if r.exact}
+            return replace(leaf, values=tuple(sorted(raw_values, key=_nan_last)), type=kind)
         if isinstance(leaf, Like):
             if not kind.is_string:
                 raise ValueError("LIKE needs a string column")
@@ -385,17 +385,17 @@ def _bound(leaf: Leaf, schema: TableSchema) -> Predicate:
 
 
 def _bound_compare(leaf: Compare, kind: DataType) -> Predicate:
-    found = literal.raw(leaf.value, kind)
-    if found.exact:
-        return replace(leaf, value=found.value, type=kind)
+    raw = literal.raw(leaf.value, kind)
+    if raw.exact:
+        return replace(leaf, value=raw.value, type=kind)
     if leaf.op == "=":
         return In(leaf.column, (), type=kind)
     if leaf.op == "!=":
         return IsNull(leaf.column, inverse=True)
     below = leaf.op in ("<", "<=")
-    if found.value is None:  # beyond the type's range, on the side that `above` says
-        return IsNull(leaf.column, inverse=True) if found.above == below else In(leaf.column, (), type=kind)
-    return replace(leaf, op="<=" if below else ">", value=found.value, type=kind)
+    if raw.value is None:  # beyond the type's range, on the side that `above` says
+        return IsNull(leaf.column, inverse=True) if raw.above == below else In(leaf.column, (), type=kind)
+    return replace(leaf, op="<=" if below else ">", value=raw.value, type=kind)
 
 
 def _nan_last(value: Any) -> Any:

@@ -99,10 +99,10 @@ def condition(where: Predicate | str | None, schema: TableSchema | None = None) 
 
 def chosen(where: Predicate | str, schema: TableSchema) -> Predicate:
     """The predicate of a required condition: None and empty text are refused, too."""
-    found = condition(where, schema)
-    if found is None or (isinstance(where, str) and _tokens(where)[0].kind == "end"):
+    predicate = condition(where, schema)
+    if predicate is None or (isinstance(where, str) and _tokens(where)[0].kind == "end"):
         raise InvalidRequest("the condition is empty: say which rows; TRUE are all of them")
-    return found
+    return predicate
 
 
 def parse(text: str) -> Predicate:
@@ -128,7 +128,7 @@ def _parsed(text: str, schema: TableSchema | None) -> Predicate:
 
 
 def _tokens(text: str) -> list[Token]:
-    found, at = [], 0
+    tokens, at = [], 0
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
@@ -136,9 +136,9 @@ def _tokens(text: str) -> list[Token]:
                 raise SyntaxProblem(f"the {text[at]} is never closed", part=text[at:], start=at)
             raise SyntaxProblem(f"{text[at]!r} cannot be part of a condition", part=text[at], start=at)
         if match.lastgroup != "space":
-            found.append(Token(match.lastgroup or "", match.group(), at))
+            tokens.append(Token(match.lastgroup or "", match.group(), at))
         at = match.end()
-    return [*found, Token("end", "", len(text))]
+    return [*tokens, Token("end", "", len(text))]
 
 
 class _Parser:
@@ -172,10 +172,10 @@ class _Parser:
         return SyntaxProblem(where, part=token.text, start=token.start)
 
     def whole(self) -> Predicate:
-        found = self._condition()
+        predicate = self._condition()
         if self._next.kind != "end":
             raise self._problem(f"AND, OR or the end is expected; only {_ALLOWED}")
-        return found
+        return predicate
 
     def _condition(self) -> Predicate:
         terms = [self._term()]
@@ -194,15 +194,15 @@ class _Parser:
         if self._depth > _DEEPEST:
             raise self._problem(f"conditions go {_DEEPEST} deep")
         if self._accept("NOT"):
-            found = ~self._factor()
+            predicate = ~self._factor()
         elif self._accept("("):
-            found = self._condition()
+            predicate = self._condition()
             self._expect(")", "after the condition")
         else:
             start = self._next.start
-            found = self._checked(self._test(), start)
+            predicate = self._checked(self._test(), start)
         self._depth -= 1
-        return found
+        return predicate
 
     def _checked(self, test: Predicate, start: int) -> Predicate:
         """The test, after a check of its column and literals if the schema is known."""
@@ -229,8 +229,8 @@ class _Parser:
             self._expect("NULL", "after IS")
             return column.is_not_null() if inverse else column.is_null()
         inverse = self._accept("NOT")
-        found = self._spelled(column, inverse)
-        return ~found if inverse else found
+        predicate = self._spelled(column, inverse)
+        return ~predicate if inverse else predicate
 
     def _spelled(self, column: Column, inverse: bool) -> Predicate:
         """IN, BETWEEN, LIKE or a comparison."""

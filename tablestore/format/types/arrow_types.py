@@ -181,19 +181,19 @@ def from_arrow(t: pa.DataType, *, nullable: bool = True) -> DataType:
     """The Paimon type for an Arrow type; raises Unsupported for Arrow types without one."""
     if pa.types.is_dictionary(t):
         return from_arrow(t.value_type, nullable=nullable)
-    found = next((p for test, p in _FROM_ARROW if test(t)), None)
-    if found is None and pa.types.is_decimal(t) and 0 <= t.scale <= t.precision <= 38:
-        found = DECIMAL(t.precision, t.scale)
-    if found is None and pa.types.is_timestamp(t):
+    mapped = next((p for test, p in _FROM_ARROW if test(t)), None)
+    if mapped is None and pa.types.is_decimal(t) and 0 <= t.scale <= t.precision <= 38:
+        mapped = DECIMAL(t.precision, t.scale)
+    if mapped is None and pa.types.is_timestamp(t):
         precision = {"s": 0, "ms": 3, "us": 6, "ns": 9}[t.unit]
-        found = TIMESTAMP_LTZ(precision) if t.tz else TIMESTAMP(precision)
-    if found is None and pa.types.is_fixed_size_binary(t):
-        found = BINARY(t.byte_width)
-    if found is None and pa.types.is_nested(t):
-        found = _nested_from_arrow(t)
-    if found is None:
+        mapped = TIMESTAMP_LTZ(precision) if t.tz else TIMESTAMP(precision)
+    if mapped is None and pa.types.is_fixed_size_binary(t):
+        mapped = BINARY(t.byte_width)
+    if mapped is None and pa.types.is_nested(t):
+        mapped = _nested_from_arrow(t)
+    if mapped is None:
         raise Unsupported(f"Arrow type {t} as a column")
-    return found if nullable else found.not_null()
+    return mapped if nullable else mapped.not_null()
 
 
 def _nested_from_arrow(t: pa.DataType) -> DataType | None:

@@ -60,17 +60,17 @@ def rounded(array: pa.Array, target: DataType) -> pa.Array:
 def to_decimal(array: pa.Array, target: DataType) -> pa.Array:
     """Texts as DECIMAL `target`, rounded half up; NULL where there are too many digits."""
     p, s = target.precision, target.scale
-    found = pc.extract_regex(array, _DECIMAL)
-    valid = pc.and_(found.is_valid(), pc.match_substring_regex(array, _HAS_DIGIT))
+    groups = pc.extract_regex(array, _DECIMAL)
+    valid = pc.and_(groups.is_valid(), pc.match_substring_regex(array, _HAS_DIGIT))
     refuse_where(pc.and_(array.is_valid(), pc.invert(valid)), array, target)
-    whole, part = found.field("whole"), found.field("part")
-    power = pc.if_else(pc.equal(found.field("power"), ""), "0", found.field("power")).cast(pa.int64())
+    whole, part = groups.field("whole"), groups.field("part")
+    power = pc.if_else(pc.equal(groups.field("power"), ""), "0", groups.field("power")).cast(pa.int64())
     whole, part = _moved(whole, part, power, p + s + 2)
     whole = pc.utf8_ltrim(whole, characters="0")
     large = pc.greater(pc.utf8_length(whole), p - s)
     part = pc.utf8_slice_codeunits(part, 0, s + 1)  # the digit after the last decides
     text = pc.binary_join_element_wise(
-        found.field("sign"), pc.utf8_lpad(whole, 1, padding="0"), ".", part, ""
+        groups.field("sign"), pc.utf8_lpad(whole, 1, padding="0"), ".", part, ""
     )
     text = pc.replace_substring_regex(text, pattern=r"^([+-]?\d+)\.$", replacement=r"\1.0")
     kept = pc.if_else(pc.or_(large, array.is_null()), pa.scalar(None, pa.string()), text)
@@ -277,31 +277,31 @@ def _day(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> tuple[np.ndarr
 def _dates(array: pa.Array, target: DataType) -> pa.Array:
     plain = pc.match_substring_regex(array, _NUMERIC)  # the number of the day
     _matching(pc.if_else(plain, "1970-01-01", array), _DATE, target)
-    found = pc.extract_regex(pc.if_else(plain, "1970-01-01", array), _DATE)
-    day = _whole(found, "d", 1)
-    first, length, wrong = _day(_whole(found, "y", 1970), _whole(found, "m", 1), day)
+    groups = pc.extract_regex(pc.if_else(plain, "1970-01-01", array), _DATE)
+    day = _whole(groups, "d", 1)
+    first, length, wrong = _day(_whole(groups, "y", 1970), _whole(groups, "m", 1), day)
     refuse_where(pa.array(wrong | (day > length)), array, target)
     days = first + day - 1
     numbers = _integers(pc.if_else(plain, array, "0"), DataType("INT"))
-    made = pc.if_else(plain, numbers, pa.array(days.astype(np.int32), pa.int32(), mask=_mask(array)))
-    return made.cast(pa.date32())
+    day_numbers = pc.if_else(plain, numbers, pa.array(days.astype(np.int32), pa.int32(), mask=_mask(array)))
+    return day_numbers.cast(pa.date32())
 
 
 def _clocks(array: pa.Array, target: DataType) -> pa.Array:
     plain = pc.match_substring_regex(array, _NUMERIC)  # milliseconds of the day
     _matching(pc.if_else(plain, "00:00", array), _CLOCK, target)
-    found = pc.extract_regex(pc.if_else(plain, "00:00", array), _CLOCK)
-    fraction = pc.utf8_slice_codeunits(pc.utf8_rpad(found.field("f"), 4, padding="0"), 0, 4)
+    groups = pc.extract_regex(pc.if_else(plain, "00:00", array), _CLOCK)
+    fraction = pc.utf8_slice_codeunits(pc.utf8_rpad(groups.field("f"), 4, padding="0"), 0, 4)
     tenths = fraction.fill_null("0").cast(pa.int64()).to_numpy(zero_copy_only=False)
-    hours, minutes, seconds = (_whole(found, name, 0) for name in "hms")
+    hours, minutes, seconds = (_whole(groups, name, 0) for name in "hms")
     millis = (hours * 60 + minutes) * 60_000 + seconds * 1000 + (tenths + 5) // 10
-    zone = (_whole(found, "zh", 0) * 60 + _whole(found, "zm", 0)) * 60_000
-    east = pc.equal(found.field("zone"), "+").fill_null(False).to_numpy(zero_copy_only=False)
+    zone = (_whole(groups, "zh", 0) * 60 + _whole(groups, "zm", 0)) * 60_000
+    east = pc.equal(groups.field("zone"), "+").fill_null(False).to_numpy(zero_copy_only=False)
     millis += np.where(east, zone, -zone)
     numbers = _integers(pc.if_else(plain, array, "0"), DataType("INT"))
-    made = pc.if_else(plain, numbers, pa.array(millis.astype(np.int32), pa.int32(), mask=_mask(array)))
-    refuse_where(pc.or_(pc.less(made, 0), pc.greater_equal(made, 86_400_000)), array, target)
-    return made.cast(pa.time32("ms"))
+    times = pc.if_else(plain, numbers, pa.array(millis.astype(np.int32), pa.int32(), mask=_mask(array)))
+    refuse_where(pc.or_(pc.less(times, 0), pc.greater_equal(times, 86_400_000)), array, target)
+    return times.cast(pa.time32("ms"))
 
 
 def _moments(array: pa.Array, target: DataType) -> pa.Array:
@@ -310,18 +310,18 @@ def _moments(array: pa.Array, target: DataType) -> pa.Array:
         counted = _counted(pc.if_else(numeric, array, pa.scalar(None, pa.string())), target)
         return pc.if_else(numeric, counted, _moments(pc.if_else(numeric, "1970-01-01", array), target))
     _matching(array, _MOMENT, target)
-    found = pc.extract_regex(array, _MOMENT)
-    day = _whole(found, "d", 1)
-    first, length, wrong = _day(_whole(found, "y", 1970), _whole(found, "mo", 1), day)
+    groups = pc.extract_regex(array, _MOMENT)
+    day = _whole(groups, "d", 1)
+    first, length, wrong = _day(_whole(groups, "y", 1970), _whole(groups, "mo", 1), day)
     days = first + np.minimum(day, length) - 1  # the 31st of a short month is its last day
-    hours, minutes, seconds = (_whole(found, name, 0) for name in ("h", "mi", "s"))
+    hours, minutes, seconds = (_whole(groups, name, 0) for name in ("h", "mi", "s"))
     midnight = (hours == 24) & (minutes == 0) & (seconds == 0)  # of the day that follows
     wrong |= ((hours > 23) & ~midnight) | (minutes > 59) | (seconds > 59)
     refuse_where(pa.array(wrong), array, target)
     unit = to_arrow(target).unit
     digits = {"ms": 3, "us": 6, "ns": 9}[unit]
     kept = (
-        pc.utf8_slice_codeunits(found.field("f"), 0, target.precision) if target.precision else pa.scalar("")
+        pc.utf8_slice_codeunits(groups.field("f"), 0, target.precision) if target.precision else pa.scalar("")
     )
     text = pc.utf8_slice_codeunits(pc.utf8_rpad(kept, digits, padding="0"), 0, digits)
     fraction = pc.if_else(array.is_valid(), text, "0").cast(pa.int64()).to_numpy(zero_copy_only=False)

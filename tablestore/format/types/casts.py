@@ -83,10 +83,10 @@ def cast(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
         return array
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
-    found = _CASTS.get((_family(source), _family(target)))
-    if found is None or not allowed(source, target.as_nullable(), explicit=True):
+    convert = _CASTS.get((_family(source), _family(target)))
+    if convert is None or not allowed(source, target.as_nullable(), explicit=True):
         raise Unsupported(f"reading {source} as {target}")
-    return found(array, source, target)
+    return convert(array, source, target)
 
 
 def _family(t: DataType) -> str:
@@ -137,12 +137,12 @@ def nearest_floats(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def _decimal_to_float(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
     if source.precision > 18:
-        found = nearest_floats(array, pa.float64())
+        floats = nearest_floats(array, pa.float64())
     else:
         unscaled = decimal_words(array)[0].view(np.int64)
         values = unscaled.astype(np.float64) / np.float64(10**source.scale)
-        found = pa.array(values, pa.float64(), mask=_nulls(array))
-    return found.cast(to_arrow(target), safe=False)
+        floats = pa.array(values, pa.float64(), mask=_nulls(array))
+    return floats.cast(to_arrow(target), safe=False)
 
 
 def _decimal_to_integer(array: pa.Array, source: DataType, target: DataType) -> pa.Array:

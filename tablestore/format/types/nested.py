@@ -89,8 +89,8 @@ def presentable(array: pa.Array) -> pa.Array:
         return joined(replace(parts, children=tuple(map(presentable, parts.children))), t)
     children = []
     for i, child in enumerate(array.flatten()):
-        made = presentable(child)
-        children.append(made if t.field(i).nullable or not made.null_count else _without_nulls(made))
+        filled = presentable(child)
+        children.append(filled if t.field(i).nullable or not filled.null_count else _without_nulls(filled))
     return struct_of(children, t, struct_nulls(array), len(array))
 
 

@@ -131,8 +131,8 @@ class _Parser:
 
     def _skip(self, *words: str) -> bool:
         """Step over these tokens if they come next."""
-        found = [w.upper() for w in self.tokens[self.at : self.at + len(words)]]
-        if found != list(words):
+        tokens = [w.upper() for w in self.tokens[self.at : self.at + len(words)]]
+        if tokens != list(words):
             return False
         self.at += len(words)
         return True

@@ -139,11 +139,11 @@ class EmbeddedAppender:
             if after is not None:
                 self._require_end(after, transaction.ranges)
             try:
-                made = self._directory.put(header, self._body, fsync=self._fsync)
+                published = self._directory.put(header, self._body, fsync=self._fsync)
             except CommitUnknown:
                 self._in_doubt = transaction
                 raise
-            if made:
+            if published:
                 return self._done(transaction)
             self._directory.end()
 
@@ -184,10 +184,10 @@ class EmbeddedAppender:
         for first, last in self._directory.chain():
             if first <= transaction.number <= last:
                 try:
-                    found = self._directory.file((first, last)).header.transactions
+                    transactions = self._directory.file((first, last)).header.transactions
                 except Corrupt:
                     return None
-                return next((t for t in found if t.uuid == transaction.uuid), None)
+                return next((t for t in transactions if t.uuid == transaction.uuid), None)
         return None
 
     def _encode(self) -> None:

@@ -60,10 +60,10 @@ def missing_end(directory: LogDirectory, last: TransactionId | None) -> Corrupt 
     """What is wrong where a file is missing that was appended behind the `last` transaction of a snapshot;
     None where nothing says so."""
     noted = _noted(directory, END)
-    known = 0 if last is None else last.number
-    if noted is not None and noted <= known:
+    committed = 0 if last is None else last.number
+    if noted is not None and noted <= committed:
         return None
-    number = known if noted is None else noted
+    number = committed if noted is None else noted
     if number > directory.end().number:
         directory.reset()  # other processes may have begun it anew
         if number > directory.end().number:
@@ -119,11 +119,11 @@ def _is_same(directory: LogDirectory, last: TransactionId) -> bool:
     if numbers[1] < last.number or last.number in end.cut:
         return True
     try:
-        found = directory.file(numbers).header.transactions
+        transactions = directory.file(numbers).header.transactions
     except FileNotFoundError:  # rolled up meanwhile
         directory.forget()
         return _is_same(directory, last)
-    return any((t.number, t.uuid) == (last.number, last.uuid) for t in found)
+    return any((t.number, t.uuid) == (last.number, last.uuid) for t in transactions)
 
 
 def lacks(directory: LogDirectory, at: Offsets, last: TransactionId | None) -> Corrupt | None:
@@ -177,27 +177,25 @@ def begin_anew(
 def passed_rows(directory: LogDirectory, at: Offsets) -> dict[int, int]:
     """Per bucket how many offsets behind `at` lie in torn or damaged files at the end that were passed over,
     as far as they still say so."""
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
     for numbers in (*directory.passed, *directory.torn):
         for bucket, gone in (directory.rows_in(numbers, at) or {}).items():
-            found[bucket] = found.get(bucket, 0) + len(gone)
-    return found
+            counts[bucket] = counts.get(bucket, 0) + len(gone)
+    return counts
 
 
 def torn_rows(directory: LogDirectory, at: Offsets) -> list[tuple[str, str]]:
     """(path, what was in it alone) of each torn file at the end of a log whose rows are seen before a
     snapshot has them. `at`: up to where files of the table have its rows."""
     directory.end()
-    found = []
+    lost = []
     for numbers in directory.torn:
         path, ranges = directory.file_path(numbers), directory.rows_in(numbers, at)
         if ranges is None:
-            found.append(
-                (path, f"a loss of power tore it, and it no longer says which rows it had; {REMEDY}")
-            )
+            lost.append((path, f"a loss of power tore it, and it no longer says which rows it had; {REMEDY}"))
         elif ranges:
             parts = [f"offsets {r.start} to {r.stop - 1} of bucket {b}" for b, r in sorted(ranges.items())]
             count = many(sum(map(len, ranges.values())), "row")
             what = f"a loss of power tore it: {count} that no snapshot has, {', '.join(parts)}, are lost"
-            found.append((path, f"{what}; {REMEDY}"))
-    return found
+            lost.append((path, f"{what}; {REMEDY}"))
+    return lost

@@ -180,14 +180,14 @@ class LogDirectory(LogFolder):
     def file(self, numbers: Range) -> LogFile:
         """A log file; raises FileNotFoundError where it is gone, Corrupt where it is torn or damaged."""
         with self._lock:
-            found = self._cache.get(numbers)
-            if found is not None:
+            file = self._cache.get(numbers)
+            if file is not None:
                 self._cache.move_to_end(numbers)
-                return found
-        found = self.opened(numbers)
+                return file
+        file = self.opened(numbers)
         with self._lock:
-            self._keep(numbers, found)
-        return found
+            self._keep(numbers, file)
+        return file
 
     def files_from(self, start: Mapping[int, int]) -> Iterator[LogFile]:
         """The files with rows behind `start`, oldest first; torn ones that a later file names are passed
@@ -224,15 +224,15 @@ class LogDirectory(LogFolder):
         waiting: list[tuple[Range, LogFile | Corrupt]] = []  # one sound file at most, and damaged ones
         for numbers in chain:
             try:
-                found: LogFile | Corrupt = self.file(numbers)
+                file: LogFile | Corrupt = self.file(numbers)
             except Corrupt as e:
-                found = e
-            if isinstance(found, LogFile):
-                yield from _not_cut(waiting, (*found.header.cut, *self.last_end().cut))
+                file = e
+            if isinstance(file, LogFile):
+                yield from _not_cut(waiting, (*file.header.cut, *self.last_end().cut))
                 waiting = []
                 if last is not None and numbers[0] > last:
                     return
-            waiting.append((numbers, found))
+            waiting.append((numbers, file))
         end = self.last_end()  # behind it lies what was not looked at yet, torn or not
         yield from _not_cut([w for w in waiting if w[0][1] <= end.number], end.cut)
 
@@ -242,8 +242,8 @@ class LogDirectory(LogFolder):
         What a roll-up has covered, or retention has left behind a gap, does not belong to it.
         """
         names = [status.name for status in self.io.list(self.path)]
-        found = {numbers: name for name in names if (numbers := files.numbers(name)) is not None}
-        widest = {last: (first, last) for first, last in sorted(found, reverse=True)}
+        name_of = {numbers: name for name in names if (numbers := files.numbers(name)) is not None}
+        widest = {last: (first, last) for first, last in sorted(name_of, reverse=True)}
         chain: list[Range] = []
         number = max(widest, default=0)
         while number > 0:
@@ -254,7 +254,7 @@ class LogDirectory(LogFolder):
                 chain.pop()  # rolled up while they were listed
             chain.append(numbers)
             number = numbers[0] - 1
-        others = sorted(found[numbers] for numbers in found.keys() - set(chain))
+        others = sorted(name_of[numbers] for numbers in name_of.keys() - set(chain))
         return chain[::-1], others
 
     def start(self) -> dict[int, int] | None:
@@ -373,9 +373,9 @@ class LogDirectory(LogFolder):
         torn = isinstance(problem, LostEnd) and not self._synced
         if not torn and not self._salvage:
             raise Corrupt(problem.path, problem.problem, remedy=files.REMEDY)
-        found = self.torn if torn else self.passed
-        if numbers not in found:
-            found.append(numbers)
+        passed = self.torn if torn else self.passed
+        if numbers not in passed:
+            passed.append(numbers)
             log.warning(
                 "passing over %s; offsets in it: %s", problem, self.rows_in(numbers, {}) or "not known"
             )
@@ -409,12 +409,12 @@ class LogDirectory(LogFolder):
 
 def _not_cut(waiting: Sequence[tuple[Range, LogFile | Corrupt]], cut: Sequence[int]) -> Iterator[LogFile]:
     """The files but for those of a number that was cut; a segment that has such a number is without it."""
-    for (first, last), found in waiting:
-        if last in cut and (first == last or isinstance(found, Corrupt)):
+    for (first, last), file in waiting:
+        if last in cut and (first == last or isinstance(file, Corrupt)):
             continue
-        if isinstance(found, Corrupt):
-            raise Corrupt(found.path, found.problem, remedy=files.REMEDY)
-        yield found
+        if isinstance(file, Corrupt):
+            raise Corrupt(file.path, file.problem, remedy=files.REMEDY)
+        yield file
 
 
 def segment_of(number: int, span: int) -> Range:

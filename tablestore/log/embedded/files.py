@@ -155,8 +155,8 @@ def file_name(first: int, last: int) -> str:
 
 def numbers(name: str) -> Range | None:
     """(first, last) of the name of a log file; None for any other name."""
-    found = _NAME.fullmatch(name)
-    return None if found is None else (int(found[1]), int(found[2] or found[1]))
+    match = _NAME.fullmatch(name)
+    return None if match is None else (int(match[1]), int(match[2] or match[1]))
 
 
 def encode(header: LogHeader, body: Sequence[bytes | pa.Buffer] = ()) -> bytes:

@@ -67,13 +67,13 @@ class LogFolder:
         except (Corrupt, FileNotFoundError) as e:
             log.warning("what %s had alone is lost: %s", self.file_path(numbers), e)
             return None
-        found: dict[int, range] = {}
+        ranges: dict[int, range] = {}
         for transaction in header.transactions:
             for bucket, (first, behind) in transaction.ranges.items():
-                begin = found[bucket].start if bucket in found else max(first, at.get(bucket, 0))
+                begin = ranges[bucket].start if bucket in ranges else max(first, at.get(bucket, 0))
                 if begin < behind:
-                    found[bucket] = range(begin, behind)
-        return found
+                    ranges[bucket] = range(begin, behind)
+        return ranges
 
     def _begun(self, path: str) -> tuple[bytes, int, bytes]:
         """(the first bytes of a file with its header, its size, its last bytes)."""

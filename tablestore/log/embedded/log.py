@@ -173,8 +173,7 @@ class EmbeddedLog:
         self._directory.look_at_start()
         for _ in range(_GONE):
             try:
-                found = self._directory.files_of(self._directory.chain())
-                return [file.header for file in found]
+                return [file.header for file in self._directory.files_of(self._directory.chain())]
             except FileNotFoundError:  # rolled up or expired meanwhile
                 self._directory.forget()
         raise Unavailable(f"the files of {self._directory.path} change faster than they are read")
@@ -182,7 +181,7 @@ class EmbeddedLog:
     def at(self, timestamp_ms: Milliseconds) -> dict[int, int]:
         """The offset of the first row of each bucket that is not older than a moment; the end, if none."""
         end = self._directory.end()
-        found = {b: end.offsets.get(b, 0) for b in range(self._buckets)}
+        offsets = {b: end.offsets.get(b, 0) for b in range(self._buckets)}
         torn = set(end.cut)
         for numbers in reversed(self._directory.chain()):
             try:
@@ -199,8 +198,8 @@ class EmbeddedLog:
                 break
             for transaction in reversed(header.transactions):
                 if transaction.timestamp_ms >= timestamp_ms and transaction.number not in torn:
-                    found.update({bucket: first for bucket, (first, _) in transaction.ranges.items()})
-        return found
+                    offsets.update({bucket: first for bucket, (first, _) in transaction.ranges.items()})
+        return offsets
 
     def wait(self, offsets: Offsets, seconds: Seconds) -> Offsets | None:
         """Wait until a bucket has rows behind `offsets`; then the end, None after that time without any."""
@@ -234,10 +233,10 @@ class EmbeddedLog:
 
     def remove_orphans(self, *, older_than_ms: int, dry_run: bool = True) -> list[tuple[str, int]]:
         """(path, bytes) of files that killed writers left and that are older; removed unless `dry_run`."""
-        found = roll_up.orphans(self._directory, older_than_ms=older_than_ms)
-        for path, _ in () if dry_run else found:
+        orphans = roll_up.orphans(self._directory, older_than_ms=older_than_ms)
+        for path, _ in () if dry_run else orphans:
             self._directory.io.delete(path)
-        return found
+        return orphans
 
     def problems(self, *, rows: bool) -> list[tuple[str, str]]:
         """(path, what is wrong) of the files of the log; with `rows` the rows are read, too."""
@@ -278,9 +277,9 @@ class EmbeddedLog:
 
     def salvaging(self) -> EmbeddedLog:
         """The same log without damaged files at its end, to save what is before them."""
-        found = copy.copy(self)
-        found._directory = self._directory.salvaging()
-        return found
+        salvaging = copy.copy(self)
+        salvaging._directory = self._directory.salvaging()
+        return salvaging
 
     def ends_in_damage(self, last: TransactionId | None) -> bool:
         """Whether files at the end are missing or torn that no snapshot has, or damaged and were passed
@@ -326,7 +325,7 @@ class EmbeddedLog:
         """Remove files that are torn or damaged, though not at the end of the log: it begins behind the last
         of them then. The paths."""
         end = self._directory.end()
-        cut, found = set(end.cut), list[str]()
+        cut, removed = set(end.cut), list[str]()
         self._directory.forget()
         for numbers in reversed(self._directory.chain()):
             path = self._directory.file_path(numbers)
@@ -336,12 +335,12 @@ class EmbeddedLog:
                 cut.update(file.header.cut)
             except Corrupt:
                 if numbers[0] != numbers[1] or numbers[0] not in cut:
-                    found.append(path)
-        for path in found:
+                    removed.append(path)
+        for path in removed:
             self._directory.io.delete(path)
             log.warning("removed %s, which is torn or damaged: the log begins behind it", path)
         self._directory.reset()
-        return found
+        return removed
 
     def drop(self) -> None:
         """Remove the log with all its rows."""

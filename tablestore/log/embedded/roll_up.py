@@ -45,13 +45,13 @@ def due(chain: Sequence[Range], span: int) -> list[Range]:
     >>> due([(n, n) for n in range(1, 71)], 32)
     [(1, 32)]
     """
-    found: dict[Range, list[Range]] = {}
+    by_segment: dict[Range, list[Range]] = {}
     for numbers in chain:
-        found.setdefault(segment_of(numbers[0], span), []).append(numbers)
+        by_segment.setdefault(segment_of(numbers[0], span), []).append(numbers)
     newest = chain[-1][1] if chain else 0
     return [
         segment
-        for segment, inside in found.items()
+        for segment, inside in by_segment.items()
         if (inside[0][0], inside[-1][1]) == segment and len(inside) > 1 and segment[1] <= newest - SPAN
     ]
 
@@ -67,19 +67,19 @@ def roll_up(
     inside = [numbers for numbers in chain if numbers[1] <= segment[1]]
     if len(inside) < 2 or (inside[0][0], inside[-1][1]) != segment:
         return False
-    found = list(directory.files_of(chain, last=segment[1]))
-    if not found or sum(file.header.length for file in found) > _LARGEST:
+    log_files = list(directory.files_of(chain, last=segment[1]))
+    if not log_files or sum(file.header.length for file in log_files) > _LARGEST:
         return False
-    keys = how.keys if everywhere is not None and reaches(everywhere, found[-1].header.end) else ()
-    chunks, body = _rolled_up(directory, found, replace(how, keys=keys))
+    keys = how.keys if everywhere is not None and reaches(everywhere, log_files[-1].header.end) else ()
+    chunks, body = _rolled_up(directory, log_files, replace(how, keys=keys))
     header = LogHeader(
         *segment,
-        start=found[0].header.start,
-        transactions=[t for file in found for t in file.header.transactions],
+        start=log_files[0].header.start,
+        transactions=[t for file in log_files for t in file.header.transactions],
         chunks=chunks,
         length=sum(map(len, body)),
-        cut=tuple(found[0].header.cut),
-        table=found[-1].header.table,
+        cut=tuple(log_files[0].header.cut),
+        table=log_files[-1].header.table,
     )
     # synced whatever the options say: its files may have been on the disk for long
     data, after = files.encode(header, body), Sync(directory.root)
@@ -95,7 +95,7 @@ def roll_up(
 def roll_up_due(directory: LogDirectory, how: RollUp, *, everywhere: Offsets | None) -> int:
     """Roll up all that is due, small ranges first; how many segments were made. Where keys count and
     `everywhere` is given, larger segments are only made of what every snapshot holds."""
-    made = 0
+    segments = 0
     for span in TIERS:
         for segment in _small(directory, due(directory.chain(), span), span):
             if (
@@ -105,8 +105,8 @@ def roll_up_due(directory: LogDirectory, how: RollUp, *, everywhere: Offsets | N
                 and not _reach(directory, segment, everywhere)
             ):
                 break
-            made += roll_up(directory, segment, how, everywhere=everywhere)
-    return made
+            segments += roll_up(directory, segment, how, everywhere=everywhere)
+    return segments
 
 
 def _small(directory: LogDirectory, segments: Sequence[Range], span: int) -> list[Range]:
@@ -170,14 +170,14 @@ def orphans(directory: LogDirectory, *, older_than_ms: int) -> list[tuple[str, i
         ),
         *((parts, s) for s in directory.io.list(parts, hidden=True)),
     ]
-    found = {join(folder, s.name): s.size for folder, s in entries if s.modified_ms < before}
-    if found:  # what is committed meanwhile names its parts
+    unnamed = {join(folder, s.name): s.size for folder, s in entries if s.modified_ms < before}
+    if unnamed:  # what is committed meanwhile names its parts
         directory.end()
         directory.forget()
         for file in directory.files_of(directory.chain()):
             for part in file.header.parts:
-                found.pop(directory.part_path(part), None)
-    return sorted(found.items())
+                unnamed.pop(directory.part_path(part), None)
+    return sorted(unnamed.items())
 
 
 def _rolled_up(

@@ -62,26 +62,26 @@ class Cluster:
         kafka = required("confluent_kafka", by=_USER)
         wanted = kafka.TopicCollection(list(names))
         asked = self.admin().describe_topics(wanted, request_timeout=_SECONDS)
-        found = {name: self._answer(future, name) for name, future in asked.items()}
-        return {name: Topic(str(one.topic_id), len(one.partitions)) for name, one in found.items()}
+        answers = {name: self._answer(future, name) for name, future in asked.items()}
+        return {name: Topic(str(answer.topic_id), len(answer.partitions)) for name, answer in answers.items()}
 
     def names(self) -> list[str]:
         """The names of all topics but the broker's own."""
         kafka = required("confluent_kafka", by=_USER)
         try:
-            found = self.admin().list_topics(timeout=_SECONDS).topics
+            topics = self.admin().list_topics(timeout=_SECONDS).topics
         except kafka.KafkaException as e:
             raise self.problem(e.args[0], "*") from None
-        return sorted(name for name in found if not name.startswith("__"))
+        return sorted(name for name in topics if not name.startswith("__"))
 
     def led_partitions(self, topic: str) -> int:
         """How many partitions of a topic can be read now, 0 for one that is not there."""
         kafka = required("confluent_kafka", by=_USER)
         try:
-            found = self.admin().list_topics(topic, timeout=_SECONDS).topics[topic]
+            topic_now = self.admin().list_topics(topic, timeout=_SECONDS).topics[topic]
         except kafka.KafkaException as e:
             raise self.problem(e.args[0], topic) from None
-        return sum(p.leader >= 0 for p in found.partitions.values())
+        return sum(p.leader >= 0 for p in topic_now.partitions.values())
 
     def earliest(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """The first offset that is still there."""
@@ -100,23 +100,23 @@ class Cluster:
         """The first offset whose message is of that time or later; where there is none, the latest."""
         wanted = list(partitions)
         ends = self.latest(wanted)  # asked first: what is committed meanwhile is not passed over
-        found = self._offsets(wanted, lambda specs: specs.for_timestamp(millis))
-        return {one: ends[one] if offset < 0 else offset for one, offset in found.items()}
+        offsets = self._offsets(wanted, lambda specs: specs.for_timestamp(millis))
+        return {place: ends[place] if offset < 0 else offset for place, offset in offsets.items()}
 
     def committed(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """The offsets that a consumer group has committed; partitions without one are left out."""
         kafka = required("confluent_kafka", by=_USER)
         request = kafka.ConsumerGroupTopicPartitions(
-            group, [kafka.TopicPartition(*one) for one in partitions]
+            group, [kafka.TopicPartition(*place) for place in partitions]
         )
         asked = self.admin().list_consumer_group_offsets([request], request_timeout=_SECONDS)
-        found = self._answer(asked[group], group).topic_partitions
-        return {(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
+        places = self._answer(asked[group], group).topic_partitions
+        return {(place.topic, place.partition): place.offset for place in places if place.offset >= 0}
 
     def commit(self, group: str, offsets: Mapping[Partition, int]) -> None:
         """Note offsets with a consumer group, for those who watch its lag."""
         kafka = required("confluent_kafka", by=_USER)
-        noted = [kafka.TopicPartition(*one, offset) for one, offset in offsets.items()]
+        noted = [kafka.TopicPartition(*place, offset) for place, offset in offsets.items()]
         request = kafka.ConsumerGroupTopicPartitions(group, noted)
         asked = self.admin().alter_consumer_group_offsets([request], request_timeout=_SECONDS)
         self._answer(asked[group], group)
@@ -125,8 +125,8 @@ class Cluster:
         """Wait until what lies before these offsets is committed or aborted; False after that time."""
         over = SYSTEM.monotonic() + seconds
         while True:
-            found = self.latest(offsets)
-            if all(found[place] >= offset for place, offset in offsets.items()):
+            latest = self.latest(offsets)
+            if all(latest[place] >= offset for place, offset in offsets.items()):
                 return True
             if SYSTEM.monotonic() >= over:
                 return False
@@ -137,7 +137,7 @@ class Cluster:
     ) -> dict[Partition, int]:
         kafka = required("confluent_kafka", by=_USER)
         specs = required("confluent_kafka.admin", by=_USER).OffsetSpec
-        wanted = {kafka.TopicPartition(*one): spec(specs) for one in partitions}
+        wanted = {kafka.TopicPartition(*place): spec(specs) for place in partitions}
         if not wanted:
             return {}
         levels, committed_only = kafka.IsolationLevel, committed_only and self._reads_committed
@@ -198,10 +198,10 @@ def made(kind: Callable[[dict[str, Any]], Any], properties: Properties, more: Ma
     """A client with these properties. Raises InvalidOption for one that it does not take, Unsupported for one
     that runs a program."""
     require_no_code(properties)
-    found: dict[str, Any] = {"log_level": 0}
-    found |= {key: resolved(f"properties.{key}", value) for key, value in properties}
+    settings: dict[str, Any] = {"log_level": 0}
+    settings |= {key: resolved(f"properties.{key}", value) for key, value in properties}
     try:
-        return kind({**found, **more})
+        return kind({**settings, **more})
     except required("confluent_kafka", by=_USER).KafkaException as e:
         text = hidden(e.args[0].str(), properties)
         raise InvalidOption(f"properties of Kafka: {text} (names are those of librdkafka)") from None

@@ -106,8 +106,8 @@ class KafkaAppender:
             sender.begin()
             marked = set[int]()
             try:
-                with closing(self._encoded(parts)) as found:
-                    for bucket, keys, values in found:
+                with closing(self._encoded(parts)) as encoded:
+                    for bucket, keys, values in encoded:
                         sender.send(bucket, keys, values, None if bucket in marked else headers)
                         marked.add(bucket)
                 if after is not None:
@@ -148,7 +148,7 @@ class KafkaAppender:
     def _require_end(self, after: Offsets, sent: Mapping[int, MessageOffsets]) -> None:
         """Raise RowsInBetween where somebody has rows between these offsets and those that were sent, or a
         transaction there that stays open."""
-        start = {bucket: one.start for bucket, one in sent.items()}
+        start = {bucket: offsets.start for bucket, offsets in sent.items()}
         decided = self._reached(start, _DECIDED_SECONDS)
         for bucket, first in start.items():
             if not decided or self._log.has_rows(bucket, after.get(bucket, 0), first):

@@ -63,9 +63,12 @@ class KafkaLog:
     def properties(self) -> Properties:
         """The properties of librdkafka; secrets still as names of the environment. Raises InvalidRequest
         where they would go to servers that the user does not trust."""
-        found = (("bootstrap.servers", str(self._settings.servers)), *sorted(self._settings.kafka.items()))
-        require_trusted_servers(found)
-        return found
+        properties = (
+            ("bootstrap.servers", str(self._settings.servers)),
+            *sorted(self._settings.kafka.items()),
+        )
+        require_trusted_servers(properties)
+        return properties
 
     @cached_property
     def format(self) -> RowFormat:
@@ -117,13 +120,13 @@ class KafkaLog:
     def whole_bounds(self, at: Offsets) -> LogBounds:
         """`bounds`. Raises what `require_end` does, and LogExpired where rows behind `at` are gone: that a
         topic keeps nothing of them looks like one all of which is in files."""
-        found = self.bounds()
-        self.require_end(at, found)
-        lost = self.lost(at, found.start)
+        bounds = self.bounds()
+        self.require_end(at, bounds)
+        lost = self.lost(at, bounds.start)
         if lost:
             text = f"{missing_rows.text(self.topic, lost)}, and no file of the table has them"
             raise LogExpired(f"{text}: table.log.repair() goes on without them")
-        return found
+        return bounds
 
     def require_decided(self) -> None:
         """Wait until all that was written before is committed or aborted, so that whoever reads sees it. An
@@ -179,8 +182,8 @@ class KafkaLog:
         """The rows between the offsets, of each bucket in order; with a bound condition those that it
         selects. Large batches are decoded while the next ones come: memory is that of two."""
         names = list(self._settings.schema.names if columns is None else columns)
-        with closing(self._messages(start, stop)) as found:
-            batches = overlapped(found, lambda m: self._decoded(*m, names, where), lambda m: len(m[1]))
+        with closing(self._messages(start, stop)) as messages:
+            batches = overlapped(messages, lambda m: self._decoded(*m, names, where), lambda m: len(m[1]))
             yield from (batch for batch in batches if len(batch.offsets))
 
     def _decoded(
@@ -223,16 +226,16 @@ class KafkaLog:
 
     def _first_row(self, bucket: int, start: int, stop: int) -> int | None:
         """The offset of the first committed message between two offsets of a bucket; None without any."""
-        with closing(self._messages({bucket: start}, {bucket: stop})) as found:
-            return next((int(messages[0].offset()) for _, messages in found), None)
+        with closing(self._messages({bucket: start}, {bucket: stop})) as runs:
+            return next((int(messages[0].offset()) for _, messages in runs), None)
 
     def transactions(self, start: Offsets) -> Iterator[Appended]:
         """What was appended behind `start`, in the order of the log."""
-        found, stop = Transactions(self.topic), self._end()
+        transactions, stop = Transactions(self.topic), self._end()
         for bucket, messages in self._messages(start, stop):
             for message in messages:
-                found.take(bucket, message)
-        yield from found.appended(stop)
+                transactions.take(bucket, message)
+        yield from transactions.appended(stop)
 
     def reach(self, at: Offsets) -> None:
         """Spend offsets, in transactions that are aborted, until the topic ends at or behind `at`: new rows
@@ -264,13 +267,13 @@ class KafkaLog:
         transactions, of which a part may have come, as the broker says. None after that time without any."""
         tail = self._taken(offsets)
         try:
-            found = tail.wait(self._filled(offsets, range(self._settings.buckets)), seconds)
+            arrived = tail.wait(self._filled(offsets, range(self._settings.buckets)), seconds)
         except BaseException:
             tail.close()
             raise
         self._give_back(tail)
-        if found is None or self._settings.eventual:
-            return found
+        if arrived is None or self._settings.eventual:
+            return arrived
         return {b: max(end, offsets.get(b, 0)) for b, end in self._end().items()}
 
     def expire(self, keep: Offsets, *, everywhere: Offsets | None = None) -> int:

@@ -24,5 +24,5 @@ def overlapped(batches: Iterable[T], work: Callable[[T], R], rows: Callable[[T],
             waiting.append(worker.submit(work, batch))
             if len(waiting) > 1:
                 yield waiting.popleft().result()
-        for one in waiting:
-            yield one.result()
+        for pending in waiting:
+            yield pending.result()

@@ -77,11 +77,11 @@ class PartitionRange:
         wanted, heard = _FIRST_MESSAGES, SYSTEM.monotonic()
         over = False
         while not over:
-            found, over = self._until_end(consumer.consume(wanted, _WAIT_SECONDS), errors)
-            if found:
-                batch = self._messages(found)
+            messages, over = self._until_end(consumer.consume(wanted, _WAIT_SECONDS), errors)
+            if messages:
+                batch = self._messages(messages)
                 yield batch
-                size = max(1, (batch.values.nbytes + batch.keys.nbytes) // len(found))
+                size = max(1, (batch.values.nbytes + batch.keys.nbytes) // len(messages))
                 wanted = max(1, min(_BATCH_MESSAGES, 4 * wanted, _BATCH_BYTES // size))
                 heard = SYSTEM.monotonic()
             elif not over and SYSTEM.monotonic() - heard > _SILENT_SECONDS:

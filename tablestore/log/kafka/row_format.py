@@ -79,10 +79,10 @@ class RowFormat:
 
     def _deleted(self, keys: pa.Array, wanted: tuple[DataField, ...]) -> Changes:
         named = tuple(f for f in wanted if f.name in self.keys)
-        found = json_text.parsed(keys, json_text.shape(named)) if named else None
+        objects = json_text.parsed(keys, json_text.shape(named)) if named else None
         arrays: dict[str, pa.Array] = {}
-        if found is not None:
-            texts = json_text.images(found, named, keys, lambda message, _: message)
+        if objects is not None:
+            texts = json_text.images(objects, named, keys, lambda message, _: message)
             of_keys = typed_rows(Changes(texts, keys), named, [Encoding()] * len(named)).rows
             arrays = dict(zip(of_keys.schema.names, of_keys.columns, strict=True))
         columns = [arrays[f.name] if f.name in arrays else _absent(f.type, len(keys)) for f in wanted]

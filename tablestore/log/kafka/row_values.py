@@ -66,8 +66,8 @@ class JsonRows:
         return json_objects(rows, self.columns)
 
     def decode(self, values: pa.Array, wanted: tuple[DataField, ...]) -> Changes:
-        found = json_text.parsed(values, json_text.shape(wanted))
-        rows = json_text.images(found, wanted, values, lambda message, _: message)
+        objects = json_text.parsed(values, json_text.shape(wanted))
+        rows = json_text.images(objects, wanted, values, lambda message, _: message)
         kinds = pa.array(np.full(len(values), rowkind.INSERT, np.int8))
         return typed_rows(Changes(rows, kinds), wanted, [Encoding()] * len(wanted))
 
@@ -175,5 +175,5 @@ def _changes(
         for side, chosen in ((old_rows, deletes), (rows, others))
     ]
     order = np.argsort(others.to_numpy(zero_copy_only=False), kind="stable")
-    found, places = joined(parts, wanted), pa.array(np.argsort(order))
-    return Changes(found.rows.take(places), found.kinds.take(places))
+    changes, places = joined(parts, wanted), pa.array(np.argsort(order))
+    return Changes(changes.rows.take(places), changes.kinds.take(places))

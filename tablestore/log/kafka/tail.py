@@ -60,9 +60,9 @@ class Tail:
         self._stand_at({**start, **{b: start.get(b, 0) for b in wanted}})
         last = SYSTEM.monotonic()
         for bucket in list(wanted):
-            found, over = self._before(bucket, self._waiting.pop(bucket, []), wanted[bucket])
-            if found:
-                yield bucket, found
+            messages, over = self._before(bucket, self._waiting.pop(bucket, []), wanted[bucket])
+            if messages:
+                yield bucket, messages
             if over or self._ends.get(bucket, -1) >= wanted[bucket]:
                 self.positions[bucket] = wanted.pop(bucket)
         while wanted:
@@ -74,9 +74,9 @@ class Tail:
                 raise Unavailable(f"topic {self._topic!r}: nothing came for {_SILENT_SECONDS:.0f} seconds")
             for bucket in list(came):
                 if bucket in wanted:
-                    found, over = self._before(bucket, self._waiting.pop(bucket, []), wanted[bucket])
-                    if found:
-                        yield bucket, found
+                    messages, over = self._before(bucket, self._waiting.pop(bucket, []), wanted[bucket])
+                    if messages:
+                        yield bucket, messages
                     if over or self._ends.get(bucket, -1) >= wanted[bucket]:
                         self.positions[bucket] = wanted.pop(bucket)
 
@@ -110,20 +110,20 @@ class Tail:
         if messages[-1].offset() < end:
             self.positions[bucket] = messages[-1].offset() + 1
             return messages, messages[-1].offset() == end - 1
-        found = [m for m in messages if m.offset() < end]
-        self._waiting[bucket] = messages[len(found) :]
-        return found, True
+        before = [m for m in messages if m.offset() < end]
+        self._waiting[bucket] = messages[len(before) :]
+        return before, True
 
     def _poll(self, count: int, seconds: float) -> set[int]:
         """The partitions of which something came: messages, which wait now, or word of their end."""
         came = set()
-        found = self._consumer.consume(count, seconds)
-        if not any(map(self._kafka.Message.error, found)):
-            for bucket, messages in groupby(found, self._kafka.Message.partition):
+        polled = self._consumer.consume(count, seconds)
+        if not any(map(self._kafka.Message.error, polled)):
+            for bucket, messages in groupby(polled, self._kafka.Message.partition):
                 self._waiting.setdefault(bucket, []).extend(messages)
                 came.add(bucket)
             return came
-        for message in found:
+        for message in polled:
             error, bucket = message.error(), message.partition()
             if error is None:
                 self._waiting.setdefault(bucket, []).append(message)

@@ -77,11 +77,11 @@ def _await_leaders(properties: Properties, topic: str, partitions: int) -> None:
 
 def require_partitions(properties: Properties, topic: str, partitions: int) -> None:
     """Raise NotFound for a topic that is not there, InvalidOption for another number of partitions."""
-    found = Cluster(properties).topics([topic])[topic].partitions
-    if found != partitions:
+    have = Cluster(properties).topics([topic])[topic].partitions
+    if have != partitions:
         raise InvalidOption(
-            f"topic {topic!r} has {found} partitions and the table {partitions} buckets: a bucket is a "
-            f"partition; set 'bucket' = '{found}' or name another 'kafka.topic'"
+            f"topic {topic!r} has {have} partitions and the table {partitions} buckets: a bucket is a "
+            f"partition; set 'bucket' = '{have}' or name another 'kafka.topic'"
         )
 
 
@@ -107,8 +107,8 @@ def begin_at(properties: Properties, topic: str, offsets: Mapping[int, int]) -> 
     client = Cluster(properties).admin()
     wanted = admin.ConfigResource(admin.ResourceType.TOPIC, topic)
     try:
-        found = client.describe_configs([wanted], request_timeout=_SECONDS)[wanted].result(2 * _SECONDS)
-        if found["cleanup.policy"].value == "compact":
+        settings = client.describe_configs([wanted], request_timeout=_SECONDS)[wanted].result(2 * _SECONDS)
+        if settings["cleanup.policy"].value == "compact":
             change = [
                 admin.ConfigEntry(name, value, incremental_operation=admin.AlterConfigOpType.SET)
                 for name, value in (("retention.ms", "-1"), ("cleanup.policy", "compact,delete"))
@@ -130,11 +130,11 @@ def retention_ms(properties: Properties, topic: str) -> int | None:
     wanted = admin.ConfigResource(admin.ResourceType.TOPIC, topic)
     client = Cluster(properties).admin()
     try:
-        found = client.describe_configs([wanted], request_timeout=_SECONDS)[wanted].result(2 * _SECONDS)
+        settings = client.describe_configs([wanted], request_timeout=_SECONDS)[wanted].result(2 * _SECONDS)
     except required("confluent_kafka", by=_USER).KafkaException as e:
         raise Cluster(properties).problem(e.args[0], topic) from None
-    kept = int(found["retention.ms"].value)
-    return kept if kept >= 0 and "delete" in found["cleanup.policy"].value else None
+    kept = int(settings["retention.ms"].value)
+    return kept if kept >= 0 and "delete" in settings["cleanup.policy"].value else None
 
 
 def drop_topic(properties: Properties, topic: str) -> None:

@@ -46,12 +46,12 @@ class TransactionMark:
         try:
             body = json.loads(value or b"")
             rows = {int(bucket): count for bucket, count in body["rows"].items()}
-            found = cls(body["id"], body["order"], body["time"], rows, CommitMark(**body["mark"]))
+            decoded = cls(body["id"], body["order"], body["time"], rows, CommitMark(**body["mark"]))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise SchemaMismatch(f"the header {HEADER!r} of a message is no mark of a transaction") from None
-        if not found._is_sound():
+        if not decoded._is_sound():
             raise SchemaMismatch(f"the header {HEADER!r} of a message has values that no transaction has")
-        return found
+        return decoded
 
     def _is_sound(self) -> bool:
         numbers = (self.order, self.timestamp_ms, self.mark.identifier, *self.rows.values())

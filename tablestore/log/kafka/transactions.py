@@ -141,7 +141,7 @@ class _Transaction:
 
     def appended(self) -> Appended:
         """The transaction as its reader sees it."""
-        between = {partition: tuple(found) for partition, found in self.between.items()}
+        between = {partition: tuple(offsets) for partition, offsets in self.between.items()}
         return Appended(
             self.start,
             self.end,
