@@ -118,10 +118,10 @@ def without_updates_before(
 ) -> tuple[pa.RecordBatch, pa.Array]:
     """Rows of a bucket without −U: one followed by an addition of its key is left out, any other is −D."""
     values = kinds.to_numpy(zero_copy_only=False)
-    found = np.flatnonzero(values == rowkind.UPDATE_BEFORE)
-    if not len(found):
+    befores = np.flatnonzero(values == rowkind.UPDATE_BEFORE)
+    if not len(befores):
         return rows, kinds
-    followed = found[found + 1 < rows.num_rows]
+    followed = befores[befores + 1 < rows.num_rows]
     adds = np.isin(values[followed + 1], (rowkind.INSERT, rowkind.UPDATE_AFTER))
     followed = followed[adds]
     for key in keys:
@@ -129,8 +129,8 @@ def without_updates_before(
             column = rows.column(key)
             same = pc.equal(column.take(pa.array(followed)), column.take(pa.array(followed + 1)))
             followed = followed[same.to_numpy(zero_copy_only=False).astype(bool)]
-    made = values.copy()
-    made[found] = rowkind.DELETE
+    new_kinds = values.copy()
+    new_kinds[befores] = rowkind.DELETE
     keep = np.ones(rows.num_rows, dtype=bool)
     keep[followed] = False
-    return rows.filter(pa.array(keep)), pa.array(made[keep], pa.int8())
+    return rows.filter(pa.array(keep)), pa.array(new_kinds[keep], pa.int8())
