@@ -43,17 +43,17 @@ class LogRound:
 
     def parts(self) -> list[tuple[Offsets, Offsets]]:
         """Where the rows are that files lack: from the first offsets of each pair up to the others."""
-        found: list[tuple[Offsets, Offsets]] = []
+        missing: list[tuple[Offsets, Offsets]] = []
         for bucket, end in self.end.items():
             at = self.start.get(bucket, 0)
-            there = (own for one in self.repeated if bucket in one.start for own in _own(one, bucket))
+            there = (own for part in self.repeated if bucket in part.start for own in _own(part, bucket))
             for own in sorted(there, key=lambda r: r.start):
                 if at < own.start:
-                    found.append(({bucket: at}, {bucket: own.start}))
+                    missing.append(({bucket: at}, {bucket: own.start}))
                 at = max(at, own.stop)
             if at < end:
-                found.append(({bucket: at}, {bucket: end}))
-        return found
+                missing.append(({bucket: at}, {bucket: end}))
+        return missing
 
 
 def _own(one: Appended, bucket: int) -> Iterator[range]:
@@ -75,17 +75,17 @@ def round_of(
     properties: dict[str, str] = {}
     watermark: int | None = None
     last: TransactionId | None = None
-    for found in log.transactions({**start, **passed}):
-        mark = found.mark
-        if not any(first < end.get(b, 0) for b, first in found.start.items()):
+    for appended in log.transactions({**start, **passed}):
+        mark = appended.mark
+        if not any(first < end.get(b, 0) for b, first in appended.start.items()):
             continue
-        last = newest(last, found.last)
+        last = newest(last, appended.last)
         if mark is None:
             continue
         before = positions.get(mark.user) or known.get(mark.user)
         streaming = mark.identifier != BATCH_IDENTIFIER
         if streaming and before is not None and mark.identifier <= before[0]:
-            repeated.append(found)
+            repeated.append(appended)
             continue
         properties |= mark.properties
         watermark = mark.watermark if watermark is None else max(watermark, mark.watermark or watermark)

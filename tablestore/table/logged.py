@@ -111,17 +111,17 @@ class LogCommitter:
                 return ()
             if not self._keyed and removes_rows(self.log, self.settings.schema, at, end):
                 return None
-            found = self.round(latest, end)
+            log_round = self.round(latest, end)
             try:
-                asked = found.request(self.store.fresh_user())
-                parts = found.parts() if found.repeated else None
-                made = self._published(asked, found.start, found.end, parts).snapshots
+                asked = log_round.request(self.store.fresh_user())
+                parts = log_round.parts() if log_round.repeated else None
+                ids = self._published(asked, log_round.start, log_round.end, parts).snapshots
             except CommitConflict as e:
                 log.debug("%s: finishing the log again: %s", self.store.paths.root, e)
                 continue
-            for one in found.repeated:
-                self._warn_of(one.mark)
-            return made
+            for appended in log_round.repeated:
+                self._warn_of(appended.mark)
+            return ids
         raise CommitConflict(f"others were first {_TRIES} times while the log was finished; retry later")
 
     def round(self, latest: Snapshot | None, end: Offsets, passed: Offsets | None = None) -> LogRound:
@@ -132,23 +132,23 @@ class LogCommitter:
 
     def _finish_each(self) -> tuple[int, ...]:
         """`finish`, a snapshot for each commit."""
-        made: list[int] = []
+        ids: list[int] = []
         for _ in range(_TRIES):
             at = self.position()
             if offsets.reaches(at, self._whole(at).end):
-                return tuple(made)
+                return tuple(ids)
             try:
-                for found in self._missing(at):
+                for appended in self._missing(at):
                     at = self.position()
-                    if offsets.reaches(at, found.end):  # it came with another, or others were first
-                        made += self._noted(found)
+                    if offsets.reaches(at, appended.end):  # it came with another, or others were first
+                        ids += self._noted(appended)
                         continue
-                    if found.mixed:  # rows of another commit are among its own
+                    if appended.mixed:  # rows of another commit are among its own
                         together = self._finish_at_once()
                         if together is not None:
-                            return (*made, *together)
-                    made += self._from_log(found, at)
-                return tuple(made)  # behind the last row there may be offsets without rows
+                            return (*ids, *together)
+                    ids += self._from_log(appended, at)
+                return tuple(ids)  # behind the last row there may be offsets without rows
             except CommitConflict as e:  # another writer finished it first, or what is written upon expired
                 log.debug("%s: finishing the log again: %s", self.store.paths.root, e)
         raise CommitConflict(f"others were first {_TRIES} times while the log was finished; retry later")
@@ -166,16 +166,16 @@ class LogCommitter:
     def _missing(self, at: Offsets) -> Iterator[Appended]:
         """What the files do not have, in the order of the log; rows without a mark as one."""
         waiting: list[Appended] = []
-        for found in self.log.transactions(at):
-            if offsets.reaches(at, found.end):
+        for appended in self.log.transactions(at):
+            if offsets.reaches(at, appended.end):
                 continue
-            if found.mark is None:
-                waiting.append(found)
+            if appended.mark is None:
+                waiting.append(appended)
                 continue
             if waiting:
                 yield _one(waiting)
                 waiting = []
-            yield found
+            yield appended
         if waiting:
             yield _one(waiting)
 
@@ -241,9 +241,9 @@ class LogCommitter:
         for bucket, gaps in found.between.items():
             parts += [({bucket: max(at[bucket], g.start)}, {bucket: g.stop}) for g in gaps]
         unnamed = CommitRequest(self.store.fresh_user(), log=asked.log)
-        made = deleting.again(lambda: self._published(unnamed, at, end, parts), unless=LogMoved).snapshots
+        ids = deleting.again(lambda: self._published(unnamed, at, end, parts), unless=LogMoved).snapshots
         self._warn_of(found.mark)
-        return made
+        return ids
 
     def _warn_of(self, mark: CommitMark | None) -> None:
         """Say that a commit was appended twice."""
@@ -346,7 +346,7 @@ class LogCommitter:
         if isinstance(self.log, KafkaLog):
             self.log.require_decided()
         tail = self.log.transactions(self.position())
-        if any(_is(found.mark, asked) for found in tail):
+        if any(_is(appended.mark, asked) for appended in tail):
             if self.settings.tiered:
                 return True
             self.finish()
@@ -360,11 +360,11 @@ class LogCommitter:
         if all(at.get(bucket, 0) == start for bucket, start in appended.start.items()):
             return True
         seen = False
-        for found in self.log.transactions({**self.log.bounds().end, **_of(at, appended.end)}):
-            if found.start == appended.start:
+        for other in self.log.transactions({**self.log.bounds().end, **_of(at, appended.end)}):
+            if other.start == appended.start:
                 seen = True
             elif any(
-                found.start[b] < appended.start.get(b, 0) for b in found.end if found.end[b] > at.get(b, 0)
+                other.start[b] < appended.start.get(b, 0) for b in other.end if other.end[b] > at.get(b, 0)
             ):
                 return False
         return seen
@@ -402,7 +402,7 @@ class LogCommitter:
         try:
             replayed = appended.mark is None and Committer(self.store).knows(asked)
             self._settle(asked, appended, wait=at is not None)
-            made = self._made_by(asked)
+            ids = self._made_by(asked)
             behind = not offsets.reaches(self.position(), appended.end)
         except NotFound:
             self.store.require_same()
@@ -413,7 +413,7 @@ class LogCommitter:
             raise FilesBehindLog(_behind(e)) from e
         if behind:
             raise FilesBehindLog(_behind("a transaction of another writer before them is still open"))
-        return Committed(replayed=True) if replayed else Committed(made, rows, from_log=True)
+        return Committed(replayed=True) if replayed else Committed(ids, rows, from_log=True)
 
     def _settle(self, asked: CommitRequest, appended: Appended, *, wait: bool) -> None:
         """Bring the files up to the rows that were appended, whoever does it."""
@@ -438,9 +438,9 @@ class LogCommitter:
                     if asked.streaming:
                         commit_or_discard(self.store, [], replace(asked, basis=None, log=LogRange({}, {})))
                     return
-                found = joined(list(self._missing(at)))
-                assert found is not None, "the log ends behind what was appended"
-                self._from_log(found, at, asked)
+                missing = joined(list(self._missing(at)))
+                assert missing is not None, "the log ends behind what was appended"
+                self._from_log(missing, at, asked)
                 return
             except CommitConflict as e:
                 log.debug("%s: finishing the log again: %s", self.store.paths.root, e)
@@ -448,20 +448,20 @@ class LogCommitter:
 
     def _made_by(self, asked: CommitRequest) -> tuple[int, ...]:
         """The ids of the newest snapshots of a commit."""
-        found: list[int] = []
+        ids: list[int] = []
         at = self.store.snapshots.latest()
         for _ in range(_TRIES):
             if at is None:
                 break
             if (at.commit_user, at.commit_identifier) == (asked.user, asked.identifier):
-                found.insert(0, at.id)
-            elif found:
+                ids.insert(0, at.id)
+            elif ids:
                 break
             try:
                 at = self.store.snapshots.get(at.id - 1) if at.id > 1 else None
             except NotFound:
                 break
-        return tuple(found)
+        return tuple(ids)
 
     def _discard(self, messages: Iterable[CommitMessage]) -> None:
         try:
@@ -477,8 +477,8 @@ class LogCommitter:
         """
         if asked.basis is None:
             return None
-        latest, made = self.store.snapshots.latest(), changes.appended(messages)
-        conflict_check.require_basis(self.store, latest, asked.basis, made)
+        latest, appended = self.store.snapshots.latest(), changes.appended(messages)
+        conflict_check.require_basis(self.store, latest, asked.basis, appended)
         based = self.position(asked.basis.snapshot) if asked.basis.snapshot is not None else {}
         if self._keyed:
             return based
@@ -510,10 +510,10 @@ class LogCommitter:
         partitions = {m.partition for m in messages}
         latest = self.store.snapshots.latest()
         live = self.store.manifests.live_entries(latest, partition=partitions.__contains__)
-        known = sorted(names.intersection(e.file.file_name for e in live))
-        if known:
-            text = f"{', '.join(known[:3])}: in the table already; these messages were committed before"
-            raise CommitConflict(text, files=tuple(known))
+        present = sorted(names.intersection(e.file.file_name for e in live))
+        if present:
+            text = f"{', '.join(present[:3])}: in the table already; these messages were committed before"
+            raise CommitConflict(text, files=tuple(present))
 
 
 # messages of engine writers
@@ -547,20 +547,20 @@ def staged_of(parts: Iterable[bytes]) -> list[bytes]:
 
 def visible_of(parts: Iterable[bytes]) -> list[Appended]:
     """What was made visible at once, of the log parts of messages, in the order of the log."""
-    found = []
+    appended = []
     for part in parts:
         for ranges, timestamp, text, mixed in json.loads(part[1:]) if part[:1] == _VISIBLE else ():
             start = {int(bucket): first for bucket, (first, _) in ranges.items()}
             end = {int(bucket): behind for bucket, (_, behind) in ranges.items()}
             last = transaction_id.parse(text, "a message") if text else None
-            found.append(Appended(start, end, timestamp, last=last, mixed=mixed))
-    return sorted(found, key=lambda a: sorted(a.start.items()))
+            appended.append(Appended(start, end, timestamp, last=last, mixed=mixed))
+    return sorted(appended, key=lambda a: sorted(a.start.items()))
 
 
 def _one(parts: Sequence[Appended]) -> Appended:
-    found = joined(parts)
-    assert found is not None, "there are parts"
-    return found
+    together = joined(parts)
+    assert together is not None, "there are parts"
+    return together
 
 
 def _of(at: Offsets, buckets: Iterable[int]) -> dict[int, int]:
