@@ -33,7 +33,7 @@ def readable_bounds(store: Store, log: Log, snapshot: Snapshot | None) -> LogBou
         last = transaction_id.known(snapshot, get)
         log.require_end(last)
         log.require_same(last)
-    found = log.bounds()
+    bounds = log.bounds()
     if isinstance(log, KafkaLog):
-        log.require_end(offsets.known(snapshot, get), found)
-    return found
+        log.require_end(offsets.known(snapshot, get), bounds)
+    return bounds

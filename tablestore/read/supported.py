@@ -78,10 +78,10 @@ def _require_whole_rows(files: Entries) -> None:
     tracked = pc.is_valid(files.table.column("first_row_id"))
     if not pc.any(tracked).as_py():
         return
-    known = files.filter(tracked.to_numpy())
-    first = known.numbers("first_row_id")
+    tracked_files = files.filter(tracked.to_numpy())
+    first = tracked_files.numbers("first_row_id")
     order = np.argsort(first, kind="stable")
-    ends = (first + known.numbers("row_count"))[order]
+    ends = (first + tracked_files.numbers("row_count"))[order]
     if (ends[:-1] > first[order][1:]).any():
         raise Unsupported("data-evolution.enabled", "data files that hold some columns of rows of others")
 

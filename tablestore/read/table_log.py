@@ -61,12 +61,12 @@ class TableLog:
         A bucket that the log has lost starts and ends where the files end: what they have is read from them,
         and nothing follows. Rows of it that were `delivered` before lie before its end, too.
         """
-        found = log_continuity.readable_bounds(store, self.log, snapshot)
-        lost = self._lost(store, snapshot, found.end)
+        readable = log_continuity.readable_bounds(store, self.log, snapshot)
+        lost = self._lost(store, snapshot, readable.end)
         before = delivered or {} if self.loses_buckets else {}
-        over = furthest(lost, {b: offset for b, offset in before.items() if b not in found.end})
-        visible = self.visible(store, snapshot, {**over, **found.end})
-        return VisibleOffsets({**lost, **found.start}, visible, {**over, **found.last})
+        over = furthest(lost, {b: offset for b, offset in before.items() if b not in readable.end})
+        visible = self.visible(store, snapshot, {**over, **readable.end})
+        return VisibleOffsets({**lost, **readable.start}, visible, {**over, **readable.last})
 
     def there(self, offsets: Offsets) -> Offsets:
         """The offsets of the buckets that the log still has: of others nothing follows any more."""
@@ -91,8 +91,8 @@ class TableLog:
     def end_at(self, store: Store, snapshot: Snapshot | None, millis: int) -> dict[int, int]:
         """The offsets up to which rows were seen at a moment at which `snapshot` was the newest; never before
         those of that snapshot."""
-        known = offsets_at(store, snapshot)
-        return known if self.committed_only else furthest(known, self.log.at(millis + 1))
+        in_files = offsets_at(store, snapshot)
+        return in_files if self.committed_only else furthest(in_files, self.log.at(millis + 1))
 
 
 def offsets_at(store: Store, snapshot: Snapshot | None) -> dict[int, int]:
@@ -129,5 +129,5 @@ def of_buckets(some: Mapping[int, int], bucket: int | None) -> dict[int, int]:
 
 def removes_rows(log: Log, schema: TableSchema, start: Offsets, stop: Offsets) -> bool:
     """Whether rows of kind −U or −D are in the log between offsets."""
-    found = log.read(start, stop, schema.names[:1])
-    return any(rowkind.retracts(batch.kinds.to_numpy(zero_copy_only=False)).any() for batch in found)
+    batches = log.read(start, stop, schema.names[:1])
+    return any(rowkind.retracts(batch.kinds.to_numpy(zero_copy_only=False)).any() for batch in batches)

@@ -47,13 +47,13 @@ def decide(bucket: Bucket, *, full: bool) -> list[tuple[Decision, Bucket | None]
         decisions = append_compaction.pack(bucket.files, options, all_small=full)
     else:
         decisions = [(append_compaction.full if full else append_compaction.pick)(bucket.files, options)]
-    found: list[tuple[Decision, Bucket | None]] = []
+    portions: list[tuple[Decision, Bucket | None]] = []
     for decision in decisions:
         files = () if decision.unit is None else decision.unit.files
         index = {f.file_name: f for f, _ in (ranges[n.file_name] for n in files if n.file_name in ranges)}
         portion = replace(bucket, files=files, index_files=tuple(index.values()))
-        found.append((decision, portion if files else None))
-    return found
+        portions.append((decision, portion if files else None))
+    return portions
 
 
 def record_of(decision: Decision, portion: Bucket) -> CompactionRecord:

@@ -128,10 +128,10 @@ def _numbers(store: Store, bucket: Buckets) -> frozenset[int] | None:
 
 
 def _bound(store: Store, where: Predicate | str | None) -> Predicate | None:
-    found = condition(where, store.schema)
-    if found is None:
+    parsed = condition(where, store.schema)
+    if parsed is None:
         return None
-    bound = predicate.bind(found, store.schema)
+    bound = predicate.bind(parsed, store.schema)
     allowed = (*store.schema.partition_keys, *store.schema.primary_keys)
     wrong = sorted(bound.columns - set(allowed))
     if wrong:

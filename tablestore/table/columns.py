@@ -41,15 +41,15 @@ def declared(columns: Any, comments: Mapping[str, str] | None = None) -> tuple[D
     A DataField keeps its comment and default. `comments` by name replace comments; raises NotFound for
     unknown names.
     """
-    found = _fields(columns)
-    named = {f.name for f in found}
+    fields = _fields(columns)
+    named = {f.name for f in fields}
     for name, comment in (comments or {}).items():
         if name not in named:
             raise NotFound.among("column", name, named)
         if not isinstance(comment, str):
             raise SchemaMismatch(f"the comment of column {name!r} is text, not {comment!r}")
     said = comments or {}
-    return tuple(replace(f, id=i, description=said.get(f.name, f.description)) for i, f in enumerate(found))
+    return tuple(replace(f, id=i, description=said.get(f.name, f.description)) for i, f in enumerate(fields))
 
 
 def _fields(columns: Any) -> list[DataField]:

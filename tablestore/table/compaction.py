@@ -85,25 +85,25 @@ def compact(
         if done is not None:
             return done
     picks, messages, compacted_from = [], [], store.snapshots.latest_id() or 0
-    made: list[CommitMessage] = []
+    written: list[CommitMessage] = []
     with conflict_if_expired(store, compacted_from):
         buckets = buckets_of(store, choice, store.snapshots.latest())
     reported = Progress(store.env, "compaction", sum(b.size for b in buckets), progress)
     with (
-        discarded_on_error(store, made),
+        discarded_on_error(store, written),
         conflict_if_expired(store, compacted_from),
         store.manifests.naming_rows(),
-        closing(_all_done(store, buckets, full, made, reported)) as done_so_far,
+        closing(_all_done(store, buckets, full, written, reported)) as done_so_far,
     ):
-        for one, decision, message, part in done_so_far:
+        for chosen, decision, message, part in done_so_far:
             records = () if message is None else message.compactions
             record = records[0] if records else None
-            place = store.partition_text(one.partition), one.number
+            place = store.partition_text(chosen.partition), chosen.number
             picks.append(Pick(*place, decision, record=record))
             if message is not None:
                 messages.append(message)
             unit = None if store.schema.primary_keys else decision.unit
-            part.end(one.size if unit is None else unit.size)
+            part.end(chosen.size if unit is None else unit.size)
     require_picks(store, picks, partition, store.snapshots.latest())
     request = CommitRequest(store.fresh_user(), compacted_from=compacted_from)
     committed = commit_or_discard(store, messages, request) if messages else Committed()
@@ -156,7 +156,7 @@ def look_up(store: Store, places: frozenset[Place] | None, *, full: bool = False
     """Compact the buckets (None: all) in which rows wait at level 0 (with `full`: above the oldest level),
     until none does or no rule fires; the ids of the snapshots made. Raises CommitConflict if another
     compaction came first."""
-    made: list[int] = []
+    ids: list[int] = []
     waits_below = store.options.num_levels - 1 if full else 1
     while True:
         latest = store.snapshots.latest()
@@ -170,9 +170,9 @@ def look_up(store: Store, places: frozenset[Place] | None, *, full: bool = False
                     _, message = compact_bucket(bucket, full=full)
                     messages += [message] if message is not None else []
         if not messages:
-            return tuple(made)
+            return tuple(ids)
         request = CommitRequest(store.env.uuid(), compacted_from=compacted_from)
-        made += commit_or_discard(store, messages, request).snapshots
+        ids += commit_or_discard(store, messages, request).snapshots
 
 
 def require_picks(
@@ -232,10 +232,10 @@ def waiting_picks(
 
 def _postponed(store: Store, choice: BucketChoice, pool: MemoryPool | None) -> Compaction | None:
     """The compaction of rows that wait in postponed buckets; None if there are none."""
-    found = waiting_picks(store, choice, store.snapshots.latest())
-    if found is None:
+    waiting = waiting_picks(store, choice, store.snapshots.latest())
+    if waiting is None:
         return None
-    files, buckets, decisions = found
+    files, buckets, decisions = waiting
     picks = [Pick(store.partition_text(p), POSTPONE_BUCKET, decision) for p, decision in decisions]
     memory = pool or MemoryPool(store.options.write_buffer_bytes)
     committed, messages = postpone.compact(store, files, buckets, memory)
@@ -255,20 +255,20 @@ def tasks(
     if BucketMode.of(store.schema, store.options) is BucketMode.POSTPONE:
         raise Unsupported("compaction of postponed buckets by an engine's tasks", "use Table.compact")
     latest = store.snapshots.latest_id() or 0
-    found: list[CompactionTask] = []
+    due_tasks: list[CompactionTask] = []
     choice = BucketChoice.of(store, partition, bucket, where)
     with conflict_if_expired(store, latest):
-        for one in buckets_of(store, choice, store.snapshots.latest()):
+        for chosen in buckets_of(store, choice, store.snapshots.latest()):
             if store.schema.primary_keys:
-                due = decide(one, full=full, now_ms=store.env.local_now_ms()).unit is not None
-                found += [_task(one, latest, full=full)] if due else []
+                due = decide(chosen, full=full, now_ms=store.env.local_now_ms()).unit is not None
+                due_tasks += [_task(chosen, latest, full=full)] if due else []
                 continue
-            for decision, portion in append_compaction.decide(one, full=full):
+            for decision, portion in append_compaction.decide(chosen, full=full):
                 if portion is not None:
                     record = append_compaction.record_of(decision, portion)
-                    found.append(_task(portion, latest, planned=record))
-    found.sort(key=lambda task: task.size, reverse=True)
-    return list(map(compaction_task.encode, found))
+                    due_tasks.append(_task(portion, latest, planned=record))
+    due_tasks.sort(key=lambda task: task.size, reverse=True)
+    return list(map(compaction_task.encode, due_tasks))
 
 
 def _task(bucket: Bucket, snapshot: int, **known: Any) -> CompactionTask:

@@ -48,9 +48,9 @@ def _once(
     count = store.schema.row_count_field
     assert count is not None
     snapshot = store.snapshots.latest()
-    found = plan(store, snapshot, where)
+    planned = plan(store, snapshot, where)
     with write() as target:
-        splits = (s.read(store, store.schema.names, found.where) for s in found.splits)
+        splits = (s.read(store, store.schema.names, planned.where) for s in planned.splits)
         for batch in read_for_commit(store, chain.from_iterable(splits), snapshot):
             old = counted.there(batch, count)
             changes = steps.change(old)

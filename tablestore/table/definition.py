@@ -32,8 +32,8 @@ def branch(table: Handle, name: str) -> Handle:
 
 def _opened(table: Handle, branch: str) -> Store:
     store = table.store
-    found = Store.open(store.paths.root, io=store.io, env=store.env, branch=branch)
-    return found.with_schema(found.schema.with_options(table.used_with)) if table.used_with else found
+    opened = Store.open(store.paths.root, io=store.io, env=store.env, branch=branch)
+    return opened.with_schema(opened.schema.with_options(table.used_with)) if table.used_with else opened
 
 
 def with_options(table: Handle, options: Mapping[str, Any]) -> Handle:

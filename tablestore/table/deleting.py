@@ -144,14 +144,14 @@ def _commit(store: Store, messages: list[CommitMessage], rows: int, request: Com
 
 def _joined(marks: list[CommitMessage], written: list[CommitMessage]) -> list[CommitMessage]:
     """The messages, one a bucket."""
-    found = {(m.partition, m.bucket): m for m in written}
+    by_place = {(m.partition, m.bucket): m for m in written}
     for m in marks:
         place = m.partition, m.bucket
-        other = found.get(place)
+        other = by_place.get(place)
         if other is not None:
             m = replace(other, new_index=m.new_index, deleted_index=m.deleted_index)
-        found[place] = m
-    return list(found.values())
+        by_place[place] = m
+    return list(by_place.values())
 
 
 def _marked(
@@ -165,12 +165,12 @@ def _marked(
     `target`."""
     rows = 0
     with conflict_if_expired(store, snapshot.id if snapshot is not None else None):
-        found = plan(store, snapshot, where)
+        planned = plan(store, snapshot, where)
         marks = DeletionMarks(store, store.manifests.index_entries(snapshot))
         try:
-            for split in found.splits:
+            for split in planned.splits:
                 for number, file in enumerate(split.files):
-                    rows += _mark(marks, found, split, number, file, change, target)
+                    rows += _mark(marks, planned, split, number, file, change, target)
             return marks.messages(), rows
         except BaseException:
             marks.discard()
@@ -187,8 +187,8 @@ def _mark(
     target: TableWrite | None,
 ) -> int:
     """Mark the rows of one file that go; how many there are."""
-    known = split.deletion_file(number)
-    old = None if known is None else deletion_vector.read(found.store.io, known, rows=file.row_count)
+    before = split.deletion_file(number)
+    old = None if before is None else deletion_vector.read(found.store.io, before, rows=file.row_count)
     places = []
     for positions, batch in _selected(found, split, file, old, whole=target is not None):
         changes = change(batch)

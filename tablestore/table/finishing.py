@@ -49,13 +49,13 @@ def finished(
     places: frozenset[Place] | None = None
     try:
         places = _left_by(store, request) if committed.replayed else _lost(store, messages)
-        made = _looked_up(store, places)
+        ids = _looked_up(store, places)
     except (TablestoreError, OSError) as e:
         text = "%s: committed, but readers wait for a compaction that failed; compact() the table: %s"
         log.warning(text, store.paths.root, e)
         lost = committed.lost_compaction or LostCompaction(str(e))
         return replace(committed, lost_compaction=replace(lost, awaited=places is None or bool(places)))
-    return replace(committed, snapshots=(*committed.snapshots, *made), lost_compaction=None)
+    return replace(committed, snapshots=(*committed.snapshots, *ids), lost_compaction=None)
 
 
 def require_visible(store: Store, committed: Committed) -> None:
@@ -131,13 +131,13 @@ def _left_by(store: Store, request: CommitRequest) -> frozenset[Place] | None:
 
 def _first_of(store: Store, request: CommitRequest) -> Snapshot | None:
     """The snapshot in which the rows of a commit came; None if it has expired."""
-    found, snapshot = None, store.snapshots.latest()
+    first, snapshot = None, store.snapshots.latest()
     while snapshot is not None:
         if snapshot.commit_user == request.user and snapshot.commit_identifier <= request.identifier:
             if snapshot.commit_identifier < request.identifier:
                 break
-            found = snapshot
-        elif found is not None:
+            first = snapshot
+        elif first is not None:
             break
         snapshot = store.snapshots.find(snapshot.id - 1)
-    return found
+    return first

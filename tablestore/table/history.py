@@ -51,8 +51,8 @@ def changes_between(store: Store, since: End, until: End | None, *, mode: str) -
         raise InvalidRequest(f"mode {mode!r} must be one of {', '.join(MODES)}")
     since, until = unwrapped(since), unwrapped(until)
     for name, value in (("since", since), ("until", until)):
-        known = value is None and name == "until"
-        if not known and (isinstance(value, bool) or not isinstance(value, int | str)):
+        open_end = value is None and name == "until"
+        if not open_end and (isinstance(value, bool) or not isinstance(value, int | str)):
             raise InvalidRequest(f"{name} {value!r} must be a snapshot id or the name of a tag")
     if isinstance(since, str) or isinstance(until, str) or mode == DIFF:
         return difference(store, _diff(store, since, until))
@@ -69,17 +69,17 @@ def _diff(store: Store, since: End, until: End | None) -> StateDiff:
 def _state(store: Store, name: End | None) -> Snapshot:
     if isinstance(name, str):
         return refs.tagged(store, name)
-    found = store.snapshots.latest() if name is None else store.snapshots.get(name)
-    if found is None:
+    snapshot = store.snapshots.latest() if name is None else store.snapshots.get(name)
+    if snapshot is None:
         raise NotFound("the table has no snapshot yet")
-    return found
+    return snapshot
 
 
 def difference(store: Store, wanted: StateDiff) -> pa.Table:
     """The difference of two states in memory, `rowkind` first."""
-    found = wanted.plan(store)
+    planned = wanted.plan(store)
     names = store.schema.shown.names
-    rows = (b for s in found.splits for b in s.read(store, names, with_kinds=True))
+    rows = (b for s in planned.splits for b in s.read(store, names, with_kinds=True))
     return by_key(store, pa.Table.from_batches(rows, change_schema(store, names)))
 
 
@@ -93,9 +93,9 @@ def at(
 ) -> Handle:
     """`Table.at`: the table at a snapshot, under the columns that it had."""
     store = table.store
-    found = time_travel.resolve(store, snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
+    state = time_travel.resolve(store, snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
     moment = None if timestamp is None else time_travel.millis_of(timestamp)
-    return Handle(time_travel.at(store, found), table.name, found, moment, table.used_with)
+    return Handle(time_travel.at(store, state), table.name, state, moment, table.used_with)
 
 
 def position(store: Store, user: str) -> tuple[int, str | None] | None:
@@ -160,8 +160,8 @@ def _in_every_snapshot(store: Store, keep: Offsets) -> Offsets | None:
     """The offsets up to which the oldest snapshot has the rows, none behind `keep`; None if it does not
     say."""
     oldest = store.snapshots.earliest()
-    known = None if oldest is None else offsets.of_snapshot(oldest)
-    return None if known is None else {b: min(o, keep.get(b, 0)) for b, o in known.items()}
+    in_files = None if oldest is None else offsets.of_snapshot(oldest)
+    return None if in_files is None else {b: min(o, keep.get(b, 0)) for b, o in in_files.items()}
 
 
 def _outdated_partitions(store: Store, made: Sequence[int]) -> tuple[str, ...]:
@@ -279,13 +279,13 @@ def _expired(
         progress=progress,
         explain_compactions=doors.explained_compactions,
     )
-    found = expire(store, policy, request)
-    found = replace(found, forgotten=forgotten)
+    expiry = expire(store, policy, request)
+    expiry = replace(expiry, forgotten=forgotten)
     if policy.decoupled:
-        found = found.and_changelogs(expire_changelogs(store, lasting, request, after=found))
+        expiry = expiry.and_changelogs(expire_changelogs(store, lasting, request, after=expiry))
     if not dry_run:
         expire_log(table)
-    return found
+    return expiry
 
 
 def roll_back(

@@ -280,7 +280,7 @@ class Lake:
         given[UUID] = self._env.uuid()  # also where the options are those of another table
         given = with_topic(given, str(identifier), given[UUID])
         given = with_levels(given)
-        made = create_schema(
+        table_schema = create_schema(
             fields,
             primary_key=primary_key,
             partition_by=partition_by,
@@ -288,22 +288,22 @@ class Lake:
             comment=comment,
             time_millis=self._env.now_ms(),
         )
-        require_columns_exist(made)
-        require_partitions_exist(made)
+        require_columns_exist(table_schema)
+        require_partitions_exist(table_schema)
         for key in (FALLBACK, PRIMARY):
             if given.get(key):
                 raise InvalidOption(f"option {key!r} names a branch, and a table that is made has none yet")
-        require_writable(made, TableOptions.parse(given), roots=self._roots)
+        require_writable(table_schema, TableOptions.parse(given), roots=self._roots)
         PartitionPolicy.of(TableOptions.parse(given))
         Periods.of(TableOptions.parse(given))
-        warning = warning_of(made, TableOptions.parse(given))
+        warning = warning_of(table_schema, TableOptions.parse(given))
         if warning is not None:
             log.warning("table %s: %s", identifier, warning)
         if if_not_exists and name in self:
             return self.table(name)
-        made, log_made = make_log(made, self._catalog.io)
+        table_schema, log_made = make_log(table_schema, self._catalog.io)
         try:
-            self._create(identifier, made)
+            self._create(identifier, table_schema)
         except BaseException as e:
             if log_made is not None:
                 log_made.drop()
@@ -389,8 +389,8 @@ class Lake:
         """
         identifier = _plain(name)
         if not self._catalog.holds(identifier.database, identifier.table):
-            known = identifier.database in self.databases()
-            if (known and self._catalog.finish_drop(identifier.database, identifier.table)) or if_exists:
+            there = identifier.database in self.databases()
+            if (there and self._catalog.finish_drop(identifier.database, identifier.table)) or if_exists:
                 return
             self.require_there()
             raise NotFound.among("table", str(identifier), self.tables())

@@ -103,9 +103,9 @@ class LastRows:
         some, more = _up_to(batches, min(_SMALL_BYTES, self._options.write_buffer_bytes))
         if more is not None:
             self._spill()
-            found = self._on_disk.apply(chain(some, more))
-            self._rows += found.rows - 2 * found.deletes
-            return StepChanges(found.rows, self._moves, found)
+            on_disk = self._on_disk.apply(chain(some, more))
+            self._rows += on_disk.rows - 2 * on_disk.deletes
+            return StepChanges(on_disk.rows, self._moves, on_disk)
         changes = self._merged(some)
         gone = 0 if changes is None else int(rowkind.retracts(kinds_of(changes)).sum())
         rows = 0 if changes is None else changes.num_rows
@@ -188,13 +188,13 @@ def _up_to(
     batches: Batches, limit_bytes: int
 ) -> tuple[list[pa.RecordBatch], Iterator[pa.RecordBatch] | None]:
     """(the first batches, the rest), which is None where all together are no larger than the limit."""
-    found, size, rest = [], 0, iter(batches)
+    first, size, rest = [], 0, iter(batches)
     for batch in rest:
-        found.append(batch)
+        first.append(batch)
         size += batch.nbytes
         if size > limit_bytes:
-            return found, rest
-    return found, None
+            return first, rest
+    return first, None
 
 
 def _schema_of(source: Store, names: Sequence[str], asked: Iterable[str]) -> TableSchema:

@@ -19,10 +19,10 @@ def located_keys(store: Store) -> Iterator[tuple[bytes, int, pa.RecordBatch]]:
     """(partition, bucket, rows of key and partition columns) for each key of the newest snapshot."""
     store, schema = strictly(store), store.schema
     names = tuple(dict.fromkeys((*schema.primary_keys, *schema.partition_keys)))
-    found = plan(store, store.snapshots.latest(), columns=names)
+    planned = plan(store, store.snapshots.latest(), columns=names)
     ttl = store.options.key_index_ttl_ms
     oldest = None if ttl is None else store.env.local_now_ms() - ttl
-    for split in found.splits:
+    for split in planned.splits:
         if oldest is not None and all((f.creation_time_ms or 0) < oldest for f in split.files):
             continue
         for batch in split.read(store, names):

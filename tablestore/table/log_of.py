@@ -37,9 +37,9 @@ def make_log(schema: TableSchema, io: FileIO) -> tuple[TableSchema, Log | None]:
     settings = LogSettings.of(schema, TableOptions.parse(schema.options), root="", durable=False)
     if settings is None or settings.system is not LogSystem.KAFKA:
         return schema, None
-    made = KafkaLog(settings, io)
-    if made.make():
-        return schema, made
+    kafka_log = KafkaLog(settings, io)
+    if kafka_log.make():
+        return schema, kafka_log
     return schema.with_options({ADOPTED: "true"}), None
 
 
@@ -56,8 +56,8 @@ def has_rows_behind(log: Log, at: Offsets, buckets: Iterable[int] | None = None)
     wanted = {bucket: end.get(bucket, 0) for bucket in (end if buckets is None else buckets)}
     if offsets.reaches(at, wanted):
         return False
-    found = log.transactions({**end, **{bucket: at.get(bucket, 0) for bucket in wanted}})
-    return any(a.end[b] > at.get(b, 0) for a in found for b in a.end if b in wanted)
+    transactions = log.transactions({**end, **{bucket: at.get(bucket, 0) for bucket in wanted}})
+    return any(a.end[b] > at.get(b, 0) for a in transactions for b in a.end if b in wanted)
 
 
 def require_log_ends_at(store: Store, snapshot: Snapshot | None, what: str) -> None:

@@ -96,13 +96,13 @@ def _transaction_row(found: Appended) -> tuple[Any, ...]:
 
 
 def _snapshot_rows(found: Sequence[Snapshot], get: Callable[[int], Snapshot]) -> Iterator[tuple[Any, ...]]:
-    known: dict[int, int] | None = None
+    log_offsets: dict[int, int] | None = None
     for at, snapshot in enumerate(found):
         named = offsets.of_snapshot(snapshot)
         if named is None and at == 0:
-            known = _known(snapshot, get)
-        known = known if named is None else named
-        place = None if known is None else _pairs(known)
+            log_offsets = _known(snapshot, get)
+        log_offsets = log_offsets if named is None else named
+        place = None if log_offsets is None else _pairs(log_offsets)
         s = snapshot
         yield s.id, s.commit_kind, s.commit_user, s.commit_identifier, local_ms(s.time_millis), place
 

@@ -61,8 +61,8 @@ class LogView:
         """Per bucket the offset up to which readers see rows now: with the transactions of an embedded log
         that of the newest snapshot, else the end."""
         store = self._committer.store
-        found = table_log(store, self._committer.log)
-        end = {} if found is None else found.end(store, store.snapshots.latest())
+        log = table_log(store, self._committer.log)
+        end = {} if log is None else log.end(store, store.snapshots.latest())
         return {bucket: end.get(bucket, 0) for bucket in self._buckets()}
 
     def _buckets(self) -> Iterable[int]:
@@ -174,8 +174,8 @@ class LogView:
 
 
 def _bytes_below(io: FileIO, directory: str) -> int:
-    found = 0
+    size = 0
     for entry in io.list(directory):
         path = join(directory, entry.name)
-        found += _bytes_below(io, path) if entry.is_dir else entry.size
-    return found
+        size += _bytes_below(io, path) if entry.is_dir else entry.size
+    return size

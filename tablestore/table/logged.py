@@ -2,256 +2,51 @@
 
 A commit appends its rows to the log in one transaction with its mark (user, identifier, position), then
 publishes its files on top of a snapshot whose offsets end where the rows begin. Where rows of others lie in
-between its files are too old: they go, and what is missing is written from the log, transaction by
-transaction, each under its own mark (`finish`). That is also the recovery, with which every writer begins:
-what a kill interrupted between log and snapshot is completed by whoever comes next, and a replay of it adds
-nothing. Once the log has the rows no error says that they are not there.
+between its files are too old: they go, and what is missing is written from the log (`log_finishing.py`). Once
+the log has the rows no error says that they are not there.
 
 Where rows are seen at once (eventual) they carry no mark; who comes next completes them in one commit.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 
-from tablestore.core.errors import (
-    CommitConflict,
-    CommitUnknown,
-    NotFound,
-    RowsNotVisible,
-    TablestoreError,
-)
+from tablestore.core.errors import CommitConflict, CommitUnknown, NotFound, RowsNotVisible, TablestoreError
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.snapshot import Snapshot
-from tablestore.log import offsets, transaction_id
+from tablestore.log import offsets
 from tablestore.log.kafka.kafka_log import KafkaLog
-from tablestore.log.log import (
-    Appended,
-    Appender,
-    CommitMark,
-    FilesBehindLog,
-    Log,
-    LogBounds,
-    RowsInBetween,
-)
+from tablestore.log.log import Appended, Appender, CommitMark, FilesBehindLog, RowsInBetween
 from tablestore.log.offsets import Offsets
-from tablestore.log.settings import LogSettings
-from tablestore.meta import positions
-from tablestore.meta.open_writers import writing
-from tablestore.meta.store import Store
 from tablestore.read.table_log import removes_rows
-from tablestore.table import deleting, finishing
-from tablestore.table.log_repair import LogRepair
-from tablestore.table.log_rounds import LogRound, round_of
-from tablestore.table.rows_to_remove import RowsToRemove
+from tablestore.table import finishing
+from tablestore.table.log_finishing import TRIES, LogFinisher, offsets_of
 from tablestore.write.commit import changes, conflict_check
 from tablestore.write.commit.commit_or_discard import commit_or_discard, discard, discarded_on_error
 from tablestore.write.commit.committer import Committer
 from tablestore.write.commit.next_snapshot import require_free
 from tablestore.write.commit.request import CommitRequest, Committed, LogMoved, LogRange
-from tablestore.write.log_tee import LogTee, has_gaps, joined
+from tablestore.write.log_tee import LogTee, has_gaps, joined, staged_of, visible_of
 from tablestore.write.table_write import TableWrite
 
 log = logging.getLogger(__name__)
-_TRIES = 50
-_STAGED, _VISIBLE = b"S", b"V"
 _WAIT_SECONDS, _STEP_SECONDS = 0.2, 0.01
 
 
 @dataclass(frozen=True)
-class LogCommitter:
-    """Commits to a table with a log. `write` makes a writer of its files for a commit user."""
-
-    store: Store
-    log: Log
-    settings: LogSettings
-    write: Callable[[str], TableWrite]
-
-    def position(self, snapshot: Snapshot | None = None) -> dict[int, int]:
-        """The offsets up to which the files of a snapshot (None: the newest) hold the rows of the log."""
-        at = snapshot or self.store.snapshots.latest()
-        return offsets.known(at, self.store.snapshots.get)
+class LogCommitter(LogFinisher):
+    """Commits to a table with a log, on top of files that are brought up to it."""
 
     def tee(self, snapshot: Snapshot | None) -> LogTee:
         """What takes rows to the log, of a writer that goes on from a snapshot."""
         at = {} if snapshot is None else self.position(snapshot)
         self.require_whole(snapshot)
         return LogTee(self.log.appender, self.settings, at)
-
-    def require_whole(self, latest: Snapshot | None) -> None:
-        """Raise Corrupt where an embedded log lacks what the newest snapshot names of it. Of a topic `_whole`
-        says so, whose bounds are asked for only once."""
-        self._repair.require_whole(latest)
-
-    @property
-    def _repair(self) -> LogRepair:
-        return LogRepair(self.store, self.log, lambda log: replace(self, log=log)._finish_each())
-
-    def finish(self) -> tuple[int, ...]:
-        """Write what the log has and the files have not; the ids of the snapshots made. Raises what commits
-        raise; the same call later goes on."""
-        self.require_whole(self.store.snapshots.latest())
-        done = self._finish_at_once() if self.settings.tiered else None
-        return self._finish_each() if done is None else done
-
-    def _finish_at_once(self) -> tuple[int, ...] | None:
-        """The same in one commit, which knows the marks of all; None where that cannot be: rows without a key
-        are removed."""
-        for _ in range(_TRIES):
-            latest = self.store.snapshots.latest()
-            at = self.position(latest) if latest is not None else {}
-            end = self._whole(at).end
-            if offsets.reaches(at, end):
-                return ()
-            if not self._keyed and removes_rows(self.log, self.settings.schema, at, end):
-                return None
-            found = self.round(latest, end)
-            try:
-                asked = found.request(self.store.fresh_user())
-                parts = found.parts() if found.repeated else None
-                made = self._published(asked, found.start, found.end, parts).snapshots
-            except CommitConflict as e:
-                log.debug("%s: finishing the log again: %s", self.store.paths.root, e)
-                continue
-            for one in found.repeated:
-                self._warn_of(one.mark)
-            return made
-        raise CommitConflict(f"others were first {_TRIES} times while the log was finished; retry later")
-
-    def round(self, latest: Snapshot | None, end: Offsets, passed: Offsets | None = None) -> LogRound:
-        """What a commit on top of a snapshot brings that has the log up to `end`. `passed`: where the log
-        goes on in buckets of which rows are lost."""
-        at = {} if latest is None else self.position(latest)
-        return round_of(self.log, at, end, positions.known(self.store, latest), passed or {})
-
-    def _finish_each(self) -> tuple[int, ...]:
-        """`finish`, a snapshot for each commit."""
-        made: list[int] = []
-        for _ in range(_TRIES):
-            at = self.position()
-            if offsets.reaches(at, self._whole(at).end):
-                return tuple(made)
-            try:
-                for found in self._missing(at):
-                    at = self.position()
-                    if offsets.reaches(at, found.end):  # it came with another, or others were first
-                        made += self._noted(found)
-                        continue
-                    if found.mixed:  # rows of another commit are among its own
-                        together = self._finish_at_once()
-                        if together is not None:
-                            return (*made, *together)
-                    made += self._from_log(found, at)
-                return tuple(made)  # behind the last row there may be offsets without rows
-            except CommitConflict as e:  # another writer finished it first, or what is written upon expired
-                log.debug("%s: finishing the log again: %s", self.store.paths.root, e)
-        raise CommitConflict(f"others were first {_TRIES} times while the log was finished; retry later")
-
-    def _whole(self, at: Offsets) -> LogBounds:
-        """Where the log starts and ends. Raises LogExpired or Corrupt where rows behind those in files, which
-        end `at`, are gone from a topic."""
-        return self.log.whole_bounds(at) if isinstance(self.log, KafkaLog) else self.log.bounds()
-
-    def repair(self) -> dict[int, int]:
-        """Go on without what is damaged or gone; per bucket how many offsets went whose rows no file of the
-        table has."""
-        return self._repair.run()
-
-    def _missing(self, at: Offsets) -> Iterator[Appended]:
-        """What the files do not have, in the order of the log; rows without a mark as one."""
-        waiting: list[Appended] = []
-        for found in self.log.transactions(at):
-            if offsets.reaches(at, found.end):
-                continue
-            if found.mark is None:
-                waiting.append(found)
-                continue
-            if waiting:
-                yield _one(waiting)
-                waiting = []
-            yield found
-        if waiting:
-            yield _one(waiting)
-
-    def _from_log(self, found: Appended, at: Offsets, asked: CommitRequest | None = None) -> tuple[int, ...]:
-        """Write rows of the log to the files, on top of `at`, under their mark, `asked` or a name of their
-        own."""
-        asked = asked or _request_of(found.mark) or CommitRequest(self.store.fresh_user())
-        start = _of(at, found.end)
-        end = {bucket: max(start[bucket], offset) for bucket, offset in found.end.items()}
-        asked = replace(asked, basis=None, log=LogRange(start, end, found.last), handed_over=False)
-        if found.mark is not None and Committer(self.store).knows(asked):
-            return self._passed_over(found, asked)
-        with writing(self.store):
-            committed = deleting.again(lambda: self._published(asked, start, end), unless=LogMoved)
-        log.info("%s: %d rows came from the log into files", self.store.paths.root, committed.rows)
-        if committed.replayed and not offsets.reaches(self.position(), found.end):
-            return self._passed_over(found, asked)
-        return committed.snapshots
-
-    def _noted(self, found: Appended) -> tuple[int, ...]:
-        """Note the commit of rows that came into files with those of another, among which they are: its
-        replay adds nothing."""
-        asked = _request_of(found.mark)
-        if asked is None or not asked.streaming or Committer(self.store).knows(asked):
-            return ()
-        return commit_or_discard(self.store, [], replace(asked, log=LogRange({}, {}))).snapshots
-
-    def _published(
-        self,
-        asked: CommitRequest,
-        start: Offsets,
-        stop: Offsets,
-        parts: Sequence[tuple[Offsets, Offsets]] | None = None,
-    ) -> Committed:
-        """The commit of the rows of the log between two offsets, or of those in `parts` of that."""
-        gone = RowsToRemove()
-        snapshot = self.store.snapshots.latest()
-        with self.write(asked.user) as target:
-            read = (self.log.read(*part) for part in ([(start, stop)] if parts is None else parts))
-            for batch in chain.from_iterable(read):
-                rows, kinds = batch.rows, batch.kinds
-                if not self._keyed:
-                    rows, kinds = gone.taken_from(rows, kinds)
-                target.write(rows, kinds)
-            if gone.missing:
-                messages, _ = deleting.changed(self.store, snapshot, None, gone.steps, target)
-            else:
-                messages = target.prepare()
-        if gone.missing:
-            text = "%s: %d rows that the log removes were not there: an overwrite or another engine did"
-            log.warning(text, self.store.paths.root, gone.missing)
-        done = finishing.commit(self.store, messages, replace(asked, compacted_from=target.compacted_from))
-        finishing.require_visible(self.store, done)
-        return done
-
-    def _passed_over(self, found: Appended, asked: CommitRequest) -> tuple[int, ...]:
-        """Go past rows of a commit that the table has already: two writers of one name appended it both. Rows
-        of others that lie before or among them come into files. Raises LogMoved where another writer has just
-        brought these very rows."""
-        assert asked.log is not None, "they are in the log"
-        at, end = asked.log.start, asked.log.end
-        parts = [(at, {b: min(o, end[b]) for b, o in found.start.items()})]
-        for bucket, gaps in found.between.items():
-            parts += [({bucket: max(at[bucket], g.start)}, {bucket: g.stop}) for g in gaps]
-        unnamed = CommitRequest(self.store.fresh_user(), log=asked.log)
-        made = deleting.again(lambda: self._published(unnamed, at, end, parts), unless=LogMoved).snapshots
-        self._warn_of(found.mark)
-        return made
-
-    def _warn_of(self, mark: CommitMark | None) -> None:
-        """Say that a commit was appended twice."""
-        assert mark is not None, "its commit is known by it"
-        text = "%s: the log has the rows of commit %d of %s twice; the files have them once"
-        log.warning(text, self.store.paths.root, mark.identifier, mark.user)
-
-    # commits
 
     def commit(
         self, target: TableWrite, asked: CommitRequest, messages: Sequence[CommitMessage]
@@ -277,7 +72,7 @@ class LogCommitter:
         if appended is None:
             return finishing.commit(self.store, messages, asked)
         at: Offsets | None = tee.at
-        if asked.basis is not None and not self._keyed:  # rows that others added meanwhile change nothing
+        if asked.basis is not None and not self.keyed:  # rows that others added meanwhile change nothing
             try:
                 at = self.position()
             except (TablestoreError, OSError) as e:  # the rows are in the log
@@ -293,7 +88,7 @@ class LogCommitter:
         between the look at what is there and the append nobody else may append to the same buckets."""
         require_free(asked.properties or {})
         self.require_whole(self.store.snapshots.latest())
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
             bounds = self.log.bounds()
             if isinstance(self.log, KafkaLog):
                 self.log.require_end(self.position(), bounds)
@@ -309,7 +104,7 @@ class LogCommitter:
             if done is not None and staged:
                 rows = done.rows
             return Committed(rows=rows)
-        raise CommitConflict(f"others appended first {_TRIES} times; nothing was appended, retry later")
+        raise CommitConflict(f"others appended first {TRIES} times; nothing was appended, retry later")
 
     def commit_messages(self, messages: Sequence[CommitMessage], asked: CommitRequest) -> Committed:
         """Commit messages of engine writers; what they staged for the log is appended first."""
@@ -346,7 +141,7 @@ class LogCommitter:
         if isinstance(self.log, KafkaLog):
             self.log.require_decided()
         tail = self.log.transactions(self.position())
-        if any(_is(found.mark, asked) for found in tail):
+        if any(_is(appended.mark, asked) for appended in tail):
             if self.settings.tiered:
                 return True
             self.finish()
@@ -360,11 +155,11 @@ class LogCommitter:
         if all(at.get(bucket, 0) == start for bucket, start in appended.start.items()):
             return True
         seen = False
-        for found in self.log.transactions({**self.log.bounds().end, **_of(at, appended.end)}):
-            if found.start == appended.start:
+        for other in self.log.transactions({**self.log.bounds().end, **offsets_of(at, appended.end)}):
+            if other.start == appended.start:
                 seen = True
             elif any(
-                found.start[b] < appended.start.get(b, 0) for b in found.end if found.end[b] > at.get(b, 0)
+                other.start[b] < appended.start.get(b, 0) for b in other.end if other.end[b] > at.get(b, 0)
             ):
                 return False
         return seen
@@ -402,7 +197,7 @@ class LogCommitter:
         try:
             replayed = appended.mark is None and Committer(self.store).knows(asked)
             self._settle(asked, appended, wait=at is not None)
-            made = self._made_by(asked)
+            ids = self._made_by(asked)
             behind = not offsets.reaches(self.position(), appended.end)
         except NotFound:
             self.store.require_same()
@@ -413,7 +208,7 @@ class LogCommitter:
             raise FilesBehindLog(_behind(e)) from e
         if behind:
             raise FilesBehindLog(_behind("a transaction of another writer before them is still open"))
-        return Committed(replayed=True) if replayed else Committed(made, rows, from_log=True)
+        return Committed(replayed=True) if replayed else Committed(ids, rows, from_log=True)
 
     def _settle(self, asked: CommitRequest, appended: Appended, *, wait: bool) -> None:
         """Bring the files up to the rows that were appended, whoever does it."""
@@ -431,37 +226,37 @@ class LogCommitter:
         `asked`."""
         if Committer(self.store).knows(asked):
             asked = CommitRequest(self.store.fresh_user())
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
             at = self.position()
             try:
                 if offsets.reaches(at, appended.end):
                     if asked.streaming:
                         commit_or_discard(self.store, [], replace(asked, basis=None, log=LogRange({}, {})))
                     return
-                found = joined(list(self._missing(at)))
-                assert found is not None, "the log ends behind what was appended"
-                self._from_log(found, at, asked)
+                missing = joined(list(self.missing(at)))
+                assert missing is not None, "the log ends behind what was appended"
+                self.from_log(missing, at, asked)
                 return
             except CommitConflict as e:
                 log.debug("%s: finishing the log again: %s", self.store.paths.root, e)
-        raise CommitConflict(f"others were first {_TRIES} times; retry later")
+        raise CommitConflict(f"others were first {TRIES} times; retry later")
 
     def _made_by(self, asked: CommitRequest) -> tuple[int, ...]:
         """The ids of the newest snapshots of a commit."""
-        found: list[int] = []
+        ids: list[int] = []
         at = self.store.snapshots.latest()
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
             if at is None:
                 break
             if (at.commit_user, at.commit_identifier) == (asked.user, asked.identifier):
-                found.insert(0, at.id)
-            elif found:
+                ids.insert(0, at.id)
+            elif ids:
                 break
             try:
                 at = self.store.snapshots.get(at.id - 1) if at.id > 1 else None
             except NotFound:
                 break
-        return tuple(found)
+        return tuple(ids)
 
     def _discard(self, messages: Iterable[CommitMessage]) -> None:
         try:
@@ -477,19 +272,15 @@ class LogCommitter:
         """
         if asked.basis is None:
             return None
-        latest, made = self.store.snapshots.latest(), changes.appended(messages)
-        conflict_check.require_basis(self.store, latest, asked.basis, made)
+        latest, appended = self.store.snapshots.latest(), changes.appended(messages)
+        conflict_check.require_basis(self.store, latest, asked.basis, appended)
         based = self.position(asked.basis.snapshot) if asked.basis.snapshot is not None else {}
-        if self._keyed:
+        if self.keyed:
             return based
         end = self.log.bounds().end
         if removes_rows(self.log, self.settings.schema, based, end):
             raise CommitConflict("others removed rows by way of the log meanwhile; do it again")
         return end
-
-    @property
-    def _keyed(self) -> bool:
-        return bool(self.settings.schema.primary_keys)
 
     def _numbered_after(self, messages: Sequence[CommitMessage]) -> bool:
         """Whether the rows of new files are newer than all that their buckets hold: tasks of engines are told
@@ -510,74 +301,15 @@ class LogCommitter:
         partitions = {m.partition for m in messages}
         latest = self.store.snapshots.latest()
         live = self.store.manifests.live_entries(latest, partition=partitions.__contains__)
-        known = sorted(names.intersection(e.file.file_name for e in live))
-        if known:
-            text = f"{', '.join(known[:3])}: in the table already; these messages were committed before"
-            raise CommitConflict(text, files=tuple(known))
-
-
-# messages of engine writers
-
-
-def staged(tee: LogTee) -> CommitMessage | None:
-    """What an engine's writer has for the log, as a message; None if it has nothing."""
-    if tee.eventual:
-        tee.end_batch()
-        done = tee.take_flushed()
-        if not done:
-            return None
-        ranges = [
-            [
-                {str(b): [a.start[b], a.end[b]] for b in a.end},
-                a.timestamp_ms,
-                None if a.last is None else a.last.text,
-                a.mixed,
-            ]
-            for a in done
-        ]
-        return CommitMessage(b"", 0, 0, log=_VISIBLE + json.dumps(ranges).encode())
-    part = tee.stage()
-    return None if part is None else CommitMessage(b"", 0, 0, log=_STAGED + part)
-
-
-def staged_of(parts: Iterable[bytes]) -> list[bytes]:
-    """What was staged, of the log parts of messages."""
-    return [part[1:] for part in parts if part[:1] == _STAGED]
-
-
-def visible_of(parts: Iterable[bytes]) -> list[Appended]:
-    """What was made visible at once, of the log parts of messages, in the order of the log."""
-    found = []
-    for part in parts:
-        for ranges, timestamp, text, mixed in json.loads(part[1:]) if part[:1] == _VISIBLE else ():
-            start = {int(bucket): first for bucket, (first, _) in ranges.items()}
-            end = {int(bucket): behind for bucket, (_, behind) in ranges.items()}
-            last = transaction_id.parse(text, "a message") if text else None
-            found.append(Appended(start, end, timestamp, last=last, mixed=mixed))
-    return sorted(found, key=lambda a: sorted(a.start.items()))
-
-
-def _one(parts: Sequence[Appended]) -> Appended:
-    found = joined(parts)
-    assert found is not None, "there are parts"
-    return found
-
-
-def _of(at: Offsets, buckets: Iterable[int]) -> dict[int, int]:
-    return {bucket: at.get(bucket, 0) for bucket in buckets}
+        present = sorted(names.intersection(e.file.file_name for e in live))
+        if present:
+            text = f"{', '.join(present[:3])}: in the table already; these messages were committed before"
+            raise CommitConflict(text, files=tuple(present))
 
 
 def _mark_of(asked: CommitRequest) -> CommitMark:
     return CommitMark(
         asked.user, asked.identifier, asked.position, dict(asked.properties or {}), asked.watermark
-    )
-
-
-def _request_of(mark: CommitMark | None) -> CommitRequest | None:
-    if mark is None:
-        return None
-    return CommitRequest(
-        mark.user, mark.identifier, mark.position, dict(mark.properties) or None, mark.watermark
     )
 
 

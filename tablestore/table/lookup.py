@@ -65,14 +65,14 @@ def rows_of_branches(
         why = "both branches need one primary key that has the partition columns: scan with a filter"
         raise Unsupported("get_many over two branches", why)
     first = other if other.first else scan
-    known = visible_partitions(first.store, first.snapshot)
+    visible = visible_partitions(first.store, first.snapshot)
     parts: dict[bool, list[pa.RecordBatch]] = {True: [], False: []}
     for batch in keys.combine_chunks().to_batches():
         for partition, _, some in row_buckets.route_to(batch, schema, 0):
-            parts[(partition in known) != other.first].append(some)
+            parts[(partition in visible) != other.first].append(some)
     theirs = snapshot_scan(other.store, other.snapshot)
-    for here, found, kept in ((True, scan, lookups), (False, theirs, Lookups())):
-        yield from kept.rows(found, pa.Table.from_batches(parts[here], keys.schema), names)
+    for here, branch_scan, kept in ((True, scan, lookups), (False, theirs, Lookups())):
+        yield from kept.rows(branch_scan, pa.Table.from_batches(parts[here], keys.schema), names)
 
 
 def _placed(
@@ -100,16 +100,16 @@ def one_key(scan: Scan, where: Predicate) -> pa.Table | None:
     """The key that `where` (each key column equal to a value) names, in the table's types; None where no row
     can have it: a value is none of its column's type."""
     schema = scan.store.schema
-    found = {
+    values = {
         p.column: p.value
         for p in predicate.conjuncts(predicate.bind(where, schema))
         if isinstance(p, Compare) and p.op == "="
     }
-    if set(found) != set(schema.primary_keys):
+    if set(values) != set(schema.primary_keys):
         return None
     fields = schema.columns(schema.primary_keys)
     try:
-        arrays = [literal.array([found[f.name]], f.type) for f in fields]
+        arrays = [literal.array([values[f.name]], f.type) for f in fields]
     except (pa.ArrowException, OverflowError):  # a number that the column cannot hold
         return None
     return pa.table(arrays, schema=arrow_schema(fields))

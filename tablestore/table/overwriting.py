@@ -79,8 +79,8 @@ def write_filled(store: Store, data: Any, partition: Mapping[str, Any], target: 
     for batch in as_batches(data, target.schema):
         for f in fields:
             if f.name not in batch.schema.names:
-                one = literal.array([values.get(f.name)], f.type)
-                batch = batch.append_column(f.name, pa.repeat(one[0], batch.num_rows))
+                value = literal.array([values.get(f.name)], f.type)
+                batch = batch.append_column(f.name, pa.repeat(value[0], batch.num_rows))
         target.write(batch)
 
 
@@ -91,10 +91,10 @@ def _written(store: Store, write: TableWrite, fill: Callable[[TableWrite], None]
         prepared = target.prepare()
     messages = []
     for message in prepared:
-        one, dropped = folded(message)
+        as_append, dropped = folded(message)
         for file in dropped:
             store.io.delete(store.file_path(message.partition, message.bucket, file))
-        messages.append(one)
+        messages.append(as_append)
     if store.options.overwrite_upgrade and store.schema.primary_keys:
         return upgraded(messages, store.key_order, store.options.num_levels - 1)
     return messages

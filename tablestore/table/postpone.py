@@ -39,13 +39,13 @@ Waiting = dict[bytes, list[DataFileMeta]]
 def waiting(entries: Iterable[ManifestEntry]) -> Waiting:
     """The files of postponed buckets, by partition, oldest first: by creation time, as in Paimon, since
     merged manifests may name them in another order than their commits."""
-    found: Waiting = defaultdict(list)
+    by_partition: Waiting = defaultdict(list)
     for e in entries:
         if e.bucket == POSTPONE_BUCKET:
-            found[e.partition].append(e.file)
-    for files in found.values():
+            by_partition[e.partition].append(e.file)
+    for files in by_partition.values():
         files.sort(key=lambda f: f.creation_time_ms or 0)
-    return found
+    return by_partition
 
 
 def require_none_waiting(store: Store) -> None:
@@ -63,12 +63,12 @@ def require_none_waiting(store: Store) -> None:
 
 def totals(store: Store, entries: Iterable[ManifestEntry], files: Waiting) -> dict[bytes, int]:
     """How many buckets each partition with waiting files has or gets. Raises Corrupt where two are known."""
-    known: dict[bytes, int] = {}
+    counts: dict[bytes, int] = {}
     for e in entries:
-        if e.bucket != POSTPONE_BUCKET and known.setdefault(e.partition, e.total_buckets) != e.total_buckets:
+        if e.bucket != POSTPONE_BUCKET and counts.setdefault(e.partition, e.total_buckets) != e.total_buckets:
             text = f"partition {store.partition_text(e.partition)!r} mixes bucket counts"
-            raise Corrupt(store.paths.root, f"{text} {known[e.partition]} and {e.total_buckets}")
-    return {p: known.get(p) or _first_total(store.options, some) for p, some in files.items()}
+            raise Corrupt(store.paths.root, f"{text} {counts[e.partition]} and {e.total_buckets}")
+    return {p: counts.get(p) or _first_total(store.options, some) for p, some in files.items()}
 
 
 def _first_total(options: TableOptions, files: Iterable[DataFileMeta]) -> int:
@@ -83,13 +83,13 @@ def _first_total(options: TableOptions, files: Iterable[DataFileMeta]) -> int:
 
 def decisions(files: Waiting, buckets: dict[bytes, int]) -> list[tuple[bytes, Decision]]:
     """The decisions of a compaction: one for each partition's waiting files."""
-    found = []
+    decided = []
     for partition, some in files.items():
         rows = sum(f.row_count for f in some)
         places = quantities.many(buckets[partition], "bucket")
         text = f"{rows:,} {'row waits' if rows == 1 else 'rows wait'} for a place in {places}"
-        found.append((partition, Decision(CompactUnit(0, tuple(some)), Reason("postponed", text))))
-    return found
+        decided.append((partition, Decision(CompactUnit(0, tuple(some)), Reason("postponed", text))))
+    return decided
 
 
 def compact(
@@ -128,14 +128,14 @@ def _placed(
         for partition, some in files.items():
             _feed(store, partition, some, target.write_stored)
         prepared = target.prepare()
-    found = []
+    messages = []
     for message in prepared:
         placed[message.partition] += message.new_files
-        one, dropped = as_compaction(message)
+        as_compacted, dropped = as_compaction(message)
         for file in dropped:
             store.io.delete(store.file_path(message.partition, message.bucket, file))
-        found.append(one)
-    return found
+        messages.append(as_compacted)
+    return messages
 
 
 def _feed(store: Store, partition: bytes, files: Iterable[DataFileMeta], write: Callable[..., None]) -> None:

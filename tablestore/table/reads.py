@@ -65,10 +65,10 @@ def _union(
     bucket: int | None = None,
 ) -> Scan:
     union = union_of(table.store, table_log(table.store, table.log), target, moment_ms)
-    found = replace(union, bucket=bucket)
-    under = found.under(table.store)
+    state = replace(union, bucket=bucket)
+    under = state.under(table.store)
     where = condition(where, under.schema)
-    return Scan(under, found, columns=column_names(columns), where=where)
+    return Scan(under, state, columns=column_names(columns), where=where)
 
 
 def get(
@@ -88,8 +88,8 @@ def get(
     named = lookup.one_key(state, wanted)
     if log:
         return _get_with_log(table, state, named, wanted)
-    found = iter(()) if named is None else table.lookups.rows(state, named, state.names)
-    rows = pa.Table.from_batches(found, state.schema).to_pylist()
+    batches = iter(()) if named is None else table.lookups.rows(state, named, state.names)
+    rows = pa.Table.from_batches(batches, state.schema).to_pylist()
     return rows[0] if rows else None
 
 
@@ -104,13 +104,13 @@ def _get_with_log(
     if key is not None and placed and options.log_system in (LogSystem.EMBEDDED, LogSystem.KAFKA):
         [(_, bucket, _)] = row_buckets.route(key.combine_chunks().to_batches()[0], schema, options)
     names = list(dict.fromkeys((*state.names, *schema.primary_keys)))
-    found = _union(table, target, table.moment_ms, names, where, bucket)  # raises without a log
+    union = _union(table, target, table.moment_ms, names, where, bucket)  # raises without a log
     if key is None:
         return None
     wanted = _encoded(key, schema)[0]  # a condition takes 0.0 for −0.0, which is another key
-    rows = found.to_arrow()
-    for row, one in enumerate(_encoded(rows, schema)):
-        if one == wanted:
+    rows = union.to_arrow()
+    for row, encoded in enumerate(_encoded(rows, schema)):
+        if encoded == wanted:
             return rows.slice(row, 1).select(list(state.names)).to_pylist()[0]
     return None
 
@@ -129,8 +129,8 @@ def get_many(table: Handle, keys: Any, columns: Sequence[str] | None) -> pa.Tabl
     if other is None:
         return pa.Table.from_batches(rows_of_keys(table, state, keys), state.schema)
     wanted = lookup.key_table(state, as_batches(keys))
-    found = lookup.rows_of_branches(table.lookups, state, other, wanted, state.names)
-    return pa.Table.from_batches(found, state.schema)
+    batches = lookup.rows_of_branches(table.lookups, state, other, wanted, state.names)
+    return pa.Table.from_batches(batches, state.schema)
 
 
 def rows_of_keys(table: Handle, state: Scan, keys: Any) -> Iterator[pa.RecordBatch]:

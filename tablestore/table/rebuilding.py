@@ -36,12 +36,12 @@ def file_index(store: Store, path: str) -> str | None:
     if entry is None:
         return "no file that can be read has this index"
     schema = store.schema_of(entry.file.schema_id)
-    made = FileIndexes(index_specs(schema))
+    indexes = FileIndexes(index_specs(schema))
     names = [f.name for f in schema.fields]
     data_path = store.file_path(entry.partition, entry.bucket, entry.file)
     for batch in stored(store, data_path, entry.file, names, system=False):
-        made.update(batch)
-    data = made.finish()
+        indexes.update(batch)
+    data = indexes.finish()
     try:
         checksums.require_named(path, data)
     except TablestoreError:
@@ -73,18 +73,18 @@ def _beside(store: Store, entry: ManifestEntry) -> list[str]:
 def _states(store: Store) -> dict[str, Snapshot]:
     """The snapshots, newest first, and those of tags, by the paths of their files, as far as they can be
     read."""
-    found: dict[str, Snapshot] = {}
+    states: dict[str, Snapshot] = {}
     for number in reversed(store.snapshots.ids()):
         try:
-            found[store.paths.snapshot(number)] = store.snapshots.get(number)
+            states[store.paths.snapshot(number)] = store.snapshots.get(number)
         except TablestoreError as e:
             log.debug("passed over: %s", e)
     for name in refs.tag_names(store):
         try:
-            found[store.paths.tag(name)] = refs.tagged(store, name)
+            states[store.paths.tag(name)] = refs.tagged(store, name)
         except TablestoreError as e:
             log.debug("passed over: %s", e)
-    return found
+    return states
 
 
 def renamed(store: Store, path: str, snapshot: Snapshot) -> bytes:
@@ -174,11 +174,11 @@ def _hashes(store: Store, partition: bytes, bucket: int, snapshots: list[Snapsho
         if (e.partition, e.bucket) == (partition, bucket)
     }
     types = [f.type for f in store.schema.key_fields]
-    found = [np.empty(0, np.int32)]
+    hashes = [np.empty(0, np.int32)]
     for e in files.values():
         own = store.schema_of(e.file.schema_id)
         names = [own.by_id[f.id].name for f in store.schema.key_fields]
         path = store.file_path(e.partition, e.bucket, e.file)
         for batch in stored(store, path, e.file, names, system=False):
-            found.append(hashing.hash_rows(batch.columns, types))
-    return np.unique(np.concatenate(found))
+            hashes.append(hashing.hash_rows(batch.columns, types))
+    return np.unique(np.concatenate(hashes))

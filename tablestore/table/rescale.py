@@ -44,11 +44,11 @@ def rewrite(
     `store`."""
     snapshot = store.snapshots.latest()
     source = strictly(store)
-    found = plan(source, snapshot, where)
+    planned = plan(source, snapshot, where)
 
     def fill(target: TableWrite) -> None:
-        for split in found.splits:
-            for batch in split.read(source, store.schema.names, found.where):
+        for split in planned.splits:
+            for batch in split.read(source, store.schema.names, planned.where):
                 target.write_stored(batch)
 
     unchanged = replace(request, basis=Basis(snapshot))

@@ -59,19 +59,19 @@ class RowsToRemove:
 
     def _likely(self, batch: pa.RecordBatch) -> np.ndarray:
         """Positions of the rows each of whose plain values is one of those of a collected row."""
-        found = np.ones(batch.num_rows, dtype=bool)
+        likely = np.ones(batch.num_rows, dtype=bool)
         for name in self._batches[0].schema.names:
             column = batch.column(name)
             if pa.types.is_nested(column.type):
                 continue
-            known = pa.chunked_array([b.column(name) for b in self._batches]).cast(column.type)
-            found &= np.asarray(pc.is_in(column, known.combine_chunks()))
-        return np.flatnonzero(found)
+            wanted = pa.chunked_array([b.column(name) for b in self._batches]).cast(column.type)
+            likely &= np.asarray(pc.is_in(column, wanted.combine_chunks()))
+        return np.flatnonzero(likely)
 
 
 def _values(column: pa.Array) -> list[Any]:
     """The values of a column such that equal ones are equal in Python: NaN is a value, too."""
-    return [_value(one) for one in column]
+    return [_value(value) for value in column]
 
 
 def _value(one: pa.Scalar) -> Any:

@@ -143,17 +143,17 @@ class Scan(LazyScan):
         count = self.store.schema.row_count_field
         if count is not None:
             return self._sum_of_counts(count)
-        found = self.plan()
-        tasks = [partial(s.read_to_count, self.store, self.names, found.where) for s in found.splits]
+        planned = self.plan()
+        tasks = [partial(s.read_to_count, self.store, self.names, planned.where) for s in planned.splits]
         with closing(
-            parallel.in_order(tasks, threads=self._threads(found), size_of=attrgetter("nbytes"))
+            parallel.in_order(tasks, threads=self._threads(planned), size_of=attrgetter("nbytes"))
         ) as rows:
             return sum(b.num_rows for b in rows)
 
     def _sum_of_counts(self, count: str) -> int:
         """The number of rows of a table that counts them, without repeating them."""
-        found = self.plan()
-        stored = (b for s in found.splits for b in s.read(self.store, (count,), found.where))
+        planned = self.plan()
+        stored = (b for s in planned.splits for b in s.read(self.store, (count,), planned.where))
         return sum(int(np.maximum(counted.numbers(b, count), 0).sum()) for b in stored)
 
     def __repr__(self) -> str:

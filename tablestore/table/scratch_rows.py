@@ -48,8 +48,8 @@ class ScratchChanges:
     def __init__(self, scratch: ScratchRows, snapshots: Sequence[int]) -> None:
         self._scratch, self._snapshots = scratch, snapshots
         store = scratch.store
-        found = [store.manifests.changelog_entries(store.snapshots.get(i)) for i in snapshots]
-        files = [e.file for entries in found for e in entries if e.kind == ADD]
+        changelogs = [store.manifests.changelog_entries(store.snapshots.get(i)) for i in snapshots]
+        files = [e.file for entries in changelogs for e in entries if e.kind == ADD]
         self.rows = sum(f.row_count for f in files)
         self.deletes = sum(f.delete_count or 0 for f in files)
 

@@ -77,9 +77,9 @@ class Table:
 
     @classmethod
     def _of(cls, handle: Handle) -> Table:
-        found = cls(handle.store, handle.name, at=handle.at)
-        found._handle = handle
-        return found
+        table = cls(handle.store, handle.name, at=handle.at)
+        table._handle = handle
+        return table
 
     # what it is
 
@@ -567,7 +567,7 @@ class Table:
         [20.0, 25.0, 10.0]
         """
         self._handle.require_current()
-        found = None if where is None else chosen(where, self.store.schema)
+        bound = None if where is None else chosen(where, self.store.schema)
         keys = set(self.primary_key) & set(columns)
         if keys:
             raise InvalidRequest(
@@ -577,7 +577,7 @@ class Table:
             if name not in self.store.schema.shown.by_name:
                 raise NotFound.among("column", name, self.store.schema.shown.names)
         steps = RowSteps(change, inserts, restart)
-        return writes.change_rows(self._handle, steps, where=found, columns={})
+        return writes.change_rows(self._handle, steps, where=bound, columns={})
 
     # engines
 

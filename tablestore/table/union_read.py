@@ -105,8 +105,8 @@ class UnionState:
             return None
         keys = frozenset(store.schema.shown.primary_keys) or frozenset(store.schema.shown.names)
         terms = [p for p in predicate.conjuncts(predicate.bind(where, store.schema)) if p.columns <= keys]
-        found = predicate.all_of(*terms)
-        return found if found.columns else None
+        on_keys = predicate.all_of(*terms)
+        return on_keys if on_keys.columns else None
 
     def plan(
         self,
@@ -153,7 +153,7 @@ class UnionState:
         live = store.manifests.live_entries(self.snapshot)
         base = int(live.numbers("max_sequence").max()) + 1 if len(live) else 0
         pool = shared_pool(store.options.write_buffer_bytes)
-        found = []
+        entries = []
         with TableWrite(scratch, pool=pool, compact=False, changelog=False, sequence_base=base) as target:
             try:
                 for batch in selected_rows(self.log.log, start, stop, self.log.schema.names, where):
@@ -165,8 +165,8 @@ class UnionState:
                 for file in message.new_files:
                     path = join(scratch.bucket_dir(*place), file.file_name)
                     outside = replace(file, external_path=path)
-                    found.append(ManifestEntry(ADD, *place, message.total_buckets, outside))
-        return found
+                    entries.append(ManifestEntry(ADD, *place, message.total_buckets, outside))
+        return entries
 
 
 def scratch_schema(schema: TableSchema) -> TableSchema:
@@ -207,9 +207,9 @@ def _before_removals(log: TableLog, start: Offsets, stop: Offsets) -> Offsets:
     if not removes_rows(log.log, log.schema, start, stop):
         return stop
     at: Offsets = start
-    for found in log.log.transactions(start):
-        behind = {bucket: at.get(bucket, 0) for bucket in found.end}
-        if not reaches(stop, found.end) or removes_rows(log.log, log.schema, behind, found.end):
+    for appended in log.log.transactions(start):
+        behind = {bucket: at.get(bucket, 0) for bucket in appended.end}
+        if not reaches(stop, appended.end) or removes_rows(log.log, log.schema, behind, appended.end):
             break
-        at = furthest(at, found.end)
+        at = furthest(at, appended.end)
     return at

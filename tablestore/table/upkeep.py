@@ -74,11 +74,11 @@ def analyze(table: Handle, columns: Sequence[str] | None) -> Committed:
     names = store.schema.shown.names if chosen is None else chosen
     scan = snapshot_scan(store, snapshot, names or store.schema.shown.names[:1])
     fields = store.schema.columns(scan.names if names else ())
-    rows, found = columns_of.analyze(scan.to_batches(), fields)
+    rows, by_column = columns_of.analyze(scan.to_batches(), fields)
     live = store.manifests.live_entries(snapshot)
     physical, size = sum(e.file.row_count for e in live), sum(e.file.file_size for e in live)
     share = size * rows // physical if physical else 0
-    name = statistics.write(store, Statistics(snapshot.id, snapshot.schema_id, rows, share, found))
+    name = statistics.write(store, Statistics(snapshot.id, snapshot.schema_id, rows, share, by_column))
     try:
         return Committer(store).commit_statistics(name, batch_request(store))
     except CommitUnknown:
@@ -94,8 +94,8 @@ def compact_manifests(table: Handle) -> Committed:
     table.require_present()
     store = table.store
     snapshot = store.snapshots.latest()
-    found = [] if snapshot is None else store.manifests.manifests(snapshot)
-    if len(found) < 2 and not any(m.num_deleted for m in found):
+    manifests = [] if snapshot is None else store.manifests.manifests(snapshot)
+    if len(manifests) < 2 and not any(m.num_deleted for m in manifests):
         return Committed()
     whole = store.schema.with_options(_MERGE_ALL)
     return Committer(store.with_schema(whole)).merge_manifests(batch_request(store))
@@ -104,10 +104,10 @@ def compact_manifests(table: Handle) -> Committed:
 def remove_orphans(table: Handle, *, older_than: Duration, dry_run: bool, force: bool) -> Orphans:
     """`Table.remove_orphans`."""
     age = milliseconds(older_than, "older_than")
-    found = orphans.remove_orphans(table.store, older_than_ms=age, dry_run=dry_run, force=force)
+    table_orphans = orphans.remove_orphans(table.store, older_than_ms=age, dry_run=dry_run, force=force)
     log = embedded_log_of(table.store)
     if log is None:
-        return found
-    age = open_writers.sparing(age, found.writers, table.store.env.now_ms())
+        return table_orphans
+    age = open_writers.sparing(age, table_orphans.writers, table.store.env.now_ms())
     parts = log.remove_orphans(older_than_ms=age, dry_run=dry_run)
-    return replace(found, files=tuple(sorted({*found.files, *parts})))
+    return replace(table_orphans, files=tuple(sorted({*table_orphans.files, *parts})))

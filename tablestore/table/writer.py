@@ -14,11 +14,11 @@ from tablestore.format import commit_message
 from tablestore.lsm.writing.memory import MemoryPool
 from tablestore.meta.open_writers import SignOfLife
 from tablestore.meta.store import Store
-from tablestore.table.logged import staged
 from tablestore.write.arrow_input import as_batches
 from tablestore.write.commit import synced
 from tablestore.write.commit.committer import Committed
 from tablestore.write.commit.compaction_basis import CompactionBasis
+from tablestore.write.log_tee import staged
 from tablestore.write.table_write import TableWrite, kinds_column
 
 _pools_lock = threading.Lock()

@@ -102,10 +102,10 @@ def _require_rows_written(table: Handle, what: str) -> None:
 
 def finished(table: Handle) -> LogCommitter | None:
     """The same; what the log has and the files have not, since a writer was killed, is in the files then."""
-    found = logged(table)
-    if found is not None:
-        found.finish()
-    return found
+    committer = logged(table)
+    if committer is not None:
+        committer.finish()
+    return committer
 
 
 def _ready(table: Handle, asked: CommitRequest) -> LogCommitter | None:
@@ -120,8 +120,8 @@ def _ready(table: Handle, asked: CommitRequest) -> LogCommitter | None:
 def finish_log(table: Handle) -> tuple[int, ...]:
     """Bring the files up to the log; the ids of the snapshots made."""
     _require_rows_written(table, "log.finish()")
-    found = logged(table)
-    return () if found is None else found.finish()
+    committer = logged(table)
+    return () if committer is None else committer.finish()
 
 
 def commit_written(
@@ -315,10 +315,10 @@ def delete(table: Handle, what: Predicate | str | Any) -> Committed:
     postpone.require_none_waiting(store)
     earlier = _compact_waiting(table)
     finished(table)  # so that they are found among all that the log has
-    found = _rewritable(table)
-    rows = rows_of_keys(table, found, what)
+    scan = _rewritable(table)
+    rows = rows_of_keys(table, scan, what)
     with writer(table, batch_request(store)) as w:
-        for batch in read_for_commit(store, rows, found.snapshot):
+        for batch in read_for_commit(store, rows, scan.snapshot):
             kinds = pa.array(np.full(batch.num_rows, rowkind.DELETE, dtype=np.int8))
             w.write(batch.append_column("_kind", kinds), row_kind_column="_kind")
     return _after(earlier, w.committed)
@@ -393,10 +393,10 @@ def _change_keyed(
     def once() -> Committed:
         steps.restart()
         finished(table)  # so that they are chosen among all that the log has
-        found = _rewritable(table, where)  # chosen before the writer numbers its rows, which must be newer
-        basis = Basis(found.snapshot, buckets=True)
+        scan = _rewritable(table, where)  # chosen before the writer numbers its rows, which must be newer
+        basis = Basis(scan.snapshot, buckets=True)
         with writer(table, replace(batch_request(store), basis=basis)) as w:
-            for batch in read_for_commit(store, found.to_batches(), found.snapshot):
+            for batch in read_for_commit(store, scan.to_batches(), scan.snapshot):
                 for rows in as_kinds(batch, steps.change(batch), kinds, function):
                     w.write(rows, row_kind_column="_kind")
             for batch in steps.inserts():

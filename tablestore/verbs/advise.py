@@ -70,15 +70,15 @@ def advise_buckets(
     keys = (tuple(primary_key or ()), tuple(partition_by or ()), tuple(bucket_key or ()))
     table = data if isinstance(data, Table) else None
     if table is not None:
-        found = _of_table(table, primary_key, partition_by, bucket_key, sample_rows)
+        sample = _of_table(table, primary_key, partition_by, bucket_key, sample_rows)
     else:
-        found = _of_data(data, *keys, as_text(options), sample_rows)
-    counts, scratch = found.counts, found.scratch
+        sample = _of_data(data, *keys, as_text(options), sample_rows)
+    counts, scratch = sample.counts, sample.scratch
     question = Question(
-        rows=found.rows if rows is None else rows,
+        rows=sample.rows if rows is None else rows,
         counted=counts.rows,
-        bytes_per_row=found.bytes_per_row,
-        measured=found.measured,
+        bytes_per_row=sample.bytes_per_row,
+        measured=sample.measured,
         target_bytes=target_bytes,
         growth=growth,
         parallelism=parallelism,
@@ -186,10 +186,10 @@ def _schema_of(data: Any, first: pa.RecordBatch | None) -> pa.Schema:
     """The columns of the data, also of data without rows."""
     if first is not None:
         return first.schema
-    found = getattr(data, "schema", None)
-    if not isinstance(found, pa.Schema):
+    schema = getattr(data, "schema", None)
+    if not isinstance(schema, pa.Schema):
         raise InvalidRequest("the data are empty and name no columns: pass an Arrow table or some rows")
-    return found
+    return schema
 
 
 class _Scratch:

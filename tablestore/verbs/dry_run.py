@@ -39,9 +39,9 @@ def dry_run(
     compaction.require_compactable(store)
     choice, snapshot = BucketChoice.of(store, partition, bucket, where), at or store.snapshots.latest()
     if BucketMode.of(store.schema, store.options) is BucketMode.POSTPONE:
-        found = compaction.waiting_picks(store, choice, snapshot)
-        if found is not None:
-            files, _, decisions = found
+        waiting = compaction.waiting_picks(store, choice, snapshot)
+        if waiting is not None:
+            files, _, decisions = waiting
             postponed = ((store.partition_text(p), d, placed(files[p])) for p, d in decisions)
             return Compaction(tuple(Pick(p, POSTPONE_BUCKET, d, coming) for p, d, coming in postponed))
     buckets = compaction.buckets_of(store, choice, snapshot)

@@ -40,8 +40,8 @@ def mend(table: Table, what: Finding | Diagnosis | None, *, dry_run: bool, decid
         damage = repair(table.store, table.name, dry_run=dry_run)
         if damage.changes:
             return Mended((), dry_run=dry_run, repair=damage)
-        found = mend(table, table.inspect.doctor(), dry_run=dry_run, decided=decided)
-        return replace(found, repair=damage) if damage else found
+        mended = mend(table, table.inspect.doctor(), dry_run=dry_run, decided=decided)
+        return replace(mended, repair=damage) if damage else mended
     now = what
     if not isinstance(now, Diagnosis):
         raise InvalidRequest(f"mend() takes what inspect.doctor() gives, or one of its findings, not {now!r}")

@@ -79,9 +79,9 @@ def _carry_out(plan: RepairPlan, name: str, moment: str) -> list[str]:
             _put_aside(store, path, store.paths.damaged(moment, path))
     for path, value in plan.hints.items():
         store.io.replace(path, str(value).encode())
-    known = changelogs.ids(store)
-    if known:
-        changelogs.hint(store, earliest=known[0], latest=known[-1])
+    ids = changelogs.ids(store)
+    if ids:
+        changelogs.hint(store, earliest=ids[0], latest=ids[-1])
     return left
 
 

@@ -78,8 +78,8 @@ class SystemTable:
 
     def scan(self, columns: Sequence[str] | None = None, where: Predicate | str | None = None) -> SystemScan:
         """A lazy read of the table as it is now."""
-        found = SystemScan(self._open(), self._store, columns=column_names(columns))
-        return found if where is None else found.filter(where)
+        scan = SystemScan(self._open(), self._store, columns=column_names(columns))
+        return scan if where is None else scan.filter(where)
 
     def to_arrow(self) -> pa.Table:
         """All rows."""
@@ -174,9 +174,9 @@ def _table_rows(tables: Iterable[Opened]) -> Iterator[tuple[Any, ...]]:
 def _partition_rows(tables: Iterable[Opened]) -> Iterator[tuple[Any, ...]]:
     for database, table, store in tables:
         entries = store.manifests.stored_entries(store.snapshots.latest())
-        found = partitions(store, entries, as_directories=True)
+        by_partition = partitions(store, entries, as_directories=True)
         wanted = ("partition", "record_count", "file_size_in_bytes", "file_count", "last_update_time", "done")
-        columns = [found.column(PARTITIONS.get_field_index(n)) for n in wanted]
+        columns = [by_partition.column(PARTITIONS.get_field_index(n)) for n in wanted]
         columns[4] = columns[4].cast(pa.int64())
         if store.schema.partition_keys:
             yield from (

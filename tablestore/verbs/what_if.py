@@ -39,10 +39,10 @@ def what_if(
 
 def history_of(store: Store, *, progress: ProgressCallback | None = None) -> History:
     """A table's history as far as there are snapshots, with the options that were in force."""
-    found = tuple(events(store))
-    ids = {event.schema_id for event in found}
+    all_events = tuple(events(store))
+    ids = {event.schema_id for event in all_events}
     earlier = {i: TableOptions.parse(store.schema_of(i).options) for i in ids}
-    return History(found, store.schema, store.options, earlier=earlier, progress=progress)
+    return History(all_events, store.schema, store.options, earlier=earlier, progress=progress)
 
 
 def _later(progress: ProgressCallback) -> ProgressCallback:

@@ -39,31 +39,33 @@ def alter(store: Store, changes: Sequence[Change]) -> TableSchema:
     for _ in range(_TRIES):
         store.require_same()
         latest = store.schemas.latest()
-        made = altered(store, latest, changes)
-        if made is latest:
+        schema = altered(store, latest, changes)
+        if schema is latest:
             return latest
-        if store.schemas.commit(made):
-            log.info("altered %s to schema %d: %s", store.paths.root, made.id, ", ".join(map(repr, changes)))
-            return made
+        if store.schemas.commit(schema):
+            log.info(
+                "altered %s to schema %d: %s", store.paths.root, schema.id, ", ".join(map(repr, changes))
+            )
+            return schema
     raise CommitConflict(f"the schema of {store.paths.root} changed {_TRIES} times meanwhile; try again")
 
 
 def altered(store: Store, latest: TableSchema, changes: Sequence[Change]) -> TableSchema:
     """The schema after `changes`, not stored; the same value where they change nothing."""
     has_snapshots = store.snapshots.latest() is not None
-    made = apply(latest, changes, has_snapshots=has_snapshots, time_millis=store.env.now_ms())
-    made = replace(made, options=with_levels(made.options))
-    if replace(made, id=latest.id, time_millis=latest.time_millis) == latest:
+    schema = apply(latest, changes, has_snapshots=has_snapshots, time_millis=store.env.now_ms())
+    schema = replace(schema, options=with_levels(schema.options))
+    if replace(schema, id=latest.id, time_millis=latest.time_millis) == latest:
         return latest
-    before, after = TableOptions.parse(latest.options), TableOptions.parse(made.options)
+    before, after = TableOptions.parse(latest.options), TableOptions.parse(schema.options)
     require_unchanged(before, after, has_rows=has_snapshots)
-    if after.log_system is LogSystem.KAFKA and made.fields != latest.fields:
-        require_readable(map(store.schemas.get, store.schemas.ids()), made)
-    _require_consistent(made, roots_of(store.io))
-    counted.require_whole_rows(made, latest)
-    if any(made.options.get(key) != latest.options.get(key) for key in (refs.FALLBACK, refs.PRIMARY)):
-        refs.require_branch_beside(store.with_schema(made))
-    return made
+    if after.log_system is LogSystem.KAFKA and schema.fields != latest.fields:
+        require_readable(map(store.schemas.get, store.schemas.ids()), schema)
+    _require_consistent(schema, roots_of(store.io))
+    counted.require_whole_rows(schema, latest)
+    if any(schema.options.get(key) != latest.options.get(key) for key in (refs.FALLBACK, refs.PRIMARY)):
+        refs.require_branch_beside(store.with_schema(schema))
+    return schema
 
 
 def _require_consistent(schema: TableSchema, roots: Iterable[str]) -> None:

@@ -30,13 +30,13 @@ def analyze(
     batches: Iterable[pa.RecordBatch], fields: Sequence[DataField]
 ) -> tuple[int, Mapping[str, ColumnStatistics]]:
     """Rows of `batches`, and statistics of the columns `fields`, which every batch holds."""
-    found = {f.name: _Column(f) for f in fields}
+    columns = {f.name: _Column(f) for f in fields}
     rows = 0
     for batch in batches:
         rows += batch.num_rows
-        for name, column in found.items():
+        for name, column in columns.items():
             column.add(batch.column(name))
-    return rows, {name: column.statistics() for name, column in found.items()}
+    return rows, {name: column.statistics() for name, column in columns.items()}
 
 
 class _Column:
@@ -141,13 +141,15 @@ class Distinct:
         """How many distinct values there are."""
         if self._ranks is None:
             return 0 if self._values is None else len(self._values)
-        found = _REGISTERS**2 * 0.7213 / (1 + 1.079 / _REGISTERS) / np.exp2(-self._ranks.astype(float)).sum()
+        estimate = (
+            _REGISTERS**2 * 0.7213 / (1 + 1.079 / _REGISTERS) / np.exp2(-self._ranks.astype(float)).sum()
+        )
         empty = int((self._ranks == 0).sum())
-        if found <= 2.5 * _REGISTERS and empty:
-            found = _REGISTERS * np.log(_REGISTERS / empty)
+        if estimate <= 2.5 * _REGISTERS and empty:
+            estimate = _REGISTERS * np.log(_REGISTERS / empty)
         if self._narrow:
-            found = -(2.0**32) * np.log1p(-min(found, 2.0**32 - 1) / 2.0**32)
-        return round(float(found))
+            estimate = -(2.0**32) * np.log1p(-min(estimate, 2.0**32 - 1) / 2.0**32)
+        return round(float(estimate))
 
 
 def _mixed(words: np.ndarray) -> np.ndarray:

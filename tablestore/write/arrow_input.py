@@ -64,9 +64,10 @@ def _batches(data: Any, schema: TableSchema | None) -> Iterator[pa.RecordBatch]:
         if not maps:
             yield from rest
             return
-        made, rows = from_columns({n: [_missing(v) for v in data[n]] for n in maps}, schema), rest.read_all()
+        map_columns = from_columns({n: [_missing(v) for v in data[n]] for n in maps}, schema)
+        rows = rest.read_all()
         for name in maps:
-            rows = rows.append_column(name, made.column(name))
+            rows = rows.append_column(name, map_columns.column(name))
         yield from rows.to_batches()
     elif hasattr(data, "__arrow_c_array__"):
         yield pa.record_batch(data)
@@ -101,11 +102,11 @@ _ADVICE = {
 def _maps(frame: Any, schema: TableSchema) -> tuple[str, ...]:
     """Columns of a pandas frame that are maps in the table: pandas has lists of pairs, which have no Arrow
     type."""
-    known = schema.by_name
+    fields = schema.by_name
     if not frame.columns.is_unique:
         return ()
-    there = [n for n in frame.columns if n in known and frame[n].dtype == object]
-    return tuple(n for n in there if known[n].type.root in ("MAP", "MULTISET"))
+    there = [n for n in frame.columns if n in fields and frame[n].dtype == object]
+    return tuple(n for n in there if fields[n].type.root in ("MAP", "MULTISET"))
 
 
 def _missing(value: Any) -> Any:
@@ -137,8 +138,8 @@ def _runs(rows: list[dict[str, Any]], schema: TableSchema | None) -> Iterator[li
 
 def from_columns(columns: Mapping[str, Any], schema: TableSchema | None) -> pa.RecordBatch:
     """One batch of plain Python columns: nested ones in the table's type, others as Arrow infers."""
-    known = {} if schema is None else schema.by_name
-    nested = {n: known[n].type for n in columns if n in known and known[n].type.is_nested}
+    fields = {} if schema is None else schema.by_name
+    nested = {n: fields[n].type for n in columns if n in fields and fields[n].type.is_nested}
     arrays = []
     for name, values in columns.items():
         if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):

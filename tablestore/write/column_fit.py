@@ -38,9 +38,9 @@ def fitted(array: pa.Array, t: DataType, what: str) -> pa.Array:
         return _map(array, t, what)
     if t.root == "ARRAY":
         return _list(array, t, what)
-    found = array if array.type == target else _cast(array, t, target, what)
-    _check_length(found, t, what)
-    return found
+    converted = array if array.type == target else _cast(array, t, target, what)
+    _check_length(converted, t, what)
+    return converted
 
 
 def require_names(names: Sequence[str], known: Sequence[str], what: str) -> None:

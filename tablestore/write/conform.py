@@ -54,9 +54,9 @@ def fitted_values(values: Mapping[str, Any], schema: TableSchema) -> dict[str, p
     scalars = {}
     for name, array in zip(row.schema.names, row.columns, strict=True):
         field = schema.by_name[name]
-        found = fitted(array, field.type, f"column {name!r}")
-        require_present(found, field.type, f"column {name!r}")
-        scalars[name] = filled(found, field)[0]
+        column = fitted(array, field.type, f"column {name!r}")
+        require_present(column, field.type, f"column {name!r}")
+        scalars[name] = filled(column, field)[0]
     return scalars
 
 

@@ -103,17 +103,17 @@ class DeletionMarks:
     def messages(self) -> list[CommitMessage]:
         """The commit messages; writes what is not yet written, and the other vectors of containers that are
         replaced."""
-        found = []
+        messages = []
         for (partition, bucket, total), containers in self._places.items():
             for container in containers.touched.values():
                 for data_file, vector in self._kept(containers, container):
                     self._add(containers, data_file, vector)
             self._write(containers)
             gone = tuple(containers.touched.values())
-            found.append(
+            messages.append(
                 CommitMessage(partition, bucket, total, new_index=tuple(containers.made), deleted_index=gone)
             )
-        return found
+        return messages
 
     def _kept(
         self, containers: _Containers, container: IndexFileMeta

@@ -4,11 +4,15 @@ What comes is what the bucket writers get, as it came: kinds are those of the in
 applied by whoever reads. An upsert log has no −U: one whose next row is the +U of the same key says nothing
 more and goes, any other removes its row and becomes a −D. Where rows are seen at once (eventual), each batch
 is flushed. Belongs to one thread.
+
+Writers of engines send theirs to the commit as log parts of messages: what they have staged, which the commit
+appends, or where rows are that are seen already.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +21,14 @@ import pyarrow.compute as pc
 from tablestore.core.errors import Unsupported
 from tablestore.core.options.log_store import LogFormat, LogSystem
 from tablestore.format import rowkind
+from tablestore.format.commit_message import CommitMessage
+from tablestore.log import transaction_id
 from tablestore.log.log import Appended, Appender
 from tablestore.log.offsets import Offsets, advanced
 from tablestore.log.settings import LogSettings
 from tablestore.log.transaction_id import TransactionId, newest
+
+_STAGED, _VISIBLE = b"S", b"V"
 
 
 class LogTee:
@@ -118,10 +126,10 @@ def without_updates_before(
 ) -> tuple[pa.RecordBatch, pa.Array]:
     """Rows of a bucket without −U: one followed by an addition of its key is left out, any other is −D."""
     values = kinds.to_numpy(zero_copy_only=False)
-    found = np.flatnonzero(values == rowkind.UPDATE_BEFORE)
-    if not len(found):
+    befores = np.flatnonzero(values == rowkind.UPDATE_BEFORE)
+    if not len(befores):
         return rows, kinds
-    followed = found[found + 1 < rows.num_rows]
+    followed = befores[befores + 1 < rows.num_rows]
     adds = np.isin(values[followed + 1], (rowkind.INSERT, rowkind.UPDATE_AFTER))
     followed = followed[adds]
     for key in keys:
@@ -129,8 +137,46 @@ def without_updates_before(
             column = rows.column(key)
             same = pc.equal(column.take(pa.array(followed)), column.take(pa.array(followed + 1)))
             followed = followed[same.to_numpy(zero_copy_only=False).astype(bool)]
-    made = values.copy()
-    made[found] = rowkind.DELETE
+    new_kinds = values.copy()
+    new_kinds[befores] = rowkind.DELETE
     keep = np.ones(rows.num_rows, dtype=bool)
     keep[followed] = False
-    return rows.filter(pa.array(keep)), pa.array(made[keep], pa.int8())
+    return rows.filter(pa.array(keep)), pa.array(new_kinds[keep], pa.int8())
+
+
+def staged(tee: LogTee) -> CommitMessage | None:
+    """What an engine's writer has for the log, as a message; None if it has nothing."""
+    if tee.eventual:
+        tee.end_batch()
+        done = tee.take_flushed()
+        if not done:
+            return None
+        ranges = [
+            [
+                {str(b): [a.start[b], a.end[b]] for b in a.end},
+                a.timestamp_ms,
+                None if a.last is None else a.last.text,
+                a.mixed,
+            ]
+            for a in done
+        ]
+        return CommitMessage(b"", 0, 0, log=_VISIBLE + json.dumps(ranges).encode())
+    part = tee.stage()
+    return None if part is None else CommitMessage(b"", 0, 0, log=_STAGED + part)
+
+
+def staged_of(parts: Iterable[bytes]) -> list[bytes]:
+    """What was staged, of the log parts of messages."""
+    return [part[1:] for part in parts if part[:1] == _STAGED]
+
+
+def visible_of(parts: Iterable[bytes]) -> list[Appended]:
+    """What was made visible at once, of the log parts of messages, in the order of the log."""
+    appended = []
+    for part in parts:
+        for ranges, timestamp, text, mixed in json.loads(part[1:]) if part[:1] == _VISIBLE else ():
+            start = {int(bucket): first for bucket, (first, _) in ranges.items()}
+            end = {int(bucket): behind for bucket, (_, behind) in ranges.items()}
+            last = transaction_id.parse(text, "a message") if text else None
+            appended.append(Appended(start, end, timestamp, last=last, mixed=mixed))
+    return sorted(appended, key=lambda a: sorted(a.start.items()))

@@ -145,10 +145,10 @@ class TableWrite:
     @cached_property
     def _indexes(self) -> dict[Place, list[IndexFileMeta]]:
         """The live index files by bucket."""
-        found: dict[Place, list[IndexFileMeta]] = defaultdict(list)
+        indexes: dict[Place, list[IndexFileMeta]] = defaultdict(list)
         for e in self._store.manifests.index_entries(self._snapshot) if self._live is not None else ():
-            found[e.partition, e.bucket].append(e.file)
-        return found
+            indexes[e.partition, e.bucket].append(e.file)
+        return indexes
 
     def write(self, data: Any, kinds: pa.Array | None = None) -> None:
         """Add rows; `kinds` are int8 row kinds of a single batch (absent: `rowkind.field`, else +I).
@@ -311,13 +311,13 @@ class TableWrite:
             with in_table(self._store.paths.root), self._expiring():
                 self._prepare_writers(done)
                 indexes = self._routing.prepare()
-        found = []
+        messages = []
         for m in (done[place] for place in self._writers):
             change = indexes.get((m.partition, m.bucket))
             if change is not None:
                 m = replace(m, new_index=(*m.new_index, *change.new), deleted_index=change.deleted)
-            found.append(m)
-        return [m for m in found if not m.empty]
+            messages.append(m)
+        return [m for m in messages if not m.empty]
 
     def _expiring(self) -> AbstractContextManager[None]:
         """A context that raises CommitConflict where the snapshot that is read here expires."""

@@ -252,7 +252,7 @@ def test_two_that_finish_the_log_at_once_bring_each_row_once(tmp_path: Path) -> 
         rows = pa.record_batch({"k": pa.array([k], pa.int32()), "v": pa.array([1])})
         appender.write(bucket, pa.array([0], pa.int8()), rows)
         appender.commit(CommitMark(t.store.fresh_user(), BATCH_IDENTIFIER))
-    before, others = LogCommitter._from_log, [lake_of(tmp_path).table("d.t")]
+    before, others = LogCommitter.from_log, [lake_of(tmp_path).table("d.t")]
 
     def interrupted(self: LogCommitter, *args: Any) -> tuple[int, ...]:
         made = before(self, *args)
@@ -263,7 +263,7 @@ def test_two_that_finish_the_log_at_once_bring_each_row_once(tmp_path: Path) -> 
         return made
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(LogCommitter, "_from_log", interrupted)
+        patch.setattr(LogCommitter, "from_log", interrupted)
         assert t.log is not None
         t.log.finish()
     assert held.rows(t) == ["{'k': 1, 'v': 1}", "{'k': 2, 'v': 2}"]

@@ -32,20 +32,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     except (OSError, EOFError, ValueError, zlib.error) as e:
         return _refused(path, e.strerror if isinstance(e, OSError) and e.strerror else str(e))
-    found = check_picks(text.split("\n"))
-    for difference in found.shown:
+    checked = check_picks(text.split("\n"))
+    for difference in checked.shown:
         print(difference)
-    for line in found.damaged[:_SHOWN]:
+    for line in checked.damaged[:_SHOWN]:
         print(f"{path}: {line}", file=sys.stderr)
-    if not found.cases:
+    if not checked.cases:
         return _refused(path, "the file has no cases")
-    print(f"{found.cases - found.wrong} of {found.cases} picks agree")
-    if found.damaged:
+    print(f"{checked.cases - checked.wrong} of {checked.cases} picks agree")
+    if checked.damaged:
         many = (
-            "1 line is not a case" if len(found.damaged) == 1 else f"{len(found.damaged)} lines are not cases"
+            "1 line is not a case"
+            if len(checked.damaged) == 1
+            else f"{len(checked.damaged)} lines are not cases"
         )
         print(f"{path}: {many}", file=sys.stderr)
-    return 1 if found.wrong else 2 if found.damaged else 0
+    return 1 if checked.wrong else 2 if checked.damaged else 0
 
 
 def _unpacked(data: bytes) -> bytes:

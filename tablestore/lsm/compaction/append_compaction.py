@@ -121,9 +121,11 @@ def pack(files: Iterable[DataFileMeta], options: AppendCompaction, *, all_small:
     units += more
     if len(left) >= (2 if all_small else options.min_files):
         units.append(left)
-    found = [_combine(u, "small files", f"{_files(len(u))} of {quantities.size(_size(u))}") for u in units]
+    decisions = [
+        _combine(u, "small files", f"{_files(len(u))} of {quantities.size(_size(u))}") for u in units
+    ]
     few = f"{_files(len(rest))} small, fewer than {2 if all_small else options.min_files}"
-    return found or [_nothing(few)]
+    return decisions or [_nothing(few)]
 
 
 def _portions(

@@ -44,12 +44,12 @@ def combine(
         first_sequence=before[0].min_sequence,
         extra=ROW_TRACKING if tracked else (),
     )
-    made = write_all(writer, _rows(files, before, vectors, tracked, on_read))
+    written = write_all(writer, _rows(files, before, vectors, tracked, on_read))
     if not tracked:
-        return CompactResult(tuple(before), made)
+        return CompactResult(tuple(before), written)
     columns = (*files.bucket.schema.names, *ROW_TRACKING)
     low, high = min(f.min_sequence for f in before), max(f.max_sequence for f in before)
-    after = (replace(f, write_cols=columns, min_sequence=low, max_sequence=high) for f in made)
+    after = (replace(f, write_cols=columns, min_sequence=low, max_sequence=high) for f in written)
     return CompactResult(tuple(before), tuple(after))
 
 
@@ -77,12 +77,12 @@ def with_row_ids(files: BucketFiles, file: DataFileMeta) -> Iterator[pa.RecordBa
     for batch in files.read(file, system=False, extra=tuple(c for c in ROW_TRACKING if c in stored)):
         ids = np.arange(at, at + batch.num_rows)
         at += batch.num_rows
-        made = {
+        computed = {
             ROW_TRACKING[0]: pa.array(ids, pa.int64()),
             SEQUENCE: pa.repeat(pa.scalar(file.max_sequence, pa.int64()), batch.num_rows),
         }
         values = [batch.column(n) for n in names]
-        system = [_known(batch, c, made[c]) for c in ROW_TRACKING]
+        system = [_known(batch, c, computed[c]) for c in ROW_TRACKING]
         yield pa.RecordBatch.from_arrays([*values, *system], names=[*names, *ROW_TRACKING])
 
 

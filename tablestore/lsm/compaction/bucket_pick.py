@@ -174,10 +174,10 @@ class Pick:
 
     def files(self) -> Iterator[tuple[Any, ...]]:
         """Rows of `FILES`, one tuple a file."""
-        unit, found = self.decision.unit, self.forecast
-        if unit is None or found is None:
+        unit, forecast = self.decision.unit, self.forecast
+        if unit is None or forecast is None:
             return
-        does = {f.file_name: "rewrite" for f in found.read} | {f.file_name: "move" for f in found.moved}
+        does = {f.file_name: "rewrite" for f in forecast.read} | {f.file_name: "move" for f in forecast.moved}
         for f in unit.files:
             done = does.get(f.file_name, "leave")
             place = (self.partition, self.bucket, f.file_name, f.level, unit.output_level)

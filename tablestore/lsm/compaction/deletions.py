@@ -40,13 +40,13 @@ class BucketDeletions:
 
     def _loaded(self) -> dict[str, DeletionVector]:
         if self._vectors is None:
-            found: dict[str, DeletionVector] = {}
+            vectors: dict[str, DeletionVector] = {}
             for file in self._live:
                 path = self._bucket.index_path(file)
                 ranges = file.dv_ranges or ()
                 wanted = {r.data_file: DeletionFile(path, r.offset, r.length, r.cardinality) for r in ranges}
-                found |= deletion_vector.read_many(self._bucket.io, path, wanted) if wanted else {}
-            self._vectors = found
+                vectors |= deletion_vector.read_many(self._bucket.io, path, wanted) if wanted else {}
+            self._vectors = vectors
         return self._vectors
 
     def names(self) -> frozenset[str]:
@@ -68,9 +68,9 @@ class BucketDeletions:
     def mark(self, data_file: str, positions: np.ndarray) -> None:
         """Mark these rows of a file as deleted, too."""
         vectors, more = self._loaded(), DeletionVector.of(positions)
-        known = vectors.get(data_file)
-        joined = more if known is None else known.union(more)
-        if joined.cardinality != (known.cardinality if known else 0):
+        before = vectors.get(data_file)
+        joined = more if before is None else before.union(more)
+        if joined.cardinality != (before.cardinality if before else 0):
             vectors[data_file] = joined
             self._changed = True
 

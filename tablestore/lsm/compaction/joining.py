@@ -40,20 +40,20 @@ class Joining:
         if not self._alike(before, spec):
             return None
         after: list[DataFileMeta] = []
-        made: list[DataFileMeta] = []
+        written: list[DataFileMeta] = []
         try:
             for group in self._groups(before):
                 if len(group) == 1:
                     after.append(group[0].upgraded(level))
                     continue
-                one = self._joined(group, spec, level)
-                if one is None:
-                    self._files.delete(made)
+                joined = self._joined(group, spec, level)
+                if joined is None:
+                    self._files.delete(written)
                     return None
-                made.append(one)
-                after.append(one)
+                written.append(joined)
+                after.append(joined)
         except BaseException:
-            self._files.delete(made)
+            self._files.delete(written)
             raise
         stay = {f.file_name for f in before if f.level == level} & {f.file_name for f in after}
         return CompactResult(

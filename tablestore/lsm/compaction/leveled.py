@@ -36,18 +36,18 @@ _SHOWN = 4  # candidates of a level in an explanation
 
 def pick(levels: Levels, options: CompactionOptions, at: PickContext) -> Decision:
     """The next unit of a bucket: from the level with the highest score, or None if none reaches 1."""
-    made = partial(explain, levels, options, at)
+    explanation = partial(explain, levels, options, at)
     early = universal.early_full(levels, options, at) if options.early_full else None
     if early is not None and isinstance(early.unit, CompactUnit):
-        return Decision(early.unit, made, early.rule)
+        return Decision(early.unit, explanation, early.rule)
     scores = _scores(levels, options)
     best = scores.index(max(scores))
     if scores[best] >= 1:
         level = _in_order(levels, options, at, best)
-        return Decision(_unit(levels, options, at, level), made, _name(level))
+        return Decision(_unit(levels, options, at, level), explanation, _name(level))
     if _lifts(levels, options):
-        return Decision(_unit(levels, options, at, 0), made, _LIFT)
-    return Decision(None, made, "none")
+        return Decision(_unit(levels, options, at, 0), explanation, _LIFT)
+    return Decision(None, explanation, "none")
 
 
 def explain(levels: Levels, options: CompactionOptions, at: PickContext) -> Reason:
@@ -150,7 +150,7 @@ def _steps(levels: Levels, options: CompactionOptions, level: int) -> tuple[Over
     """The first candidates of a level from 1 on, the one that is taken first."""
     if level == 0:
         return ()
-    found = nsmallest(_SHOWN, candidates(levels, level), key=attrgetter("rank"))
+    first = nsmallest(_SHOWN, candidates(levels, level), key=attrgetter("rank"))
     return tuple(
         OverlapStep(
             c.file.file_name,
@@ -161,5 +161,5 @@ def _steps(levels: Levels, options: CompactionOptions, level: int) -> tuple[Over
             i == 0,
             len(expanded(levels, level, c, target_bytes=options.target_bytes)) - 1 if i == 0 else 0,
         )
-        for i, c in enumerate(found)
+        for i, c in enumerate(first)
     )

@@ -52,14 +52,14 @@ def check_picks(lines: Iterable[str], show: int = 5) -> Checked:
         if not line.strip():
             continue
         try:
-            found = difference(_case(line), f"line {number}")
+            mismatch = difference(_case(line), f"line {number}")
         except InvalidRequest as e:
             damaged.append(f"line {number}: {e}")
             continue
         cases += 1
-        if found is not None:
+        if mismatch is not None:
             wrong += 1
-            shown += [found] if len(shown) < show else []
+            shown += [mismatch] if len(shown) < show else []
     return Checked(cases, wrong, tuple(shown), tuple(damaged))
 
 
@@ -219,14 +219,14 @@ def _recorded_unit(found: Any) -> tuple[int, list[int]] | None:
 def _sections_differ(case: Mapping[str, Any], name: str) -> str | None:
     _require_names(case, ("files", "sections"), _SECTIONS)
     files = [_file(i, [1, *_list(s, "a file")], 0) for i, s in enumerate(case["files"])]
-    found = [[[int(f.file_name) for f in r.files] for r in s] for s in interval.partition(files, bytes)]
+    ours = [[[int(f.file_name) for f in r.files] for r in s] for s in interval.partition(files, bytes)]
     theirs = [
         [[_number(n, "file", 0) for n in _list(run, "a run")] for run in _list(section, "a section")]
         for section in case["sections"]
     ]
-    if _comparable(found, case) == _comparable(theirs, case):
+    if _comparable(ours, case) == _comparable(theirs, case):
         return None
-    lines = [f"{name}: expected sections {theirs}, made {found}"]
+    lines = [f"{name}: expected sections {theirs}, made {ours}"]
     lines += [f"  #{i}  {span}" for i, span in enumerate(case["files"])]
     return "\n".join(lines)
 

@@ -130,7 +130,7 @@ def _kept(trial: RuleTrial, *, whole: bool) -> Trial:
 
 
 def _kept_step(step: RatioStep | OverlapStep) -> tuple[Any, ...]:
-    kind = next(name for name, known in _STEPS.items() if isinstance(step, known))
+    kind = next(name for name, step_type in _STEPS.items() if isinstance(step, step_type))
     return (kind, *(getattr(step, name) for name in type(step).__dataclass_fields__))
 
 

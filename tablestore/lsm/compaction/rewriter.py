@@ -223,8 +223,8 @@ class Rewriter:
             return Upgrade.REWRITE
         if work.level != work.oldest_level and not self._plain:
             return Upgrade.REWRITE  # older rows may be merged into those of the file
-        found = work.lookup is not None and not work.lookup.empty and self._deletions is not None
-        return Upgrade.READ if self._changelog.produced or found else Upgrade.MOVE
+        looks_up = work.lookup is not None and not work.lookup.empty and self._deletions is not None
+        return Upgrade.READ if self._changelog.produced or looks_up else Upgrade.MOVE
 
     def _other_format(self, file: DataFileMeta, level: int) -> bool:
         """Whether files of `level` have another format than those of the file's level."""
@@ -287,8 +287,8 @@ class Rewriter:
                 continue
             asked, hits = self._find(window, work)
             if self._mode is Mode.FIRST_ROW:
-                known = asked[hits.asked] if hits is not None else asked[:0]
-                yield first_rows(window, function, known, self._changelog)
+                existing = asked[hits.asked] if hits is not None else asked[:0]
+                yield first_rows(window, function, existing, self._changelog)
                 continue
             if hits is not None:
                 window = window.with_hits(hits, asked, function)

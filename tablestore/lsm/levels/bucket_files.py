@@ -63,9 +63,9 @@ class BucketFiles:
 
     @cached_property
     def _external(self) -> ExternalPaths:
-        found = ExternalPaths.of(self._options)
-        found.require(roots_of(self._io))
-        return found
+        external = ExternalPaths.of(self._options)
+        external.require(roots_of(self._io))
+        return external
 
     @cached_property
     def _first_root(self) -> int:

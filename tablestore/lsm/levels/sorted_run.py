@@ -48,11 +48,11 @@ class SortedRun:
 
     def bounds(self, key: KeyOrder) -> tuple[list[Any], list[Any]]:
         """(smallest, greatest) comparable keys of the files; cached for the same `key`."""
-        known = self.__dict__.get("_bounds")
-        if known is None or known[0] is not key:
+        cached = self.__dict__.get("_bounds")
+        if cached is None or cached[0] is not key:
             lows, highs = [key(f.min_key) for f in self.files], [key(f.max_key) for f in self.files]
-            known = self.__dict__["_bounds"] = (key, lows, highs)
-        return known[1], known[2]
+            cached = self.__dict__["_bounds"] = (key, lows, highs)
+        return cached[1], cached[2]
 
     def ends(self, position: int, key: KeyOrder) -> tuple[Any, Any]:
         """Smallest and greatest key of one file, comparable."""
@@ -96,10 +96,10 @@ class Levels:
         count = max(num_levels, max(by_level, default=0) + 1)
         upper = []
         for level in range(1, count):
-            found = by_level.get(level, [])
-            if len(found) > 1:
-                found = sorted(found, key=lambda f: key(f.min_key))
-            upper.append(SortedRun(tuple(found), level))
+            level_files = by_level.get(level, [])
+            if len(level_files) > 1:
+                level_files = sorted(level_files, key=lambda f: key(f.min_key))
+            upper.append(SortedRun(tuple(level_files), level))
         return cls(tuple(sorted(by_level.get(0, ()), key=newest_first)), tuple(upper), key)
 
     @property

@@ -100,11 +100,11 @@ class LookupCache:
         rows: bool = False,
     ) -> Any:
         """The value of a name, made by `make` if it is not cached. Two threads may both make it."""
-        found = self.get(name)
-        if found is None:
-            found = make()
-            self.put(name, found, nbytes=weigh(found), bounds=bounds, rows=rows)
-        return found
+        value = self.get(name)
+        if value is None:
+            value = make()
+            self.put(name, value, nbytes=weigh(value), bounds=bounds, rows=rows)
+        return value
 
     def _weigh(self, change: int, rows: bool) -> None:
         if rows:

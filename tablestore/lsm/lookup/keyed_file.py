@@ -145,13 +145,13 @@ class _Pages:
     def of(self, wanted: Sequence[Component]) -> set[int]:
         """The pages that may hold one of these keys."""
         first = wanted[: len(self.lows)]
-        found: set[int] = set()
+        pages: set[int] = set()
         for i in range(len(wanted[0])):
             key = key_columns.key_at(first, i)
-            found.update(
+            pages.update(
                 range(key_columns.rows_before(self.highs, key), key_columns.rows_up_to(self.lows, key))
             )
-        return found
+        return pages
 
 
 @dataclass(frozen=True)
@@ -225,11 +225,11 @@ class KeyedFile:
         opened = self._opened()
         through = self._projection(tuple(columns))
         group_of = np.searchsorted(opened.file.starts, positions, side="right") - 1
-        found: list[pa.RecordBatch] = []
+        batches: list[pa.RecordBatch] = []
         for group in np.unique(group_of).tolist():
             places = positions[group_of == group] - opened.file.starts[group]
-            found.append(self._rows(opened.file, group, places, through.file_columns))
-        return evolution.evolve(joined(found), through)
+            batches.append(self._rows(opened.file, group, places, through.file_columns))
+        return evolution.evolve(joined(batches), through)
 
     def _projection(self, columns: tuple[str, ...]) -> Projection:
         if columns not in self._through:
@@ -270,10 +270,10 @@ class KeyedFile:
         first, source = self._schema.key_fields[0], self._bounded
         if len(file.starts) < 3 or source is None:
             return _Opened(file, None, None)
-        known = file.bounds(source.name)
-        if known is None or any(k.min is None or k.max is None for k in known):
+        bounds = file.bounds(source.name)
+        if bounds is None or any(k.min is None or k.max is None for k in bounds):
             return _Opened(file, None, None)
-        lows, highs = ([getattr(k, end) for k in known] for end in ("min", "max"))
+        lows, highs = ([getattr(k, end) for k in bounds] for end in ("min", "max"))
         return _Opened(file, _components(lows, first), _components(highs, first))
 
     def _within(self, opened: _Opened, group: int, wanted: Sequence[Component]) -> tuple[int, int]:
@@ -294,19 +294,19 @@ class KeyedFile:
             opened.asked[group] = few
             pages = self._pages(opened, group)
             if pages is not None:
-                found = [self._page(opened, group, pages, n) for n in sorted(pages.of(wanted))]
-                if None not in found:
-                    return [f for f in found if f is not None]
+                page_keys = [self._page(opened, group, pages, n) for n in sorted(pages.of(wanted))]
+                if None not in page_keys:
+                    return [f for f in page_keys if f is not None]
         return [(0, self._keys(opened, group))]
 
     def _pages(self, opened: _Opened, group: int) -> _Pages | None:
         if group not in opened.pages:
             source, first = self._bounded, self._schema.key_fields[0]
-            known = None if source is None else opened.file.page_bounds(self._io, group, source.name)
+            bounds = None if source is None else opened.file.page_bounds(self._io, group, source.name)
             opened.pages[group] = (
                 None
-                if known is None
-                else _Pages(known[0], _components(known[1], first), _components(known[2], first))
+                if bounds is None
+                else _Pages(bounds[0], _components(bounds[1], first), _components(bounds[2], first))
             )
         return opened.pages[group]
 

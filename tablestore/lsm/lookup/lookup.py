@@ -75,17 +75,17 @@ class LevelLookup:
     def find(self, parts: Sequence[Component]) -> Hits:
         """The rows of these keys, given as components of strictly increasing keys."""
         left = np.arange(len(parts[0]))  # positions of keys not found yet
-        found: list[Found] = []
+        located: list[Found] = []
         for level in self._levels:
             if not len(left):
                 break
             wanted = list(parts) if len(left) == len(parts[0]) else key_columns.taken(parts, left)
             gone = np.zeros(len(left), dtype=bool)
             for matched, file, positions, rows in level.find(wanted):
-                found.append((left[matched], file, positions, rows))
+                located.append((left[matched], file, positions, rows))
                 gone[matched] = True
             left = left[~gone]
-        return self._hits(found)
+        return self._hits(located)
 
     def _hits(self, found: Sequence[Found]) -> Hits:
         none = np.zeros(0, dtype=np.int64)

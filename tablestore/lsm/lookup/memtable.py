@@ -59,17 +59,17 @@ class Memtable:
     def find(self, wanted: Sequence[Component]) -> list[Found]:
         """The newest rows of these keys, which are strictly increasing; deletes are rows, too."""
         places = np.arange(len(wanted[0]))
-        found: list[Found] = []
+        newest: list[Found] = []
         for run in reversed(self._runs):
             if not len(places):
                 break
             asked, positions = run.keys.find(wanted)
             if len(asked):
-                found.append((places[asked], take(run.rows, positions)))
+                newest.append((places[asked], take(run.rows, positions)))
                 missing = np.ones(len(places), dtype=bool)
                 missing[asked] = False
                 places, wanted = places[missing], key_columns.taken(wanted, np.flatnonzero(missing))
-        return found
+        return newest
 
     def drain(self) -> pa.RecordBatch | None:
         """All rows in key order, None without any; the table is empty then."""

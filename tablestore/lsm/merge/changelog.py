@@ -211,9 +211,9 @@ def first_rows(
 def _older_rows(groups: Groups, levels: np.ndarray) -> np.ndarray:
     """The row of each group at a level from 1 on, of which there is no more than one; −1 without."""
     at = np.flatnonzero(levels[groups.order] > 0)
-    found = np.full(len(groups.starts), -1)
-    found[np.searchsorted(groups.starts, at, side="right") - 1] = groups.order[at]
-    return found
+    older = np.full(len(groups.starts), -1)
+    older[np.searchsorted(groups.starts, at, side="right") - 1] = groups.order[at]
+    return older
 
 
 def _changes(

@@ -231,8 +231,8 @@ def _merge_map_with_keytime(field: DataField, options: FieldOptions) -> FoldingA
             f"option {options.key('ts-field')!r} names {time!r}; there are {', '.join(names)}"
         )
     at = len(names) - 1 if time is None else names.index(time)
-    found = t.children[1].type.children[at]
-    _require(found, "merge_map_with_keytime", found.type.is_string, "a time kept as STRING")
+    time_field = t.children[1].type.children[at]
+    _require(time_field, "merge_map_with_keytime", time_field.type.is_string, "a time kept as STRING")
     return MergeMapWithKeyTime(at)
 
 
@@ -264,8 +264,8 @@ def _nested_update(field: DataField, options: FieldOptions) -> FoldingAggregator
         if options.text(other) and not key:
             raise InvalidOption(f"option {options.key(other)!r} needs {options.key('nested-key')!r}")
     for at in sequence:
-        found = field.type.element.children[at]
-        _require(found, "nested-sequence-field", found.type.is_scalar, "types that can be compared")
+        compared = field.type.element.children[at]
+        _require(compared, "nested-sequence-field", compared.type.is_scalar, "types that can be compared")
     return NestedUpdate(key, sequence, options.count("count-limit"), _null_keys(options))
 
 

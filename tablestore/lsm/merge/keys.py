@@ -29,16 +29,16 @@ _NAN = np.array([np.nan]).view(np.int64)[0]
 def components(columns: Sequence[pa.Array], types: Sequence[DataType]) -> list[Component]:
     """The components of key columns, most significant first. Raises SchemaMismatch for a NULL in a NOT NULL
     column."""
-    found: list[Component] = []
+    parts: list[Component] = []
     for column, t in zip(columns, types, strict=True):
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
         if t.nullable:
-            found.append(column.is_valid().cast(pa.int8()).to_numpy(zero_copy_only=False).astype(np.int64))
+            parts.append(column.is_valid().cast(pa.int8()).to_numpy(zero_copy_only=False).astype(np.int64))
         elif column.null_count:
             raise SchemaMismatch(f"NULL in a key column of type {t}")
-        found += _of(column, t)
-    return found
+        parts += _of(column, t)
+    return parts
 
 
 def of_batch(batch: pa.RecordBatch, keys: Sequence[DataField]) -> list[Component]:
@@ -83,9 +83,9 @@ _DOUBLE = DataType("DOUBLE")
 
 
 def _slots(column: pa.Array, t: DataType) -> np.ndarray:
-    found = binary_row.fixed_slots(column, t)
-    assert found is not None, "its values live in their slots"
-    return found
+    slots = binary_row.fixed_slots(column, t)
+    assert slots is not None, "its values live in their slots"
+    return slots
 
 
 def _float_order(bits: np.ndarray) -> np.ndarray:

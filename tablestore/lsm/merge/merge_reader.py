@@ -133,31 +133,31 @@ class _Cursor:
 
     def take(self, bound: Key | None) -> list[Part]:
         """The rows up to `bound` (None: all), moving past them."""
-        found: list[Part] = []
+        taken: list[Part] = []
         while self._buffered:
             batch, parts = self._buffered[0]
             start, rows = self._at, batch.num_rows
             stop = rows if bound is None else key_columns.rows_up_to(parts, bound, start)
             if stop > start:
-                found.append((batch.slice(start, stop - start), key_columns.sliced(parts, start, stop)))
+                taken.append((batch.slice(start, stop - start), key_columns.sliced(parts, start, stop)))
             self._at, self._rows = stop, self._rows - (stop - start)
             if stop < rows:
                 break
             self._buffered.popleft()
             self._at = 0
-        return found
+        return taken
 
 
 def _gathered(cursors: Sequence[_Cursor], keys: Sequence[DataField]) -> list[_Cursor]:
     """The cursors, with neighbours that have read their whole runs joined into one."""
     if all(c.ended for c in cursors):
         return list(cursors)
-    found: list[_Cursor] = []
+    gathered: list[_Cursor] = []
     for ended, neighbours in groupby(cursors, key=attrgetter("ended")):
         some = list(neighbours)
         whole = ended and len(some) > 1
-        found += [_together([p for c in some for p in c.take(None)], keys)] if whole else some
-    return found
+        gathered += [_together([p for c in some for p in c.take(None)], keys)] if whole else some
+    return gathered
 
 
 def _together(parts: Sequence[Part], keys: Sequence[DataField]) -> _Cursor:

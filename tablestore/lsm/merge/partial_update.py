@@ -343,7 +343,7 @@ def _winners_in_turn(
 
 def sequence_groups(schema: TableSchema, options: TableOptions) -> tuple[SequenceGroup, ...]:
     """The groups that the options of a table define; raises InvalidOption naming what does not fit."""
-    found: list[SequenceGroup] = []
+    groups: list[SequenceGroup] = []
     used: dict[str, str] = {}
     for key, value in schema.options.items():
         if not (key.startswith("fields.") and key.endswith(".sequence-group")):
@@ -354,13 +354,13 @@ def sequence_groups(schema: TableSchema, options: TableOptions) -> tuple[Sequenc
             if used.setdefault(name, key) != key:
                 raise InvalidOption(f"column {name!r} is in two sequence groups: {used[name]!r} and {key!r}")
         removes = not set(sequence).isdisjoint(options.partial_update_removing_groups)
-        found.append(SequenceGroup(schema.columns(sequence), guarded, removes))
-    known = {name for group in found for name in group.names}
+        groups.append(SequenceGroup(schema.columns(sequence), guarded, removes))
+    sequences = {name for group in groups for name in group.names}
     for name in options.partial_update_removing_groups:
-        if name not in known:
+        if name not in sequences:
             key = "partial-update.remove-record-on-sequence-group"
             raise InvalidOption(f"option {key!r} names {name!r}, which is the sequence of no group")
-    return tuple(found)
+    return tuple(groups)
 
 
 def _columns(schema: TableSchema, key: str, text: str) -> tuple[str, ...]:
@@ -381,6 +381,6 @@ def _refuse_conflicts(options: TableOptions, groups: tuple[SequenceGroup, ...]) 
         and bool(options.partial_update_removing_groups),
         ("fields.….sequence-group", removing): bool(groups) and options.partial_update_removes,
     }
-    for (one, other), both in clashes.items():
+    for (option, other), both in clashes.items():
         if both:
-            raise InvalidOption(f"options {one!r} and {other!r} exclude each other")
+            raise InvalidOption(f"options {option!r} and {other!r} exclude each other")

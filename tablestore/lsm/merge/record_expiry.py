@@ -40,9 +40,9 @@ class RecordExpire:
             if name not in schema.by_name:
                 raise InvalidOption(f"option 'record-level.time-field' names {name!r}, which is not a column")
             if schema.by_name[name].type.root not in _TIMES:
-                found = schema.by_name[name].type
+                time_type = schema.by_name[name].type
                 raise InvalidOption(
-                    f"record-level.time-field {name!r} is {found}; it must be INT, BIGINT or a timestamp"
+                    f"record-level.time-field {name!r} is {time_type}; it must be INT, BIGINT or a timestamp"
                 )
         if options.record_expire_ms is None:
             return None

@@ -94,17 +94,17 @@ class Outcome:
         last = groups.order[groups.ends - 1]
         columns = [self._column(name, last) for name in self.rows.schema.names]
         fields = [f.with_type(c.type) for f, c in zip(self.rows.schema, columns, strict=True)]
-        made = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+        merged = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
         if not self.failures.notes:
-            return made
+            return merged
         if not tolerant:
-            raise self._error(schema, made)
-        keep = np.ones(made.num_rows, dtype=bool)
+            raise self._error(schema, merged)
+        keep = np.ones(merged.num_rows, dtype=bool)
         keep[which[self.failures.groups]] = False
         log.warning(
-            "%d keys cannot be merged and are left out: %s", int((~keep).sum()), self._error(schema, made)
+            "%d keys cannot be merged and are left out: %s", int((~keep).sum()), self._error(schema, merged)
         )
-        return made.filter(pa.array(keep))
+        return merged.filter(pa.array(keep))
 
     def _column(self, name: str, last: np.ndarray) -> pa.Array:
         column, which = self.rows.column(name), self.merged.which

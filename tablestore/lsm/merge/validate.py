@@ -52,11 +52,11 @@ def _refuse_extremes_of_booleans(function: MergeFunction) -> None:
         functions = tuple(function.functions.values())
     else:
         functions = function.functions if isinstance(function, Aggregation) else ()
-    for one in functions:
-        if one.name in _SAME_FOR_BOOLEANS and one.field.type.root == "BOOLEAN":
+    for aggregator in functions:
+        if aggregator.name in _SAME_FOR_BOOLEANS and aggregator.field.type.root == "BOOLEAN":
             raise InvalidOption(
-                f"aggregate function {one.name!r} of column {one.field.name!r}, a BOOLEAN, fails in Paimon "
-                f"2.0.0: {_SAME_FOR_BOOLEANS[one.name]!r} is the same"
+                f"aggregate function {aggregator.name!r} of column {aggregator.field.name!r}, a BOOLEAN, "
+                f"fails in Paimon 2.0.0: {_SAME_FOR_BOOLEANS[aggregator.name]!r} is the same"
             )
 
 
@@ -145,11 +145,11 @@ def update_kinds(function: MergeFunction, values: Mapping[str, pa.Scalar]) -> tu
             if name in values and not values[name].is_valid:
                 raise InvalidRequest(f"merge-engine {engine.value} {text} where the new one is NULL")
         functions = function.functions.values() if isinstance(function, PartialUpdate) else function.functions
-        for one in functions:
-            if one.takes_retracts and not one.follows_updates:
+        for aggregator in functions:
+            if aggregator.takes_retracts and not aggregator.follows_updates:
                 raise InvalidRequest(
-                    f"an update cannot replace what {one.name!r} of column {one.field.name!r} has added up: "
-                    "delete the rows and write new ones"
+                    f"an update cannot replace what {aggregator.name!r} of column {aggregator.field.name!r} "
+                    "has added up: delete the rows and write new ones"
                 )
     if isinstance(function, PartialUpdate) and not function.groups:
         return (rowkind.UPDATE_AFTER,)

@@ -46,9 +46,9 @@ class Deduplicate:
         if self.ignore_delete:
             adds = ~rowkind.retracts(kinds_of(rows))[groups.order]
             if not adds.all():
-                found = np.maximum.reduceat(np.where(adds, np.arange(len(adds)), -1), groups.starts)
-                found = np.where(groups.starts == last, last, found)  # single rows pass
-                last = found[found >= 0]
+                last_add = np.maximum.reduceat(np.where(adds, np.arange(len(adds)), -1), groups.starts)
+                last_add = np.where(groups.starts == last, last, last_add)  # single rows pass
+                last = last_add[last_add >= 0]
         return groups.order[last]
 
 
@@ -83,9 +83,9 @@ class FirstRow:
             refused = np.logical_or.reduceat(~adds, groups.starts) & ~lone
             if refused.any():
                 return self._without(rows, groups, refused)
-        found = np.minimum.reduceat(np.where(adds, np.arange(len(adds)), len(adds)), groups.starts)
-        found = np.where(lone, groups.starts, found)
-        return groups.order[found[found < len(adds)]]
+        first_add = np.minimum.reduceat(np.where(adds, np.arange(len(adds)), len(adds)), groups.starts)
+        first_add = np.where(lone, groups.starts, first_add)
+        return groups.order[first_add[first_add < len(adds)]]
 
     def _without(self, rows: pa.RecordBatch, groups: Groups, refused: np.ndarray) -> np.ndarray:
         """The winners without the refused groups; raises CannotMerge where none may be left out."""

@@ -63,7 +63,7 @@ class Flushing(Generic[T]):
         if running is None:
             return
         try:
-            made = running.result()
+            flushed = running.result()
         except BaseException as e:
             if running.done():  # else the caller is interrupted
                 self._running, self._failure = None, e
@@ -71,7 +71,7 @@ class Flushing(Generic[T]):
             raise
         self._running = None
         self._pool.flush_ended(self._owner)
-        self._take(made)
+        self._take(flushed)
 
     def abort(self) -> None:
         """Return when no flush is running, ignoring its result; the pool stops counting the owner."""

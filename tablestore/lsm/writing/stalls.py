@@ -51,10 +51,10 @@ def of(records: Iterable[CompactionRecord]) -> tuple[Stall, ...]:
     for r in records:
         if r.stalled:
             places.setdefault((r.partition, r.bucket), []).append(r)
-    found = []
+    stalls = []
     for (partition, bucket), some in places.items():
         longest = max(some, key=lambda r: r.millis or 0)
-        found.append(
+        stalls.append(
             Stall(
                 partition,
                 bucket,
@@ -65,7 +65,7 @@ def of(records: Iterable[CompactionRecord]) -> tuple[Stall, ...]:
                 f"{longest.rule}: {longest.text}",
             )
         )
-    return tuple(sorted(found, key=lambda s: -s.millis))
+    return tuple(sorted(stalls, key=lambda s: -s.millis))
 
 
 def summary(stalls: Iterable[Stall]) -> str:

@@ -66,13 +66,13 @@ class SortedRows:
 def settled(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
     """The same rows without references to larger batches: neighbouring slices of such are copied into one,
     other batches stay."""
-    found: list[pa.RecordBatch] = []
+    kept: list[pa.RecordBatch] = []
     for slices, own in ((list(some), own) for own, some in groupby(batches, _owns_memory)):
         if own:
-            found += slices
+            kept += slices
         else:  # joining one batch alone would not copy it
-            found.append(pa.concat_batches([slices[0].slice(0, 0), *slices]))
-    return found
+            kept.append(pa.concat_batches([slices[0].slice(0, 0), *slices]))
+    return kept
 
 
 def _owns_memory(batch: pa.RecordBatch) -> bool:

@@ -56,7 +56,7 @@ def changed_files(store: Store, since: Snapshot, until: Snapshot) -> dict[Place,
         raise NotByKey("rows expire by age (record-level.expire-time)")
     if store.options.bucket == POSTPONE_BUCKET:
         raise NotByKey("rows wait in bucket-postpone until a compaction brings them")
-    found: dict[Place, list[ManifestEntry]] = {}
+    files: dict[Place, list[ManifestEntry]] = {}
     for snapshot_id in range(since.id + 1, until.id + 1):
         try:
             snapshot = store.snapshots.get(snapshot_id)
@@ -66,8 +66,8 @@ def changed_files(store: Store, since: Snapshot, until: Snapshot) -> dict[Place,
         if snapshot.commit_kind == OVERWRITE:
             raise NotByKey(f"snapshot {snapshot_id} is an OVERWRITE")
         for entry in changed:
-            found.setdefault((entry.partition, entry.bucket), []).append(entry)
-    return found
+            files.setdefault((entry.partition, entry.bucket), []).append(entry)
+    return files
 
 
 def changed_of(store: Store, snapshot: Snapshot) -> Entries:

@@ -36,23 +36,23 @@ class Cursor:
         """The cursor of a text; raises InvalidRequest for one that `text` did not make."""
         try:
             body = json.loads(text)
-            version, found = body["v"], body["snapshot"]
+            version, snapshot = body["v"], body["snapshot"]
         except (ValueError, KeyError, TypeError):
             raise InvalidRequest(f"{text!r} is no cursor of a stream") from None
-        if version != VERSION or not isinstance(found, int):
+        if version != VERSION or not isinstance(snapshot, int):
             raise InvalidRequest(f"cursor {text!r} is of version {version!r}; version {VERSION} is known")
         log = None if body.get("log") is None else offsets_of(body["log"])
-        return cls(found, body.get("after"), log, bool(body.get("inside", False)))
+        return cls(snapshot, body.get("after"), log, bool(body.get("inside", False)))
 
     @property
     def text(self) -> str:
         """The cursor as it is stored."""
-        known: dict[str, Any] = {} if self.after is None else {"after": self.after}
+        fields: dict[str, Any] = {} if self.after is None else {"after": self.after}
         if self.log is not None:
-            known["log"] = {str(bucket): self.log[bucket] for bucket in sorted(self.log)}
+            fields["log"] = {str(bucket): self.log[bucket] for bucket in sorted(self.log)}
         if self.inside:
-            known["inside"] = True
-        return json.dumps({"v": VERSION, "snapshot": self.snapshot, **known})
+            fields["inside"] = True
+        return json.dumps({"v": VERSION, "snapshot": self.snapshot, **fields})
 
 
 def offsets_of(value: Any) -> dict[int, int]:

@@ -117,7 +117,7 @@ class StateDiff:
         sides = [_visible(store, s, bound) for s in ends]
         vectors = [deletion_files(store, s) if store.options.deletion_vectors else {} for s in ends]
         _require_same_totals(store, [e for side in sides for half in side.values() for e in half])
-        made = []
+        splits = []
         for place in dict.fromkeys([*sides[0], *sides[1]]):
             halves = [side.get(place, []) for side in sides]
             before, after = (
@@ -126,8 +126,8 @@ class StateDiff:
             )
             if before.files or after.files:
                 totals = after.total_buckets, self.end.id
-                made.append(DiffSplit(*place, *totals, after.files, False, after.deletion_files, before))
-        return Plan(store, self.end, bound, tuple(made))
+                splits.append(DiffSplit(*place, *totals, after.files, False, after.deletion_files, before))
+        return Plan(store, self.end, bound, tuple(splits))
 
 
 def _visible(store: Store, snapshot: Snapshot, where: Predicate | None) -> dict[Place, list[ManifestEntry]]:
@@ -148,10 +148,10 @@ def _visible(store: Store, snapshot: Snapshot, where: Predicate | None) -> dict[
 
 
 def _by_bucket(entries: Entries) -> dict[Place, list[ManifestEntry]]:
-    found: dict[Place, list[ManifestEntry]] = {}
+    by_bucket: dict[Place, list[ManifestEntry]] = {}
     for e in entries:
-        found.setdefault((e.partition, e.bucket), []).append(e)
-    return found
+        by_bucket.setdefault((e.partition, e.bucket), []).append(e)
+    return by_bucket
 
 
 def _require_same_totals(store: Store, entries: Sequence[ManifestEntry]) -> None:
@@ -207,8 +207,8 @@ def by_key(store: Store, changed: pa.Table) -> pa.Table:
     rows = joined(changed.to_batches())
     later = pc.not_equal(rows.column(ROWKIND), "-D").cast(pa.int8())
     codes = key_columns.codes(key_columns.of_batch(rows, store.schema.columns(store.schema.primary_keys)))
-    found = _differences(rows.append_column(_SIDE, later), codes)
-    return pa.table([found.column(n) for n in changed.schema.names], schema=changed.schema)
+    differences = _differences(rows.append_column(_SIDE, later), codes)
+    return pa.table([differences.column(n) for n in changed.schema.names], schema=changed.schema)
 
 
 def _side(store: Store, split: DataSplit, side: int) -> Iterator[pa.RecordBatch]:

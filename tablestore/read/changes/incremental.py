@@ -100,7 +100,7 @@ class ChangeRange:
             store.schema_of,
             independent=True,
         )
-        made: list[ChangeSplit] = []
+        splits: list[ChangeSplit] = []
         looked_at: list[ManifestEntry] = []
         last: Snapshot | None = None
         for last in snapshots_between(store, self.since, self.until):
@@ -108,8 +108,8 @@ class ChangeRange:
                 entries = changed_entries(store, last, mode=self.mode, within=filters.partition)
             looked_at += entries
             for e in _checked(store, _kept(store, entries, filters)):
-                made.append(ChangeSplit(e.partition, e.bucket, e.total_buckets, last.id, (e.file,), False))
-        return Plan(store, last, bound, tuple(made), looked_at=Entries.of(looked_at), pruner=pruner)
+                splits.append(ChangeSplit(e.partition, e.bucket, e.total_buckets, last.id, (e.file,), False))
+        return Plan(store, last, bound, tuple(splits), looked_at=Entries.of(looked_at), pruner=pruner)
 
 
 def changes(

@@ -80,8 +80,7 @@ def log_start(
         return place_of(store, log.end(store, newest))
     if start == "earliest":
         return _earliest(store, log)
-    found = stream_start(store, start, consumer=None, until=until)
-    return _of_snapshots(store, found)
+    return _of_snapshots(store, stream_start(store, start, consumer=None, until=until))
 
 
 def _of_snapshots(store: Store, found: StreamStart) -> Snapshot | LogPlace:
@@ -112,8 +111,8 @@ def _after(store: Store, base: int) -> LogPlace:
 
 def _of_text(text: str) -> Mapping[str, Any]:
     Cursor.parse(text)
-    found: Mapping[str, Any] = json.loads(text)
-    return found
+    start: Mapping[str, Any] = json.loads(text)
+    return start
 
 
 def _at_offsets(store: Store, start: Mapping[str, Any]) -> LogPlace:
@@ -134,11 +133,11 @@ def place_of(store: Store, offsets: Offsets) -> LogPlace:
     """The place at offsets of the log, its base the newest snapshot whose rows all lie before them."""
     for snapshot_id in reversed(store.snapshots.ids()):
         try:
-            known = offsets_at(store, store.snapshots.get(snapshot_id))
+            in_files = offsets_at(store, store.snapshots.get(snapshot_id))
         except NotFound:  # expired meanwhile
             break
-        if reaches(offsets, known):
-            return LogPlace(offsets, snapshot_id, inside=not reaches(known, offsets))
+        if reaches(offsets, in_files):
+            return LogPlace(offsets, snapshot_id, inside=not reaches(in_files, offsets))
     return LogPlace(offsets, 0, inside=any(offsets.values()))
 
 
@@ -168,12 +167,12 @@ def _at_moment(store: Store, log: TableLog, millis: int) -> LogPlace:
         place = _after(store, time_travel.first_after(store, millis) - 1)
         if place.offsets is not None:
             return place
-    begin, found = log.bounds(store, store.snapshots.latest()).start, log.log.at(millis)
-    cut = any(offset and found.get(bucket, 0) <= offset for bucket, offset in begin.items())
+    begin, at_millis = log.bounds(store, store.snapshots.latest()).start, log.log.at(millis)
+    cut = any(offset and at_millis.get(bucket, 0) <= offset for bucket, offset in begin.items())
     first = time_travel.first_after(store, millis)
     if not cut or first > (store.snapshots.latest_id() or 0):
-        return place_of(store, {**begin, **found})
+        return place_of(store, {**begin, **at_millis})
     before = _after(store, first - 1)
     if before.offsets is not None and reaches(before.offsets, begin):
-        return place_of(store, found)
+        return place_of(store, at_millis)
     return LogPlace(None, first - 1)

@@ -120,11 +120,11 @@ class _LogFollower:
             self._pass_overwrites(newest)
             step, arrived = self._decided(newest, arrived), None
             if isinstance(step, ReadLog | ReadFiles):
-                found = (
+                change = (
                     self._read_files(step) if isinstance(step, ReadFiles) else self._read_log(step, newest)
                 )
-                if found is not None:
-                    return found
+                if change is not None:
+                    return change
                 continue
             if isinstance(step, Lost):
                 raise NotFound(f"{step.why}: {self._remedy(newest)}")
@@ -238,18 +238,18 @@ class _LogFollower:
             if isinstance(self.log.log, EmbeddedLog):
                 stop, damage = self.log.log.sound_end(before.offsets, stop)
                 if damage is not None:
-                    known = self._known_below(stop)
-                    if reaches(before.offsets, known):
+                    committed = self._known_below(stop)
+                    if reaches(before.offsets, committed):
                         return self._past(newest, damage)
-                    stop = furthest(before.offsets, known)
-            found = self.log.log.read(before.offsets, stop, self._columns)
-            first = next(found, None)
+                    stop = furthest(before.offsets, committed)
+            batches = self.log.log.read(before.offsets, stop, self._columns)
+            first = next(batches, None)
         except LogExpired:
             return None
         self.place = self._behind(stop, newest)
         if first is None:
             return None
-        read = self._rows(before.offsets, stop, [chain([first], found)])
+        read = self._rows(before.offsets, stop, [chain([first], batches)])
         return self._change(newest, read, source=LOG, before=self._before(before))
 
     def _past(self, newest: Snapshot | None, damage: Corrupt) -> Change | None:
@@ -268,9 +268,9 @@ class _LogFollower:
         """The place at offsets that are not before those of the newest snapshot, or (`until`) some before."""
         if newest is None:
             return LogPlace(stop, 0, inside=any(stop.values()))
-        known = offsets_at(self.store, newest)
-        if reaches(stop, known):
-            return LogPlace(stop, newest.id, inside=not reaches(known, stop))
+        in_files = offsets_at(self.store, newest)
+        if reaches(stop, in_files):
+            return LogPlace(stop, newest.id, inside=not reaches(in_files, stop))
         return place_of(self.store, stop)
 
     def _read_files(self, step: ReadFiles) -> Change | None:
@@ -280,9 +280,9 @@ class _LogFollower:
         except NotFound:
             raise missing(self.store, step.snapshot) from None
         before = self.place
-        known = offsets_at(self.store, snapshot)
-        at = known if before.offsets is None else furthest(before.offsets, known)
-        self.place = LogPlace(at, snapshot.id, inside=not reaches(known, at))
+        in_files = offsets_at(self.store, snapshot)
+        at = in_files if before.offsets is None else furthest(before.offsets, in_files)
+        self.place = LogPlace(at, snapshot.id, inside=not reaches(in_files, at))
         try:
             with time_travel.expiring(self.store, snapshot.id, changes=True):
                 changed = self._has_changes(snapshot)
@@ -321,9 +321,9 @@ class _LogFollower:
         schema = change_schema(self.store, names)
 
         def read() -> Iterator[pa.RecordBatch]:
-            found = first_state(self.store, snapshot, where, columns=names, look_up=True)
-            for split in found.splits:
-                for batch in split.read(found.store, names, found.where):
+            state = first_state(self.store, snapshot, where, columns=names, look_up=True)
+            for split in state.splits:
+                for batch in split.read(state.store, names, state.where):
                     yield _inserted(batch, schema)
 
         return with_remedy(read)
@@ -342,8 +342,8 @@ class _LogFollower:
 
         def read() -> Iterator[pa.RecordBatch]:
             try:
-                found = begun.pop() if begun else self.log.log.read(start, stop, self._columns)
-                for some in found:
+                batches = begun.pop() if begun else self.log.log.read(start, stop, self._columns)
+                for some in batches:
                     kinds = rowkind.texts(some.kinds)
                     rows = [some.rows.column(n) for n in names]
                     batch = pa.RecordBatch.from_arrays([kinds, *rows], schema=schema)
@@ -364,8 +364,8 @@ class _LogFollower:
         def behind() -> Iterator[pa.RecordBatch]:
             assert place.offsets is not None, "a place in the log"
             try:
-                known = offsets_at(self.store, self.store.snapshots.get(place.base)) if place.base else {}
-                yield from self._rows(known, self.log.there(place.offsets))()
+                in_files = offsets_at(self.store, self.store.snapshots.get(place.base)) if place.base else {}
+                yield from self._rows(in_files, self.log.there(place.offsets))()
             except NotFound as e:
                 text = f"what was before offsets {dict(place.offsets)} has expired ({e})"
                 raise StreamLost(text, "start with latest-full, or take rows with normalize=False") from e
@@ -395,8 +395,8 @@ class _LogFollower:
         mark = mark_of(snapshot) if of_base and snapshot is not None else self._mark(place.base)
         cursor = Cursor(place.base + 1, mark, place.offsets, place.inside).text
         number = 0 if snapshot is None else snapshot.id
-        found = Change(number, full, cursor, schema, read, lambda: self._record_progress(place))
-        return replace(found, source=source, reason=reason, _before=before)
+        change = Change(number, full, cursor, schema, read, lambda: self._record_progress(place))
+        return replace(change, source=source, reason=reason, _before=before)
 
     def _mark(self, base: int) -> str | None:
         try:

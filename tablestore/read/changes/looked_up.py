@@ -45,10 +45,10 @@ def touched(store: Store, snapshot: Snapshot) -> dict[Place, list[ManifestEntry]
     store = with_level_0(store)
     overwritten = streams_overwrite(with_overwrites(store), snapshot)
     entries = store.manifests.delta_entries(snapshot) if overwritten else changed_of(store, snapshot)
-    found: dict[Place, list[ManifestEntry]] = {}
+    files: dict[Place, list[ManifestEntry]] = {}
     for entry in entries:
-        found.setdefault((entry.partition, None if overwritten else entry.bucket), []).append(entry)
-    return found
+        files.setdefault((entry.partition, None if overwritten else entry.bucket), []).append(entry)
+    return files
 
 
 def require_looked_up(store: Store) -> None:
@@ -117,11 +117,11 @@ class _Reading:
                 yield changed
 
     def _rows(self, reader: PointReader | None, place: Place, keys: pa.RecordBatch) -> pa.RecordBatch:
-        found = [] if reader is None else list(reader.read(*place, keys, self._names))
+        batches = [] if reader is None else list(reader.read(*place, keys, self._names))
         if self._where is not None:
-            found = [batch.filter(evaluate.mask(self._where, batch)) for batch in found]
-        if found:
-            return joined(found)
+            batches = [batch.filter(evaluate.mask(self._where, batch)) for batch in batches]
+        if batches:
+            return joined(batches)
         schema = pa.schema([f.arrow for f in self._store.schema.columns(self._names)])
         return pa.RecordBatch.from_pylist([], schema)
 

@@ -152,11 +152,11 @@ def overwrites(store: Store, after: int, until: int) -> Iterator[Snapshot]:
     table's log has no rows."""
     for snapshot_id in range(max(after + 1, store.snapshots.earliest_id() or 1), until + 1):
         try:
-            found = store.snapshots.get(snapshot_id)
+            snapshot = store.snapshots.get(snapshot_id)
         except NotFound:  # expired or rolled back meanwhile
             continue
-        if found.commit_kind == OVERWRITE and not _in_log(store, found):
-            yield found
+        if snapshot.commit_kind == OVERWRITE and not _in_log(store, snapshot):
+            yield snapshot
 
 
 def _in_log(store: Store, snapshot: Snapshot) -> bool:

@@ -46,9 +46,9 @@ def _rows(
     if same is None and kept is not None and _has_rows_of_the_one_before(store, kept):
         same = kept
     if same is not None:
-        found = plan(store, same, where, columns=names)
-        for split in found.splits:
-            yield from split.read(store, names, found.where)
+        planned = plan(store, same, where, columns=names)
+        for split in planned.splits:
+            yield from split.read(store, names, planned.where)
         return
     if kept is None or kept.commit_kind != APPEND:  # others take files away
         raise NotFound(f"no snapshot {snapshot - 1}, and no APPEND {snapshot}")
@@ -58,8 +58,10 @@ def _rows(
         store.schema, store.options, Filters.of(None, store.schema), store.partition_values, store.schema_of
     )
     entries = entries.filter(pruner.keep(entries))
-    made = splits(entries, snapshot_id=kept.id, schema=store.schema, options=store.options, deletions=vectors)
-    for split in made:
+    own_splits = splits(
+        entries, snapshot_id=kept.id, schema=store.schema, options=store.options, deletions=vectors
+    )
+    for split in own_splits:
         yield from split.read(store, names, where)
 
 

@@ -157,21 +157,21 @@ class _Follower:
             upcoming = full.id + 1
         self._record_progress(upcoming)
         while (asked.until is None or upcoming <= asked.until) and wait.arrived(upcoming):
-            found = self._get(upcoming)
+            snapshot = self._get(upcoming)
             self._require_not_rolled_back(upcoming)
-            if passes_bound(self.store, found) or not wait.old_enough(found):
+            if passes_bound(self.store, snapshot) or not wait.old_enough(snapshot):
                 return
-            self.after = mark_of(found)
+            self.after = mark_of(snapshot)
             try:
                 with time_travel.expiring(self.store, upcoming, changes=True):
-                    changed = self._has_changes(found)
+                    changed = self._has_changes(snapshot)
             except SnapshotExpired:
                 raise missing(self.store, upcoming) from None
             if changed:
-                step = self._step(upcoming, self._changes(found), full=False)
-                yield replace(step, _looked_up=True) if self._looks_up(found) else step
-            elif found.commit_kind == OVERWRITE:
-                warn_of_left_out(self.store, found)
+                step = self._step(upcoming, self._changes(snapshot), full=False)
+                yield replace(step, _looked_up=True) if self._looks_up(snapshot) else step
+            elif snapshot.commit_kind == OVERWRITE:
+                warn_of_left_out(self.store, snapshot)
             upcoming += 1
             self._record_progress(upcoming)
 
@@ -185,7 +185,7 @@ class _Follower:
         schema = change_schema(self.store, self.names)
 
         def read() -> Iterator[pa.RecordBatch]:
-            found = first_state(
+            state = first_state(
                 self.store,
                 snapshot,
                 self.where,
@@ -193,8 +193,8 @@ class _Follower:
                 made_since_ms=made_since_ms,
                 look_up=self.request.look_up,
             )
-            for split in found.splits:
-                for batch in split.read(found.store, self.names, found.where):
+            for split in state.splits:
+                for batch in split.read(state.store, self.names, state.where):
                     kinds = pa.repeat(pa.scalar(rowkind.TEXTS[rowkind.INSERT]), batch.num_rows)
                     yield pa.RecordBatch.from_arrays([kinds, *batch.columns], schema=schema)
 

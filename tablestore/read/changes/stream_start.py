@@ -24,9 +24,9 @@ def stream_start(
 ) -> StreamStart:
     """Where a stream of this consumer begins; `until` is its last snapshot, which a first state is no newer
     than. Raises InvalidRequest for a start that is none, NotFound for a snapshot that is not there."""
-    known = next_of_consumer(store, consumer)
-    if known is not None:
-        return StreamStart(known)
+    upcoming = next_of_consumer(store, consumer)
+    if upcoming is not None:
+        return StreamStart(upcoming)
     if start is None and scan_mode.mode_of(store) != "latest-full":
         return scan_mode.following(store)
     return _asked(store, "latest-full" if start is None else start, until)
@@ -71,8 +71,8 @@ def _of_mapping(store: Store, start: Mapping[str, Any]) -> StreamStart:
     if set(start) == {"timestamp"}:
         return StreamStart(time_travel.first_after(store, time_travel.millis_of(start["timestamp"])))
     if set(start) <= {"snapshot", "full"} and isinstance(start.get("snapshot"), int):
-        found = start["snapshot"]
-        return StreamStart(full=store.snapshots.get(found)) if start.get("full") else StreamStart(found)
+        number = start["snapshot"]
+        return StreamStart(full=store.snapshots.get(number)) if start.get("full") else StreamStart(number)
     if {"v", "snapshot"} <= set(start) <= {"v", "snapshot", "after"}:
         return _asked(store, json.dumps(dict(start)), None)
     raise InvalidRequest(f"stream start {dict(start)!r}: give timestamp, or snapshot with or without full")

@@ -49,12 +49,12 @@ def last_streamable(store: Store) -> int:
     if delay is None and bound is None:
         return newest
     last = 0
-    for found in store.snapshots.all():
-        if delay is not None and found.time_millis > store.env.now_ms() - delay:
+    for snapshot in store.snapshots.all():
+        if delay is not None and snapshot.time_millis > store.env.now_ms() - delay:
             break
-        if passes_bound(store, found):
+        if passes_bound(store, snapshot):
             break
-        last = found.id
+        last = snapshot.id
     return last
 
 

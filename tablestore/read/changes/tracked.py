@@ -34,7 +34,7 @@ def require_tracked(store: Store, within: Predicate = TRUE) -> None:
 def require_changes_tracked(store: Store, snapshot: Snapshot, within: Predicate = TRUE) -> None:
     """Raise Unsupported for a snapshot whose changelog lacks changes of a partition that `within` selects."""
     made_by = APPEND if store.options.changelog_producer is ChangelogProducer.INPUT else COMPACT
-    schemas = {i: found for i in range(snapshot.schema_id + 1) if (found := _tracking_of(store, i))}
+    schemas = {i: tracking for i in range(snapshot.schema_id + 1) if (tracking := _tracking_of(store, i))}
     if snapshot.commit_kind != made_by or all(t.is_complete for t in schemas.values()):
         return
     when = f"was off in snapshot {snapshot.id}"

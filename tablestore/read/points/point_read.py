@@ -115,11 +115,11 @@ class PointReader:
         function: MergeFunction = merge_function(store.schema, store.options, reading=True)
         levels = by_level(store.options) and not split.raw
         columns = function.columns(names)
-        found = list(self._found(split, keys, columns, levels))
-        if not found:
+        matches = list(self._found(split, keys, columns, levels))
+        if not matches:
             return None
-        rows = plain(joined([batch for _, batch in found]))
-        places = np.concatenate([p for p, _ in found])
+        rows = plain(joined([batch for _, batch in matches]))
+        places = np.concatenate([p for p, _ in matches])
         if split.raw:
             return without_retracts(rows.take(pa.array(np.argsort(places, kind="stable"))))
         function = NewestLevels(function) if levels else function
@@ -153,12 +153,12 @@ class PointReader:
 
     def _of(self, partition: bytes | None, bucket: int | None) -> tuple[_Split, ...]:
         with self._splits_lock:
-            found = self._splits.get((partition, bucket))
-        if found is None:
-            found = tuple(self._made(s) for s in self._planned(partition, bucket))
+            splits = self._splits.get((partition, bucket))
+        if splits is None:
+            splits = tuple(self._made(s) for s in self._planned(partition, bucket))
             with self._splits_lock:
-                self._splits[partition, bucket] = found
-        return found
+                self._splits[partition, bucket] = splits
+        return splits
 
     def _planned(self, partition: bytes | None, bucket: int | None) -> tuple[DataSplit, ...]:
         """The splits of a scan of a bucket; of all buckets that the keys may be in, if it is not known."""

@@ -95,27 +95,27 @@ def newest(store: Store) -> OtherBranch | None:
     A branch that was removed is left out with a warning, as in Paimon. Raises InvalidOption where the
     branches do not have the same columns.
     """
-    found = refs.branch_beside(store)
-    other = None if found is None else _opened(store, found[0])
-    if found is None or other is None:
+    beside = refs.branch_beside(store)
+    other = None if beside is None else _opened(store, beside[0])
+    if beside is None or other is None:
         return None
     _require_same_columns(store, other)
-    return OtherBranch(other, other.snapshots.latest(), found[1])
+    return OtherBranch(other, other.snapshots.latest(), beside[1])
 
 
 def as_of(store: Store, snapshot: Snapshot) -> OtherBranch | None:
     """The other branch as it was when `snapshot` of the current one was made; its first snapshot if it began
     later."""
-    found = newest(store)
-    return None if found is None else _travelled(found, _then(found.store, snapshot.time_millis))
+    branch = newest(store)
+    return None if branch is None else _travelled(branch, _then(branch.store, snapshot.time_millis))
 
 
 def of_options(store: Store, target: ScanTarget) -> OtherBranch | None:
     """The other branch at the state that the scan options, which chose `target` of this one, mean there: a
     snapshot id by its time, everything else as in any branch. None also where changes are read, not a
     state."""
-    found = newest(store)
-    if found is None or not isinstance(target, SnapshotState):
+    branch = newest(store)
+    if branch is None or not isinstance(target, SnapshotState):
         return None
     given = {
         k: v
@@ -125,17 +125,17 @@ def of_options(store: Store, target: ScanTarget) -> OtherBranch | None:
     if store.options.scan_snapshot_id is not None:
         here = time_travel.resolve(store, snapshot=store.options.scan_snapshot_id)
         assert here is not None
-        return _travelled(found, _then(found.store, here.time_millis))
-    asked = found.store.with_schema(found.store.schema.with_options(given))
+        return _travelled(branch, _then(branch.store, here.time_millis))
+    asked = branch.store.with_schema(branch.store.schema.with_options(given))
     try:
         start = scan_mode.batch(asked)
     except NotFound:
         if store.options.scan_tag_name is not None or store.options.scan_version is not None:
             raise
-        return replace(found, snapshot=None)
+        return replace(branch, snapshot=None)
     if not isinstance(start, SnapshotState):
         return None
-    return _travelled(found, start.snapshot) if start.travelled else replace(found, snapshot=start.snapshot)
+    return _travelled(branch, start.snapshot) if start.travelled else replace(branch, snapshot=start.snapshot)
 
 
 def _then(store: Store, millis: int) -> Snapshot | None:
@@ -198,11 +198,11 @@ def plan(
     here = partial(state.plan, store, where, columns=columns, complete=complete)
     there = partial(theirs.plan, other.store, where, columns=columns, complete=complete)
     if other.first:
-        known = visible_partitions(other.store, other.snapshot)
-        own, other_plan = here(partition=lambda p: p not in known), there()
+        visible = visible_partitions(other.store, other.snapshot)
+        own, other_plan = here(partition=lambda p: p not in visible), there()
     else:
-        known = visible_partitions(store, state.snapshot)
-        own, other_plan = here(), there(partition=lambda p: p not in known)
+        visible = visible_partitions(store, state.snapshot)
+        own, other_plan = here(), there(partition=lambda p: p not in visible)
     named: dict[str, Any] = {"branch": other.name, "schema_id": other.store.schema.id, "opened": other.store}
     taken = tuple(
         BranchSplit(**{f.name: getattr(s, f.name) for f in fields(DataSplit)}, **named)

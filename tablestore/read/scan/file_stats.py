@@ -26,15 +26,15 @@ def own_stats(file: DataFileMeta, schema: TableSchema) -> dict[str, ColumnStats]
     names = file.value_stats_cols
     if names is None:
         names = file.write_cols if file.write_cols is not None else schema.names
-    known = SYSTEM_COLUMNS | dict(schema.by_name)
-    if any(n not in known for n in names):
+    fields = SYSTEM_COLUMNS | dict(schema.by_name)
+    if any(n not in fields for n in names):
         return {}
-    types = [known[n].type.as_nullable() for n in names]
+    types = [fields[n].type.as_nullable() for n in names]
     try:
-        found = stats.decode(file.value_stats, types, file.row_count)
+        decoded = stats.decode(file.value_stats, types, file.row_count)
     except (Corrupt, Unsupported):  # absent, or of types that have none
         return {}
-    return dict(zip(names, unpadded(file, types, found), strict=True))
+    return dict(zip(names, unpadded(file, types, decoded), strict=True))
 
 
 def unpadded(
@@ -45,7 +45,7 @@ def unpadded(
     if file_format(file.file_name) != "orc":
         return list(found)
     pairs = zip(types, found, strict=True)
-    return [_stripped(known) if t.root == "CHAR" else known for t, known in pairs]
+    return [_stripped(bounds) if t.root == "CHAR" else bounds for t, bounds in pairs]
 
 
 def _stripped(known: ColumnStats) -> ColumnStats:
@@ -58,14 +58,14 @@ def stats_by_name(
 ) -> dict[str, ColumnStats]:
     """Statistics under the names of `schema`; a column without an entry may hold anything."""
     own = own_stats(file, file_schema)
-    found = {}
+    by_name = {}
     for f in schema.fields:
         before = file_schema.by_id.get(f.id)
         if before is None:
-            found[f.name] = ColumnStats(None, None, file.row_count, file.row_count)
+            by_name[f.name] = ColumnStats(None, None, file.row_count, file.row_count)
         elif before.name in own:
-            known = own[before.name]
+            stored = own[before.name]
             same = bounds_carry_over(before.type, f.type)
-            nulls = known.null_count if nulls_carry_over(before.type, f.type) else None
-            found[f.name] = known if same else ColumnStats(None, None, nulls, known.rows)
-    return found
+            nulls = stored.null_count if nulls_carry_over(before.type, f.type) else None
+            by_name[f.name] = stored if same else ColumnStats(None, None, nulls, stored.rows)
+    return by_name

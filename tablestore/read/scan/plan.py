@@ -76,11 +76,11 @@ class Plan:
     @property
     def summary(self) -> str:
         """`skipped 214 of 230 files: 180 by partition, 30 by bucket, 4 by key range`."""
-        found, skipped = quantities.many(len(self.verdicts), "file"), pruning.counts(self.verdicts)
+        files, skipped = quantities.many(len(self.verdicts), "file"), pruning.counts(self.verdicts)
         if not skipped:
-            return f"skipped none of {found}"
+            return f"skipped none of {files}"
         by = ", ".join(f"{n:,} {'as' if rule == 'invisible' else 'by'} {rule}" for rule, n in skipped.items())
-        return f"skipped {sum(skipped.values()):,} of {found}: {by}"
+        return f"skipped {sum(skipped.values()):,} of {files}: {by}"
 
     def _repr_html_(self) -> str | None:
         return rich.card("plan", self)
@@ -142,15 +142,15 @@ def plan(
         keep = pruner.keep(entries, min_level=min_level) if decided is None else _kept(decided)
         kept = entries.filter(keep)
         require_readable_files(kept, store.schema_of)
-        made = splits(
+        data_splits = splits(
             kept, snapshot_id=snapshot_id, schema=store.schema, options=store.options, deletions=deletions
         )
     skipped = len(manifests) - len(chosen)
     looked_at = (entries, pruner, min_level, len(manifests), skipped, decided)
-    found = Plan(store, snapshot, where, made, *looked_at)
+    planned = Plan(store, snapshot, where, data_splits, *looked_at)
     if log.isEnabledFor(logging.DEBUG):
-        log.debug("plan of snapshot %d: %s", snapshot_id, found.summary)
-    return found
+        log.debug("plan of snapshot %d: %s", snapshot_id, planned.summary)
+    return planned
 
 
 def visible_partitions(store: Store, snapshot: Snapshot | None) -> frozenset[bytes]:

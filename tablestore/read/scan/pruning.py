@@ -73,8 +73,8 @@ class Filters:
         partition = [p for p in parts if p.columns <= frozenset(schema.partition_keys)]
         others = [p for p in parts if p not in partition]
         on_key = [p for p in others if p.columns <= keys] if schema.primary_keys else []
-        made = (predicate.all_of(*some) for some in (parts, partition, on_key, others))
-        return cls(*made)
+        conditions = (predicate.all_of(*some) for some in (parts, partition, on_key, others))
+        return cls(*conditions)
 
 
 def selected_partitions(
@@ -105,8 +105,8 @@ def matching_manifests(
 ) -> list[ManifestFileMeta]:
     """The manifests that may hold an entry of a partition in `where` and of one of `buckets` (None: any)."""
     types = [f.type.as_nullable() for f in schema.partition_fields]
-    known: dict[tuple[SimpleStats, int], bool] = {}  # many manifests are of the same partitions
-    found = []
+    matches: dict[tuple[SimpleStats, int], bool] = {}  # many manifests are of the same partitions
+    chosen = []
     for m in manifests:
         low, high = m.min_bucket, m.max_bucket
         if not (buckets is None or low is None or high is None or any(low <= b <= high for b in buckets)):
@@ -114,22 +114,22 @@ def matching_manifests(
         if where != TRUE:
             nulls = any(m.partition_stats.null_counts or (1,))
             about = m.partition_stats, m.num_added + m.num_deleted if nulls else 1
-            if about not in known:
-                known[about] = _may_match(*about, where, types, schema)
-            if not known[about]:
+            if about not in matches:
+                matches[about] = _may_match(*about, where, types, schema)
+            if not matches[about]:
                 continue
-        found.append(m)
-    return found
+        chosen.append(m)
+    return chosen
 
 
 def _may_match(
     about: SimpleStats, rows: int, where: Predicate, types: Sequence[DataType], schema: TableSchema
 ) -> bool:
     try:
-        known = stats.decode(about, types, rows)
+        columns = stats.decode(about, types, rows)
     except Corrupt:  # written without partition statistics
         return True
-    return evaluate.may_match(where, dict(zip(schema.partition_keys, known, strict=True)))
+    return evaluate.may_match(where, dict(zip(schema.partition_keys, columns, strict=True)))
 
 
 def buckets_of(
@@ -151,12 +151,12 @@ def buckets_of(
     rows = list(product(*(values or () for values in points)))
     columns = zip(*rows, strict=True) if rows else ((),) * len(fields)
     arrays = [literal.array(values, t) for values, t in zip(columns, types, strict=True)]
-    known: dict[int, frozenset[int] | None] = {}
+    by_count: dict[int, frozenset[int] | None] = {}
 
     def of(buckets: int) -> frozenset[int] | None:
-        if buckets not in known:
-            known[buckets] = _hashed(arrays, types, buckets, options.bucket_function)
-        return known[buckets]
+        if buckets not in by_count:
+            by_count[buckets] = _hashed(arrays, types, buckets, options.bucket_function)
+        return by_count[buckets]
 
     return of
 
@@ -204,10 +204,10 @@ class Pruner:
             (e.partition for e in entries), self.filters.partition, self.decode_partition, self.schema
         )
         buckets = buckets_of(self.filters.whole, self.schema, self.options)
-        found = [self._by_itself(e, chosen, buckets, min_level) for e in entries]
+        verdicts = [self._by_itself(e, chosen, buckets, min_level) for e in entries]
         if self.filters.rows == TRUE:
-            return found
-        return self._by_column_stats(found)
+            return verdicts
+        return self._by_column_stats(verdicts)
 
     def keep(self, entries: Entries, *, min_level: int = 0) -> np.ndarray:
         """Which entries `prune` keeps, decided by whole columns where possible: True for a file to be
@@ -257,9 +257,9 @@ class Pruner:
                 entry, False, "bucket", f"the keys asked for are in bucket {names} of {entry.total_buckets}"
             )
         if self.filters.key != TRUE:
-            found = refusal(self.filters.key, self._key_stats(entry))
-            if found is not None:
-                return FileVerdict(entry, False, "key range", found.text(self.schema), found)
+            refused = refusal(self.filters.key, self._key_stats(entry))
+            if refused is not None:
+                return FileVerdict(entry, False, "key range", refused.text(self.schema), refused)
         return FileVerdict(entry, True)
 
     def _invisible(self, bucket: int, level: int, min_level: int) -> str:
@@ -285,14 +285,14 @@ class Pruner:
         }
 
     def _key_stats(self, entry: ManifestEntry) -> dict[str, stats.ColumnStats]:
-        known = self._partition_stats(entry)
+        partition_stats = self._partition_stats(entry)
         types = [f.type.as_nullable() for f in self.schema.key_fields]
         try:
-            found = stats.decode(entry.file.key_stats, types, entry.file.row_count)
+            key_stats = stats.decode(entry.file.key_stats, types, entry.file.row_count)
         except Corrupt:  # without key statistics: nothing to go by
-            return known
-        found = unpadded(entry.file, types, found)
-        return known | dict(zip(self.schema.trimmed_primary_keys, found, strict=True))
+            return partition_stats
+        key_stats = unpadded(entry.file, types, key_stats)
+        return partition_stats | dict(zip(self.schema.trimmed_primary_keys, key_stats, strict=True))
 
     def _by_column_stats(self, verdicts: list[FileVerdict]) -> list[FileVerdict]:
         """The verdicts, with those files skipped whose column statistics exclude the filter."""
@@ -309,10 +309,10 @@ class Pruner:
                 asked = [self._refused(by_file[id(f)]) for f in together]
                 if all(v is not None for v in asked):
                     beside = _neighbours_text(len(together) - 1)
-                    found = [replace(v, text=v.text + beside) for v in asked if v is not None]
+                    judged = [replace(v, text=v.text + beside) for v in asked if v is not None]
                 else:  # a newer file may hide rows of an older one, so none of them can be left out
-                    found = [_kept_for_neighbours(v, len(together) - 1) for v in asked if v is not None]
-                changed |= {v.entry.identity: v for v in found}
+                    judged = [_kept_for_neighbours(v, len(together) - 1) for v in asked if v is not None]
+                changed |= {v.entry.identity: v for v in judged}
         return [changed.get(v.entry.identity, v) if v.kept else v for v in verdicts]
 
     def _skipped_together(self, files: list[DataFileMeta]) -> list[tuple[DataFileMeta, ...]]:
@@ -331,10 +331,10 @@ class Pruner:
         """The verdict on a file of which no row can be selected; None if one may be."""
         file = entry.file
         own = self.schema_of(file.schema_id)
-        known = self._key_stats(entry) if self.schema.primary_keys else self._partition_stats(entry)
-        found = refusal(self.filters.rows, {**stats_by_name(file, own, self.schema), **known})
-        if found is not None:
-            return FileVerdict(entry, False, "column stats", found.text(self.schema), found)
+        key_stats = self._key_stats(entry) if self.schema.primary_keys else self._partition_stats(entry)
+        refused = refusal(self.filters.rows, {**stats_by_name(file, own, self.schema), **key_stats})
+        if refused is not None:
+            return FileVerdict(entry, False, "column stats", refused.text(self.schema), refused)
         if file.embedded_index is None or not self.options.file_index_read:
             return None
         asked = evolution.evolve_predicate(self.filters.rows, own, self.schema)
@@ -358,5 +358,5 @@ def _neighbours_text(count: int) -> str:
 
 def counts(verdicts: Iterable[FileVerdict]) -> dict[str, int]:
     """Skipped files by rule, in the order of RULES."""
-    found = Counter(v.rule for v in verdicts if not v.kept)
-    return {rule: found[rule] for rule in RULES if found[rule]}
+    skipped = Counter(v.rule for v in verdicts if not v.kept)
+    return {rule: skipped[rule] for rule in RULES if skipped[rule]}

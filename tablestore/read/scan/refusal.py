@@ -41,11 +41,11 @@ class Refusal:
 
     def text(self, schema: TableSchema) -> str:
         """`not k > 40: k is 1..12`."""
-        return f"not {self.part!r}: " + "; ".join(_range_text(c, known, schema) for c, known in self.stats)
+        return f"not {self.part!r}: " + "; ".join(_range_text(c, bounds, schema) for c, bounds in self.stats)
 
     def compared(self) -> str:
         """The comparison that failed: `max 812 < 40000`."""
-        return _compared(self.part, {c: known for c, known in self.stats if known is not None})
+        return _compared(self.part, {c: bounds for c, bounds in self.stats if bounds is not None})
 
 
 def refusal(where: Predicate, known: Known) -> Refusal | None:
@@ -81,15 +81,15 @@ def _compared(part: Predicate, known: Known) -> str:
         return next(_compared(t, known) for t in part.terms if not evaluate.may_match(t, known))
     if not isinstance(part, Leaf):
         return "nothing is asked for"
-    found = known.get(part.column)
-    if found is None:
+    bounds = known.get(part.column)
+    if bounds is None:
         return "no value is asked for"
     if isinstance(part, IsNull):
-        return f"NULL in all {found.rows:,} rows" if part.inverse else f"no NULL in {found.rows:,} rows"
-    if found.all_null:
-        return f"NULL in all {found.rows:,} rows"
+        return f"NULL in all {bounds.rows:,} rows" if part.inverse else f"no NULL in {bounds.rows:,} rows"
+    if bounds.all_null:
+        return f"NULL in all {bounds.rows:,} rows"
     assert isinstance(part, Comparison)
-    return _against(part, found.min, found.max)
+    return _against(part, bounds.min, bounds.max)
 
 
 def _against(part: Comparison, low: Any, high: Any) -> str:

@@ -121,8 +121,8 @@ def mode_of(store: Store) -> str:
 
 def _value(store: Store, key: str) -> str | None:
     aliases = {"scan.timestamp-millis": "log.scan.timestamp-millis"}
-    found = store.schema.options.get(key)
-    return found if found is not None else store.schema.options.get(aliases.get(key, key))
+    value = store.schema.options.get(key)
+    return value if value is not None else store.schema.options.get(aliases.get(key, key))
 
 
 def batch(store: Store, at: Snapshot | None = None) -> ScanTarget:
@@ -168,13 +168,13 @@ def following(store: Store) -> StreamStart:
         assert since is not None
         first = _first_made(store, since)
         return StreamStart(full=latest, made_since_ms=since) if first is None else StreamStart(first)
-    found = options.scan_snapshot_id
-    if mode == "incremental" or found is None:
+    asked = options.scan_snapshot_id
+    if mode == "incremental" or asked is None:
         raise InvalidRequest(f"scan.mode {mode!r} with {_given(store)} is for batch reads, not for streams")
     oldest = time_travel.earliest_change(store)
     if mode == "from-snapshot":
-        return StreamStart(max(found, oldest or found))
-    return StreamStart(full=store.snapshots.get(max(found, store.snapshots.earliest_id() or found)))
+        return StreamStart(max(asked, oldest or asked))
+    return StreamStart(full=store.snapshots.get(max(asked, store.snapshots.earliest_id() or asked)))
 
 
 def _given(store: Store) -> str:
@@ -220,10 +220,10 @@ def compacted(store: Store) -> Snapshot | None:
     full = store.options.changelog_producer is ChangelogProducer.FULL_COMPACTION
     every = store.options.full_delta_commits
     commits = max(1, every or 1)
-    for found in reversed(store.snapshots.all()):
-        due = found.commit_identifier == BATCH_IDENTIFIER or found.commit_identifier % commits == 0
-        if found.commit_kind == COMPACT and (due or not (full or every is not None)):
-            return found
+    for snapshot in reversed(store.snapshots.all()):
+        due = snapshot.commit_identifier == BATCH_IDENTIFIER or snapshot.commit_identifier % commits == 0
+        if snapshot.commit_kind == COMPACT and (due or not (full or every is not None)):
+            return snapshot
     return store.snapshots.latest()
 
 

@@ -93,7 +93,7 @@ def splits(
     partitions, codes = entries.partitions()
     buckets, totals = entries.numbers("bucket").tolist(), entries.numbers("total_buckets").tolist()
     target, cost = options.split_target_bytes, options.split_open_bytes
-    found: list[DataSplit] = []
+    data_splits: list[DataSplit] = []
     for number, spans in walk:
         for rows, raw in _packed(
             spans, target=target, open_cost=cost, by_kind=by_kind or bool(lifted[number])
@@ -103,11 +103,11 @@ def splits(
             files = Files(entries, rows)
             gone = (deletions or {}).get(place, {})
             vectors = tuple(gone.get(f.file_name) for f in files) if gone else ()
-            found.append(DataSplit(*place, totals[at], snapshot_id, files, raw, vectors))
+            data_splits.append(DataSplit(*place, totals[at], snapshot_id, files, raw, vectors))
     if options.scan_partitions_sorted:
         types = tuple(f.type for f in schema.partition_fields)
-        found.sort(key=lambda s: binary_row.key_order(s.partition, types))
-    return tuple(found)
+        data_splits.sort(key=lambda s: binary_row.key_order(s.partition, types))
+    return tuple(data_splits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,13 +167,13 @@ def _in_runs(entries: Entries, rows: np.ndarray, schema: TableSchema) -> np.ndar
     some = entries.take(rows).objects
     position = {id(e.file): int(r) for e, r in zip(some, rows, strict=True)}
     key = interval.key_order([f.type for f in schema.key_fields])
-    found = [
+    in_runs = [
         position[id(f)]
         for section in interval.partition([e.file for e in some], key)
         for run in section
         for f in run.files
     ]
-    return np.array(found)
+    return np.array(in_runs)
 
 
 def _lifted_groups(
@@ -186,14 +186,14 @@ def _lifted_groups(
         return np.ones(count, dtype=bool)
     levels = entries.numbers("level")
     whole = (levels > 0) & (entries.numbers("delete_count", null=-1) == 0)
-    found = np.ones(count, dtype=bool)
-    np.logical_and.at(found, group, whole)
+    lifted = np.ones(count, dtype=bool)
+    np.logical_and.at(lifted, group, whole)
     if not (options.deletion_vectors or options.merge_engine is MergeEngine.FIRST_ROW):
         low, high = np.full(count, 1 << 30), np.full(count, -1)
         np.minimum.at(low, group, levels)
         np.maximum.at(high, group, levels)
-        found &= low == high
-    return found
+        lifted &= low == high
+    return lifted
 
 
 def _packed(
@@ -224,7 +224,7 @@ def split_raw_and_merged(split: DataSplit, schema: TableSchema, options: TableOp
         return [split]
     place = split.partition, split.bucket
     gone = dict(zip((f.file_name for f in split.files), split.deletion_files, strict=False))
-    found = splits(
+    apart = splits(
         Entries.of(ManifestEntry(ADD, *place, split.total_buckets, f) for f in split.files),
         snapshot_id=split.snapshot_id,
         schema=schema,
@@ -232,4 +232,4 @@ def split_raw_and_merged(split: DataSplit, schema: TableSchema, options: TableOp
         deletions={place: {name: vector for name, vector in gone.items() if vector is not None}},
         by_kind=True,
     )
-    return list(found)
+    return list(apart)

@@ -105,30 +105,30 @@ class _Gone(Exception):
 
 
 def _at_or_before(store: Store, ids: Sequence[int], millis: int) -> Snapshot:
-    found: Snapshot | None = None
+    newest: Snapshot | None = None
     for snapshot_id in ids:
         try:
             snapshot = store.snapshots.get(snapshot_id)
         except NotFound:
             raise _Gone from None
         if snapshot.time_millis > millis:
-            if found is None:
+            if newest is None:
                 oldest = _iso(snapshot.time_millis)
                 raise NotFound(f"no snapshot at or before {_iso(millis)}; the oldest is of {oldest}")
             break
-        found = snapshot
-    if found is None:
+        newest = snapshot
+    if newest is None:
         raise NotFound(f"no snapshot at or before {_iso(millis)}; the table has none yet")
-    return found
+    return newest
 
 
 def first_after(store: Store, millis: int) -> int:
     """Id of the first snapshot or long-lived changelog of that time or later; if there is none, of the next
     snapshot to come."""
     snapshots = store.snapshots.all()  # first: those that expire meanwhile are among the changelogs, then
-    for found in (*changelogs.all_of(store), *snapshots):
-        if found.time_millis >= millis:
-            return found.id
+    for snapshot in (*changelogs.all_of(store), *snapshots):
+        if snapshot.time_millis >= millis:
+            return snapshot.id
     return (store.snapshots.latest_id() or 0) + 1
 
 
@@ -139,11 +139,11 @@ def earliest_change(store: Store) -> int | None:
 
 def first_with_watermark(store: Store, watermark: int) -> Snapshot:
     """The oldest snapshot whose watermark has reached `watermark`."""
-    for found in store.snapshots.all():
-        if found.watermark is not None and found.watermark >= watermark:
-            return found
-    known = [s.watermark for s in store.snapshots.all() if s.watermark is not None]
-    there = f"the highest is {max(known)}" if known else "none has a watermark"
+    for snapshot in store.snapshots.all():
+        if snapshot.watermark is not None and snapshot.watermark >= watermark:
+            return snapshot
+    watermarks = [s.watermark for s in store.snapshots.all() if s.watermark is not None]
+    there = f"the highest is {max(watermarks)}" if watermarks else "none has a watermark"
     raise NotFound(f"no snapshot has reached watermark {watermark}; {there}")
 
 

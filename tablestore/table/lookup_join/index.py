@@ -71,9 +71,9 @@ class RowIndex:
     @classmethod
     def of(cls, columns: Sequence[pa.Array], *, start: int = 0) -> RowIndex:
         """The index of rows at the places from `start` on, by comparable columns."""
-        rows, found = codes(columns)
-        order = np.argsort(found, kind="stable")
-        return cls(found[order], rows[order] + start, exact(columns))
+        rows, row_codes = codes(columns)
+        order = np.argsort(row_codes, kind="stable")
+        return cls(row_codes[order], rows[order] + start, exact(columns))
 
     @cached_property
     def unique(self) -> bool:
@@ -105,10 +105,10 @@ class RowIndex:
             return order[:0], self.places
         at = np.minimum(first, len(self.codes) - 1)
         hit = self.codes[at] == ordered
-        found = np.full(len(order), -1, dtype=np.int64)
-        found[order[hit]] = self.places[at[hit]]
-        asked = np.flatnonzero(found >= 0)
-        return asked, found[asked]
+        place_of = np.full(len(order), -1, dtype=np.int64)
+        place_of[order[hit]] = self.places[at[hit]]
+        asked = np.flatnonzero(place_of >= 0)
+        return asked, place_of[asked]
 
     def changed(self, gone: np.ndarray, more: RowIndex) -> RowIndex:
         """The index without the rows where `gone`, a mask by place, is true, and with those of `more`."""

@@ -105,16 +105,16 @@ class LookupJoin:
         if how not in HOW:
             raise InvalidRequest(f"how {how!r} must be one of {', '.join(HOW)}")
         self._look()
-        found: list[pa.RecordBatch] = []
+        batches: list[pa.RecordBatch] = []
         schema = None
         for batch in as_batches(facts.batches if isinstance(facts, Change) else facts):
             schema = schema or self._joined_schema(batch.schema)
             for piece in pieces(batch):
-                found.append(self._joined(piece, schema, how))
+                batches.append(self._joined(piece, schema, how))
         if schema is None:
             given = getattr(facts, "schema", None)
             schema = self._joined_schema(given) if isinstance(given, pa.Schema) else self._columns_schema()
-        return pa.Table.from_batches(found, schema)
+        return pa.Table.from_batches(batches, schema)
 
     def join_each(self, batches: Iterable[Any], *, how: str = "left") -> Iterator[pa.Table]:
         """`join` of each of the batches, in their order.
@@ -265,8 +265,8 @@ class LookupJoin:
             asked, places = _with_the_rest(asked, places, facts.num_rows)
         if len(asked) != facts.num_rows or (np.diff(asked) != 1).any():
             facts = facts.take(pa.array(asked))
-        found = cache.gather(places, tuple(self._names))
-        arrays = [self._filled(c, n) for c, n in zip(found, self._names.values(), strict=True)]
+        gathered = cache.gather(places, tuple(self._names))
+        arrays = [self._filled(c, n) for c, n in zip(gathered, self._names.values(), strict=True)]
         return pa.RecordBatch.from_arrays([*facts.columns, *arrays], schema=schema)
 
     def _cache_for(self, columns: Sequence[pa.Array]) -> FullCache | PartialCache:
@@ -277,7 +277,7 @@ class LookupJoin:
         keys = pa.RecordBatch.from_arrays(list(columns), names=list(self._source.on)).drop_null()
         now = self._source.store.env.now_ms()
         try:
-            known, read = cache.known(keys, self._lookups, now, self._keys)
+            filled, read = cache.known(keys, self._lookups, now, self._keys)
         except NotFound:  # the snapshot it stands at has expired
             if self.refresh().snapshot in (None, cache.snapshot and cache.snapshot.id):
                 raise
@@ -285,8 +285,8 @@ class LookupJoin:
         with self._state_lock:
             self._counts["keys_read"] += read
             if self._cache is cache:
-                self._cache = known.trimmed(self._keys)
-        return known
+                self._cache = filled.trimmed(self._keys)
+        return filled
 
     def _fitted(self, column: pa.Array, kind: pa.DataType) -> pa.Array:
         """A joined column of the facts in the type of the table's; numbers that do not fit in become NULL,
@@ -309,16 +309,16 @@ class LookupJoin:
         if not isinstance(fill, Mapping | None):
             raise InvalidRequest(f"fill is a mapping of columns to values, not {fill!r}")
         ours = {as_: name for name, as_ in self._names.items()}
-        found = {}
+        fillers = {}
         for name, value in (fill or {}).items():
             if name not in ours:
                 raise NotFound.among("column", name, ours)
             try:
-                found[name] = fitted_values({ours[name]: value}, self._source.store.schema)[ours[name]]
+                fillers[name] = fitted_values({ours[name]: value}, self._source.store.schema)[ours[name]]
             except SchemaMismatch as e:
                 kind = self._type(ours[name])
                 raise InvalidRequest(f"fill {value!r} is no value of {name}, which is {kind}: {e}") from None
-        return found
+        return fillers
 
     def _filled(self, column: pa.Array, name: str) -> pa.Array:
         return pc.fill_null(column, self._fill[name]) if name in self._fill else column
@@ -386,9 +386,9 @@ def _with_the_rest(asked: np.ndarray, places: np.ndarray, count: int) -> tuple[n
     """The pairs, in order, and a pair with the place −1 for each fact that is in none."""
     matches = np.bincount(asked, minlength=count)
     facts = np.repeat(np.arange(count), np.maximum(matches, 1))
-    found = np.full(len(facts), -1, dtype=np.int64)
-    found[matches[facts] > 0] = places
-    return facts, found
+    all_places = np.full(len(facts), -1, dtype=np.int64)
+    all_places[matches[facts] > 0] = places
+    return facts, all_places
 
 
 def _made(store: Store, name: str, given: Mapping[str, Any]) -> LookupJoin:

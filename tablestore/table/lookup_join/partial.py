@@ -147,13 +147,13 @@ class PartialCache:
     def _read(self, keys: pa.RecordBatch, lookups: Lookups) -> list[pa.RecordBatch]:
         source = self.source
         scan = snapshot_scan(source.store, self.snapshot, source.columns)
-        found = lookups.rows(scan, pa.Table.from_batches([_either_zero(keys)]), source.columns)
+        batches = lookups.rows(scan, pa.Table.from_batches([_either_zero(keys)]), source.columns)
         if source.where is None:
-            return list(found)
-        return [batch.filter(evaluate.mask(source.where, batch)) for batch in found]
+            return list(batches)
+        return [batch.filter(evaluate.mask(source.where, batch)) for batch in batches]
 
     def _with(self, new: pa.RecordBatch, rows: Sequence[pa.RecordBatch], now_ms: int) -> PartialCache:
-        keys, known = self.keys.plus([new]), self.rows.plus(rows)
+        keys, all_rows = self.keys.plus([new]), self.rows.plus(rows)
         times = np.full(new.num_rows, now_ms, dtype=np.int64)
         return replace(
             self,
@@ -161,8 +161,8 @@ class PartialCache:
             by_key=_index(keys, self.source.on),
             read_ms=np.concatenate([self.read_ms, times]),
             asked_ms=np.concatenate([self.asked_ms, times]),
-            rows=known,
-            by_on=_index(known, self.source.on),
+            rows=all_rows,
+            by_on=_index(all_rows, self.source.on),
         )
 
     def _kept(self, kept: np.ndarray) -> PartialCache:

@@ -79,12 +79,12 @@ def without_duplicates(changes: Changes, live: Container[str]) -> Changes:
     either."""
     kept = tuple(e for e in changes.entries if e.file.file_name not in live)
     places = {(e.partition, e.bucket) for e in kept}
-    known = {(e.partition, e.bucket) for e in changes.entries} - places
+    emptied = {(e.partition, e.bucket) for e in changes.entries} - places
     return replace(
         changes,
         entries=kept,
-        changelog=tuple(e for e in changes.changelog if (e.partition, e.bucket) not in known),
-        index=tuple(e for e in changes.index if (e.partition, e.bucket) not in known),
+        changelog=tuple(e for e in changes.changelog if (e.partition, e.bucket) not in emptied),
+        index=tuple(e for e in changes.index if (e.partition, e.bucket) not in emptied),
     )
 
 

@@ -53,13 +53,13 @@ class Committer:
     def commit(self, messages: Sequence[CommitMessage], request: CommitRequest) -> Committed:
         """Add the messages' files to the table. Raises CommitConflict or Unavailable, then none of their rows
         is in the table, and CommitUnknown where that is not known."""
-        first, second, made = appended(messages), compacted(messages), list[int]()
+        first, second, ids = appended(messages), compacted(messages), list[int]()
         if not first.empty or (second.empty and self._publishes_empty(request)):
             first = replace(first, followed=self._hidden_until_compacted(second))
             kind = OVERWRITE if first.replaces_rows else APPEND
             provide, rebuild = self._changes_provider(first, request)
             try:
-                made.append(self._publish(kind, provide, request, rebuild=rebuild))
+                ids.append(self._publish(kind, provide, request, rebuild=rebuild))
             except _PublishedElsewhere:
                 return Committed(replayed=True)
         elif self._replayed(request):
@@ -67,15 +67,15 @@ class Committer:
         lost = None
         if not second.empty:
             try:
-                made.append(self._publish(COMPACT, lambda _: second, request))
+                ids.append(self._publish(COMPACT, lambda _: second, request))
             except (TablestoreError, OSError) as e:
-                if not made:
+                if not ids:
                     raise
                 lost = LostCompaction(str(e), unknown=isinstance(e, CommitUnknown))
                 raced = isinstance(e, CommitConflict)
                 text = "%s: snapshot %d with the new rows is published, its compaction is lost: %s"
-                log.log(logging.INFO if raced else logging.WARNING, text, self._store.paths.root, made[0], e)
-        return Committed(tuple(made), _rows(first), stalls=self._stalls(messages), lost_compaction=lost)
+                log.log(logging.INFO if raced else logging.WARNING, text, self._store.paths.root, ids[0], e)
+        return Committed(tuple(ids), _rows(first), stalls=self._stalls(messages), lost_compaction=lost)
 
     def _hidden_until_compacted(self, second: Changes) -> bool:
         """Whether readers see what a commit adds, or streams its changes, only with its compaction."""
@@ -102,13 +102,13 @@ class Committer:
 
         def provide(latest: Snapshot | None) -> Changes:
             live = self._store.manifests.live_entries(latest, partition=changes.partitions.__contains__)
-            known = sorted(added.intersection(e.file.file_name for e in live))
-            if not known:
+            present = sorted(added.intersection(e.file.file_name for e in live))
+            if not present:
                 return changes
             if not discards:
-                text = f"{', '.join(known[:3])}: in the table already; these messages were committed before"
-                raise CommitConflict(text, files=tuple(known), snapshot=latest.id if latest else 0)
-            fresh = without_duplicates(changes, known)
+                text = f"{', '.join(present[:3])}: in the table already; these messages were committed before"
+                raise CommitConflict(text, files=tuple(present), snapshot=latest.id if latest else 0)
+            fresh = without_duplicates(changes, present)
             if fresh.empty:
                 raise _PublishedElsewhere("every file of this commit is in the table already")
             return fresh
@@ -118,13 +118,13 @@ class Committer:
     def _stalls(self, messages: Sequence[CommitMessage]) -> tuple[Stall, ...]:
         """Buckets whose writer had to wait for compaction; logged once a commit."""
         store = self._store
-        found = stalls.of(
+        waits = stalls.of(
             replace(r, partition=store.partition_text(m.partition)) for m in messages for r in m.compactions
         )
-        if found:
+        if waits:
             text = "%s: %s; a larger write-buffer-size or num-sorted-run.stop-trigger makes writers wait less"
-            log.warning(text, store.paths.root, stalls.summary(found))
-        return found
+            log.warning(text, store.paths.root, stalls.summary(waits))
+        return waits
 
     def overwrite(
         self,
@@ -141,16 +141,18 @@ class Committer:
         gone: set[bytes] = set()
 
         def delta(latest: Snapshot | None) -> Changes:
-            found = overwriting(new, latest, store.manifests, replaced, postponed=postponed)
+            changes = overwriting(new, latest, store.manifests, replaced, postponed=postponed)
             gone.clear()
-            gone.update(e.partition for e in found.entries if e.kind == DELETE)
-            return found
+            gone.update(e.partition for e in changes.entries if e.kind == DELETE)
+            return changes
 
         try:
-            made = self._publish(OVERWRITE, delta, request, operation=operation, rebuild=True)
+            snapshot_id = self._publish(OVERWRITE, delta, request, operation=operation, rebuild=True)
         except _PublishedElsewhere:
             return Committed(replayed=True)
-        return Committed((made,), _rows(new), stalls=self._stalls(messages), replaced_partitions=len(gone))
+        return Committed(
+            (snapshot_id,), _rows(new), stalls=self._stalls(messages), replaced_partitions=len(gone)
+        )
 
     def commit_statistics(self, name: str, request: CommitRequest) -> Committed:
         """An ANALYZE snapshot that names a file of statistics; rows and files stay as they are."""

@@ -29,13 +29,13 @@ def require_no_conflict(
     schemas."""
     if latest is None:
         return
-    found = _bucket_counts(store, kind, latest, changes, schema_ids) or _conflict(
+    conflict = _bucket_counts(store, kind, latest, changes, schema_ids) or _conflict(
         store, kind, latest, changes
     )
-    if found is not None:
+    if conflict is not None:
         who = f"snapshot {latest.id} ({latest.commit_kind} by {latest.commit_user})"
         raise CommitConflict(
-            f"{found.rule}: {found.text}; found at {who}", files=found.files, snapshot=latest.id
+            f"{conflict.rule}: {conflict.text}; found at {who}", files=conflict.files, snapshot=latest.id
         )
 
 
@@ -58,9 +58,9 @@ def _conflict(store: Store, kind: str, latest: Snapshot, changes: Changes) -> co
         buckets |= {(e.partition, e.bucket) for e in changes.index}
         entries = store.manifests.live_entries(latest, partition=changes.partitions.__contains__)
         live = [e for e in entries if (e.partition, e.bucket) in buckets]
-        found = conflict_rules.files(live, changes.entries, store.key_order)
-        if found is not None:
-            return found
+        conflict = conflict_rules.files(live, changes.entries, store.key_order)
+        if conflict is not None:
+            return conflict
     added = {e.file.file_name for e in changes.entries if e.kind == ADD}
     gone = {e.file.file_name for e in changes.entries if e.kind == DELETE} - added
     if not changes.index and not (gone and store.options.deletion_vectors):
@@ -73,13 +73,13 @@ def _conflict(store: Store, kind: str, latest: Snapshot, changes: Changes) -> co
 
 def require_basis(store: Store, latest: Snapshot | None, basis: Basis, changes: Changes) -> None:
     """Raise CommitConflict if what these changes were made from is no longer in the table."""
-    snapshots, known = store.snapshots, basis.snapshot
-    if known is not None and (
-        latest is None or latest.id < known.id or snapshots.find(known.id) not in (None, known)
+    snapshots, based_on = store.snapshots, basis.snapshot
+    if based_on is not None and (
+        latest is None or latest.id < based_on.id or snapshots.find(based_on.id) not in (None, based_on)
     ):
-        text = f"the table was rolled back behind snapshot {known.id}, which this commit was made from"
+        text = f"the table was rolled back behind snapshot {based_on.id}, which this commit was made from"
         raise CommitConflict(f"{text}; do it again", snapshot=latest.id if latest else 0)
-    since = known.id if known is not None else 0
+    since = based_on.id if based_on is not None else 0
     for snapshot_id in range(since + 1, (latest.id if latest else 0) + 1):
         try:
             changed = _changed(store, snapshots.get(snapshot_id), basis, changes)

@@ -116,19 +116,19 @@ class NextSnapshot:
 
     def _properties(self, latest: Snapshot | None) -> dict[str, str]:
         request = self._request
-        known = positions.known(self._store, latest)
+        by_user = positions.known(self._store, latest)
         reached = dict(request.positions or {})
         if request.streaming:
             reached[request.user] = (request.identifier, request.position)
         for user, (identifier, position) in reached.items():
-            old = known.get(user)
+            old = by_user.get(user)
             kept = position if position is not None else (old[1] if old else None)
             if old is None or identifier >= old[0]:
-                known[user] = (identifier, kept)
+                by_user[user] = (identifier, kept)
         require_free(request.properties or {})
         tiering = tiered.carried(self._store.snapshots, latest)
         own = {} if self._store.uuid is None else {TABLE: self._store.uuid}
-        return {**tiering, **(request.properties or {}), **positions.as_properties(known), **own}
+        return {**tiering, **(request.properties or {}), **positions.as_properties(by_user), **own}
 
     def _log_offsets(self, latest: Snapshot | None) -> dict[str, str]:
         """The offsets of the table's log: what the snapshot before names and, in buckets of the commit, where
@@ -139,13 +139,13 @@ class NextSnapshot:
         if store.paths.branch != MAIN:  # a branch has no log; what it was made from still says where that was
             kept = (latest.properties or {}) if latest is not None else {}
             return {name: kept[name] for name in (offsets.PROPERTY, transaction_id.PROPERTY) if name in kept}
-        found = offsets.known(latest, store.snapshots.get)
+        reached = offsets.known(latest, store.snapshots.get)
         last = transaction_id.known(latest, store.snapshots.get)
         if rows is not None and self._kind != COMPACT:
-            found = offsets.advanced(found, rows.end)
+            reached = offsets.advanced(reached, rows.end)
             last = transaction_id.newest(last, rows.last)
         named = {} if last is None else {transaction_id.PROPERTY: last.text}
-        return {offsets.PROPERTY: offsets.text(found), **named}
+        return {offsets.PROPERTY: offsets.text(reached), **named}
 
     def _kept(self, changes: Changes) -> dict[str, str]:
         """The properties that keep this snapshot's compactions, or say that they come next
@@ -174,5 +174,5 @@ def require_free(properties: Iterable[str]) -> None:
 
 
 def _watermark(latest: Snapshot | None, request: CommitRequest) -> int | None:
-    known = [w for w in (latest.watermark if latest else None, request.watermark) if w is not None]
-    return max(known, default=None)
+    watermarks = [w for w in (latest.watermark if latest else None, request.watermark) if w is not None]
+    return max(watermarks, default=None)

@@ -25,12 +25,12 @@ def folded(message: CommitMessage) -> tuple[CommitMessage, tuple[DataFileMeta, .
     Files that were there before stay in `compact_before`; changelog and index files become those of one
     snapshot too.
     """
-    made = {(f.file_name, f.level) for f in message.new_files}
+    written = {(f.file_name, f.level) for f in message.new_files}
     gone = {(f.file_name, f.level) for f in message.compact_before}
     kept = [f for f in message.new_files if (f.file_name, f.level) not in gone]
     new = (*kept, *message.compact_after)
     names = {f.file_name for f in new}
-    before = tuple(f for f in message.compact_before if (f.file_name, f.level) not in made)
+    before = tuple(f for f in message.compact_before if (f.file_name, f.level) not in written)
     dropped = tuple(f for f in message.new_files if f.file_name not in names)
     result = replace(
         message,
@@ -50,17 +50,17 @@ def folded(message: CommitMessage) -> tuple[CommitMessage, tuple[DataFileMeta, .
 def as_compaction(message: CommitMessage) -> tuple[CommitMessage, tuple[DataFileMeta, ...]]:
     """The message as one compaction, whose result is what was written, and the files that it no longer
     names."""
-    one, dropped = folded(message)
+    as_append, dropped = folded(message)
     result = replace(
-        one,
+        as_append,
         new_files=(),
         changelog_files=(),
         new_index=(),
         deleted_index=(),
-        compact_after=one.new_files,
-        compact_changelog=one.changelog_files,
-        compact_new_index=one.new_index,
-        compact_deleted_index=one.deleted_index,
+        compact_after=as_append.new_files,
+        compact_changelog=as_append.changelog_files,
+        compact_new_index=as_append.new_index,
+        compact_deleted_index=as_append.deleted_index,
     )
     return result, dropped
 

@@ -41,10 +41,10 @@ def _touched(store: Store, other: Snapshot, overwrites: bool) -> set[bytes]:
         return set()
     appends = other.commit_kind == APPEND
     entries = store.manifests.delta_entries(other)
-    found = {e.partition for e in entries if e.bucket >= 0 or not appends}
+    partitions = {e.partition for e in entries if e.bucket >= 0 or not appends}
     if appends:
-        return found
-    return found | _indexed(store, other)
+        return partitions
+    return partitions | _indexed(store, other)
 
 
 def _indexed(store: Store, other: Snapshot) -> set[bytes]:

@@ -119,10 +119,10 @@ def known(store: Store, latest: Snapshot | None) -> Snapshot | None:
     if latest is not None and snapshot_id >= latest.id:
         return latest if (snapshot_id, digest) == (latest.id, _digest(latest)) else None
     try:
-        found = store.snapshots.get(snapshot_id)
+        recorded = store.snapshots.get(snapshot_id)
     except (NotFound, Corrupt):
         return None
-    return found if _digest(found) == digest else None
+    return recorded if _digest(recorded) == digest else None
 
 
 def _record(store: Store, snapshot: Snapshot) -> None:
@@ -151,19 +151,19 @@ def _reads(store: Store, snapshot: Snapshot, base: Snapshot | None) -> dict[str,
     else:
         deltas = [store.manifests.delta_entries(s) for s in between]
         entries, histories = concatenated([d.table for d in deltas]).live(), between
-    found: dict[str, bool] = {}
+    files: dict[str, bool] = {}
     for e in entries:
-        found |= dict.fromkeys(reachable.entry_paths(store, e), True)
+        files |= dict.fromkeys(reachable.entry_paths(store, e), True)
     state = reachable.metadata_files(store, snapshot)
     if base is not None and between is not None:
         before = reachable.lenient({}, reachable.metadata_files, store, base)
         state = {path: size for path, size in state.items() if path not in before}
-    found |= dict.fromkeys(state, True)
+    files |= dict.fromkeys(state, True)
     for s in histories:
         changelog = reachable.lenient(Files(), reachable.changelog_files, store, s)
-        found |= dict.fromkeys((*changelog.data, *changelog.metadata), False)
-        found[store.paths.snapshot(s.id)] = s.id == snapshot.id
-    return found
+        files |= dict.fromkeys((*changelog.data, *changelog.metadata), False)
+        files[store.paths.snapshot(s.id)] = s.id == snapshot.id
+    return files
 
 
 def _between(store: Store, snapshot: Snapshot, base: Snapshot | None) -> list[Snapshot] | None:

@@ -53,17 +53,17 @@ class Periods:
                 f"option 'tag.period-formatter' is {formatter!r}; it must be one of {[*_DAYS]}"
             )
         if own is not None:
-            found = cls(own, "%Y%m%d%H%M", o.tag_creation_delay_ms, o.tag_completes)
+            periods = cls(own, "%Y%m%d%H%M", o.tag_creation_delay_ms, o.tag_completes)
         elif period in _PERIODS:
             pattern = {"daily": _DAYS[formatter], "hourly": _HOURS[formatter]}.get(period, "%Y-%m-%d %H")
-            found = cls(_PERIODS[period], pattern, o.tag_creation_delay_ms, o.tag_completes)
+            periods = cls(_PERIODS[period], pattern, o.tag_creation_delay_ms, o.tag_completes)
         else:
             raise InvalidOption(
                 f"option 'tag.creation-period' is {period!r}; it must be one of {[*_PERIODS]}"
             )
-        if found.delay_ms >= found.length_ms:
+        if periods.delay_ms >= periods.length_ms:
             raise InvalidOption("option 'tag.creation-delay' must be shorter than the period of tags")
-        return found
+        return periods
 
     def time_of(self, name: str) -> int | None:
         """The begin of the period that a tag is named by, None for other tags."""
@@ -80,7 +80,7 @@ class Periods:
 def due(snapshots: Iterable[tuple[int, int]], last: int | None, periods: Periods) -> list[tuple[int, str]]:
     """(snapshot id, name) of each tag that is due, for snapshots (id, time) after the period that began at
     `last`."""
-    made = []
+    due_tags = []
     upcoming = None if last is None else last + periods.length_ms
     for snapshot_id, time in snapshots:
         if upcoming is not None and time - periods.delay_ms < upcoming + periods.length_ms:
@@ -88,9 +88,9 @@ def due(snapshots: Iterable[tuple[int, int]], last: int | None, periods: Periods
         begin = time // periods.length_ms * periods.length_ms - periods.length_ms
         if periods.completes and upcoming is not None:
             begin = upcoming
-        made.append((snapshot_id, periods.name_of(begin)))
+        due_tags.append((snapshot_id, periods.name_of(begin)))
         upcoming = begin + periods.length_ms
-    return made
+    return due_tags
 
 
 def make(store: Store) -> list[str]:
@@ -104,22 +104,22 @@ def make(store: Store) -> list[str]:
     if mode in ("none", "batch"):  # batch tags are made by engines at the end of a job
         return []
     periods = Periods.of(options)
-    known = {n: t for n in refs.tag_names(store) if (t := periods.time_of(n)) is not None}
-    newest = max(known, key=lambda n: known[n], default=None)
+    time_of_tag = {n: t for n in refs.tag_names(store) if (t := periods.time_of(n)) is not None}
+    newest = max(time_of_tag, key=lambda n: time_of_tag[n], default=None)
     after = 0 if newest is None else refs.tagged(store, newest).id
     some = (s for s in store.snapshots.all() if s.id > after)
     times = ((s.id, t) for s in some if (t := _time(store, s, mode)) is not None)
-    made = []
-    for snapshot_id, name in due(times, None if newest is None else known[newest], periods):
-        if name not in known:
+    new_names = []
+    for snapshot_id, name in due(times, None if newest is None else time_of_tag[newest], periods):
+        if name not in time_of_tag:
             tags.create(store, name, snapshot=snapshot_id, retained_ms=options.tag_time_retained_ms)
-            known[name] = periods.time_of(name) or 0
-            made.append(name)
+            time_of_tag[name] = periods.time_of(name) or 0
+            new_names.append(name)
     max_count = options.tag_num_retained_max
-    if made and max_count is not None:
-        for name in sorted(known, key=lambda n: known[n])[: max(0, len(known) - max_count)]:
+    if new_names and max_count is not None:
+        for name in sorted(time_of_tag, key=lambda n: time_of_tag[n])[: max(0, len(time_of_tag) - max_count)]:
             tags.delete(store, name)
-    return made
+    return new_names
 
 
 def _time(store: Store, snapshot: Snapshot, mode: str) -> int | None:

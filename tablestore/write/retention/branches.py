@@ -214,9 +214,9 @@ def _copy_tags(store: Store, branch: Store, start: int) -> None:
     for snapshot_id in changelogs.ids(store):
         if snapshot_id >= start:
             changelogs.delete(store, snapshot_id)
-    known = changelogs.ids(store)
-    if known:
-        changelogs.hint(store, earliest=known[0], latest=known[-1])
+    ids = changelogs.ids(store)
+    if ids:
+        changelogs.hint(store, earliest=ids[0], latest=ids[-1])
 
 
 def _put(store: Store, path: str, data: bytes, *, keep: bool = False) -> None:

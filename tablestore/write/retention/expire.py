@@ -76,30 +76,30 @@ def _expire(store: Store, policy: ExpirePolicy, request: ExpireRequest) -> Expir
         return Expiry(dry_run=dry_run)
     if not dry_run and latest - earliest + 1 <= policy.keep_min:  # the common case after a commit
         return Expiry(remaining=(earliest, latest))
-    found = _extent(store, policy, earliest, latest, request.ignoring)
-    stays = Expiry(protected_by=found.protected_by, bounds=found.bounds, dry_run=dry_run)
-    if found.end <= earliest:
+    extent = _extent(store, policy, earliest, latest, request.ignoring)
+    stays = Expiry(protected_by=extent.protected_by, bounds=extent.bounds, dry_run=dry_run)
+    if extent.end <= earliest:
         return replace(stays, remaining=(earliest, latest))
-    ids = [i for i in range(earliest, found.end) if store.snapshots.exists(i)]
+    ids = [i for i in range(earliest, extent.end) if store.snapshots.exists(i)]
     if not ids:
-        raise NotFound(f"the snapshots below {found.end} are gone: another process expired them")
-    gone = _unneeded(store, ids, found.end, decoupled=policy.decoupled).measured(store)
+        raise NotFound(f"the snapshots below {extent.end} are gone: another process expired them")
+    gone = _unneeded(store, ids, extent.end, decoupled=policy.decoupled).measured(store)
     own = _sizes(store, (store.paths.snapshot(i) for i in ids))
-    breaks, keeps = _readers(store, policy, ids, found.end) if request.explain else ((), ())
+    breaks, keeps = _readers(store, policy, ids, extent.end) if request.explain else ((), ())
     problems: tuple[str, ...] = ()
     if not dry_run:
-        synced.keep_one(store, found.end)
+        synced.keep_one(store, extent.end)
         copied = _keep_changelogs(store, ids) if policy.decoupled else len(ids)
         problems = _keep_history(store, ids, request.explain_compactions)
         for snapshot_id in ids[:copied]:
             store.snapshots.delete(snapshot_id)
         problems += _become_changelogs(store, ids[copied:])
         # Last: a stale hint is probed, an early one would hide the snapshots that are still there.
-        store.snapshots.hint_earliest(found.end)
+        store.snapshots.hint_earliest(extent.end)
         store.sync(store.paths.snapshot_dir)  # gone for good, before what they need goes
         remove(store, gone, request.progress)
         _log(store, "snapshots", ids, gone)
-    done = _with_files(replace(stays, snapshots=tuple(ids), remaining=(found.end, latest)), gone, own)
+    done = _with_files(replace(stays, snapshots=tuple(ids), remaining=(extent.end, latest)), gone, own)
     return replace(done, breaks=breaks, keeps=keeps, problems=problems)
 
 
@@ -241,10 +241,10 @@ def _unneeded(store: Store, ids: list[int], end: int, *, decoupled: bool) -> Fil
 
 def _state_files(store: Store, snapshot: Snapshot) -> dict[str, int]:
     """Base and delta list with their manifests; lists that are gone already are left out."""
-    found: dict[str, int] = {}
+    files: dict[str, int] = {}
     for named in reachable.state_lists(snapshot):
-        found |= reachable.lenient({}, reachable.list_files, store, *named)
-    return found
+        files |= reachable.lenient({}, reachable.list_files, store, *named)
+    return files
 
 
 def _unneeded_changelogs(store: Store, ids: Sequence[int], left: Sequence[int], oldest: int | None) -> Files:
@@ -292,9 +292,9 @@ def _keep_changelogs(store: Store, ids: Sequence[int]) -> int:
 
 
 def _hint_changelogs(store: Store) -> None:
-    known = changelogs.ids(store)
-    if known:
-        changelogs.hint(store, earliest=known[0], latest=known[-1])
+    ids = changelogs.ids(store)
+    if ids:
+        changelogs.hint(store, earliest=ids[0], latest=ids[-1])
 
 
 def _become_changelogs(store: Store, ids: Sequence[int]) -> tuple[str, ...]:

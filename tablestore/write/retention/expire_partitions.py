@@ -111,23 +111,23 @@ def expire_partitions(store: Store, policy: PartitionPolicy, *, dry_run: bool = 
     old, without_time = _old(store, snapshot, policy, before)
     going = old[: policy.max_num]
     live = store.manifests.live_entries(snapshot, partition=set(going).__contains__) if going else ()
-    made = () if dry_run else tuple(_commits(store, going, policy.batch_num or len(going)))
-    found = PartitionExpiry(
+    snapshots = () if dry_run else tuple(_commits(store, going, policy.batch_num or len(going)))
+    expiry = PartitionExpiry(
         tuple(store.partition_text(p) for p in going),
         len(live),
         sum(e.file.file_size for e in live),
-        made,
+        snapshots,
         tuple(store.partition_text(p) for p in without_time),
         dry_run,
     )
-    if made:
-        log.info("expired partitions of %s: %s", store.paths.root, found)
+    if snapshots:
+        log.info("expired partitions of %s: %s", store.paths.root, expiry)
     if without_time:
         why = (
             "its values are no time; look at partition.timestamp-pattern and -formatter, or let it expire by"
         )
-        log.warning("%s: partition %s stays, %s update-time", store.paths.root, found.without_time[0], why)
-    return found
+        log.warning("%s: partition %s stays, %s update-time", store.paths.root, expiry.without_time[0], why)
+    return expiry
 
 
 def expired_by_values(store: Store, partition: bytes) -> bool:
@@ -135,8 +135,8 @@ def expired_by_values(store: Store, partition: bytes) -> bool:
     policy = PartitionPolicy.of(store.options)
     if policy is None or policy.by_update or not store.schema.partition_keys:
         return False
-    made = _time_in_values(store, partition, policy)
-    return made is not None and made < store.env.local_now_ms() - policy.age_ms
+    time_ms = _time_in_values(store, partition, policy)
+    return time_ms is not None and time_ms < store.env.local_now_ms() - policy.age_ms
 
 
 def _old(
@@ -147,10 +147,10 @@ def _old(
     null = store.options.partition_default_name
     names = {
         p: ",".join(null if text is None else text for text in _texts(store, p))
-        for p, made in times.items()
-        if made is not None and made < before
+        for p, time_ms in times.items()
+        if time_ms is not None and time_ms < before
     }
-    return sorted(names, key=names.__getitem__), [p for p, made in times.items() if made is None]
+    return sorted(names, key=names.__getitem__), [p for p, time_ms in times.items() if time_ms is None]
 
 
 def _times(store: Store, snapshot: Snapshot, policy: PartitionPolicy) -> Iterator[tuple[bytes, int | None]]:

@@ -122,8 +122,8 @@ def _kind(path: str) -> str:
     folder, _, name = path.rpartition("/")
     place = folder.rpartition("/")[2]
     if place == "manifest":
-        known = {"manifest-list-": "manifest list", "index-manifest-": "index manifest"}
-        return next((kind for prefix, kind in known.items() if name.startswith(prefix)), "manifest")
+        kinds = {"manifest-list-": "manifest list", "index-manifest-": "index manifest"}
+        return next((kind for prefix, kind in kinds.items() if name.startswith(prefix)), "manifest")
     if place in ("index", "statistics", "snapshot"):
         return place
     if place == "changelog":

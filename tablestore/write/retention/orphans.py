@@ -72,12 +72,12 @@ def remove_orphans(store: Store, *, older_than_ms: int, dry_run: bool = True, fo
     now, signs = store.env.now_ms(), open_writers.signs(store)
     writers = () if force else _longer(signs, now - older_than_ms)
     before = now - open_writers.sparing(older_than_ms, writers, now)
-    found = {path: s.size for path, s in _listed(store) if s.modified_ms < before}
+    candidates = {path: s.size for path, s in _listed(store) if s.modified_ms < before}
     left = [s for s in signs if (s.writer is None or force) and s.modified_ms < now - older_than_ms]
-    if found:
+    if candidates:
         for path in _named(store):
-            found.pop(path, None)
-    orphans = tuple(sorted([*found.items(), *((s.path, s.size) for s in left)]))
+            candidates.pop(path, None)
+    orphans = tuple(sorted([*candidates.items(), *((s.path, s.size) for s in left)]))
     if not dry_run:
         if orphans:
             synced.keep_one(store, 0)
@@ -89,8 +89,8 @@ def remove_orphans(store: Store, *, older_than_ms: int, dry_run: bool = True, fo
 
 def _longer(signs: list[Sign], before_ms: int) -> tuple[OpenWriter, ...]:
     """The writers that are open since an earlier moment, the oldest first."""
-    found = [s.writer for s in signs if s.writer is not None and s.writer.since_ms < before_ms]
-    return tuple(sorted(found, key=lambda w: w.since_ms))
+    writers = [s.writer for s in signs if s.writer is not None and s.writer.since_ms < before_ms]
+    return tuple(sorted(writers, key=lambda w: w.since_ms))
 
 
 def _listed(store: Store) -> Iterator[tuple[str, FileStatus]]:
@@ -171,14 +171,14 @@ def _named_by(store: Store, snapshot: Snapshot, seen: set[str], *, partly: bool 
 
 
 def _manifests(store: Store, name: str, *, may_be_gone: bool) -> list[ManifestFileMeta]:
-    found: list[ManifestFileMeta] = []
+    empty: list[ManifestFileMeta] = []
     if not may_be_gone:
         return store.manifests.read_list(name)
-    return reachable.lenient(found, store.manifests.read_list, name)
+    return reachable.lenient(empty, store.manifests.read_list, name)
 
 
 def _entries(store: Store, name: str, *, may_be_gone: bool) -> list[ManifestEntry]:
-    found: list[ManifestEntry] = []
+    empty: list[ManifestEntry] = []
     if not may_be_gone:
         return store.manifests.read_manifest(name)
-    return reachable.lenient(found, store.manifests.read_manifest, name)
+    return reachable.lenient(empty, store.manifests.read_manifest, name)

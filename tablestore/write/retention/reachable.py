@@ -67,19 +67,19 @@ class Files:
 
     def with_checksums(self, store: Store) -> Files:
         """These files with the checksum files of the data files, as far as there are any."""
-        found: dict[str, int] = {}
+        checksums: dict[str, int] = {}
         for data_path in self.data:
             path = data_checksum.path_of(store.paths.checksums_dir, data_path)
             if path is not None:
                 with contextlib.suppress(FileNotFoundError):
-                    found[path] = store.io.size(path)
-        return Files(self.data, self.metadata | found, self.changelog)
+                    checksums[path] = store.io.size(path)
+        return Files(self.data, self.metadata | checksums, self.changelog)
 
     def present(self, store: Store) -> Files:
         """The files that exist, with their sizes: history that is cut off may name files removed earlier."""
-        found = self.measured(store)
-        data = {p: n for p, n in found.data.items() if store.io.exists(p)}
-        return Files(data, {p: n for p, n in found.metadata.items() if store.io.exists(p)}, self.changelog)
+        measured = self.measured(store)
+        data = {p: n for p, n in measured.data.items() if store.io.exists(p)}
+        return Files(data, {p: n for p, n in measured.metadata.items() if store.io.exists(p)}, self.changelog)
 
     def measured(self, store: Store) -> Files:
         """The files with all sizes: those that metadata does not hold come from the store, 0 for a file that
@@ -112,10 +112,10 @@ def entry_paths(store: Store, entry: ManifestEntry) -> dict[str, int]:
 
 
 def _paths(store: Store, entries: Iterable[ManifestEntry]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    paths: dict[str, int] = {}
     for e in entries:
-        found |= entry_paths(store, e)
-    return found
+        paths |= entry_paths(store, e)
+    return paths
 
 
 def metadata_files(store: Store, snapshot: Snapshot) -> dict[str, int]:
@@ -137,14 +137,14 @@ def index_files(
 ) -> dict[str, int]:
     """Index manifest, index files and statistics, with bytes; `entries`: those of the index manifest, if they
     are read already."""
-    found: dict[str, int] = {}
+    files: dict[str, int] = {}
     if snapshot.index_manifest is not None:
-        found[store.paths.manifest(snapshot.index_manifest)] = 0
+        files[store.paths.manifest(snapshot.index_manifest)] = 0
         for e in store.manifests.index_entries(snapshot) if entries is None else entries:
-            found[store.index_path(e.partition, e.bucket, e.file)] = e.file.file_size
+            files[store.index_path(e.partition, e.bucket, e.file)] = e.file.file_size
     if snapshot.statistics is not None:
-        found[store.paths.statistics(snapshot.statistics)] = 0
-    return found
+        files[store.paths.statistics(snapshot.statistics)] = 0
+    return files
 
 
 def list_files(store: Store, name: str | None, size: int | None = None) -> dict[str, int]:
@@ -152,9 +152,9 @@ def list_files(store: Store, name: str | None, size: int | None = None) -> dict[
     if name is None:
         return {}
     manifests = store.manifests.read_list(name)
-    found = {store.paths.manifest(extra): 0 for m in manifests for extra in m.extra_files}
-    found |= {store.paths.manifest(m.file_name): m.file_size for m in manifests}
-    return {store.paths.manifest(name): size or 0, **found}
+    files = {store.paths.manifest(extra): 0 for m in manifests for extra in m.extra_files}
+    files |= {store.paths.manifest(m.file_name): m.file_size for m in manifests}
+    return {store.paths.manifest(name): size or 0, **files}
 
 
 def changelog_files(store: Store, snapshot: Snapshot) -> Files:
@@ -188,7 +188,7 @@ def used(
     that are gone already count as empty.
     """
     names = None if among is None else {path.rpartition("/")[2] for path in among.data}
-    found = Files()
+    needed = Files()
     for history in histories:
         for before, snapshot in zip([None, *history], history, strict=False):
             follows = before is not None and before.id + 1 == snapshot.id
@@ -197,12 +197,12 @@ def used(
                 if e.kind == ADD and (
                     names is None or names.intersection((e.file.file_name, *e.file.extra_files))
                 ):
-                    found.data |= entry_paths(store, e)
-            found.metadata |= metadata_files(store, snapshot)
-            found.add(lenient(Files(), changelog_files, store, snapshot))
+                    needed.data |= entry_paths(store, e)
+            needed.metadata |= metadata_files(store, snapshot)
+            needed.add(lenient(Files(), changelog_files, store, snapshot))
     for changelog in changelogs:
-        found.add(_changelog_needs(store, changelog))
-    return found
+        needed.add(_changelog_needs(store, changelog))
+    return needed
 
 
 def _changelog_needs(store: Store, changelog: Snapshot) -> Files:
@@ -211,11 +211,11 @@ def _changelog_needs(store: Store, changelog: Snapshot) -> Files:
         return lenient(Files(), changelog_files, store, changelog)
     if has_changelog_files(store):
         return Files()
-    found = Files(metadata=lenient({}, _delta_lists, store, changelog))
+    needed = Files(metadata=lenient({}, _delta_lists, store, changelog))
     for e in lenient(EMPTY, store.manifests.delta_entries, changelog):
         if e.kind == ADD and e.file.file_source in (None, APPEND_SOURCE):
-            found.data |= entry_paths(store, e)
-    return found
+            needed.data |= entry_paths(store, e)
+    return needed
 
 
 def _delta_lists(store: Store, changelog: Snapshot) -> dict[str, int]:
@@ -232,16 +232,16 @@ def has_changelog_files(store: Store) -> bool:
 def candidates(store: Store, snapshots: Iterable[Snapshot], *, states: bool = False) -> Files:
     """The files that these snapshots added (with `states`: all that they read), for removal; those gone
     already are left out."""
-    found = Files()
+    files = Files()
     for snapshot in snapshots:
         read = store.manifests.live_entries if states else store.manifests.delta_entries
         entries = lenient(EMPTY, read, snapshot)
-        found.data |= _paths(store, (e for e in entries if e.kind == ADD))
+        files.data |= _paths(store, (e for e in entries if e.kind == ADD))
         for named in state_lists(snapshot):
-            found.metadata |= lenient({}, list_files, store, *named)
-        found.metadata |= lenient({}, index_files, store, snapshot)
-        found.add(lenient(Files(), changelog_files, store, snapshot))
-    return found
+            files.metadata |= lenient({}, list_files, store, *named)
+        files.metadata |= lenient({}, index_files, store, snapshot)
+        files.add(lenient(Files(), changelog_files, store, snapshot))
+    return files
 
 
 def looked_at(store: Store, look: Callable[[], T]) -> T:

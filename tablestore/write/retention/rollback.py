@@ -104,8 +104,8 @@ def _remove_late(store: Store, target: Snapshot, late: _Late) -> None:
     for snapshot_id in reversed(late.changelog_ids):
         changelogs.delete(store, snapshot_id)
     if late.changelog_ids:
-        known = changelogs.ids(store)
-        changelogs.hint(store, earliest=known[0] if known else -1, latest=known[-1] if known else -1)
+        ids = changelogs.ids(store)
+        changelogs.hint(store, earliest=ids[0] if ids else -1, latest=ids[-1] if ids else -1)
     for name in late.tags:
         store.io.delete(store.paths.tag(name))
     store.sync(store.paths.snapshot_dir, store.paths.changelog_dir, store.paths.tag_dir)
@@ -140,15 +140,15 @@ def _late(store: Store, target: int) -> _Late:
 
 def _readable(damaged: list[str], names: Iterable[N], read: Callable[[N], T]) -> tuple[T, ...]:
     """The snapshots of those names that can be read; damaged ones are noted, those that are gone are not."""
-    found = []
+    snapshots = []
     for name in names:
         try:
-            found.append(read(name))
+            snapshots.append(read(name))
         except NotFound:
             continue
         except Corrupt as e:
             damaged.append(e.path)
-    return tuple(found)
+    return tuple(snapshots)
 
 
 def remove_later(store: Store, target: int) -> None:
@@ -208,7 +208,7 @@ def target_of(store: Store, *, snapshot: int | None = None, tag: str | None = No
     try:
         return store.snapshots.get(snapshot)
     except NotFound:
-        for found in refs.tags(store).values():
-            if found.id == snapshot:
-                return found
+        for tagged in refs.tags(store).values():
+            if tagged.id == snapshot:
+                return tagged
         raise

@@ -38,15 +38,15 @@ def create(
     """Tag a snapshot (None: the newest). Raises AlreadyExists, or NotFound for a snapshot nothing keeps."""
     checked_name(name, "tag")
     path, data = store.paths.tag(name), _snapshot_bytes(store, snapshot)
-    made = refs.tag_bytes(data, created_ms=store.env.local_now_ms(), retained_ms=retained_ms)
+    content = refs.tag_bytes(data, created_ms=store.env.local_now_ms(), retained_ms=retained_ms)
     if replace:
-        outcomes.put(store.io, path, made, after=store.after)
-    elif not outcomes.put_new(store.io, path, made, unique=False, after=store.after):
+        outcomes.put(store.io, path, content, after=store.after)
+    elif not outcomes.put_new(store.io, path, content, unique=False, after=store.after):
         raise AlreadyExists(f"tag {name!r} exists, of snapshot {refs.tagged(store, name).id}")
     _succeed(store, name)
-    found = refs.tag_of(made, path, name)
-    log.info("tagged %s snapshot %d as %s", store.paths.root, found.snapshot.id, name)
-    return found
+    tag = refs.tag_of(content, path, name)
+    log.info("tagged %s snapshot %d as %s", store.paths.root, tag.snapshot.id, name)
+    return tag
 
 
 def _snapshot_bytes(store: Store, snapshot: int | None) -> bytes:

@@ -150,18 +150,20 @@ class CrossPartitionRouting:
         first = order[starts]
         keys = batch.select([f.name for f in self._keys]).take(pa.array(first))
         hashes = self._index.hashes(keys)
-        found = self._index.find(keys, hashes)
+        locations = self._index.find(keys, hashes)
         if self._store.options.merge_engine is MergeEngine.DEDUPLICATE:
             decide = moving
         elif self._store.options.merge_engine is MergeEngine.FIRST_ROW:
             decide = dropping
         else:
             decide = staying
-        moves, place, bucket = decide(order, starts, own, found.partition, found.bucket, self._rooms)
-        new = np.flatnonzero(found.new)
+        moves, place, bucket = decide(order, starts, own, locations.partition, locations.bucket, self._rooms)
+        new = np.flatnonzero(locations.new)
         self._index.add(keys.take(pa.array(new)), hashes[new], place[new], bucket[new])
-        moved = np.flatnonzero(~found.new & ((place != found.partition) | (bucket != found.bucket)))
-        self._index.move(found, moved, place[moved], bucket[moved])
+        moved = np.flatnonzero(
+            ~locations.new & ((place != locations.partition) | (bucket != locations.bucket))
+        )
+        self._index.move(locations, moved, place[moved], bucket[moved])
         return moves
 
     def _carried_out(
@@ -188,10 +190,10 @@ class CrossPartitionRouting:
         """The rows with the partition columns of `places` where `which` says so."""
         if not which.any():
             return rows
-        known = pa.concat_batches(self._values).take(pa.array(places))
+        values = pa.concat_batches(self._values).take(pa.array(places))
         for name in self._schema.partition_keys:
             at = rows.schema.get_field_index(name)
-            column = pc.if_else(pa.array(which), known.column(name), rows.column(at))
+            column = pc.if_else(pa.array(which), values.column(name), rows.column(at))
             rows = rows.set_column(at, rows.schema.field(at), column)
         return rows
 

@@ -56,9 +56,9 @@ class PartitionIndex:
         """The index of buckets whose hashes were read."""
         hashes = [*found.values(), np.zeros(0, dtype=np.int32)]
         buckets = [np.full(len(h), b, dtype=np.int16) for b, h in found.items()]
-        made = cls(limits, counts={b: len(h) for b, h in sorted(found.items())})
-        made._put(np.concatenate(hashes), np.concatenate([*buckets, made.buckets]))
-        return made
+        index = cls(limits, counts={b: len(h) for b, h in sorted(found.items())})
+        index._put(np.concatenate(hashes), np.concatenate([*buckets, index.buckets]))
+        return index
 
     def assign(self, wanted: np.ndarray) -> np.ndarray:
         """int32 bucket of each key hash; hashes not seen before are given one, in order of appearance."""
@@ -66,14 +66,14 @@ class PartitionIndex:
         at = np.searchsorted(self.hashes, distinct)
         there = at < len(self.hashes)
         there[there] = self.hashes[at[there]] == distinct[there]
-        found = np.zeros(len(distinct), dtype=np.int32)
-        found[there] = self.buckets[at[there]]
+        buckets = np.zeros(len(distinct), dtype=np.int32)
+        buckets[there] = self.buckets[at[there]]
         fresh = np.flatnonzero(~there)
         if len(fresh):
             fresh = fresh[np.argsort(first[fresh], kind="stable")]
-            found[fresh] = self._place(distinct[fresh])
-            self._put(distinct[fresh], found[fresh])
-        return found[inverse]
+            buckets[fresh] = self._place(distinct[fresh])
+            self._put(distinct[fresh], buckets[fresh])
+        return buckets[inverse]
 
     def _put(self, hashes: np.ndarray, buckets: np.ndarray) -> None:
         together = np.concatenate([self.hashes, hashes.astype(np.int32)])
@@ -180,8 +180,8 @@ class DynamicRouting:
 
     def _index(self, partition: bytes) -> PartitionIndex:
         if partition not in self._partitions:
-            found = {e.bucket: read_hashes(self._store, e) for e in self._entries.get(partition, [])}
-            self._partitions[partition] = PartitionIndex.of(self._limits, found)
+            hashes = {e.bucket: read_hashes(self._store, e) for e in self._entries.get(partition, [])}
+            self._partitions[partition] = PartitionIndex.of(self._limits, hashes)
         return self._partitions[partition]
 
     def prepare(self) -> Mapping[Place, IndexChange]:

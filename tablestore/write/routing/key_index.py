@@ -45,9 +45,9 @@ class Segment:
 
     def by_key(self) -> np.ndarray:
         """The hashes in the order of the keys."""
-        found = np.empty_like(self.hashes)
-        found[self.rows] = self.hashes
-        return found
+        hashes = np.empty_like(self.hashes)
+        hashes[self.rows] = self.hashes
+        return hashes
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +81,18 @@ class KeyIndex:
     def find(self, keys: pa.RecordBatch, hashes: np.ndarray) -> KeyLocations:
         """The locations of distinct `keys`."""
         n = len(hashes)
-        found = KeyLocations(*(np.full(n, NOWHERE, dtype=np.int32) for _ in range(4)))
+        locations = KeyLocations(*(np.full(n, NOWHERE, dtype=np.int32) for _ in range(4)))
         for number, segment in enumerate(self._segments):
-            open_ = np.flatnonzero(found.new)
+            open_ = np.flatnonzero(locations.new)
             if not len(open_):
                 break
             rows = self._find_in(segment, keys, hashes, open_)
             hit = rows != NOWHERE
             at = open_[hit]
-            found.segment[at], found.row[at] = number, rows[hit]
-            found.partition[at] = segment.partitions[rows[hit]]
-            found.bucket[at] = segment.buckets[rows[hit]]
-        return found
+            locations.segment[at], locations.row[at] = number, rows[hit]
+            locations.partition[at] = segment.partitions[rows[hit]]
+            locations.bucket[at] = segment.buckets[rows[hit]]
+        return locations
 
     def _find_in(
         self, segment: Segment, keys: pa.RecordBatch, hashes: np.ndarray, asked: np.ndarray
@@ -147,8 +147,8 @@ class KeyIndex:
         if last is not None:
             last.keys = self._scratch.keep(last.keys)
         own = pa.concat_batches([keys.slice(0, 0), keys])
-        made = Segment.of(own, hashes, partitions.astype(np.int32), buckets.astype(np.int32))
-        self._segments.append(made)
+        segment = Segment.of(own, hashes, partitions.astype(np.int32), buckets.astype(np.int32))
+        self._segments.append(segment)
 
     def move(
         self, found: KeyLocations, which: np.ndarray, partitions: np.ndarray, buckets: np.ndarray

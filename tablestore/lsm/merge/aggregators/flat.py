@@ -45,8 +45,8 @@ class Flat:
     def joined(cls, parts: Sequence[Flat]) -> Flat:
         """The elements of all parts in order of their groups; in one group in the order of the parts."""
         columns = zip(*((part.numbers, part.groups, part.begins) for part in parts), strict=True)
-        made = cls(*map(np.concatenate, columns))
-        return made.at(np.argsort(made.groups, kind="stable"))
+        elements = cls(*map(np.concatenate, columns))
+        return elements.at(np.argsort(elements.groups, kind="stable"))
 
     def beginning(self, begins: np.ndarray | bool) -> Flat:
         """The same elements with other `begins`."""
@@ -93,11 +93,11 @@ class Flat:
     def less(self, other: Flat, codes: np.ndarray) -> Flat:
         """The elements without, of each group and code, the first ones: as many as `other` has."""
         mine, others = self.pairs(other, codes)
-        found, counts = np.unique(others, return_counts=True)
-        if not len(found):
+        distinct, counts = np.unique(others, return_counts=True)
+        if not len(distinct):
             return self
-        at = np.minimum(np.searchsorted(found, mine), len(found) - 1)
-        gone = np.where(found[at] == mine, counts[at], 0)
+        at = np.minimum(np.searchsorted(distinct, mine), len(distinct) - 1)
+        gone = np.where(distinct[at] == mine, counts[at], 0)
         order = np.argsort(mine, kind="stable")
         rank = np.empty(len(mine), dtype=np.int64)
         rank[order] = Flat(order, mine[order], self.begins).ranks()
@@ -106,17 +106,17 @@ class Flat:
 
 def combined(parts: Sequence[np.ndarray]) -> np.ndarray:
     """One int64 column for several: equal where all are, and in their lexicographic order."""
-    found, span = np.zeros(len(parts[0]), dtype=np.int64), 1
-    if not len(found):
-        return found
+    codes, span = np.zeros(len(parts[0]), dtype=np.int64), 1
+    if not len(codes):
+        return codes
     for part in parts:
         low = int(part.min())
         width = int(part.max()) - low + 1
-        if width >= _ROOM // len(found):
+        if width >= _ROOM // len(codes):
             part, low = np.unique(part, return_inverse=True)[1].reshape(-1), 0
             width = int(part.max()) + 1
         if span * width >= _ROOM:
-            found = np.unique(found, return_inverse=True)[1].reshape(-1)
-            span = int(found.max()) + 1
-        found, span = found * width + (part - low), span * width
-    return found
+            codes = np.unique(codes, return_inverse=True)[1].reshape(-1)
+            span = int(codes.max()) + 1
+        codes, span = codes * width + (part - low), span * width
+    return codes

@@ -125,9 +125,9 @@ def _codes_of_lists(codes: np.ndarray, offsets: np.ndarray, *, ordered: bool) ->
         second = np.where(paired, np.append(codes[1:], 0), codes.min() - 1)
         codes = np.unique(combined((codes[even], second[even])), return_inverse=True)[1].reshape(-1)
         lists, left = lists[even], (left + 1) // 2
-    one = np.full(len(lengths), -1)
-    one[lists] = codes
-    return combined((lengths, one)) if len(lengths) else one
+    code_of_list = np.full(len(lengths), -1)
+    code_of_list[lists] = codes
+    return combined((lengths, code_of_list)) if len(lengths) else code_of_list
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,9 +177,9 @@ class NestedPartialUpdate:
         step = _Combining(codes, usable, picks)
         kept, some = folded(lists, walk, step)
         usable.note_failures(failures, name, lists, walk)
-        made = step.picks[len(rows) :]
+        combined_picks = step.picks[len(rows) :]
         arrays = [
-            pa.concat_arrays([f, f.take(pa.array(made[:, n], mask=made[:, n] < 0))])
+            pa.concat_arrays([f, f.take(pa.array(combined_picks[:, n], mask=combined_picks[:, n] < 0))])
             for n, f in enumerate(fields)
         ]
         mask = pa.array(~usable.there)
@@ -208,16 +208,18 @@ class _Combining:
         if not len(starts):
             return flat
         numbers, places = flat.numbers[order], np.arange(len(order))
-        made = np.empty((len(starts), self.picks.shape[1]), dtype=np.int64)
+        new_picks = np.empty((len(starts), self.picks.shape[1]), dtype=np.int64)
         for n, sources in enumerate(self.picks.T):
             last = np.maximum.reduceat(np.where(sources[numbers] >= 0, places, -1), starts)
-            made[:, n] = np.where(last < 0, -1, sources[numbers[last]])
-        known, one_by_one = len(self.picks), numbers[starts]
-        self.picks = np.concatenate([self.picks, made])
+            new_picks[:, n] = np.where(last < 0, -1, sources[numbers[last]])
+        first_new, one_by_one = len(self.picks), numbers[starts]
+        self.picks = np.concatenate([self.picks, new_picks])
         self.codes = np.append(self.codes, self.codes[one_by_one])
         self.usable.there = np.append(self.usable.there, np.ones(len(starts), dtype=bool))
         self.usable.has_null = np.append(self.usable.has_null, self.usable.has_null[one_by_one])
-        return Flat(known + np.arange(len(starts)), flat.groups[order[starts]], np.zeros(len(starts), bool))
+        return Flat(
+            first_new + np.arange(len(starts)), flat.groups[order[starts]], np.zeros(len(starts), bool)
+        )
 
     def retract(self, accumulated: Flat, input: Flat) -> Flat:
         return accumulated  # refused before: no engine folds it

@@ -113,12 +113,12 @@ def _float_sum(column: pa.Array, t: DataType, walk: Walk) -> pa.Array:
     terms = _Terms.of(column, filled.to_numpy(zero_copy_only=False).astype(kind), walk)
     values = np.where(terms.minus, -terms.values, terms.values)
     first = walk.first(terms.live)
-    found = first < len(values)
-    totals = np.where(found, values[np.minimum(first, len(values) - 1)], kind(0))
+    some = first < len(values)
+    totals = np.where(some, values[np.minimum(first, len(values) - 1)], kind(0))
     rest = terms.live & (np.arange(len(values)) > first[walk.group_of])
     with np.errstate(over="ignore", invalid="ignore"):
         np.add.at(totals, walk.group_of[rest], values[rest])  # one by one, in order
-    return pa.array(totals.astype(kind), to_arrow(t), mask=~found)
+    return pa.array(totals.astype(kind), to_arrow(t), mask=~some)
 
 
 def _narrow_sum(name: str, column: pa.Array, t: DataType, walk: Walk, failures: Failures) -> pa.Array:
@@ -152,14 +152,14 @@ def _wide_sum(column: pa.Array, t: DataType, walk: Walk) -> pa.Array:
     index = np.full(len(walk.starts), -1)
     at = sums.column("g").to_numpy()
     index[at] = np.arange(len(at))
-    found = totals.take(pa.array(index, mask=index < 0))
+    by_group = totals.take(pa.array(index, mask=index < 0))
     again = at[risky.to_numpy(zero_copy_only=False)]
     if not len(again):
-        return found
-    exact = pa.array(_each_decimal(column, t, walk, list(again)), found.type)
+        return by_group
+    exact = pa.array(_each_decimal(column, t, walk, list(again)), by_group.type)
     index = np.arange(len(walk.starts))
     index[again] = len(walk.starts) + np.arange(len(again))
-    return pa.concat_arrays([found, exact]).take(pa.array(index))
+    return pa.concat_arrays([by_group, exact]).take(pa.array(index))
 
 
 def _each_decimal(
@@ -168,7 +168,7 @@ def _each_decimal(
     """The sums of a few groups, row by row: one with too many digits becomes NULL, and the next value starts
     a new sum."""
     low, high = _limits(64) if t.precision <= 18 else (1 - 10**t.precision, 10**t.precision - 1)
-    found = []
+    sums = []
     for group in groups:
         total: decimal.Decimal | None = None
         for place in range(int(walk.starts[group]), int(walk.ends[group])):
@@ -179,8 +179,8 @@ def _each_decimal(
                 term = -value if action == RETRACT else value
                 total = term if total is None else _EXACT.add(total, term)
                 total = total if low <= total.scaleb(t.scale, _EXACT) <= high else None
-        found.append(total)
-    return found
+        sums.append(total)
+    return sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,21 +198,21 @@ class Product:
         whole = t.root in _BITS
         values = values.astype(np.int64) if whole else values
         valid = present(column, walk.rows)
-        accumulated, some, known = _plain_products(values, valid, walk, _BITS.get(t.root))
-        for groups, places in walk.rounds(np.flatnonzero(~known)):
+        accumulated, some, done = _plain_products(values, valid, walk, _BITS.get(t.root))
+        for groups, places in walk.rounds(np.flatnonzero(~done)):
             action, x, there = walk.actions[places], values[walk.rows[places]], valid[places]
             acc, had = accumulated[groups], some[groups]
             starts = (action == SET) | (((action == ADD) | (action == OLDER)) & there & ~had)
             times = ((action == ADD) | (action == OLDER)) & there & had
             over = (action == RETRACT) & there & had
             if whole:
-                made, bad = _integer_step(acc, x, times, over, _BITS[t.root])
+                product, bad = _integer_step(acc, x, times, over, _BITS[t.root])
                 for i in np.flatnonzero(bad):
                     failures.add(int(groups[i]), name, _why(t.root, acc[i], x[i], "*" if times[i] else "/"))
             else:
                 with np.errstate(all="ignore"):
-                    made = np.where(times, acc * x, np.where(over, acc / x, acc)).astype(values.dtype)
-            accumulated[groups] = np.where(starts, x, made)
+                    product = np.where(times, acc * x, np.where(over, acc / x, acc)).astype(values.dtype)
+            accumulated[groups] = np.where(starts, x, product)
             some[groups] = np.where(action == SET, there, had | starts)
         return pa.array(np.where(some, accumulated, 0).astype(values.dtype), mask=~some).cast(to_arrow(t))
 
@@ -224,13 +224,13 @@ def _plain_products(
     integers are so small that no step overflows."""
     live = valid & (walk.actions != SKIP)
     factors = np.where(live, values[walk.rows], values.dtype.type(1))
-    known = ~walk.any((walk.actions == RETRACT) | (walk.actions == SET))
+    done = ~walk.any((walk.actions == RETRACT) | (walk.actions == SET))
     if bits is not None:
         digits = np.log2(np.maximum(np.abs(factors.astype(np.float64)), 1))
-        known &= np.add.reduceat(digits, walk.starts) < bits - 1.001
+        done &= np.add.reduceat(digits, walk.starts) < bits - 1.001
     with np.errstate(all="ignore"):
-        made = np.multiply.reduceat(factors, walk.starts)
-    return np.where(known, made, values.dtype.type(0)), known & walk.any(live), known
+        products = np.multiply.reduceat(factors, walk.starts)
+    return np.where(done, products, values.dtype.type(0)), done & walk.any(live), done
 
 
 def _why(root: str, accumulated: np.int64, value: np.int64, sign: str) -> str:
@@ -268,14 +268,14 @@ def _decimal_product(name: str, column: pa.Array, t: DataType, walk: Walk, failu
     """
     products, valid, too_large = _products(column, t, walk)
     singly = walk.any(walk.actions == RETRACT) | too_large
-    found = _decimals(np.where(valid, products, 0), valid & ~singly, t)
+    at_once = _decimals(np.where(valid, products, 0), valid & ~singly, t)
     groups = np.flatnonzero(singly)
     if not len(groups):
-        return found
+        return at_once
     one_by_one = [_each_product(name, column, t, walk, failures, int(g)) for g in groups]
     index = np.arange(len(walk.starts))
     index[groups] = len(index) + np.arange(len(groups))
-    return pa.concat_arrays([found, pa.array(one_by_one, to_arrow(t))]).take(pa.array(index))
+    return pa.concat_arrays([at_once, pa.array(one_by_one, to_arrow(t))]).take(pa.array(index))
 
 
 def _products(column: pa.Array, t: DataType, walk: Walk) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -297,10 +297,10 @@ def _products(column: pa.Array, t: DataType, walk: Walk) -> tuple[np.ndarray, np
             large[groups] |= adds & had & (np.abs(acc.astype(np.float64) * x) > 2.0**61)
         with np.errstate(over="ignore"):
             raw = acc * x
-        made = np.sign(raw) * ((np.abs(raw) + unit // 2) // unit)
-        fits = np.abs(made) < limit
+        rounded = np.sign(raw) * ((np.abs(raw) + unit // 2) // unit)
+        fits = np.abs(rounded) < limit
         starts = (action == SET) | (adds & ~had)
-        accumulated[groups] = np.where(starts, x, np.where(adds, made, acc))
+        accumulated[groups] = np.where(starts, x, np.where(adds, rounded, acc))
         some[groups] = np.where(action == SET, there, np.where(adds & had, fits, had | starts))
     return accumulated, some, large
 
@@ -320,7 +320,7 @@ def _each_product(
         if action == SKIP or accumulated is None or value is None:
             continue
         try:
-            made = (
+            product = (
                 _EXACT.divide(accumulated, value)
                 if action == RETRACT
                 else _EXACT.multiply(accumulated, value)
@@ -331,6 +331,6 @@ def _each_product(
         except (decimal.DivisionByZero, decimal.InvalidOperation):
             failures.add(group, name, "/ by zero")
             return None
-        made = made.quantize(unit, decimal.ROUND_HALF_UP, _ROUNDED)
-        accumulated = made if abs(made) < limit else None
+        product = product.quantize(unit, decimal.ROUND_HALF_UP, _ROUNDED)
+        accumulated = product if abs(product) < limit else None
     return accumulated

@@ -76,17 +76,17 @@ def theta(parts: Sequence[bytes], late: Sequence[bool]) -> bytes:
     """The union of theta sketches, compact and ordered."""
     datasketches = required("datasketches", by="aggregate function theta_sketch")
     union = datasketches.theta_union()
-    for one in parts:
-        union.update(datasketches.compact_theta_sketch.deserialize(one))
+    for part in parts:
+        union.update(datasketches.compact_theta_sketch.deserialize(part))
     return union.get_result().serialize()
 
 
 def hll(parts: Sequence[bytes], late: Sequence[bool]) -> bytes:
     """The union of HLL sketches, as a compact HLL_4 with the size of the newest one."""
     datasketches = required("datasketches", by="aggregate function hll_sketch")
-    sketches = [datasketches.hll_sketch.deserialize(one) for one in parts]
+    sketches = [datasketches.hll_sketch.deserialize(part) for part in parts]
     accumulated = sketches[0]
-    if len({one.lg_config_k for one in sketches}) > 1:  # each union has the size of the newer one
+    if len({sketch.lg_config_k for sketch in sketches}) > 1:  # each union has the size of the newer one
         for value, older in zip(sketches[1:], late[1:], strict=True):
             accumulated = _united([accumulated, value] if older else [value, accumulated])
         return accumulated.serialize_compact()
@@ -97,8 +97,8 @@ def _united(sketches: Sequence[Any]) -> Any:
     """The union of all, of the size of the first."""
     datasketches = required("datasketches", by="aggregate function hll_sketch")
     union = datasketches.hll_union(sketches[0].lg_config_k)
-    for one in sketches:
-        union.update(one)
+    for sketch in sketches:
+        union.update(sketch)
     return union.get_result(datasketches.tgt_hll_type.HLL_4)
 
 

@@ -84,11 +84,11 @@ def in_turns(lists: Lists, walk: Walk, step: Step, groups: np.ndarray) -> tuple[
             (lists.flat(places, np.arange(active)), lists.valid[places]),
             walk.actions[places],
         )
-    found = Flat.joined([accumulated, *done])
-    found = Flat(found.numbers, groups[order][found.groups], found.begins)
+    elements = Flat.joined([accumulated, *done])
+    elements = Flat(elements.numbers, groups[order][elements.groups], elements.begins)
     some = np.zeros(len(walk.starts), dtype=bool)
     some[groups[order]] = there
-    return found, some
+    return elements, some
 
 
 def _turn(
