@@ -33,7 +33,7 @@ def sections(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(positions of entries by group and key, start of each section in them). `key` makes keys comparable."""
     low, high = _ranks(entries, types, key)
-    span = np.int64(2 * len(entries) + 1)
+    span = np.int64(2 * len(entries))  # more than any rank
     low, high = low + group * span, high + group * span
     order = np.lexsort((high, low))
     ends = np.maximum.accumulate(high[order])
@@ -49,8 +49,7 @@ def _ranks(
     both = pa.concat_arrays(columns)
     parts = binary_columns.integers(both, types)
     if parts is not None:
-        codes = parts[0] if len(parts) == 1 else keys.codes(parts)
-        ranks = np.unique(codes, return_inverse=True)[1]
+        ranks = np.unique(keys.codes(parts), return_inverse=True)[1]
     else:
         encoded = both.dictionary_encode()
         values = [key(k) for k in encoded.dictionary.to_pylist()]
