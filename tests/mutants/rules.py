@@ -25,7 +25,7 @@ TESTS = {
         "write/commit/test_conflict_cases.py",
         "write/commit/test_conflict_rules.py",
     ),
-    "tablestore/meta/expiry_rules.py": ("meta/test_retention_cases.py",),
+    "tablestore/meta/expiry_rules.py": ("meta/test_retention_cases.py", "meta/test_expiry_rules.py"),
     "tablestore/read/scan/pruning.py": ("read/scan/test_pruning_cases.py", "read/scan/test_pruning.py"),
     "tablestore/read/scan/file_stats.py": ("read/scan/test_pruning_cases.py", "read/scan/test_pruning.py"),
     "tablestore/read/scan/sections.py": SPLITS,

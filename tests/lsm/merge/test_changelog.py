@@ -163,6 +163,12 @@ def test_full_compaction_merges_all_levels() -> None:
     assert full([(5, 1, "+I", 1), (3, 1, "+I", 10), (0, 1, "+I", 100)], **SUM)[0] == [("+I", 1, 111)]
 
 
+def test_a_key_whose_rows_are_all_ignored_is_in_neither() -> None:
+    rows: list[Row] = [(5, 1, "+I", 3), (0, 1, "+I", 4), (0, 2, "-D", 5), (0, 2, "-D", 6), (0, 3, "+I", 7)]
+    left = [("+I", 1, 4), ("+I", 3, 7)]
+    assert full(rows, **{"ignore-delete": "true"}) == (left, [("-U", 1, 3), ("+U", 1, 4), ("+I", 3, 7)])
+
+
 def first(rows: list[Row], known: list[int] = []) -> tuple[list[tuple], list[tuple]]:  # noqa: B006
     """(result, changes); `known` are groups that a lookup finds above."""
     schema, parsed = table({"merge-engine": "first-row", "changelog-producer": "lookup"})
