@@ -7,6 +7,7 @@ files are made only for sections of more than one, which are packed into runs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -54,9 +55,7 @@ def _ranks(
         encoded = both.dictionary_encode()
         values = [key(k) for k in encoded.dictionary.to_pylist()]
         order = sorted(range(len(values)), key=values.__getitem__)
-        dense, last = np.empty(len(values), dtype=np.int64), -1
-        for n, i in enumerate(order):
-            last += 1 if n == 0 or values[i] != values[order[n - 1]] else 0
-            dense[i] = last
+        dense = np.empty(len(values), dtype=np.int64)
+        dense[order] = np.cumsum([0, *(values[low] != values[high] for low, high in pairwise(order))])
         ranks = dense[encoded.indices.to_numpy()]
     return ranks[: len(entries)].astype(np.int64), ranks[len(entries) :].astype(np.int64)
