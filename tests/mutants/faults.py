@@ -4,7 +4,7 @@ A bound moves by the equal case, a whole number by 1. These change places: `and`
 `+` and `-`, `*` and `//`, `==` and `!=`, `is` and `is not`, `in` and `not in`, `True` and `False`. A
 condition is negated, one argument of `max` or `min` is taken alone, a statement is dropped.
 
-Texts, annotations, defaults, assertions and lines of the log stay as they are.
+Texts, annotations, defaults, assertions, `strict=` of zip and lines of the log stay as they are.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _can_be_dropped(statement: ast.stmt, *, ends: bool) -> bool:
 
 def _of(node: ast.AST, *, ends: bool = False) -> Faults:
     """Faults of a node and all that is in it."""
-    if isinstance(node, TEXTS) or _is_log(node):
+    if isinstance(node, TEXTS) or _decides_nothing(node):
         return
     if isinstance(node, ast.expr):
         yield from ((node, text if text.isalnum() else f"({text})") for text in _of_expression(node))
@@ -164,8 +164,10 @@ def _of(node: ast.AST, *, ends: bool = False) -> Faults:
                     yield from _of(child)
 
 
-def _is_log(node: ast.AST) -> bool:
+def _decides_nothing(node: ast.AST) -> bool:
     match node:
+        case ast.keyword(arg="strict"):
+            return True
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id="log")))):
             return True
         case ast.Expr(value=ast.Constant()):

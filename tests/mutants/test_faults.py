@@ -58,6 +58,7 @@ def test_each_fault_is_made_once(body: str, after: list[str]) -> None:
         "assert a < 3",
         'log.info("%d", 3)\nreturn a',
         "return f'{a + 1} of {b}'",
+        "return zip(a, b, strict=True)",
         "return a + ', ' + b",
         "c: int | None = a\nreturn c",
     ],
