@@ -14,7 +14,17 @@ from tests.suite import counterparts
 
 pytest_plugins = [
     f"tests.suite.{name}"
-    for name in ("parts", "seeds", "schedule", "temporary", "progress", "skips", "ending", "entered")
+    for name in (
+        "parts",
+        "seeds",
+        "schedule",
+        "temporary",
+        "progress",
+        "skips",
+        "ending",
+        "entered",
+        "branches",
+    )
 ]
 LATE = "Python worker failed to connect back"
 

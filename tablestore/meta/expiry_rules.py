@@ -98,8 +98,8 @@ def extent(
         successor = time_of(snapshot_id + 1)  # None: a rollback to an expired snapshot left a gap
         if successor is not None and now_ms - successor < policy.age_ms:
             text = f"the current state less than {duration(policy.age_ms)} ago"
-            bounds.append(Bound(AGE, max(snapshot_id, earliest), text, successor + policy.age_ms))
-            end = bounds[-1].first
+            bounds.append(Bound(AGE, snapshot_id, text, successor + policy.age_ms))
+            end = snapshot_id
             break
     while end > earliest and time_of(end) is None:
         end -= 1  # the first snapshot that stays must exist

@@ -23,6 +23,7 @@ from tests.campaign.outcome import Kind, Outcome
 from tests.crash import power
 from tests.hostile import elsewhere, flips
 from tests.log import soak
+from tests.mutants import trial
 from tests.servers import kafka
 from tests.suite import counterparts
 from tests.tiering.simulation.lake import Wrong
@@ -135,6 +136,7 @@ KINDS = (
     ),
     Kind("captures", "a capture that has settled holds what the source holds, by value", hostile_sources.run),
     Kind("answers", "a wrong answer of a cluster is one error, and harms nothing", hostile_answers.run),
+    Kind("mutants", "the nearest tests notice a small fault in a pure rule", trial.turn),
 )
 
 

@@ -11,11 +11,12 @@ from pathlib import Path
 @dataclass(frozen=True)
 class Outcome:
     """`cases` attacks were made; `counts` says what they were made of (kills, commits, flips …); `wrong` has
-    a text for each broken promise."""
+    a text for each broken promise, `shown` one for each thing that is worth a look and breaks nothing."""
 
     cases: int
     counts: Mapping[str, int] = field(default_factory=dict)
     wrong: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,10 @@ class Kind:
 
 def total(outcomes: Iterable[Outcome]) -> Outcome:
     """Several turns as one."""
-    cases, counts, wrong = 0, Counter[str](), list[str]()
+    cases, counts, wrong, shown = 0, Counter[str](), list[str](), list[str]()
     for outcome in outcomes:
         cases += outcome.cases
         counts.update(outcome.counts)
         wrong += outcome.wrong
-    return Outcome(cases, counts, tuple(wrong))
+        shown += outcome.shown
+    return Outcome(cases, counts, tuple(wrong), tuple(shown))

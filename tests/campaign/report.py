@@ -47,7 +47,7 @@ def page(turns: Sequence[Turn], *, seed: int, commit: str) -> str:
         took = sum(turn.seconds for turn in of_kind)
         numbers = f"{len(of_kind):6,} {sums.cases:9,} {took:8.0f} {len(sums.wrong):6,}"
         lines.append(f"{kind.name:14} {numbers}  {kind.proves}")
-    lines += ["", *_details(by_kind), *_wrong(turns)]
+    lines += ["", *_details(by_kind), *_shown(turns), *_wrong(turns)]
     return "\n".join(lines)
 
 
@@ -58,6 +58,13 @@ def _details(by_kind: dict[str, list[Turn]]) -> list[str]:
         if counts:
             lines.append(f"{name}: {', '.join(f'{n:,} {what}' for what, n in counts.most_common())}")
     return lines
+
+
+def _shown(turns: Sequence[Turn]) -> list[str]:
+    worth = [turn for turn in turns if turn.outcome.shown]
+    return [
+        line for turn in worth for line in ("", turn.repeat, *(f"  {text}" for text in turn.outcome.shown))
+    ]
 
 
 def _wrong(turns: Sequence[Turn]) -> list[str]:

@@ -20,7 +20,7 @@ KILLS = 3
 """In a race; the campaign has more of them in each."""
 ATTACKED = ("log attacked", "topic attacked", "held rounds", "dropped", "answers")
 """Kinds whose share is in `test_attacks_on_…`, that of topics in `servers/test_kafka_log_attacked.py`."""
-ELSEWHERE = ("races", "power", "bit flips", "hostile", "tiering", "log", "captures", *ATTACKED)
+ELSEWHERE = ("races", "power", "bit flips", "hostile", "tiering", "log", "captures", "mutants", *ATTACKED)
 """Kinds that have tests of their own, of about as many cases."""
 
 
@@ -73,7 +73,8 @@ def test_a_budget_is_a_time_or_a_number_of_turns() -> None:
 def test_kinds_take_turns_and_the_page_says_how_to_repeat_what_broke(tmp_path: Path) -> None:
     def breaks(seed: int, folder: Path) -> Outcome:
         assert os.listdir(folder) == []
-        return Outcome(2, {"kills": 3}, ("seed is odd",) if seed % 2 else ())
+        odd = seed % 2 == 1
+        return Outcome(2, {"kills": 3}, ("seed is odd",) if odd else (), () if odd else ("seed is even",))
 
     def raises(seed: int, folder: Path) -> Outcome:
         raise KeyError(seed)
@@ -88,6 +89,7 @@ def test_kinds_take_turns_and_the_page_says_how_to_repeat_what_broke(tmp_path: P
     ]
     text = page(done, seed=7, commit="abc")
     assert "WRONG: ./workbench test --campaign 1 --kind 'races' --seed 7\n  seed is odd" in text
+    assert "\n./workbench test --campaign 1 --kind 'races' --seed 8\n  seed is even" in text
     assert "KeyError: 8" in text
     assert "races: 6 kills" in text
     assert "nothing broke" in page([t for t in done if not t.outcome.wrong], seed=7, commit="abc")

@@ -32,12 +32,17 @@ def outcome(lines: list[str]) -> str:
         else:
             assert verb == "position", verb
             protected.append(Bound(POSITION, int(words[0]), f"stream positions in snapshot {words[0]}"))
+
+    def time_of(number: int) -> int | None:
+        assert first <= number <= last, "each is a read of a file"
+        return None if number in missing else number * HOUR_MS
+
     policy = ExpirePolicy(int(keep["min"]), int(keep["max"]), duration_ms(keep["age"]), int(keep["limit"]))
     found = extent(
         policy,
         earliest=first,
         latest=last,
-        time_of=lambda i: None if i in missing else i * HOUR_MS,
+        time_of=time_of,
         now_ms=now * HOUR_MS,
         protected=protected,
     )

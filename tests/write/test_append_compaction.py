@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tablestore.core.options.table_options import TableOptions
 from tablestore.format.manifests.manifest import EMPTY_ROW, EMPTY_STATS, DataFileMeta
 from tablestore.lsm.compaction.append_compaction import AppendCompaction, full, pack, pick
 
@@ -45,6 +46,10 @@ def names(decision: object) -> str:
         ((90, 10, 10, 10), "123"),
         ((10, 90, 10, 10), "012"),
         ((60, 90, 60, 10, 10), "234"),
+        ((60, 79, 60), "012"),  # less than twice the target
+        ((60, 80, 60), ""),
+        ((69, 10, 10), "012"),
+        ((70, 10, 10), ""),  # 70 is not small any more
         ((90, 90, 90), ""),
     ],
 )
@@ -63,6 +68,8 @@ def test_neighbours_of_a_bucket_are_combined_from_a_small_file_on(
         ((10, 90, 90), ""),
         ((10, 90, 10), "012"),
         ((90, 90, 90), ""),
+        ((10, 90, 10, 90), ""),  # no more than half of them
+        ((10, 10, 10), "012"),
     ],
 )
 def test_a_full_compaction_takes_all_from_the_first_small_file_on(
@@ -77,14 +84,25 @@ def test_deleted_rows_make_a_full_compaction_worth_while() -> None:
     assert names(full(files(90, 10), replace(OPTIONS, vectors={"1": "index-a"}, deleted={"1": 1}))) == "1"
 
 
-def test_small_files_without_buckets_fill_portions_by_size() -> None:
-    found = pack(files(60, 90, 50, 60, 60, 10, 10), OPTIONS, all_small=False)
-    assert [sorted(names(d)) for d in found] == [["0", "2", "3", "5", "6"]][:1] or len(found) >= 1
-    sizes = [sum(f.file_size for f in d.unit.files) for d in found]
-    assert all(
-        size >= 2 * OPTIONS.target or len(d.unit.files) >= 3 for size, d in zip(sizes, found, strict=True)
-    )
-    assert all(f.file_size < OPTIONS.small for d in found for f in d.unit.files)
+@pytest.mark.parametrize(
+    ("sizes", "open_cost", "portions"),
+    [
+        ((60, 90, 50, 60, 60, 10, 10), 0, ["562034"]),
+        ((60, 60), 0, [""]),
+        ((60, 60), 50, ["01"]),  # each file weighs what opening it costs, too
+        ((60, 60), 40, ["01"]),  # twice the target exactly
+        ((60, 60), 39, [""]),
+        ((60, 60), 200, ["01"]),  # never one file alone, however much it weighs
+        ((60, 60, 60, 60, 60, 60), 40, ["01", "23", "45"]),
+        ((10, 60, 60, 60), 0, ["0123"]),  # 190: less, but enough files
+    ],
+)
+def test_small_files_without_buckets_fill_portions_by_size(
+    sizes: tuple[int, ...], open_cost: int, portions: list[str]
+) -> None:
+    found = pack(files(*sizes), replace(OPTIONS, open_cost=open_cost), all_small=False)
+    assert [names(d) for d in found] == portions
+    assert {d.unit.output_level for d in found if d.unit is not None} <= {0}
 
 
 def test_two_small_files_are_left_unless_all_are_asked_for() -> None:
@@ -99,11 +117,46 @@ def test_files_marked_by_one_index_file_stay_together() -> None:
         vectors={"0": "a", "3": "a", "1": "b", "4": "c"},
         deleted={"0": 5, "3": 5, "1": 5, "4": 1},
     )
-    found = pack(files(150, 90, 10, 90, 90), marked, all_small=False)
-    together = [set(names(d)) for d in found if d.unit is not None]
-    assert {"0", "3"} <= next(t for t in together if "0" in t)
-    assert not any("4" in t for t in together), "one deleted row of ten is not too many"
-    assert any("4" in names(d) for d in pack(files(150, 90, 10, 90, 90), marked, all_small=True))
+    # Group b weighs less than a; the file of group c has one deleted row of ten, which is not too many.
+    assert [names(d) for d in pack(files(150, 90, 10, 90, 90), marked, all_small=False)] == ["103"]
+    assert [names(d) for d in pack(files(150, 90, 10, 90, 90), marked, all_small=True)] == ["1403"]
+    assert [names(d) for d in pack(files(90, 90, 10, 10, 90), marked, all_small=False)] == ["103"]
+    # What is left of the marked ones is a portion, too, even one file alone.
+    alone = replace(OPTIONS, vectors={"0": "a"}, deleted={"0": 5})
+    assert [names(d) for d in pack(files(250, 90, 10), alone, all_small=False)] == ["0"]
+
+
+def test_deleted_rows_make_a_file_small_from_more_than_a_share_of_its_rows_on() -> None:
+    (file,) = files(90)
+    assert [replace(OPTIONS, deleted={"0": rows}).is_small(file) for rows in (0, 2, 3)] == [
+        False,
+        False,
+        True,
+    ]
+    assert not OPTIONS.is_small(replace(file, row_count=1))
+
+
+def test_options_decide_in_bytes_and_never_take_one_file() -> None:
+    stored = {
+        "target-file-size": "200 mb",
+        "compaction.small-file-ratio": "0.5",
+        "source.split.open-file-cost": "2 mb",
+    }
+    numbers = {"compaction.min.file-num": "4", "compaction.delete-ratio-threshold": "0.4"}
+    found = AppendCompaction.of(TableOptions.parse(stored | numbers), deleted={"a": 3}, vectors={"a": "i"})
+    mb = 1 << 20
+    limit = TableOptions.parse({}).compaction_max_files
+    assert found == AppendCompaction(200 * mb, 100 * mb, 4, 2 * mb, 0.4, limit, {"a": 3}, {"a": "i"})
+    fewest = AppendCompaction.of(
+        replace(TableOptions.parse({}), compaction_min_files=1, compaction_max_files=1)
+    )
+    assert (fewest.min_files, fewest.max_files, fewest.deleted, fewest.vectors) == (2, 2, {}, {})
+
+
+def test_the_reason_counts_files() -> None:
+    assert pick(files(10, 90), OPTIONS).reason.text == "1 file small of 2, fewer than 3 in a row"
+    assert pick(files(10, 10), OPTIONS).reason.text == "2 files small of 2, fewer than 3 in a row"
+    assert pick(files(10, 10, 10), OPTIONS).unit.output_level == 0
 
 
 def test_at_most_so_many_files_are_looked_at_the_oldest_first():

@@ -54,8 +54,6 @@ def partition(files: Iterable[DataFileMeta], key: Callable[[bytes], Any]) -> lis
 
 def _pack(spans: list[tuple[Any, Any, int, DataFileMeta]]) -> Section:
     """Greedy packing: each file goes to the run that ends first, if it begins after that end."""
-    if len(spans) == 1:
-        return (SortedRun.single(spans[0][3]),)
     runs: list[list[DataFileMeta]] = []
     ends: list[tuple[Any, int]] = []  # heap of (last max key, run)
     for low, high, _, file in spans:

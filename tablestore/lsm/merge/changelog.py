@@ -180,7 +180,7 @@ def looked_up(window: Window, function: MergeFunction, spec: ChangelogSpec) -> M
 def fully_merged(
     window: Window, function: MergeFunction, spec: ChangelogSpec, *, oldest_level: int
 ) -> MergedWindow:
-    """The merged window of a full compaction, to the oldest level, `top`."""
+    """The merged window of a full compaction, to the oldest level."""
     places = window.levels[window.groups.order]
     rows = function.merge(window.rows, window.groups)
     at_oldest = np.flatnonzero(places == oldest_level)
@@ -241,7 +241,7 @@ def _changes(
     )
     at = images.schema.get_field_index(KIND)
     images = images.set_column(at, images.schema.field(at), pa.array(kinds))
-    order = np.argsort(np.concatenate([old_groups * 2, new_groups * 2 + 1]), kind="stable")
+    order = np.argsort(np.concatenate([old_groups, new_groups]), kind="stable")  # the old row comes first
     return take(images, order)
 
 

@@ -7,6 +7,7 @@ files are made only for sections of more than one, which are packed into runs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def sections(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(positions of entries by group and key, start of each section in them). `key` makes keys comparable."""
     low, high = _ranks(entries, types, key)
-    span = np.int64(2 * len(entries) + 1)
+    span = np.int64(2 * len(entries))  # more than any rank
     low, high = low + group * span, high + group * span
     order = np.lexsort((high, low))
     ends = np.maximum.accumulate(high[order])
@@ -49,15 +50,12 @@ def _ranks(
     both = pa.concat_arrays(columns)
     parts = binary_columns.integers(both, types)
     if parts is not None:
-        codes = parts[0] if len(parts) == 1 else keys.codes(parts)
-        ranks = np.unique(codes, return_inverse=True)[1]
+        ranks = np.unique(keys.codes(parts), return_inverse=True)[1]
     else:
         encoded = both.dictionary_encode()
         values = [key(k) for k in encoded.dictionary.to_pylist()]
         order = sorted(range(len(values)), key=values.__getitem__)
-        dense, last = np.empty(len(values), dtype=np.int64), -1
-        for n, i in enumerate(order):
-            last += 1 if n == 0 or values[i] != values[order[n - 1]] else 0
-            dense[i] = last
+        dense = np.empty(len(values), dtype=np.int64)
+        dense[order] = np.cumsum([0, *(values[low] != values[high] for low, high in pairwise(order))])
         ranks = dense[encoded.indices.to_numpy()]
     return ranks[: len(entries)].astype(np.int64), ranks[len(entries) :].astype(np.int64)

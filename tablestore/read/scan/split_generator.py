@@ -211,10 +211,10 @@ def _packed(
             weight, raw = weight + more, by_kind and span.raw
             continue
         if rows:
-            yield np.concatenate(rows) if len(rows) > 1 else rows[0], raw
+            yield np.concatenate(rows), raw
         rows, weight, raw = [span.rows], more, span.raw
     if rows:
-        yield np.concatenate(rows) if len(rows) > 1 else rows[0], raw
+        yield np.concatenate(rows), raw
 
 
 def split_raw_and_merged(split: DataSplit, schema: TableSchema, options: TableOptions) -> list[DataSplit]:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tablestore.format.types.arrow_types import BIGINT
 from tablestore.lsm.levels.interval import key_order, partition
+from tablestore.lsm.levels.sorted_run import MIXED
 from tests.lsm.trees import KEY, data_file
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "picks" / "interval-partition.jsonl.gz"
@@ -63,6 +64,16 @@ def test_runs_are_disjoint_and_sections_do_not_meet(pairs):
             sum(lo <= p <= hi for run in section for lo, hi in (spans[n] for n in run)) for p in points
         )
         assert len(section) == deepest  # as few runs as files that share a key
+
+
+@pytest.mark.parametrize(("second", "level"), [(5, 5), (4, MIXED)])
+def test_a_run_has_the_level_of_its_files_if_they_have_one(second: int, level: int):
+    files = [data_file("a", 0, 9, level=5), data_file("b", 20, 29, level=second), data_file("c", 5, 25)]
+    (section,) = partition(files, ORDER)
+    assert [([f.file_name for f in run.files], run.level) for run in section] == [
+        (["a", "b"], level),
+        (["c"], 0),
+    ]
 
 
 def test_no_files_have_no_sections():

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tablestore.lsm.levels.sorted_run import Levels, old_to_new
-from tests.lsm.trees import data_file
+from tablestore.lsm.levels.interval import key_order
+from tablestore.lsm.levels.sorted_run import Levels, SortedRun, old_to_new
+from tests.lsm.trees import KEY, data_file, key_bytes
 
 
 def names(levels: Levels) -> list[list[str]]:
@@ -21,6 +22,8 @@ def test_level_0_is_newest_first_then_by_first_sequence_time_and_name():
         data_file("wider", 0, 9, min_sequence=4, max_sequence=20, creation_time_ms=9),
     ]
     assert names(Levels.of(files, 6)) == [["wider"], ["earlier"], ["a"], ["b"], ["old"]]
+    unknown = [data_file("z", 0, 9, creation_time_ms=None), data_file("a", 0, 9, creation_time_ms=1)]
+    assert names(Levels.of(unknown, 6)) == [["z"], ["a"]]
 
 
 def test_a_level_is_one_run_in_key_order_and_empty_levels_are_none():
@@ -47,6 +50,66 @@ def test_apply_moves_files_between_levels():
     assert moved.oldest_nonempty_level == 5
     assert names(levels) == [["a"], ["b"]]
     assert levels.oldest_nonempty_level == 0
+
+
+def test_apply_gives_what_the_files_alone_would_give():
+    a, b, c, d = (data_file(n, 10 * i, 10 * i + 9, level=5) for i, n in enumerate("abcd"))
+    levels = Levels.of([a, c], 6)
+    assert levels.apply([], []) == levels
+    assert levels.apply([], [b, d]) == Levels.of([a, b, c, d], 6)
+    assert levels.apply([a], [a.upgraded(7)]) == Levels.of([a.upgraded(7), c], 6)
+    assert levels.apply([a], [a.upgraded(7)]).num_levels == 8
+    assert levels.apply([c], [c.upgraded(1)]) == Levels.of([a, c.upgraded(1)], 6)
+    assert levels.apply([a, c], []).upper == Levels.of([], 6).upper
+    assert levels.apply([c], [c.upgraded(1)]).upper[3] is levels.upper[3]
+
+
+def test_apply_orders_by_the_key_that_it_is_given():
+    low, high, middle = (data_file(n, k, k, level=5) for n, k in [("low", -5), ("high", 300), ("middle", 7)])
+    levels = Levels.of([low, high], 6)
+    assert names(levels) != names(Levels.of([low, high], 6, key_order(KEY))), "as bytes, -5 comes last"
+    assert names(levels.apply([], [middle], key_order(KEY))) == [["low", "middle", "high"]]
+
+
+def test_comparable_bounds_are_made_once_for_a_key():
+    asked = []
+
+    def key(data: bytes) -> int:
+        asked.append(data)
+        return order(data)
+
+    order = key_order(KEY)
+    run = SortedRun((data_file("a", 0, 4), data_file("b", 5, 9)), 5)
+    assert (
+        run.bounds(key)
+        == run.bounds(key)
+        == ([order(key_bytes(n)) for n in (0, 5)], [order(key_bytes(n)) for n in (4, 9)])
+    )
+    assert len(asked) == 4
+    assert run.bounds(len) == ([len(key_bytes(0))] * 2, [len(key_bytes(0))] * 2)
+
+
+def test_files_that_overlap_a_range_are_those_that_touch_it():
+    run = SortedRun(tuple(data_file(n, k, k + 5) for n, k in [("a", 0), ("b", 10), ("c", 20)]), 5)
+    order = key_order(KEY)
+
+    def overlapping(low: int, high: int) -> str:
+        found = run.overlapping(order(key_bytes(low)), order(key_bytes(high)), order)
+        return "".join(f.file_name for f in found)
+
+    assert [
+        overlapping(*ends) for ends in [(5, 10), (6, 9), (-9, 0), (-9, -1), (25, 99), (26, 99), (0, 20)]
+    ] == [
+        "ab",
+        "",
+        "a",
+        "",
+        "c",
+        "",
+        "abc",
+    ]
+    assert run.ends(1, order) == (order(key_bytes(10)), order(key_bytes(15)))
+    assert (run.size, run.rows) == (3 << 20, 3000)
 
 
 def test_apply_refuses_files_that_are_not_there():

@@ -88,6 +88,8 @@ def lookup(rows: list[Row], above: list[Row] = [], **options: str) -> tuple[list
         ([(3, 1, "+I", 4), (0, 1, "+I", 4)], [], [("-U", 1, 4), ("+U", 1, 4)]),
         ([(5, 1, "+I", 3), (2, 1, "+I", 4), (0, 1, "+I", 5)], [], [("-U", 1, 4), ("+U", 1, 5)]),
         ([(5, 1, "+I", 3), (2, 1, "+I", 4)], [], []),
+        ([(1, 1, "+I", 4)], [], []),  # level 1 is none of those whose rows are new
+        ([(1, 1, "+I", 4), (0, 1, "+I", 5)], [], [("-U", 1, 4), ("+U", 1, 5)]),
         ([(0, 1, "+I", 5), (0, 1, "+I", 6)], [], [("+I", 1, 6)]),
         ([(0, 1, "+I", 5)], [(9, 1, "+I", 4)], [("-U", 1, 4), ("+U", 1, 5)]),
         ([(0, 1, "-D", 5)], [(9, 1, "+I", 4)], [("-D", 1, 4)]),
@@ -98,6 +100,12 @@ def test_lookup_compares_level_0_with_the_lowest_level_or_what_is_found(
     rows: list[Row], above: list[Row], changes: list[tuple]
 ) -> None:
     assert lookup(rows, above)[1] == changes
+
+
+def test_keys_of_level_0_alone_are_looked_up() -> None:
+    rows: list[Row] = [(0, 1, "+I", 5), (1, 2, "+I", 5), (0, 2, "+I", 6), (0, 3, "+I", 7), (0, 3, "+I", 8)]
+    window, _ = window_of(*table({"changelog-producer": "lookup"}), rows)
+    assert changelog.in_level0_only(window).tolist() == [0, 2]
 
 
 def test_changes_come_in_key_order_with_pairs_side_by_side() -> None:
@@ -153,6 +161,12 @@ def test_full_compaction_compares_with_the_top_level(rows: list[Row], changes: l
 
 def test_full_compaction_merges_all_levels() -> None:
     assert full([(5, 1, "+I", 1), (3, 1, "+I", 10), (0, 1, "+I", 100)], **SUM)[0] == [("+I", 1, 111)]
+
+
+def test_a_key_whose_rows_are_all_ignored_is_in_neither() -> None:
+    rows: list[Row] = [(5, 1, "+I", 3), (0, 1, "+I", 4), (0, 2, "-D", 5), (0, 2, "-D", 6), (0, 3, "+I", 7)]
+    left = [("+I", 1, 4), ("+I", 3, 7)]
+    assert full(rows, **{"ignore-delete": "true"}) == (left, [("-U", 1, 3), ("+U", 1, 4), ("+I", 3, 7)])
 
 
 def first(rows: list[Row], known: list[int] = []) -> tuple[list[tuple], list[tuple]]:  # noqa: B006

@@ -8,7 +8,12 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.errors import InvalidOption
+from tablestore.core.options.table_options import TableOptions
+from tablestore.format.schema import create_schema
+from tablestore.format.types.arrow_types import INT, DataField
+from tablestore.lsm.merge.changelog_rules import require_changelog
 
+FIELDS = (DataField(0, "k", INT),)
 VECTORS = {"deletion-vectors.enabled": True}
 
 
@@ -25,4 +30,24 @@ def test_what_cannot_be_is_refused_at_creation(tmp_path: Path, key, options, sai
     lake = ts.connect(str(tmp_path))
     with pytest.raises(InvalidOption, match=said):
         lake.create_table("d.t", schema={"k": ts.INT}, primary_key=key, options={"bucket": -1, **options})
-    lake.create_table("d.t", schema={"k": ts.INT}, primary_key=["k"], options={"bucket": 1, **VECTORS})
+
+
+@pytest.mark.parametrize(
+    ("key", "options"),
+    [
+        (["k"], VECTORS),
+        (["k"], {"changelog-producer": "lookup", **VECTORS}),
+        (["k"], {"changelog-producer": "full-compaction"}),
+        (["k"], {"changelog-producer": "full-compaction", "full-compaction.delta-commits": 3}),
+        (["k"], {"full-compaction.delta-commits": 3}),
+        (["k"], {"changelog-producer": "lookup"}),
+        (["k"], {"merge-engine": "first-row"}),
+        ([], VECTORS),
+        ([], {"full-compaction.delta-commits": 3}),
+    ],
+)
+def test_what_goes_together_is_taken(key: list[str], options: dict[str, str]) -> None:
+    schema = create_schema(FIELDS, primary_key=key, partition_by=(), options={}, comment=None, time_millis=0)
+    require_changelog(
+        schema, TableOptions.parse({name: str(value).lower() for name, value in options.items()})
+    )

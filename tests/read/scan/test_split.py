@@ -6,6 +6,7 @@ import pickle
 import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tablestore.core.options.table_options import TableOptions
@@ -14,8 +15,10 @@ from tablestore.format.deletion_vector import DeletionFile
 from tablestore.format.manifests.manifest import ADD, EMPTY_STATS, DataFileMeta, ManifestEntry
 from tablestore.format.schema import TableSchema, create_schema
 from tablestore.format.types.arrow_types import BIGINT, DECIMAL, INT, STRING, DataField
+from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.levels import interval
 from tablestore.meta.entries import Entries
+from tablestore.read.scan import sections
 from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.split_generator import split_raw_and_merged, splits
 
@@ -100,6 +103,53 @@ def test_sections_of_many_buckets_are_those_of_each_bucket(names: str, seeds: li
                 for section in interval.partition(files, order)
             ]
             assert [[f.file_name for f in s.files] for s in found if s.bucket == bucket] == expected
+
+
+def test_files_of_neighbouring_buckets_never_share_a_section() -> None:
+    """The highest key of one bucket and the lowest of the next, of all keys that there are."""
+    entries = [
+        ManifestEntry(ADD, b"", bucket, 2, file(f"f{bucket}", *keys))
+        for bucket, keys in enumerate([(20, 30), (0, 10)])
+    ]
+    found = splits(Entries.of(entries), snapshot_id=1, schema=SCHEMA, options=OPTIONS)
+    assert [(s.bucket, [f.file_name for f in s.files]) for s in found] == [(0, ["f0"]), (1, ["f1"])]
+
+
+def test_postponed_buckets_of_two_partitions_are_two() -> None:
+    partitions = [binary_row.encode([n], [INT]) for n in (1, 2)]
+    entries = [
+        ManifestEntry(ADD, partition, bucket, 1, file(f"{n}{bucket}", 0, 9))
+        for n, partition in enumerate(partitions)
+        for bucket in (POSTPONE_BUCKET, 0)
+    ]
+    assert sections.buckets(Entries.of([*entries, entries[0]])).tolist() == [0, 1, 2, 3, 0]
+
+
+def test_keys_that_are_equal_in_other_bytes_touch() -> None:
+    """Here upper and lower case are one, as 0.0 and -0.0 are."""
+    types = (STRING,)
+
+    def text(name: str, low: str, high: str) -> ManifestEntry:
+        ends = [binary_row.encode([value], types) for value in (low, high)]
+        return ManifestEntry(ADD, b"", 0, 1, replace(file(name, 0, 1), min_key=ends[0], max_key=ends[1]))
+
+    def key(data: bytes) -> tuple[str, ...]:
+        return tuple(value.lower() for value in binary_row.decode(data, types))
+
+    entries = Entries.of(
+        [text("f0", "b", "b"), text("f1", "a", "b"), text("f2", "B", "c"), text("f3", "d", "d")]
+    )
+    order, starts = sections.sections(entries, np.zeros(4, dtype=np.int64), types, key)
+    assert [sorted(each.tolist()) for each in np.split(order, starts[1:])] == [[0, 1, 2], [3]]
+
+
+def test_a_plan_without_files_has_no_splits() -> None:
+    assert splits(Entries.of([]), snapshot_id=1, schema=SCHEMA, options=OPTIONS) == ()
+
+
+def test_a_raw_split_is_not_taken_apart() -> None:
+    split = DataSplit(b"", 0, 1, 7, (file("a", 0, 9), file("b", 20, 24)), True)
+    assert split_raw_and_merged(split, SCHEMA, OPTIONS) == [split]
 
 
 def test_a_split_travels_to_other_processes() -> None:

@@ -1,0 +1,105 @@
+"""Which modules have mutants, the tests nearest to each, and the mutants that change nothing."""
+
+from __future__ import annotations
+
+PICKS = ("lsm/compaction/test_compaction.py",)
+SPLITS = ("read/scan/test_split_cases.py", "read/scan/test_split.py")
+LOG_STREAM = ("read/changes/test_log_stream.py", "read/changes/test_stream.py")
+
+TESTS = {
+    "tablestore/lsm/compaction/universal.py": PICKS,
+    "tablestore/lsm/compaction/leveled.py": (*PICKS, "lsm/compaction/test_leveled.py"),
+    "tablestore/lsm/compaction/decision.py": PICKS,
+    "tablestore/lsm/compaction/overlap.py": PICKS,
+    "tablestore/lsm/compaction/append_compaction.py": ("write/test_append_compaction.py",),
+    "tablestore/lsm/levels/interval.py": ("lsm/levels/test_interval.py", *PICKS),
+    "tablestore/lsm/levels/sorted_run.py": ("lsm/levels/test_sorted_run.py", *PICKS),
+    "tablestore/lsm/merge/changelog.py": (
+        "lsm/merge/test_changelog.py",
+        "lsm/compaction/test_rewriter_changelog.py",
+    ),
+    "tablestore/lsm/merge/changelog_rules.py": ("lsm/merge/test_changelog_rules.py",),
+    "tablestore/write/full_compaction.py": ("write/test_full_compaction.py",),
+    "tablestore/write/commit/conflict_rules.py": (
+        "write/commit/test_conflict_cases.py",
+        "write/commit/test_conflict_rules.py",
+    ),
+    "tablestore/meta/expiry_rules.py": ("meta/test_retention_cases.py", "meta/test_expiry_rules.py"),
+    "tablestore/read/scan/pruning.py": ("read/scan/test_pruning_cases.py",),
+    "tablestore/read/scan/file_stats.py": ("read/scan/test_pruning_cases.py",),
+    "tablestore/read/scan/sections.py": SPLITS,
+    "tablestore/read/scan/split_generator.py": SPLITS,
+    "tablestore/read/scan/scan_mode.py": ("read/scan/test_scan_mode.py",),
+    "tablestore/log/offsets.py": ("log/test_offsets.py",),
+    "tablestore/read/changes/log_start.py": LOG_STREAM,
+    "tablestore/read/changes/log_steps.py": ("read/changes/test_log_steps.py",),
+    "tablestore/read/changes/stream_start.py": LOG_STREAM,
+    "tablestore/read/changes/cursor.py": LOG_STREAM,
+}
+"""Files of tests below `tests` by module: those that are about it, no more than seconds each."""
+
+SPLIT_GENERATOR, SECTIONS = "tablestore/read/scan/split_generator.py", "tablestore/read/scan/sections.py"
+CHANGELOG, EXPIRY = "tablestore/lsm/merge/changelog.py", "tablestore/meta/expiry_rules.py"
+SORTED_RUN = "tablestore/lsm/levels/sorted_run.py"
+WHOLE = {
+    "_walk": 'whole = entries.numbers("delete_count", null=-1) == 0',
+    "_lifted_groups": 'whole = (levels > 0) & (entries.numbers("delete_count", null=-1) == 0)',
+}
+UPPER = "upper += (SortedRun((), level) for level in range(len(upper) + 1, max(come, default=0) + 1))"
+LEVEL_BOUNDS = "low, high = np.full(count, 1 << 30), np.full(count, -1)"
+PAIRS = 'pairs = codes.astype(np.int64) << 32 | entries.numbers("bucket") & 0xFFFFFFFF'
+NEWEST = "newest = np.minimum.reduceat(np.where(places > 0, places, 1 << 20), groups.starts)"
+
+EQUIVALENT: dict[tuple[str, str, str, str], str] = {
+    **{
+        (SPLIT_GENERATOR, function, line, line.replace("null=-1", "null=-2")): "any number but 0 will do"
+        for function, line in WHOLE.items()
+    },
+    **{
+        (SPLIT_GENERATOR, "_lifted_groups", LEVEL_BOUNDS, LEVEL_BOUNDS.replace(*change)): "beyond any level"
+        for change in (("1 << 30", "2 << 30"), ("1 << 30", "1 << 31"), ("1 << 30", "1 << 29"), ("-1", "-2"))
+    },
+    (
+        SPLIT_GENERATOR,
+        "_lifted_groups",
+        LEVEL_BOUNDS,
+        LEVEL_BOUNDS.replace("-1", "-0"),
+    ): "no level is below 0",
+    **{
+        (
+            SPLIT_GENERATOR,
+            "_packed",
+            "weight, raw = 0, False",
+            f"weight, raw = {start}",
+        ): "no pack is open yet"
+        for start in ("1, False", "(-1), False", "0, True")
+    },
+    (SECTIONS, "buckets", PAIRS, PAIRS.replace("32", "33")): "bits that no number has",
+    (
+        SECTIONS,
+        "sections",
+        "span = np.int64(2 * len(entries)) # more than any rank",
+        "span = np.int64(3 * len(entries)) # more than any rank",
+    ): "more than any rank, too",
+    **{
+        (CHANGELOG, "newest_levels", NEWEST, NEWEST.replace("1 << 20", other)): "beyond any level"
+        for other in ("2 << 20", "1 << 21", "1 << 19")
+    },
+    (
+        EXPIRY,
+        "extent",
+        "while end > earliest and time_of(end) is None:",
+        "while (end >= earliest) and time_of(end) is None:",
+    ): "the end is never given as below the earliest",
+    (
+        SORTED_RUN,
+        "Levels.of",
+        "count = max(num_levels, max(by_level, default=0) + 1)",
+        "count = max(num_levels, max(by_level, default=(-1)) + 1)",
+    ): "there are more levels than none",
+    **{
+        (SORTED_RUN, "Levels.apply", UPPER, UPPER.replace("default=0", f"default={other}")): "below any level"
+        for other in ("1", "(-1)")
+    },
+}
+"""(module, function, line, mutated line) of mutants that behave as the module does, each with the reason."""
