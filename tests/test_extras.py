@@ -74,15 +74,19 @@ def test_public_names_are_there_when_they_are_used() -> None:
 
 def test_checkers_of_types_see_each_public_name_where_it_is() -> None:
     (block, *_) = [n for n in ast.parse(FACE.read_text(encoding="utf-8")).body if isinstance(n, ast.If)]
-    typed = {
-        name.asname: getattr(importlib.import_module(str(node.module)), name.name)
-        for node in block.body
-        if isinstance(node, ast.ImportFrom) and node.module != "tablestore"
-        for name in node.names
-    }
-    assert sorted(map(str, typed)) == ts.__all__
+    typed: dict[str, object] = {}
+    for node in block.body:
+        if isinstance(node, ast.ImportFrom) and node.module != "tablestore":
+            module = importlib.import_module(str(node.module))
+            typed |= {name.asname or name.name: getattr(module, name.name) for name in node.names}
+        elif isinstance(node, ast.Assign):
+            names, values = (
+                ast.unparse(part).strip("()").split(", ") for part in (node.targets[0], node.value)
+            )
+            typed |= {name: typed.pop(value) for name, value in zip(names, values, strict=True)}
+    assert sorted(typed) == ts.__all__
     for name, value in typed.items():
-        assert getattr(ts, str(name)) is value, name
+        assert getattr(ts, name) is value, name
 
 
 def test_a_missing_package_is_named_with_its_extra(without: pytest.MonkeyPatch) -> None:
