@@ -79,6 +79,14 @@ IN_CORE = {
 }
 
 ONLY_ENV = {"time", "uuid", "random", "secrets"}
+OF_SYSTEM = {
+    "log/kafka/": "waits for brokers and threads of a client, whose clock no test moves",
+    "insight/cards/snapshot.py": "asks for the time zone, not for the time",
+    "cdc/": "waits for servers of others, and says when a batch was planned and carried out",
+    "sql/": "statements run now; names of what DuckDB, Spark and sinks of files are given",
+    "tiering/": "a service begins here, and files of Iceberg are named",
+}
+"""Places beside `Env` that take the clock and the chance of this machine, and why."""
 ONLY_IO = {"os", "pathlib", "shutil", "tempfile", "glob", "fcntl"}
 ENGINE = {"format", "meta", "fluss", "log", "lsm", "write", "read", "insight"}  # below `table`, above `io`
 EXTRAS = {
@@ -402,6 +410,47 @@ def test_chance_and_clock_enter_through_env():
         in ("datetime", "date", "datetime.datetime", "dt.datetime", "datetime.date")
     ]
     assert not calls, "the clock is Env's:\n" + "\n".join(calls)
+
+
+def test_a_caller_chooses_the_environment():
+    """`SYSTEM` stands where a parameter has a default; who has an `Env` asks that."""
+    asking = {
+        path.relative_to(ROOT / "tablestore").as_posix()
+        for path in sources("tablestore")
+        if path != ENV and asks_system(ast.parse(path.read_text(encoding="utf-8")))
+    }
+    wrong = {path for path in asking if not path.startswith(tuple(OF_SYSTEM))}
+    assert not wrong, f"takes SYSTEM, where a test cannot pass its own: {sorted(wrong)}"
+    assert all(any(path.startswith(place) for path in asking) for place in OF_SYSTEM)
+
+
+def asks_system(tree: ast.Module) -> bool:
+    """Whether code uses `SYSTEM` but as a default, of a parameter or of a field."""
+    defaults = {
+        id(value)
+        for node in ast.walk(tree)
+        for value in (
+            [*node.defaults, *node.kw_defaults]
+            if isinstance(node, ast.arguments)
+            else [node.value]
+            if isinstance(node, ast.AnnAssign)
+            else []
+        )
+    }
+    names = (node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == "SYSTEM")
+    return any(id(node) not in defaults for node in names)
+
+
+def test_uses_of_the_system_are_seen():
+    defaults = "def f(a, env: Env = SYSTEM, *, b=SYSTEM): env.now_ms()\nclass C:\n    env: Env = SYSTEM\n"
+    assert not asks_system(ast.parse(defaults))
+    for use in (
+        "SYSTEM.now_ms()",
+        "env = SYSTEM",
+        "def f(env=None): (env or SYSTEM).uuid()",
+        "moment(SYSTEM, 5)",
+    ):
+        assert asks_system(ast.parse(defaults + use)), use
 
 
 def test_files_are_reached_through_file_io_only():
