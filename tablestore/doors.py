@@ -8,9 +8,11 @@ installed. The types that verbs give are named here, too, for checkers of types.
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tablestore.core.errors import MissingPackage
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from tablestore.core.env import Env
     from tablestore.format.compaction_record import CompactionRecord
     from tablestore.format.predicates.predicate import Predicate
+    from tablestore.format.schema import TableSchema
     from tablestore.format.snapshot import Snapshot
     from tablestore.insight.check.findings import Violations as Violations
     from tablestore.insight.doctor import Diagnosis as Diagnosis
@@ -45,7 +48,9 @@ if TYPE_CHECKING:
     from tablestore.sql.connectors.connector import Connector
     from tablestore.sql.result import Result as Result
     from tablestore.sql.session import Session as Session
+    from tablestore.table.identifier import Identifier
     from tablestore.table.lake import Lake
+    from tablestore.table.new_table import NewTable
     from tablestore.table.table import Table
     from tablestore.tiering.coordinator.coordinator import Coordinator as Coordinator
     from tablestore.tiering.runner import TaskRunner
@@ -55,6 +60,66 @@ if TYPE_CHECKING:
 
 connectors: dict[str, Callable[[], Connector]] = {}
 """Connectors of SQL that others bring, by name; each is loaded when a table first uses it."""
+
+
+# The tables of a lake
+
+
+def store(
+    root: str,
+    *,
+    io: FileIO,
+    env: Env,
+    branch: str = "main",
+    roots: Iterable[str] | None,
+    salvage: bool = False,
+) -> Store:
+    """`Store.open`."""
+    from tablestore.meta.store import Store
+
+    return Store.open(root, io=io, env=env, branch=branch, roots=roots, salvage=salvage)
+
+
+def table(store: Store, name: str) -> Table:
+    """The table over a store."""
+    from tablestore.table.table import Table
+
+    return Table(store, name)
+
+
+def new_schema(
+    identifier: Identifier,
+    new: NewTable,
+    *,
+    defaults: Mapping[str, str],
+    roots: Iterable[str],
+    env: Env,
+) -> TableSchema:
+    """Schema 0 of a table that is to be made."""
+    from tablestore.table.creating import new_schema as schema_of
+
+    return schema_of(identifier, new, defaults=defaults, roots=roots, env=env)
+
+
+def make_log(schema: TableSchema, io: FileIO) -> tuple[TableSchema, Log | None]:
+    """The log of a new table, as far as it is outside of its directory."""
+    from tablestore.table.log_of import make_log as make
+
+    return make(schema, io)
+
+
+def log_outside(store: Store) -> Log | None:
+    """The log that has to be dropped beside the table's directory."""
+    from tablestore.table.log_of import log_outside as outside
+
+    return outside(store)
+
+
+def require_branch(store: Store, name: str) -> None:
+    """Raise NotFound, naming the nearest, unless the branch is there."""
+    from tablestore.table.refs import require_branch as require
+
+    require(store, name)
 
 
 # Verbs of a lake
@@ -280,6 +345,13 @@ def spark_runner(spark: SparkSession) -> TaskRunner:
     return SparkRunner(spark)
 
 
+def spark_package() -> ModuleType:
+    """`tablestore.spark`."""
+    from tablestore import spark
+
+    return spark
+
+
 # Notebooks
 
 
@@ -317,64 +389,10 @@ def live_table(stream: Result, *, title: str) -> StreamTable | None:
 # The package's face
 
 
-def public(name: str) -> Any:
-    """A public name of `tablestore`. Raises AttributeError where there is none."""
-    if name == "spark":
-        import tablestore.spark as spark
-
-        return spark
+def public(name: str, module: str, attribute: str) -> Any:
+    """The public name `tablestore.name`: what a module has under `attribute`."""
     with _needs(f"tablestore.{name}"):
-        match name:
-            case "advise_buckets":
-                from tablestore.verbs.advise import advise_buckets
-
-                return advise_buckets
-            case "capture_reports":
-                from tablestore.cdc.capture.journal import capture_reports
-
-                return capture_reports
-            case "merging" | "merging_events":
-                from tablestore.insight.explain.merge_steps import arrow_runs
-
-                return getattr(arrow_runs, name)
-            case (
-                "BatchProgress"
-                | "BatchReport"
-                | "ChunkReport"
-                | "EventReport"
-                | "Freshness"
-                | "PieceProgress"
-                | "TableReport"
-            ):
-                from tablestore.cdc.capture import report as capture_report
-
-                return getattr(capture_report, name)
-            case "BucketMarks" | "Heartbeat" | "RoundReport" | "SplitReport" | "TableState" | "TieringReport":
-                from tablestore.tiering import report as tiering_reports
-
-                return getattr(tiering_reports, name)
-            case "simulator":
-                from tablestore.insight.simulator.opening import simulator
-
-                return simulator
-            case "sql_session":
-                from tablestore.sql import sql_session
-
-                return sql_session
-            case "tiering_report":
-                from tablestore.tiering.journal import tiering_report
-
-                return tiering_report
-            case "what_if":
-                from tablestore.insight.simulator import compare
-
-                return compare
-            case _:
-                import tablestore.api as api
-
-                if not hasattr(api, name):
-                    raise AttributeError(f"module 'tablestore' has no attribute {name!r}")
-                return getattr(api, name)
+        return getattr(importlib.import_module(module), attribute)
 
 
 @contextmanager

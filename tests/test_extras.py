@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import json
 import subprocess
 import sys
@@ -13,12 +15,13 @@ import pytest
 from packaging.requirements import Requirement
 
 import tablestore as ts
-from tablestore import api
 from tablestore.core import extras
 from tablestore.format.manifests import manifest_columns
 from tablestore.log.kafka.cluster import Cluster
+from tablestore.table import lake
 
 ROOT = Path(__file__).resolve().parents[1]
+FACE = ROOT / "tablestore" / "__init__.py"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 HEAVY = {*extras.EXTRA_OF, "py4j", "IPython", "anywidget", "ipywidgets", "plotly", "rich", "psutil", "pytest"}
 USES = """
@@ -59,13 +62,31 @@ def test_importing_and_opening_load_nothing_that_few_need(tmp_path: Path) -> Non
 
 
 def test_public_names_are_there_when_they_are_used() -> None:
-    assert {*api.__all__, "what_if", "advise_buckets"} < set(ts.__all__) < set(dir(ts))
+    assert {"connect", "Lake", "INT", "what_if", "advise_buckets"} < set(ts.__all__) < set(dir(ts))
     for name in ts.__all__:
         assert getattr(ts, name) is not None, name
-    assert ts.connect is api.connect
+    assert ts.connect is lake.connect
+    assert ts.open is lake.open_table
     with pytest.raises(AttributeError, match="module 'tablestore' has no attribute 'tabel'"):
         ts.tabel  # noqa: B018
     assert not hasattr(ts, "import_nothing")
+
+
+def test_checkers_of_types_see_each_public_name_where_it_is() -> None:
+    (block, *_) = [n for n in ast.parse(FACE.read_text(encoding="utf-8")).body if isinstance(n, ast.If)]
+    typed: dict[str, object] = {}
+    for node in block.body:
+        if isinstance(node, ast.ImportFrom) and node.module != "tablestore":
+            module = importlib.import_module(str(node.module))
+            typed |= {name.asname or name.name: getattr(module, name.name) for name in node.names}
+        elif isinstance(node, ast.Assign):
+            names, values = (
+                ast.unparse(part).strip("()").split(", ") for part in (node.targets[0], node.value)
+            )
+            typed |= {name: typed.pop(value) for name, value in zip(names, values, strict=True)}
+    assert sorted(typed) == ts.__all__
+    for name, value in typed.items():
+        assert getattr(ts, name) is value, name
 
 
 def test_a_missing_package_is_named_with_its_extra(without: pytest.MonkeyPatch) -> None:

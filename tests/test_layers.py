@@ -79,6 +79,14 @@ IN_CORE = {
 }
 
 ONLY_ENV = {"time", "uuid", "random", "secrets"}
+OF_SYSTEM = {
+    "log/kafka/": "waits for brokers and threads of a client, whose clock no test moves",
+    "insight/cards/snapshot.py": "asks for the time zone, not for the time",
+    "cdc/": "waits for servers of others, and says when a batch was planned and carried out",
+    "sql/": "statements run now; names of what DuckDB, Spark and sinks of files are given",
+    "tiering/": "a service begins here, and files of Iceberg are named",
+}
+"""Places beside `Env` that take the clock and the chance of this machine, and why."""
 ONLY_IO = {"os", "pathlib", "shutil", "tempfile", "glob", "fcntl"}
 ENGINE = {"format", "meta", "fluss", "log", "lsm", "write", "read", "insight"}  # below `table`, above `io`
 EXTRAS = {
@@ -90,6 +98,8 @@ EXTRAS = {
     "google": {"fluss"},  # generated code, imported when a cluster is first asked
 }
 """Layers that import a package which not everybody has; other layers ask `core.extras` for it."""
+UNUSED_BY_CONNECT = {*EXTRA_OF, "py4j", "fastavro", "pyarrow.compute", "pyarrow.parquet", "pyroaring"}
+"""Packages that are slow to load, or not everybody's; the first table or statement loads what it needs."""
 NEVER = {"plotly", "IPython", "rich", "anywidget", "ipywidgets"}
 
 
@@ -154,7 +164,7 @@ def sources(package: str) -> list[Path]:
 def layer_of(path: Path) -> str:
     """'lsm' for tablestore/lsm/writing/writer.py, '' for the package itself."""
     first = path.relative_to(ROOT / "tablestore").parts[0]
-    return "" if first in ("__init__.py", "api.py") else first.removesuffix(".py")
+    return "" if first == "__init__.py" else first.removesuffix(".py")
 
 
 def engine_imports() -> list[tuple[str, Import]]:
@@ -239,18 +249,17 @@ def test_below_a_table_doors_lead_downward():
     assert not wrong, wrong
 
 
-def test_a_lake_is_opened_with_few_modules():
+def test_a_lake_is_opened_with_few_modules(tmp_path: Path):
     """Modules are counted, since seconds depend on the machine; most of an import is its classes."""
-    code = (
-        "import sys, tablestore as ts; ts.connect; ts.INT; "
-        "print(*[m for m in sys.modules if m.startswith('tablestore')])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    code = "import sys, tablestore as ts; ts.connect(sys.argv[1]); ts.INT; print(*sys.modules)"
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     loaded = done.stdout.split()
-    layers = {name.split(".")[1] for name in loaded if "." in name}
-    assert not layers & {"cdc", "tiering", "spark", "sql", "insight", "verbs"}, loaded
-    assert "tablestore.log.fluss_log" not in loaded
-    assert len(loaded) <= 411
+    ours = [name for name in loaded if name.startswith("tablestore.")]
+    layers = {name.split(".")[1] for name in ours}
+    assert layers == {"catalog", "core", "doors", "format", "io", "meta", "table"}, ours
+    assert len(ours) <= 65, ours
+    assert not UNUSED_BY_CONNECT & set(loaded)
 
 
 def test_every_door_has_types():
@@ -401,6 +410,47 @@ def test_chance_and_clock_enter_through_env():
         in ("datetime", "date", "datetime.datetime", "dt.datetime", "datetime.date")
     ]
     assert not calls, "the clock is Env's:\n" + "\n".join(calls)
+
+
+def test_a_caller_chooses_the_environment():
+    """`SYSTEM` stands where a parameter has a default; who has an `Env` asks that."""
+    asking = {
+        path.relative_to(ROOT / "tablestore").as_posix()
+        for path in sources("tablestore")
+        if path != ENV and asks_system(ast.parse(path.read_text(encoding="utf-8")))
+    }
+    wrong = {path for path in asking if not path.startswith(tuple(OF_SYSTEM))}
+    assert not wrong, f"takes SYSTEM, where a test cannot pass its own: {sorted(wrong)}"
+    assert all(any(path.startswith(place) for path in asking) for place in OF_SYSTEM)
+
+
+def asks_system(tree: ast.Module) -> bool:
+    """Whether code uses `SYSTEM` but as a default, of a parameter or of a field."""
+    defaults = {
+        id(value)
+        for node in ast.walk(tree)
+        for value in (
+            [*node.defaults, *node.kw_defaults]
+            if isinstance(node, ast.arguments)
+            else [node.value]
+            if isinstance(node, ast.AnnAssign)
+            else []
+        )
+    }
+    names = (node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == "SYSTEM")
+    return any(id(node) not in defaults for node in names)
+
+
+def test_uses_of_the_system_are_seen():
+    defaults = "def f(a, env: Env = SYSTEM, *, b=SYSTEM): env.now_ms()\nclass C:\n    env: Env = SYSTEM\n"
+    assert not asks_system(ast.parse(defaults))
+    for use in (
+        "SYSTEM.now_ms()",
+        "env = SYSTEM",
+        "def f(env=None): (env or SYSTEM).uuid()",
+        "moment(SYSTEM, 5)",
+    ):
+        assert asks_system(ast.parse(defaults + use)), use
 
 
 def test_files_are_reached_through_file_io_only():

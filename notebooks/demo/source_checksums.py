@@ -25,6 +25,7 @@ from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.columns import DATES, SourceColumn, SourceTable, quoted
 from tablestore.cdc.mysql.server import Connection
 from tablestore.core.extras import required
+from tablestore.format.predicates.predicate import Predicate
 
 Show = Callable[[int], None]
 """Called with the rows of both sides that were compared so far, from several threads."""
@@ -182,7 +183,7 @@ class _Ranges:
         terms += [] if end is None else [f"{quoted(self.key or '')} < {end}"]
         return f" WHERE {' AND '.join(terms)}" if terms else ""
 
-    def in_scan(self, number: int) -> ts.Predicate | None:
+    def in_scan(self, number: int) -> Predicate | None:
         """The condition of a range in a scan of the lake."""
         first, end = self.bounds(number)
         key = col(self.key or "")

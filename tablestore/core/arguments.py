@@ -93,6 +93,12 @@ def eagerly_checked(what: T) -> T:
     return checked(what, eager=True)
 
 
+def require_session(spark: Any) -> None:
+    """Raise InvalidRequest unless `spark` is a session of Spark."""
+    if isinstance(spark, type) or not hasattr(spark, "createDataFrame"):
+        raise InvalidRequest(f"spark {spark!r} must be a session: ts.spark.session()")
+
+
 def _wrapped(verb: Callable[..., Any], *, eager: bool = False) -> Callable[..., Any]:
     signature = inspect.signature(verb)
 

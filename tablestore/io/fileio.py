@@ -212,7 +212,7 @@ class LocalFileIO:
             os.rename(path, target)
 
     def __reduce__(self) -> Any:
-        return LocalFileIO, ()
+        return LocalFileIO, (self._env,)
 
     def _temp(self, path: str) -> str:
         folder, name = os.path.split(path)

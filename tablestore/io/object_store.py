@@ -82,7 +82,7 @@ class ObjectStoreFileIO:
         self._atomic: dict[str, bool] = {}
 
     def __reduce__(self) -> Any:
-        return _reopened, (self.options, self.guarded)
+        return _reopened, (self.options, self.guarded, self._env)
 
     def __repr__(self) -> str:
         return f"ObjectStoreFileIO({self.options!r})"
@@ -322,5 +322,5 @@ def _parts(path: str) -> tuple[str, str, str]:
     return match[1], match[2], match[3]
 
 
-def _reopened(options: S3Options, guarded: bool) -> ObjectStoreFileIO:
-    return ObjectStoreFileIO(options, guarded=guarded)
+def _reopened(options: S3Options, guarded: bool, env: Env) -> ObjectStoreFileIO:
+    return ObjectStoreFileIO(options, env, guarded=guarded)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.core.env import SYSTEM
+from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import Corrupt
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import join
@@ -28,8 +28,8 @@ PARTS = "parts"
 class StagedRows:
     """The rows of one writer. `rows`: how many of each bucket."""
 
-    def __init__(self, io: FileIO, directory: str, compression: str) -> None:
-        self._io, self._directory = io, directory
+    def __init__(self, io: FileIO, directory: str, compression: str, env: Env = SYSTEM) -> None:
+        self._io, self._directory, self._env = io, directory, env
         self._compression = compression if compression in ("lz4", "zstd") else None
         self._files: list[str] = []
         self._waiting: list[tuple[int, pa.Array, pa.RecordBatch]] = []
@@ -87,7 +87,7 @@ class StagedRows:
     def _spill(self) -> None:
         if not self._waiting:
             return
-        name = f"{SYSTEM.uuid()}.arrow"
+        name = f"{self._env.uuid()}.arrow"
         options = pa.ipc.IpcWriteOptions(compression=self._compression)
         with self._io.open_output(self._path(name)) as file:
             self._files.append(name)

@@ -20,7 +20,7 @@ def log_of(store: Store) -> Log | None:
         return None
     if settings.system is LogSystem.FLUSS:
         return doors.fluss_log(settings, table_id=lambda: tiered.table_id(store.snapshots), env=store.env)
-    return embedded_log_of(store) or KafkaLog(settings, store.io)
+    return embedded_log_of(store) or KafkaLog(settings, store.io, store.env)
 
 
 def settings_of(store: Store) -> LogSettings | None:

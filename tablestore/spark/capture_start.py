@@ -10,12 +10,12 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from tablestore.cdc.capture.opening import SourceAddress, Tables, rules_of, source_address
+from tablestore.core.arguments import require_session
 from tablestore.core.errors import InvalidRequest
 from tablestore.io.paths import checked_name, location
 from tablestore.spark.capture import CaptureJob, CaptureSettings, Listener, default_checkpoint
 from tablestore.spark.sessions import pass_environment, session
 from tablestore.table.lake import Lake
-from tablestore.table.reads import require_session
 from tablestore.table.refs import Duration, milliseconds
 
 _ODD = re.compile(r"[^\w-]+")

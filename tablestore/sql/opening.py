@@ -6,12 +6,12 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tablestore.core.arguments import require_session
 from tablestore.core.errors import InvalidRequest
 from tablestore.io.roots import Roots
 from tablestore.sql.reading import statement_of
 from tablestore.sql.session import Session
 from tablestore.table.lake import Lake
-from tablestore.table.reads import require_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,6 +11,8 @@ from tablestore.io.paths import checked_name
 _PART = re.compile(r"`([^`]+)`|([^.`]+)")
 SYSTEM_DATABASE = "sys"
 DEFAULT_DATABASE = "default"
+MAIN = "main"
+"""The branch that a table itself is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +21,7 @@ class Identifier:
 
     database: str
     table: str
-    branch: str = "main"
+    branch: str = MAIN
     system: str | None = None
 
     @classmethod
@@ -44,7 +46,7 @@ class Identifier:
             raise InvalidRequest(f"{text!r} is no table name; write db.table")
         database = parts[0] if len(parts) == 2 else DEFAULT_DATABASE
         name, *suffixes = parts[-1].split("$")
-        branch, system = "main", None
+        branch, system = MAIN, None
         for suffix in suffixes:
             if suffix.startswith("branch_"):
                 branch = checked_name(suffix.removeprefix("branch_"), "branch")
@@ -55,5 +57,5 @@ class Identifier:
         return cls(checked_name(database, "database"), checked_name(name, "table"), branch, system)
 
     def __str__(self) -> str:
-        branch = "" if self.branch == "main" else f"$branch_{self.branch}"
+        branch = "" if self.branch == MAIN else f"$branch_{self.branch}"
         return f"{self.database}.{self.table}{branch}" + (f"${self.system}" if self.system else "")

@@ -1,13 +1,14 @@
 """Lake: a catalog as a user holds it. No cache: each call asks the files or the catalog's server.
 
-Options say which catalog it is (file system, SQL, Hive metastore); see the package `catalog`.
+Options say which catalog it is (file system, SQL, Hive metastore); see the package `catalog`. What makes and
+opens a table is behind `doors`, so that a lake is opened with a quarter of the engine's modules.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,53 +20,35 @@ from tablestore.catalog.options import CatalogOptions
 from tablestore.catalog.views import CatalogView
 from tablestore.catalog.warehouse import require_warehouse
 from tablestore.core import rich
-from tablestore.core.arguments import checked
+from tablestore.core.arguments import checked, require_session
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import (
     AlreadyExists,
     CommitUnknown,
-    InvalidOption,
     InvalidRequest,
     NotFound,
-    SchemaMismatch,
     TablestoreError,
     Unavailable,
 )
-from tablestore.core.options.names import UUID
-from tablestore.core.options.rules import require_storable
 from tablestore.core.options.secrets import hidden, require_no_secrets
-from tablestore.core.options.table_options import TableOptions, as_text, current_names, keys_of, with_levels
-from tablestore.format.change_tracking import require_partitions_exist
-from tablestore.format.option_columns import require_columns_exist
-from tablestore.format.schema import TableSchema, create_schema
 from tablestore.io.confined import named_roots
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import checked_name, location
 from tablestore.io.roots import Roots
 from tablestore.io.routed import file_io_for
-from tablestore.log.settings import ADOPTED
-from tablestore.lsm.merge import counted
-from tablestore.meta.refs import FALLBACK, MAIN, PRIMARY
-from tablestore.meta.store import Store
-from tablestore.table.columns import Columns, declared
-from tablestore.table.identifier import DEFAULT_DATABASE, SYSTEM_DATABASE, Identifier
-from tablestore.table.log_of import log_outside, make_log, with_topic
-from tablestore.table.reads import require_session
-from tablestore.table.refs import require_branch
-from tablestore.table.table import Table
-from tablestore.write.retention.auto_tags import Periods
-from tablestore.write.retention.expire_partitions import PartitionPolicy
-from tablestore.write.supported import require_writable, warning_of
+from tablestore.table.identifier import DEFAULT_DATABASE, MAIN, SYSTEM_DATABASE, Identifier
+from tablestore.table.new_table import NewTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tablestore.doors import CaptureJob, Coordinator, Repair, Result, TieringService
+    from tablestore.format.schema import TableSchema
+    from tablestore.meta.store import Store
+    from tablestore.table.columns import Columns
+    from tablestore.table.table import Table
 
 log = logging.getLogger(__name__)
-_OWN = {UUID, "path", FALLBACK, PRIMARY}
-_OWN |= {"kafka.topic", ADOPTED}
-_OWN |= {f"data-file.external-paths{end}" for end in ("", ".strategy", ".specific-fs", ".weights")}
 
 
 @checked
@@ -257,51 +240,20 @@ class Lake:
         Table(shop.items at snapshot None: 2 columns, primary key (item))
         """
         identifier = _plain(name)
-        model = None if like is None else self._model(like)
-        if model is not None:
-            schema = model.fields if schema is None else schema
-            primary_key = model.primary_keys if primary_key is None else primary_key
-            partition_by = model.partition_keys if partition_by is None else partition_by
-            comment = model.comment if comment is None else comment
-        elif schema is None:
-            raise SchemaMismatch("a table needs columns: schema={column: type}, or like=another_table")
-        copied = {} if model is None else {k: v for k, v in model.options.items() if k not in _OWN}
-        chosen = {**self._options.table_defaults, **copied, **as_text(options)}
-        chosen = {k: v for k, v in chosen.items() if (options or {}).get(k, v) is not None}
-        primary_key = keys_of(chosen, "primary-key", _names(primary_key or (), "primary_key"))
-        partition_by = keys_of(chosen, "partition", _names(partition_by or (), "partition_by"))
-        given = current_names(chosen, keyed=bool(primary_key))
-        fields = declared(schema, comments)
-        if counted.is_asked_for(given, primary_key):
-            fields, primary_key, given = counted.declared(fields, partition_by, given)
-        require_storable(given, keyed=bool(primary_key))
-        if primary_key and model is None:  # of a model an absent one means what it means there
-            given.setdefault("bucket", "1")
-        given[UUID] = self._env.uuid()  # also where the options are those of another table
-        given = with_topic(given, str(identifier), given[UUID])
-        given = with_levels(given)
-        table_schema = create_schema(
-            fields,
+        new = NewTable(
+            schema=schema,
+            like=self.table(like) if isinstance(like, str) else like,
             primary_key=primary_key,
             partition_by=partition_by,
-            options=given,
+            options=options,
             comment=comment,
-            time_millis=self._env.now_ms(),
+            comments=comments,
         )
-        require_columns_exist(table_schema)
-        require_partitions_exist(table_schema)
-        for key in (FALLBACK, PRIMARY):
-            if given.get(key):
-                raise InvalidOption(f"option {key!r} names a branch, and a table that is made has none yet")
-        require_writable(table_schema, TableOptions.parse(given), roots=self._roots)
-        PartitionPolicy.of(TableOptions.parse(given))
-        Periods.of(TableOptions.parse(given))
-        warning = warning_of(table_schema, TableOptions.parse(given))
-        if warning is not None:
-            log.warning("table %s: %s", identifier, warning)
+        defaults = self._options.table_defaults
+        table_schema = doors.new_schema(identifier, new, defaults=defaults, roots=self._roots, env=self._env)
         if if_not_exists and name in self:
             return self.table(name)
-        table_schema, log_made = make_log(table_schema, self._catalog.io)
+        table_schema, log_made = doors.make_log(table_schema, self._catalog.io)
         try:
             self._create(identifier, table_schema)
         except BaseException as e:
@@ -315,13 +267,6 @@ class Lake:
         except Unavailable as e:
             text = f"table {identifier} is made, and could not be opened: {e}; lake.table({name!r}) opens it"
             raise CommitUnknown(text) from e
-
-    def _model(self, like: Table | str) -> TableSchema:
-        """What a table that is made like another one takes over."""
-        table = self.table(like) if isinstance(like, str) else like
-        if not isinstance(table, Table):
-            raise InvalidRequest(f"like={like!r} is no table: give one, or its name")
-        return table.store.schema.shown
 
     def _create(self, identifier: Identifier, schema: TableSchema) -> None:
         database, table = identifier.database, identifier.table
@@ -351,10 +296,10 @@ class Lake:
             store = self._store(identifier, branch=identifier.branch)
         except NotFound:
             if identifier.branch != MAIN and identifier.table in self.tables(identifier.database):
-                require_branch(self._store(identifier), identifier.branch)
+                doors.require_branch(self._store(identifier), identifier.branch)
             self.require_there()
             raise NotFound.among("table", str(identifier), self.tables()) from None
-        table = Table(store, str(replace(identifier, system=None)))
+        table = doors.table(store, str(replace(identifier, system=None)))
         if identifier.system is None:
             return table
         return table.system(identifier.system)  # type: ignore[return-value]  # scans as a table does
@@ -367,7 +312,7 @@ class Lake:
 
     def _store(self, identifier: Identifier, *, branch: str = MAIN) -> Store:
         root, io = self._place(identifier)
-        return Store.open(root, io=io, env=self._env, branch=branch, roots=self._roots)
+        return doors.store(root, io=io, env=self._env, branch=branch, roots=self._roots)
 
     def _place(self, identifier: Identifier) -> tuple[str, FileIO]:
         """Where a table is, and how it is reached; raises NotFound for one the catalog does not know."""
@@ -399,7 +344,7 @@ class Lake:
     def _drop(self, database: str, table: str) -> None:
         """Drop a table, then what its log has outside of its directory."""
         try:
-            outside = log_outside(self._store(Identifier(database, table)))
+            outside = doors.log_outside(self._store(Identifier(database, table)))
         except (TablestoreError, OSError) as e:  # damaged tables can be dropped
             log.debug("%s.%s is dropped without a look at its log: %s", database, table, e)
             outside = None
@@ -744,7 +689,7 @@ class Lake:
 def _plain(name: str) -> Identifier:
     """The identifier of a table itself."""
     identifier = Identifier.parse(name)
-    if identifier.system or identifier.branch != "main":
+    if identifier.system or identifier.branch != MAIN:
         raise InvalidRequest(
             f"{name!r} names a system table or branch; create and drop tables by plain names"
         )
@@ -807,7 +752,7 @@ def open_table(
     files = io or file_io_for(root, CatalogOptions.parse(options or {}).raw, env)
     try:
         allowed = None if roots is None else named_roots(roots)
-        return Table(Store.open(root, io=files, env=env, roots=allowed), f"{database}.{name}")
+        return doors.table(doors.store(root, io=files, env=env, roots=allowed), f"{database}.{name}")
     except NotFound:
         raise NotFound(f"no table at {root}{_hint(files, root)}") from None
 
@@ -837,7 +782,7 @@ def mend_table(
     files = io or file_io_for(root, CatalogOptions.parse(options or {}).raw, env)
     allowed = None if roots is None else named_roots(roots)
     try:
-        store = Store.open(root, io=files, env=env, roots=allowed, salvage=True)
+        store = doors.store(root, io=files, env=env, roots=allowed, salvage=True)
     except NotFound:
         raise NotFound(f"no table at {root}{_hint(files, root)}") from None
     return doors.repair(store, root, dry_run=dry_run)
@@ -851,11 +796,3 @@ def _hint(io: FileIO, root: str) -> str:
     if any(name.endswith(".db") for name in inside):
         return f": it is a lake; tablestore.connect({root!r}) opens it"
     return ""
-
-
-def _names(names: Sequence[str], what: str) -> tuple[str, ...]:
-    if isinstance(names, str):
-        raise InvalidRequest(f"{what} is a list of column names, not the text {names!r}")
-    if not isinstance(names, Iterable):
-        raise InvalidRequest(f"{what} is a list of column names, not {names!r}")
-    return tuple(names)

@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.core.env import SYSTEM
 from tablestore.core.errors import Unsupported
 from tablestore.core.options.table_options import TableOptions
 from tablestore.format import rowkind
@@ -72,6 +71,7 @@ class LastRows:
 
     def __init__(self, source: Store, names: Sequence[str], asked: Iterable[str]) -> None:
         self._schema, self._moves = _schema_of(source, names, asked), moves(source)
+        self._env = source.env
         self._options = TableOptions.parse(self._schema.options)
         self._shown = change_schema(source, names)
         self._function = merge_function(self._schema, self._options)
@@ -174,7 +174,7 @@ class LastRows:
     @property
     def _on_disk(self) -> ScratchRows:
         if self._scratch is None:
-            self._scratch = ScratchRows(self._schema)
+            self._scratch = ScratchRows(self._schema, self._env)
         return self._scratch
 
     def _spill(self) -> None:
@@ -217,5 +217,10 @@ def _schema_of(source: Store, names: Sequence[str], asked: Iterable[str]) -> Tab
     given["write-buffer-size"] = f"{min(_MEMORY_BYTES, options.write_buffer_bytes)} b"
     fields = tuple(replace(f, default=None, description=None) for f in schema.columns(tuple(names)))
     return create_schema(
-        fields, primary_key=keys, partition_by=(), options=given, comment=None, time_millis=SYSTEM.now_ms()
+        fields,
+        primary_key=keys,
+        partition_by=(),
+        options=given,
+        comment=None,
+        time_millis=source.env.now_ms(),
     )

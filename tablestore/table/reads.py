@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tablestore.core.arguments import require_session
 from tablestore.core.errors import InvalidRequest, Unsupported
 from tablestore.core.options.log_store import LogSystem
 from tablestore.format import binary_row
@@ -152,12 +153,6 @@ def read_split(
     """The rows of one split; unknown columns are refused before anything is read."""
     names = snapshot_scan(table.store, None, columns or None).names
     return split.read(table.store, names, where)
-
-
-def require_session(spark: Any) -> None:
-    """Raise InvalidRequest unless `spark` is a session of Spark."""
-    if isinstance(spark, type) or not hasattr(spark, "createDataFrame"):
-        raise InvalidRequest(f"spark {spark!r} must be a session: ts.spark.session()")
 
 
 def require_plannable(table: Handle, spark: Any) -> None:

@@ -14,7 +14,7 @@ from functools import cached_property, partial
 
 import pyarrow as pa
 
-from tablestore.core.env import SYSTEM
+from tablestore.core.env import Env
 from tablestore.core.errors import Unavailable
 from tablestore.format import rowkind
 from tablestore.format.commit_message import CommitMessage
@@ -68,10 +68,10 @@ class ScratchChanges:
 class ScratchRows:
     """The rows of a table with this schema, which has one bucket and the lookup changelog producer."""
 
-    def __init__(self, schema: TableSchema) -> None:
+    def __init__(self, schema: TableSchema, env: Env) -> None:
         io, paths = ScratchFileIO(), TablePaths(f"{scratch_folder(self)}/state")
         SchemaStore(io, paths).commit(schema)
-        self.store = Store.open(paths.root, io=io)
+        self.store = Store.open(paths.root, io=io, env=env)
         self._pool = MemoryPool(self.store.options.write_buffer_bytes)
         self._steps: weakref.WeakSet[ScratchChanges] = weakref.WeakSet()
         self._commits = 0
@@ -93,7 +93,7 @@ class ScratchRows:
             rows = target.rows
 
         fresh = partial(TableWrite, self.store, pool=self._pool, compact=True, ignore_live=True)
-        request = CommitRequest(SYSTEM.uuid())
+        request = CommitRequest(self.store.env.uuid())
         overwriting.overwrite(self.store, fresh, write, request, named=None, dynamic=False)
         self._forget_files()
         return rows
@@ -139,7 +139,7 @@ class ScratchRows:
         self._commits += 1
         if self._commits % _EXPIRE_EVERY == 0:
             self._expire()
-        done = Committer(self.store).commit(messages, CommitRequest(SYSTEM.uuid()))
+        done = Committer(self.store).commit(messages, CommitRequest(self.store.env.uuid()))
         if done.lost_compaction is not None:  # nobody else writes here: the store failed
             raise Unavailable(0, f"the state of a normaliser failed: {done.lost_compaction}")
         return done

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from tablestore.core.env import SYSTEM
+from tablestore.core.env import Env
 from tablestore.core.errors import CommitUnknown, InvalidRequest, TablestoreError
 from tablestore.io.fileio import FileIO
 from tablestore.log.kafka.cluster import Cluster, Properties
@@ -58,9 +58,9 @@ class KafkaTopic(Protocol):
 class KafkaAppender:
     """Appends to the topic of a table."""
 
-    def __init__(self, log: KafkaTopic, settings: LogSettings, io: FileIO) -> None:
-        self._log, self._settings, self._io = log, settings, io
-        self._rows = StagedRows(io, settings.directory, settings.compression.value)
+    def __init__(self, log: KafkaTopic, settings: LogSettings, io: FileIO, env: Env) -> None:
+        self._log, self._settings, self._io, self._env = log, settings, io, env
+        self._rows = StagedRows(io, settings.directory, settings.compression.value, env)
 
     def write(self, bucket: int, kinds: pa.Array, rows: pa.RecordBatch) -> None:
         """Take rows of a bucket, in their order; nobody sees them yet."""
@@ -100,7 +100,7 @@ class KafkaAppender:
                 counts[bucket] = counts.get(bucket, 0) + rows
         if not counts:
             return None
-        now = SYSTEM.now_ms()
+        now = self._env.now_ms()
         with self._log.sending() as sender:
             headers = None if mark is None else [(HEADER, self._header(mark, counts, now))]
             sender.begin()
@@ -163,4 +163,4 @@ class KafkaAppender:
     def _header(self, mark: CommitMark, counts: dict[int, int], now: int) -> bytes:
         places = [(self._log.topic, b) for b in range(self._settings.buckets)]
         order = sum(Cluster(self._log.properties).latest(places).values())
-        return TransactionMark(SYSTEM.uuid(), order, now, counts, mark).encode()
+        return TransactionMark(self._env.uuid(), order, now, counts, mark).encode()

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import InvalidOption, SchemaMismatch, Unavailable
 from tablestore.core.options.environment import ENVIRONMENT
 from tablestore.core.options.log_store import LogFormat
@@ -49,8 +50,8 @@ _SPENT_AT_ONCE = 10_000  # offsets without rows
 class KafkaLog:
     """The log of one table. Safe to share between threads."""
 
-    def __init__(self, settings: LogSettings, io: FileIO) -> None:
-        self._settings, self._io = settings, io
+    def __init__(self, settings: LogSettings, io: FileIO, env: Env = SYSTEM) -> None:
+        self._settings, self._io, self._env = settings, io, env
         if settings.topic is None:
             raise InvalidOption("option 'kafka.topic' is missing: which topic is the log of the table?")
         self.topic = topics.legal_topic(settings.topic)
@@ -170,7 +171,7 @@ class KafkaLog:
 
     def appender(self) -> Appender:
         """A new appender."""
-        return KafkaAppender(self, self._settings, self._io)
+        return KafkaAppender(self, self._settings, self._io, self._env)
 
     def read(
         self,
