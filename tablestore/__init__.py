@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from tablestore.cdc.capture.report import Freshness as Freshness
     from tablestore.cdc.capture.report import PieceProgress as PieceProgress
     from tablestore.cdc.capture.report import TableReport as TableReport
+    from tablestore.cdc.capture.state import CaptureChange as CaptureChange
+    from tablestore.cdc.capture.state import CaptureChunk as CaptureChunk
+    from tablestore.cdc.capture.state import CaptureModel as CaptureModel
+    from tablestore.cdc.capture.state import CaptureTable as CaptureTable
+    from tablestore.cdc.capture.state import capture_model as capture_model
     from tablestore.insight.explain.merge_steps.arrow_runs import merging as merging
     from tablestore.insight.explain.merge_steps.arrow_runs import merging_events as merging_events
     from tablestore.insight.simulator import compare
@@ -64,6 +69,7 @@ def __dir__() -> list[str]:
 _FEATURES = {
     *("advise_buckets", "capture_reports", "merging", "merging_events", "sql_session", "tiering_report"),
     *("simulator", "what_if"),
+    *("capture_model", "CaptureChange", "CaptureChunk", "CaptureTable", "CaptureModel"),
     *("BatchProgress", "BatchReport", "ChunkReport", "EventReport", "Freshness", "PieceProgress"),
     *("TableReport", "BucketMarks", "Heartbeat", "RoundReport", "SplitReport", "TableState", "TieringReport"),
 }

@@ -349,6 +349,10 @@ def public(name: str) -> Any:
                 from tablestore.cdc.capture import report as capture_report
 
                 return getattr(capture_report, name)
+            case "CaptureChange" | "CaptureChunk" | "CaptureTable" | "CaptureModel" | "capture_model":
+                from tablestore.cdc.capture import state as capture_state
+
+                return getattr(capture_state, name)
             case "BucketMarks" | "Heartbeat" | "RoundReport" | "SplitReport" | "TableState" | "TieringReport":
                 from tablestore.tiering import report as tiering_reports
 

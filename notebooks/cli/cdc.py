@@ -32,11 +32,11 @@ from tablestore.cdc.capture.functions import FUNCTIONS
 from tablestore.cdc.capture.metadata import METADATA
 from tablestore.cdc.capture.report import BatchProgress, BatchReport
 from tablestore.cdc.capture.rules import BAD_ROWS, KEYLESS, SCHEMA_CHANGES
+from tablestore.cdc.capture.state import CaptureModel, capture_model
 from tablestore.cdc.capture.type_mapping import TYPE_MAPPINGS
 from tablestore.cdc.mysql.address import TLS_MODES
 from tablestore.cdc.mysql.columns import ZERO_DATES
 from tablestore.spark.sessions import session
-from widgets.capture.model import CaptureModel, capture_model
 
 SOURCE = (
     "password_file",

@@ -32,7 +32,6 @@ from tablestore.cdc.capture.source import SKIPPED
 from tablestore.cdc.mysql.address import PASSWORD_VARIABLE
 from tests.cdc.capture.fakes import FakeSource, Step, captured, event, shape
 from tests.servers.mariadb import PASSWORD, MariaDb
-from widgets.capture.model import capture_model, rows_text
 
 REPORT = BatchReport(
     3,
@@ -107,7 +106,7 @@ def test_lines_say_what_a_batch_did() -> None:
 
 
 def test_the_picture_has_a_row_a_table_and_the_last_statement() -> None:
-    model = capture_model([REPORT], title="shop", now=1003.0, state="running")
+    model = ts.capture_model([REPORT], title="shop", now=1003.0, state="running")
     screen = Console(force_terminal=True, width=110, record=True, file=StringIO())
     screen.print(picture(model))
     text = screen.export_text()
@@ -125,7 +124,7 @@ def test_the_picture_has_a_row_a_table_and_the_last_statement() -> None:
         assert part in text
     assert summary(model).startswith("2 tables · 6,000 rows read · 40 changes · 2 bad rows")
     done = replace(REPORT, number=4, snapshotting=(), events=(), chunks=())
-    screen.print(picture(capture_model([REPORT, done], title="shop", now=1003.0, state="ended")))
+    screen.print(picture(ts.capture_model([REPORT, done], title="shop", now=1003.0, state="ended")))
     assert "6,000 rows" in screen.export_text()
 
 
@@ -219,9 +218,8 @@ def test_an_end_with_paused_tables_is_no_success_and_says_which_to_read_again(tm
     assert "cdc: paused: shop.orders,shop.b" in said
     for option in ("--read-again ", "--exclude "):
         assert shlex.split(said.partition(option)[2])[0] == "shop.orders,shop.b"
-    assert (
-        rows_text(capture_model(ended.reports(), title="shop", now=1.0, state="ended").lanes[0]) == "paused"
-    )
+    model = ts.capture_model(ended.reports(), title="shop", now=1.0, state="ended")
+    assert model.lanes[0].text == "paused"
     assert next(plain_lines(last)).endswith("paused shop.orders → ods.orders: XA transactions")
 
 
