@@ -39,8 +39,8 @@ def main(arguments: list[str]) -> int:
 
 
 def run_command(name: str, arguments: list[str]) -> int:
-    """Carry out a command of the package, with what the checkout adds: connectors of its data sets to SQL, and
-    its own extension and packages to JupyterLab."""
+    """Carry out a command of the package, with what the checkout adds: connectors of its data sets to SQL,
+    its extension and its packages to JupyterLab."""
     if name == "sql":
         sql_connectors.provide()
     if name == "open":
