@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from tablestore.cdc.capture.report import Freshness as Freshness
     from tablestore.cdc.capture.report import PieceProgress as PieceProgress
     from tablestore.cdc.capture.report import TableReport as TableReport
+    from tablestore.cdc.capture.state import CaptureChange as CaptureChange
+    from tablestore.cdc.capture.state import CaptureChunk as CaptureChunk
+    from tablestore.cdc.capture.state import CaptureModel as CaptureModel
+    from tablestore.cdc.capture.state import CaptureTable as CaptureTable
+    from tablestore.cdc.capture.state import capture_model as capture_model
     from tablestore.core.errors import AlreadyExists as AlreadyExists
     from tablestore.core.errors import CommitConflict as CommitConflict
     from tablestore.core.errors import CommitUnknown as CommitUnknown
@@ -104,6 +109,7 @@ _NAMES = {
     "cdc.capture.report": (
         "BatchProgress BatchReport ChunkReport EventReport Freshness PieceProgress TableReport"
     ),
+    "cdc.capture.state": "CaptureChange CaptureChunk CaptureModel CaptureTable capture_model",
     "core.errors": (
         "AlreadyExists CommitConflict CommitUnknown Corrupt InvalidOption InvalidRequest NotFound "
         "OutsideRoots RowsNotVisible SchemaMismatch TablestoreError Unavailable Unsupported"

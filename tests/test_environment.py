@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from notebooks.cli import doctor
+from tablestore.cli.doctor import machine
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -95,7 +95,7 @@ def test_lock_is_what_the_project_needs_and_nothing_else():
 
 def test_every_locked_package_takes_every_supported_python():
     """From the first patch on: Debian 12 ships 3.11.2."""
-    supported = [f"3.{minor}.0" for minor in range(doctor.OLDEST_PYTHON[1], doctor.NEWEST_PYTHON[1] + 1)]
+    supported = [f"3.{minor}.0" for minor in range(machine.OLDEST_PYTHON[1], machine.NEWEST_PYTHON[1] + 1)]
     strict = {
         name: wanted
         for name in pins(ROOT / "requirements.lock")
@@ -135,11 +135,11 @@ def test_conda_file_states_the_same_ranges():
 def test_script_doctor_and_project_support_the_same_versions():
     script = (ROOT / "workbench").read_text(encoding="utf-8")
     numbers = {name: int(value) for name, value in re.findall(r"\b(oldest_\w+|newest_\w+)=(\d+)", script)}
-    assert (3, numbers["oldest_python"]) == doctor.OLDEST_PYTHON
-    assert (3, numbers["newest_python"]) == doctor.NEWEST_PYTHON
-    assert numbers["oldest_java"] == doctor.OLDEST_JAVA
-    upper = f"{doctor.NEWEST_PYTHON[0]}.{doctor.NEWEST_PYTHON[1] + 1}"
-    lower = f"{doctor.OLDEST_PYTHON[0]}.{doctor.OLDEST_PYTHON[1]}"
+    assert (3, numbers["oldest_python"]) == machine.OLDEST_PYTHON
+    assert (3, numbers["newest_python"]) == machine.NEWEST_PYTHON
+    assert numbers["oldest_java"] == machine.OLDEST_JAVA
+    upper = f"{machine.NEWEST_PYTHON[0]}.{machine.NEWEST_PYTHON[1] + 1}"
+    lower = f"{machine.OLDEST_PYTHON[0]}.{machine.OLDEST_PYTHON[1]}"
     assert SpecifierSet(PROJECT["requires-python"]) == SpecifierSet(f">={lower},<{upper}")
 
 

@@ -43,10 +43,12 @@ MAY_IMPORT["cdc"] = MAY_IMPORT["verbs"] | {"verbs"}
 MAY_IMPORT["tiering"] = MAY_IMPORT["cdc"] | {"cdc"}
 MAY_IMPORT["spark"] = MAY_IMPORT["tiering"] | {"tiering"}
 MAY_IMPORT["sql"] = MAY_IMPORT["spark"]  # Spark by doors
+MAY_IMPORT["cli"] = MAY_IMPORT["sql"] | {"sql", "spark", "tablestore"}  # commands use the public names, too
 MAY_IMPORT["doors"] = {"core"}  # what it imports in functions, and for types, is above
 DOORS = ROOT / "tablestore" / "doors.py"
 LATE = {"importlib", "importlib.import_module", "importlib.util", "pkgutil", "runpy"}
 LATE_ELSEWHERE = {
+    "cli/commands.py": "the command that a command line asks for",
     "core/extras.py": "packages of others that an extra brings",
     "fluss/messages/__init__.py": "its own generated code, which an extra brings",
     "spark/daemon/sitecustomize.py": "what workers of Spark load before they are forked",
@@ -95,12 +97,19 @@ EXTRAS = {
     "pandas": {"spark"},
     "sqlglot": {"sql"},
     "duckdb": {"sql"},
+    "rich": {"cli"},
+    "prompt_toolkit": {"cli"},
+    "pygments": {"cli"},
+    "psutil": {"cli"},
+    "jupyter_client": {"cli"},
     "google": {"fluss"},  # generated code, imported when a cluster is first asked
 }
 """Layers that import a package which not everybody has; other layers ask `core.extras` for it."""
 UNUSED_BY_CONNECT = {*EXTRA_OF, "py4j", "fastavro", "pyarrow.compute", "pyarrow.parquet", "pyroaring"}
 """Packages that are slow to load, or not everybody's; the first table or statement loads what it needs."""
-NEVER = {"plotly", "IPython", "rich", "anywidget", "ipywidgets"}
+NEVER = {"plotly", "IPython", "anywidget", "ipywidgets"}
+OF_PEOPLE = {"spark", "cli"}
+"""Layers with a clock of their own: Spark's, and that of who looks at a terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,13 +406,13 @@ def test_chance_and_clock_enter_through_env():
     wrong = [
         found
         for layer, found in engine_imports()
-        if layer != "spark" and found.path != ENV and found.module.split(".")[0] in ONLY_ENV
+        if layer not in OF_PEOPLE and found.path != ENV and found.module.split(".")[0] in ONLY_ENV
     ]
     assert not wrong, show(wrong, why="time, uuid and random come from Env:")
     calls = [
         f"{path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node)}"
         for path in sources("tablestore")
-        if layer_of(path) != "spark" and path != ENV
+        if layer_of(path) not in OF_PEOPLE and path != ENV
         for node in nodes_of(path, r"\.(now|utcnow|today)\b")
         if isinstance(node, ast.Attribute) and node.attr in ("now", "utcnow", "today")
         if ast.unparse(node.value)

@@ -1,1 +1,3 @@
-"""The code behind `./workbench`: one module a verb, each with `main(arguments) -> exit code`."""
+"""What `./workbench` has beside the commands of `tablestore.cli`: one module a verb, each with
+`main(arguments) -> exit code`.
+"""

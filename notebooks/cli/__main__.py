@@ -1,4 +1,5 @@
-"""Dispatch: a verb to its module, anything else to a program of the environment.
+"""Dispatch: a verb to its module, a command of the package to `tablestore.cli`, anything else to a program of
+the environment.
 
 A verb's module is imported only when it is asked for, so `clean` runs without the environment and a
 slow import delays nobody else. Called by `workbench`.
@@ -14,6 +15,13 @@ import shutil
 import sys
 from pathlib import Path
 
+from notebooks.cli.lab import lab_environment
+from notebooks.cli.places import CHECKOUT
+from notebooks.demo import sql_connectors
+from tablestore.cli.commands import run
+
+OWN = ("demo", "lab", "docs", "test", "bench", "doctor", "clean")
+"""The verbs with a module here; `doctor` looks at the checkout, too."""
 VERBS = ("demo", "lab", "open", "sql", "cdc", "tier", "docs", "test", "bench", "doctor", "clean")
 
 
@@ -21,11 +29,23 @@ def main(arguments: list[str]) -> int:
     verb, rest = arguments[0], arguments[1:]
     if verb not in VERBS:
         return run_program(verb, rest)
+    if verb not in OWN:
+        return run_command(verb, rest)
     module = f"notebooks.cli.{verb}"
     if importlib.util.find_spec(module) is None:
         print(f"workbench: `{verb}` is not part of this checkout", file=sys.stderr)
         return 2
     return int(importlib.import_module(module).main(rest))
+
+
+def run_command(name: str, arguments: list[str]) -> int:
+    """Carry out a command of the package, with what the checkout adds: connectors of its data sets to SQL,
+    its extension and its packages to JupyterLab."""
+    if name == "sql":
+        sql_connectors.provide()
+    if name == "open":
+        os.environ.update(lab_environment(os.environ.get("PYTHONPATH", "")))
+    return run(name, arguments, CHECKOUT)
 
 
 def run_program(name: str, arguments: list[str]) -> int:

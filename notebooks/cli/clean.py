@@ -5,12 +5,13 @@ Standard library only: it runs on the system's Python, because `.venv` is what i
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 from pathlib import Path
 
-from notebooks.cli.places import ROOT, dataset_cache, human, size_bytes
+from notebooks.cli.places import CHECKOUT, ROOT
+from tablestore.cli.parsing import command_parser
+from tablestore.cli.places import cache_folder, human, size_bytes
 
 CACHES = (
     ".pytest_cache",
@@ -27,7 +28,7 @@ SOURCES = ("notebooks", "tablestore", "widgets", "datasets", "tests")
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="workbench clean", description=__doc__.partition("\n")[0])
+    parser = command_parser("clean", __doc__ or "", CHECKOUT)
     parser.add_argument("--data", action="store_true", help="also the generated data sets in the user cache")
     options = parser.parse_args(arguments)
     removed = [path for path in targets(ROOT, data=options.data) if remove(path)]
@@ -45,7 +46,7 @@ def targets(root: Path, *, data: bool) -> list[Path]:
         for folder, names, _ in os.walk(root / source):
             if "__pycache__" in names:
                 found.append(Path(folder) / "__pycache__")
-    return [*found, dataset_cache()] if data else found
+    return [*found, cache_folder()] if data else found
 
 
 def remove(path: Path) -> bool:

@@ -25,13 +25,14 @@ import widgets
 from datasets.errors import DatasetError
 from datasets.tpch import Scale
 from notebooks.cli import demo_database
-from notebooks.cli.places import ROOT
+from notebooks.cli.places import CHECKOUT, ROOT
 from notebooks.cli.step_bars import step_bars
 from notebooks.demo import database_scorecard, pipeline, scorecard, summary_job, tables
 from notebooks.demo.journal import Busy, Journal, Places, alone
 from notebooks.demo.pipeline import Plan, Run
 from notebooks.demo.resources import MemoryWatch
 from notebooks.demo.verification import Verification, verify
+from tablestore.cli.parsing import command_parser
 from tablestore.spark.sessions import session
 
 DIFFERS, REFUSED, FAILED, INTERRUPTED = 1, 2, 3, 130
@@ -72,7 +73,7 @@ def _again(source: str | None) -> str:
 
 def parser() -> argparse.ArgumentParser:
     """The options of the verb."""
-    p = argparse.ArgumentParser(prog="workbench demo", description=__doc__.partition("\n")[0])
+    p = command_parser("demo", __doc__ or "", CHECKOUT)
     p.add_argument(
         "--scale-factor",
         default=None,

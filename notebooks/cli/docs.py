@@ -31,7 +31,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from notebooks.cli import reference
 from notebooks.cli.lab import lab_environment
 from notebooks.cli.pages import Outcome, index_page, notebook_page, references
-from notebooks.cli.places import NOTEBOOKS
+from notebooks.cli.places import CHECKOUT, NOTEBOOKS
+from tablestore.cli.parsing import command_parser
 
 SPARK = re.compile(r"^\s*(?:import pyspark|from pyspark|.*\bts\.spark\b)", re.MULTILINE)
 CELL_SECONDS = 600
@@ -64,7 +65,7 @@ def main(arguments: list[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The options of the verb."""
-    p = argparse.ArgumentParser(prog="workbench docs", description=__doc__.partition("\n")[0])
+    p = command_parser("docs", __doc__ or "", CHECKOUT)
     p.add_argument("notebooks", nargs="*", metavar="NOTEBOOK", help="those whose names begin so: 00 03; all")
     p.add_argument("--api", action="store_true", help="write the API reference, to DIR/api; no notebook runs")
     p.add_argument(

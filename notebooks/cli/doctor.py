@@ -1,127 +1,39 @@
-"""`doctor`: one table of what the workbench stands on, with remedies; exit 1 if something needed is missing.
-With a path it looks at the tables there instead (`tables.py`).
+"""`doctor` of a checkout: its packages must be those of the lock; the rest is the installed command's.
 
-Every check is a function that looks and returns a `Finding`; what it means is decided by the pure
-functions, so tests need no broken machine. Called by `workbench`.
+With a PATH it is all the installed command's. Called by `workbench`.
 """
 
 from __future__ import annotations
 
-import argparse
-import importlib
-import importlib.metadata
-import json
-import os
-import platform
-import re
-import shutil
-import socket
-import subprocess
-import sys
-import tempfile
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Sequence
 
-import psutil
-from rich.console import Console
-from rich.table import Table
+from notebooks.cli.places import CHECKOUT, ROOT
+from tablestore.cli.doctor import command
+from tablestore.cli.doctor.machine import Finding, installed, machine_findings, python_finding, report
+from tablestore.cli.doctor.options import parsed
 
-from notebooks.cli.places import ROOT, dataset_cache, human, size_bytes
-
-OLDEST_PYTHON, NEWEST_PYTHON, OLDEST_JAVA = (3, 11), (3, 13), 17
 PACKAGES = ("pyspark", "pyarrow", "numpy", "pandas", "jupyterlab", "ipywidgets", "anywidget", "plotly")
-PORTS = {8888: "JupyterLab", 4040: "the Spark UI"}
-GB = 1_000_000_000
 REMAKE = "./workbench clean, then any verb makes the environment anew"
-GET_JAVA = "Debian, Ubuntu: sudo apt install openjdk-17-jre-headless; macOS: brew install openjdk@17"
-SIGNS = {"ok": "[green]ok[/]", "note": "[yellow]note[/]", "missing": "[red]missing[/]"}
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One line of the table. `state`: ok, note (works, worth knowing) or missing (something needed)."""
-
-    name: str
-    found: str
-    state: str = "ok"
-    remedy: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Java:
-    """A java program and the major version it says; `major` 0: it does not run."""
-
-    path: str
-    major: int
-    version: str
-
-
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="workbench doctor", description=__doc__.partition("\n")[0])
-    parser.add_argument("path", nargs="?", help="a table, database or warehouse to look at, not the machine")
-    parser.add_argument("--mend", action="store_true", help="put aside what is broken in the tables at PATH")
-    parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="s3.endpoint=…")
-    parser.add_argument("--json", action="store_true", help="the findings as JSON")
-    options = parser.parse_args(arguments)
+def main(arguments: Sequence[str]) -> int:
+    """Look at the environment of the checkout, or at the tables of a PATH; the exit code."""
+    options = parsed(arguments, CHECKOUT)
     if options.path is not None:
-        return _tables(options)
-    if options.mend or options.option:
-        parser.error("--mend and --option go with a PATH")
-    findings = examine()
-    if options.json:
-        print(json.dumps([asdict(finding) for finding in findings], indent=1))
-    else:
-        Console().print(as_table(findings))
-    return exit_code(findings)
-
-
-def _tables(options: argparse.Namespace) -> int:
-    """The health of tables; the engine is loaded only for it."""
-    tables, opening = (importlib.import_module(f"notebooks.cli.{name}") for name in ("tables", "open"))
-    try:
-        options_asked = dict(opening.pair(text) for text in options.option)
-        return int(tables.main(options.path, options_asked, mend=options.mend, as_json=options.json))
-    except (opening.NotOpened, OSError, ValueError, LookupError) as error:
-        print(f"workbench doctor: {' '.join(str(error).split())}", file=sys.stderr)
-        return 1
+        return command.main(options)
+    return report(examine(), as_json=options.json)
 
 
 def examine() -> list[Finding]:
     """Every finding, in the order of the table."""
-    java = look_for_java(os.environ)
-    findings = [python_finding(), *package_findings(), lock_finding(), *java_findings(*java)]
-    findings += [disk_finding(ROOT, need=2 * GB), temporary_finding(), cache_finding(), memory_finding()]
-    return [*findings, *(port_finding(port, user) for port, user in PORTS.items())]
-
-
-def exit_code(findings: list[Finding]) -> int:
-    return int(any(finding.state == "missing" for finding in findings))
-
-
-def as_table(findings: list[Finding]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("", "what", "found", "remedy"):
-        table.add_column(column, overflow="fold")
-    for finding in findings:
-        table.add_row(SIGNS[finding.state], finding.name, finding.found, finding.remedy)
-    return table
-
-
-def python_finding() -> Finding:
-    version = sys.version_info[:2]
-    found = f"{platform.python_version()} in {sys.prefix}"
-    if OLDEST_PYTHON <= version <= NEWEST_PYTHON:
-        return Finding("Python", found)
-    return Finding(
-        "Python", found, "missing", f"{_dotted(OLDEST_PYTHON)} to {_dotted(NEWEST_PYTHON)} are supported"
-    )
+    return [python_finding(), *package_findings(), lock_finding(), *machine_findings()]
 
 
 def package_findings() -> list[Finding]:
+    """What the verbs import."""
     findings = []
     for name in PACKAGES:
-        version = _installed(name)
+        version = installed(name)
         if version:
             findings.append(Finding(name, version))
         else:
@@ -134,126 +46,8 @@ def lock_finding() -> Finding:
     pins = dict(
         line.split("==") for line in (ROOT / "requirements.lock").read_text().splitlines() if "==" in line
     )
-    different = [name for name, pin in pins.items() if _installed(name) != pin]
+    different = [name for name, pin in pins.items() if installed(name) != pin]
     if not different:
         return Finding("lock", f"all {len(pins)} packages as pinned")
     named = ", ".join(different[:4]) + (" …" if len(different) > 4 else "")
     return Finding("lock", f"{len(different)} of {len(pins)} packages differ: {named}", "note", REMAKE)
-
-
-def look_for_java(environment: Mapping[str, str]) -> tuple[Java | None, Java | None]:
-    """The java of JAVA_HOME and the one in PATH; None where there is none."""
-    home = environment.get("JAVA_HOME")
-    at_home = ask_java(str(Path(home) / "bin" / "java")) if home else None
-    in_path = shutil.which("java", path=environment.get("PATH"))
-    return at_home, ask_java(in_path) if in_path else None
-
-
-def ask_java(path: str) -> Java:
-    try:
-        done = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=60, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return Java(path, 0, "does not run")
-    match = re.search(r'version "((?:1\.)?(\d+)[^"]*)"', done.stderr + done.stdout)
-    return Java(path, int(match[2]), match[1]) if match else Java(path, 0, "does not run")
-
-
-def java_findings(at_home: Java | None, in_path: Java | None) -> list[Finding]:
-    """The java that Spark will start (JAVA_HOME before PATH), then whether it has the vector module."""
-    used = at_home if at_home and at_home.major >= OLDEST_JAVA else in_path
-    if used is None or used.major < OLDEST_JAVA:
-        places = "; ".join(_described(where, java) for where, java in _places(at_home, in_path) if java)
-        remedy = f"{GET_JAVA}; then set JAVA_HOME if an older one comes first"
-        return [Finding("Java", places or "none found", "missing", remedy)]
-    found = f"{used.version}, {used.path}"
-    if at_home and used is not at_home:
-        note = f"unset JAVA_HOME: it is {_described('', at_home).strip()}; the verbs use the one in PATH"
-        return [Finding("Java", found, "note", note), vector_finding(used)]
-    if in_path and used is not in_path and in_path.major < OLDEST_JAVA:
-        found += f" (by JAVA_HOME; the one in PATH is {in_path.version})"
-    return [Finding("Java", found), vector_finding(used)]
-
-
-def vector_finding(java: Java) -> Finding:
-    """`jdk.incubator.vector` is optional: Spark's own linear algebra is faster with it."""
-    done = subprocess.run([java.path, "--list-modules"], capture_output=True, text=True, check=False)
-    if "jdk.incubator.vector" in done.stdout:
-        return Finding("Java vectors", "jdk.incubator.vector is there (optional)")
-    return Finding(
-        "Java vectors",
-        "no jdk.incubator.vector (optional)",
-        "note",
-        "a full JDK has it; nothing here needs it",
-    )
-
-
-def disk_finding(path: Path, *, need: int) -> Finding:
-    free = shutil.disk_usage(path).free
-    found = f"{human(free)} free in {path}"
-    if free >= need:
-        return Finding("disk", found)
-    return Finding("disk", found, "missing", f"{human(need)} are needed; the demo at scale 10 wants 10 GB")
-
-
-def temporary_finding() -> Finding:
-    folder = tempfile.gettempdir()
-    try:
-        with tempfile.NamedTemporaryFile(dir=folder) as probe:
-            probe.write(b"x" * 4096)
-    except OSError as error:
-        return Finding(
-            "temporary files", f"{folder}: {error.strerror}", "missing", "set TMPDIR to a writable directory"
-        )
-    return Finding("temporary files", f"{folder}, {human(shutil.disk_usage(folder).free)} free")
-
-
-def cache_finding() -> Finding:
-    cache = dataset_cache()
-    if not cache.exists():
-        return Finding("data cache", f"{cache} (empty)")
-    return Finding("data cache", f"{cache}, {human(size_bytes(cache))}")
-
-
-def memory_finding(memory: tuple[int, int] | None = None) -> Finding:
-    """`memory`: total and available bytes, asked of the system unless given."""
-    total, available = memory or _memory()
-    found = f"{human(available)} of {human(total)} free, {os.cpu_count()} cores"
-    if total < 2 * GB:
-        return Finding("memory", found, "missing", "Spark and its workers need 2 GB")
-    if available < 3 * GB:
-        return Finding("memory", found, "note", "close other programs before scale factors above 1")
-    return Finding("memory", found)
-
-
-def port_finding(port: int, user: str) -> Finding:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return Finding(f"port {port}", "taken", "note", f"{user} takes the next free one")
-    return Finding(f"port {port}", f"free on 127.0.0.1 ({user})")
-
-
-def _installed(name: str) -> str:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
-
-
-def _memory() -> tuple[int, int]:
-    memory = psutil.virtual_memory()
-    return memory.total, memory.available
-
-
-def _places(at_home: Java | None, in_path: Java | None) -> tuple[tuple[str, Java | None], ...]:
-    return ("JAVA_HOME is", at_home), ("in PATH is", in_path)
-
-
-def _described(where: str, java: Java) -> str:
-    return f"{where} {java.version} ({java.path})"
-
-
-def _dotted(version: tuple[int, int]) -> str:
-    return ".".join(map(str, version))

@@ -6,31 +6,20 @@ environment's Python and finds `tablestore`, `widgets` and `datasets` from any n
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
 from pathlib import Path
 
-from notebooks.cli.places import EXTENSION, NOTEBOOKS, ROOT
+from notebooks.cli.places import CHECKOUT, EXTENSION, NOTEBOOKS, ROOT
+from tablestore.cli.open.kernel import KERNEL, QUIET, environment, install_kernel
+from tablestore.cli.parsing import command_parser
 
-KERNEL = "tablestore-workbench"
 FIRST = ("00_start_here.ipynb", "01_tpch_cdc_ingest.ipynb")
-QUIET = {
-    "@jupyterlab/apputils-extension:notification": {
-        "fetchNews": "false",
-        "checkForUpdates": False,
-        "doNotDisturbMode": True,
-    }
-}
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(
-        prog="workbench lab",
-        description=__doc__.partition("\n")[0],
-        epilog="other arguments go to JupyterLab",
-    )
+    parser = command_parser("lab", f"{__doc__}\nOther arguments go to JupyterLab.", CHECKOUT)
     parser.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
     parser.add_argument("--port", type=int, default=8888, help="the first port tried (default 8888)")
     options, rest = parser.parse_known_args(arguments)
@@ -40,20 +29,6 @@ def main(arguments: list[str]) -> int:
     command = lab_command(port=options.port, browser=not options.no_browser, root=os.geteuid() == 0)
     os.environ.update(lab_environment(os.environ.get("PYTHONPATH", "")))
     os.execv(sys.executable, [*command, *rest])
-
-
-def install_kernel(share: Path, *, python: str, name: str = KERNEL) -> Path:
-    """Write the kernel's description, anew each time: the checkout may have moved."""
-    folder = share / "kernels" / name
-    folder.mkdir(parents=True, exist_ok=True)
-    spec = {
-        "argv": [python, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
-        "display_name": "Tablestore workbench",
-        "language": "python",
-        "metadata": {"debugger": True},
-    }
-    (folder / "kernel.json").write_text(json.dumps(spec, indent=1))
-    return folder
 
 
 def jupyter_path(given: str) -> str:
@@ -93,6 +68,5 @@ def lab_environment(pythonpath: str) -> dict[str, str]:
     return {
         "PYTHONPATH": os.pathsep.join(paths),
         "JUPYTER_PATH": jupyter_path(os.environ.get("JUPYTER_PATH", "")),
-        "PYSPARK_PYTHON": sys.executable,
-        "JUPYTER_PREFER_ENV_PATH": "1",
+        **environment(),
     }

@@ -16,11 +16,12 @@ import tempfile
 from pathlib import Path
 
 import tablestore
-from notebooks.cli import doctor
-from notebooks.cli.doctor import Finding
-from notebooks.cli.places import human
+from notebooks.cli.doctor import REMAKE
 from notebooks.course import cards
 from notebooks.course.cards import Card
+from tablestore.cli.doctor import machine
+from tablestore.cli.doctor.machine import Finding
+from tablestore.cli.places import human
 
 PACKAGES = ("pyarrow", "pandas", "jupyterlab", "anywidget")
 NEED_BYTES = 200_000_000
@@ -39,25 +40,23 @@ def check() -> Card:
 
 def findings() -> list[Finding]:
     """Every finding, in the order of the table."""
-    return [python(), packages(), java(), disk(), doctor.memory_finding()]
+    return [python(), packages(), java(), disk(), machine.memory_finding()]
 
 
 def python() -> Finding:
     """Python's version, and whether it is the environment of this checkout."""
     version = sys.version_info[:2]
     text = f"{platform.python_version()}, tablestore {tablestore.__version__}"
-    if doctor.OLDEST_PYTHON <= version <= doctor.NEWEST_PYTHON:
+    if machine.OLDEST_PYTHON <= version <= machine.NEWEST_PYTHON:
         return Finding("Python", text)
     return Finding("Python", text, "missing", "choose the kernel of `./workbench lab`: Python 3.11 to 3.13")
 
 
 def packages() -> Finding:
     """The packages the notebooks import."""
-    versions = {name: doctor._installed(name) for name in PACKAGES}
+    versions = {name: machine.installed(name) for name in PACKAGES}
     if absent := [name for name, version in versions.items() if not version]:
-        return Finding(
-            "packages", f"not installed: {', '.join(absent)}", "missing", f"in a shell: {doctor.REMAKE}"
-        )
+        return Finding("packages", f"not installed: {', '.join(absent)}", "missing", f"in a shell: {REMAKE}")
     return Finding("packages", ", ".join(f"{name} {version}" for name, version in versions.items()))
 
 
@@ -66,12 +65,12 @@ def java() -> Finding:
     home, version = find_java()
     spark = "" if importlib.util.find_spec("pyspark") else "; PySpark is not installed"
     if not home:
-        return Finding("Java", f"none found{spark}", "note", f"only notebook 01 needs it. {doctor.GET_JAVA}")
+        return Finding("Java", f"none found{spark}", "note", f"only notebook 01 needs it. {machine.GET_JAVA}")
     leading = re.match(r"(?:1\.)?(\d+)", version)
     major = int(leading[1]) if leading else 0
-    if version and major < doctor.OLDEST_JAVA:
+    if version and major < machine.OLDEST_JAVA:
         return Finding(
-            "Java", f"{version} in {home}{spark}", "note", f"notebook 01 needs 17. {doctor.GET_JAVA}"
+            "Java", f"{version} in {home}{spark}", "note", f"notebook 01 needs 17. {machine.GET_JAVA}"
         )
     return Finding("Java", f"{version or 'some version'} in {home}{spark}", "note" if spark else "ok")
 

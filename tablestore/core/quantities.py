@@ -1,9 +1,11 @@
-"""Bytes and durations in words: three significant digits, IEC units, one unit for what is compared."""
+"""Bytes, counts and durations in words: three digits, IEC units, one unit for what is compared."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+ABSENT = "–"
+"""What stands for a value that is not there."""
 _MAX_DIGITS = 7
 _MAX_SHOWN, _MIN_SHOWN = 10_000, 0.95  # bounds of numbers shown in one common unit
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -74,3 +76,33 @@ def duration(millis: int) -> str:
         return f"{millis / 1000:.1f} s"
     hours, minutes = divmod(seconds // 60, 60)
     return f"{hours}:{minutes:02}:{seconds % 60:02}" if hours else f"{minutes}:{seconds % 60:02}"
+
+
+def elapsed(seconds: float | None) -> str:
+    """`0.4 s`, `0:12`, `2:03:09`; `–` for None."""
+    if seconds is None:
+        return ABSENT
+    if seconds < 9.95:
+        return f"{max(seconds, 0.0):.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def seconds_text(seconds: float | None) -> str:
+    """`40 ms`, `1.4 s`, `2:03`; `–` for None."""
+    if seconds is not None and 0 < seconds < 0.0995:
+        return f"{max(round(seconds * 1000), 1)} ms"
+    return elapsed(seconds)
+
+
+def short_count(value: float) -> str:
+    """`653`, `9.5 k`, `653 k`, `40.8 M`, `1.20 G`: at most three digits; `value` is not negative."""
+    if value < 999.5:
+        return f"{value:.0f}"
+    if value < 999_500:
+        return f"{value / 1e3:.1f} k" if value < 9_950 else f"{value / 1e3:.0f} k"
+    unit, scale = ("M", 1e6) if value < 999.5e6 else ("G", 1e9) if value < 999.5e9 else ("T", 1e12)
+    shown = value / scale
+    digits = 2 if round(shown, 2) < 10 else 1 if round(shown, 1) < 100 else 0
+    return f"{shown:.{digits}f} {unit}"

@@ -20,19 +20,24 @@ import pytest
 from rich.console import Console
 
 import tablestore as ts
-from notebooks.cli import cdc
-from notebooks.cli.cdc_plan import plan_lines
-from notebooks.cli.cdc_screen import picture, plain_lines, summary
-from notebooks.cli.lake_verbs import REFUSED
-from notebooks.cli.places import ROOT
+from notebooks.cli.places import CHECKOUT, ROOT
+from tablestore.cdc.capture import rules
+from tablestore.cdc.capture.functions import FUNCTIONS
+from tablestore.cdc.capture.metadata import METADATA
 from tablestore.cdc.capture.preview import preview
 from tablestore.cdc.capture.report import BatchReport, ChunkReport, EventReport, TableReport
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.source import SKIPPED
-from tablestore.cdc.mysql.address import PASSWORD_VARIABLE
+from tablestore.cdc.capture.type_mapping import TYPE_MAPPINGS
+from tablestore.cdc.mysql.address import PASSWORD_VARIABLE, TLS_MODES
+from tablestore.cdc.mysql.columns import ZERO_DATES
+from tablestore.cli.cdc import command as cdc
+from tablestore.cli.cdc import options
+from tablestore.cli.cdc.plan import plan_lines
+from tablestore.cli.cdc.screen import picture, plain_lines, summary
+from tablestore.cli.running import REFUSED
 from tests.cdc.capture.fakes import FakeSource, Step, captured, event, shape
 from tests.servers.mariadb import PASSWORD, MariaDb
-from widgets.capture.model import capture_model, rows_text
 
 REPORT = BatchReport(
     3,
@@ -59,7 +64,7 @@ def test_options_are_the_arguments_of_ingest() -> None:
         *("--partition-by", "dt", "--table-option", "bucket=4", "--chunk-rows", "500", "--merge-shards"),
         *("--leave-out", "shop.x=photo", "--read-again", "shop.x", "--read-again", "crm.*"),
     ]
-    given = cdc.wanted(cdc.parser().parse_args(written))
+    given = cdc.wanted(options.parsed(written, CHECKOUT))
     assert {name: value for name, value in given.items() if value not in ("", {}, None)} == {
         "tables": "shop.*,crm.people",
         "merge_shards": True,
@@ -77,12 +82,24 @@ def test_options_are_the_arguments_of_ingest() -> None:
     }
 
 
+def test_the_words_of_options_are_those_of_the_engine() -> None:
+    assert (*FUNCTIONS,) == options.FUNCTIONS
+    assert (*METADATA,) == options.METADATA
+    assert (*TYPE_MAPPINGS,) == options.TYPE_MAPPINGS
+    assert (rules.BAD_ROWS, rules.KEYLESS, rules.SCHEMA_CHANGES) == (
+        options.BAD_ROWS,
+        options.KEYLESS,
+        options.SCHEMA_CHANGES,
+    )
+    assert (TLS_MODES, ZERO_DATES) == (options.TLS_MODES, options.ZERO_DATES)
+
+
 def test_the_commands_of_the_guide_are_ones() -> None:
     text = (ROOT / "notebooks" / "guide" / "capture.md").read_text(encoding="utf-8").replace("\\\n", " ")
     found = [line for line in text.splitlines() if line.startswith("./workbench cdc ")]
     assert len(found) == 3
     for line in found:
-        given = cdc.wanted(cdc.parser().parse_args(shlex.split(line, comments=True)[2:]))
+        given = cdc.wanted(options.parsed(shlex.split(line, comments=True)[2:], CHECKOUT))
         names = signature(CaptureRules.of).parameters
         CaptureRules.of(given.pop("tables", "shop.*"), **{k: v for k, v in given.items() if k in names})
 
@@ -107,7 +124,7 @@ def test_lines_say_what_a_batch_did() -> None:
 
 
 def test_the_picture_has_a_row_a_table_and_the_last_statement() -> None:
-    model = capture_model([REPORT], title="shop", now=1003.0, state="running")
+    model = ts.capture_model([REPORT], title="shop", now=1003.0, state="running")
     screen = Console(force_terminal=True, width=110, record=True, file=StringIO())
     screen.print(picture(model))
     text = screen.export_text()
@@ -125,7 +142,7 @@ def test_the_picture_has_a_row_a_table_and_the_last_statement() -> None:
         assert part in text
     assert summary(model).startswith("2 tables · 6,000 rows read · 40 changes · 2 bad rows")
     done = replace(REPORT, number=4, snapshotting=(), events=(), chunks=())
-    screen.print(picture(capture_model([REPORT, done], title="shop", now=1003.0, state="ended")))
+    screen.print(picture(ts.capture_model([REPORT, done], title="shop", now=1003.0, state="ended")))
     assert "6,000 rows" in screen.export_text()
 
 
@@ -219,9 +236,8 @@ def test_an_end_with_paused_tables_is_no_success_and_says_which_to_read_again(tm
     assert "cdc: paused: shop.orders,shop.b" in said
     for option in ("--read-again ", "--exclude "):
         assert shlex.split(said.partition(option)[2])[0] == "shop.orders,shop.b"
-    assert (
-        rows_text(capture_model(ended.reports(), title="shop", now=1.0, state="ended").lanes[0]) == "paused"
-    )
+    model = ts.capture_model(ended.reports(), title="shop", now=1.0, state="ended")
+    assert model.lanes[0].text == "paused"
     assert next(plain_lines(last)).endswith("paused shop.orders → ods.orders: XA transactions")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tablestore as ts
-from notebooks.cli import doctor
+from notebooks.cli.doctor import main
 
 
 @pytest.fixture
@@ -26,20 +26,20 @@ def lake(tmp_path: Path) -> ts.Lake:
 
 def test_a_table_is_mended_when_that_is_asked_for(lake: ts.Lake, capsys: pytest.CaptureFixture[str]) -> None:
     place = f"{lake.warehouse}/d.db/broken"
-    assert doctor.main([place]) == 1
+    assert main([place]) == 1
     said = capsys.readouterr().out
     assert "snapshot 1 would be the newest" in said
     assert f"./workbench doctor {place} --mend" in said
     assert ts.open(place).store.snapshots.ids() == [1, 2]
-    assert doctor.main([place, "--mend"]) == 0
+    assert main([place, "--mend"]) == 0
     assert ts.open(place).check() == []
     assert ts.open(place).scan().count() == 1
-    assert doctor.main([place]) == 0
+    assert main([place]) == 0
     assert "broken at snapshot 1" in capsys.readouterr().out
 
 
 def test_every_table_of_a_warehouse_is_looked_at(lake: ts.Lake, capsys: pytest.CaptureFixture[str]) -> None:
-    assert doctor.main([lake.warehouse, "--json"]) == 1
+    assert main([lake.warehouse, "--json"]) == 1
     found = {Path(each["table"]).name: each for each in json.loads(capsys.readouterr().out)}
     assert {name: each["broken"] for name, each in found.items()} == {
         "good": False,
@@ -47,13 +47,13 @@ def test_every_table_of_a_warehouse_is_looked_at(lake: ts.Lake, capsys: pytest.C
         "closed": True,
     }
     assert "put back a copy" in found["closed"]["text"]
-    assert doctor.main([f"{lake.warehouse}/d.db"]) == 1
+    assert main([f"{lake.warehouse}/d.db"]) == 1
     assert "closed" not in capsys.readouterr().out
 
 
 def test_a_path_without_tables_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert doctor.main([str(tmp_path)]) == 1
-    assert doctor.main([str(tmp_path / "none")]) == 1
+    assert main([str(tmp_path)]) == 1
+    assert main([str(tmp_path / "none")]) == 1
     assert [line.partition(": ")[0] for line in capsys.readouterr().err.splitlines()] == [
-        "workbench doctor"
+        "./workbench doctor"
     ] * 2

@@ -10,7 +10,10 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from notebooks.cli import open as open_verb
+from tablestore.cli import opening
+from tablestore.cli.door import Door
+from tablestore.cli.open import command
+from tablestore.cli.open.options import parsed
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.string())])
 ROWS = pa.table({"k": [1, 2], "v": ["a", "b"]}, schema=SCHEMA)
@@ -28,7 +31,7 @@ def warehouse(tmp_path: Path) -> Path:
 
 
 def opened(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    code = open_verb.main([str(argument) for argument in arguments])
+    code = command.main(parsed([str(argument) for argument in arguments], Door("./workbench")))
     said = capsys.readouterr()
     return code, said.out, said.err
 
@@ -72,19 +75,19 @@ def test_what_cannot_be_opened_is_one_line(warehouse: Path, tmp_path: Path, monk
         code, out, err = opened(capsys, path, "--text")
         assert (code, out, err.count("\n")) == (1, "", 1)
         assert words in err
-    monkeypatch.setattr(open_verb, "may_read", lambda folder: False)
+    monkeypatch.setattr(opening, "may_read", lambda folder: False)
     code, _, err = opened(capsys, warehouse / "shop.db" / "orders", "--text")
     assert code == 1
     assert "no permission to read" in err
-    code, _, err = opened(capsys, warehouse, "--option", "endpoint")
-    assert code == 1
-    assert "KEY=VALUE" in err
+    with pytest.raises(SystemExit, match="2"):
+        opened(capsys, warehouse, "--option", "endpoint")
+    assert "KEY=VALUE" in capsys.readouterr().err
 
 
 def test_a_path_in_the_notebook_is_a_literal(warehouse: Path):
     table = ts.open(str(warehouse / "shop.db" / "orders"))
     for with_options in (False, True):
-        first, second = open_verb.cells_for(table, with_options=with_options)
+        first, second = command.cells_for(table, with_options=with_options)
         call = ast.parse(first).body[-1].value
         assert ast.unparse(call.func) == "ts.open"
         assert ast.literal_eval(call.args[0]) == str(warehouse / "shop.db" / "orders")
@@ -92,7 +95,7 @@ def test_a_path_in_the_notebook_is_a_literal(warehouse: Path):
 
 
 def test_options_reach_the_kernel_but_no_notebook(warehouse: Path, monkeypatch, capsys):
-    monkeypatch.setenv(open_verb.OPTIONS, "")
+    monkeypatch.setenv(command.OPTIONS, "")
     seen: dict[str, object] = {}
 
     def live(cells: list[str], **_: object) -> int:
@@ -100,12 +103,12 @@ def test_options_reach_the_kernel_but_no_notebook(warehouse: Path, monkeypatch, 
         seen["cells"] = cells
         return 0
 
-    monkeypatch.setattr(open_verb, "show_live", live)
+    monkeypatch.setattr(command, "show_live", live)
     code, _, _ = opened(capsys, warehouse / "shop.db" / "orders", "--option", "s3.secret-key=hush")
     assert code == 0
     assert "hush" not in str(seen["cells"])
     assert seen["table"].location.endswith("orders")
-    assert "hush" in os.environ[open_verb.OPTIONS]
+    assert "hush" in os.environ[command.OPTIONS]
 
 
 def test_without_a_page_or_text_a_live_notebook_is_shown(warehouse: Path, monkeypatch, capsys):
@@ -115,7 +118,7 @@ def test_without_a_page_or_text_a_live_notebook_is_shown(warehouse: Path, monkey
         shown.append((cells, browser))
         return 0
 
-    monkeypatch.setattr(open_verb, "show_live", live)
+    monkeypatch.setattr(command, "show_live", live)
     code, _, _ = opened(capsys, warehouse / "shop.db" / "orders", "--no-browser")
     assert code == 0
     assert shown[0][0][1] == "widgets.Workbench(table)"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from notebooks.cli.__main__ import VERBS
+from tablestore.cli.commands import COMMANDS, usage
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = ("sh", "cat", "cksum", "sed", "head", "df", "awk", "readlink", "env")
@@ -82,6 +83,9 @@ def test_bare_call_prints_one_line_a_verb_and_needs_no_environment(
     lines = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")]
     assert (done.returncode, done.stderr) == (0, "")
     assert lines == [*VERBS, "python"]
+    shown = set(usage("./workbench", COMMANDS).splitlines())
+    assert shown - {"", done.stdout.splitlines()[0]} <= set(done.stdout.splitlines())
+    assert done.stdout.splitlines()[0] == "usage: ./workbench COMMAND [ARGUMENTS]"
 
 
 def test_arguments_reach_the_environments_python_unchanged(checkout: Checkout):

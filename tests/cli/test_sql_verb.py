@@ -19,11 +19,12 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from notebooks.cli import sql_output
 from notebooks.cli.places import ROOT
-from notebooks.cli.sql_shell import OwnHistory, help_text
+from tablestore.cli.sql import options, output
+from tablestore.cli.sql.shell import OwnHistory, help_text
 from tablestore.sql import Result
 from tablestore.sql.forms import FORMS
+from tablestore.sql.settings import SETTINGS
 
 
 @pytest.fixture
@@ -133,7 +134,7 @@ def test_a_mistyped_lake_is_no_empty_one(lake: Path, tmp_path: Path) -> None:
 
 def test_long_results_are_printed_as_they_come(capsys: pytest.CaptureFixture[str]) -> None:
     rows = pa.table({"n": range(2500)})
-    sql_output.as_text(Result(rows.to_reader(max_chunksize=700)))
+    output.as_text(Result(rows.to_reader(max_chunksize=700)))
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2 + 2500 + 1
     assert lines[-1] == "(2,500 rows)"
@@ -165,8 +166,8 @@ def test_long_results_are_printed_as_they_come(capsys: pytest.CaptureFixture[str
 )  # fmt: skip
 def test_values_for_programs(value: object, kind: pa.DataType, csv: str, as_json: object) -> None:
     column = pa.array([value, None], kind)
-    assert sql_output.csv_texts(column).to_pylist() == [csv, ""]
-    first, second = sql_output.json_texts(column).to_pylist()
+    assert output.csv_texts(column).to_pylist() == [csv, ""]
+    first, second = output.json_texts(column).to_pylist()
     assert (json.loads(first), second) == (as_json, "null")
 
 
@@ -175,6 +176,11 @@ def test_help_names_every_statement() -> None:
     assert all(form.words in text for form in FORMS)
     assert help_text("alter table").startswith("ALTER TABLE [IF EXISTS] table {SET")
     assert "no statement begins with nope" in help_text("nope")
+
+
+def test_the_engines_of_the_options_are_those_of_the_setting() -> None:
+    setting = SETTINGS["execution.engine"]
+    assert (options.ENGINES, options.ENGINES[0]) == (setting.values, setting.default)
 
 
 def test_secrets_stay_out_of_the_history(tmp_path: Path) -> None:

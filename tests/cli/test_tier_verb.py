@@ -14,10 +14,15 @@ import pytest
 from rich.console import Console
 
 import tablestore as ts
-from notebooks.cli import tier, tier_serve
-from notebooks.cli.lake_verbs import REFUSED
-from notebooks.cli.tier_screen import fresh_rounds, picture, round_line, summary
+from tablestore.cli.door import Door
+from tablestore.cli.running import REFUSED
+from tablestore.cli.tier import command as tier
+from tablestore.cli.tier import options, serve
+from tablestore.cli.tier.screen import fresh_rounds, picture, round_line, summary
+from tablestore.tiering.coordinator.server import HOST
 from tablestore.tiering.coordinator.table_states import TableFreshness, TableStatus, TieringState
+from tablestore.tiering.dropped import DROPPED
+from tablestore.tiering.opening import LOST_ROWS
 from tablestore.tiering.report import (
     BucketMarks,
     Heartbeat,
@@ -54,6 +59,14 @@ REPORT = TieringReport(
     (Heartbeat(10.0, tiering=(ReportedTable("shop.orders", 4),), coordinator_epoch=0),),
     "running",
 )
+
+
+def tier_verb(*arguments: str) -> int:
+    return tier.main(options.parsed(arguments, Door()))
+
+
+def test_the_words_of_options_are_those_of_the_engine() -> None:
+    assert (HOST, DROPPED, LOST_ROWS) == (options.HOST, options.DROPPED, options.LOST_ROWS)
 
 
 def shown(report: TieringReport) -> str:
@@ -96,7 +109,7 @@ def test_options_are_those_of_the_verb(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setattr("tablestore.table.lake.Lake.tier", lambda _, source, **given: found.update(given))
     written = ["--from", "fluss://h:1", "--tables", "a.*", "--warehouse", str(tmp_path), "--once"]
     tier.started(
-        tier.parser().parse_args([*written, "--lost-rows", "skip", "--dropped", "drop", "--log-columns"])
+        options.parsed([*written, "--lost-rows", "skip", "--dropped", "drop", "--log-columns"], Door())
     )
     assert (found["tables"], found["follow"], found["lost_rows"]) == ("a.*", False, "skip")
     assert found["dropped"] == "drop"
@@ -105,9 +118,9 @@ def test_options_are_those_of_the_verb(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 def test_nobody_there_is_said_and_nothing_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lake = tmp_path / "lake"
-    assert tier.main(["--from", "fluss://127.0.0.1:1", "--warehouse", str(lake), "--wait", "0s"]) == REFUSED
+    assert tier_verb("--from", "fluss://127.0.0.1:1", "--warehouse", str(lake), "--wait", "0s") == REFUSED
     assert "tier:" in capsys.readouterr().err
-    assert tier.main(["--from", "http://x", "--warehouse", str(lake)]) == REFUSED
+    assert tier_verb("--from", "http://x", "--warehouse", str(lake)) == REFUSED
     assert not lake.exists()
 
 
@@ -119,7 +132,7 @@ def status(number: int, state: TieringState, *, due_ms: int | None = None, failu
 def test_a_coordinator_shows_which_table_is_due() -> None:
     screen = Console(width=120, record=True, file=io.StringIO())
     tables = [status(1, TieringState.SCHEDULED, due_ms=14_000), status(2, TieringState.PENDING)]
-    screen.print(tier_serve.picture(tables, "127.0.0.1:9123", epoch=4, now=12.0))
+    screen.print(serve.picture(tables, "127.0.0.1:9123", epoch=4, now=12.0))
     text = screen.export_text()
     assert "coordinator at fluss://127.0.0.1:9123, epoch 4  2 tables" in text
     assert text.index("shop.t2") < text.index("shop.t1")
@@ -132,12 +145,12 @@ def test_changes_of_states_are_lines() -> None:
         one.table.table_id: one for one in (status(1, TieringState.PENDING), status(2, TieringState.TIERING))
     }
     now = [status(1, TieringState.TIERING, failures=1), status(3, TieringState.SCHEDULED)]
-    assert list(tier_serve.changes(before, now)) == [
+    assert list(serve.changes(before, now)) == [
         "shop.t1 Pending → Tiering, epoch 3, 2 rounds, 1 failure",
         "shop.t3 Scheduled, epoch 3",
         "shop.t2 is gone",
     ]
-    assert list(tier_serve.changes(before, list(before.values()))) == []
+    assert list(serve.changes(before, list(before.values()))) == []
 
 
 @pytest.mark.parametrize(
@@ -155,7 +168,7 @@ def test_options_of_one_side_are_not_of_the_other(
     written: list[str], why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
-        tier.parsed(written)
+        options.parsed(written, Door())
     assert why in capsys.readouterr().err
 
 
@@ -163,7 +176,7 @@ def test_a_host_that_others_reach_is_refused_with_the_remedy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lake = tmp_path / "lake"
-    assert tier.main(["--serve", "--host", "0.0.0.0", "--warehouse", str(lake)]) == REFUSED
+    assert tier_verb("--serve", "--host", "0.0.0.0", "--warehouse", str(lake)) == REFUSED
     assert "ssh -L PORT:127.0.0.1:PORT" in " ".join(capsys.readouterr().err.split())
     assert not lake.exists()
 
@@ -178,7 +191,7 @@ def test_a_service_of_another_process_brings_rows_into_files_through_the_coordin
     }
     table = lake.create_table("shop.orders", schema={"id": ts.BIGINT}, primary_key=["id"], options=options)
     table.write([{"id": 1}, {"id": 2}])
-    command = [sys.executable, "-m", "notebooks.cli.tier", "--serve", "--warehouse", str(tmp_path)]
+    command = [sys.executable, "-m", "tablestore.cli", "tier", "--serve", "--warehouse", str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as served:
         try:
             address = served.stdout.readline().strip()

@@ -14,9 +14,12 @@ import pytest
 from rich.console import Console
 
 from notebooks.cli import __main__ as dispatch
-from notebooks.cli import bench, clean, doctor, lab, places
+from notebooks.cli import bench, clean, lab, places
 from notebooks.cli import test as test_verb
-from notebooks.cli.doctor import Finding, Java
+from tablestore.cli.commands import COMMANDS
+from tablestore.cli.doctor import machine
+from tablestore.cli.doctor.machine import Finding, Java
+from tablestore.cli.open import kernel
 
 ROOT = places.ROOT
 NEW, OLD = Java("/new/java", 17, "17.0.15"), Java("/old/java", 8, "1.8.0_392")
@@ -41,9 +44,11 @@ def test_an_unknown_verb_names_the_nearest_one():
 
 @pytest.mark.large
 def test_every_verb_but_a_missing_one_has_a_main():
-    there = [verb for verb in dispatch.VERBS if (ROOT / "notebooks" / "cli" / f"{verb}.py").exists()]
-    modules = ", ".join(f"notebooks.cli.{verb}" for verb in there)
-    callable_mains = " and ".join(f"callable(notebooks.cli.{verb}.main)" for verb in there)
+    there = [verb for verb in dispatch.OWN if (ROOT / "notebooks" / "cli" / f"{verb}.py").exists()]
+    names = [f"notebooks.cli.{verb}" for verb in there]
+    names += [f"tablestore.cli.{name}.command" for name in COMMANDS]
+    modules = ", ".join(names)
+    callable_mains = " and ".join(f"callable({name}.main)" for name in names)
     done = cli("python", "-c", f"import {modules}; print({callable_mains})")
     assert done.stdout == "True\n", done.stderr
 
@@ -57,16 +62,16 @@ def test_doctor_answers_in_a_table_and_in_json_alike():
     names = [finding.name for finding in findings]
     assert names[:2] == ["Python", "pyspark"]
     assert {"Java", "disk", "memory", "temporary files", "data cache", "port 8888", "port 4040"} <= set(names)
-    assert done.returncode == doctor.exit_code(findings)
+    assert done.returncode == machine.exit_code(findings)
     console = Console(width=200, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
-    console.print(doctor.as_table(findings))
+    console.print(machine.as_table(findings))
     text = console.export_text()
     assert all(finding.name in text for finding in findings)
 
 
 def test_only_something_missing_fails_doctor():
-    assert doctor.exit_code([Finding("a", ""), Finding("b", "", "note", "x")]) == 0
-    assert doctor.exit_code([Finding("a", ""), Finding("b", "", "missing", "x")]) == 1
+    assert machine.exit_code([Finding("a", ""), Finding("b", "", "note", "x")]) == 0
+    assert machine.exit_code([Finding("a", ""), Finding("b", "", "missing", "x")]) == 1
 
 
 @pytest.mark.parametrize(
@@ -77,8 +82,8 @@ def test_only_something_missing_fails_doctor():
 def test_java_that_spark_will_start_is_judged(
     at_home: Java | None, in_path: Java | None, state: str, monkeypatch
 ):
-    monkeypatch.setattr(doctor, "vector_finding", lambda java: Finding("Java vectors", java.path))
-    first, *others = doctor.java_findings(at_home, in_path)
+    monkeypatch.setattr(machine, "vector_finding", lambda java: Finding("Java vectors", java.path))
+    first, *others = machine.java_findings(at_home, in_path)
     assert first.state == state
     assert bool(first.remedy) == (state != "ok")
     assert [finding.found for finding in others] == ([] if state == "missing" else [NEW.path])
@@ -93,20 +98,20 @@ def test_java_versions_old_and_new_are_understood(tmp_path: Path):
         program = tmp_path / f"java-{major}"
         program.write_text(f"#!/bin/sh\necho '{text}' >&2\n")
         program.chmod(0o755)
-        assert doctor.ask_java(str(program)).major == major
-    assert doctor.ask_java(str(tmp_path / "absent")).major == 0
+        assert machine.ask_java(str(program)).major == major
+    assert machine.ask_java(str(tmp_path / "absent")).major == 0
 
 
 def test_little_memory_and_little_disk_are_missing(tmp_path: Path):
-    assert doctor.memory_finding((1 * doctor.GB, doctor.GB)).state == "missing"
-    assert doctor.memory_finding((8 * doctor.GB, 2 * doctor.GB)).state == "note"
-    assert doctor.memory_finding((8 * doctor.GB, 7 * doctor.GB)).state == "ok"
-    assert doctor.disk_finding(tmp_path, need=1 << 60).state == "missing"
+    assert machine.memory_finding((1 * machine.GB, machine.GB)).state == "missing"
+    assert machine.memory_finding((8 * machine.GB, 2 * machine.GB)).state == "note"
+    assert machine.memory_finding((8 * machine.GB, 7 * machine.GB)).state == "ok"
+    assert machine.disk_finding(tmp_path, need=1 << 60).state == "missing"
 
 
 def test_unwritable_temporary_directory_is_missing(monkeypatch):
-    monkeypatch.setattr(doctor.tempfile, "gettempdir", lambda: "/nowhere")
-    finding = doctor.temporary_finding()
+    monkeypatch.setattr(machine.tempfile, "gettempdir", lambda: "/nowhere")
+    finding = machine.temporary_finding()
     assert (finding.state, "TMPDIR" in finding.remedy) == ("missing", True)
 
 
@@ -114,7 +119,7 @@ def test_a_taken_port_is_a_note():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        assert doctor.port_finding(taken.getsockname()[1], "JupyterLab").state == "note"
+        assert machine.port_finding(taken.getsockname()[1], "JupyterLab").state == "note"
 
 
 # lab
@@ -123,13 +128,13 @@ def test_a_taken_port_is_a_note():
 def test_lab_has_a_kernel_of_this_environment_and_no_news(tmp_path: Path):
     (tmp_path / "lab" / "settings").mkdir(parents=True)
     (tmp_path / "lab" / "settings" / "overrides.json").write_text('{"theme": 1}')
-    folder = lab.install_kernel(tmp_path, python="/env/bin/python")
+    folder = kernel.install_kernel(tmp_path, python="/env/bin/python")
     lab.write_settings(tmp_path)
     spec = json.loads((folder / "kernel.json").read_text())
     settings = json.loads((tmp_path / "lab" / "settings" / "overrides.json").read_text())
     assert folder.name == "tablestore-workbench"
     assert spec["argv"][0] == "/env/bin/python"
-    assert settings == {"theme": 1, **lab.QUIET}
+    assert settings == {"theme": 1, **kernel.QUIET}
 
 
 def test_lab_listens_on_loopback_only_and_keeps_its_token():

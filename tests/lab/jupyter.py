@@ -26,9 +26,10 @@ from typing import TYPE_CHECKING, Any
 
 import nbformat
 
-from notebooks.cli.lab import QUIET, install_kernel, jupyter_path
+from notebooks.cli.lab import jupyter_path
 from notebooks.cli.places import ROOT
 from notebooks.demo.ports import free_port
+from tablestore.cli.open.kernel import QUIET, install_kernel
 
 if TYPE_CHECKING:
     from playwright import sync_api as playwright

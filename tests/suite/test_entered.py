@@ -23,7 +23,7 @@ MODULES = sorted(
         ("tablestore/core/errors.py", "core/test_errors.py"),
         ("widgets/levels/view.js", "widgets/test_levels.py"),
         ("datasets/tpch/base.py", "datasets/test_tpch_base.py"),
-        ("notebooks/cli/open.py", "cli/test_open.py"),
+        ("tablestore/cli/open/command.py", "cli/test_open.py"),
     ],
 )
 def test_the_particular_test_comes_first(source: str, first: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import tablestore as ts
 import widgets
 from tablestore.cdc.capture.journal import Journal
 from tablestore.cdc.capture.names import SourceName
@@ -22,11 +23,10 @@ from tablestore.cdc.capture.report import (
 )
 from tablestore.cdc.capture.source import ChunkFacts
 from tests.widgets import captures
-from widgets.capture.model import CaptureModel, capture_model, text_form
 
 
-def model(*reports: BatchReport, state: str = "", now: float = 100.0) -> CaptureModel:
-    return capture_model(reports, title="shop", now=now, state=state)
+def model(*reports: BatchReport, state: str = "", now: float = 100.0) -> ts.CaptureModel:
+    return ts.capture_model(reports, title="shop", now=now, state=state)
 
 
 def batch(number: int, **fields: object) -> BatchReport:
@@ -71,7 +71,7 @@ def test_a_snapshot_that_begins_anew_forgets_the_one_before() -> None:
 )
 def test_a_table_that_goes(kind: str, words: str) -> None:
     found = model(batch(0, chunks=(chunk(None, None),)), batch(1, events=(event(kind, statement="X"),)))
-    assert f" {words}" in text_form(found)
+    assert f" {words}" in found.text()
     assert [one.cause for one in found.changes] == ["X"]
 
 
@@ -97,7 +97,7 @@ def test_a_batch_that_comes_again_counts_once() -> None:
 def test_freshness_is_from_the_commit_to_the_snapshot() -> None:
     found = model(batch(0, commits=((9, 98), (1, 2))))
     assert (found.quantile(0.5), found.quantile(0.95), found.quantile(0.99)) == (2.0, 2.0, 10.0)
-    assert "freshness p50 2.0 s · p95 2.0 s · p99 0:10" in text_form(found)
+    assert "freshness p50 2.0 s · p95 2.0 s · p99 0:10" in found.text()
     assert model().quantile(0.5) is None
 
 

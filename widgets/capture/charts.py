@@ -10,26 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
-from tablestore import BatchReport
-from widgets.capture.model import (
-    SHARES,
-    CaptureModel,
-    changes_of,
-    clock,
-    median_freshness,
-    seconds_text,
-    snapshot_rows_of,
-    worst_freshness,
-)
+from tablestore import BatchReport, CaptureModel
 from widgets.kit import format as fmt
 from widgets.kit.svg import code, fit, line, num, path, rect, tag, text, text_width
 from widgets.kit.theme import var
 
 GUTTER, STRIP, GAP, COLUMN = 62, 40, 30, 3.0
+SHARES = (0.5, 0.95, 0.99)
 CARD_NAMES = ("visible at", "log position", "rows read", "changes", "log", "behind", "freshness")
 MOST_CARDS = 300
 
@@ -94,12 +86,16 @@ def _head(axis: Axis, top: float, title: str, remark: str, greatest: str) -> str
 
 def _read(model: CaptureModel, axis: Axis, top: float) -> str:
     """Rows of snapshots a second of each column."""
-    return _speeds(model, axis, top, ("Rows read", "of snapshots, a second", "append"), of=snapshot_rows_of)
+    return _speeds(
+        model, axis, top, ("Rows read", "of snapshots, a second", "append"), of=attrgetter("snapshot_rows")
+    )
 
 
 def _changed(model: CaptureModel, axis: Axis, top: float) -> str:
     """Changes a second of each column."""
-    return _speeds(model, axis, top, ("Changes", "row images of the log, a second", "append"), of=changes_of)
+    return _speeds(
+        model, axis, top, ("Changes", "row images of the log, a second", "append"), of=attrgetter("changes")
+    )
 
 
 def _speeds(
@@ -134,12 +130,12 @@ def _spread(into: np.ndarray, axis: Axis, report: BatchReport, rows: int) -> Non
 
 def _freshness(model: CaptureModel, axis: Axis, top: float) -> str:
     """Of each column the freshness of half of the transactions, a dot, and of the slowest, a line above."""
-    worst = _columns(model.reports, axis, worst_freshness)
-    median = _columns(model.reports, axis, median_freshness, of=np.mean)
+    worst = _columns(model.reports, axis, attrgetter("worst_freshness"))
+    median = _columns(model.reports, axis, attrgetter("median_freshness"), of=np.mean)
     known = np.flatnonzero(~np.isnan(worst))
     greatest = _round_up(float(np.nanmax(worst)) if len(known) else 1.0)
     head = _head(axis, top, "Freshness", "dot: half of the transactions · line: up to the slowest", "")
-    head += text(axis.left - 6, top + 8, seconds_text(greatest), size=11, text_anchor="end")
+    head += text(axis.left - 6, top + 8, fmt.seconds_text(greatest), size=11, text_anchor="end")
     lines, dots = list[str](), list[str]()
     for at in known.tolist():
         x = axis.left + (at + 0.5) * COLUMN
@@ -245,9 +241,9 @@ def _times(axis: Axis, y: float) -> str:
         x = axis.x(time)
         if time >= axis.began and axis.left + 20 <= x <= axis.right - 24:
             parts.append(line(x, y - 36, x, y - 32, stroke="line2"))
-            parts.append(text(x, y, clock(time), size=11, text_anchor="middle"))
+            parts.append(text(x, y, fmt.clock(time), size=11, text_anchor="middle"))
     if not parts:
-        parts.append(text(axis.left, y, clock(axis.began), size=11))
+        parts.append(text(axis.left, y, fmt.clock(axis.began), size=11))
     return "".join(parts)
 
 
@@ -258,13 +254,13 @@ def _spots(model: CaptureModel, axis: Axis) -> list[list[Any]]:
 
 def batch_words(report: BatchReport) -> list[str]:
     """The words of a batch's card."""
-    slowest, half = worst_freshness(report), median_freshness(report)
-    fresh = fmt.ABSENT if slowest is None else f"{seconds_text(half)} … {seconds_text(slowest)}"
+    slowest, half = report.worst_freshness, report.median_freshness
+    fresh = fmt.ABSENT if slowest is None else f"{fmt.seconds_text(half)} … {fmt.seconds_text(slowest)}"
     return [
-        f"{clock(report.ended)} UTC, took {seconds_text(report.ended - report.planned)}",
+        f"{fmt.clock(report.ended)} UTC, took {fmt.seconds_text(report.ended - report.planned)}",
         fmt.value(report.position) or "",
-        fmt.count(snapshot_rows_of(report)),
-        fmt.count(changes_of(report)),
+        fmt.count(report.snapshot_rows),
+        fmt.count(report.changes),
         fmt.bytes_text(report.log_bytes),
         fmt.bytes_text(report.bytes_behind),
         fresh,
@@ -335,7 +331,7 @@ def _ticks(
     parts = []
     for value in values:
         if ends[0] <= value <= ends[1]:
-            words = "0" if value == 0 else seconds_text(value)
+            words = "0" if value == 0 else fmt.seconds_text(value)
             parts.append(text(place(value), foot + 16, words, size=11, text_anchor="middle"))
     return parts
 
@@ -353,7 +349,7 @@ def _percentiles(
         parts.append(tag("circle", cx=x, cy=y, r=4.5, **dot))
     y = foot - 10.0 - 17 * (len(found) - 1)
     for at, (share, seconds) in enumerate(found):
-        words = f"p{share * 100:.0f}  {seconds_text(seconds)}"
+        words = f"p{share * 100:.0f}  {fmt.seconds_text(seconds)}"
         wide = text_width(words, weight=600)
         parts.append(
             rect(right - wide - 6, y + 17 * at - 12, wide + 6, 16, fill=var("bg"), fill_opacity="0.8")
@@ -374,7 +370,7 @@ def schema_list(model: CaptureModel, y: float, width: float, *, most: int) -> tu
     wide = width >= 620
     for number, change in list(enumerate(model.changes, start=1))[first:]:
         event = change.report
-        parts += [schema_sign(number, 26, y + 8), text(44, y + 12, clock(change.time), size=11)]
+        parts += [schema_sign(number, 26, y + 8), text(44, y + 12, fmt.clock(change.time), size=11)]
         target = f"{event.kind} {event.source}"
         parts.append(text(100, y + 12, fit(target, 176 if wide else width - 116), fill="ink"))
         x = 284.0 if wide else 44.0

@@ -6,9 +6,9 @@ Invariants: figures and sections keep their order and their places; sections gro
 
 from __future__ import annotations
 
+from tablestore import CaptureModel
 from widgets.capture.charts import distribution, over_time, schema_list
 from widgets.capture.lanes import chunk_map
-from widgets.capture.model import CaptureModel, seconds_text, state_text
 from widgets.kit import format as fmt
 from widgets.kit.svg import Figure, code, fit, line, rect, text, text_width, wrap
 from widgets.kit.theme import var
@@ -52,20 +52,20 @@ def _label(model: CaptureModel) -> str:
         fmt.plural(totals["changes"], "change"),
         fmt.plural(len(model.changes), "schema change"),
     ]
-    return f"Capture {model.title}, {state_text(model).partition(' · last')[0]}: {', '.join(said)}"
+    return f"Capture {model.title}, {model.state_text.partition(' · last')[0]}: {', '.join(said)}"
 
 
 def _figures(model: CaptureModel, width: float) -> tuple[str, float]:
     """Rows, changes, speed, freshness, log behind, commits, bad rows: name, value, remark."""
     totals, last = model.totals, model.last
     behind, _, unit = fmt.bytes_text(last.bytes_behind if last else None).partition(" ")
-    p95, p99 = (seconds_text(model.quantile(share)) for share in (0.95, 0.99))
+    p95, p99 = (fmt.seconds_text(model.quantile(share)) for share in (0.95, 0.99))
     bad = totals["bad_rows"]
     figures: list[tuple[str, str, str, str, str]] = [
         ("rows read", fmt.short_count(totals["snapshot_rows"]), "", _rows_remark(model), "ink"),
         ("changes", fmt.short_count(totals["changes"]), "", _log_remark(model), "ink"),
         ("speed", fmt.short_count(model.speed), "rows/s", "now" if model.live else "on average", "ink"),
-        ("freshness p50", seconds_text(model.quantile(0.5)), "", f"p95 {p95} · p99 {p99}", "ink"),
+        ("freshness p50", fmt.seconds_text(model.quantile(0.5)), "", f"p95 {p95} · p99 {p99}", "ink"),
         ("log behind", behind, unit, "at the last batch", "ink"),
         ("commits", f"{totals['commits']:,}", "", fmt.plural(len(model.changes), "schema change"), "ink"),
         ("bad rows", f"▲ {bad:,}" if bad else "0", "", _bad_remark(model), "warn" if bad else "ink"),

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from widgets.capture.model import CaptureModel, Chunk, Lane, rows_text, seconds_text, shown_lanes
+from tablestore import CaptureChunk, CaptureModel, CaptureTable
 from widgets.kit import format as fmt
 from widgets.kit.svg import code, fit, num, path, text, text_width
 from widgets.kit.theme import var
@@ -30,7 +30,7 @@ class Box:
 
     x: float
     right: float
-    chunks: tuple[Chunk, ...]
+    chunks: tuple[CaptureChunk, ...]
 
     @property
     def committed(self) -> bool:
@@ -40,7 +40,7 @@ class Box:
 def chunk_map(model: CaptureModel, y: float, width: float) -> tuple[str, float, dict[str, Any]]:
     """The section from `y` on: its markup, where it ends, and where its boxes are."""
     tall = len(model.lanes) <= MOST_TALL
-    shown = shown_lanes(model.lanes, MOST)
+    shown = model.shown(MOST)
     longest = max((text_width(lane.source) for lane in shown), default=0.0) + 16
     left, right = (min(max(longest, 120.0), 0.24 * width), 196.0) if width >= 620 else (104.0, 92.0)
     room = width - 2 * MARGIN - left - right
@@ -90,7 +90,7 @@ def _sample(sign: str, x: float, y: float) -> str:
     return path([_outline(x + 0.5, x + 11.5, y + 0.5, 11)], fill="none", stroke=var("line2"))
 
 
-def _names(lane: Lane, top: float, left: float, *, tall: bool) -> str:
+def _names(lane: CaptureTable, top: float, left: float, *, tall: bool) -> str:
     """The table of the source, and that of the lake where its name is another one."""
     gone = "ink3" if lane.ended else "ink"
     name = text(MARGIN, top + 12, fit(lane.source, left - 12), fill=gone)
@@ -99,10 +99,10 @@ def _names(lane: Lane, top: float, left: float, *, tall: bool) -> str:
     return name + text(MARGIN, top + 28, fit(f"→ {lane.table}", left - 12, size=11), size=11, fill="ink3")
 
 
-def _counts(lane: Lane, top: float, width: float, room: float, *, tall: bool) -> str:
+def _counts(lane: CaptureTable, top: float, width: float, room: float, *, tall: bool) -> str:
     """Rows read, changes, rows that could not be read; at the right."""
     passes = f"{lane.passes}× " if lane.passes > 1 else ""
-    rows = passes + rows_text(lane)
+    rows = passes + lane.text
     if text_width(rows) > room - 12:
         rows = f"{passes}{fmt.short_count(lane.rows)} rows" if lane.chunks else fit(rows, room - 12)
     extra = [] if lane.changes is None else [f"{lane.changes:,} changes" if lane.changes != 1 else "1 change"]
@@ -124,12 +124,12 @@ def _counts(lane: Lane, top: float, width: float, room: float, *, tall: bool) ->
     return found
 
 
-def _boxes(lane: Lane, x: float, room: float) -> Iterator[Box]:
+def _boxes(lane: CaptureTable, x: float, room: float) -> Iterator[Box]:
     """Boxes as wide as their rows; neighbours that would be narrower than 4 px are drawn as one."""
     remaining = lane.remaining
     share = room * 0.85 if remaining is None else room  # how much is to come is not known
     whole = max(lane.rows + (remaining or 0), 1)
-    begin, at, taken = x, x, list[Chunk]()
+    begin, at, taken = x, x, list[CaptureChunk]()
     empty = not lane.rows and bool(lane.chunks)
     for place, chunk in enumerate(lane.chunks):
         at += share / len(lane.chunks) if empty else share * chunk.report.rows / whole
@@ -140,7 +140,7 @@ def _boxes(lane: Lane, x: float, room: float) -> Iterator[Box]:
             begin, taken = at, []
 
 
-def _drawn(lane: Lane, boxes: list[Box], top: float, x: float, room: float) -> str:
+def _drawn(lane: CaptureTable, boxes: list[Box], top: float, x: float, room: float) -> str:
     """What is read, solid; what is to come, an empty outline, dashed where nobody knows how much it is."""
     fill = var("line2") if lane.ended else var("append")
     parts = []
@@ -159,7 +159,7 @@ def _drawn(lane: Lane, boxes: list[Box], top: float, x: float, room: float) -> s
     return "".join(parts)
 
 
-def _watermarks(lane: Lane, boxes: list[Box], y: float) -> str:
+def _watermarks(lane: CaptureTable, boxes: list[Box], y: float) -> str:
     """A bracket under the chunks of a batch; the log position where it fits, at least its end."""
     parts, steps, free = list[str](), list[str](), 0.0
     batches = groupby((box for box in boxes if box.committed), key=lambda box: box.chunks[-1].batch)
@@ -195,7 +195,7 @@ def _outline(begin: float, end: float, y: float, tall: float) -> str:
     return f"M{num(begin + 2)} {num(y)}h{across}q2 0 2 2v{down}q0 2-2 2h-{across}q-2 0-2-2v-{down}q0-2 2-2z"
 
 
-def _spot(lane: Lane, box: Box, top: float) -> list[Any]:
+def _spot(lane: CaptureTable, box: Box, top: float) -> list[Any]:
     """Where a box is, and the words of its card in the order of `CARD_NAMES`."""
     first, last = box.chunks[0], box.chunks[-1]
     rows = sum(chunk.report.rows for chunk in box.chunks)
@@ -204,6 +204,6 @@ def _spot(lane: Lane, box: Box, top: float) -> list[Any]:
     took = sum(chunk.report.ended - chunk.report.started for chunk in box.chunks)
     many = f" in {len(box.chunks):,} chunks" if len(box.chunks) > 1 else ""
     position = last.position or "not committed yet"
-    words = [f"{low} … {high}", f"{rows:,}{many}", seconds_text(took), f"#{last.batch}", position]
+    words = [f"{low} … {high}", f"{rows:,}{many}", fmt.seconds_text(took), f"#{last.batch}", position]
     heading = fmt.value(lane.source) or ""
     return [round(box.x, 1), top, round(box.right - box.x, 1), BOX, heading, *(fmt.value(w) for w in words)]

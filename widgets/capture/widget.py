@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -17,17 +18,8 @@ import pyarrow as pa
 import traitlets
 
 import tablestore as ts
-from tablestore import BatchProgress, BatchReport
+from tablestore import BatchProgress, BatchReport, CaptureModel, capture_model
 from widgets.capture.figure import capture_figure
-from widgets.capture.model import (
-    CaptureModel,
-    capture_model,
-    rows_of,
-    snapshot_rows_of,
-    state_text,
-    text_form,
-    worst_freshness,
-)
 from widgets.kit import static
 from widgets.kit.jobs import Job, JobRunner
 from widgets.kit.svg import Figure
@@ -214,13 +206,13 @@ class CaptureProgress(WatchingView):
         model = self._model
         return {
             "title": model.title,
-            "subtitle": state_text(model),
+            "subtitle": model.state_text,
             "state": model.state,
         }
 
     def text(self) -> str:
         """The figures, a bar a table, the newest schema changes."""
-        return text_form(self._model)
+        return self._model.text()
 
     def data(self) -> pa.Table:
         """The batches as a table; `freshness` is that of their slowest transaction."""
@@ -229,12 +221,12 @@ class CaptureProgress(WatchingView):
             "batch": (pa.int64(), lambda r: r.number),
             "ended": (pa.timestamp("ms", "UTC"), lambda r: round(r.ended * 1000)),
             "position": (pa.string(), lambda r: r.position),
-            "rows": (pa.int64(), rows_of),
-            "snapshot_rows": (pa.int64(), snapshot_rows_of),
+            "rows": (pa.int64(), attrgetter("rows")),
+            "snapshot_rows": (pa.int64(), attrgetter("snapshot_rows")),
             "bad_rows": (pa.int64(), lambda r: sum(one.bad_rows for one in r.tables)),
             "log_bytes": (pa.int64(), lambda r: r.log_bytes),
             "bytes_behind": (pa.int64(), lambda r: r.bytes_behind),
-            "freshness": (pa.float64(), worst_freshness),
+            "freshness": (pa.float64(), attrgetter("worst_freshness")),
             "events": (pa.int64(), lambda r: len(r.events)),
         }
         return pa.table({name: pa.array(map(of, reports), kind) for name, (kind, of) in columns.items()})

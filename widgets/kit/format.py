@@ -5,7 +5,7 @@ Called by every model and figure.
 """
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 
 from widgets.kit.svg import plain
 
@@ -95,6 +95,18 @@ def duration(seconds: float | None) -> str:
     minutes, rest = divmod(total, 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def seconds_text(seconds: float | None) -> str:
+    """`40 ms`, `1.4 s`, `2:03`."""
+    if seconds is not None and 0 < seconds < 0.0995:
+        return f"{max(round(seconds * 1000), 1)} ms"
+    return duration(seconds)
+
+
+def clock(seconds: float) -> str:
+    """`12:47:08` in UTC, of seconds after 1970."""
+    return f"{datetime.fromtimestamp(int(seconds), UTC):%H:%M:%S}"
 
 
 def stamp(time: datetime | None, *, today: datetime | None = None) -> str:

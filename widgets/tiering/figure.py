@@ -6,7 +6,6 @@ Invariants: figures and sections keep their order and their places; sections gro
 
 from __future__ import annotations
 
-from widgets.capture.model import seconds_text
 from widgets.kit import format as fmt
 from widgets.kit.svg import Figure, code, fit, line, rect, text, text_width, wrap
 from widgets.kit.theme import var
@@ -48,12 +47,12 @@ def _figures(model: TieringModel, width: float) -> tuple[str, float]:
     behind = sum(bool(one.lag_rows) for one in model.tables)
     oldest, beat = model.oldest, model.heartbeat
     late = oldest is not None and model.late(oldest)
-    age = "0 s" if oldest is None else seconds_text(model.age(oldest))
+    age = "0 s" if oldest is None else fmt.seconds_text(model.age(oldest))
     commits = f"in {fmt.plural(model.outcomes['committed'], 'commit')}"
     silent = beat is not None and beat.coordinator_epoch is None
     said = "no heartbeat yet"
     if beat is not None:
-        said = f"{seconds_text(max(model.until - beat.time, 0.0))} ago" if model.live else "the last one"
+        said = f"{fmt.seconds_text(max(model.until - beat.time, 0.0))} ago" if model.live else "the last one"
         said = "no answer" if silent else f"heartbeat {said}"
     figures: list[tuple[str, str, str, str]] = [
         ("tables", f"{len(model.tables):,}", _states(model), "ink"),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from widgets.capture.model import clock, seconds_text
 from widgets.kit import format as fmt
 from widgets.kit.svg import fit, text, text_width
 from widgets.tiering.model import Exchange, TieringModel
@@ -28,7 +27,7 @@ def heartbeats_section(model: TieringModel, y: float, width: float) -> tuple[str
     for one in shown:
         base = top + 14
         times = f" ×{one.count:,}" if one.count > 1 else ""
-        parts.append(text(MARGIN, base, f"{clock(one.last.time)}{times}", fill="ink3"))
+        parts.append(text(MARGIN, base, f"{fmt.clock(one.last.time)}{times}", fill="ink3"))
         parts.append(text(sent, base, fit(one.last.sent, received - sent - 16), fill="ink2"))
         words = f"✕ {one.last.received}" if one.failed else one.last.received
         colour = "err" if one.failed else "ink" if one.last.assigned is not None else "ink2"
@@ -57,11 +56,13 @@ def _head(model: TieringModel, y: float, width: float) -> str:
 def _card(one: Exchange) -> tuple[str, list[list[str]]]:
     """Heading and facts of an exchange, errors a table."""
     first = one.first.time if one.first.since is None else one.first.since
-    heading = clock(one.last.time) if one.count == 1 else f"{clock(first)} … {clock(one.last.time)}"
+    heading = (
+        fmt.clock(one.last.time) if one.count == 1 else f"{fmt.clock(first)} … {fmt.clock(one.last.time)}"
+    )
     facts = [
         ["request", one.last.sent],
         ["answer", one.last.received],
-        ["took", seconds_text(one.last.seconds)],
+        ["took", fmt.seconds_text(one.last.seconds)],
         *(["error", str(error)] for error in one.last.errors),
     ]
     return f"{heading} UTC", [[k, fmt.value(v) or ""] for k, v in facts]

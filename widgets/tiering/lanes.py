@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from widgets.capture.model import seconds_text
 from widgets.kit import format as fmt
 from widgets.kit.svg import fit, fit_place, line, num, path, rect, tag, text, text_width
 from widgets.kit.theme import var
@@ -93,7 +92,7 @@ def _head(model: TieringModel, y: float, width: float) -> str:
     if one is not None and one.bytes:
         words += f", {fmt.bytes_text(one.bytes)}"
     if one is not None and one.ended is not None and one.rows:
-        words += f" in {seconds_text(one.ended - one.started)}"
+        words += f" in {fmt.seconds_text(one.ended - one.started)}"
     failed = one is not None and one.outcome in ("failed", "dropped")
     return text(MARGIN, y + 26, title, size=13, fill="ink", weight=600) + text(
         x, y + 26, fit(words, width - MARGIN - x), fill="err" if failed else "ink2"
@@ -291,7 +290,9 @@ def _card(one: Lane) -> tuple[str, list[list[str]]]:
         facts.append(["reads", what])
         facts.append(["read", f"{fmt.plural(split.rows, 'row')}, {fmt.bytes_text(split.bytes)}"])
         if split.started is not None:
-            facts.append(["took", seconds_text(split.seconds) if split.ended is not None else "under way"])
+            facts.append(
+                ["took", fmt.seconds_text(split.seconds) if split.ended is not None else "under way"]
+            )
         if split.reason:
             facts.append(["failed", split.reason])
     return fmt.value(one.name) or "", [[k, fmt.value(v) or ""] for k, v in facts]

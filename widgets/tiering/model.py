@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tablestore import BucketMarks, Heartbeat, RoundReport, SplitReport, TableState, TieringReport
-from widgets.capture.model import clock, seconds_text
 from widgets.kit import format as fmt
 
 STATES = ("New", "Scheduled", "Pending", "Tiering", "Tiered", "Failed")
@@ -273,8 +272,8 @@ def shown_lanes(lanes: Sequence[Lane], most: int) -> list[Lane]:
 def age_text(model: TieringModel, table: TableState) -> str:
     """`3.2 s ago, asks 5.0 s`: when the lake was complete, and the freshness that the table asks for."""
     age = model.age(table)
-    since = "never complete" if age is None else f"{seconds_text(age)} ago"
-    return since if table.freshness is None else f"{since}, asks {seconds_text(table.freshness)}"
+    since = "never complete" if age is None else f"{fmt.seconds_text(age)} ago"
+    return since if table.freshness is None else f"{since}, asks {fmt.seconds_text(table.freshness)}"
 
 
 def outcome_text(one: RoundReport) -> str:
@@ -353,7 +352,7 @@ def text_form(model: TieringModel, *, most: int = 12) -> str:
     for one_of in model.exchanges[-4:]:
         times = f" ×{one_of.count}" if one_of.count > 1 else ""
         lines.append(
-            f"{clock(one_of.last.time)}{times} → {fmt.value(one_of.last.sent)}"
+            f"{fmt.clock(one_of.last.time)}{times} → {fmt.value(one_of.last.sent)}"
             f" ← {fmt.value(one_of.last.received)}"
         )
     return "\n".join([*lines, *([f"error: {fmt.value(model.report.reason)}"] if model.report.reason else [])])

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from tablestore import RoundReport, TableState
-from widgets.capture.model import clock, seconds_text
 from widgets.kit import format as fmt
 from widgets.kit.svg import line, num, path, rect, text, text_width
 from widgets.kit.theme import var
@@ -110,14 +109,14 @@ def cross(x: float, y: float, half: float = 4) -> str:
 
 def _card(one: RoundReport) -> tuple[str, list[list[str]]]:
     """Heading and facts of a round."""
-    took = "under way" if one.ended is None else seconds_text(one.ended - one.started)
+    took = "under way" if one.ended is None else fmt.seconds_text(one.ended - one.started)
     facts = [
         ["table", one.table],
-        ["began", f"{clock(one.started)} UTC, {took}"],
+        ["began", f"{fmt.clock(one.started)} UTC, {took}"],
         ["read", f"{splits_text(one)}, {fmt.bytes_text(one.bytes)}"],
         ["outcome", outcome_text(one)],
         *(["note", note] for note in one.notes),
-        *([name, seconds_text(seconds)] for name, seconds in one.seconds.items()),
+        *([name, fmt.seconds_text(seconds)] for name, seconds in one.seconds.items()),
     ]
     return round_title(one), [[fmt.value(k) or "", fmt.value(v) or ""] for k, v in facts]
 
@@ -130,7 +129,10 @@ def _silences(model: TieringModel, axis: TimeAxis, top: float, bottom: float) ->
         if right - x < 2:
             continue
         parts.append(rect(x, top, right - x, bottom - top, fill=var("warn-tint")))
-        for words in (f"no heartbeat for {seconds_text(end - begin)}", f"silent {seconds_text(end - begin)}"):
+        for words in (
+            f"no heartbeat for {fmt.seconds_text(end - begin)}",
+            f"silent {fmt.seconds_text(end - begin)}",
+        ):
             if right - x > text_width(words, size=11) + 6:
                 parts.append(text(x + 4, top + 11, words, size=11, fill="warn"))
                 break
@@ -164,5 +166,5 @@ def _times(axis: TimeAxis, y: float) -> str:
         x = axis.x(time)
         if time >= axis.began and axis.left + 20 <= x <= axis.right - 22:
             parts.append(line(x, y - 14, x, y - 10, stroke="line2"))
-            parts.append(text(x, y, clock(time), size=11, text_anchor="middle"))
-    return "".join(parts) or text(axis.left, y, clock(axis.began), size=11)
+            parts.append(text(x, y, fmt.clock(time), size=11, text_anchor="middle"))
+    return "".join(parts) or text(axis.left, y, fmt.clock(axis.began), size=11)

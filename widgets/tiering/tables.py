@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from tablestore import TableState
-from widgets.capture.model import clock, seconds_text
 from widgets.kit import format as fmt
 from widgets.kit.svg import fit, line, num, path, rect, tag, text, text_width
 from widgets.kit.theme import var
@@ -131,7 +130,7 @@ def _row(model: TieringModel, one: TableState, at: _Layout, y: float, edge: floa
     )
     if at.wide:
         age = model.age(one)
-        words = "never" if age is None else f"{seconds_text(age)} ago"
+        words = "never" if age is None else f"{fmt.seconds_text(age)} ago"
         shown = f"▲ {words}" if late else words
         parts.append(
             text(at.end - 6, base, shown, fill="warn" if late else "ink2", weight=600 if late else 400, **end)
@@ -170,7 +169,7 @@ def _sign(state: str, x: float, y: float) -> str:
 def _card(model: TieringModel, one: TableState) -> tuple[str, list[list[str]]]:
     """Heading and facts of a table."""
     facts = [
-        ["state", f"{one.state} since {clock(one.since)} UTC"],
+        ["state", f"{one.state} since {fmt.clock(one.since)} UTC"],
         ["table id", f"#{one.table_id}"],
         ["tiering epoch", fmt.ABSENT if one.tiering_epoch is None else str(one.tiering_epoch)],
         ["lake", lag_text(one)],

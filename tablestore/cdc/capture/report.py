@@ -80,6 +80,31 @@ class BatchReport:
     events: tuple[EventReport, ...] = ()
     paused: tuple[str, ...] = ()
 
+    @property
+    def snapshot_rows(self) -> int:
+        """Rows of snapshots."""
+        return sum(table.snapshot_rows for table in self.tables)
+
+    @property
+    def changes(self) -> int:
+        """Row images of the log."""
+        return sum(table.changes for table in self.tables)
+
+    @property
+    def rows(self) -> int:
+        """Rows of snapshots and changes."""
+        return self.snapshot_rows + self.changes
+
+    @property
+    def worst_freshness(self) -> float | None:
+        """Seconds after which the oldest commit of the batch became visible; None without one."""
+        return max(0.0, self.ended - min(at for at, _ in self.commits)) if self.commits else None
+
+    @property
+    def median_freshness(self) -> float | None:
+        """The seconds that half of the commits of the batch have, or fewer; None without one."""
+        return Freshness.of([self]).quantile(0.5) if self.commits else None
+
     def to_json(self) -> dict[str, Any]:
         return {"v": VERSION, **asdict(self)}
 

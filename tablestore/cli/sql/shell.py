@@ -24,8 +24,8 @@ from prompt_toolkit.lexers import PygmentsLexer
 from pygments.lexers.sql import SqlLexer
 
 import tablestore as ts
-from notebooks.cli.places import dataset_cache
-from notebooks.cli.sql_stream import show
+from tablestore.cli.places import cache_folder
+from tablestore.cli.sql.stream import show
 from tablestore.core.options.secrets import is_secret
 from tablestore.sql import Session
 from tablestore.sql.completion import complete
@@ -234,7 +234,7 @@ def holds_secret(text: str) -> bool:
 
 def history_file() -> Path:
     """Where it is kept, for its user alone."""
-    return dataset_cache() / "sql-history"
+    return cache_folder() / "sql-history"
 
 
 def help_text(words: str = "") -> str:

@@ -1,8 +1,4 @@
-"""`sql`: statements over a lake: a shell, or a script from -e, -f or standard input.
-
-A script stops at its first error, which goes to standard error; the exit code is then 1. It waits for the
-jobs that it started.
-"""
+"""The shell, or the scripts that the options name."""
 
 from __future__ import annotations
 
@@ -12,19 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import tablestore as ts
-from notebooks.cli.lake_verbs import INTERRUPTED, add_warehouse_options
-from notebooks.cli.sql_output import WRITERS, Writer, as_text
-from notebooks.cli.sql_shell import Shell
-from notebooks.cli.sql_stream import CountedStream
-from notebooks.demo import sql_connectors
+from tablestore.cli.running import INTERRUPTED
+from tablestore.cli.sql.output import WRITERS, Writer, as_text
+from tablestore.cli.sql.shell import Shell
+from tablestore.cli.sql.stream import CountedStream
 from tablestore.sql import Session
 from tablestore.sql.settings import SETTINGS
 
 
-def main(arguments: list[str]) -> int:
+def main(asked: argparse.Namespace) -> int:
     """Run the shell or the script; 0, or 1 at the first error, 130 after Ctrl-C."""
-    asked = parser().parse_args(arguments)
-    sql_connectors.provide()
     try:
         session = session_of(asked)
         for path in asked.init:
@@ -46,32 +39,6 @@ def main(arguments: list[str]) -> int:
         print(error, file=sys.stderr)
         return 1
     return 0
-
-
-def parser() -> argparse.ArgumentParser:
-    """The options of the verb."""
-    p = argparse.ArgumentParser(prog="workbench sql", description=__doc__.partition("\n")[0])
-    p.add_argument("lake", nargs="?", help="a warehouse, the catalog `lake`; others come by CREATE CATALOG")
-    add_warehouse_options(p)
-    p.add_argument(
-        "-i", "--init", action="append", default=[], metavar="FILE.sql", help="run first; prints nothing"
-    )
-    p.add_argument("-f", "--file", metavar="FILE.sql", help="run the script")
-    p.add_argument("-e", "--execute", metavar="SQL", help="run these statements")
-    engines = SETTINGS["execution.engine"].values
-    p.add_argument("--engine", choices=engines, default=engines[0], help="who computes a SELECT")
-    p.add_argument(
-        "--roots",
-        action="append",
-        metavar="DIRECTORY",
-        help="confine the statements: beside tables they reach what lies in here only",
-    )
-    p.add_argument("--create", action="store_true", help="make the warehouse where there is none")
-    p.set_defaults(format="text")
-    form = p.add_mutually_exclusive_group()
-    form.add_argument("--json", dest="format", action="store_const", const="json", help="an object a row")
-    form.add_argument("--csv", dest="format", action="store_const", const="csv", help="values with commas")
-    return p
 
 
 def session_of(asked: argparse.Namespace) -> Session:

@@ -23,7 +23,7 @@ def print_plan(url: str, wanted: Mapping[str, Any], out: Console) -> int:
     source = {name: value for name, value in wanted.items() if name not in {*rules, "follow"}}
     address = source_address(url, rules.pop("tables", ()), source)
     made = rules_of(address, rules)
-    with tempfile.TemporaryDirectory(prefix="workbench-cdc-plan-") as folder:
+    with tempfile.TemporaryDirectory(prefix="tablestore-cdc-plan-") as folder:
         found = preview(address.open(made, checkpoint=folder, follow=False), made)
     for line in plan_lines(found):
         out.print(line, markup=False, soft_wrap=True)

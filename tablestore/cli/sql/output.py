@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from notebooks.cli.sql_stream import CountedStream
+from tablestore.cli.sql.stream import CountedStream
 from tablestore.sql import Result
 from tablestore.sql.rendering import TextRows, is_number, texts
 

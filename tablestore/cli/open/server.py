@@ -26,14 +26,14 @@ from typing import Any
 
 from jupyter_client.blocking.client import BlockingKernelClient
 
-from notebooks.cli.lab import KERNEL, QUIET, install_kernel, lab_environment
+from tablestore.cli.open.kernel import KERNEL, QUIET, environment, install_kernel
 
 START_SECONDS, RUN_SECONDS = 60, 300
 
 
 def show_live(cells: list[str], *, name: str, browser: bool) -> int:
     """Run `cells` as a notebook, open it, and stay until the server ends or Ctrl-C."""
-    folder = Path(tempfile.mkdtemp(prefix="workbench-open-"))
+    folder = Path(tempfile.mkdtemp(prefix="tablestore-open-"))
     server = LiveServer(folder)
     signals = (signal.SIGTERM, signal.SIGINT)
     previous = [signal.signal(each, _interrupted) for each in signals]
@@ -107,8 +107,10 @@ class LiveServer:
         return command + ["--allow-root"] * (os.geteuid() == 0)
 
     def _environment(self) -> dict[str, str]:
-        own = lab_environment(os.environ.get("PYTHONPATH", ""))
-        own |= {"JUPYTER_RUNTIME_DIR": str(self._folder / "runtime"), "JUPYTER_TOKEN": self._token}
+        own = environment() | {
+            "JUPYTER_RUNTIME_DIR": str(self._folder / "runtime"),
+            "JUPYTER_TOKEN": self._token,
+        }
         return os.environ | own | {"JUPYTER_DATA_DIR": str(self._folder / "data")}
 
     def run(self, name: str, cells: list[str]) -> None:

@@ -1,19 +1,17 @@
-"""`doctor PATH`: is a table sound, or each of a warehouse, what would mend it, and what is lost by that.
-
-Damage comes first: what is broken, and with `--mend` it is put aside. A sound table is then looked at by the
-doctor. Nothing is changed without `--mend`. Exit code 1 if something stays broken.
-"""
+"""The tables at a path: damage and what mends it, else what a doctor finds in a sound table."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import shlex
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import tablestore as ts
-from notebooks.cli.open import NotOpened, location_of
+from tablestore.cli.opening import NotOpened, location_of, one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,19 +23,19 @@ class Health:
     text: str
 
 
-def examined(path: str, options: Mapping[str, str], *, mend: bool) -> list[Health]:
+def examined(path: str, options: Mapping[str, str], *, mend: bool, program: str) -> list[Health]:
     """The health of the table at `path`, or of all tables of a warehouse or database there.
 
     Raises NotOpened where there is none.
     """
     place = location_of(path)
     try:
-        return [_table(place, options, mend=mend)]
+        return [_table(place, options, mend=mend, program=program)]
     except ts.NotFound as error:
         tables = _tables_of(place, options)
         if not tables:
             raise NotOpened(str(error)) from None
-    return [_table(each, options, mend=mend) for each in tables]
+    return [_table(each, options, mend=mend, program=program) for each in tables]
 
 
 def _tables_of(place: str, options: Mapping[str, Any]) -> list[str]:
@@ -52,7 +50,7 @@ def _tables_of(place: str, options: Mapping[str, Any]) -> list[str]:
     return [f"{lake.warehouse}/{db}.db/{table}" for db, _, table in names if one in (None, db)]
 
 
-def _table(place: str, options: Mapping[str, str], *, mend: bool) -> Health:
+def _table(place: str, options: Mapping[str, str], *, mend: bool, program: str) -> Health:
     try:
         repair = ts.mend(place, dry_run=not mend, options=options)
     except ts.Corrupt as error:
@@ -60,7 +58,7 @@ def _table(place: str, options: Mapping[str, str], *, mend: bool) -> Health:
     if repair:
         stays = bool(repair.remaining) or not mend
         more = (
-            f"\n  to do it: ./workbench doctor {shlex.quote(place)} --mend"
+            f"\n  to do it: {program} doctor {shlex.quote(place)} --mend"
             if not mend and repair.changes
             else ""
         )
@@ -68,10 +66,14 @@ def _table(place: str, options: Mapping[str, str], *, mend: bool) -> Health:
     return Health(place, False, ts.open(place, options=options).inspect.doctor().text)
 
 
-def main(path: str, options: Mapping[str, str], *, mend: bool, as_json: bool) -> int:
-    """Print the health of what is at `path`."""
-    found = examined(path, options, mend=mend)
-    if as_json:
+def report(options: argparse.Namespace) -> int:
+    """Print the health of the tables at the path; 1 if something stays broken or nothing can be opened."""
+    try:
+        found = examined(options.path, dict(options.option), mend=options.mend, program=options.door.program)
+    except (NotOpened, OSError, ValueError, LookupError) as error:
+        print(f"{options.door.program} doctor: {one_line(error)}", file=sys.stderr)
+        return 1
+    if options.json:
         print(json.dumps([asdict(each) for each in found], indent=1))
     else:
         print("\n\n".join(each.text for each in found))

@@ -2,8 +2,8 @@
 
 Invariants: values are frozen and follow from the reports and the batch under way alone; the clock is an
 argument; chunks of a table stand in the order they were read, which is that of the key and of the log. Where
-old reports are gone, what they said is gone: totals count what is there. Pure. Called by the figures and by
-the widget.
+old reports are gone, what they said is gone: totals count what is there. Pure. Called by views of a capture:
+on a terminal, in a notebook.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tablestore import BatchProgress, BatchReport, ChunkReport, EventReport, Freshness
-from widgets.kit import format as fmt
+from tablestore.cdc.capture.report import BatchProgress, BatchReport, ChunkReport, EventReport, Freshness
+from tablestore.core.plain_text import one_line
+from tablestore.core.quantities import ABSENT, elapsed, many, seconds_text, short_count, size
 
 CAPTURED, RENAMED, EMPTIED, DROPPED, SKIPPED = "captured", "renamed", "emptied", "dropped", "skipped"
 PAUSED = "paused"
@@ -26,7 +27,7 @@ _BAR = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class CaptureChunk:
     """A range of keys, the batch that read it, and the position of the log at which that batch ended: its
     rows were read at that position or later, and are followed from there. Those of the batch under way are
     not `committed`, and have no position yet."""
@@ -38,12 +39,12 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class CaptureTable:
     """A table of the source: `chunks` of its present snapshot, which is the `passes`-th."""
 
     source: str
     table: str = ""
-    chunks: tuple[Chunk, ...] = ()
+    chunks: tuple[CaptureChunk, ...] = ()
     passes: int = 0
     expected: int | None = None
     """About how many rows there are to read."""
@@ -66,9 +67,20 @@ class Lane:
             return 0
         return None if self.expected is None else max(self.expected - self.rows, 0)
 
+    @property
+    def text(self) -> str:
+        """`15,000 rows`, `12,000 of ≈ 15,000 rows`, `dropped`."""
+        if self.ended:
+            return self.ended
+        if not self.chunks:
+            return "waiting" if self.snapshotting else "followed"
+        if self.snapshotting and self.remaining is not None:
+            return f"{self.rows:,} of ≈ {self.rows + self.remaining:,} rows"
+        return many(self.rows, "row")
+
 
 @dataclass(frozen=True, slots=True)
-class SchemaChange:
+class CaptureChange:
     """An event other than the beginning of a capture, in the batch whose rows come after it."""
 
     report: EventReport
@@ -89,8 +101,8 @@ class CaptureModel:
     state: str
     """running, paused, waiting, stopping, stopped, ended or failed; empty for reports without a job"""
     reports: tuple[BatchReport, ...]
-    lanes: tuple[Lane, ...]
-    changes: tuple[SchemaChange, ...]
+    lanes: tuple[CaptureTable, ...]
+    changes: tuple[CaptureChange, ...]
     freshness: Freshness
     now: float
     paused: tuple[tuple[float, float | None], ...] = ()
@@ -142,7 +154,7 @@ class CaptureModel:
             return 0.0
         recent = [r for r in self.reports if not self.live or r.ended > end - SPEED_SECONDS]
         span = recent[-1].ended - recent[0].planned
-        return sum(map(rows_of, recent)) / span if span > 0 else None
+        return sum(report.rows for report in recent) / span if span > 0 else None
 
     @property
     def left_s(self) -> float | None:
@@ -153,37 +165,78 @@ class CaptureModel:
         end = self.reports[-1].ended
         recent = [r for r in self.reports if r.ended > end - SPEED_SECONDS]
         span = recent[-1].ended - recent[0].planned
-        read = sum(map(snapshot_rows_of, recent))
+        read = sum(report.snapshot_rows for report in recent)
         return sum(rows or 0 for rows in remaining) * span / read if read else None
 
     def quantile(self, share: float) -> float | None:
         """The freshness that this share of the transactions has, or better."""
         return self.freshness.quantile(share) if len(self.freshness.counts) else None
 
+    def shown(self, most: int) -> list[CaptureTable]:
+        """At most so many tables: first those that are being read, then the others, in their order."""
+        if len(self.lanes) <= most:
+            return list(self.lanes)
+        first = [lane for lane in self.lanes if lane.snapshotting]
+        rest = [lane for lane in self.lanes if not lane.snapshotting]
+        kept = {id(lane) for lane in [*first, *rest][:most]}
+        return [lane for lane in self.lanes if id(lane) in kept]
 
-def snapshot_rows_of(report: BatchReport) -> int:
-    """Rows of snapshots of a batch."""
-    return sum(one.snapshot_rows for one in report.tables)
+    @property
+    def freshness_text(self) -> str:
+        """`p50 1.1 s · p95 1.8 s · p99 2.4 s`."""
+        return " · ".join(f"p{share * 100:.0f} {seconds_text(self.quantile(share))}" for share in SHARES)
+
+    @property
+    def state_text(self) -> str:
+        """`running · 38 batches · last 1.2 s ago`, or `… · 3 of 8 pieces of the next written`."""
+        parts = [self.state, "1 batch" if len(self.reports) == 1 else f"{len(self.reports):,} batches"]
+        if self.under_way is not None and self.live:
+            pieces = self.under_way.pieces
+            written = sum(piece.rows is not None for piece in pieces)
+            parts.append(f"{written:,} of {len(pieces):,} pieces of the next written")
+        elif self.last is not None and self.live:
+            parts.append(f"last {elapsed(max(self.now - self.last.ended, 0.0))} ago")
+        return " · ".join(part for part in parts if part)
+
+    @property
+    def log_text(self) -> str:
+        """How much of the log is behind the last batch: `2.38 MiB`, an en dash before there is one."""
+        return ABSENT if self.last is None else size(self.last.bytes_behind)
+
+    def text(self, *, most: int = 12) -> str:
+        """The state in a terminal: figures, a bar for each of `most` tables, the newest schema changes."""
+        totals = self.totals
+        of = f" of ≈ {self.expected:,}" if self.snapshotting and self.expected is not None else ""
+        speed = f"  {short_count(self.speed)} rows/s" if self.speed is not None else ""
+        lines = [
+            f"{one_line(self.title)}  {self.state_text}",
+            f"rows read {totals['snapshot_rows']:,}{of}  changes {totals['changes']:,}{speed}"
+            f"  bad rows {totals['bad_rows']:,}",
+            f"freshness {self.freshness_text}  log behind {self.log_text}",
+        ]
+        shown = self.shown(most)
+        lines += _bars(shown)
+        if len(self.lanes) > len(shown):
+            lines.append(f"… {many(len(self.lanes) - len(shown), 'more table')}")
+        for change in self.changes[-most:]:
+            event = change.report
+            source, cause = one_line(event.source), one_line(change.cause)
+            lines.append(f"{clock(change.time)} {event.kind} {source}: {cause} → {one_line(event.done)}")
+        return "\n".join([*lines, *([f"error: {one_line(self.error)}"] if self.error else [])])
 
 
-def changes_of(report: BatchReport) -> int:
-    """Changes of a batch."""
-    return sum(one.changes for one in report.tables)
-
-
-def rows_of(report: BatchReport) -> int:
-    """Rows of snapshots and changes of a batch."""
-    return snapshot_rows_of(report) + changes_of(report)
-
-
-def worst_freshness(report: BatchReport) -> float | None:
-    """How late the oldest commit of a batch became visible; None without one."""
-    return max(0.0, report.ended - min(at for at, _ in report.commits)) if report.commits else None
-
-
-def median_freshness(report: BatchReport) -> float | None:
-    """The freshness that half of the commits of a batch have, or better; None without one."""
-    return Freshness.of([report]).quantile(0.5) if report.commits else None
+def _bars(lanes: Sequence[CaptureTable]) -> list[str]:
+    """A line for each table: its name, how much of its snapshot is read, its changes."""
+    names = [one_line(lane.source) for lane in lanes]
+    wide = min(max(map(len, names), default=0), 40)
+    lines = []
+    for lane, name in zip(lanes, names, strict=True):
+        whole = lane.rows + (lane.remaining or 0)
+        full = round(_BAR * lane.rows / whole) if whole and lane.remaining is not None else 0
+        bar = "█" * full + "░" * (_BAR - full) if lane.chunks else "·" * _BAR
+        extra = f"  {many(lane.changes, 'change')}" if lane.changes else ""
+        lines.append(f"{name[:40]:<{wide}} {bar} {lane.text}{extra}")
+    return lines
 
 
 def capture_model(
@@ -227,17 +280,17 @@ def capture_model(
     )
 
 
-def _schema_changes(reports: Sequence[BatchReport]) -> tuple[SchemaChange, ...]:
+def _schema_changes(reports: Sequence[BatchReport]) -> tuple[CaptureChange, ...]:
     found = []
     for report in reports:
         for event in report.events:
             if event.statement or event.kind != CAPTURED:
                 time = float(event.seconds) if event.seconds else report.planned
-                found.append(SchemaChange(event, report.number, time))
+                found.append(CaptureChange(event, report.number, time))
     return tuple(found)
 
 
-def _chunks_of(under_way: BatchProgress | None, now: float) -> list[Chunk]:
+def _chunks_of(under_way: BatchProgress | None, now: float) -> list[CaptureChunk]:
     """The chunks of a batch under way that tasks have written."""
     found = []
     for piece in () if under_way is None else under_way.pieces:
@@ -247,31 +300,31 @@ def _chunks_of(under_way: BatchProgress | None, now: float) -> list[Chunk]:
             made = ChunkReport(
                 str(facts.table), facts.low, facts.high, facts.last, piece.rows, under_way.started, ends
             )
-            found.append(Chunk(made, under_way.number, "", committed=False))
+            found.append(CaptureChunk(made, under_way.number, "", committed=False))
     return found
 
 
-def _lanes(reports: Sequence[BatchReport], under_way: Sequence[Chunk]) -> tuple[Lane, ...]:
+def _lanes(reports: Sequence[BatchReport], under_way: Sequence[CaptureChunk]) -> tuple[CaptureTable, ...]:
     """Tables in the order in which they came, each with the chunks since its rows were last read anew."""
-    lanes: dict[str, Lane] = {}
+    lanes: dict[str, CaptureTable] = {}
     for report in reports:
         for event in report.events:
             if event.kind != SKIPPED:
-                lane = lanes.get(event.source, Lane(event.source))
+                lane = lanes.get(event.source, CaptureTable(event.source))
                 lanes[event.source] = _after_event(lane, event)
         for chunk in report.chunks:
-            lane = lanes.get(chunk.source, Lane(chunk.source))
-            lanes[chunk.source] = _with_chunk(lane, Chunk(chunk, report.number, report.position))
+            lane = lanes.get(chunk.source, CaptureTable(chunk.source))
+            lanes[chunk.source] = _with_chunk(lane, CaptureChunk(chunk, report.number, report.position))
     for more in under_way:
-        lane = lanes.get(more.report.source, Lane(more.report.source))
+        lane = lanes.get(more.report.source, CaptureTable(more.report.source))
         lanes[more.report.source] = _with_chunk(lane, more)
     behind = set(reports[-1].snapshotting) if reports else set()
     for source in sorted(behind - lanes.keys()):
-        lanes[source] = Lane(source)
+        lanes[source] = CaptureTable(source)
     return _with_tables({s: replace(lane, snapshotting=s in behind) for s, lane in lanes.items()}, reports)
 
 
-def _after_event(lane: Lane, event: EventReport) -> Lane:
+def _after_event(lane: CaptureTable, event: EventReport) -> CaptureTable:
     lane = replace(lane, table=event.table or lane.table)
     if event.kind in (DROPPED, RENAMED, PAUSED):
         return replace(lane, ended=event.kind)
@@ -282,14 +335,14 @@ def _after_event(lane: Lane, event: EventReport) -> Lane:
     return lane if event.rows is None else replace(lane, expected=event.rows)
 
 
-def _with_chunk(lane: Lane, chunk: Chunk) -> Lane:
+def _with_chunk(lane: CaptureTable, chunk: CaptureChunk) -> CaptureTable:
     """The lane with a chunk more; the first range of a table begins its snapshot anew."""
     if chunk.report.low is None or not lane.chunks:
         return replace(lane, chunks=(chunk,), passes=lane.passes + 1)
     return replace(lane, chunks=(*lane.chunks, chunk))
 
 
-def _with_tables(lanes: dict[str, Lane], reports: Sequence[BatchReport]) -> tuple[Lane, ...]:
+def _with_tables(lanes: dict[str, CaptureTable], reports: Sequence[BatchReport]) -> tuple[CaptureTable, ...]:
     """The lanes with the changes of their tables; a table whose source no report names is a lane itself."""
     changes: dict[str, int] = {}
     bad: dict[str, int] = {}
@@ -310,83 +363,8 @@ def _with_tables(lanes: dict[str, Lane], reports: Sequence[BatchReport]) -> tupl
             )
     for table in changes:
         if table not in of_table:
-            lanes[table] = Lane(table, table, changes=changes[table], bad_rows=bad[table])
+            lanes[table] = CaptureTable(table, table, changes=changes[table], bad_rows=bad[table])
     return tuple(lanes.values())
-
-
-def freshness_text(model: CaptureModel) -> str:
-    """`p50 1.1 s · p95 1.8 s · p99 2.4 s`."""
-    found = [(share, model.quantile(share)) for share in SHARES]
-    return " · ".join(f"p{share * 100:.0f} {seconds_text(value)}" for share, value in found)
-
-
-def seconds_text(seconds: float | None) -> str:
-    """`40 ms`, `1.4 s`, `2:03`."""
-    if seconds is not None and 0 < seconds < 0.0995:
-        return f"{max(round(seconds * 1000), 1)} ms"
-    return fmt.duration(seconds)
-
-
-def rows_text(lane: Lane) -> str:
-    """`15,000 rows`, `12,000 of ≈ 15,000 rows`, `dropped`."""
-    if lane.ended:
-        return lane.ended
-    if not lane.chunks:
-        return "waiting" if lane.snapshotting else "followed"
-    if lane.snapshotting and lane.remaining is not None:
-        return f"{lane.rows:,} of ≈ {lane.rows + lane.remaining:,} rows"
-    return fmt.plural(lane.rows, "row")
-
-
-def state_text(model: CaptureModel) -> str:
-    """`running · 38 batches · last 1.2 s ago`, `running · 38 batches · 3 of 8 pieces of the next written`."""
-    parts = [model.state, "1 batch" if len(model.reports) == 1 else f"{len(model.reports):,} batches"]
-    if model.under_way is not None and model.live:
-        pieces = model.under_way.pieces
-        written = sum(piece.rows is not None for piece in pieces)
-        parts.append(f"{written:,} of {len(pieces):,} pieces of the next written")
-    elif model.last is not None and model.live:
-        parts.append(f"last {fmt.duration(max(model.now - model.last.ended, 0.0))} ago")
-    return " · ".join(part for part in parts if part)
-
-
-def text_form(model: CaptureModel, *, most: int = 12) -> str:
-    """The state in a terminal: the figures, a bar a table, the newest schema changes."""
-    totals = model.totals
-    of = f" of ≈ {model.expected:,}" if model.snapshotting and model.expected is not None else ""
-    speed = f"  {fmt.short_count(model.speed)} rows/s" if model.speed is not None else ""
-    lines = [
-        f"{fmt.value(model.title)}  {state_text(model)}",
-        f"rows read {totals['snapshot_rows']:,}{of}  changes {totals['changes']:,}{speed}"
-        f"  bad rows {totals['bad_rows']:,}",
-        f"freshness {freshness_text(model)}"
-        f"  log behind {fmt.bytes_text(model.last.bytes_behind if model.last else None)}",
-    ]
-    shown = shown_lanes(model.lanes, most)
-    names = [fmt.value(lane.source) or "" for lane in shown]
-    wide = min(max(map(len, names), default=0), 40)
-    for lane, name in zip(shown, names, strict=True):
-        whole = lane.rows + (lane.remaining or 0)
-        full = round(_BAR * lane.rows / whole) if whole and lane.remaining is not None else 0
-        bar = "█" * full + "░" * (_BAR - full) if lane.chunks else "·" * _BAR
-        extra = f"  {fmt.plural(lane.changes, 'change')}" if lane.changes else ""
-        lines.append(f"{name[:40]:<{wide}} {bar} {rows_text(lane)}{extra}")
-    if len(model.lanes) > len(shown):
-        lines.append(f"… {fmt.plural(len(model.lanes) - len(shown), 'more table')}")
-    for change in model.changes[-most:]:
-        event = change.report
-        source, cause = fmt.value(event.source), fmt.value(change.cause)
-        lines.append(f"{clock(change.time)} {event.kind} {source}: {cause} → {fmt.value(event.done)}")
-    return "\n".join([*lines, *([f"error: {fmt.value(model.error)}"] if model.error else [])])
-
-
-def shown_lanes(lanes: Sequence[Lane], most: int) -> list[Lane]:
-    """At most so many: first those that are being read, then the others, in their order."""
-    if len(lanes) <= most:
-        return list(lanes)
-    first = [lane for lane in lanes if lane.snapshotting]
-    kept = {id(lane) for lane in [*first, *(lane for lane in lanes if not lane.snapshotting)][:most]}
-    return [lane for lane in lanes if id(lane) in kept]
 
 
 def clock(time: float) -> str:

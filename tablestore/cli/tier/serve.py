@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 import tablestore as ts
-from notebooks.cli.lake_verbs import INTERRUPTED, asked_to_stop
-from notebooks.cli.tier_screen import MOST_TABLES, STYLES
+from tablestore.cli.running import INTERRUPTED, asked_to_stop
+from tablestore.cli.tier.screen import MOST_TABLES, STYLES
 from tablestore.core.quantities import duration, many
 from tablestore.tiering.coordinator.table_states import TableStatus
 

@@ -11,19 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from tablestore.cdc.capture.report import BatchReport
-from widgets.capture.model import (
-    SPEED_SECONDS,
-    CaptureModel,
-    Lane,
-    clock,
-    freshness_text,
-    rows_of,
-    rows_text,
-    shown_lanes,
-    state_text,
-    worst_freshness,
-)
-from widgets.kit import format as fmt
+from tablestore.cdc.capture.state import SPEED_SECONDS, CaptureModel, CaptureTable, clock
+from tablestore.core.plain_text import one_line
+from tablestore.core.quantities import elapsed, many, short_count, size
 
 MOST_LANES, MOST_CHANGES = 24, 3
 
@@ -32,12 +22,11 @@ def picture(model: CaptureModel) -> Group:
     """The state of the capture: totals, a row for each table, freshness, the last schema changes."""
     totals, last = model.totals, model.last
     head = Text.assemble(
-        (model.title, "bold"), "  ", state_text(model), f"  position {last.position}" if last else ""
+        (model.title, "bold"), "  ", model.state_text, f"  position {last.position}" if last else ""
     )
-    behind = fmt.bytes_text(last.bytes_behind if last else None)
-    speed = f"{fmt.short_count(model.speed)} rows/s" if model.speed is not None else "no batch yet"
+    speed = f"{short_count(model.speed)} rows/s" if model.speed is not None else "no batch yet"
     figures = f"read {totals['snapshot_rows']:,}  changes {totals['changes']:,}  {speed}"
-    lines = [Text(figures), Text(f"freshness {freshness_text(model)}  log behind {behind}")]
+    lines = [Text(figures), Text(f"freshness {model.freshness_text}  log behind {model.log_text}")]
     if totals["bad_rows"]:
         lines.append(Text(f"bad rows {totals['bad_rows']:,}, in dead-letter tables", style="red"))
     for change in model.changes[-MOST_CHANGES:]:
@@ -53,32 +42,32 @@ def _tables(model: CaptureModel) -> Table:
     for title in ("table", "", "rows", "chunks", "rows/s", "left", "changes"):
         right = title in ("rows", "chunks", "rows/s", "left", "changes")
         found.add_column(title, justify="right" if right else "left", no_wrap=True)
-    lanes = shown_lanes(model.lanes, MOST_LANES)
+    lanes = model.shown(MOST_LANES)
     for lane in lanes:
         found.add_row(*_lane(lane))
     if len(model.lanes) > len(lanes):
-        found.add_row(f"… {fmt.plural(len(model.lanes) - len(lanes), 'more table')}")
+        found.add_row(f"… {many(len(model.lanes) - len(lanes), 'more table')}")
     return found
 
 
-def _lane(lane: Lane) -> tuple[Text | ProgressBar | str, ...]:
+def _lane(lane: CaptureTable) -> tuple[Text | ProgressBar | str, ...]:
     goes_to = "" if lane.table in ("", lane.source) else f" → {lane.table}"
     whole = lane.rows + (lane.remaining or 0)
     bar = ProgressBar(total=max(whole, 1), completed=lane.rows if whole else 1, width=20)
     speed = lane_speed(lane) if lane.snapshotting else None
     left = lane.remaining / speed if speed and lane.remaining is not None else None
     return (
-        Text(fmt.value(f"{lane.source}{goes_to}") or ""),
+        Text(one_line(f"{lane.source}{goes_to}")),
         bar if lane.chunks or not lane.snapshotting else "",
-        rows_text(lane),
+        lane.text,
         f"{len(lane.chunks):,}" if lane.chunks else "",
         f"{speed:,.0f}" if speed else "",
-        fmt.duration(left) if left is not None else "",
+        elapsed(left) if left is not None else "",
         "" if lane.changes is None else f"{lane.changes:,}",
     )
 
 
-def lane_speed(lane: Lane) -> float | None:
+def lane_speed(lane: CaptureTable) -> float | None:
     """Rows of its snapshot a second, over the last chunks that were read."""
     read = [chunk.report for chunk in lane.chunks if chunk.committed]
     if not read:
@@ -95,19 +84,19 @@ def plain_lines(report: BatchReport) -> Iterator[str]:
     for event in report.events:
         cause = f" by {event.statement}" if event.statement else ""
         goes_to = f" → {event.table}" if event.table else ""
-        yield f"{at} {fmt.value(f'{event.kind} {event.source}{goes_to}{cause}: {event.done}')}"
-    rows, bad = rows_of(report), sum(one.bad_rows for one in report.tables)
+        yield f"{at} {one_line(f'{event.kind} {event.source}{goes_to}{cause}: {event.done}')}"
+    rows, bad = report.rows, sum(one.bad_rows for one in report.tables)
     if not rows and not bad:
         return
     tables = [(one.table, one.snapshot_rows + one.changes) for one in report.tables]
-    each = ", ".join(f"{fmt.value(name)} {count:,}" for name, count in tables if count)
-    late = worst_freshness(report)
+    each = ", ".join(f"{one_line(name)} {count:,}" for name, count in tables if count)
+    late = report.worst_freshness
     parts = [
-        f"{fmt.plural(rows, 'row')} in {fmt.duration(report.ended - report.started)} ({each})",
-        *([fmt.plural(bad, "bad row")] if bad else []),
-        *([f"visible {fmt.duration(late)} after their commit"] if late is not None else []),
-        *([f"{fmt.bytes_text(report.bytes_behind)} of log to read"] if report.bytes_behind else []),
-        *([f"reading {fmt.value(', '.join(report.snapshotting))}"] if report.snapshotting else []),
+        f"{many(rows, 'row')} in {elapsed(report.ended - report.started)} ({each})",
+        *([many(bad, "bad row")] if bad else []),
+        *([f"visible {elapsed(late)} after their commit"] if late is not None else []),
+        *([f"{size(report.bytes_behind)} of log to read"] if report.bytes_behind else []),
+        *([f"reading {one_line(', '.join(report.snapshotting))}"] if report.snapshotting else []),
     ]
     yield f"{at} batch {report.number}: {', '.join(parts)}"
 
@@ -116,10 +105,10 @@ def summary(model: CaptureModel) -> str:
     """What all batches did, in a line."""
     totals = model.totals
     parts = [
-        fmt.plural(len(model.lanes), "table"),
+        many(len(model.lanes), "table"),
         f"{totals['snapshot_rows']:,} rows read",
-        fmt.plural(totals["changes"], "change"),
-        *([fmt.plural(totals["bad_rows"], "bad row")] if totals["bad_rows"] else []),
-        f"freshness {freshness_text(model)}",
+        many(totals["changes"], "change"),
+        *([many(totals["bad_rows"], "bad row")] if totals["bad_rows"] else []),
+        f"freshness {model.freshness_text}",
     ]
     return " · ".join(parts)

@@ -1,0 +1,1 @@
+"""The command `cdc`: a change capture and its picture on a terminal."""

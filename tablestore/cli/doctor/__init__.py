@@ -1,0 +1,1 @@
+"""The command `doctor`: the machine, or the tables of a lake, with remedies."""

@@ -1,0 +1,48 @@
+"""What the options of commands share: one form of help, `--warehouse`, `--option KEY=VALUE`.
+
+Standard library only: the help of a command waits for nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from tablestore.cli.door import Door
+
+
+def command_parser(name: str, text: str, door: Door) -> argparse.ArgumentParser:
+    """A parser whose help is the docstring of the options of a command: `name`: what it does, then the rest,
+    in which `PROGRAM` stands for that of the door."""
+    first, _, rest = text.partition("\n\n")
+    p = argparse.ArgumentParser(
+        prog=f"{door.program} {name}",
+        description=" ".join(first.partition(": ")[2].split()),
+        epilog=rest.rstrip().replace("PROGRAM", door.program),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.set_defaults(door=door)
+    return p
+
+
+def add_warehouse(p: argparse._ActionsContainer, door: Door) -> None:
+    """`--warehouse` and how to reach it."""
+    p.add_argument(
+        "--warehouse",
+        default=door.warehouse,
+        metavar="DIR",
+        help="where the lake is (default %(default)s)",
+    )
+    add_store_options(p, "how to reach the warehouse: s3.endpoint=…, metastore=jdbc")
+
+
+def add_store_options(p: argparse._ActionsContainer, text: str) -> None:
+    """`--option`, as often as one likes."""
+    p.add_argument("--option", type=pair, action="append", default=[], metavar="KEY=VALUE", help=text)
+
+
+def pair(text: str) -> tuple[str, str]:
+    """KEY=VALUE of the command line."""
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise argparse.ArgumentTypeError(f"KEY=VALUE is expected, not {text!r}")
+    return key, value

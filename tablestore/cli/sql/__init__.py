@@ -1,0 +1,1 @@
+"""The command `sql`: a shell, or scripts over a lake."""

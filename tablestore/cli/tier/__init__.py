@@ -1,0 +1,1 @@
+"""The command `tier`: a tiering service or a coordinator, and their pictures on a terminal."""

@@ -1,0 +1,82 @@
+"""A tiering service or a coordinator as the options ask for it, shown until it ends or is stopped."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+
+import tablestore as ts
+from tablestore.cli.running import FAILED, INTERRUPTED, asked_to_stop, run
+from tablestore.cli.tier.screen import fresh_rounds, picture, round_line, summary
+from tablestore.cli.tier.serve import serve
+from tablestore.tiering.coordinator.server import HOST
+
+_LOOK_SECONDS = 0.25
+
+
+def main(options: argparse.Namespace) -> int:
+    """Tier until Ctrl-C or, with --once, until every table had a round."""
+    screen = Console(stderr=True, highlight=False)
+
+    def work() -> int:
+        if options.serve:
+            lake = ts.connect(options.warehouse, **dict(options.option))
+            return serve(lake, options.host or HOST, options.port or 0, screen)
+        return show(started(options), screen, once=options.once)
+
+    return run("tier", work, screen, interrupted="stopped; the next round begins where the lake ends")
+
+
+def started(options: argparse.Namespace) -> Any:
+    """The service that the options ask for."""
+    lake = ts.connect(options.warehouse, **dict(options.option))
+    return lake.tier(
+        options.source,
+        tables=",".join(options.tables),
+        follow=not options.once,
+        name=options.name,
+        log_columns=options.log_columns,
+        options=dict(options.table_option),
+        lost_rows=options.lost_rows,
+        dropped=options.dropped,
+        rounds=options.parallel,
+        threads=options.threads,
+        poll=options.poll,
+        wait=options.wait,
+        hold=options.hold,
+    )
+
+
+def show(service: Any, screen: Console, *, once: bool) -> int:
+    """Show the service until it ends or is stopped."""
+    with asked_to_stop(screen, "giving up the rounds under way") as asked:
+        shown: set[int] = set()
+        live = Live(console=screen, auto_refresh=False) if screen.is_terminal else None
+        if live is not None:
+            live.start()
+        try:
+            while True:
+                running = service.running
+                report = service.report()
+                if live is not None:
+                    live.update(picture(report, title="tier", now=time.time()), refresh=True)
+                else:
+                    for one in fresh_rounds(report, shown):
+                        print(round_line(one), flush=True)
+                if not running:
+                    break
+                if asked.wait(_LOOK_SECONDS):
+                    service.stop()
+        finally:
+            if live is not None:
+                live.stop()
+            service.stop()
+    report = service.report()
+    screen.print(summary(report), markup=False, soft_wrap=True)
+    if report.state == "failed" or (once and any(one.reason for one in report.tables)):
+        return FAILED
+    return INTERRUPTED if asked.is_set() else 0
