@@ -74,9 +74,9 @@ def known(latest: Snapshot | None, get: Callable[[int], Snapshot]) -> dict[int, 
     """
     at = latest
     while at is not None:
-        offsets = of_snapshot(at)
-        if offsets is not None:
-            return offsets
+        found = of_snapshot(at)
+        if found is not None:
+            return found
         if at.id <= 1:
             break
         try:
