@@ -72,20 +72,18 @@ def known(latest: Snapshot | None, get: Callable[[int], Snapshot]) -> dict[int, 
     Empty, the start of the log, for a table without snapshots and where no snapshot since the first names
     any. Raises NotFound if that is not known, since older snapshots have expired.
     """
+    if latest is None:
+        return {}
     at = latest
-    while at is not None:
-        found = of_snapshot(at)
-        if found is not None:
-            return found
+    while (named := of_snapshot(at)) is None:
         if at.id <= 1:
-            break
+            return {}
         try:
             at = get(at.id - 1)
         except NotFound:
-            newest = latest.id if latest is not None else 0
-            text = f"snapshot {newest} names no offsets of the log, nor does any before it that is left"
+            text = f"snapshot {latest.id} names no offsets of the log, nor does any before it that is left"
             raise NotFound(f"{text}: make a new table with a log, and insert these rows") from None
-    return {}
+    return named
 
 
 def advanced(offsets: Offsets, to: Offsets) -> dict[int, int]:
