@@ -17,9 +17,9 @@ from tablestore.core.errors import AlreadyExists, InvalidRequest, SchemaMismatch
 from tablestore.core.options.table_options import TableOptions
 from tablestore.format.computed_columns import ComputedColumn, computed_columns
 from tablestore.format.field_paths import (
+    ColumnPlace,
     Fields,
     Name,
-    Place,
     changed_at,
     dotted,
     inserted,
@@ -53,7 +53,7 @@ class AddColumn(_OfColumn):
 
     function = "add"
     type: DataType
-    place: Place | None
+    place: ColumnPlace | None
     comment: str | None
     default: Any
 
@@ -90,7 +90,7 @@ class NotNullColumn(_OfColumn):
 @dataclass(frozen=True, slots=True, repr=False)
 class MoveColumn(_OfColumn):
     function = "move"
-    place: Place
+    place: ColumnPlace
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -116,7 +116,7 @@ class ComputeColumn(_OfColumn):
     function = "compute"
     expression: str
     type: str
-    place: Place
+    place: ColumnPlace
     comment: str | None
 
 
@@ -197,8 +197,8 @@ class ChangedColumns:
             place = change.place
             if place is None and self._allowed.add_before_partition and len(path) == 1:
                 first = next((s.name for s in siblings if s.name in self._before.partition_keys), "")
-                place = Place("before", first) if first else None
-            return inserted(siblings, f, place or Place("last"))
+                place = ColumnPlace("before", first) if first else None
+            return inserted(siblings, f, place or ColumnPlace("last"))
 
         self.fields = with_siblings(self.fields, path, put)
 

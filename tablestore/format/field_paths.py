@@ -19,7 +19,7 @@ Where = Literal["first", "last", "after", "before"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ColumnPlace:
     """The position of a field among its siblings; `beside` names the sibling for after and before."""
 
     where: Where
@@ -92,7 +92,7 @@ def with_siblings(
     return changed_at(fields, path[:-1], inside)
 
 
-def inserted(siblings: Fields, f: DataField, place: Place) -> Fields:
+def inserted(siblings: Fields, f: DataField, place: ColumnPlace) -> Fields:
     if place.where in ("first", "last"):
         return (f, *siblings) if place.where == "first" else (*siblings, f)
     beside = sibling(siblings, (place.beside,))
@@ -100,7 +100,7 @@ def inserted(siblings: Fields, f: DataField, place: Place) -> Fields:
     return (*siblings[:at], f, *siblings[at:])
 
 
-def moved(siblings: Fields, path: tuple[str, ...], place: Place) -> Fields:
+def moved(siblings: Fields, path: tuple[str, ...], place: ColumnPlace) -> Fields:
     f = sibling(siblings, path)
     if place.beside == f.name:
         raise InvalidRequest(f"column {dotted(path)!r} cannot be moved beside itself")

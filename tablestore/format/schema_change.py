@@ -35,7 +35,7 @@ from tablestore.format.changed_columns import (
 )
 from tablestore.format.changed_options import ChangedOptions, DropOptions, SetOptions
 from tablestore.format.computed_columns import Watermark, as_options, computed_columns, watermark
-from tablestore.format.field_paths import Name, Place, Where, path_of
+from tablestore.format.field_paths import ColumnPlace, Name, Where, path_of
 from tablestore.format.option_columns import require_columns_exist
 from tablestore.format.schema import TableSchema, require_sound
 from tablestore.format.types.arrow_types import as_type
@@ -243,7 +243,9 @@ def compute(
 ) -> Change:
     """The column `name` is computed: SQL text `expression`, of the type of the text `type`. One that is
     computed already stays in its place."""
-    return ComputeColumn(name, expression, type, _place(after, None, first, False) or Place("last"), comment)
+    return ComputeColumn(
+        name, expression, type, _place(after, None, first, False) or ColumnPlace("last"), comment
+    )
 
 
 def mark(column: str, expression: str, type: str) -> Change:
@@ -256,10 +258,10 @@ def drop_watermark() -> Change:
     return DropWatermark()
 
 
-def _place(after: str | None, before: str | None, first: bool, last: bool) -> Place | None:
+def _place(after: str | None, before: str | None, first: bool, last: bool) -> ColumnPlace | None:
     said: list[tuple[Where, str]] = [("after", after or ""), ("before", before or "")]
-    places = [Place(where, beside) for where, beside in said if beside]
-    places += [Place("first")] * first + [Place("last")] * last
+    places = [ColumnPlace(where, beside) for where, beside in said if beside]
+    places += [ColumnPlace("first")] * first + [ColumnPlace("last")] * last
     if len(places) > 1:
         raise InvalidRequest("say one of after, before, first, last")
     return places[0] if places else None
