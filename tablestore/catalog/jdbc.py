@@ -33,7 +33,7 @@ from tablestore.catalog.catalog import (
 )
 from tablestore.catalog.filesystem import refuse_own_path
 from tablestore.catalog.options import CatalogOptions
-from tablestore.catalog.sql import DuplicateKey, Session, SqlServer
+from tablestore.catalog.sql import DuplicateKey, ServerSession, SqlServer
 from tablestore.catalog.views import CatalogView
 from tablestore.core.env import Env
 from tablestore.core.errors import AlreadyExists, InvalidOption, InvalidRequest, NotFound, Unavailable
@@ -236,7 +236,7 @@ class JdbcCatalog:
         with self.hold(database, table), contextlib.suppress(DuplicateKey):
             self._register(database, table, schema)
 
-    def _row(self, session: Session, database: str, table: str) -> bool:
+    def _row(self, session: ServerSession, database: str, table: str) -> bool:
         select = f"SELECT table_name FROM paimon_tables WHERE {_OF_TABLE}"
         return bool(session.rows(select, self._key, database, table))
 

@@ -31,7 +31,7 @@ class DuplicateKey(TablestoreError):
     """A row with this key exists."""
 
 
-class Session(Protocol):
+class ServerSession(Protocol):
     """One connection, one statement after another, each its own transaction."""
 
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]: ...
@@ -45,7 +45,7 @@ class SqlServer(Protocol):
 
     expired: str
 
-    def session(self) -> contextlib.AbstractContextManager[Session]: ...
+    def session(self) -> contextlib.AbstractContextManager[ServerSession]: ...
 
 
 def server_of(uri: str, user: str | None = None, password: str | None = None) -> SqlServer:
@@ -71,14 +71,14 @@ class Sqlite:
     expired = "strftime('%s', 'now') - strftime('%s', acquired_at) > expire_time_seconds"
 
     @contextlib.contextmanager
-    def session(self) -> Iterator[Session]:
+    def session(self) -> Iterator[ServerSession]:
         """A new connection; writers wait for each other for up to half a minute."""
         try:
             connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
         except sqlite3.Error as e:
             raise Unavailable(f"{self.path}: {e}") from e
         try:
-            yield _Cursor(connection, self.path, sqlite3.IntegrityError, sqlite3.Error)
+            yield _CursorSession(connection, self.path, sqlite3.IntegrityError, sqlite3.Error)
         finally:
             connection.close()
 
@@ -113,14 +113,14 @@ class Postgres:
         return cls(f"postgresql://{host}{parts.path}" + (f"?{rest}" if rest else ""), user, password)
 
     @contextlib.contextmanager
-    def session(self) -> Iterator[Session]:
+    def session(self) -> Iterator[ServerSession]:
         """The connection of this thread, opened again if it broke."""
         psycopg = _psycopg()
         kept: dict[str, Any] = _kept.__dict__.setdefault("connections", {})
         connection = kept.get(self.url)
         if connection is None or connection.closed or connection.broken:
             connection = kept[self.url] = self._connect(psycopg)
-        yield _Cursor(connection, self.url, psycopg.errors.UniqueViolation, psycopg.Error, mark="%s")
+        yield _CursorSession(connection, self.url, psycopg.errors.UniqueViolation, psycopg.Error, mark="%s")
 
     def _connect(self, psycopg: Any) -> Any:
         who = {k: v for k, v in (("user", self.user), ("password", self.password)) if v}
@@ -140,8 +140,8 @@ class Postgres:
         return _postgres, (pack({"url": self.url, "user": self.user, "password": self.password}),)
 
 
-class _Cursor:
-    """A Session over a DB-API connection."""
+class _CursorSession:
+    """A ServerSession over a DB-API connection."""
 
     def __init__(self, connection: Any, name: str, taken: Any, trouble: Any, mark: str = "?") -> None:
         self._connection, self._name, self._mark = connection, name, mark

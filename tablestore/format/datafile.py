@@ -32,7 +32,7 @@ from tablestore.format.orc import data as orc_data
 from tablestore.format.orc.data import OrcEncoder
 from tablestore.format.parquet import data as parquet_data
 from tablestore.format.parquet.data import FooterSummary, ParquetEncoder, RowGroup, row_groups
-from tablestore.format.parquet.pages import Layout
+from tablestore.format.parquet.pages import PageLayout
 from tablestore.format.parquet.schema import (
     KEY_PREFIX,
     KIND,
@@ -328,7 +328,7 @@ def read_rows(
     path: str,
     schema: TableSchema,
     columns: Sequence[str],
-    layout: Layout,
+    layout: PageLayout,
     group: int,
     places: np.ndarray,
     *,

@@ -19,7 +19,7 @@ Where = Literal["first", "last", "after", "before"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ColumnPlace:
     """The position of a field among its siblings; `beside` names the sibling for after and before."""
 
     where: Where
@@ -45,7 +45,8 @@ def dotted(path: tuple[str, ...]) -> str:
     return ".".join(path)
 
 
-def one(siblings: Fields, path: tuple[str, ...]) -> DataField:
+def sibling(siblings: Fields, path: tuple[str, ...]) -> DataField:
+    """The field with the last name of the path. Raises NotFound."""
     field = next((f for f in siblings if f.name == path[-1]), None)
     if field is None:
         raise NotFound.among("column", dotted(path), (dotted((*path[:-1], f.name)) for f in siblings))
@@ -54,7 +55,7 @@ def one(siblings: Fields, path: tuple[str, ...]) -> DataField:
 
 def changed_at(fields: Fields, path: tuple[str, ...], change: Callable[[DataField], DataField]) -> Fields:
     """The fields with the one at `path` changed; its name may be the element or value of a container."""
-    inner = one(fields, path[:1])
+    inner = sibling(fields, path[:1])
     if len(path) == 1:
         return tuple(change(f) if f is inner else f for f in fields)
     changed = replace(
@@ -91,16 +92,16 @@ def with_siblings(
     return changed_at(fields, path[:-1], inside)
 
 
-def inserted(siblings: Fields, f: DataField, place: Place) -> Fields:
+def inserted(siblings: Fields, f: DataField, place: ColumnPlace) -> Fields:
     if place.where in ("first", "last"):
         return (f, *siblings) if place.where == "first" else (*siblings, f)
-    beside = one(siblings, (place.beside,))
+    beside = sibling(siblings, (place.beside,))
     at = siblings.index(beside) + (place.where == "after")
     return (*siblings[:at], f, *siblings[at:])
 
 
-def moved(siblings: Fields, path: tuple[str, ...], place: Place) -> Fields:
-    f = one(siblings, path)
+def moved(siblings: Fields, path: tuple[str, ...], place: ColumnPlace) -> Fields:
+    f = sibling(siblings, path)
     if place.beside == f.name:
         raise InvalidRequest(f"column {dotted(path)!r} cannot be moved beside itself")
     return inserted(tuple(s for s in siblings if s is not f), f, place)

@@ -125,7 +125,7 @@ def _orc_text(value: Any, kind: DataType | None) -> str | None:
 
 
 def _avro(io: FileIO, path: str, schema: TableSchema) -> Iterator[tuple[Any, ...]]:
-    header, blocks = avro_blocks.Reader().parse(io.read(path), path)
+    header, blocks = avro_blocks.BlockReader().parse(io.read(path), path)
     for g, block in enumerate(blocks):
         yield (
             g,

@@ -203,12 +203,12 @@ class _Bitmap:
     def decode(cls, data: bytes) -> _Bitmap:
         """The set of these bytes; raises ValueError for damage."""
         try:
-            return cls._decoded(_Reader(data))
+            return cls._decoded(_ByteReader(data))
         except struct.error as e:
             raise ValueError(f"the bitmap ends too early: {e}") from None
 
     @classmethod
-    def _decoded(cls, source: _Reader) -> _Bitmap:
+    def _decoded(cls, source: _ByteReader) -> _Bitmap:
         (some,) = source.unpack("<B")
         if some == 0:
             return cls()
@@ -229,7 +229,7 @@ class _Bitmap:
 
 
 @dataclass(slots=True)
-class _Reader:
+class _ByteReader:
     data: bytes
     at: int = 0
 
@@ -305,7 +305,7 @@ def _backwards(words: bytes, size: int) -> bytes:
     return np.frombuffer(words, dtype=np.uint8).reshape(-1, size)[:, ::-1].tobytes()
 
 
-def _read(source: _Reader, depth: int) -> _Branch | _Leaf:
+def _read(source: _ByteReader, depth: int) -> _Branch | _Leaf:
     kind, count, shared = source.unpack("<BhB")
     prefix = source.take(shared)
     if kind == _LEAF:
@@ -329,7 +329,7 @@ def _read(source: _Reader, depth: int) -> _Branch | _Leaf:
     return node
 
 
-def _read_container(source: _Reader) -> _Container | None:
+def _read_container(source: _ByteReader) -> _Container | None:
     (there,) = source.unpack("<B")
     if not there:
         return None

@@ -14,7 +14,7 @@ from tablestore.io.fileio import FileIO
 from tablestore.io.syncing import Sync
 
 
-class Guard(Protocol):
+class CatalogGuard(Protocol):
     """A catalog's lock and notification for new files of one table. Picklable."""
 
     def hold(self, path: str) -> AbstractContextManager[None]: ...
@@ -25,7 +25,7 @@ class Guard(Protocol):
 class GuardedFileIO:
     """`inner` with a guard around `write_new` below `root`."""
 
-    def __init__(self, inner: FileIO, root: str, guard: Guard) -> None:
+    def __init__(self, inner: FileIO, root: str, guard: CatalogGuard) -> None:
         self._inner, self._root, self._guard = inner, root, guard
 
     def write_new(self, path: str, data: bytes, *, after: Sync | None = None) -> bool:

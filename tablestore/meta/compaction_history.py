@@ -62,7 +62,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Flushed:
+class FlushRecord:
     """Bytes of the files that a snapshot's writers put into one level of a bucket, and of their changelog."""
 
     partition: str
@@ -83,7 +83,7 @@ class SnapshotRecord:
     counts: Counts | None
     compactions: tuple[CompactionRecord, ...] = ()
     uuid: str | None = None
-    flushed: tuple[Flushed, ...] | None = None
+    flushed: tuple[FlushRecord, ...] | None = None
 
     @property
     def rank(self) -> tuple[int, bool]:
@@ -255,7 +255,7 @@ def _look(store: Store, snapshot: Snapshot, explain: Explain) -> SnapshotRecord:
     """The record of a snapshot, from its property and its manifests, as far as these can be read."""
     compactions: tuple[CompactionRecord, ...] = ()
     counts: Counts | None = None
-    flushed: tuple[Flushed, ...] | None = None
+    flushed: tuple[FlushRecord, ...] | None = None
     try:
         compactions = _explained(store, snapshot, explain)
         counts, flushed = _counts(store, snapshot), _flushed(store, snapshot)
@@ -267,7 +267,7 @@ def _look(store: Store, snapshot: Snapshot, explain: Explain) -> SnapshotRecord:
     )
 
 
-def _flushed(store: Store, snapshot: Snapshot) -> tuple[Flushed, ...]:
+def _flushed(store: Store, snapshot: Snapshot) -> tuple[FlushRecord, ...]:
     """The files that writers added, summed by bucket and level."""
     if snapshot.commit_kind == COMPACT:
         return ()
@@ -277,7 +277,7 @@ def _flushed(store: Store, snapshot: Snapshot) -> tuple[Flushed, ...]:
         for kind, partition, bucket, level, size in zip(*columns, strict=True):
             if kind == ADD:
                 sums.setdefault((partition, bucket, level), [0, 0])[i] += size
-    return tuple(Flushed(store.partition_text(p), b, level, *n) for (p, b, level), n in sums.items())
+    return tuple(FlushRecord(store.partition_text(p), b, level, *n) for (p, b, level), n in sums.items())
 
 
 def _changes(store: Store, snapshot: Snapshot) -> Entries:
@@ -350,8 +350,8 @@ def _done_of(line: str, path: str) -> SnapshotRecord:
         raise Corrupt(path, f"no history of compactions: {brief(e)}") from e
 
 
-def _flushed_of(body: dict[str, Any]) -> tuple[Flushed, ...] | None:
+def _flushed_of(body: dict[str, Any]) -> tuple[FlushRecord, ...] | None:
     if "f" not in body:
         return () if body["kind"] == COMPACT or not any((body.get("n") or (1,))[:3]) else None
     rows = json.loads(compaction_record.unpacked(body["f"]))
-    return tuple(Flushed(str(p), *map(int, numbers)) for p, *numbers in rows)
+    return tuple(FlushRecord(str(p), *map(int, numbers)) for p, *numbers in rows)

@@ -15,7 +15,7 @@ import numpy as np
 
 from tablestore.core.errors import Corrupt
 from tablestore.format.avro import blocks as avro_blocks
-from tablestore.format.avro.blocks import Block
+from tablestore.format.avro.blocks import AvroBlock
 from tablestore.format.manifests.manifest import ManifestFileMeta, schema_of
 from tablestore.meta.entries import Entries
 from tablestore.meta.manifests import ManifestStore, ManifestWriter
@@ -29,7 +29,7 @@ class _Part:
 
     start: int
     stop: int
-    block: Block | None
+    block: AvroBlock | None
 
 
 def rewritten(
@@ -48,8 +48,8 @@ def rewritten(
         names = ", ".join(m.file_name for m in manifests[:3])
         raise Corrupt(names, f"manifests hold {len(entries):,} entries; their list says {listed:,}")
     schema = schema_of(entries.filter(keep).carrying())
-    header = avro_blocks.Reader().parse(writer.encoded((), schema), "")[0]
-    blocks, rows, new_manifests = list[Block](), list[np.ndarray](), list[ManifestFileMeta]()
+    header = avro_blocks.BlockReader().parse(writer.encoded((), schema), "")[0]
+    blocks, rows, new_manifests = list[AvroBlock](), list[np.ndarray](), list[ManifestFileMeta]()
     schema_id, size = max(m.schema_id for m in manifests), 0
 
     def finish() -> None:
@@ -78,9 +78,9 @@ def _parts(
     manifests: Sequence[ManifestFileMeta],
     keep: np.ndarray,
     store: ManifestStore,
-    header: avro_blocks.Header,
+    header: avro_blocks.AvroHeader,
 ) -> Iterator[_Part]:
-    reader, at = avro_blocks.Reader(), 0
+    reader, at = avro_blocks.BlockReader(), 0
     for m in manifests:
         count = m.num_added + m.num_deleted
         if count < _FEW:
@@ -113,5 +113,5 @@ def _joined(parts: Iterator[_Part]) -> Iterator[_Part]:
         yield pending
 
 
-def _encoded(entries: Entries, writer: ManifestWriter, schema: Any) -> list[Block]:
-    return avro_blocks.Reader().parse(writer.encoded(entries, schema), "")[1]
+def _encoded(entries: Entries, writer: ManifestWriter, schema: Any) -> list[AvroBlock]:
+    return avro_blocks.BlockReader().parse(writer.encoded(entries, schema), "")[1]

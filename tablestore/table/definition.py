@@ -7,6 +7,7 @@ from typing import Any
 
 from tablestore.core.options.rules import require_usable
 from tablestore.core.options.table_options import as_text, current_names
+from tablestore.format.changed_options import DropOptions, SetOptions
 from tablestore.format.schema_change import Change
 from tablestore.log.kafka.kafka_log import KafkaLog
 from tablestore.meta import refs
@@ -57,7 +58,8 @@ def altered(table: Handle, changes: Sequence[Change]) -> Handle:
     if not changes:
         return refreshed(table)
     store = table.store.altered_to(alter(table.store, changes))
-    stored = {key for change in changes for key in (*(change.options or ()), *change.keys)}
+    of_options = (change for change in changes if isinstance(change, SetOptions | DropOptions))
+    stored = {key for change in of_options for key in change.keys}
     used_with = {k: v for k, v in table.used_with.items() if k not in stored}
     store = store.with_schema(store.schema.with_options(used_with)) if used_with else store
     changed = Handle(store, table.name, used_with=used_with)

@@ -15,7 +15,7 @@ import pytest
 
 from tablestore.format.parquet import thrift_compact as thrift
 from tablestore.format.parquet.page_headers import any_header, usual
-from tablestore.format.parquet.pages import Layout, _indexed, _walked
+from tablestore.format.parquet.pages import PageLayout, _indexed, _walked
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 ROWS = 5_000
@@ -62,7 +62,7 @@ def test_rows_of_pages_are_those_of_a_plain_read(tmp_path: Path, seeds: tuple[in
         rows, path = table(rng), f"{tmp_path}/{seed}.parquet"
         pq.write_table(rows, path, row_group_size=rng.choice([ROWS, 1_700]), **FORMS[form])
         with pa.OSFile(path) as source:
-            layout = Layout(source)
+            layout = PageLayout(source)
             assert layout.rows == ROWS
             for _ in range(12):
                 group = rng.randrange(layout.footer.num_row_groups)
@@ -85,7 +85,7 @@ def test_few_rows_cost_few_pages(tmp_path: Path) -> None:
     path = f"{tmp_path}/x.parquet"
     pq.write_table(table(random.Random(1)), path, max_rows_per_page=100, write_page_index=True)
     with pa.OSFile(path) as source:
-        begins, ends = Layout(source).stretches(source, 0, np.array([0, 99, 4_250]), ["k", "text"])
+        begins, ends = PageLayout(source).stretches(source, 0, np.array([0, 99, 4_250]), ["k", "text"])
     assert (begins.tolist(), ends.tolist()) == ([0, 4_200], [100, 4_300])
 
 
@@ -94,7 +94,7 @@ def test_the_offset_index_agrees_with_the_page_headers(tmp_path: Path) -> None:
     for rows_a_page in (64, 700, ROWS):
         pq.write_table(table(random.Random(2)), path, max_rows_per_page=rows_a_page, write_page_index=True)
         with pa.OSFile(path) as source:
-            layout = Layout(source)
+            layout = PageLayout(source)
             for name in FLAT:
                 chunk = layout._known.groups[0][name]
                 by_index, by_header = _indexed(source, chunk), _walked(source, chunk)
@@ -111,7 +111,7 @@ def test_columns_that_are_nested_or_of_96_bits_are_left_to_others(tmp_path: Path
     rows = pa.table({"s": nested, "t": times, "k": [1, 2, 3], "l": [[1], [], [2]]})
     pq.write_table(rows, path, use_deprecated_int96_timestamps=True)
     with pa.OSFile(path) as source:
-        layout = Layout(source)
+        layout = PageLayout(source)
         assert [layout.reads([n]) for n in ("s", "t", "k", "l", "a")] == [
             False,
             False,
@@ -128,7 +128,7 @@ def test_files_of_the_original_are_read_by_their_pages() -> None:
     for path in sorted(GOLDEN.rglob("*.parquet"))[::7]:
         whole = pq.read_table(path)
         with pa.OSFile(str(path)) as source:
-            layout = Layout(source)
+            layout = PageLayout(source)
             names = [n for n in whole.schema.names if layout.reads([n])]
             if not names or not layout.rows:
                 continue
@@ -155,7 +155,7 @@ def test_damaged_footers_and_pages_are_no_endless_walk(tmp_path: Path, seeds: tu
                 broken[rng.randrange(start, len(data) - 8)] = rng.randrange(256)
             source = pa.BufferReader(bytes(broken))
             try:
-                layout = Layout(source)
+                layout = PageLayout(source)
                 stretches = layout.stretches(source, 0, np.array([1_234]), FLAT)
                 found = layout.read(source, 0, stretches, FLAT)
             except Exception:  # as anything: `complaints` makes Corrupt of it
@@ -191,7 +191,7 @@ def test_usual_headers_are_read_as_any_others(tmp_path: Path, seeds: tuple[int, 
         path = str(tmp_path / f"{number}.parquet")
         pq.write_table(pa.table(columns), path, use_dictionary=rng.choice([True, ["few"]]), **form)
         with pa.OSFile(path) as source:
-            layout = Layout(source)
+            layout = PageLayout(source)
             for name in columns:
                 for at in layout._of(source, 0, name).offsets[:-1].tolist():
                     data = source.read_at(1 << 16, at)

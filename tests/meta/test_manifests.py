@@ -115,8 +115,8 @@ def test_an_empty_file_beside_a_damaged_one_is_not_the_damage(seeds: tuple[int, 
 
 
 def miscounted(data: bytes, change: int) -> bytes:
-    header, parts = blocks.Reader().parse(data, "a file")
-    return blocks.container(header.data, [blocks.Block(b.rows + change, b.data) for b in parts])
+    header, parts = blocks.BlockReader().parse(data, "a file")
+    return blocks.container(header.data, [blocks.AvroBlock(b.rows + change, b.data) for b in parts])
 
 
 def test_what_is_missing_is_left_to_who_asks(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 import tablestore as ts
 from tablestore import col
 from tablestore.core.errors import Corrupt, NotFound, SchemaMismatch
-from tablestore.format.parquet.pages import Layout
+from tablestore.format.parquet.pages import PageLayout
 from tablestore.lsm.lookup.cache import LOCAL
 from tablestore.table.table import Table
 from tests.faults import FaultyIO
@@ -152,13 +152,13 @@ def test_a_lookup_reads_few_pages_of_a_large_file(tmp_path: Path, monkeypatch: p
     )
     table.write(pa.table({"k": range(80_000), "s": [f"{i:0100}" for i in range(80_000)]}))
     decoded: list[int] = []
-    whole = Layout.read
+    whole = PageLayout.read
 
-    def counted(self: Layout, source: Any, group: int, stretches: Any, *args: Any, **options: Any) -> Any:
+    def counted(self: PageLayout, source: Any, group: int, stretches: Any, *args: Any, **options: Any) -> Any:
         decoded.append(int((stretches[1] - stretches[0]).sum()))
         return whole(self, source, group, stretches, *args, **options)
 
-    monkeypatch.setattr(Layout, "read", counted)
+    monkeypatch.setattr(PageLayout, "read", counted)
     assert table.get({"k": 40_000}) == {"k": 40_000, "s": f"{40_000:0100}"}
     assert table.get_many({"k": [1, 79_999, 2]}).num_rows == 3
     of_keys, of_rows = [8_192, 8_192, 80_000 % 8_192], [8_192, 8_192 + 80_000 % 8_192]

@@ -22,7 +22,7 @@ _MAX_BYTES = 1 << 29  # of the decompressed blocks of a file
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class AvroHeader:
     """The header of a container; `data` are its bytes up to and with the sync marker."""
 
     data: bytes
@@ -32,21 +32,21 @@ class Header:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class AvroBlock:
     """A block of `rows` records; `data` is compressed by the file's codec, or plain."""
 
     rows: int
     data: bytes
 
 
-class Reader:
+class BlockReader:
     """Parses containers. Caches headers: files of one writer begin with the same bytes except for the sync
     marker."""
 
     def __init__(self) -> None:
         self._known: list[tuple[bytes, str, bytes]] = []
 
-    def plain(self, data: bytes, path: str) -> tuple[Header, list[Block]]:
+    def plain(self, data: bytes, path: str) -> tuple[AvroHeader, list[AvroBlock]]:
         """Header and decompressed blocks; raises Corrupt naming `path`."""
         header, blocks = self.parse(data, path)
         plain_blocks, size = [], 0
@@ -57,7 +57,7 @@ class Reader:
                 raise Corrupt(path, f"its blocks decompress to more than {_MAX_BYTES:,} bytes")
         return header, plain_blocks
 
-    def parse(self, data: bytes, path: str) -> tuple[Header, list[Block]]:
+    def parse(self, data: bytes, path: str) -> tuple[AvroHeader, list[AvroBlock]]:
         """Header and blocks, not decompressed; raises Corrupt naming `path` and the byte."""
         header = self._header(data, path)
         at, blocks = len(header.data), []
@@ -69,15 +69,15 @@ class Reader:
                 raise Corrupt(path, f"byte {at}: a block of {size} bytes does not fit the file")
             if data[end : end + 16] != header.sync:
                 raise Corrupt(path, f"byte {end}: no sync marker after a block")
-            blocks.append(Block(rows, data[at:end]))
+            blocks.append(AvroBlock(rows, data[at:end]))
             at = end + 16
         return header, blocks
 
-    def _header(self, data: bytes, path: str) -> Header:
+    def _header(self, data: bytes, path: str) -> AvroHeader:
         for prefix, codec, schema in self._known:
             end = len(prefix)
             if data.startswith(prefix) and len(data) >= end + 16:
-                return Header(data[: end + 16], codec, schema, data[end : end + 16])
+                return AvroHeader(data[: end + 16], codec, schema, data[end : end + 16])
         if not data.startswith(_MAGIC):
             raise Corrupt(path, "not an Avro file" if data else "the file is empty")
         meta, at = _meta(data, path)
@@ -86,16 +86,16 @@ class Reader:
         codec, schema = meta.get("avro.codec", b"null").decode("latin-1"), meta.get("avro.schema", b"")
         avro_guard.require_sound(schema, path)
         self._known = [*self._known[-7:], (data[:at], codec, schema)]
-        return Header(data[: at + 16], codec, schema, data[at : at + 16])
+        return AvroHeader(data[: at + 16], codec, schema, data[at : at + 16])
 
 
-def joined(schema: bytes, blocks: Iterable[Block]) -> bytes:
+def joined(schema: bytes, blocks: Iterable[AvroBlock]) -> bytes:
     """One uncompressed container of these plain blocks."""
     head = _MAGIC + _zigzag(2) + _bytes(b"avro.schema") + _bytes(schema)
     return container(head + _bytes(b"avro.codec") + _bytes(b"null") + _zigzag(0) + bytes(16), blocks)
 
 
-def container(header: bytes, blocks: Iterable[Block]) -> bytes:
+def container(header: bytes, blocks: Iterable[AvroBlock]) -> bytes:
     """A container of blocks that have the schema and codec of `header` (which ends with the sync marker)."""
     sync, parts = header[-16:], [header]
     for block in blocks:
@@ -103,12 +103,12 @@ def container(header: bytes, blocks: Iterable[Block]) -> bytes:
     return b"".join(parts)
 
 
-def plain_block(block: Block, codec: str, path: str) -> Block:
+def plain_block(block: AvroBlock, codec: str, path: str) -> AvroBlock:
     """The block decompressed; raises Corrupt naming `path`."""
     data = _decompressed(block.data, codec, path)
     if block.rows > len(data):
         raise Corrupt(path, f"a block of {block.rows} records has {len(data)} bytes")
-    return Block(block.rows, data)
+    return AvroBlock(block.rows, data)
 
 
 def _decompressed(data: bytes, codec: str, path: str) -> bytes:

@@ -16,7 +16,7 @@ import fastavro
 from tablestore.core.errors import Corrupt, InvalidOption, brief
 from tablestore.format.avro import blocks as avro_blocks
 
-_CONTAINERS = avro_blocks.Reader()
+_CONTAINERS = avro_blocks.BlockReader()
 _CODECS = {
     "zstd": "zstandard",
     "zstandard": "zstandard",

@@ -21,7 +21,7 @@ from tablestore.core.errors import Corrupt
 from tablestore.core.extras import available
 from tablestore.format.avro import blocks as avro_blocks
 from tablestore.format.avro import guard as avro_guard
-from tablestore.format.avro.blocks import Block
+from tablestore.format.avro.blocks import AvroBlock
 from tablestore.format.avro.schema import entry_types
 from tablestore.format.data_format import require_columns
 from tablestore.format.rebuild import rebuilt
@@ -37,7 +37,7 @@ def batches(
     source: Any, columns: Sequence[DataField], *, batch_rows: int, path: str
 ) -> Iterator[pa.RecordBatch]:
     """Batches of some columns of the file `source`; a damaged file may raise any exception."""
-    head: Any = _Kept(source)
+    head: Any = _KeepingSource(source)
     there = fastavro.reader(head)
     text = there.metadata["avro.schema"]
     avro_guard.require_sound(text.encode(), path)
@@ -59,7 +59,7 @@ def _record(schema: Any) -> tuple[dict[str, Any], bool]:
     return schema, False
 
 
-def _blocks(source: Any, codec: str, sync: bytes, path: str) -> Iterator[Block]:
+def _blocks(source: Any, codec: str, sync: bytes, path: str) -> Iterator[AvroBlock]:
     """The blocks from the source's position on, decompressed."""
     size = source.size()
     while (at := source.tell()) < size:
@@ -73,12 +73,12 @@ def _blocks(source: Any, codec: str, sync: bytes, path: str) -> Iterator[Block]:
         data = source.read(length)
         if source.read(16) != sync:
             raise Corrupt(path, f"byte {end}: no sync marker after a block")
-        yield avro_blocks.plain_block(Block(rows, data), codec, path)
+        yield avro_blocks.plain_block(AvroBlock(rows, data), codec, path)
 
 
-def _gathered(blocks: Iterator[Block], batch_rows: int) -> Iterator[list[Block]]:
+def _gathered(blocks: Iterator[AvroBlock], batch_rows: int) -> Iterator[list[AvroBlock]]:
     """Groups of blocks with at least `batch_rows` rows, fewer where the blocks are large."""
-    some: list[Block] = []
+    some: list[AvroBlock] = []
     rows = size = 0
     for block in blocks:
         some.append(block)
@@ -105,7 +105,7 @@ class _Decoder:
         flat = not union and all(_is_flat(f["type"]) for f in bare["fields"])
         self._polars = flat and (large or "polars" in sys.modules) and bool(columns)
 
-    def columns(self, blocks: Sequence[Block]) -> list[pa.Array]:
+    def columns(self, blocks: Sequence[AvroBlock]) -> list[pa.Array]:
         """The values of the wanted columns."""
         data = avro_blocks.joined(self._schema, blocks)
         rows = sum(b.rows for b in blocks)
@@ -184,7 +184,7 @@ def _decoded(t: DataType) -> pa.DataType:
     return DataField(0, "", t).arrow.type
 
 
-class _Kept:
+class _KeepingSource:
     """A source that keeps the bytes that were read from it."""
 
     def __init__(self, source: Any) -> None:

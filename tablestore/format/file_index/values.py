@@ -150,7 +150,7 @@ def unpacked(data: bytes, t: DataType) -> np.ndarray:
 
 
 @dataclass(frozen=True, slots=True)
-class Distinct:
+class DistinctCells:
     """The values of a whole column: `values` ascending (ints or bytes), `codes` int32 a row, -1 for NULL."""
 
     values: list[Any]
@@ -176,7 +176,7 @@ class CellBuffer:
             found = Cells(found.valid, None, found.texts.dictionary_encode())
         self._parts.append(found)
 
-    def distinct(self) -> Distinct:
+    def distinct(self) -> DistinctCells:
         """All distinct values, in Java's order."""
         if self._type.is_string or self._type.is_binary:
             return self._distinct_texts()
@@ -184,7 +184,7 @@ class CellBuffer:
         values, inverse = np.unique(numbers[valid], return_inverse=True)
         codes = np.full(len(numbers), -1, dtype=np.int32)
         codes[valid] = inverse
-        return Distinct(values.tolist(), codes)
+        return DistinctCells(values.tolist(), codes)
 
     def numbers(self) -> tuple[np.ndarray, np.ndarray]:
         """(ordinals of all rows, which are valid)."""
@@ -192,10 +192,10 @@ class CellBuffer:
         numbers = [p.ordinals for p in self._parts if p.ordinals is not None]
         return np.concatenate([none, *numbers]), np.concatenate([no, *(p.valid for p in self._parts)])
 
-    def _distinct_texts(self) -> Distinct:
+    def _distinct_texts(self) -> DistinctCells:
         parts = [p.texts for p in self._parts]
         if not parts:
-            return Distinct([], np.zeros(0, dtype=np.int32))
+            return DistinctCells([], np.zeros(0, dtype=np.int32))
         whole = pa.chunked_array(parts).unify_dictionaries()
         words = whole.chunk(0).dictionary
         order = pc.sort_indices(words).to_numpy()
@@ -205,4 +205,4 @@ class CellBuffer:
         valid = np.concatenate([p.valid for p in self._parts])
         indices = np.concatenate([pc.fill_null(c.indices, 0).to_numpy() for c in whole.chunks])
         codes[valid] = place[indices[valid]]
-        return Distinct([words[i].as_py() for i in order.tolist()], codes)
+        return DistinctCells([words[i].as_py() for i in order.tolist()], codes)

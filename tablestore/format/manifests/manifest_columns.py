@@ -118,10 +118,10 @@ def decode(files: Sequence[tuple[str, bytes]]) -> list[pa.Table]:
 
 def _by_schema(
     files: Sequence[tuple[str, bytes]],
-) -> Iterator[tuple[bytes, list[int], list[list[avro_blocks.Block]]]]:
+) -> Iterator[tuple[bytes, list[int], list[list[avro_blocks.AvroBlock]]]]:
     """(schema, positions of files, plain blocks of each file) for each schema; an empty schema: not for
     Polars."""
-    reader = avro_blocks.Reader()
+    reader = avro_blocks.BlockReader()
     plain = [reader.plain(data, path) if _known(data) else None for path, data in files]
     groups: dict[bytes, list[int]] = {}
     for i, parsed in enumerate(plain):
@@ -192,13 +192,13 @@ def _known(data: bytes) -> bool:
     return b'"type":"record"' in head.replace(b" ", b"")[:200] and b"snappy" not in head
 
 
-def _columns(schema: bytes, blocks: Sequence[Sequence[avro_blocks.Block]]) -> pa.Table | None:
+def _columns(schema: bytes, blocks: Sequence[Sequence[avro_blocks.AvroBlock]]) -> pa.Table | None:
     """All entries of files with one schema; None where fastavro must decode them."""
     records = _records(schema, blocks)
     return None if records is None else _flat(records)
 
 
-def _records(schema: bytes, blocks: Sequence[Sequence[avro_blocks.Block]]) -> pa.Table | None:
+def _records(schema: bytes, blocks: Sequence[Sequence[avro_blocks.AvroBlock]]) -> pa.Table | None:
     """All records of files with one schema; None where Polars is missing or fails.
 
     Blocks are joined into one, which Polars reads ten times as fast as many small ones. The first block is
@@ -211,7 +211,7 @@ def _records(schema: bytes, blocks: Sequence[Sequence[avro_blocks.Block]]) -> pa
         return None
     some = [b for own in blocks for b in own if b.rows]
     rows, mark = sum(b.rows for b in some), some[:1] if len(some) > 1 else []
-    whole = avro_blocks.Block(rows + sum(b.rows for b in mark), b"".join(b.data for b in (*some, *mark)))
+    whole = avro_blocks.AvroBlock(rows + sum(b.rows for b in mark), b"".join(b.data for b in (*some, *mark)))
     try:
         records = polars.read_avro(io.BytesIO(avro_blocks.joined(schema, [whole]))).to_arrow()
     except (KeyboardInterrupt, SystemExit):

@@ -24,7 +24,7 @@ from tablestore.core.errors import Corrupt, SchemaMismatch
 from tablestore.core.extras import available
 from tablestore.format.avro import blocks as avro_blocks
 from tablestore.format.avro import guard
-from tablestore.format.avro.blocks import Block
+from tablestore.format.avro.blocks import AvroBlock
 from tablestore.format.messages.debezium_json import Handling, joined, merged_events, of_type, runs
 from tablestore.format.messages.encodings import Encoding
 from tablestore.format.messages.images import Changes
@@ -234,7 +234,7 @@ def _by_polars(
     data = _MARK.join([*bodies, b""])
     schema = json.dumps(event | {"fields": fields}).encode()
     try:
-        container = io.BytesIO(avro_blocks.joined(schema, [Block(len(bodies), data)]))
+        container = io.BytesIO(avro_blocks.joined(schema, [AvroBlock(len(bodies), data)]))
         table = polars.read_avro(container, columns=[*names, _MARK_NAME]).to_arrow()
     except (KeyboardInterrupt, SystemExit):
         raise

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,10 @@ import pyarrow.compute as pc
 
 from tablestore.core.errors import SchemaMismatch, Unsupported
 from tablestore.core.extras import required
-from tablestore.format.messages.json_shapes import require_shapes
 from tablestore.format.types.data_type import DataField, DataType
 
 TEXT, JSON = "VARCHAR", "JSON"  # what a place in a shape gives: a value as text, or as JSON with its quotes
+_ELEMENTS = "[*]"
 _EXACT_DIGITS = 15  # of a decimal that survives a double
 _local = threading.local()
 
@@ -61,7 +61,7 @@ def parsed(texts: pa.Array, wanted: Mapping[str, Any]) -> pa.StructArray:
     objects = run(f"SELECT from_json(v, '{literal}') FROM texts", texts)
     if objects.null_count > texts.null_count:
         raise SchemaMismatch("the message is not a JSON object")
-    require_shapes(texts, objects, wanted, run)
+    _require_shapes(texts, objects, wanted)
     return objects
 
 
@@ -73,6 +73,71 @@ def _arrow(value: Any) -> pa.DataType:
     if isinstance(value, Mapping):
         return _struct(value)
     return pa.list_(_arrow(value[0])) if isinstance(value, list) else pa.string()
+
+
+def _require_shapes(texts: pa.Array, values: pa.StructArray, wanted: Mapping[str, Any]) -> None:
+    """Raise SchemaMismatch, naming the place, for a text that has something else than null where `wanted`
+    has an object or a list. DuckDB gives NULL where a list was asked for and something else is there, and an
+    object without fields where an object was: rows of NULLs that nobody wrote. Only messages in which that
+    may have happened, by their `values`, are looked at again."""
+    doubtful = _doubtful(values, wanted, np.ones(len(values), bool))
+    if not doubtful.any():
+        return
+    places = [("$", "OBJECT"), *_places("$", wanted)]
+    some = texts.take(pa.array(np.flatnonzero(doubtful)))
+    wrong = run(f"SELECT [{', '.join(_test(path, kind) for path, kind in places)}] FROM texts", some)
+    flat = pc.list_flatten(wrong).to_numpy(zero_copy_only=False)
+    if flat.any():
+        path, kind = places[int(np.argmax(flat)) % len(places)]
+        what = "a JSON object" if kind == "OBJECT" else "a JSON array"
+        raise SchemaMismatch("the message is not a JSON object" if path == "$" else f"{path} is not {what}")
+
+
+def _doubtful(values: pa.Array, wanted: Any, there: np.ndarray) -> np.ndarray:
+    """Which values may have come of another shape; `there`: those whose parents are not NULL."""
+    doubtful = np.zeros(len(values), bool)
+    valid = values.is_valid().to_numpy(zero_copy_only=False) & there
+    if isinstance(wanted, Mapping):
+        empty = valid.copy()
+        for i, child in enumerate(wanted.values()):
+            field = pc.struct_field(values, [i])
+            empty &= field.is_null().to_numpy(zero_copy_only=False)
+            doubtful |= _doubtful(field, child, valid)
+        return doubtful | empty
+    if isinstance(wanted, list):
+        doubtful = there & ~valid
+        if not isinstance(wanted[0], str):
+            elements = pc.list_flatten(values)
+            of = pc.list_parent_indices(values).to_numpy(zero_copy_only=False)
+            doubtful[of[_doubtful(elements, wanted[0], np.ones(len(elements), bool))]] = True
+    return doubtful
+
+
+def _places(path: str, wanted: Any) -> Iterator[tuple[str, str]]:
+    """(path, type) of the objects and lists in an object or a list."""
+    children = (
+        [(f'{path}."{_escaped(name)}"', child) for name, child in wanted.items()]
+        if isinstance(wanted, Mapping)
+        else [(path + _ELEMENTS, wanted[0])]
+    )
+    for place, child in children:
+        if not isinstance(child, str):
+            yield place, "OBJECT" if isinstance(child, Mapping) else "ARRAY"
+            yield from _places(place, child)
+
+
+def _escaped(name: str) -> str:
+    return name.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _test(path: str, kind: str) -> str:
+    """The condition that something else is there."""
+    literal = "'" + path.replace("'", "''") + "'"
+    if path == "$":
+        return f"coalesce(json_type(v) <> '{kind}', false)"
+    if _ELEMENTS in path:
+        return f"len(list_filter(json_type(v, {literal}), lambda t: t NOT IN ('NULL', '{kind}'))) > 0"
+    return f"coalesce(json_type(v, {literal}) NOT IN ('NULL', '{kind}'), false)"
 
 
 def has_fields(objects: pa.Array, names: Sequence[str]) -> list[pa.Array]:

@@ -31,7 +31,7 @@ from tablestore.format.data_format import (
 )
 from tablestore.format.file_spec import FileSpec
 from tablestore.format.file_stats import Collector
-from tablestore.format.orc.rows import RowWriter, library, read_stripe
+from tablestore.format.orc.rows import OrcRowWriter, library, read_stripe
 from tablestore.format.parquet.schema import SYSTEM_COLUMNS
 from tablestore.format.rebuild import rebuilt, timestamps
 from tablestore.format.schema import TableSchema
@@ -85,7 +85,7 @@ class OrcEncoder:
         self._physical = pa.schema([pa.field(f.name, _stored(f.arrow.type)) for f in columns])
         self._stats = Collector(columns, form="orc")
         self._sink: _Sink | None = None
-        self._writer: orc.ORCWriter | RowWriter | None = None
+        self._writer: orc.ORCWriter | OrcRowWriter | None = None
         self._by_rows = any(_is_fine(f.type) for f in columns)
         self._arrow_bytes = 0
 
@@ -129,7 +129,7 @@ class OrcEncoder:
         self._summed = SummedSink(self._io.open_output(self._path))
         self._sink = _Sink(self._summed)
         if self._by_rows:
-            self._writer = RowWriter(
+            self._writer = OrcRowWriter(
                 self._sink, self._columns, codec=self._codec, stripe_bytes=self._stripe_bytes
             )
             return

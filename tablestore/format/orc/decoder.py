@@ -70,7 +70,7 @@ def _decoded(source: Any, asked: Mapping[str, Any]) -> Generator[pa.Buffer, None
     return len(tail.stripes)
 
 
-def _examine(tail: structure.Tail, number: int, names: Sequence[str], rows: pa.RecordBatch) -> None:
+def _examine(tail: structure.OrcTail, number: int, names: Sequence[str], rows: pa.RecordBatch) -> None:
     """Raise ValueError for rows of a stripe that are not those of its statistics."""
     stripe = tail.stripes[number]
     if rows.num_columns and rows.num_rows != stripe.rows:

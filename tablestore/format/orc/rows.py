@@ -84,7 +84,7 @@ def _converters(pyorc: Any) -> dict[Any, Any]:
     return {kinds.TIMESTAMP: _Nanos, kinds.TIMESTAMP_INSTANT: _Nanos, kinds.DATE: _Days}
 
 
-class RowWriter:
+class OrcRowWriter:
     """Writes an ORC file into `sink`, like Arrow's writer but with timestamps that Java reads correctly."""
 
     def __init__(self, sink: Any, columns: Sequence[DataField], *, codec: str, stripe_bytes: int) -> None:

@@ -43,7 +43,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
+class OrcTail:
     """What the end of a file says. `columns`: numbers of a column and all below it, by the column's name;
     `times`: numbers of timestamps; `statistics`: of each stripe, the messages of all its columns, or none."""
 
@@ -56,7 +56,7 @@ class Tail:
     statistics: tuple[tuple[bytes, ...], ...]
 
 
-def sound_tail(source: Any, size: int) -> Tail:
+def sound_tail(source: Any, size: int) -> OrcTail:
     """The end of a file of `size` bytes; raises ValueError for one that no writer makes."""
     postscript_bytes = _at(source, size - 1, 1, size)[0]
     start = size - 1 - postscript_bytes
@@ -80,7 +80,7 @@ def sound_tail(source: Any, size: int) -> Tail:
     if statistics and len(statistics) != len(stripes):
         raise ValueError(f"statistics of {len(statistics)} stripes; there are {len(stripes)}")
     times = frozenset(i for i, t in enumerate(types) if first(t, 1) in _TIMES)
-    return Tail(codec, block, stripes, _columns(types), len(types), times, statistics)
+    return OrcTail(codec, block, stripes, _columns(types), len(types), times, statistics)
 
 
 def _stripes(footer: Message, end: int) -> Iterator[Block]:
@@ -130,7 +130,7 @@ def _end_of(types: Sequence[Message], number: int, ends: list[int], depth: int) 
     return after
 
 
-def require_sound_stripe(source: Any, tail: Tail, number: int, names: Sequence[str]) -> None:
+def require_sound_stripe(source: Any, tail: OrcTail, number: int, names: Sequence[str]) -> None:
     """Raise ValueError for a stripe whose streams of these columns are not rows of chunks within it."""
     stripe = tail.stripes[number]
     end = stripe.offset + stripe.index + stripe.data

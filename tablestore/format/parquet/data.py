@@ -33,7 +33,7 @@ from tablestore.format.parquet import encodings
 from tablestore.format.parquet.checked_file import CheckedSink, open_again, open_checked, open_pages
 from tablestore.format.parquet.footer import sound_metadata
 from tablestore.format.parquet.int96 import as_bytes, has_int96
-from tablestore.format.parquet.pages import Layout
+from tablestore.format.parquet.pages import PageLayout
 from tablestore.format.parquet.schema import KEY_PREFIX, arrow_with_ids
 from tablestore.format.predicates.evaluate import may_match
 from tablestore.format.predicates.predicate import Predicate
@@ -316,11 +316,11 @@ def read(
             yield from chosen(_each(batches, wanted, path, dictionary=dictionary), rows, path)
 
 
-def layout(io: FileIO, path: str, *, file_size: int | None = None) -> Layout:
+def layout(io: FileIO, path: str, *, file_size: int | None = None) -> PageLayout:
     """The layout of a file: where its row groups and pages are; raises Corrupt."""
     with complaints(path, "Parquet"), contextlib.closing(open_pages(io, path)) as source:
         require_size(source.size(), file_size, path)
-        return Layout(source)
+        return PageLayout(source)
 
 
 def read_rows(
@@ -328,7 +328,7 @@ def read_rows(
     path: str,
     schema: TableSchema,
     wanted: pa.Schema,
-    known: Layout,
+    known: PageLayout,
     group: int,
     places: np.ndarray,
     *,
@@ -358,7 +358,7 @@ def read_rows(
 
 
 def page_bounds(
-    io: FileIO, path: str, known: Layout, group: int, name: str, t: DataType
+    io: FileIO, path: str, known: PageLayout, group: int, name: str, t: DataType
 ) -> tuple[np.ndarray, list[object], list[object]] | None:
     """(first rows of a column's pages with the number of rows at the end, minimum, maximum raw values of the
     pages) in a row group; None where the page headers lack bounds."""

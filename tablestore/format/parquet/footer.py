@@ -33,7 +33,7 @@ _IN_SIZES = {_TEXT_BYTES: INT64} | dict.fromkeys(_HISTOGRAMS, LIST)
 
 
 @dataclass(frozen=True, slots=True)
-class _Leaf:
+class _ColumnLeaf:
     kind: int  # physical type
     width: int  # bytes of a value, 0 if they differ
     levels: tuple[int, int]  # greatest repetition and definition level
@@ -57,7 +57,7 @@ def require_sound(tree: Struct) -> None:
         raise ValueError(f"a footer of another form: {e}") from e
 
 
-def _require_sound_group(chunks: Sequence[Struct], leaves: Sequence[_Leaf]) -> None:
+def _require_sound_group(chunks: Sequence[Struct], leaves: Sequence[_ColumnLeaf]) -> None:
     if len(chunks) != len(leaves):
         raise ValueError(f"a row group of {len(chunks)} columns, the schema has {len(leaves)}")
     for chunk, leaf in zip(chunks, leaves, strict=True):
@@ -78,13 +78,13 @@ def _of_kinds(fields: Struct, kinds: Mapping[int, int]) -> Struct:
     return fields
 
 
-def _require_statistics(found: Struct, leaf: _Leaf) -> None:
+def _require_statistics(found: Struct, leaf: _ColumnLeaf) -> None:
     for number, _, value in _of_kinds(found, _IN_STATISTICS):
         if number in _BOUNDS and len(value) < leaf.width:
             raise ValueError(f"a bound {value!r} of a column whose values have {leaf.width} bytes")
 
 
-def _require_sizes(found: Struct, leaf: _Leaf) -> None:
+def _require_sizes(found: Struct, leaf: _ColumnLeaf) -> None:
     for number, _, value in _of_kinds(found, _IN_SIZES):
         if number == _TEXT_BYTES and leaf.kind != _BYTE_ARRAY:
             raise ValueError("text sizes of a column that is not text")
@@ -94,7 +94,7 @@ def _require_sizes(found: Struct, leaf: _Leaf) -> None:
                 raise ValueError(f"a histogram of {len(counts)} levels, of which there are {max_level + 1}")
 
 
-def _leaves(elements: Sequence[Struct]) -> Iterator[_Leaf]:
+def _leaves(elements: Sequence[Struct]) -> Iterator[_ColumnLeaf]:
     """The columns of a schema in order."""
     above = [(thrift.value(elements[0], 5) or 0, 0, 0)]  # children to come, levels
     for element in elements[1:]:
@@ -112,4 +112,4 @@ def _leaves(elements: Sequence[Struct]) -> Iterator[_Leaf]:
         else:
             kind = values.get(1, -1)
             width = values.get(2, 0) if kind == _FIXED else _WIDTHS.get(kind, 0)
-            yield _Leaf(kind, width, (repetition, definition))
+            yield _ColumnLeaf(kind, width, (repetition, definition))

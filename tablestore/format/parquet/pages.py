@@ -5,9 +5,9 @@
 A small Parquet file is assembled in memory of those pages and a footer for them, and decoded like any other
 file. Pages of the wanted columns begin at the same rows only in places, so what is decoded is a stretch
 between two such rows: 8,192 rows in our files, 20,000 in Java's. Pages are found by the offset index, or by
-walking the page headers, and cached in the `Layout`; headers may contain minimum and maximum, too. Nested and
-INT96 columns cannot be read so. Memory: the pages that are read. Used by `parquet/data.py` for lookups;
-`Layout`s are shared between threads.
+walking the page headers, and cached in the `PageLayout`; headers may contain minimum and maximum, too. Nested
+and INT96 columns cannot be read so. Memory: the pages that are read. Used by `parquet/data.py` for lookups;
+`PageLayout`s are shared between threads.
 
 Arrow reads whole column chunks. One row of two columns out of a row group with 1,000,000 takes 0.5 ms of CPU
 here, 39 ms there.
@@ -39,7 +39,7 @@ _KEPT, _VALUES, _BYTES, _DATA_OFFSET, _DICTIONARY_OFFSET = (1, 2, 3, 4), 5, 7, 9
 
 
 @dataclass(frozen=True, slots=True)
-class _Pages:
+class _ChunkPages:
     """The pages of one column chunk. `firsts` and `offsets` have one item more than there are data pages."""
 
     meta: bytes  # the first fields of the chunk's ColumnMetaData, which others follow
@@ -73,7 +73,7 @@ class _Footer:
         return cls(thrift.value(tree, 1) or 1, elements, tuple(chunks))
 
 
-class Layout:
+class PageLayout:
     """A file's footer, and the positions of the pages of its plain columns, read on first use."""
 
     def __init__(self, source: Source) -> None:
@@ -84,7 +84,7 @@ class Layout:
         counts = [self.footer.row_group(g).num_rows for g in range(self.footer.num_row_groups)]
         self.starts = np.cumsum([0, *counts])
         self._known = _Footer.of(tree)
-        self._pages: dict[tuple[int, str], _Pages] = {}
+        self._pages: dict[tuple[int, str], _ChunkPages] = {}
         self._cuts: dict[tuple[int, tuple[str, ...]], np.ndarray] = {}
         self._frames: dict[tuple[str, ...], tuple[bytes, bytes]] = {}
         self._pages_lock = threading.Lock()
@@ -193,7 +193,7 @@ class Layout:
             raise ValueError(f"column {name!r} has {chunk.rows} values in {rows} rows")
         return chunk
 
-    def _of(self, source: Source, group: int, name: str) -> _Pages:
+    def _of(self, source: Source, group: int, name: str) -> _ChunkPages:
         with self._pages_lock:
             pages = self._pages.get((group, name))
         if pages is None:
@@ -201,7 +201,7 @@ class Layout:
             pages = self._kept(group, name, _indexed(source, chunk) or _walked(source, chunk))
         return pages
 
-    def _kept(self, group: int, name: str, found: _Pages) -> _Pages:
+    def _kept(self, group: int, name: str, found: _ChunkPages) -> _ChunkPages:
         """Cache and return the pages of a column; equal first rows are shared with other columns."""
         with self._pages_lock:
             same = (p.firsts for (g, _), p in self._pages.items() if g == group)
@@ -225,7 +225,7 @@ def _chunk_of(chunk: Struct) -> _Chunk:
 
 
 def _copied(
-    source: Source, out: bytearray, pages: _Pages, first: np.ndarray, after: np.ndarray, rows: bytes
+    source: Source, out: bytearray, pages: _ChunkPages, first: np.ndarray, after: np.ndarray, rows: bytes
 ) -> bytes:
     """Append stretches of pages (numbers of their first page, and of the one after the last) to `out`;
     returns the bytes of their new column chunk. `rows`: 0x16 and the number of rows.
@@ -275,7 +275,7 @@ def _plain_columns(elements: Sequence[Struct]) -> tuple[dict[str, bytes], dict[s
 _ITEM = ((0, 0x16), (2, 0x15), (4, 0x16), (6, 0))
 
 
-def _indexed(source: Source, chunk: _Chunk) -> _Pages | None:
+def _indexed(source: Source, chunk: _Chunk) -> _ChunkPages | None:
     """The pages of a chunk by its offset index; None without one, or for an unusual form of it."""
     if chunk.index is None:
         return None
@@ -296,7 +296,7 @@ def _indexed(source: Source, chunk: _Chunk) -> _Pages | None:
         return None
     before = int(offsets[0]) - chunk.begin
     dictionary = (chunk.begin, before) if before else None
-    return _Pages(chunk.meta, dictionary, np.append(firsts, chunk.rows), np.append(offsets, ends[-1]))
+    return _ChunkPages(chunk.meta, dictionary, np.append(firsts, chunk.rows), np.append(offsets, ends[-1]))
 
 
 def _varints(data: np.ndarray) -> np.ndarray:
@@ -310,7 +310,7 @@ def _varints(data: np.ndarray) -> np.ndarray:
     return np.add.reduceat((data & 0x7F).astype(np.int64) << np.minimum(7 * place, 63), starts)
 
 
-def _walked(source: Source, chunk: _Chunk, bounds: list[Bounds | None] | None = None) -> _Pages:
+def _walked(source: Source, chunk: _Chunk, bounds: list[Bounds | None] | None = None) -> _ChunkPages:
     """The pages of a chunk by their headers; raises ValueError for damage. The minimum and maximum of each
     page are appended to `bounds`, if given."""
     at, rows = chunk.begin, 0
@@ -336,4 +336,4 @@ def _walked(source: Source, chunk: _Chunk, bounds: list[Bounds | None] | None = 
         at = end
     if rows != chunk.rows:
         raise ValueError(f"pages of {rows} values for {chunk.rows} rows")
-    return _Pages(chunk.meta, dictionary, np.array([*firsts, rows]), np.array([*offsets, at]))
+    return _ChunkPages(chunk.meta, dictionary, np.array([*firsts, rows]), np.array([*offsets, at]))

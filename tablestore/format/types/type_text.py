@@ -36,7 +36,7 @@ def parse_type(text: Any, *, alone: Mapping[str, str] | None = None) -> DataType
     """
     if isinstance(text, Mapping):
         return _from_object(text, _DEEPEST)
-    return _Parser(str(text), alone or {}).whole()
+    return _TypeParser(str(text), alone or {}).whole()
 
 
 def parse_field(item: Mapping[str, Any], position: int) -> DataField:
@@ -100,7 +100,7 @@ def sized(root: str, n: int) -> DataType:
     return ranged(DataType(root, precision=n), 1, MAX_LENGTH)
 
 
-class _Parser:
+class _TypeParser:
     """One pass over the tokens of a type's text. Not thread-safe."""
 
     def __init__(self, text: str, alone: Mapping[str, str]) -> None:

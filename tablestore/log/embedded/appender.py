@@ -52,7 +52,7 @@ class EmbeddedAppender:
         self._pending_bytes = 0
         self._chunks: list[LogChunk] = []
         self._body: list[pa.Buffer] = []
-        self._part: _Part | None = None
+        self._part: _PartFile | None = None
         self._staged_parts: list[str] = []
         self._in_doubt: LogTransaction | None = None
         self._failure: BaseException | None = None
@@ -208,7 +208,7 @@ class EmbeddedAppender:
         try:
             if self._part is None:
                 uuid = self._directory.env.uuid()
-                self._part = _Part(uuid, self._directory.io.open_output(self._directory.part_path(uuid)))
+                self._part = _PartFile(uuid, self._directory.io.open_output(self._directory.part_path(uuid)))
             part = self._part
             for bucket in list(self._pending):
                 batches = self._pending.pop(bucket)
@@ -253,7 +253,7 @@ class EmbeddedAppender:
 
 
 @dataclass(slots=True)
-class _Part:
+class _PartFile:
     """A part file that is being written."""
 
     uuid: str

@@ -188,14 +188,16 @@ def torn_rows(directory: LogDirectory, at: Offsets) -> list[tuple[str, str]]:
     """(path, what was in it alone) of each torn file at the end of a log whose rows are seen before a
     snapshot has them. `at`: up to where files of the table have its rows."""
     directory.end()
-    lost = []
+    found = []
     for numbers in directory.torn:
         path, ranges = directory.file_path(numbers), directory.rows_in(numbers, at)
         if ranges is None:
-            lost.append((path, f"a loss of power tore it, and it no longer says which rows it had; {REMEDY}"))
+            found.append(
+                (path, f"a loss of power tore it, and it no longer says which rows it had; {REMEDY}")
+            )
         elif ranges:
             parts = [f"offsets {r.start} to {r.stop - 1} of bucket {b}" for b, r in sorted(ranges.items())]
             count = many(sum(map(len, ranges.values())), "row")
             what = f"a loss of power tore it: {count} that no snapshot has, {', '.join(parts)}, are lost"
-            lost.append((path, f"{what}; {REMEDY}"))
-    return lost
+            found.append((path, f"{what}; {REMEDY}"))
+    return found

@@ -39,7 +39,7 @@ def problems(directory: LogDirectory, *, rows: bool) -> Iterator[tuple[str, str]
             yield path, f"starts at offsets {dict(header.start)}; the file before it ends at {dict(expected)}"
         of_rows[numbers[1]] = [(path, text) for text in _problems(directory, file, rows=rows)]
     yield from (each for number, texts in of_rows.items() if number not in torn for each in texts)
-    yield from (problem for number, problem in sorted(damaged.items()) if number not in torn)
+    yield from (found for number, found in sorted(damaged.items()) if number not in torn)
     yield from _missing(directory)
 
 
@@ -47,7 +47,7 @@ def _missing(directory: LogDirectory) -> Iterator[tuple[str, str]]:
     """Files behind a gap in the numbers, since retention removes the oldest first; and the oldest, where it
     removed none."""
     chain, others = directory.listed()
-    older = [numbers for name in others if (numbers := files.numbers(name)) is not None]
+    older = [found for name in others if (found := files.numbers(name)) is not None]
     before = [last for _, last in older if chain and last < chain[0][0]]
     if before and max(before) + 1 < chain[0][0]:
         text = f"files of the numbers {max(before) + 1} to {chain[0][0] - 1} are missing"

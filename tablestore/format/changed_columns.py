@@ -1,0 +1,339 @@
+"""Changes of columns, a class for each kind, and what they do to the columns of a schema.
+
+Ids of columns never change and are never reused (I9). Changes that would break existing files are refused:
+keys and partition columns stay. Types change by Paimon's casts, nested ones field by field (FORMAT.md 22.1).
+Pure. Used by `schema_change`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from tablestore.core.errors import AlreadyExists, InvalidRequest, SchemaMismatch, Unsupported
+from tablestore.core.options.table_options import TableOptions
+from tablestore.format.computed_columns import ComputedColumn, computed_columns
+from tablestore.format.field_paths import (
+    ColumnPlace,
+    Fields,
+    Name,
+    changed_at,
+    dotted,
+    inserted,
+    moved,
+    path_of,
+    sibling,
+    with_siblings,
+)
+from tablestore.format.schema import TableSchema
+from tablestore.format.types import casts
+from tablestore.format.types.arrow_types import STRING
+from tablestore.format.types.data_type import DataField, DataType, renumbered
+
+_COMPUTED = -2  # ids of computed columns go down from here
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _OfColumn:
+    """A change of the column `name`, shown as the function that makes it."""
+
+    function: ClassVar[str]
+    name: Name
+
+    def __repr__(self) -> str:
+        return f"{self.function}({self.name!r})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AddColumn(_OfColumn):
+    """A new column; without a `place` it is the last, or the option says where. No default is None."""
+
+    function = "add"
+    type: DataType
+    place: ColumnPlace | None
+    comment: str | None
+    default: Any
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RenameColumn(_OfColumn):
+    function = "rename"
+    to: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DropColumn(_OfColumn):
+    function = "drop"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CastColumn(_OfColumn):
+    """Another type; whether the column may hold NULL stays."""
+
+    function = "retype"
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class NullColumn(_OfColumn):
+    function = "nullable"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class NotNullColumn(_OfColumn):
+    function = "not null"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MoveColumn(_OfColumn):
+    function = "move"
+    place: ColumnPlace
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CommentColumn(_OfColumn):
+    """The comment of a column; None removes it."""
+
+    function = "comment"
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DefaultColumn(_OfColumn):
+    """The default of a column; None removes it."""
+
+    function = "default"
+    value: Any
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ComputeColumn(_OfColumn):
+    """A computed column by the text of its expression and of its type; one that exists keeps its place."""
+
+    function = "compute"
+    expression: str
+    type: str
+    place: ColumnPlace
+    comment: str | None
+
+
+FieldChange = CommentColumn | DefaultColumn | NullColumn | NotNullColumn | CastColumn
+ColumnChange = AddColumn | DropColumn | RenameColumn | MoveColumn | ComputeColumn | FieldChange
+
+
+class ChangedColumns:
+    """The columns of `schema` while changes are applied: `fields` and `primary_keys` are those of now, with
+    computed columns among the others as fields with ids below those of unnamed ones. Not thread-safe."""
+
+    def __init__(self, schema: TableSchema) -> None:
+        self._before, self._allowed = schema, TableOptions.parse(schema.options)
+        self._expressions: dict[int, tuple[str, str]] = {}  # of computed columns: text, text of its type
+        self.fields = self._with_computed(schema)
+        self.primary_keys = schema.primary_keys
+        self._ids = itertools.count(schema.highest_field_id + 1)
+        self.highest = schema.highest_field_id
+
+    def _with_computed(self, schema: TableSchema) -> Fields:
+        fields = list(schema.fields)
+        for c in computed_columns(schema.options, schema.names):
+            fields.insert(c.position, self._computed(c.name, c.expression, c.type, c.comment))
+        return tuple(fields)
+
+    def _computed(self, name: str, expression: str, type: str, comment: str | None) -> DataField:
+        column = DataField(_COMPUTED - len(self._expressions), name, STRING, comment)
+        self._expressions[column.id] = (expression, type)
+        return column
+
+    @property
+    def stored(self) -> Fields:
+        """The columns that are not computed."""
+        return tuple(f for f in self.fields if f.id not in self._expressions)
+
+    @property
+    def computed(self) -> list[ComputedColumn]:
+        """The computed columns, each at its position among all."""
+        return [
+            ComputedColumn(f.name, *self._expressions[f.id], position, f.description)
+            for position, f in enumerate(self.fields)
+            if f.id in self._expressions
+        ]
+
+    def apply(self, change: ColumnChange) -> None:
+        """Change a column. Raises what `schema_change.apply` does."""
+        path = path_of(change.name, self.fields)
+        match change:
+            case AddColumn():
+                self._add(path, change)
+            case DropColumn():
+                self._drop(path)
+            case RenameColumn():
+                self._rename(path, change.to)
+            case MoveColumn(place=place):
+                self.fields = with_siblings(self.fields, path, lambda fs: moved(fs, path, place))
+            case ComputeColumn():
+                self._compute(path, change)
+            case _:
+                self.fields = changed_at(self.fields, path, lambda f: self._changed(path, f, change))
+
+    def _next_id(self) -> int:
+        self.highest = next(self._ids)
+        return self.highest
+
+    def _add(self, path: tuple[str, ...], change: AddColumn) -> None:
+        if not change.type.nullable:
+            raise SchemaMismatch(
+                f"column {dotted(path)!r} is NOT NULL, but the rows that exist have no value for it"
+            )
+        f = DataField(self._next_id(), path[-1], renumbered(change.type, self._next_id), change.comment)
+        if change.default is not None:
+            f = replace(f, default=default_text(f, change.default))
+
+        def put(siblings: Fields) -> Fields:
+            if any(s.name == path[-1] for s in siblings):
+                raise AlreadyExists(f"column {dotted(path)!r} exists")
+            place = change.place
+            if place is None and self._allowed.add_before_partition and len(path) == 1:
+                first = next((s.name for s in siblings if s.name in self._before.partition_keys), "")
+                place = ColumnPlace("before", first) if first else None
+            return inserted(siblings, f, place or ColumnPlace("last"))
+
+        self.fields = with_siblings(self.fields, path, put)
+
+    def _compute(self, path: tuple[str, ...], change: ComputeColumn) -> None:
+        if len(path) > 1:
+            raise InvalidRequest(f"{dotted(path)!r}: fields of a ROW are not computed")
+        f = self._computed(path[0], change.expression, change.type, change.comment)
+        there = next((i for i, s in enumerate(self.fields) if s.name == path[0]), None)
+        if there is None:
+            self.fields = inserted(self.fields, f, change.place)
+        elif self.fields[there].id not in self._expressions:
+            raise AlreadyExists(f"column {path[0]!r} exists")
+        else:
+            self.fields = (*self.fields[:there], f, *self.fields[there + 1 :])
+
+    def _drop(self, path: tuple[str, ...]) -> None:
+        if len(path) == 1 and path[0] in (*self.primary_keys, *self._before.partition_keys):
+            raise InvalidRequest(f"column {path[0]!r} is part of a key and cannot be dropped")
+
+        def without(siblings: Fields) -> Fields:
+            sibling(siblings, path)
+            kept = tuple(f for f in siblings if f.name != path[-1])
+            if all(f.id in self._expressions for f in kept):
+                raise InvalidRequest(f"{dotted(path)!r} is the last field and cannot be dropped")
+            return kept
+
+        self.fields = with_siblings(self.fields, path, without)
+
+    def _rename(self, path: tuple[str, ...], to: str) -> None:
+        old = path[-1]
+        if len(path) == 1 and old in self._before.partition_keys:
+            raise InvalidRequest(
+                f"column {old!r} is a partition column, named by directories: it keeps its name"
+            )
+
+        def named(siblings: Fields) -> Fields:
+            sibling(siblings, path)
+            if any(f.name == to for f in siblings):
+                raise AlreadyExists(f"column {dotted((*path[:-1], to))!r} exists")
+            return tuple(replace(f, name=to) if f.name == old else f for f in siblings)
+
+        self.fields = with_siblings(self.fields, path, named)
+        if len(path) == 1:
+            self.primary_keys = tuple(to if k == old else k for k in self.primary_keys)
+
+    def _changed(self, path: tuple[str, ...], f: DataField, change: FieldChange) -> DataField:
+        """The field after a change of its type, nullability, comment or default."""
+        if isinstance(change, CommentColumn):
+            return replace(f, description=change.text)
+        if f.id in self._expressions:
+            raise InvalidRequest(f"column {f.name!r} is computed: it has no type or default of its own")
+        match change:
+            case DefaultColumn(value=value):
+                return replace(f, default=None if value is None else default_text(f, value))
+            case NullColumn():
+                return replace(f, type=self._nullability(path, f.type, True))
+            case NotNullColumn():
+                return replace(f, type=self._nullability(path, f.type, False))
+            case CastColumn():
+                return replace(f, type=self._retyped(path, f.type, change.type))
+
+    def _nullability(self, path: tuple[str, ...], t: DataType, allow: bool) -> DataType:
+        if allow and len(path) == 1 and path[0] in self.primary_keys:
+            raise InvalidRequest(f"column {path[0]!r} is part of the primary key and stays NOT NULL")
+        if not allow and t.nullable and self._allowed.no_null_to_not_null:
+            raise InvalidRequest(
+                f"column {dotted(path)!r} may hold NULL, so it cannot become NOT NULL; set option "
+                "'alter-column-null-to-not-null.disabled' to false if you know that it holds none"
+            )
+        return replace(t, nullable=allow)
+
+    def _retyped(self, path: tuple[str, ...], old: DataType, new: DataType) -> DataType:
+        if len(path) == 1 and path[0] in (*self.primary_keys, *self._before.partition_keys):
+            raise InvalidRequest(f"column {path[0]!r} is part of a key; its type cannot change")
+        new = replace(new, nullable=old.nullable)
+        if not (old.is_nested and old.root == new.root):
+            self._require_cast(path, old, new)
+            return new
+        if old.root == "ROW":
+            return self._retyped_row(path, old, new)
+        if old.root == "MAP" and _differ(old.children[0].type, new.children[0].type):
+            raise InvalidRequest(f"the keys of map {dotted(path)!r} keep their type {old.children[0].type}")
+        if old.root == "MULTISET" and _differ(old.element, new.element):
+            raise InvalidRequest(f"the elements of multiset {dotted(path)!r} keep their type {old.element}")
+        last, kept = old.children[-1], [f.type for f in old.children[:-1]]
+        inner = self._inside((*path, last.name), last.type, new.children[-1].type)
+        return old.with_children(*kept, inner)
+
+    def _inside(self, path: tuple[str, ...], old: DataType, new: DataType) -> DataType:
+        retyped = self._retyped(path, old, new)
+        return retyped if new.nullable == old.nullable else self._nullability(path, retyped, new.nullable)
+
+    def _retyped_row(self, path: tuple[str, ...], old: DataType, new: DataType) -> DataType:
+        """The ROW after a change of its fields, matched by name: missing ones are dropped, new ones added."""
+        old_fields = {f.name: f for f in old.children}
+        kept = [f.name for f in new.children if f.name in old_fields]
+        if kept != [f.name for f in old.children if f.name in kept]:
+            raise InvalidRequest(f"the fields of {dotted(path)!r} keep their order; use move for one of them")
+        fields = []
+        for f in new.children:
+            inner = (*path, f.name)
+            if f.name in old_fields:
+                was = old_fields[f.name]
+                said = f.description or was.description
+                fields.append(replace(was, type=self._inside(inner, was.type, f.type), description=said))
+            elif not f.type.nullable:
+                raise SchemaMismatch(f"field {dotted(inner)!r} is new, so it cannot be NOT NULL")
+            else:
+                fields.append(replace(f, id=self._next_id(), type=renumbered(f.type, self._next_id)))
+        return replace(old, children=tuple(fields))
+
+    def _require_cast(self, path: tuple[str, ...], old: DataType, new: DataType) -> None:
+        explicit = not self._allowed.no_explicit_casts
+        if casts.allowed(old, new, explicit=explicit):
+            return
+        why = f"column {dotted(path)!r} cannot change from {old} to {new}"
+        if casts.allowed(old, new, explicit=True):
+            raise InvalidRequest(f"{why}: option 'disable-explicit-type-casting' allows wider types only")
+        raise InvalidRequest(f"{why}: there is no such cast; add a column and write it anew")
+
+
+def _differ(old: DataType, new: DataType) -> bool:
+    return old.as_nullable() != new.as_nullable()
+
+
+def default_text(f: DataField, value: Any) -> str:
+    """A default as it is stored: text that casts to the column's type."""
+    if not f.type.is_scalar:
+        raise Unsupported(f"defaults of {f.type.root} columns")
+    text = "true" if value is True else "false" if value is False else str(value)
+    if not f.type.is_binary:
+        try:
+            casts.cast(pa.array([text]), STRING, f.type)
+        except SchemaMismatch:
+            raise SchemaMismatch(
+                f"default {text!r} of column {f.name!r} is not a value of {f.type}"
+            ) from None
+    return text
