@@ -19,7 +19,7 @@ from tablestore.meta.store import Store
 from tablestore.read.scan.plan import plan
 from tablestore.table import finishing
 from tablestore.table.deleting import again
-from tablestore.table.row_changes import RowSteps
+from tablestore.table.row_changes import ChangeSteps
 from tablestore.write.commit.committer import CommitRequest, Committed
 from tablestore.write.commit.expired_basis import read_for_commit
 from tablestore.write.commit.request import Basis
@@ -31,7 +31,7 @@ def change_rows(
     where: Predicate | None,
     request: CommitRequest,
     write: Callable[[], TableWrite],
-    steps: RowSteps,
+    steps: ChangeSteps,
 ) -> Committed:
     """Change the rows that `where` selects (None: all), and add those that come in, each once."""
     return again(lambda: _once(store, where, request, write, steps))
@@ -42,7 +42,7 @@ def _once(
     where: Predicate | None,
     request: CommitRequest,
     write: Callable[[], TableWrite],
-    steps: RowSteps,
+    steps: ChangeSteps,
 ) -> Committed:
     steps.restart()
     count = store.schema.row_count_field

@@ -30,7 +30,7 @@ from tablestore.read.scan.file_read import read_file
 from tablestore.read.scan.plan import Plan, plan
 from tablestore.read.scan.pruning import TRUE, Filters
 from tablestore.table.bucket_choice import partition_filter
-from tablestore.table.row_changes import RowChanger, RowSteps, deleting_all, no_rows
+from tablestore.table.row_changes import ChangeSteps, RowChanger, deleting_all, no_rows
 from tablestore.write.commit.commit_or_discard import commit_or_discard, discarded_on_error
 from tablestore.write.commit.committer import Committed, Committer
 from tablestore.write.commit.expired_basis import conflict_if_expired
@@ -49,7 +49,7 @@ def delete(store: Store, where: Predicate, request: CommitRequest) -> Committed:
     bound = predicate.bind(where, store.schema)
     if selects_partitions(store, bound):
         return drop_partitions(store, bound, request)
-    return change_rows(store, bound, request, RowSteps(deleting_all), None)
+    return change_rows(store, bound, request, ChangeSteps(deleting_all), None)
 
 
 def selects_partitions(store: Store, where: Predicate) -> bool:
@@ -79,7 +79,7 @@ def change_rows(
     store: Store,
     where: Predicate | None,
     request: CommitRequest,
-    steps: RowSteps,
+    steps: ChangeSteps,
     write: Callable[[], TableWrite] | None,
     to_log: LogCommit | None = None,
 ) -> Committed:
@@ -108,7 +108,7 @@ def change_rows(
 
 
 def changed(
-    store: Store, snapshot: Snapshot | None, where: Predicate | None, steps: RowSteps, target: TableWrite
+    store: Store, snapshot: Snapshot | None, where: Predicate | None, steps: ChangeSteps, target: TableWrite
 ) -> tuple[list[CommitMessage], int]:
     """(messages, rows) of a run over the rows of a snapshot that a bound filter selects: their marks, and
     what is in `target` then."""

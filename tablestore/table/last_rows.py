@@ -25,7 +25,7 @@ from tablestore.format.schema import TableSchema, create_schema
 from tablestore.lsm.lookup.memtable import Memtable
 from tablestore.lsm.merge import changelog
 from tablestore.lsm.merge import keys as key_columns
-from tablestore.lsm.merge.changelog import ChangelogSpec, Window
+from tablestore.lsm.merge.changelog import ChangelogSpec, RowWindow
 from tablestore.lsm.merge.keys import Component
 from tablestore.lsm.merge.merge_function import grouped, joined, kinds_of, merge_function, plain, take
 from tablestore.lsm.merge.validate import wanted_rows
@@ -46,7 +46,7 @@ _BEFORE_ALL = -1  # sequence number of rows that were spilled
 
 
 @dataclass(frozen=True, slots=True)
-class StepChanges:
+class LastRowChanges:
     """The changes of one step: called, it gives them, `rowkind` first; as often as one likes. `moves`: keys
     may move to other partitions, so a row is deleted before another is inserted."""
 
@@ -98,14 +98,14 @@ class LastRows:
             self._memory.add(take(batch, window.first_rows), drop_deletes=False)
             self._rows = len(window.first_rows)
 
-    def apply(self, batches: Batches) -> StepChanges:
+    def apply(self, batches: Batches) -> LastRowChanges:
         """Take upserts and deletes, their kinds as texts in the first column; gives what they changed."""
         some, more = _up_to(batches, min(_SMALL_BYTES, self._options.write_buffer_bytes))
         if more is not None:
             self._spill()
             on_disk = self._on_disk.apply(chain(some, more))
             self._rows += on_disk.rows - 2 * on_disk.deletes
-            return StepChanges(on_disk.rows, self._moves, on_disk)
+            return LastRowChanges(on_disk.rows, self._moves, on_disk)
         changes = self._merged(some)
         gone = 0 if changes is None else int(rowkind.retracts(kinds_of(changes)).sum())
         rows = 0 if changes is None else changes.num_rows
@@ -113,12 +113,12 @@ class LastRows:
         if self._memory.bytes > self._options.write_buffer_bytes:
             self._spill()
         if changes is None or not rows:
-            return StepChanges(0, self._moves, lambda: iter(()))
+            return LastRowChanges(0, self._moves, lambda: iter(()))
         columns = [changes.column(n) for n in self._schema.names]
         shown = pa.RecordBatch.from_arrays(
             [rowkind.texts(changes.column(KIND)), *columns], schema=self._shown
         )
-        return StepChanges(rows, self._moves, lambda: iter((shown,)))
+        return LastRowChanges(rows, self._moves, lambda: iter((shown,)))
 
     def _merged(self, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch | None:
         """What these upserts and deletes changed, as kv rows in key order; None for no rows."""
@@ -141,11 +141,11 @@ class LastRows:
         self._memory.add(merged.rows, drop_deletes=self._scratch is None)
         return merged.changes
 
-    def _window(self, rows: pa.RecordBatch) -> Window:
+    def _window(self, rows: pa.RecordBatch) -> RowWindow:
         """Rows of level 0, grouped by key."""
         codes = key_columns.codes(key_columns.of_batch(rows, self._schema.key_fields))
         groups = grouped(codes, self._function.sequence.numbers(rows))
-        return Window(rows, codes, np.zeros(rows.num_rows, np.int8), groups)
+        return RowWindow(rows, codes, np.zeros(rows.num_rows, np.int8), groups)
 
     def _find(self, wanted: Sequence[Component]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
         """(positions among these keys, the row before of each), each position once."""

@@ -73,7 +73,7 @@ def no_rows() -> Iterator[pa.RecordBatch]:
 
 
 @dataclass(frozen=True, slots=True)
-class RowSteps:
+class ChangeSteps:
     """One run over a table: `change` of each batch, then `inserts`; `restart` comes first when all is done
     again on top of another commit."""
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.format import rowkind
-from tablestore.table.row_changes import RowChanges, RowSteps
+from tablestore.table.row_changes import ChangeSteps, RowChanges
 
 
 class RowsToRemove:
@@ -41,9 +41,9 @@ class RowsToRemove:
         return self._counts.total()
 
     @property
-    def steps(self) -> RowSteps:
+    def steps(self) -> ChangeSteps:
         """The run over the table that removes them."""
-        return RowSteps(self._removed)
+        return ChangeSteps(self._removed)
 
     def _removed(self, batch: pa.RecordBatch) -> RowChanges:
         if not self.missing:

@@ -41,7 +41,7 @@ from tablestore.table.lookup_join.join import LookupJoin
 from tablestore.table.lookup_join.source import Columns, On
 from tablestore.table.normalize import follow as followed
 from tablestore.table.refs import Branches, Consumers, Tags
-from tablestore.table.row_changes import RowChanger, RowInserts, RowSteps, no_rows, nothing
+from tablestore.table.row_changes import ChangeSteps, RowChanger, RowInserts, no_rows, nothing
 from tablestore.table.scan import Scan
 from tablestore.table.stored_options import StoredOptions
 from tablestore.table.table_log import table_log
@@ -576,7 +576,7 @@ class Table:
         for name in columns:
             if name not in self.store.schema.shown.by_name:
                 raise NotFound.among("column", name, self.store.schema.shown.names)
-        steps = RowSteps(change, inserts, restart)
+        steps = ChangeSteps(change, inserts, restart)
         return writes.change_rows(self._handle, steps, where=bound, columns={})
 
     # engines

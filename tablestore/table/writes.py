@@ -32,7 +32,7 @@ from tablestore.table.handle import Handle
 from tablestore.table.located_keys import located_keys
 from tablestore.table.logged import LogCommitter
 from tablestore.table.reads import rows_of_keys
-from tablestore.table.row_changes import RowSteps, as_kinds, deleting_all, no_rows, setting
+from tablestore.table.row_changes import ChangeSteps, as_kinds, deleting_all, no_rows, setting
 from tablestore.table.scan import Scan, snapshot_scan
 from tablestore.table.writer import EngineWriter, Writer, shared_pool
 from tablestore.write.commit.committer import CommitRequest, Committed, Committer
@@ -300,9 +300,9 @@ def delete(table: Handle, what: Predicate | str | Any) -> Committed:
             raise InvalidRequest(f"{table.name} has no primary key: delete by a condition")
         table.require_present()
         if store.schema.row_count_field is not None:
-            return _change_counted(table, what, RowSteps(deleting_all))
+            return _change_counted(table, what, ChangeSteps(deleting_all))
         if settings_of(store) is not None:
-            return _change_logged(table, what, RowSteps(deleting_all))
+            return _change_logged(table, what, ChangeSteps(deleting_all))
         with writing(store):
             committed = deleting.delete(store, what, batch_request(store))
         return expired_after(table, committed)
@@ -311,7 +311,7 @@ def delete(table: Handle, what: Predicate | str | Any) -> Committed:
     if isinstance(what, Predicate):
         if settings_of(store) is None and deleting.needs_no_rows(store, what):
             return expired_after(table, deleting.drop_partitions(store, what, batch_request(store)))
-        return _change_keyed(table, what, RowSteps(deleting_all), ())
+        return _change_keyed(table, what, ChangeSteps(deleting_all), ())
     postpone.require_none_waiting(store)
     earlier = _compact_waiting(table)
     finished(table)  # so that they are found among all that the log has
@@ -329,11 +329,11 @@ def update(table: Handle, values: Mapping[str, Any], where: Predicate | str) -> 
     table.require_current()
     where = chosen(where, table.store.schema)
     values = _settable(table.store, values, table.store.schema.shown.primary_keys)
-    return change_rows(table, RowSteps(setting(values)), where=where, columns=values)
+    return change_rows(table, ChangeSteps(setting(values)), where=where, columns=values)
 
 
 def change_rows(
-    table: Handle, steps: RowSteps, *, where: Predicate | None, columns: Mapping[str, Any]
+    table: Handle, steps: ChangeSteps, *, where: Predicate | None, columns: Mapping[str, Any]
 ) -> Committed:
     """Change rows and add rows in one commit; `columns` are those that updates set, with the constants that
     are known."""
@@ -353,7 +353,7 @@ def change_rows(
     return expired_after(table, changed)
 
 
-def _change_logged(table: Handle, where: Predicate | None, steps: RowSteps) -> Committed:
+def _change_logged(table: Handle, where: Predicate | None, steps: ChangeSteps) -> Committed:
     """`change_rows` in a table with a log and without a primary key: the log has −D for each row that goes,
     also where a condition selects whole partitions."""
     store, asked = table.store, batch_request(table.store)
@@ -382,7 +382,7 @@ def _function(store: Store) -> MergeFunction:
 
 
 def _change_keyed(
-    table: Handle, where: Predicate | None, steps: RowSteps, kinds: tuple[int, ...]
+    table: Handle, where: Predicate | None, steps: ChangeSteps, kinds: tuple[int, ...]
 ) -> Committed:
     """`change_rows` in a table with a primary key: writes rows of kinds −D, −U and +U; again where another
     commit changed rows of the same buckets meanwhile."""
@@ -435,7 +435,7 @@ def _after(earlier: tuple[int, ...], committed: Committed | None) -> Committed:
     return replace(committed, snapshots=(*earlier, *committed.snapshots))
 
 
-def _change_counted(table: Handle, where: Predicate | None, steps: RowSteps) -> Committed:
+def _change_counted(table: Handle, where: Predicate | None, steps: ChangeSteps) -> Committed:
     """`change_rows` in a table that counts its rows."""
     store = table.store
     postpone.require_none_waiting(store)

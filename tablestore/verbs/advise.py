@@ -97,7 +97,7 @@ def advise_buckets(
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Sample:
     """Facts about the rows: counts by bucket hash, rows in all, bytes of one."""
 
     scratch: _Scratch
@@ -114,7 +114,7 @@ def _of_data(
     bucket_key: tuple[str, ...],
     options: dict[str, Any],
     sample_rows: int,
-) -> _Found:
+) -> _Sample:
     """The facts about Arrow-like data, read slice by slice: the more there are, the fewer of them."""
     batches = as_batches(data)
     first = next((b for b in batches if b.num_rows), None)
@@ -130,7 +130,7 @@ def _of_data(
             scratch.keep(fitted)
         if counts.rows >= limit:
             stride, limit = stride * 2, limit + sample_rows
-    return _Found(scratch, counts, rows, *scratch.measure())
+    return _Sample(scratch, counts, rows, *scratch.measure())
 
 
 def _of_table(
@@ -139,7 +139,7 @@ def _of_table(
     partition_by: Sequence[str] | None,
     bucket_key: Sequence[str] | None,
     sample_rows: int,
-) -> _Found:
+) -> _Sample:
     """The facts about a table: keys of all its splits, or of every second, third …; bytes of its live
     files."""
     schema, o = table.store.schema, table.store.options
@@ -162,7 +162,7 @@ def _of_table(
     live = table.store.manifests.live_entries(table.store.snapshots.latest())
     written, size = int(live.numbers("row_count").sum()), int(live.numbers("file_size").sum())
     measured = f"{written:,} rows in {len(live):,} live files"
-    return _Found(scratch, counts, counts.rows if step == 1 else rows, size / max(written, 1), measured)
+    return _Sample(scratch, counts, counts.rows if step == 1 else rows, size / max(written, 1), measured)
 
 
 def _names(columns: Sequence[str] | None) -> Sequence[str] | None:

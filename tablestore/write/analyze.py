@@ -48,7 +48,7 @@ class _Column:
         self._bounds: pa.Array | None = None
         nested, binary = self._type.root in _NESTED, self._type.is_binary
         self._bounded = not nested and not binary
-        self._distinct = None if nested else Distinct(self._type)
+        self._distinct = None if nested else DistinctCounter(self._type)
 
     def add(self, column: pa.Array) -> None:
         """Add values of the column."""
@@ -102,7 +102,7 @@ class _Column:
         return size, size
 
 
-class Distinct:
+class DistinctCounter:
     """Counts distinct values: exactly while they are few, by HyperLogLog after that."""
 
     def __init__(self, data_type: DataType, *, exact: int = EXACT_DISTINCT) -> None:

@@ -15,7 +15,7 @@ import tablestore as ts
 from tablestore.core.errors import NotFound
 from tablestore.format.types.arrow_types import DataField, parse_type
 from tablestore.meta import statistics
-from tablestore.write.analyze import Distinct, analyze
+from tablestore.write.analyze import DistinctCounter, analyze
 from tests.faults import FaultyIO, Killed
 from tests.tables import KEYED
 
@@ -90,7 +90,7 @@ def test_distinct_values_are_exact_when_few_and_near_when_many(t: str, distinct:
 
 def test_small_estimates_are_near_too() -> None:
     for n in (10, 5_000, 30_000, 50_000):
-        counter = Distinct(parse_type("BIGINT"), exact=0)
+        counter = DistinctCounter(parse_type("BIGINT"), exact=0)
         counter.add(pa.array(np.arange(n)))
         assert abs(counter.count() - n) <= max(2, 0.05 * n), n
 

@@ -19,7 +19,7 @@ _WIDTH = 110
 _SHOWN = 20  # buckets with work that the text names
 
 
-class Commit(Protocol):
+class CompactionCommit(Protocol):
     """What a compaction has committed: a dataclass such as `Committed`."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -41,7 +41,7 @@ class Compaction:
     written and only moved to another level."""
 
     picks: tuple[Pick, ...]
-    committed: Commit | None = None
+    committed: CompactionCommit | None = None
     bytes_read: int = 0
     bytes_written: int = 0
     bytes_moved: int = 0

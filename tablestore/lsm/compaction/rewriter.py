@@ -41,7 +41,7 @@ from tablestore.lsm.merge.changelog import (
     ChangelogSpec,
     MergedWindow,
     NewestLevels,
-    Window,
+    RowWindow,
     by_level,
     first_rows,
     fully_merged,
@@ -281,7 +281,7 @@ class Rewriter:
         keys, function = self._bucket.schema.key_fields, self._function
         readers, prefetch = self._readers(section, levels=True)
         for parts in merge_reader.windows(readers, keys, prefetch=prefetch):
-            window = Window.of(parts, function)
+            window = RowWindow.of(parts, function)
             if self._mode is Mode.FULL:
                 yield fully_merged(window, function, self._changelog, oldest_level=work.oldest_level)
                 continue
@@ -294,7 +294,7 @@ class Rewriter:
                 window = window.with_hits(hits, asked, function)
             yield looked_up(window, function, self._changelog)
 
-    def _find(self, window: Window, work: _Work) -> tuple[np.ndarray, Hits | None]:
+    def _find(self, window: RowWindow, work: _Work) -> tuple[np.ndarray, Hits | None]:
         """(groups that were looked up, rows found); marks the rows found as deleted."""
         asked = in_level0_only(window)
         if work.lookup is None or work.lookup.empty or not len(asked):

@@ -20,7 +20,7 @@ _TURNED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class CompactionSetting:
     """One option: its key, the value in force as it is stored, whether it was given, and what it means."""
 
     key: str
@@ -35,7 +35,7 @@ class CompactionSettings:
     `stop_trigger`; with leveled both count files of level 0."""
 
     strategy: str
-    settings: tuple[Setting, ...]
+    settings: tuple[CompactionSetting, ...]
     trigger: int
     stop_trigger: int
     num_levels: int
@@ -71,10 +71,10 @@ def compaction_settings(options: Mapping[str, Any]) -> CompactionSettings:
     )
 
 
-def _setting(metadata: Mapping[str, Any], value: int, given: Mapping[str, str]) -> Setting:
+def _setting(metadata: Mapping[str, Any], value: int, given: Mapping[str, str]) -> CompactionSetting:
     key = metadata["key"]
     text = given.get(key) or (_size(value) if key.endswith("level-base") else str(value))
-    return Setting(key, text, key in given, metadata["meaning"])
+    return CompactionSetting(key, text, key in given, metadata["meaning"])
 
 
 def _size(count: int) -> str:

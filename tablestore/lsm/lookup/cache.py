@@ -50,7 +50,7 @@ class CacheState:
 
 
 @dataclass(slots=True)
-class _Kept:
+class _Cached:
     value: Any
     nbytes: int
     turn: int  # of the last use
@@ -61,8 +61,8 @@ class LookupCache:
 
     def __init__(self) -> None:
         self._queues_lock = threading.Lock()
-        self._keys: OrderedDict[Hashable, _Kept] = OrderedDict()
-        self._rows: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self._keys: OrderedDict[Hashable, _Cached] = OrderedDict()
+        self._rows: OrderedDict[Hashable, _Cached] = OrderedDict()
         self._key_bytes = self._row_bytes = self._hits = self._misses = self._turn = 0
 
     def get(self, name: Hashable) -> Any:
@@ -86,7 +86,7 @@ class LookupCache:
             if nbytes <= bounds.max_bytes:
                 self._forget(name)
                 self._turn += 1
-                (self._rows if rows else self._keys)[name] = _Kept(value, nbytes, self._turn)
+                (self._rows if rows else self._keys)[name] = _Cached(value, nbytes, self._turn)
                 self._weigh(nbytes, rows)
             self._shrink(bounds)
 

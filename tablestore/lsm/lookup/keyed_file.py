@@ -134,7 +134,7 @@ def _matches(wanted: Sequence[Component], parts: Sequence[Component]) -> tuple[n
 
 
 @dataclass(frozen=True)
-class _Pages:
+class _PageBounds:
     """The first rows of a row group's pages with the number of rows at the end, and each page's bounds of the
     first key component."""
 
@@ -155,14 +155,14 @@ class _Pages:
 
 
 @dataclass(frozen=True)
-class _Opened:
+class _OpenedFile:
     """A file's layout, and the bounds of the first key component of its row groups if known. By row group:
     `pages`, read on first use (None: unknown), and `asked`, the keys that were searched in them."""
 
     file: RandomFile
     lows: list[Component] | None
     highs: list[Component] | None
-    pages: dict[int, _Pages | None] = field(default_factory=dict, repr=False)
+    pages: dict[int, _PageBounds | None] = field(default_factory=dict, repr=False)
     asked: dict[int, int] = field(default_factory=dict, repr=False)
 
     @property
@@ -251,7 +251,7 @@ class KeyedFile:
             self._cache.put(name, whole, nbytes=whole.nbytes, bounds=self._bounds, rows=True)
         return take(whole, places)
 
-    def _opened(self) -> _Opened:
+    def _opened(self) -> _OpenedFile:
         return self._load((*self._name, "layout"), self._open, lambda opened: opened.file.nbytes)
 
     @property
@@ -262,21 +262,21 @@ class KeyedFile:
         same = source is not None and source.type == first.type and first.type.root not in _UNBOUNDED
         return source if same else None
 
-    def _open(self) -> _Opened:
+    def _open(self) -> _OpenedFile:
         rows, size = self.file.row_count, self.file.file_size
         file = RandomFile(
             self._io, self.path, self._own, rows=rows, file_size=size, checksums_dir=self._checksums_dir
         )
         first, source = self._schema.key_fields[0], self._bounded
         if len(file.starts) < 3 or source is None:
-            return _Opened(file, None, None)
+            return _OpenedFile(file, None, None)
         bounds = file.bounds(source.name)
         if bounds is None or any(k.min is None or k.max is None for k in bounds):
-            return _Opened(file, None, None)
+            return _OpenedFile(file, None, None)
         lows, highs = ([getattr(k, end) for k in bounds] for end in ("min", "max"))
-        return _Opened(file, _components(lows, first), _components(highs, first))
+        return _OpenedFile(file, _components(lows, first), _components(highs, first))
 
-    def _within(self, opened: _Opened, group: int, wanted: Sequence[Component]) -> tuple[int, int]:
+    def _within(self, opened: _OpenedFile, group: int, wanted: Sequence[Component]) -> tuple[int, int]:
         """(start, stop) of the keys that a row group may hold, by the bounds of the first key column."""
         if opened.lows is None or opened.highs is None:
             return 0, len(wanted[0])
@@ -285,7 +285,7 @@ class KeyedFile:
         return key_columns.rows_before(first, low), key_columns.rows_up_to(first, high)
 
     def _sought(
-        self, opened: _Opened, group: int, wanted: Sequence[Component]
+        self, opened: _OpenedFile, group: int, wanted: Sequence[Component]
     ) -> list[tuple[int, SortedKeys]]:
         """The parts of a row group in which these keys may be: (position of the first row, keys from there
         on)."""
@@ -299,18 +299,20 @@ class KeyedFile:
                     return [f for f in page_keys if f is not None]
         return [(0, self._keys(opened, group))]
 
-    def _pages(self, opened: _Opened, group: int) -> _Pages | None:
+    def _pages(self, opened: _OpenedFile, group: int) -> _PageBounds | None:
         if group not in opened.pages:
             source, first = self._bounded, self._schema.key_fields[0]
             bounds = None if source is None else opened.file.page_bounds(self._io, group, source.name)
             opened.pages[group] = (
                 None
                 if bounds is None
-                else _Pages(bounds[0], _components(bounds[1], first), _components(bounds[2], first))
+                else _PageBounds(bounds[0], _components(bounds[1], first), _components(bounds[2], first))
             )
         return opened.pages[group]
 
-    def _page(self, opened: _Opened, group: int, pages: _Pages, number: int) -> tuple[int, SortedKeys] | None:
+    def _page(
+        self, opened: _OpenedFile, group: int, pages: _PageBounds, number: int
+    ) -> tuple[int, SortedKeys] | None:
         """(first row, keys) of a page of the first key column; None where pages cannot be read alone."""
         begin, end = pages.firsts[number : number + 2].tolist()
         name = (*self._name, group, "page", number)
@@ -327,7 +329,7 @@ class KeyedFile:
             self._cache.put(name, keys, nbytes=keys.nbytes, bounds=self._bounds)
         return begin, keys
 
-    def _keys(self, opened: _Opened, group: int) -> SortedKeys:
+    def _keys(self, opened: _OpenedFile, group: int) -> SortedKeys:
         def read() -> SortedKeys:
             through = self._key_columns
             return self._sorted(opened.file.group(self._io, group, through.file_columns), through)

@@ -57,7 +57,7 @@ class ChangelogSpec:
 
 
 @dataclass(frozen=True)
-class Window:
+class RowWindow:
     """The rows of one key range, grouped: kv rows without `LEVEL`, their key codes and levels."""
 
     rows: pa.RecordBatch
@@ -66,7 +66,9 @@ class Window:
     groups: Groups
 
     @classmethod
-    def of(cls, parts: Sequence[tuple[pa.RecordBatch, list[Component]]], function: MergeFunction) -> Window:
+    def of(
+        cls, parts: Sequence[tuple[pa.RecordBatch, list[Component]]], function: MergeFunction
+    ) -> RowWindow:
         """The window of each run's rows in a key range; batches must have `LEVEL`."""
         rows = joined([batch for batch, _ in parts])
         codes = key_columns.codes(key_columns.concatenated([p for _, p in parts]))
@@ -78,16 +80,16 @@ class Window:
         """A row of each group, in key order."""
         return self.groups.order[self.groups.starts]
 
-    def with_hits(self, hits: Hits, asked: np.ndarray, function: MergeFunction) -> Window:
+    def with_hits(self, hits: Hits, asked: np.ndarray, function: MergeFunction) -> RowWindow:
         """The window with the rows that a lookup found; `asked` are the groups that were looked up."""
         return self if hits.rows is None else self.with_older(hits.rows, asked[hits.asked], function)
 
-    def with_older(self, rows: pa.RecordBatch, found: np.ndarray, function: MergeFunction) -> Window:
+    def with_older(self, rows: pa.RecordBatch, found: np.ndarray, function: MergeFunction) -> RowWindow:
         """The window with an older row of each of the groups `found`."""
         rows = joined([self.rows, rows.select(self.rows.schema.names)])
         codes = np.concatenate([self.codes, self.codes[self.first_rows[found]]])
         levels = np.concatenate([self.levels, np.full(len(found), _FOUND)])
-        return Window(rows, codes, levels, grouped(codes, function.sequence.numbers(rows)))
+        return RowWindow(rows, codes, levels, grouped(codes, function.sequence.numbers(rows)))
 
 
 @dataclass(frozen=True)
@@ -159,13 +161,13 @@ def newest_levels(groups: Groups, levels: np.ndarray) -> Groups:
     return Groups(groups.order[kept], np.cumsum(counts) - counts)
 
 
-def in_level0_only(window: Window) -> np.ndarray:
+def in_level0_only(window: RowWindow) -> np.ndarray:
     """The groups with rows of level 0 only, whose keys must be looked up."""
     oldest = np.maximum.reduceat(window.levels[window.groups.order], window.groups.starts)
     return np.flatnonzero(oldest <= 0)
 
 
-def looked_up(window: Window, function: MergeFunction, spec: ChangelogSpec) -> MergedWindow:
+def looked_up(window: RowWindow, function: MergeFunction, spec: ChangelogSpec) -> MergedWindow:
     """The merged window of a compaction with lookups; `window` includes the rows that these found."""
     places = window.levels[window.groups.order]
     groups = newest_levels(window.groups, window.levels)
@@ -178,7 +180,7 @@ def looked_up(window: Window, function: MergeFunction, spec: ChangelogSpec) -> M
 
 
 def fully_merged(
-    window: Window, function: MergeFunction, spec: ChangelogSpec, *, oldest_level: int
+    window: RowWindow, function: MergeFunction, spec: ChangelogSpec, *, oldest_level: int
 ) -> MergedWindow:
     """The merged window of a full compaction, to the oldest level."""
     places = window.levels[window.groups.order]
@@ -193,7 +195,7 @@ def fully_merged(
 
 
 def first_rows(
-    window: Window, function: MergeFunction, known: np.ndarray, spec: ChangelogSpec
+    window: RowWindow, function: MergeFunction, known: np.ndarray, spec: ChangelogSpec
 ) -> MergedWindow:
     """The merged window of a first-row table (FORMAT.md 13.4); `known` are the groups that a lookup found in
     older levels."""
@@ -217,7 +219,7 @@ def _older_rows(groups: Groups, levels: np.ndarray) -> np.ndarray:
 
 
 def _changes(
-    window: Window, after: pa.RecordBatch, before: np.ndarray, due: np.ndarray, spec: ChangelogSpec
+    window: RowWindow, after: pa.RecordBatch, before: np.ndarray, due: np.ndarray, spec: ChangelogSpec
 ) -> pa.RecordBatch:
     """−D, −U/+U or +I for each group that is `due`: from row `before` (−1: none) to its row in `after`."""
     count = len(window.groups.starts)
@@ -245,7 +247,7 @@ def _changes(
     return take(images, order)
 
 
-def _groups_of(window: Window, rows: pa.RecordBatch, spec: ChangelogSpec) -> np.ndarray:
+def _groups_of(window: RowWindow, rows: pa.RecordBatch, spec: ChangelogSpec) -> np.ndarray:
     """The group of each merged row: a merge function may leave groups out, but keeps their order."""
     firsts = window.first_rows
     if rows.num_rows == len(firsts):

@@ -75,7 +75,7 @@ def windows(
     several small runs may be one part, sorted by key, with rows of one key in the order of the runs.
     """
     sizes = prefetch or [max(1, window_rows // max(1, len(readers)))] * len(readers)
-    opened = (_Cursor(reader(), keys, rows) for reader, rows in zip(readers, sizes, strict=True))
+    opened = (_RunCursor(reader(), keys, rows) for reader, rows in zip(readers, sizes, strict=True))
     cursors = _gathered([c for c in opened if c.fill()], keys)
     while cursors:
         bound = _bound(cursors)
@@ -106,7 +106,7 @@ def decoded(prefetch: Sequence[int]) -> list[int]:
     return [max(enough, rows) for rows in prefetch]
 
 
-class _Cursor:
+class _RunCursor:
     """One run's rows that are in memory and not yet merged: `prefetch` or more while the run has them."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch], keys: Sequence[DataField], prefetch: int) -> None:
@@ -148,11 +148,11 @@ class _Cursor:
         return taken
 
 
-def _gathered(cursors: Sequence[_Cursor], keys: Sequence[DataField]) -> list[_Cursor]:
+def _gathered(cursors: Sequence[_RunCursor], keys: Sequence[DataField]) -> list[_RunCursor]:
     """The cursors, with neighbours that have read their whole runs joined into one."""
     if all(c.ended for c in cursors):
         return list(cursors)
-    gathered: list[_Cursor] = []
+    gathered: list[_RunCursor] = []
     for ended, neighbours in groupby(cursors, key=attrgetter("ended")):
         some = list(neighbours)
         whole = ended and len(some) > 1
@@ -160,11 +160,11 @@ def _gathered(cursors: Sequence[_Cursor], keys: Sequence[DataField]) -> list[_Cu
     return gathered
 
 
-def _together(parts: Sequence[Part], keys: Sequence[DataField]) -> _Cursor:
+def _together(parts: Sequence[Part], keys: Sequence[DataField]) -> _RunCursor:
     """One cursor over the rows of several runs; rows of a key stay in the order of the runs."""
     rows = joined([batch for batch, _ in parts])
     order = np.argsort(key_columns.codes(key_columns.concatenated([p for _, p in parts])), kind="stable")
-    cursor = _Cursor(iter([take(rows, order)]), keys, rows.num_rows + 1)
+    cursor = _RunCursor(iter([take(rows, order)]), keys, rows.num_rows + 1)
     cursor.fill()
     return cursor
 
@@ -175,7 +175,7 @@ def _pieces(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordB
             yield batch.slice(start, rows)
 
 
-def _bound(cursors: Sequence[_Cursor]) -> Key | None:
+def _bound(cursors: Sequence[_RunCursor]) -> Key | None:
     """The key up to which all rows are in memory; None if all runs have ended."""
     bound: Key | None = None
     for cursor in cursors:

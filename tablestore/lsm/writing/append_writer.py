@@ -27,7 +27,7 @@ from tablestore.lsm.compaction.recording import APPEND, planned
 from tablestore.lsm.levels.bucket import Bucket
 from tablestore.lsm.levels.bucket_files import BucketFiles, FileNames, RollingWriter
 from tablestore.lsm.writing.memory import MemoryPool
-from tablestore.lsm.writing.row_stream import RowStream
+from tablestore.lsm.writing.row_stream import BucketRowStream
 from tablestore.lsm.writing.workers import Workers
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class AppendWriter:
         self._bucket, self._files, self._next = bucket, BucketFiles(bucket), next_sequence
         self._names = FileNames(self._files)
         self._live = append_compaction.in_order(bucket.files) if compact else None
-        self._stream = RowStream(self._open, pool=pool, workers=workers)
+        self._stream = BucketRowStream(self._open, pool=pool, workers=workers)
         self._rows = 0
         self._new: list[DataFileMeta] = []
         self._compacted = CompactResult()

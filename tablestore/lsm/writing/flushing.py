@@ -1,7 +1,7 @@
 """Flushing: the flushes of one bucket's writer, one at a time, in the caller's thread or in the background.
 
 The memory pool is notified when a flush begins and ends. A flush that fails has lost its rows, so the writer
-then takes no more. Belongs to one thread. Used by `MergeTreeWriter` and `RowStream`.
+then takes no more. Belongs to one thread. Used by `MergeTreeWriter` and `BucketRowStream`.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from tablestore.format.types.arrow_types import DataType
 from tablestore.lsm.levels.bucket import Bucket
 from tablestore.lsm.levels.bucket_files import BucketFiles, FileNames, RollingWriter
 from tablestore.lsm.writing.memory import MemoryPool
-from tablestore.lsm.writing.row_stream import RowStream
+from tablestore.lsm.writing.row_stream import BucketRowStream
 from tablestore.lsm.writing.workers import Workers
 
 UNNUMBERED = -1
@@ -35,7 +35,7 @@ class PostponeWriter:
         self._bucket, self._files = bucket, BucketFiles(bucket)
         self._names = FileNames(self._files)
         self._schema = kv_schema(bucket.schema)
-        self._stream = RowStream(self._open, pool=pool, workers=workers)
+        self._stream = BucketRowStream(self._open, pool=pool, workers=workers)
 
     def _open(self) -> RollingWriter:
         return RollingWriter(self._files, self._names.data, level=0, source=APPEND_SOURCE)

@@ -1,4 +1,4 @@
-"""RowStream: rows of one bucket → files, in the order of arrival, without sort or merge.
+"""BucketRowStream: rows of one bucket → files, in the order of arrival, without sort or merge.
 
 Rows are buffered until the pool is full or there are enough for the next part of a file; the open file then
 encodes them at once, so that the pool bounds the memory of a process however many buckets it writes. A file
@@ -23,7 +23,7 @@ from tablestore.lsm.writing.write_buffer import settled
 _BUFFERED_BYTES = 32 << 20  # more are encoded although the pool has room
 
 
-class RowStream:
+class BucketRowStream:
     """Writes batches through rolling writers that `open_writer` makes, one for each `finish`."""
 
     def __init__(

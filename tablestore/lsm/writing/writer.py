@@ -45,7 +45,7 @@ _MAX_BYTES = 1 << 30  # text columns of one batch must stay below 2 GiB
 
 
 @dataclass(frozen=True, slots=True)
-class Flushed:
+class FlushedFiles:
     """The files that one flush made."""
 
     data: tuple[DataFileMeta, ...]
@@ -160,7 +160,7 @@ class MergeTreeWriter:
         self._buffer = WriteBuffer(self._bucket.schema.key_fields, self._function.sequence)
         self._flushing.run(partial(self._written, buffer), buffer.bytes, background=background)
 
-    def _written(self, buffer: WriteBuffer) -> Flushed:
+    def _written(self, buffer: WriteBuffer) -> FlushedFiles:
         """The files of level 0 made of a buffer; on an error all are deleted. Runs on any thread, one at a
         time."""
         changelog: tuple[DataFileMeta, ...] = ()
@@ -172,7 +172,7 @@ class MergeTreeWriter:
                 )
                 changelog = write_all(raw, rows.raw())
             data = RollingWriter(self._files, self._names.data, level=0, source=APPEND_SOURCE)
-            return Flushed(write_all(data, rows.folded(self._function)), changelog)
+            return FlushedFiles(write_all(data, rows.folded(self._function)), changelog)
         except BaseException:
             self._files.delete(changelog)
             raise
@@ -181,7 +181,7 @@ class MergeTreeWriter:
         """Return when the running flush has ended; raises its error."""
         self._flushing.wait()
 
-    def _take(self, flushed: Flushed) -> None:
+    def _take(self, flushed: FlushedFiles) -> None:
         self._new += flushed.data
         self._new_changelog += flushed.changelog
         self._loop.levels = self.levels.apply((), flushed.data)

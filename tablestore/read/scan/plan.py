@@ -123,12 +123,7 @@ def plan(
         deletions = deletion_files(store, snapshot) if store.options.deletion_vectors else {}
     if behind:
         entries = concatenated([entries.table, Entries.of(behind).table])
-    if bucket is not None:
-        entries = entries.of_buckets(lambda number, total: number == bucket)
-    if partition is not None:
-        entries = entries.of_partitions(partition)
-    if made_since is not None:
-        entries = entries.filter(entries.numbers("creation_time_ms") >= made_since)
+    entries = _narrowed(entries, bucket=bucket, partition=partition, made_since=made_since)
     pruner = Pruner(
         store.schema,
         store.options,
@@ -151,6 +146,19 @@ def plan(
     if log.isEnabledFor(logging.DEBUG):
         log.debug("plan of snapshot %d: %s", snapshot_id, planned.summary)
     return planned
+
+
+def _narrowed(
+    entries: Entries, *, bucket: int | None, partition: PartitionFilter | None, made_since: int | None
+) -> Entries:
+    """The entries of a bucket, of partitions and of files made since a moment (local wall clock, ms)."""
+    if bucket is not None:
+        entries = entries.of_buckets(lambda number, total: number == bucket)
+    if partition is not None:
+        entries = entries.of_partitions(partition)
+    if made_since is not None:
+        entries = entries.filter(entries.numbers("creation_time_ms") >= made_since)
+    return entries
 
 
 def visible_partitions(store: Store, snapshot: Snapshot | None) -> frozenset[bytes]:

@@ -27,7 +27,7 @@ from tablestore.read.scan.data_split import DataSplit
 _FEW = 4_096  # files of a plan up to which the objects of all are made when one is asked for
 
 
-class Files(Sequence[DataFileMeta]):
+class SplitFiles(Sequence[DataFileMeta]):
     """The files of a split as a sequence that makes its objects on first use: a plan of 10,000 files takes a
     tenth of the time that all their objects would take."""
 
@@ -100,7 +100,7 @@ def splits(
         ):
             at = int(rows[0])
             place = partitions[codes[at]], buckets[at]
-            files = Files(entries, rows)
+            files = SplitFiles(entries, rows)
             gone = (deletions or {}).get(place, {})
             vectors = tuple(gone.get(f.file_name) for f in files) if gone else ()
             data_splits.append(DataSplit(*place, totals[at], snapshot_id, files, raw, vectors))

@@ -26,7 +26,7 @@ NOWHERE = -1
 
 
 @dataclass(slots=True)
-class Segment:
+class KeySegment:
     """Keys in any order; `hashes` sorted, `rows` the key of each hash; `partitions`, `buckets` by key."""
 
     keys: pa.RecordBatch
@@ -38,7 +38,7 @@ class Segment:
     @classmethod
     def of(
         cls, keys: pa.RecordBatch, hashes: np.ndarray, partitions: np.ndarray, buckets: np.ndarray
-    ) -> Segment:
+    ) -> KeySegment:
         """A segment of these keys."""
         order = np.argsort(hashes, kind="stable")
         return cls(keys, hashes[order], order.astype(np.int32), partitions.copy(), buckets.copy())
@@ -71,7 +71,7 @@ class KeyIndex:
     def __init__(self, fields: Sequence[DataField], scratch: Scratch, *, max_keys: int = MAX_KEYS) -> None:
         self._fields, self._scratch, self._max_keys = fields, scratch, max_keys
         self._types = [f.type for f in fields]
-        self._segments: list[Segment] = []
+        self._segments: list[KeySegment] = []
         self._count = 0
 
     def hashes(self, keys: pa.RecordBatch) -> np.ndarray:
@@ -95,7 +95,7 @@ class KeyIndex:
         return locations
 
     def _find_in(
-        self, segment: Segment, keys: pa.RecordBatch, hashes: np.ndarray, asked: np.ndarray
+        self, segment: KeySegment, keys: pa.RecordBatch, hashes: np.ndarray, asked: np.ndarray
     ) -> np.ndarray:
         """The rows in one segment of the keys asked for; keys of equal hash are compared one after
         another."""
@@ -137,7 +137,7 @@ class KeyIndex:
         last = self._segments[-1] if self._segments else None
         if last is not None and len(last.hashes) + len(hashes) <= SEGMENT_KEYS:
             together = pa.concat_batches([last.keys, keys])
-            self._segments[-1] = Segment.of(
+            self._segments[-1] = KeySegment.of(
                 together,
                 np.concatenate([last.by_key(), hashes]),
                 np.concatenate([last.partitions, partitions.astype(np.int32)]),
@@ -147,7 +147,7 @@ class KeyIndex:
         if last is not None:
             last.keys = self._scratch.keep(last.keys)
         own = pa.concat_batches([keys.slice(0, 0), keys])
-        segment = Segment.of(own, hashes, partitions.astype(np.int32), buckets.astype(np.int32))
+        segment = KeySegment.of(own, hashes, partitions.astype(np.int32), buckets.astype(np.int32))
         self._segments.append(segment)
 
     def move(

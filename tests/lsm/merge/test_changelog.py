@@ -14,7 +14,7 @@ from tablestore.format.types.arrow_types import BIGINT, INT, DataField
 from tablestore.lsm.lookup.lookup import Hits
 from tablestore.lsm.merge import changelog
 from tablestore.lsm.merge import keys as key_columns
-from tablestore.lsm.merge.changelog import ChangelogSpec, Window, with_level
+from tablestore.lsm.merge.changelog import ChangelogSpec, RowWindow, with_level
 from tablestore.lsm.merge.merge_function import merge_function
 
 FIELDS = (DataField(0, "k", INT), DataField(1, "v", BIGINT), DataField(2, "w", BIGINT))
@@ -43,13 +43,13 @@ def batch(rows: list[Row], first: int = 0) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
 
 
-def window_of(schema: Any, options: TableOptions, rows: list[Row]) -> tuple[Window, Any]:
+def window_of(schema: Any, options: TableOptions, rows: list[Row]) -> tuple[RowWindow, Any]:
     function = merge_function(schema, options)
     parts = []
     for i, row in enumerate(rows):  # each row a run of its own, oldest first
         part = batch([row], i)
         parts.append((part, key_columns.of_batch(part, schema.key_fields)))
-    return Window.of(parts, function), function
+    return RowWindow.of(parts, function), function
 
 
 def shown(rows: pa.RecordBatch | None) -> list[tuple]:

@@ -19,14 +19,14 @@ import pyarrow.compute as pc
 from tablestore.format.types.arrow_types import DataType
 from tablestore.lsm.merge import keys
 from tablestore.lsm.merge.aggregators.flat import Flat, combined
-from tablestore.lsm.merge.aggregators.turns import Lists, Step, in_turns
+from tablestore.lsm.merge.aggregators.turns import GroupedLists, ListStep, in_turns
 from tablestore.lsm.merge.walk import ADD, OLDER, RETRACT, SET, Failures, Walk
 
 NO_CODES = np.zeros(0, dtype=np.int64)
 _NO_TIME = -(2**63)
 
 
-def fold_lists(column: pa.Array, walk: Walk, make: Callable[[pa.Array], Step]) -> pa.Array:
+def fold_lists(column: pa.Array, walk: Walk, make: Callable[[pa.Array], ListStep]) -> pa.Array:
     """One list (or map) a group, by the step that `make` makes of the flattened elements."""
     lists = column.take(pa.array(walk.rows))
     elements = elements_of(lists)
@@ -34,14 +34,14 @@ def fold_lists(column: pa.Array, walk: Walk, make: Callable[[pa.Array], Step]) -
     return assembled(column.type, elements, kept, there)
 
 
-def folded(lists: pa.Array, walk: Walk, step: Step) -> tuple[Flat, np.ndarray]:
+def folded(lists: pa.Array, walk: Walk, step: ListStep) -> tuple[Flat, np.ndarray]:
     """(final elements of the groups, which groups end with a list); `lists` are those of the walk's
     positions.
 
     Groups that only add are folded at once, the others in turns.
     """
     offsets = lists.offsets.to_numpy().astype(np.int64)
-    given = Lists(offsets - offsets[0], lists.is_valid().to_numpy(zero_copy_only=False))
+    given = GroupedLists(offsets - offsets[0], lists.is_valid().to_numpy(zero_copy_only=False))
     alone = goes_in_turns(walk, step)
     flat, there = _at_once(given, walk, step, alone)
     kept = step.keep(flat)
@@ -51,7 +51,7 @@ def folded(lists: pa.Array, walk: Walk, step: Step) -> tuple[Flat, np.ndarray]:
     return kept, there
 
 
-def goes_in_turns(walk: Walk, step: Step) -> np.ndarray:
+def goes_in_turns(walk: Walk, step: ListStep) -> np.ndarray:
     """The groups that cannot be folded at once."""
     one_by_one = (walk.actions == RETRACT) | (walk.actions == SET)
     if step.late_alone:
@@ -59,7 +59,7 @@ def goes_in_turns(walk: Walk, step: Step) -> np.ndarray:
     return walk.any(one_by_one)
 
 
-def _at_once(given: Lists, walk: Walk, step: Step, alone: np.ndarray) -> tuple[Flat, np.ndarray]:
+def _at_once(given: GroupedLists, walk: Walk, step: ListStep, alone: np.ndarray) -> tuple[Flat, np.ndarray]:
     """(elements of the groups that are folded at once, in merge order; which of the groups have a list)."""
     group_of, late = walk.group_of, walk.actions == OLDER
     order = np.flatnonzero(((walk.actions == ADD) | late) & given.valid & ~alone[group_of])
@@ -141,7 +141,7 @@ class Collect:
     def fold(self, name: str, column: pa.Array, t: DataType, walk: Walk, failures: Failures) -> pa.Array:
         """One array a group."""
 
-        def make(elements: pa.Array) -> Step:
+        def make(elements: pa.Array) -> ListStep:
             codes = identities(elements) if self.distinct or (walk.actions == RETRACT).any() else NO_CODES
             return _Collecting(codes, self.late_first, self.distinct)
 
@@ -204,7 +204,7 @@ class MergeMapWithKeyTime:
     def fold(self, name: str, column: pa.Array, t: DataType, walk: Walk, failures: Failures) -> pa.Array:
         """One map a group."""
 
-        def make(entries: pa.Array) -> Step:
+        def make(entries: pa.Array) -> ListStep:
             rows = pc.struct_field(entries, 1)
             times = rows.flatten()[self.time]
             ranks = keys.order_codes([times], [t.children[1].type.children[self.time].type])

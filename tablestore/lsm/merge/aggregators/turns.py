@@ -2,7 +2,7 @@
 once.
 
 There are as many turns as the longest such key has rows; each joins the accumulated lists and the turn's
-input by a few sorts of their elements. A `Step` defines what an input list does to the accumulated one.
+input by a few sorts of their elements. A `ListStep` defines what an input list does to the accumulated one.
 Memory: the accumulated elements. Pure. Used by `lists`.
 """
 
@@ -17,7 +17,7 @@ from tablestore.lsm.merge.aggregators.flat import Flat
 from tablestore.lsm.merge.walk import ADD, OLDER, RETRACT, SET, SKIP, Walk
 
 
-class Step(Protocol):
+class ListStep(Protocol):
     """How the lists of a key become one, for the lists of all keys as flat elements."""
 
     @property
@@ -50,7 +50,7 @@ class Step(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Lists:
+class GroupedLists:
     """The lists at the positions of a walk: their offsets, and which are not NULL."""
 
     offsets: np.ndarray
@@ -62,7 +62,7 @@ class Lists:
         return Flat.of(self.offsets, places[there], groups[there])
 
 
-def in_turns(lists: Lists, walk: Walk, step: Step, groups: np.ndarray) -> tuple[Flat, np.ndarray]:
+def in_turns(lists: GroupedLists, walk: Walk, step: ListStep, groups: np.ndarray) -> tuple[Flat, np.ndarray]:
     """(final elements of these groups of a walk, which of them end with a list).
 
     Groups are numbered by their position in `order`, the longest first, so those with further rows are the
@@ -92,7 +92,7 @@ def in_turns(lists: Lists, walk: Walk, step: Step, groups: np.ndarray) -> tuple[
 
 
 def _turn(
-    step: Step, before: tuple[Flat, np.ndarray], row: tuple[Flat, np.ndarray], actions: np.ndarray
+    step: ListStep, before: tuple[Flat, np.ndarray], row: tuple[Flat, np.ndarray], actions: np.ndarray
 ) -> tuple[Flat, np.ndarray]:
     """(elements, which groups have a list) after one row of each group; `actions` are those of the groups."""
     (accumulated, some), (input, new) = before, row
