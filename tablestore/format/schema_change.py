@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.core.arguments import eagerly_checked
+from tablestore.core.arguments import checked
 from tablestore.core.errors import AlreadyExists, InvalidOption, InvalidRequest, SchemaMismatch, Unsupported
 from tablestore.core.options.names import ALIASES, CHANGE_TRACKING, FIXED_WITH_DATA, OF_CREATION
 from tablestore.core.options.rules import require_storable
@@ -70,7 +70,7 @@ class Change:
         return f"{self.what}({self.name!r})" if self.name else self.what
 
 
-@eagerly_checked
+@checked
 def add(
     name: Name,
     type: Any,
@@ -96,7 +96,7 @@ def add(
     return Change("add", name, type=t, text=comment, place=place, options=given)
 
 
-@eagerly_checked
+@checked
 def rename(name: Name, to: str) -> Change:
     """Rename the column `name` to `to`; its data and the options that name it follow.
 
@@ -106,7 +106,7 @@ def rename(name: Name, to: str) -> Change:
     return Change("rename", name, text=to)
 
 
-@eagerly_checked
+@checked
 def drop(name: Name) -> Change:
     """Drop the column `name`; a later column of the same name is a new one.
 
@@ -116,7 +116,7 @@ def drop(name: Name) -> Change:
     return Change("drop", name)
 
 
-@eagerly_checked
+@checked
 def retype(name: Name, type: Any) -> Change:
     """Change the `type` of the column `name`, by Paimon's casts; its nullability stays. Nested types are
     compared field by field.
@@ -127,7 +127,7 @@ def retype(name: Name, type: Any) -> Change:
     return Change("retype", name, type=as_type(type, f"column {name!r}"))
 
 
-@eagerly_checked
+@checked
 def nullable(name: Name) -> Change:
     """Allow NULL in the column `name`.
 
@@ -138,7 +138,7 @@ def nullable(name: Name) -> Change:
     return Change("nullable", name)
 
 
-@eagerly_checked
+@checked
 def not_null(name: Name) -> Change:
     """Make the column `name` NOT NULL; only with option `alter-column-null-to-not-null.disabled` =
     false.
@@ -150,7 +150,7 @@ def not_null(name: Name) -> Change:
     return Change("not null", name)
 
 
-@eagerly_checked
+@checked
 def move(
     name: Name,
     *,
@@ -170,7 +170,7 @@ def move(
     return Change("move", name, place=place)
 
 
-@eagerly_checked
+@checked
 def comment(name: Name | None, text: str | None) -> Change:
     """Set the comment `text` of the column `name` (None: of the table); a text of None removes it.
 
@@ -180,7 +180,7 @@ def comment(name: Name | None, text: str | None) -> Change:
     return Change("comment", name or "", text=text)
 
 
-@eagerly_checked
+@checked
 def default(name: Name, value: Any) -> Change:
     """Set the default `value` of the column `name`, for writes that leave it out; None removes it.
 
@@ -192,7 +192,7 @@ def default(name: Name, value: Any) -> Change:
     return Change("default", name, options={"default": value})
 
 
-@eagerly_checked
+@checked
 def set_options(options: Mapping[str, Any], *, partition: Mapping[str, Any] | None = None) -> Change:
     """Store these `options` of the table, by name; of one `partition`, {column: value}, which may have
     'change-tracking' only: with false its commits write no changelog files from then on.
@@ -203,7 +203,7 @@ def set_options(options: Mapping[str, Any], *, partition: Mapping[str, Any] | No
     return Change("set options", options=dict(options), partition=partition)
 
 
-@eagerly_checked
+@checked
 def reset_options(*keys: str, partition: Mapping[str, Any] | None = None) -> Change:
     """Reset the options `keys` to their defaults; those of one `partition`, {column: value}, to those of the
     table.
