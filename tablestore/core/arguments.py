@@ -85,7 +85,10 @@ class _Parameter(NamedTuple):
         if not (_takes(self.kinds, value) or (self.judged and isinstance(value, _JUDGED))):
             kinds = dict.fromkeys(kind.name for kind in self.kinds or () if kind.name != "None")
             raise InvalidRequest(f"{name} {_shown(value)} must be {' or '.join(kinds)}")
-        half = _half_a_character(value)
+        many = self.kinds is None and isinstance(
+            value, list | tuple
+        )  # perhaps rows, which the verb reads once
+        half = None if many else _half_a_character(value)
         if half is not None:
             text = f"{name} {_shown(half)} holds half of a character, which no file can store"
             raise InvalidRequest(text)
@@ -205,7 +208,11 @@ def _is_list(value: Any, inner: list[Kind] | None) -> bool:
 def _half_a_character(value: Any) -> str | None:
     """Text in the value that cannot be stored, also inside a mapping or a list; None if there is none."""
     if isinstance(value, str):
-        return value if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value) else None
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return value
+        return None
     inside = (*value.keys(), *value.values()) if isinstance(value, dict) else value
     if isinstance(inside, list | tuple):
         return next((v for v in inside if isinstance(v, str) and _half_a_character(v) is not None), None)

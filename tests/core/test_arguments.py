@@ -91,7 +91,8 @@ def test_what_fits_goes_to_the_verb(args: tuple[Any, ...], named: dict[str, Any]
         ((), {"env": "SYSTEM"}, "env 'SYSTEM' must be an Env"),
         ((), {"another": 5}, "another 5 must be text"),
         ((), {"names": "a\ud800"}, "holds half of a character"),
-        ((), {"frame": ["\ud800"]}, "frame '\\ud800' holds half of a character"),
+        ((), {"names": ["a", "\ud800"]}, "names '\\ud800' holds half of a character"),
+        ((), {"frame": {"\ud800": 1}}, "frame '\\ud800' holds half of a character"),
     ],
 )
 def test_what_does_not_fit_is_named(args: tuple[Any, ...], named: dict[str, Any], text: str) -> None:
