@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tablestore.core.arguments import eagerly_checked
+from tablestore.core.arguments import checked
 from tablestore.core.errors import InvalidRequest
 from tablestore.format.change_tracking import require_partitions_exist
 from tablestore.format.changed_columns import (
@@ -88,7 +88,7 @@ class DropWatermark:
 Change = ColumnChange | CommentTable | SetOptions | DropOptions | SetWatermark | DropWatermark
 
 
-@eagerly_checked
+@checked
 def add(
     name: Name,
     type: Any,
@@ -113,7 +113,7 @@ def add(
     return AddColumn(name, t, place, comment, default)
 
 
-@eagerly_checked
+@checked
 def rename(name: Name, to: str) -> Change:
     """Rename the column `name` to `to`; its data and the options that name it follow.
 
@@ -123,7 +123,7 @@ def rename(name: Name, to: str) -> Change:
     return RenameColumn(name, to)
 
 
-@eagerly_checked
+@checked
 def drop(name: Name) -> Change:
     """Drop the column `name`; a later column of the same name is a new one.
 
@@ -133,7 +133,7 @@ def drop(name: Name) -> Change:
     return DropColumn(name)
 
 
-@eagerly_checked
+@checked
 def retype(name: Name, type: Any) -> Change:
     """Change the `type` of the column `name`, by Paimon's casts; its nullability stays. Nested types are
     compared field by field.
@@ -144,7 +144,7 @@ def retype(name: Name, type: Any) -> Change:
     return CastColumn(name, as_type(type, f"column {name!r}"))
 
 
-@eagerly_checked
+@checked
 def nullable(name: Name) -> Change:
     """Allow NULL in the column `name`.
 
@@ -155,7 +155,7 @@ def nullable(name: Name) -> Change:
     return NullColumn(name)
 
 
-@eagerly_checked
+@checked
 def not_null(name: Name) -> Change:
     """Make the column `name` NOT NULL; only with option `alter-column-null-to-not-null.disabled` =
     false.
@@ -167,7 +167,7 @@ def not_null(name: Name) -> Change:
     return NotNullColumn(name)
 
 
-@eagerly_checked
+@checked
 def move(
     name: Name,
     *,
@@ -187,7 +187,7 @@ def move(
     return MoveColumn(name, place)
 
 
-@eagerly_checked
+@checked
 def comment(name: Name | None, text: str | None) -> Change:
     """Set the comment `text` of the column `name` (None: of the table); a text of None removes it.
 
@@ -197,7 +197,7 @@ def comment(name: Name | None, text: str | None) -> Change:
     return CommentColumn(name, text) if name else CommentTable(text)
 
 
-@eagerly_checked
+@checked
 def default(name: Name, value: Any) -> Change:
     """Set the default `value` of the column `name`, for writes that leave it out; None removes it.
 
@@ -209,7 +209,7 @@ def default(name: Name, value: Any) -> Change:
     return DefaultColumn(name, value)
 
 
-@eagerly_checked
+@checked
 def set_options(options: Mapping[str, Any], *, partition: Mapping[str, Any] | None = None) -> Change:
     """Store these `options` of the table, by name; of one `partition`, {column: value}, which may have
     'change-tracking' only: with false its commits write no changelog files from then on.
@@ -220,7 +220,7 @@ def set_options(options: Mapping[str, Any], *, partition: Mapping[str, Any] | No
     return SetOptions(dict(options), partition)
 
 
-@eagerly_checked
+@checked
 def reset_options(*keys: str, partition: Mapping[str, Any] | None = None) -> Change:
     """Reset the options `keys` to their defaults; those of one `partition`, {column: value}, to those of the
     table.

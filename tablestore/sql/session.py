@@ -9,7 +9,7 @@ from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tablestore.core.arguments import checked
+from tablestore.core.arguments import checked_but
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError
 from tablestore.io.roots import Roots
@@ -34,7 +34,7 @@ _OWN_CATALOG = "lake"
 FullName = tuple[str, str, str]  # catalog (empty where there is none yet), database, table
 
 
-@checked
+@checked_but("parameters")
 class Session:
     """Statements over catalogs; `ts.sql_session` makes one. `lake` is the catalog to begin with, named
     `lake`; others come by CREATE CATALOG. `read` makes a statement of each piece of a script; with `roots`

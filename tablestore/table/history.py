@@ -100,6 +100,8 @@ def at(
 
 def position(store: Store, user: str) -> tuple[int, str | None] | None:
     """`Table.position`: how far the commits of a user came."""
+    if not isinstance(user, str):
+        raise InvalidRequest(f"user {user!r} must be text")
     return positions.known(store, store.snapshots.latest()).get(user)
 
 

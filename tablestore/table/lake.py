@@ -20,7 +20,7 @@ from tablestore.catalog.options import CatalogOptions
 from tablestore.catalog.views import CatalogView
 from tablestore.catalog.warehouse import require_warehouse
 from tablestore.core import rich
-from tablestore.core.arguments import checked, require_session
+from tablestore.core.arguments import checked_but, require_session
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import (
     AlreadyExists,
@@ -51,7 +51,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-@checked
+@checked_but(
+    "comments", "name", "new_name", "parameters", "partition_by", "primary_key", "roots", "warehouse"
+)
 class Lake:
     """Databases and tables. Safe to share: it holds no state but its catalog."""
 
@@ -696,7 +698,7 @@ def _plain(name: str) -> Identifier:
     return identifier
 
 
-@checked
+@checked_but("roots", "warehouse")
 def connect(
     warehouse: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     *,
@@ -727,7 +729,7 @@ def connect(
     return Lake(warehouse, io=io, env=env, options=options, roots=roots, sql_roots=sql_roots)
 
 
-@checked
+@checked_but("path", "roots")
 def open_table(
     path: str | os.PathLike[str],
     *,
@@ -757,7 +759,7 @@ def open_table(
         raise NotFound(f"no table at {root}{_hint(files, root)}") from None
 
 
-@checked
+@checked_but("path", "roots")
 def mend_table(
     path: str | os.PathLike[str],
     *,

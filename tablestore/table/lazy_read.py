@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from tablestore.core.arguments import checked
+from tablestore.core.arguments import checked_but
 from tablestore.core.errors import InvalidRequest
 from tablestore.core.extras import required
 from tablestore.format.predicates.literal import unwrapped
@@ -53,7 +53,7 @@ def limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa
             return
 
 
-@checked
+@checked_but("columns")
 class LazyRead(ABC):
     """A read that begins with a `to_…`. Subclasses give the columns and the batches."""
 
@@ -105,7 +105,7 @@ class LazyRead(ABC):
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
 
-@checked
+@checked_but("columns")
 @dataclass(frozen=True)
 class LazyScan(LazyRead):
     """A lazy read of some columns of some rows; each step gives a new one.

@@ -234,6 +234,8 @@ class Consumers(_View):
 
 
 def require_branch(store: Store, name: str) -> None:
-    """Raise NotFound, naming the nearest, unless the branch is there."""
+    """Raise NotFound, naming the nearest, unless the branch is there; InvalidRequest for a list."""
+    if isinstance(name, list | tuple | dict):
+        raise InvalidRequest(f"name {name!r} must be text")
     if name != refs.MAIN and name not in refs.branches(store):
         raise NotFound.among("branch", name, refs.branches(store))

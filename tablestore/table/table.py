@@ -3,7 +3,7 @@
 
 A Table is the schema as it was when opened; `refresh()` gives the newest. Safe to share: immutable. The
 docstrings of verbs say what they give; their code is in `definition`, `reads`, `writes`, `history`, `upkeep`,
-and, of those that look at the table, in `insight` (`features`). The examples run over the lake of
+and, of those that look at the table, in `insight` (`doors`). The examples run over the lake of
 `tests/table/test_examples.py`: `orders` has the columns order_id (primary key), customer, amount, status and
 the snapshots 1 and 2, tagged "v1" and "v2"; `events` has no key and is partitioned by day.
 """
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tablestore import doors
 from tablestore.core import rich
-from tablestore.core.arguments import checked, eagerly_checked
+from tablestore.core.arguments import checked_but
 from tablestore.core.errors import InvalidRequest, NotFound, UnsupportedAttribute
 from tablestore.core.options.secrets import hidden
 from tablestore.format.predicates.predicate import Predicate
@@ -67,7 +67,10 @@ if TYPE_CHECKING:
 _ELSEWHERE = {"rename": "a table does not know its catalog: lake.rename_table(name, new_name)"}
 
 
-@checked
+@checked_but(
+    *("bucket", "columns", "key", "name", "options", "partition", "properties", "since", "timeout", "until"),
+    *("user", "values", "where"),
+)
 class Table:
     """One table of a lake, as `lake.table(name)` and `ts.open(path)` give it."""
 
@@ -340,7 +343,6 @@ class Table:
         )
         return followed(self.store, request, normalize=normalize, log=table_log(self.store, self._handle.log))
 
-    @eagerly_checked
     def read_split(
         self, split: DataSplit, *, columns: Sequence[str] | None = None, where: Predicate | None = None
     ) -> Iterator[pa.RecordBatch]:

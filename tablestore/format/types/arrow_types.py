@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from tablestore.core.arguments import eagerly_checked
+from tablestore.core.arguments import checked
 from tablestore.core.errors import SchemaMismatch, Unsupported
 from tablestore.format.types.data_type import (
     MAX_LENGTH,
@@ -66,73 +66,73 @@ BYTES = DataType("VARBINARY", precision=MAX_LENGTH)
 TypeLike: TypeAlias = DataType | str | pa.DataType
 
 
-@eagerly_checked
+@checked
 def CHAR(n: int) -> DataType:
     """Text of up to n characters (not padded)."""
     return sized("CHAR", n)
 
 
-@eagerly_checked
+@checked
 def VARCHAR(n: int) -> DataType:
     """Text of up to n characters."""
     return sized("VARCHAR", n)
 
 
-@eagerly_checked
+@checked
 def BINARY(n: int) -> DataType:
     """Up to n bytes."""
     return sized("BINARY", n)
 
 
-@eagerly_checked
+@checked
 def VARBINARY(n: int) -> DataType:
     """Up to n bytes."""
     return sized("VARBINARY", n)
 
 
-@eagerly_checked
+@checked
 def DECIMAL(p: int = 10, s: int = 0) -> DataType:
     """Exact number of p digits, s of them after the point; p ≤ 38."""
     return ranged(DataType("DECIMAL", precision=p, scale=s), 1, 38)
 
 
-@eagerly_checked
+@checked
 def TIME(p: int = 0) -> DataType:
     """Time of day, stored in milliseconds whatever p is."""
     return ranged(DataType("TIME", precision=p), 0, 9)
 
 
-@eagerly_checked
+@checked
 def TIMESTAMP(p: int = 6) -> DataType:
     """Date and time without a zone, p fraction digits."""
     return ranged(DataType("TIMESTAMP", precision=p), 0, 9)
 
 
-@eagerly_checked
+@checked
 def TIMESTAMP_LTZ(p: int = 6) -> DataType:
     """An instant, p fraction digits."""
     return ranged(DataType("TIMESTAMP_LTZ", precision=p), 0, 9)
 
 
-@eagerly_checked
+@checked
 def ARRAY(element: TypeLike) -> DataType:
     """Many values of one type, in order."""
     return nested("ARRAY", as_type(element, "ARRAY"))
 
 
-@eagerly_checked
+@checked
 def MAP(key: TypeLike, value: TypeLike) -> DataType:
     """Values by key; keys are distinct and never NULL."""
     return nested("MAP", as_type(key, "MAP"), as_type(value, "MAP"))
 
 
-@eagerly_checked
+@checked
 def MULTISET(element: TypeLike) -> DataType:
     """Values with their counts."""
     return nested("MULTISET", as_type(element, "MULTISET"))
 
 
-@eagerly_checked
+@checked
 def ROW(fields: Mapping[str, TypeLike] | None = None, /, **named: TypeLike) -> DataType:
     """Named fields: `ROW(x=INT, y=STRING)` or `ROW({"a b": INT})`. Ids are assigned with the column's."""
     pairs = {**(fields or {}), **named}

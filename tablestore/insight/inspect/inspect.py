@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.core.arguments import checked
+from tablestore.core.arguments import checked_but
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.core.options.secrets import hidden
 from tablestore.core.options.values import INFINITE
@@ -73,7 +73,7 @@ def _text(value: Any, what: str) -> str:
     return value
 
 
-@checked
+@checked_but("between", "partition")
 class Inspect:
     """Metadata of one table as Arrow tables.
 

@@ -10,7 +10,7 @@ the schema at the start.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -83,7 +83,7 @@ class StreamRequest:
             number = isinstance(value, int | float) and not isinstance(value, bool)
             if value is not None and (not number or value < 0):
                 raise InvalidRequest(f"stream {name} {value!r} must be a number of seconds")
-        if isinstance(self.columns, str):
+        if isinstance(self.columns, str) or not isinstance(self.columns, Iterable | None):
             raise InvalidRequest(f"columns are a list of names, not {self.columns!r}")
 
 
