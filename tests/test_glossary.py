@@ -20,9 +20,9 @@ cost count create creation cross damaged default delay dense diagnosis differenc
 discovery distinct door draw duck duplicate duration dv empty enable encode env error estimate exist expect
 explicit extent fact fail failure feed flat flow fold footer force format formatter found frame fs group
 guard handle header high hit hive hour identity ignore include ingest initial input inspect
-interval invalid io java jdbc latest layout leaf legacy like limit load local loop lost map mapping mark max mend
+interval invalid io java jdbc latest layout leaf legacy like limit load local loop lost map mapping mark max
 meta millis min mismatch miss missing mode model modifiable multiplier n nested non normalize num object
-off offpeak only optimization origin outcome output outside package parameter pattern pending per
+mend off offpeak only optimization origin outcome output outside package parameter pattern pending per
 percent period piece plan point policy pool postgres prefix priority problem process product progress
 question random ranking refresh refuse registry request restart result retain retries retry rewrite safe
 schedule scratch segment server session set setting shape sign sim simple sink size skip small spark
