@@ -17,16 +17,16 @@ assigned block book bound bounded buffer cache candidate cast cell choice choose
 committed committer compression compute confine constant contain container content
 context continuous conversion convert corrupt credential
 cost count create creation cross damaged default delay dense diagnosis difference dir disable discard
-discovery distinct draw duck duplicate duration dv empty enable encode env error estimate exist expect
+discovery distinct door draw duck duplicate duration dv empty enable encode env error estimate exist expect
 explicit extent fact fail failure feed flat flow fold footer force format formatter found frame fs group
 guard handle header high hit hive hour identity ignore include ingest initial input inspect
-interval invalid io jdbc latest layout leaf legacy like limit load local loop lost map mapping mark max mend
+interval invalid io java jdbc latest layout leaf legacy like limit load local loop lost map mapping mark max
 meta millis min mismatch miss missing mode model modifiable multiplier n nested non normalize num object
-off offpeak only optimization origin outcome output outside package parameter pattern pending per
+mend off offpeak only optimization origin outcome output outside package parameter pattern pending per
 percent period piece plan point policy pool postgres prefix priority problem process product progress
 question random ranking refresh refuse registry request restart result retain retries retry rewrite safe
 schedule scratch segment server session set setting shape sign sim simple sink size skip small spark
-spec specific sql sqlite state stateless status step stopped storage strategy strict success suffix sum
+shell spec specific sql sqlite state stateless status step stopped storage strategy strict success suffix sum
 summary sync syntax task thin thread threshold timeout timestamp token total trace
 trial ttl type unavailable union unknown unsupported use walk weights window work
 zone zstd automatic compound execute finish location mendable nearest summed

@@ -69,6 +69,7 @@ def run(name: str, arguments: Sequence[str], door: Door) -> int:
     except (ModuleNotFoundError, MissingPackage) as e:
         if name not in EXTRAS or (e.name or "").startswith("tablestore."):
             raise
-        print(f"{door.program} {name}: {e}; what it needs comes by {remedy(EXTRAS[name])}", file=sys.stderr)
+        what = e.name or "a package that it needs"
+        print(f"{door.program} {name}: {what} is missing: {remedy(EXTRAS[name])}", file=sys.stderr)
         return REFUSED
     return int(command.main(asked))

@@ -99,7 +99,7 @@ def checked(path: str, name: str, *, allowed: Iterable[str], option: str | None)
 
 def _remedy(root: str) -> str:
     place = local(_normal(root))
-    ways = f"in tablestore.open or connect, --roots {place} for ./workbench open"
+    ways = f"in tablestore.open or connect, --roots {place} for tablestore open"
     return f"if you trust {place}, name it: roots=[{place!r}] {ways}"
 
 

@@ -6,14 +6,17 @@ import os
 import subprocess
 import sys
 from importlib import import_module
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 import tablestore as ts
 from notebooks.cli.places import CHECKOUT, ROOT
 from tablestore.cli import commands
 from tablestore.cli.commands import COMMANDS
+from tablestore.cli.doctor import machine
 from tablestore.cli.doctor.machine import extras_of
 from tablestore.cli.door import Door
 from tablestore.core.extras import DISTRIBUTION
@@ -114,6 +117,18 @@ def test_a_statement_runs_over_a_new_lake(tmp_path: Path) -> None:
         1,
         f"tablestore doctor: there is nothing at {tmp_path / 'none'}\n",
     )
+
+
+def test_a_missing_extra_is_a_note_with_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine.importlib.metadata, "requires", lambda name: ['pyorc; extra == "orc"'])
+    monkeypatch.setattr(machine, "installed", lambda name: "")
+    (finding,) = machine.extra_findings()
+    assert (finding.name, finding.state) == ("[orc]", "note")
+    screen = Console(width=200, file=StringIO())
+    screen.print(machine.as_table([finding]))
+    said = screen.file.getvalue()
+    for part in ("note", "[orc]", "not installed: pyorc", f"pip install '{DISTRIBUTION}[orc]'"):
+        assert part in said
 
 
 def test_extras_are_read_from_the_metadata_of_the_package() -> None:

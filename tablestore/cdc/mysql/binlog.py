@@ -222,7 +222,7 @@ class _Reader:
             raise Unsupported(
                 f"rows of {child} that a foreign key changes with those of {parent}, at {self.position}",
                 "the binlog does not have them: start with a new snapshot, or capture the database "
-                "(lake.ingest, workbench cdc), which reads such a table again",
+                "(lake.ingest, tablestore cdc), which reads such a table again",
             )
 
     def _require_columns(self, table: SourceTable, found: TableMap) -> None:

@@ -37,7 +37,9 @@ ZERO_DATES = ("null", "fail")
 def parsed(arguments: Sequence[str], door: Door) -> argparse.Namespace:
     """The options; ends the process where they do not go together."""
     p = command_parser("cdc", __doc__ or "", door)
-    _source_options(p.add_argument_group("the source"))
+    source = p.add_argument_group("the source")
+    _source_options(source)
+    _message_options(source)
     _target_options(p.add_argument_group("the lake"), door)
     _column_options(p.add_argument_group("columns"))
     _run_options(p.add_argument_group("the run"))
@@ -87,6 +89,9 @@ def _source_options(p: Any) -> None:
     p.add_argument("--chunk-rows", type=int, metavar="N", help="rows of a chunk of a snapshot")
     p.add_argument("--chunks", type=int, metavar="N", help="chunks of a batch")
     p.add_argument("--log-bytes", type=int, metavar="N", help="about so much log to a batch")
+
+
+def _message_options(p: Any) -> None:
     p.add_argument(
         "--format", metavar="NAME", help="of messages: debezium-json, debezium-avro, canal-json, …"
     )

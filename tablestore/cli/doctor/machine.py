@@ -23,6 +23,7 @@ from pathlib import Path
 import psutil
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from tablestore.cli.places import cache_folder, human, size_bytes
 from tablestore.core.extras import DISTRIBUTION, remedy
@@ -119,7 +120,7 @@ def as_table(findings: list[Finding]) -> Table:
     for column in ("", "what", "found", "remedy"):
         table.add_column(column, overflow="fold")
     for finding in findings:
-        table.add_row(SIGNS[finding.state], finding.name, finding.found, finding.remedy)
+        table.add_row(SIGNS[finding.state], *map(Text, (finding.name, finding.found, finding.remedy)))
     return table
 
 

@@ -87,6 +87,11 @@ def _parser(door: Door) -> argparse.ArgumentParser:
         default=DROPPED[0],
         help="rows in the lake whose partition or table is dropped in the cluster (default %(default)s)",
     )
+    _service_options(p)
+    return p
+
+
+def _service_options(p: argparse.ArgumentParser) -> None:
     p.add_argument("--name", metavar="NAME", help="of the service, below which it writes down what it does")
     p.add_argument(
         "--parallel", type=int, default=2, metavar="N", help="rounds at a time (default %(default)s)"
@@ -106,4 +111,3 @@ def _parser(door: Door) -> argparse.ArgumentParser:
         metavar="FILE",
         help="while it says committing or registering, rounds wait before that (to try a kill there)",
     )
-    return p
