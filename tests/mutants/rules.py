@@ -40,7 +40,10 @@ TESTS = {
 
 SPLIT_GENERATOR, SECTIONS = "tablestore/read/scan/split_generator.py", "tablestore/read/scan/sections.py"
 CHANGELOG, EXPIRY = "tablestore/lsm/merge/changelog.py", "tablestore/meta/expiry_rules.py"
-SORTED_RUN = "tablestore/lsm/levels/sorted_run.py"
+SORTED_RUN, LOG_STEPS = "tablestore/lsm/levels/sorted_run.py", "tablestore/read/changes/log_steps.py"
+LAST = "last = max(now.end.get(bucket, 0), has.get(bucket, 0))"
+STOP = "stop = {b: max(at.get(b, 0), min(now.end.get(b, 0), has.get(b, 0))) for b in sorted({*at, *now.end})}"
+BELOW = "the greatest of it and an offset, which is at least 0"
 WHOLE = {
     "_walk": 'whole = entries.numbers("delete_count", null=-1) == 0',
     "_lifted_groups": 'whole = (levels > 0) & (entries.numbers("delete_count", null=-1) == 0)',
@@ -85,12 +88,24 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         (CHANGELOG, "newest_levels", NEWEST, NEWEST.replace("1 << 20", other)): "beyond any level"
         for other in ("2 << 20", "1 << 21", "1 << 19")
     },
+    (CHANGELOG, "newest_levels", "return groups", "pass"): "a copy of all groups is those groups",
+    (LOG_STEPS, "next_step", LAST, LAST.replace("has.get(bucket, 0)", "has.get(bucket, (-1))")): BELOW,
+    (
+        LOG_STEPS,
+        "next_step",
+        LAST,
+        LAST.replace("now.end.get(bucket, 0)", "now.end.get(bucket, (-1))"),
+    ): BELOW,
+    (LOG_STEPS, "next_step", STOP, STOP.replace("at.get(b, 0)", "at.get(b, (-1))")): BELOW,
+    (LOG_STEPS, "next_step", STOP, STOP.replace("has.get(b, 0)", "has.get(b, (-1))")): BELOW,
+    (LOG_STEPS, "next_step", STOP, STOP.replace("now.end.get(b, 0)", "now.end.get(b, (-1))")): BELOW,
     (
         EXPIRY,
         "extent",
         "while end > earliest and time_of(end) is None:",
         "while (end >= earliest) and time_of(end) is None:",
     ): "the end is never given as below the earliest",
+    (SORTED_RUN, "Levels.of", "if len(found) > 1:", "if (len(found) >= 1):"): "one file is in order",
     (
         SORTED_RUN,
         "Levels.of",
