@@ -4,6 +4,7 @@ from __future__ import annotations
 
 PICKS = ("lsm/compaction/test_compaction.py",)
 SPLITS = ("read/scan/test_split_cases.py", "read/scan/test_split.py")
+PRUNING = ("read/scan/test_pruning_cases.py", "read/scan/test_matching_manifests.py")
 LOG_STREAM = ("read/changes/test_log_stream.py", "read/changes/test_stream.py")
 
 TESTS = {
@@ -25,8 +26,8 @@ TESTS = {
         "write/commit/test_conflict_rules.py",
     ),
     "tablestore/meta/expiry_rules.py": ("meta/test_retention_cases.py", "meta/test_expiry_rules.py"),
-    "tablestore/read/scan/pruning.py": ("read/scan/test_pruning_cases.py",),
-    "tablestore/read/scan/file_stats.py": ("read/scan/test_pruning_cases.py",),
+    "tablestore/read/scan/pruning.py": PRUNING,
+    "tablestore/read/scan/file_stats.py": PRUNING,
     "tablestore/read/scan/sections.py": SPLITS,
     "tablestore/read/scan/split_generator.py": SPLITS,
     "tablestore/read/scan/scan_mode.py": ("read/scan/test_scan_mode.py",),
