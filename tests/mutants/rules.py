@@ -4,8 +4,11 @@ from __future__ import annotations
 
 PICKS = ("lsm/compaction/test_compaction.py",)
 SPLITS = ("read/scan/test_split_cases.py", "read/scan/test_split.py")
-PRUNING = ("read/scan/test_pruning_cases.py", "read/scan/test_matching_manifests.py")
-LOG_STREAM = ("read/changes/test_log_stream.py", "read/changes/test_stream.py")
+PRUNING = (
+    "read/scan/test_pruning_cases.py",
+    "read/scan/test_matching_manifests.py",
+    "read/scan/test_file_stats.py",
+)
 
 TESTS = {
     "tablestore/lsm/compaction/universal.py": PICKS,
@@ -30,12 +33,8 @@ TESTS = {
     "tablestore/read/scan/file_stats.py": PRUNING,
     "tablestore/read/scan/sections.py": SPLITS,
     "tablestore/read/scan/split_generator.py": SPLITS,
-    "tablestore/read/scan/scan_mode.py": ("read/scan/test_scan_mode.py",),
     "tablestore/log/offsets.py": ("log/test_offsets.py",),
-    "tablestore/read/changes/log_start.py": LOG_STREAM,
     "tablestore/read/changes/log_steps.py": ("read/changes/test_log_steps.py",),
-    "tablestore/read/changes/stream_start.py": LOG_STREAM,
-    "tablestore/read/changes/cursor.py": LOG_STREAM,
 }
 """Files of tests below `tests` by module: those that are about it, no more than seconds each."""
 
@@ -52,6 +51,7 @@ WHOLE = {
 UPPER = "upper += (SortedRun((), level) for level in range(len(upper) + 1, max(come, default=0) + 1))"
 LEVEL_BOUNDS = "low, high = np.full(count, 1 << 30), np.full(count, -1)"
 PAIRS = 'pairs = codes.astype(np.int64) << 32 | entries.numbers("bucket") & 0xFFFFFFFF'
+RANKS = "dense[order] = np.cumsum([0, *(values[low] != values[high] for low, high in pairwise(order))])"
 NEWEST = "newest = np.minimum.reduceat(np.where(places > 0, places, 1 << 20), groups.starts)"
 
 EQUIVALENT: dict[tuple[str, str, str, str], str] = {
@@ -79,6 +79,10 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         for start in ("1, False", "(-1), False", "0, True")
     },
     (SECTIONS, "buckets", PAIRS, PAIRS.replace("32", "33")): "bits that no number has",
+    **{
+        (SECTIONS, "_ranks", RANKS, RANKS.replace("[0,", f"[{first},")): "all ranks move alike"
+        for first in ("1", "(-1)")
+    },
     (
         SECTIONS,
         "sections",
