@@ -187,6 +187,7 @@ def in_child(work: Callable[[], tuple[T, str]], *, seconds: float) -> tuple[T | 
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child, signal.SIGKILL)  # and whatever its tests left
         if not ended:
+            os.kill(child, signal.SIGKILL)  # it may not have got as far as a group of its own
             os.waitpid(child, 0)
         return pickle.loads(answer.read_bytes()) if answer.exists() else (None, "")
 
