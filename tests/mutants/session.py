@@ -37,7 +37,7 @@ ROOT = Path(__file__).parents[2]
 SURVIVED, KILLED, NOT_ENTERED = "survived", "killed", "not entered"
 LEFT_OUT = "not large and not spark and not browser"
 """Marks of the tests that run."""
-LIMIT_FACTOR, LIMIT_SECONDS = 5, 10
+LIMIT_FACTOR, LIMIT_SECONDS = 5, 4
 """How much longer than without a fault tests of a mutant compute before it counts as killed."""
 PATIENCE = 20
 """The same by the clock of the day, as a factor of that: for mutants that wait on a busy machine."""
