@@ -94,7 +94,7 @@ def extent(
     limit = Bound(LIMIT, earliest + policy.limit, f"up to {policy.limit} expire at once")
     bounds = [newest, *protected, *([limit] if limit.first <= latest else [])]
     end = min(b.first for b in bounds)
-    for snapshot_id in range(min(max(latest - policy.keep_max + 1, earliest), end), end):
+    for snapshot_id in range(max(latest - policy.keep_max + 1, earliest), end):
         successor = time_of(snapshot_id + 1)  # None: a rollback to an expired snapshot left a gap
         if successor is not None and now_ms - successor < policy.age_ms:
             text = f"the current state less than {duration(policy.age_ms)} ago"

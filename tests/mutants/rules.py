@@ -4,7 +4,11 @@ from __future__ import annotations
 
 PICKS = ("lsm/compaction/test_compaction.py",)
 SPLITS = ("read/scan/test_split_cases.py", "read/scan/test_split.py")
-LOG_STREAM = ("read/changes/test_log_stream.py", "read/changes/test_stream.py")
+PRUNING = (
+    "read/scan/test_pruning_cases.py",
+    "read/scan/test_matching_manifests.py",
+    "read/scan/test_file_stats.py",
+)
 
 TESTS = {
     "tablestore/lsm/compaction/universal.py": PICKS,
@@ -25,22 +29,21 @@ TESTS = {
         "write/commit/test_conflict_rules.py",
     ),
     "tablestore/meta/expiry_rules.py": ("meta/test_retention_cases.py", "meta/test_expiry_rules.py"),
-    "tablestore/read/scan/pruning.py": ("read/scan/test_pruning_cases.py",),
-    "tablestore/read/scan/file_stats.py": ("read/scan/test_pruning_cases.py",),
+    "tablestore/read/scan/pruning.py": PRUNING,
+    "tablestore/read/scan/file_stats.py": PRUNING,
     "tablestore/read/scan/sections.py": SPLITS,
     "tablestore/read/scan/split_generator.py": SPLITS,
-    "tablestore/read/scan/scan_mode.py": ("read/scan/test_scan_mode.py",),
     "tablestore/log/offsets.py": ("log/test_offsets.py",),
-    "tablestore/read/changes/log_start.py": LOG_STREAM,
     "tablestore/read/changes/log_steps.py": ("read/changes/test_log_steps.py",),
-    "tablestore/read/changes/stream_start.py": LOG_STREAM,
-    "tablestore/read/changes/cursor.py": LOG_STREAM,
 }
 """Files of tests below `tests` by module: those that are about it, no more than seconds each."""
 
 SPLIT_GENERATOR, SECTIONS = "tablestore/read/scan/split_generator.py", "tablestore/read/scan/sections.py"
 CHANGELOG, EXPIRY = "tablestore/lsm/merge/changelog.py", "tablestore/meta/expiry_rules.py"
-SORTED_RUN = "tablestore/lsm/levels/sorted_run.py"
+SORTED_RUN, LOG_STEPS = "tablestore/lsm/levels/sorted_run.py", "tablestore/read/changes/log_steps.py"
+LAST = "last = max(now.end.get(bucket, 0), has.get(bucket, 0))"
+STOP = "stop = {b: max(at.get(b, 0), min(now.end.get(b, 0), has.get(b, 0))) for b in sorted({*at, *now.end})}"
+BELOW = "the greatest of it and an offset, which is at least 0"
 WHOLE = {
     "_walk": 'whole = entries.numbers("delete_count", null=-1) == 0',
     "_lifted_groups": 'whole = (levels > 0) & (entries.numbers("delete_count", null=-1) == 0)',
@@ -48,6 +51,7 @@ WHOLE = {
 UPPER = "upper += (SortedRun((), level) for level in range(len(upper) + 1, max(come, default=0) + 1))"
 LEVEL_BOUNDS = "low, high = np.full(count, 1 << 30), np.full(count, -1)"
 PAIRS = 'pairs = codes.astype(np.int64) << 32 | entries.numbers("bucket") & 0xFFFFFFFF'
+RANKS = "dense[order] = np.cumsum([0, *(values[low] != values[high] for low, high in pairwise(order))])"
 NEWEST = "newest = np.minimum.reduceat(np.where(places > 0, places, 1 << 20), groups.starts)"
 
 EQUIVALENT: dict[tuple[str, str, str, str], str] = {
@@ -75,6 +79,10 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         for start in ("1, False", "(-1), False", "0, True")
     },
     (SECTIONS, "buckets", PAIRS, PAIRS.replace("32", "33")): "bits that no number has",
+    **{
+        (SECTIONS, "_ranks", RANKS, RANKS.replace("[0,", f"[{first},")): "all ranks move alike"
+        for first in ("1", "(-1)")
+    },
     (
         SECTIONS,
         "sections",
@@ -85,12 +93,24 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         (CHANGELOG, "newest_levels", NEWEST, NEWEST.replace("1 << 20", other)): "beyond any level"
         for other in ("2 << 20", "1 << 21", "1 << 19")
     },
+    (CHANGELOG, "newest_levels", "return groups", "pass"): "a copy of all groups is those groups",
+    (LOG_STEPS, "next_step", LAST, LAST.replace("has.get(bucket, 0)", "has.get(bucket, (-1))")): BELOW,
+    (
+        LOG_STEPS,
+        "next_step",
+        LAST,
+        LAST.replace("now.end.get(bucket, 0)", "now.end.get(bucket, (-1))"),
+    ): BELOW,
+    (LOG_STEPS, "next_step", STOP, STOP.replace("at.get(b, 0)", "at.get(b, (-1))")): BELOW,
+    (LOG_STEPS, "next_step", STOP, STOP.replace("has.get(b, 0)", "has.get(b, (-1))")): BELOW,
+    (LOG_STEPS, "next_step", STOP, STOP.replace("now.end.get(b, 0)", "now.end.get(b, (-1))")): BELOW,
     (
         EXPIRY,
         "extent",
         "while end > earliest and time_of(end) is None:",
         "while (end >= earliest) and time_of(end) is None:",
     ): "the end is never given as below the earliest",
+    (SORTED_RUN, "Levels.of", "if len(found) > 1:", "if (len(found) >= 1):"): "one file is in order",
     (
         SORTED_RUN,
         "Levels.of",

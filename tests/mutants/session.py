@@ -37,7 +37,7 @@ ROOT = Path(__file__).parents[2]
 SURVIVED, KILLED, NOT_ENTERED = "survived", "killed", "not entered"
 LEFT_OUT = "not large and not spark and not browser"
 """Marks of the tests that run."""
-LIMIT_FACTOR, LIMIT_SECONDS = 5, 10
+LIMIT_FACTOR, LIMIT_SECONDS = 5, 4
 """How much longer than without a fault tests of a mutant compute before it counts as killed."""
 PATIENCE = 20
 """The same by the clock of the day, as a factor of that: for mutants that wait on a busy machine."""
@@ -187,6 +187,7 @@ def in_child(work: Callable[[], tuple[T, str]], *, seconds: float) -> tuple[T | 
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child, signal.SIGKILL)  # and whatever its tests left
         if not ended:
+            os.kill(child, signal.SIGKILL)  # it may not have got as far as a group of its own
             os.waitpid(child, 0)
         return pickle.loads(answer.read_bytes()) if answer.exists() else (None, "")
 

@@ -181,6 +181,7 @@ def first(rows: list[Row], known: list[int] = []) -> tuple[list[tuple], list[tup
 def test_first_rows_are_new_unless_a_level_above_has_the_key() -> None:
     rows = [(0, 1, "+I", 5), (0, 1, "+I", 6), (3, 2, "+I", 7), (0, 2, "+I", 8), (0, 3, "+I", 9)]
     assert first(rows) == ([("+I", 1, 5), ("+I", 2, 7), ("+I", 3, 9)], [("+I", 1, 5), ("+I", 3, 9)])
+    assert first([(1, 1, "+I", 5), (0, 1, "+I", 6)]) == ([("+I", 1, 5)], [])
     assert first(rows, known=[2]) == ([("+I", 1, 5), ("+I", 2, 7)], [("+I", 1, 5)])
 
 

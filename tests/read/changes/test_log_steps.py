@@ -21,6 +21,7 @@ from tablestore.read.changes.log_steps import (
 AT = LogPlace({0: 5, 1: 3}, base=4)
 NOW = LogState(start={0: 0, 1: 0}, end={0: 9, 1: 3}, newest=6, keyed=True)
 RETAINED = "the log of bucket 0 starts at offset 6, this stream is at 5"
+CUT_OF_1 = "the log of bucket 1 ends at offset 3, before 5"
 CUT_1 = "the log of bucket 1 ends at offset 0, before 1"
 NOWHERE = ", and no snapshot has the rows between"
 FIRST = "the log of bucket 0 starts at offset 1, this stream is at 0"
@@ -53,6 +54,7 @@ CUT = "the log of bucket 0 ends at offset 5, before 9"
         (AT, replace(NOW, has={}), ReadFiles(5, "the log of bucket 0 ends at offset 0, before 9")),
         (AT, replace(NOW, has={0: 5, 1: 3}, newest=4), Lost(f"{CUT}{NOWHERE}")),
         (LogPlace({0: 5}, 4), replace(NOW, end={0: 5, 1: 1}, has={0: 5}), ReadFiles(5, CUT_1)),
+        (LogPlace({1: 3}, 4), replace(NOW, start={}, end={0: 0, 1: 5}, has={1: 3}), ReadFiles(5, CUT_OF_1)),
         # Neither is what was delivered.
         (AT, replace(NOW, end={0: 4, 1: 3}), Lost("the log of bucket 0 ends at offset 4, before 5")),
         (AT, replace(NOW, end={0: 9}), Lost("the log of bucket 1 ends at offset 0, before 3")),
