@@ -28,7 +28,7 @@ from widgets.kit.svg import Figure
 from widgets.kit.view import LINKED, Source, View, module, option_map, require_source, title_of
 from widgets.levels import figure as draw
 from widgets.levels.boxes import FillBy
-from widgets.levels.buckets import BucketCell, bucket_cells, short_partition, worst
+from widgets.levels.buckets import BucketCell, bucket_cells, rows_kept, short_partition, worst
 from widgets.levels.cards import bucket_facts, cards
 from widgets.levels.layout import Mode, lay_out
 from widgets.levels.model import LsmModel, Plan, in_bucket, lsm_model, text_form
@@ -40,7 +40,6 @@ from widgets.levels.overview import (
     overview_figure,
     places_for,
 )
-from widgets.levels.rows import rows_kept
 
 SETTLES = 0.15
 """Seconds that a moment outside the part at hand is looked at before its part is read."""

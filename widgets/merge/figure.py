@@ -12,8 +12,17 @@ from dataclasses import dataclass, replace
 from widgets.kit import format as fmt
 from widgets.kit.svg import Figure, code, fit, group, line, num, rect, text, text_width, wrap
 from widgets.kit.theme import var
-from widgets.merge.cards import cards, column_cards, spoken_input, spoken_output
-from widgets.merge.cells import BOX, MARGIN, box, gone_box, legend
+from widgets.merge.cells import (
+    BOX,
+    MARGIN,
+    box,
+    cards,
+    column_cards,
+    gone_box,
+    legend,
+    spoken_input,
+    spoken_output,
+)
 from widgets.merge.model import Input, MergeModel, Step
 
 GUTTER, NUMBERS = 112, 52

@@ -13,7 +13,7 @@ from functools import partial
 
 from tablestore.core.errors import Corrupt, InvalidRequest, NotFound
 from tablestore.format.snapshot import Snapshot
-from tablestore.insight.doctor import changes, layout, logs, retention, rows, tiering
+from tablestore.insight.doctor import changes, layout, logs, retention, rows
 from tablestore.insight.doctor.calls import Call, look
 from tablestore.insight.doctor.facts import Facts, Limits
 from tablestore.insight.doctor.finding import SEVERITIES, Diagnosis, Finding, Outcome, RuleResult
@@ -62,7 +62,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("manifests", retention.manifests),
     ("log", logs.embedded_log),
     ("topic", logs.topic),
-    ("tiering", tiering.untiered_rows),
+    ("tiering", logs.untiered_rows),
 )
 
 

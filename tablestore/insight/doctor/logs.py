@@ -1,15 +1,17 @@
 """The rules about the log of a table. Of an embedded one: damaged files, and files that are missing; headers
-are read, no rows but those of its newest file. Of a topic of Kafka: rows that are gone, or soon will be; the
-brokers are asked for offsets, and one that does not answer is said and is no finding.
+are read, no rows but those of its newest file. Of a topic of Kafka, or a log in Fluss that is tiered: rows
+that are gone, or wait so long that they may be; the servers are asked for offsets, and one that does not
+answer is said and is no finding.
 """
 
 from __future__ import annotations
 
 from tablestore.core.errors import Corrupt, NotFound, Unavailable
 from tablestore.insight import topic_log
+from tablestore.insight.cluster_log import UNREACHED, missing_rows, open_log
 from tablestore.insight.doctor.calls import Call, look
 from tablestore.insight.doctor.facts import Facts
-from tablestore.insight.doctor.finding import Finding, Outcome
+from tablestore.insight.doctor.finding import Evidence, Finding, Outcome
 from tablestore.insight.doctor.words import count
 from tablestore.log.embedded.log import EmbeddedLog
 from tablestore.log.kafka.kafka_log import KafkaLog
@@ -78,3 +80,26 @@ def _lacks(facts: Facts, log: EmbeddedLog) -> list[tuple[str, str]]:
     except Corrupt as e:
         problem = e
     return [] if problem is None else [(problem.path, problem.problem)]
+
+
+def untiered_rows(facts: Facts) -> Outcome:
+    """Rows in the log of a Fluss cluster that the lake lacks."""
+    log = open_log(facts.store)
+    if log is None:
+        return Outcome("no log in Fluss")
+    try:
+        missing = missing_rows(facts.store, log)
+    except UNREACHED as e:
+        return Outcome(f"the cluster was not asked: {e}")
+    finally:
+        log.close()
+    calls = (look("table.log.segments()"),)
+    lost, waiting = sum(map(len, missing.lost.values())), sum(missing.waiting.values())
+    found = [
+        Finding("lost rows", "risk", "log", text, calls, {"rows": lost}, mends=False)
+        for text in missing.problems
+    ]
+    if missing.warning:
+        evidence: Evidence = {"rows": waiting}
+        found.append(Finding("untiered rows", "risk", "log", missing.warning, calls, evidence, mends=False))
+    return Outcome(f"{count(lost, 'row')} lost, {count(waiting, 'row')} wait for long", tuple(found))
