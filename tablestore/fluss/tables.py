@@ -18,7 +18,6 @@ import pyarrow as pa
 from tablestore.core.errors import Corrupt, NotFound, Unsupported, brief
 from tablestore.core.options.names import UUID
 from tablestore.core.options.values import duration_ms
-from tablestore.fluss.errors import FlussError
 from tablestore.fluss.types import arrow_type, type_json, type_of_json
 from tablestore.format.types.arrow_types import DataType
 
@@ -282,40 +281,6 @@ class LakeSnapshot:
     table_id: int
     snapshot_id: int
     offsets: Mapping[TableBucket, int]
-
-
-@dataclass(frozen=True, slots=True)
-class TieringEpoch:
-    """A table that is being tiered, under the epochs with which it was handed out."""
-
-    table_id: int
-    coordinator_epoch: int
-    tiering_epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class TieringTable:
-    """A table that the coordinator hands out."""
-
-    table_id: int
-    path: TablePath
-    tiering_epoch: int
-
-
-TieringResults = Mapping[int, FlussError | None]
-"""By table id: why the coordinator does not take what was said of a table; None where it does."""
-
-
-@dataclass(frozen=True, slots=True)
-class HeartbeatResponse:
-    """What a coordinator answers: its epoch, a table if one was asked for and is due, and a result for
-    each table that was spoken of."""
-
-    coordinator_epoch: int
-    table: TieringTable | None
-    tiering: TieringResults
-    finished: TieringResults
-    failed: TieringResults
 
 
 @dataclass(frozen=True, slots=True)

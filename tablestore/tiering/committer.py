@@ -16,11 +16,11 @@ from typing import Any
 
 from tablestore.core.errors import CommitConflict, NotFound
 from tablestore.core.quantities import many
+from tablestore.fluss.heartbeat import TieringTable
 from tablestore.fluss.log_records import BatchMark
 from tablestore.tiering.cluster import ClusterTable, TieringCluster
 from tablestore.tiering.dropped import DroppedRows, replaced_table, without_dropped
 from tablestore.tiering.factory import LakeCommit, LakeCommitter, LakeState
-from tablestore.tiering.heartbeat import TieringTable
 from tablestore.tiering.log_identity import LogIdentity, RewrittenLog
 from tablestore.tiering.report import HoldPhase, TieringEvent
 from tablestore.tiering.split_generator import (
