@@ -26,7 +26,7 @@ def made(path: Path, *, runs: int = 7, **options: object) -> ts.Table:
 
 def press(view: widgets.Findings, verb: str, at: int | None = None) -> None:
     """As the page does, and wait."""
-    view._on_message(view, {"verb": verb, "at": at}, [])
+    view._on_verb(view, {"verb": verb, "at": at}, [])
     view.wait(240)
 
 

@@ -309,7 +309,7 @@ def test_the_model_names_budgets_ghosts_and_the_winner() -> None:
 def test_the_view_plays_records_and_gives_the_same_again() -> None:
     game = ShopGame(2, seed=5)
     game.advance(4)
-    game._on_message(game, {"verb": "flush"}, [])
+    game._on_verb(game, {"verb": "flush"}, [])
     assert game.now["log"][0] == [4, "you", "flushed 4,000 orders: 1 run"]
     assert game.now["refusals"]["flush"] == "no orders wait"
     game.advance(5)

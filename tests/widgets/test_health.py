@@ -134,12 +134,12 @@ def test_a_cell_opens_its_snapshot_and_the_worst_of_its_buckets(items: ts.Table)
     view.link(levels)
     grid = view.model.grid
     assert grid is not None
-    view._on_message(view, {"verb": "open", "row": 4, "column": 2}, [])
+    view._on_verb(view, {"verb": "open", "row": 4, "column": 2}, [])
     assert view.snapshot == levels.snapshot == int(grid.ends[2])
     partition, bucket = grid.places[4]
     assert view.opened == levels.opened == f"{partition}/{bucket}"
     for wrong in ({"row": 999, "column": 0}, {"row": 0, "column": -1}, {"row": "0", "column": None}):
-        view._on_message(view, {"verb": "open", **wrong}, [])
+        view._on_verb(view, {"verb": "open", **wrong}, [])
     assert view.snapshot == int(grid.ends[2])
     view.close()
 

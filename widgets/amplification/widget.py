@@ -221,22 +221,14 @@ class AmplificationChart(View):
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """The charts, and what to write at each snapshot."""
         model = self.wait().model
-        drawn = {
+        frames = {
             str(width): static.frame(
                 draw.amplification_figure(model, index=self.index, width=width, cursor=False, note=False)
             )
             for width in widths
         }
-        return {
-            "kind": "amplification",
-            "reply": "amplification",
-            "widths": list(widths),
-            "frames": drawn,
-            "words": {str(width): self.words(width=width) for width in widths},
-            "names": list(NAMES),
-            "state": {"index": self.index, "snapshot": self.snapshot, "opened": self.opened, "hovered": ""}
-            | {"selected": self.selected, "width": widths[0], "series": self.series, "frame": {}},
-        }
+        traits = "index", "snapshot", "opened", "selected", "series"
+        return self.export_spec("amplification", widths, frames, *traits, hovered="") | {"names": list(NAMES)}
 
 
 def place_of(opened: str) -> str:

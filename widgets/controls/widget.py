@@ -7,7 +7,7 @@ in focus), `full`, `asked` (changed options), `auto` and `every_ms`, `opened` an
 `snapshot` (of a linked timeline; in the past the buttons are off). `done` holds what was carried out.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from inspect import signature
@@ -68,6 +68,7 @@ class CompactionControls(View):
     """
 
     _esm = module("controls/view.js", "renderControls")
+    verbs = ("step", "run_until_quiet", "flush", "pause", "store", "reset", "go_to_now")
     is_panel = True
     index = traitlets.Int(0).tag(sync=True)
     full = traitlets.Bool(False).tag(sync=True)
@@ -106,7 +107,6 @@ class CompactionControls(View):
         self.observe(self._on_auto, "auto")
         self.observe(lambda _change: self.refresh(), "full")
         self.observe(lambda _change: self._show(), "snapshot")
-        self.on_msg(self._on_message)
 
     @property
     def model(self) -> ControlsModel:
@@ -298,20 +298,6 @@ class CompactionControls(View):
         self.snapshot = None
         return self
 
-    def _on_message(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
-        actions: dict[str, Callable[[], object]] = {
-            "step": self.step,
-            "run": self.run_until_quiet,
-            "flush": self.flush,
-            "pause": self.pause,
-            "plan": self.refresh,
-            "store": self.store,
-            "reset": self.reset,
-            "now": self.go_to_now,
-        }
-        if (action := actions.get(str(content.get("verb")))) is not None:
-            action()
-
     def step(self) -> Self:
         """Carry out the pick in focus, in the background; an idle plan is made anew first."""
         if not self.busy and not (self._model.pick and self._model.pick.fires):
@@ -496,20 +482,10 @@ class CompactionControls(View):
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """The panel as it stands, and what each commit did; its buttons need a kernel."""
-        widths = tuple(dict.fromkeys((*widths, PANEL)))
-        frames = {str(width): static.frame(self.figure(width=width)) for width in widths}
-        names = ("index", "full", "snapshot", "asked", "auto", "every_ms", "progress", "opened")
-        state = {name: getattr(self, name) for name in names} | {"width": widths[0], "frame": {}}
-        newest = self.newest_known()
-        return {
-            "kind": "controls",
-            "reply": "controls",
-            "widths": sorted(widths, reverse=True),
-            "frames": frames,
-            "words": {str(width): self.words(width=width) for width in widths},
-            "state": state | {"newest": newest},
-            "past": self._told() if newest is not None else {},
-        }
+        widths, newest = tuple(dict.fromkeys((*widths, PANEL))), self.newest_known()
+        traits = "index", "full", "snapshot", "asked", "auto", "every_ms", "progress", "opened"
+        spec = self.export_spec("controls", widths, self.export_frames(widths), *traits, newest=newest)
+        return spec | {"past": self._told() if newest is not None else {}}
 
     def _told(self) -> dict[str, Any]:
         """What each commit did, by its id: the newest, as far as their reasons are not too many."""

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from widgets.findings.figure import findings_figure
 from widgets.findings.model import FindingsModel, findings_model
-from widgets.kit import static
 from widgets.kit.jobs import JobRunner
 from widgets.kit.svg import Figure
 from widgets.kit.view import View, module, require_source, title_of
@@ -65,6 +64,7 @@ class Findings(View):
     """
 
     _esm = module("findings/view.js", "renderFindings")
+    verbs = ("mend", "leave")
 
     def __init__(self, table: Examined, *, snapshot: int | None = None, **kwargs: object) -> None:
         require_source(table, type(self).__name__)
@@ -77,7 +77,6 @@ class Findings(View):
         super().__init__(snapshot=snapshot, **kwargs)
         self.refresh()
         self.observe(lambda _change: self.refresh(), "snapshot")
-        self.on_msg(self._on_message)
 
     @property
     def code(self) -> str:
@@ -116,12 +115,12 @@ class Findings(View):
 
     # mending
 
-    def _on_message(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
-        verb, at = content.get("verb"), content.get("at")
-        if verb == "preview" and isinstance(at, int):
+    def _on_verb(self, widget: object, content: Mapping[str, Any], buffers: object) -> None:
+        at = content.get("at")
+        if content.get("verb") == "preview" and isinstance(at, int):
             self.preview(None if at < 0 else at)
-        elif verb in ("mend", "leave"):
-            {"mend": self.mend, "leave": self.leave}[verb]()
+        else:
+            super()._on_verb(widget, content, buffers)
 
     def preview(self, at: int | None = None) -> Self:
         """Ask what would mend the finding at a place, or (None) all that ask for no decision."""
@@ -218,10 +217,7 @@ class Findings(View):
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """The findings as they stand; mending needs a kernel."""
-        frames = {str(width): static.frame(self.figure(width=width)) for width in widths}
-        words = {str(width): self.words(width=width) for width in widths}
-        spec = {"kind": "findings", "reply": "plain", "widths": sorted(widths, reverse=True)}
-        return spec | {"frames": frames, "words": words, "state": {"width": widths[0], "frame": {}}}
+        return self.export_spec("findings", widths, self.export_frames(widths)) | {"reply": "plain"}
 
 
 def _effect_of(mended: Any) -> str:

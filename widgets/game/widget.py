@@ -43,6 +43,7 @@ class ShopGame(View):
     """
 
     _esm = module("game/view.js", "renderGame")
+    verbs = ("restart",)
     stage = traitlets.Int(1).tag(sync=True)
     tick = traitlets.Int(0).tag(sync=True)
     playing = traitlets.Bool(False).tag(sync=True)
@@ -69,7 +70,6 @@ class ShopGame(View):
         self._catch_up(asked, ticks)
         self.observe(lambda _change: self.restart(), "stage")
         self.observe(self._on_playing, "playing")
-        self.on_msg(self._on_message)
 
     def _catch_up(self, moves: list[tuple[int, str]], ticks: int | None) -> None:
         last = ticks if ticks is not None else (moves[-1][0] if moves else 0)
@@ -162,14 +162,14 @@ class ShopGame(View):
                 self._show()
         self.playing = False
 
-    def _on_message(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
+    def _on_verb(self, widget: object, content: Mapping[str, Any], buffers: object) -> None:
         verb = str(content.get("verb"))
         if verb in MOVES:
             self.move(verb)
         elif verb == "tick":
             self.advance()
-        elif verb == "restart":
-            self.restart()
+        else:
+            super()._on_verb(widget, content, buffers)
 
     def _show(self, *, said: str = "") -> None:
         """Draw the shop as it stands; callers hold the lock where it may move."""

@@ -44,6 +44,7 @@ class TableHealth(View):
     """
 
     _esm = module("health/view.js", "renderHealth")
+    verbs = ("compact", "cancel", "choose_due")
     opened = traitlets.Unicode("").tag(sync=True)
     colour_by = traitlets.Enum(COLOURS, "runs").tag(sync=True)
     chosen: traitlets.List[str] = traitlets.List(traitlets.Unicode()).tag(sync=True)
@@ -68,7 +69,6 @@ class TableHealth(View):
         self.observe(self._on_snapshot, "snapshot")
         for name in ("colour_by", "opened", "chosen"):
             self.observe(lambda _change: self.redraw(), name)
-        self.on_msg(self._on_message)
 
     @traitlets.validate("chosen")
     def _buckets(self, proposal: Mapping[str, Any]) -> list[str]:
@@ -158,12 +158,11 @@ class TableHealth(View):
 
     # choosing and compacting
 
-    def _on_message(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
-        verb = content.get("verb")
-        if verb == "open":
+    def _on_verb(self, widget: object, content: Mapping[str, Any], buffers: object) -> None:
+        if content.get("verb") == "open":
             self._open(content.get("row"), content.get("column"))
-        elif verb in ("compact", "cancel", "choose_due"):
-            {"compact": self.compact, "cancel": self.cancel, "choose_due": self.choose_due}[verb]()
+        else:
+            super()._on_verb(widget, content, buffers)
 
     def _open(self, row: object, column: object) -> None:
         """A cell of the grid: its snapshot, and the worst of its buckets."""

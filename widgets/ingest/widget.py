@@ -10,7 +10,7 @@ import reprlib
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, Self
 
@@ -32,7 +32,6 @@ from widgets.ingest.model import (
     with_mark,
 )
 from widgets.kit import format as fmt
-from widgets.kit import static
 from widgets.kit.svg import Figure
 from widgets.kit.view import View, module
 
@@ -72,6 +71,7 @@ class IngestProgress(View):
     """
 
     _esm = module("ingest/view.js", "renderIngest")
+    verbs = ("pause", "resume", "stop", "retry")
     cards: traitlets.List[Any] = traitlets.List().tag(sync=True)
     """Names and values of each chunk's card, as the source describes it; empty beyond 600 chunks."""
 
@@ -91,7 +91,6 @@ class IngestProgress(View):
             raise ts.InvalidRequest(text)
         self._progress = Progress(title=title, total=total, chunk_count=chunks)
         self._state_lock = threading.RLock()
-        self._drawing = threading.RLock()
         self._clock = clock
         self._began, self._paused_for, self._paused_at = clock(), 0.0, 0.0
         self._sample = Sample(self._began, 0)
@@ -106,7 +105,6 @@ class IngestProgress(View):
         self._going = threading.Event()
         self._going.set()
         super().__init__(**kwargs)
-        self.on_msg(self._on_message)
         self.redraw()
 
     @property
@@ -332,16 +330,6 @@ class IngestProgress(View):
             raise failure
         return self
 
-    def _on_message(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
-        actions = {"pause": self.pause, "resume": self.resume, "stop": self.stop, "retry": self.retry}
-        if (action := actions.get(str(content.get("verb")))) is not None:
-            action()
-
-    def redraw(self) -> None:
-        """Draw the present state into `frame`: one thread at a time, so that the newest picture stays."""
-        with self._drawing:
-            super().redraw()
-
     def refresh(self) -> Self:
         """Draw again."""
         self.redraw()
@@ -384,15 +372,6 @@ class IngestProgress(View):
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """The picture as it stands; its buttons need a kernel."""
-        frames = {str(width): static.frame(self.figure(width=width)) for width in widths}
-        words = {str(width): self.words(width=width) for width in widths}
-        spec = {
-            "kind": "ingest",
-            "reply": "plain",
-            "widths": list(widths),
-            "frames": frames,
-            "words": words,
-        }
-        return spec | {
-            "state": {"width": widths[0], "frame": {}, "snapshot": None, "cards": self.cards, "selected": []}
-        }
+        return self.export_spec(
+            "ingest", widths, self.export_frames(widths), "cards", snapshot=None, selected=[]
+        ) | {"reply": "plain"}

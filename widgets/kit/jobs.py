@@ -8,6 +8,7 @@ running job and takes its place (amplification and what-if, where only the newes
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 PATIENCE, STATIC_PATIENCE = 0.2, 3.0
 """Seconds that `restart` waits for a quick job, and that a static picture waits for a job, once."""
@@ -131,3 +132,23 @@ class JobRunner:
         if (failure := self.failure) is not None:
             self.failure = None
             raise failure
+
+
+def job_name(job: object, otherwise: str) -> str:
+    """What the engine calls a job, or the last part of the path of its checkpoint or journal."""
+    if isinstance(job, str | Path):
+        return str(job).rstrip("/").rpartition("/")[2]
+    name = getattr(job, "name", "")
+    return name if isinstance(name, str) and name else otherwise
+
+
+def job_failure(job: object) -> str:
+    """What ended a job of the engine, in its words."""
+    error = getattr(job, "error", None)
+    error = error() if callable(error) else error
+    return error_text(error) if isinstance(error, BaseException) else ""
+
+
+def error_text(error: BaseException) -> str:
+    """The kind of an error and its words."""
+    return f"{type(error).__name__}: {error}"

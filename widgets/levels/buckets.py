@@ -1,17 +1,13 @@
-"""The buckets of a table: cells of an overview (runs, files, bytes, deletes, which are worst), and the rows
-that a bucket keeps as long as its past is gone through, so that none moves (`local.js` does the same).
+"""The buckets of a table as cells of an overview: runs, files, bytes, deletes, and which are worst.
 
-Pure: from `table.inspect.levels()` and the history's facts. Called by the overview figure and by the widget.
+Pure: from `table.inspect.levels()`. Called by the overview figure and by the widget.
 """
 
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
-
-from widgets.history.history import History
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,28 +75,3 @@ def worst(cells: Collection[BucketCell], limit: int = 5) -> list[BucketCell]:
 def short_partition(partition: str) -> str:
     """`l_year=1995/l_month=6` → `1995/6`."""
     return "/".join(part.split("=", 1)[-1] for part in partition.split("/"))
-
-
-FOLDABLE = 64
-"""More levels than any table has."""
-
-
-def rows_kept(
-    history: History | None, place: str, snapshot: int | None, stop: int
-) -> tuple[int, tuple[int, ...]]:
-    """How many rows level 0 has at least (at most `stop`), and the levels that are one row where they are
-    empty: all of them now, in the past those that the bucket `place` never used."""
-    past = (
-        history is not None and snapshot is not None and history.covers(snapshot) and snapshot != history.last
-    )
-    if history is None or not past:
-        return 0, tuple(range(FOLDABLE))
-    ids = ["{}/{}".format(*each) for each in history.places]
-    at = np.flatnonzero(history.place == ids.index(place)) if place in ids else np.zeros(0, np.int64)
-    level = history.ints("level")[at]
-    used = set(level.tolist())
-    zero = at[level == 0]
-    when = np.r_[history.added[zero], history.removed[zero]]
-    by = np.repeat([1, -1], len(zero))
-    most = int(np.cumsum(by[np.lexsort((by, when))]).max(initial=0))  # what goes, goes before what comes
-    return min(most, stop), tuple(level for level in range(FOLDABLE) if level not in used)

@@ -28,9 +28,9 @@ from widgets.kit.svg import Figure
 from widgets.kit.view import LINKED, Source, View, module, option_map, require_source, title_of
 from widgets.levels import figure as draw
 from widgets.levels.boxes import FillBy
-from widgets.levels.buckets import BucketCell, bucket_cells, rows_kept, short_partition, worst
+from widgets.levels.buckets import BucketCell, bucket_cells, short_partition, worst
 from widgets.levels.cards import bucket_facts, cards
-from widgets.levels.layout import Mode, lay_out
+from widgets.levels.layout import Mode, lay_out, rows_kept
 from widgets.levels.model import LsmModel, Plan, in_bucket, lsm_model, text_form
 from widgets.levels.overview import (
     STEP_FILLS,

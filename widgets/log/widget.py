@@ -16,7 +16,6 @@ import pyarrow as pa
 import traitlets
 
 import tablestore as ts
-from widgets.kit import static
 from widgets.kit.jobs import Job, JobRunner
 from widgets.kit.source import option_map, require_source, title_of
 from widgets.kit.svg import Figure
@@ -249,11 +248,6 @@ class LogAndLake(WatchingView):
         self._runner.stop()
         super().close()
 
-    def redraw(self) -> None:
-        """Draw the present state into `frame`: one thread at a time, so that the newest picture stays."""
-        with self._reading:
-            super().redraw()
-
     def figure(self, *, width: float) -> Figure:
         """Figures, the log, the lake, the reader."""
         return log_figure(self.model, width=width)
@@ -272,15 +266,7 @@ class LogAndLake(WatchingView):
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """The picture as it stands, of the buckets that are shown."""
-        frames = {str(width): static.frame(self.figure(width=width)) for width in widths}
-        return {
-            "kind": "log",
-            "reply": "plain",
-            "widths": list(widths),
-            "frames": frames,
-            "words": {str(width): self.words(width=width) for width in widths},
-            "state": {"width": widths[0], "frame": {}, "bucket": self.bucket},
-        }
+        return self.export_spec("log", widths, self.export_frames(widths), "bucket") | {"reply": "plain"}
 
 
 def _reader_of(reader: Any) -> tuple[Start | None, list[StreamStep], Iterator[StreamStep] | None]:

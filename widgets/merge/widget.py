@@ -47,6 +47,7 @@ class MergeView(View):
     """
 
     _esm = module("merge/view.js", "renderMerge")
+    verbs = ("later", "earlier")
     _events: list[dict[str, Any]] | None = None
     _key: Sequence[str] | str = ()
     links = (*LINKED, "selected")
@@ -183,7 +184,6 @@ class MergeView(View):
         self.observe(self._on_selected, "selected")
         self.observe(self._on_cursor, "cursor")
         self.observe(lambda _change: self.redraw(), ["mode", "columns"])
-        self.on_msg(self._on_message)
 
     @property
     def model(self) -> MergeModel:
@@ -293,12 +293,6 @@ class MergeView(View):
         self._low, self._passed, self._stepped = float(file["min_key_pos"]), [None], False
         self.refresh()
 
-    def _on_message(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
-        if content.get("verb") == "later":
-            self.later()
-        elif content.get("verb") == "earlier":
-            self.earlier()
-
     def later(self) -> Self:
         """The next keys."""
         place = getattr(self._found, "place", None)
@@ -371,10 +365,11 @@ class MergeView(View):
         words = {
             str(width): {**self.words(width=width), "later": False, "earlier": False} for width in widths
         }
-        state = {"cursor": self.cursor, "mode": self.mode, "engine": self.engine, "columns": []}
-        state |= {"snapshot": self.snapshot, "width": widths[0], "frame": {}, "hovered": "", "selected": []}
-        kind = {"kind": "merge", "reply": "merge", "widths": list(widths)}
-        return {**kind, "frames": frames, "words": words, "state": state}
+        traits, bare = (
+            ("cursor", "mode", "engine", "snapshot"),
+            {"columns": [], "hovered": "", "selected": []},
+        )
+        return self.export_spec("merge", widths, frames, *traits, **bare) | {"words": words}
 
 
 def _of_table(table: ts.Table, *, own: str, partition: str | None, where: Any) -> Merges:

@@ -308,25 +308,10 @@ class PruningExplainer(View):
         buckets = list(dict.fromkeys([self.opened, *(b.id for b in self._model.buckets[:EXPORT_BUCKETS])]))
         models = {bucket: self._with_bucket(bucket) for bucket in buckets if bucket}
         frames = {str(width): self._export_frames(models, width) for width in widths}
-        words = {str(width): self.words(width=width) for width in widths}
-        state: dict[str, Any] = {
-            "where": self._good,
-            "opened": self.opened,
-            "mode": self.mode,
-            "snapshot": self.snapshot,
-        }
-        state |= {"selected": list(self.selected), "hovered": "", "width": widths[0], "frame": {}}
+        shown = {"where": self._good, "selected": list(self.selected), "hovered": ""}
+        spec = self.export_spec("pruning", widths, frames, "opened", "mode", "snapshot", **shown)
         first = {bucket: model.first for bucket, model in models.items()}
-        return {
-            "kind": "pruning",
-            "reply": "pruning",
-            "widths": list(widths),
-            "frames": frames,
-            "words": words,
-            "columns": self._columns(),
-            "first": first,
-            "state": state,
-        }
+        return spec | {"columns": self._columns(), "first": first}
 
     def _export_frames(self, models: Mapping[str, PruningModel], width: int) -> dict[str, Any]:
         rules = {

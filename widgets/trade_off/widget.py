@@ -56,6 +56,7 @@ class TradeOff(View):
     """
 
     _esm = module("trade_off/view.js", "renderTradeOff")
+    verbs = ("cancel",)
     workload = traitlets.Unicode().tag(sync=True)
     workloads: traitlets.List[str] = traitlets.List().tag(sync=True)
     index = traitlets.Int(0).tag(sync=True)
@@ -97,7 +98,6 @@ class TradeOff(View):
         super().__init__(workload=chosen.kind, workloads=list(self.experiments), **kwargs)
         self.observe(lambda _change: self._show(), "index")
         self.observe(lambda _change: self._switch(), "workload")
-        self.on_msg(self._on_message)
         self.refresh()
 
     @property
@@ -213,10 +213,6 @@ class TradeOff(View):
         job.check()
         words = f"simulating setting {done + 1} of {whole}"
         self.progress = {"busy": True, "share": round(done / whole, 3), "text": words}
-
-    def _on_message(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
-        if content.get("verb") == "cancel":
-            self.cancel()
 
     def redraw(self) -> None:
         """The map, and what is chosen on it."""

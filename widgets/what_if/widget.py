@@ -42,6 +42,7 @@ class WhatIf(View):
     """
 
     _esm = module("what_if/view.js", "renderWhatIf")
+    verbs = ("cancel",)
     index = traitlets.Int(-1).tag(sync=True)
     opened = traitlets.Unicode("").tag(sync=True)
     form = traitlets.Dict().tag(sync=True)
@@ -74,7 +75,6 @@ class WhatIf(View):
         self.observe(self._on_snapshot, "snapshot")
         self.observe(self._on_opened, "opened")
         self.observe(lambda _change: self._show_peek(), "hovered")
-        self.on_msg(self._on_message)
         self.refresh()
 
     @property
@@ -233,12 +233,11 @@ class WhatIf(View):
             return
         self._take(self._found)
 
-    def _on_message(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
-        verb = str(content.get("verb"))
-        if verb == "cancel":
-            self.cancel()
-        if verb == "replay":
+    def _on_verb(self, widget: object, content: Mapping[str, Any], buffers: object) -> None:
+        if content.get("verb") == "replay":
             self.replay(self._asked(content.get("form") or {}))
+        else:
+            super()._on_verb(widget, content, buffers)
 
     def _asked(self, form: Mapping[str, Any]) -> dict[str, str]:
         """B's options with those of the fields in place of the ones they had."""
