@@ -24,8 +24,9 @@ from tablestore.fluss.heartbeat import (
     TieringTable,
 )
 from tablestore.fluss.kv import snapshot_rows
-from tablestore.fluss.log_scan import LogScan, ScanBatch, batches_before
+from tablestore.fluss.log_scan import LogScan, batches_before
 from tablestore.fluss.scan_errors import LogOffsetExpired, LogRewritten, LogStalled
+from tablestore.fluss.scan_state import ScanBatch
 from tablestore.fluss.tables import (
     FlussTable,
     KvSnapshot,

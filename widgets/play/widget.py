@@ -133,6 +133,6 @@ class CompactionPlay(View):
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """Every scene at every width."""
-        shown = {"snapshot": self._model.snapshot, "scenes": []}
-        spec = self.export_spec("play", widths, {}, "index", "opened", **shown)
+        at = self._model.snapshot
+        spec = self.export_spec("play", widths, {}, "index", "opened", snapshot=at, scenes=[])
         return spec | {"scenes": {str(width): self._frames(width) for width in widths}}
