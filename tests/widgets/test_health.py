@@ -16,7 +16,7 @@ import tablestore as ts
 import widgets
 from widgets.health.grid import Edits, grid_of
 from widgets.health.model import MAX_ROWS, estimate
-from widgets.kit.jobs import Job
+from widgets.kit.jobs import ViewJob
 
 BUCKETS = 3
 PARTS = [f"p={n}" for n in range(4)]
@@ -181,7 +181,7 @@ def test_a_compaction_that_is_cancelled_leaves_the_table_as_it_was(
     snapshot, seen = table.inspect.latest_snapshot_id(), []
     shown = view._show_progress
 
-    def cancelled(job: Job, *rest: Any) -> None:
+    def cancelled(job: ViewJob, *rest: Any) -> None:
         assert view.frame["busy"], "Cancel is there"
         seen.append(rest)
         view.cancel()

@@ -28,7 +28,7 @@ from widgets.capture.model import (
     text_form,
     worst_freshness,
 )
-from widgets.kit.jobs import Job, JobRunner, error_text, job_failure, job_name
+from widgets.kit.jobs import JobRunner, ViewJob, error_text, job_failure, job_name
 from widgets.kit.svg import Figure
 from widgets.kit.view import module
 from widgets.kit.watch import WatchingView
@@ -172,7 +172,7 @@ class CaptureProgress(WatchingView):
             self._asking.start(self._stop_job, after=self.look)
         return self.refresh()
 
-    def _stop_job(self, _job: Job) -> None:
+    def _stop_job(self, _job: ViewJob) -> None:
         """Done in a thread: a job ends when its batch is committed."""
         assert self._job is not None, "there is one to stop"
         try:

@@ -19,8 +19,8 @@ import tablestore as ts
 from widgets.controls import settings
 from widgets.controls.figure import controls_figure, past_figure
 from widgets.controls.model import (
+    BucketPick,
     ControlsModel,
-    Pick,
     Picks,
     RunSummary,
     focus_on,
@@ -31,7 +31,7 @@ from widgets.controls.model import (
 from widgets.history.moments import CommitStory, moments_of
 from widgets.kit import format as fmt
 from widgets.kit import static
-from widgets.kit.jobs import Job, JobRunner, Work
+from widgets.kit.jobs import JobRunner, ViewJob, Work
 from widgets.kit.svg import Figure
 from widgets.kit.view import Source, View, module, option_map, require_source, title_of
 
@@ -172,12 +172,12 @@ class CompactionControls(View):
         return ts.compaction_settings({**option_map(self._table), **self.asked})
 
     @staticmethod
-    def _quiet(picks: Picks, pick: Pick) -> bool:
+    def _quiet(picks: Picks, pick: BucketPick) -> bool:
         """Whether the bucket in focus has nothing left to do while another one has."""
         at = focus_on(picks, pick.partition, pick.bucket)
         return at < 0 or at >= picks.waiting
 
-    def _scope(self, pick: Pick | None = None) -> dict[str, object]:
+    def _scope(self, pick: BucketPick | None = None) -> dict[str, object]:
         """The keyword arguments that name the whole scope, or one pick's bucket."""
         partition = pick.partition if pick else self._partition
         bucket = pick.bucket if pick else self._bucket
@@ -190,7 +190,7 @@ class CompactionControls(View):
         self.index = max(focus, 0)
         self._show()
 
-    def _runs_of(self, at: int, pick: Pick | None) -> tuple[RunSummary, ...]:
+    def _runs_of(self, at: int, pick: BucketPick | None) -> tuple[RunSummary, ...]:
         """The sorted runs of a bucket, read when it is looked at."""
         if pick is None:
             return ()
@@ -347,7 +347,7 @@ class CompactionControls(View):
         elif not self._start(self._forever, f"Auto: a step every {self.every_ms} ms"):
             self.auto = False
 
-    def _forever(self, job: Job) -> None:
+    def _forever(self, job: ViewJob) -> None:
         """What is due, step by step: a compaction if a rule fires, else a flush (a table is read again)."""
         while True:
             if self._model.waiting:
@@ -358,7 +358,7 @@ class CompactionControls(View):
                 self.refresh()
             job.sleep(max(self.every_ms, LEAST_MS) / 1000)
 
-    def _rounds(self, job: Job) -> None:
+    def _rounds(self, job: ViewJob) -> None:
         """One commit a partition and round, the largest first, so that Pause loses little."""
         for _ in range(1 if self.full else MAX_ROUNDS):
             waiting = self._model.picks.partitions()
@@ -373,7 +373,9 @@ class CompactionControls(View):
         self._model = self._model.did(tuple(step.text for step in steps[-1:]))
         self.refresh_linked()
 
-    def _compact(self, job: Job, pick: Pick | None, scope: Mapping[str, object] | None = None) -> None:
+    def _compact(
+        self, job: ViewJob, pick: BucketPick | None, scope: Mapping[str, object] | None = None
+    ) -> None:
         chosen = self._scope(pick) | dict(scope or {})
         compact = self._planner().compact
         takes_progress = "progress" in signature(compact).parameters
@@ -384,13 +386,13 @@ class CompactionControls(View):
         self._model = self._model.did(tuple(lines if len(lines) <= 2 else lines[-1:]))
         self.refresh_linked()
 
-    def _at_work(self, job: Job, pick: Pick) -> None:
+    def _at_work(self, job: ViewJob, pick: BucketPick) -> None:
         """Carry out a pick; linked levels show that it is being written."""
         if not self.simulated and self.plan:
             self.plan = {**self.plan, "running": {"share": 0.0, "written": 0, "expected": pick.written}}
         self._compact(job, pick)
 
-    def _show_progress(self, job: Job, _step: str, done: float, total: float, note: str) -> None:
+    def _show_progress(self, job: ViewJob, _step: str, done: float, total: float, note: str) -> None:
         """Progress of a round. What is not committed yet can be given up."""
         if done < total:
             job.check()

@@ -36,7 +36,7 @@ class Examined(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MendingPlan:
     """What is asked, at work, done or failed: `what` is a finding or a diagnosis."""
 
     what: Any
@@ -71,7 +71,7 @@ class Findings(View):
         self._table, self._title = table, title_of(table)
         self._model = FindingsModel(self._title, snapshot, "not looked yet", (), 0, ())
         self._diagnosis: Any = None
-        self._plan: Plan | None = None
+        self._plan: MendingPlan | None = None
         self._jobs = JobRunner("findings")
         self.done: tuple[object, ...] = ()
         super().__init__(snapshot=snapshot, **kwargs)
@@ -90,7 +90,7 @@ class Findings(View):
         return self._model
 
     @property
-    def plan(self) -> Plan | None:
+    def plan(self) -> MendingPlan | None:
         """What is asked about mending, or was done; None if nothing."""
         return self._plan
 
@@ -128,9 +128,11 @@ class Findings(View):
             return self
         what = self._diagnosis if at is None else self._diagnosis.findings[at]
         if at is None:
-            asked = Plan(what, "Mend all findings that ask for no decision", "table.mend(dry_run=False)")
+            asked = MendingPlan(
+                what, "Mend all findings that ask for no decision", "table.mend(dry_run=False)"
+            )
         else:
-            asked = Plan(what, f"{what.kind} · {what.where}", what.remedy, asks=what.asks)
+            asked = MendingPlan(what, f"{what.kind} · {what.where}", what.remedy, asks=what.asks)
         return self._start(
             replace(asked, state="busy", note="asking what it would do …"),
             lambda: replace(asked, effect=_effect_of(self._table.mend(what))),
@@ -142,7 +144,7 @@ class Findings(View):
         if plan is None or plan.state != "asked" or self._off():
             return self
 
-        def carry_out() -> Plan:
+        def carry_out() -> MendingPlan:
             did = self._table.mend(plan.what, dry_run=False, decided=bool(plan.asks))
             self.done = (*self.done, did)
             self._table = self._table.refresh()
@@ -161,8 +163,8 @@ class Findings(View):
         """Block until nothing is at work, and raise what failed."""
         self._jobs.wait(timeout)
 
-    def _start(self, asking: Plan, job: Callable[[], Plan]) -> Self:
-        ended: list[Plan] = []
+    def _start(self, asking: MendingPlan, job: Callable[[], MendingPlan]) -> Self:
+        ended: list[MendingPlan] = []
 
         def before() -> None:
             self._plan = asking

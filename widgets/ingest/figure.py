@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from widgets.ingest.chunks import chunk_map
-from widgets.ingest.model import Progress
+from widgets.ingest.model import IngestState
 from widgets.ingest.watermarks import watermarks
 from widgets.kit import format as fmt
 from widgets.kit.panel import MARGIN, Number, failure, number
@@ -19,7 +19,7 @@ from widgets.kit.theme import var
 SPARK_W, SPARK_H = 173, 44
 
 
-def ingest_figure(progress: Progress, *, width: float) -> Figure:
+def ingest_figure(progress: IngestState, *, width: float) -> Figure:
     """The whole picture without its buttons."""
     body = [_stripes(), line(0, 1, width, 1), _figures(progress, width)]
     body.append(_bar(progress, MARGIN, 80, width - 2 * MARGIN))
@@ -40,13 +40,13 @@ def ingest_figure(progress: Progress, *, width: float) -> Figure:
     return Figure(width, y + 4, "".join(body), _label(progress), meta)
 
 
-def states_text(progress: Progress) -> str:
+def states_text(progress: IngestState) -> str:
     """One letter a chunk: w, r (reading), d (read), c; for the page's cards."""
     letters = {"waiting": "w", "reading": "r", "read": "d", "committed": "c"}
     return "".join(letters[progress.chunks.get(n, "waiting")] for n in range(min(progress.places, 600)))
 
 
-def _label(progress: Progress) -> str:
+def _label(progress: IngestState) -> str:
     of = f" of {progress.total:,}" if progress.total else ""
     commits = fmt.plural(progress.commits, "commit")
     return f"Ingest {progress.title}, {progress.state}: {progress.rows:,}{of} rows, {commits}"
@@ -57,7 +57,7 @@ def _stripes() -> str:
     return tag("defs", tag("pattern", bar, id="lw-read", width=4, height=4, patternUnits="userSpaceOnUse"))
 
 
-def _figures(progress: Progress, width: float) -> str:
+def _figures(progress: IngestState, width: float) -> str:
     """Rows, speed with its sparkline, time left, lag, commits: name, value, remark."""
     total = _of_total(progress)
     speeds = progress.speeds
@@ -84,7 +84,7 @@ def _figures(progress: Progress, width: float) -> str:
     return "".join(parts)
 
 
-def _of_total(progress: Progress) -> str:
+def _of_total(progress: IngestState) -> str:
     """`of 60.0 M`, and what came on top of it."""
     if not progress.total:
         return progress.phase
@@ -93,7 +93,7 @@ def _of_total(progress: Progress) -> str:
     return f"{fmt.short_count(progress.total)} + {fmt.short_count(progress.rows - progress.total)} changes"
 
 
-def _lag(progress: Progress) -> Number:
+def _lag(progress: IngestState) -> Number:
     """Seconds behind the source if they are known, else the bytes of log that are not committed."""
     if progress.lag_s is not None:
         return Number("lag", fmt.duration(progress.lag_s), "behind the source")
@@ -102,7 +102,7 @@ def _lag(progress: Progress) -> Number:
     return Number("lag", value, remark, unit=unit)
 
 
-def _last_commit(progress: Progress) -> str:
+def _last_commit(progress: IngestState) -> str:
     """`#12, 1.9 s ago`."""
     if progress.commit is None:
         return ""
@@ -112,7 +112,7 @@ def _last_commit(progress: Progress) -> str:
     return f"{last}, {fmt.duration(max(progress.elapsed - progress.commit_at, 0.0))} ago"
 
 
-def _sparkline(progress: Progress, x: float, y: float) -> str:
+def _sparkline(progress: IngestState, x: float, y: float) -> str:
     """Rows a second over the last samples, from 0; a pause is a tick with its word."""
     speeds: Sequence[float] = progress.speeds
     bottom = y + SPARK_H
@@ -134,7 +134,7 @@ def _sparkline(progress: Progress, x: float, y: float) -> str:
     return "".join(parts)
 
 
-def _bar(progress: Progress, x: float, y: float, width: float) -> str:
+def _bar(progress: IngestState, x: float, y: float, width: float) -> str:
     """Rows of the total; once they are all there, or without a total, bytes of the log; else words. Before
     the first row what happens instead."""
     if progress.awaited:

@@ -18,7 +18,7 @@ class Stopped(Exception):
     """The job was asked to stop; nothing of the piece it was at is kept."""
 
 
-class Job:
+class ViewJob:
     """What the work sees of itself: whether it was asked to stop."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Job:
         self.check()
 
 
-Work = Callable[[Job], object]
+Work = Callable[[ViewJob], object]
 
 
 def _nothing() -> None: ...
@@ -57,7 +57,7 @@ class JobRunner:
     def __init__(self, name: str) -> None:
         self._name = name
         self._current = threading.Lock()
-        self._job: Job | None = None
+        self._job: ViewJob | None = None
         self._thread: threading.Thread | None = None
         self._waited_for: threading.Thread | None = None
         self.failure: Exception | None = None
@@ -88,13 +88,13 @@ class JobRunner:
         return not thread.is_alive()
 
     def _begin(self, work: Work, after: Callable[[], None]) -> threading.Thread:
-        self._job, self.failure = Job(), None
+        self._job, self.failure = ViewJob(), None
         arguments = (work, self._job, after)
         self._thread = threading.Thread(target=self._run, args=arguments, name=self._name, daemon=True)
         self._thread.start()
         return self._thread
 
-    def _run(self, work: Work, job: Job, after: Callable[[], None]) -> None:
+    def _run(self, work: Work, job: ViewJob, after: Callable[[], None]) -> None:
         try:
             work(job)
         except Stopped:
@@ -105,7 +105,7 @@ class JobRunner:
         finally:
             after()
 
-    def replaced(self, job: Job) -> bool:
+    def replaced(self, job: ViewJob) -> bool:
         """Whether a newer job has taken the place of this one."""
         return self._job is not job
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import traitlets
 
 import tablestore as ts
-from widgets.kit.jobs import PATIENCE, STATIC_PATIENCE, Job, JobRunner
+from widgets.kit.jobs import PATIENCE, STATIC_PATIENCE, JobRunner, ViewJob
 from widgets.kit.svg import Figure
 from widgets.kit.view import View, module
 from widgets.lake_health.figure import lake_figure
@@ -95,7 +95,7 @@ class LakeHealth(View):
         self.redraw()
         self._jobs.restart(lambda job: self._read(job, names[:MAX_TABLES]), patience=PATIENCE)
 
-    def _read(self, job: Job, names: list[str]) -> None:
+    def _read(self, job: ViewJob, names: list[str]) -> None:
         rows, drawn = list[TableRow](), time.monotonic()
         try:
             for name in names:
@@ -107,7 +107,7 @@ class LakeHealth(View):
         finally:
             self._take(job, rows, reading=False)
 
-    def _take(self, job: Job, rows: list[TableRow], *, reading: bool) -> None:
+    def _take(self, job: ViewJob, rows: list[TableRow], *, reading: bool) -> None:
         if not self._jobs.replaced(job):
             self._model = replace(self._model, rows=ordered(rows), reading=reading)
             self.redraw()

@@ -11,7 +11,7 @@ from typing import Literal, overload
 import numpy as np
 
 from widgets.history.history import History
-from widgets.levels.model import FileBox, Lane, LsmModel
+from widgets.levels.model import FileBox, LevelLane, LsmModel
 
 Mode = Literal["keys", "bytes"]
 MARGIN, LEFT, TOP = 16, 96, 8
@@ -58,7 +58,7 @@ class Frame:
 class Placed:
     """One lane: the files in view with their span in pixels; as values where they are drawn as boxes."""
 
-    lane: Lane
+    lane: LevelLane
     at: np.ndarray
     x: np.ndarray
     end: np.ndarray
@@ -66,7 +66,7 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Layout:
+class LevelsLayout:
     """All lanes of a picture."""
 
     frame: Frame
@@ -86,13 +86,13 @@ def lay_out(
     mode: Mode = "keys",
     view: tuple[float, float] | None = None,
     thin: bool = False,
-) -> Layout:
+) -> LevelsLayout:
     """The layout for a width. `view` is the shown part of the key axis; bytes are always shown whole. `thin`
     lanes have no labels: for one of many pictures beside each other."""
     mode = mode if model.keyed else "bytes"
     shown = (view if mode == "keys" else None) or (0.0, 1.0)
     frame = Frame(MARGIN + 26, width - 10, 0, 6, 8, shown, False) if thin else _frame(model, width, shown)
-    return Layout(frame, mode, tuple(_place(model, lane, frame, mode) for lane in model.lanes))
+    return LevelsLayout(frame, mode, tuple(_place(model, lane, frame, mode) for lane in model.lanes))
 
 
 def _frame(model: LsmModel, width: float, view: tuple[float, float]) -> Frame:
@@ -103,7 +103,7 @@ def _frame(model: LsmModel, width: float, view: tuple[float, float]) -> Frame:
     return Frame(MARGIN + LEFT, width - MARGIN - gutter, gutter, lane, pitch, view, lanes <= 24)
 
 
-def _place(model: LsmModel, lane: Lane, frame: Frame, mode: Mode) -> Placed:
+def _place(model: LsmModel, lane: LevelLane, frame: Frame, mode: Mode) -> Placed:
     lo, hi = _spans(model, lane, mode)
     low, high = frame.view
     visible = (hi >= low) & (lo <= high)
@@ -113,7 +113,7 @@ def _place(model: LsmModel, lane: Lane, frame: Frame, mode: Mode) -> Placed:
     return Placed(lane, at, x, end, None if dense else tuple(model.columns.boxes(at)) if len(at) else ())
 
 
-def _spans(model: LsmModel, lane: Lane, mode: Mode) -> tuple[np.ndarray, np.ndarray]:
+def _spans(model: LsmModel, lane: LevelLane, mode: Mode) -> tuple[np.ndarray, np.ndarray]:
     """Where each file of a lane begins and ends, on an axis of 0 … 1."""
     if mode == "keys":
         return model.columns.lo[lane.at], model.columns.hi[lane.at]

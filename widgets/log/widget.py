@@ -16,7 +16,7 @@ import pyarrow as pa
 import traitlets
 
 import tablestore as ts
-from widgets.kit.jobs import Job, JobRunner
+from widgets.kit.jobs import JobRunner, ViewJob
 from widgets.kit.source import option_map, require_source, title_of
 from widgets.kit.svg import Figure
 from widgets.kit.view import module
@@ -24,7 +24,7 @@ from widgets.kit.watch import WatchingView
 from widgets.log.figure import log_figure
 from widgets.log.model import (
     LogModel,
-    Segment,
+    LogSegment,
     kept_in,
     segments_of,
     snapshots_of,
@@ -227,7 +227,7 @@ class LogAndLake(WatchingView):
         engine = option_map(self._table).get("merge-engine", "deduplicate")
         return False if engine == "deduplicate" else None
 
-    def _read_stream(self, stream: Iterator[StreamStep], job: Job) -> None:
+    def _read_stream(self, stream: Iterator[StreamStep], job: ViewJob) -> None:
         """Take the steps of a running stream."""
         try:
             for step in stream:
@@ -307,7 +307,7 @@ def _title_of(start: Start | None) -> str:
     )
 
 
-def _recent(segments: Sequence[Segment]) -> dict[int, int]:
+def _recent(segments: Sequence[LogSegment]) -> dict[int, int]:
     """The offsets behind which there are `MOST_TRANSACTIONS` at most, or one file."""
     count, start = 0, dict(segments[-1].start)
     for one in reversed(segments):

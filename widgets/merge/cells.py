@@ -7,7 +7,7 @@ Called by the figure.
 from widgets.kit import format as fmt
 from widgets.kit.svg import code, fit, group, num, path, rect, text, text_width
 from widgets.kit.theme import level_fill, level_text, var
-from widgets.merge.model import Input, MergeModel, Step
+from widgets.merge.model import KeyStep, MergeModel, RunInput
 
 MARGIN, BOX = 16, 24
 STRUCK = ("superseded", "ignored")
@@ -105,7 +105,7 @@ def _swatch(x: float, part: str) -> str:
     return box + (strike if part == "superseded" else "")
 
 
-def spoken_input(model: MergeModel, step: Step, entry: Input, column: str, *, done: bool) -> str:
+def spoken_input(model: MergeModel, step: KeyStep, entry: RunInput, column: str, *, done: bool) -> str:
     """A row of a run; with `done` also what became of it."""
     run = next((r.name for r in model.runs if r.number == entry.run), "")
     value = entry.values.get(column) if column else "row"
@@ -114,7 +114,7 @@ def spoken_input(model: MergeModel, step: Step, entry: Input, column: str, *, do
     return f"key {step.key}, {run}, {kind}{column} {value or 'null'}, sequence {entry.sequence}{part}"
 
 
-def spoken_output(step: Step, column: str) -> str:
+def spoken_output(step: KeyStep, column: str) -> str:
     """What the key became."""
     return step.fate if not step.there else step.values.get(column) or "null"
 

@@ -17,7 +17,7 @@ from widgets.kit import static
 from widgets.kit.svg import Figure
 from widgets.kit.view import LINKED, View, module, option_map, require_source, title_of
 from widgets.merge import figure as draw
-from widgets.merge.model import COMPUTING, KEYS, MergeModel, Merging, merge_model, text_form
+from widgets.merge.model import COMPUTING, KEYS, MergeModel, MergingRows, merge_model, text_form
 
 ENGINES = ("deduplicate", "partial-update", "aggregation", "first-row")
 MAX_CHIPS = 14
@@ -29,7 +29,7 @@ class Merges(Protocol):
 
     def __call__(
         self, *, engine: str, snapshot: int | None, opened: str, between: tuple[float, float] | None
-    ) -> Merging:
+    ) -> MergingRows:
         """The merge of the first keys there."""
         ...
 
@@ -159,7 +159,7 @@ class MergeView(View):
 
         def merges(
             *, engine: str, snapshot: int | None, opened: str, between: tuple[float, float] | None
-        ) -> Merging:
+        ) -> MergingRows:
             chosen = _of_engine(options, engine)
             events = self._events
             return ts.merging_events(events, engine, primary_key=self._key, options=chosen, last=KEYS)
@@ -168,7 +168,7 @@ class MergeView(View):
 
     def _settings(self, merges: Merges, *, own: str, title: str, inspect: Any) -> None:
         self._merges, self._own, self._title, self._inspect = merges, own, title, inspect
-        self._found: Merging | None = None
+        self._found: MergingRows | None = None
         self._model = MergeModel(engine=own)
         self._low: float | None = None
         self._passed: list[float | None] = []
@@ -377,7 +377,7 @@ def _of_table(table: ts.Table, *, own: str, partition: str | None, where: Any) -
 
     def merges(
         *, engine: str, snapshot: int | None, opened: str, between: tuple[float, float] | None
-    ) -> Merging:
+    ) -> MergingRows:
         place, _, bucket = opened.rpartition("/")
         return table.inspect.merging(
             snapshot,
@@ -399,7 +399,7 @@ def _of_runs(
 
     def merges(
         *, engine: str, snapshot: int | None, opened: str, between: tuple[float, float] | None
-    ) -> Merging:
+    ) -> MergingRows:
         chosen = _of_engine(options, engine)
         return ts.merging(
             runs, engine, primary_key=primary_key, options=chosen, limit=KEYS, drops_deletes=drops_deletes

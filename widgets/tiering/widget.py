@@ -18,7 +18,7 @@ import traitlets
 import tablestore as ts
 from tablestore import Heartbeat, RoundReport, TableState, TieringReport
 from widgets.kit import static
-from widgets.kit.jobs import Job, JobRunner, error_text, job_failure, job_name
+from widgets.kit.jobs import JobRunner, ViewJob, error_text, job_failure, job_name
 from widgets.kit.svg import Figure
 from widgets.kit.view import module
 from widgets.kit.watch import WatchingView
@@ -187,7 +187,7 @@ class TieringView(WatchingView):
             self._asking.start(self._stop_service, after=self.look)
         return self.refresh()
 
-    def _stop_service(self, _job: Job) -> None:
+    def _stop_service(self, _job: ViewJob) -> None:
         """Done in a thread: a service ends when its rounds are over."""
         assert self._service is not None, "there is one to stop"
         self._guard(self._service.stop)

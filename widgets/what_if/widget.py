@@ -15,7 +15,7 @@ import traitlets
 import tablestore as ts
 from widgets.kit import format as fmt
 from widgets.kit import static, svg
-from widgets.kit.jobs import STATIC_PATIENCE, Job, JobRunner, Stopped
+from widgets.kit.jobs import STATIC_PATIENCE, JobRunner, Stopped, ViewJob
 from widgets.kit.svg import Figure
 from widgets.kit.view import View, module, require_source, title_of
 from widgets.what_if import figure as draw
@@ -132,7 +132,7 @@ class WhatIf(View):
             self.redraw()
         return self
 
-    def _work(self, job: Job) -> None:
+    def _work(self, job: ViewJob) -> None:
         before = None if self._afresh else self._found
         failure: dict[str, str] | None = None
         try:
@@ -156,7 +156,7 @@ class WhatIf(View):
             elif not self._jobs.replaced(job):
                 self.progress = {"text": "cancelled: what is shown was replayed before"}
 
-    def _compared(self, before: Any, job: Job) -> Any:
+    def _compared(self, before: Any, job: ViewJob) -> Any:
         progress = self._progress_shown(job)
         if before is not None:
             return before.under(self._options, progress=progress)
@@ -167,7 +167,7 @@ class WhatIf(View):
             return source
         return ts.what_if(source, self._options, self._baseline, progress=progress, **self._settings)
 
-    def _progress_shown(self, job: Job) -> Any:
+    def _progress_shown(self, job: ViewJob) -> Any:
         last = -1
 
         def progress(done: int, whole: int) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tablestore.core.quantities import many, size
 from tablestore.insight.cards import html
-from tablestore.insight.cards.html import Cell, ink
+from tablestore.insight.cards.html import CardCell, ink
 from tablestore.insight.doctor.bucket_advice import BucketAdvice
 from tablestore.insight.doctor.finding import Diagnosis, Finding
 
@@ -21,7 +21,9 @@ def diagnosis_card(found: Diagnosis) -> str:
     worst = found.findings[0].severity if found.findings else ""
     state = {"": "sound", "risk": "risk", "note": "plain"}.get(worst, "due")
     sound = [
-        [Cell(one.rule), Cell(one.text, colour="ink2", wraps=True)] for one in found.tried if not one.findings
+        [CardCell(one.rule), CardCell(one.text, colour="ink2", wraps=True)]
+        for one in found.tried
+        if not one.findings
     ]
     more = len(found) - _FINDINGS
     return html.card(
@@ -50,12 +52,12 @@ def advice_card(found: BucketAdvice) -> str:
     heads = [(name, True) for name in ("buckets", "mean", "largest", "skew", "empty")]
     lines = [
         [
-            Cell(f"{'→ ' if one.buckets == found.buckets else ''}{one.buckets:,}", True),
-            Cell(size(one.mean_bytes), True),
-            Cell(size(one.largest_bytes), True),
-            Cell(f"{one.skew:.2f}", True),
-            Cell(f"{one.empty:,}", True),
-            Cell(one.verdict, colour="ink2"),
+            CardCell(f"{'→ ' if one.buckets == found.buckets else ''}{one.buckets:,}", True),
+            CardCell(size(one.mean_bytes), True),
+            CardCell(size(one.largest_bytes), True),
+            CardCell(f"{one.skew:.2f}", True),
+            CardCell(f"{one.empty:,}", True),
+            CardCell(one.verdict, colour="ink2"),
         ]
         for one in found.alternatives
     ]

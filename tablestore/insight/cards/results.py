@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tablestore.core.quantities import many
 from tablestore.insight.cards import html
-from tablestore.insight.cards.html import Cell
+from tablestore.insight.cards.html import CardCell
 from tablestore.insight.check.findings import Violation
 from tablestore.insight.simulator.what_if import WhatIf
 from tablestore.lsm.compaction.bucket_pick import Pick
@@ -21,10 +21,10 @@ def compaction_card(found: Compaction) -> str:
     heads = [("bucket", False), ("work", False), ("because", False), ("outcome", False)]
     lines = [
         [
-            Cell(p.place),
+            CardCell(p.place),
             _work(p),
-            Cell(p.decision.reason.text, colour="ink2"),
-            Cell(p.outcome or "–", colour="ink2", wraps=True),
+            CardCell(p.decision.reason.text, colour="ink2"),
+            CardCell(p.outcome or "–", colour="ink2", wraps=True),
         ]
         for p in busy[:_PICKS]
     ]
@@ -43,9 +43,9 @@ def compaction_card(found: Compaction) -> str:
     )
 
 
-def _work(pick: Pick) -> Cell:
+def _work(pick: Pick) -> CardCell:
     unit = pick.decision.unit
-    return Cell("nothing", colour="ink3") if unit is None else Cell(unit.text, colour="compact")
+    return CardCell("nothing", colour="ink3") if unit is None else CardCell(unit.text, colour="compact")
 
 
 def what_if_card(found: WhatIf) -> str:
@@ -54,9 +54,9 @@ def what_if_card(found: WhatIf) -> str:
     heads = [("", False), (found.names[0], True), (found.names[1], True), ("", True)]
     lines = [
         [
-            Cell(one.name, colour="ink2"),
-            *(Cell(value, True) for value in one.values),
-            Cell(one.change.replace("-", "−"), True, "ink2"),
+            CardCell(one.name, colour="ink2"),
+            *(CardCell(value, True) for value in one.values),
+            CardCell(one.change.replace("-", "−"), True, "ink2"),
         ]
         for one in found.differences
     ]
@@ -70,7 +70,7 @@ def violations_card(found: Sequence[Violation]) -> str:
         return html.card("Check", chip=("sound", "sound: every invariant holds"))
     heads = [("invariant", False), ("where", False), ("what", False)]
     lines = [
-        [Cell(v.invariant, colour="err"), Cell(v.where), Cell(v.text, wraps=True)]
+        [CardCell(v.invariant, colour="err"), CardCell(v.where), CardCell(v.text, wraps=True)]
         for v in found[:_VIOLATIONS]
     ]
     more = len(found) - len(lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tablestore.core.env import SYSTEM
 from tablestore.format.snapshot import ANALYZE, BATCH_IDENTIFIER, COMPACT, OVERWRITE, Snapshot
 from tablestore.insight.cards import html
-from tablestore.insight.cards.html import Cell
+from tablestore.insight.cards.html import CardCell
 
 _MARKS = {COMPACT: ("◆", "compact"), OVERWRITE: ("■", "overwrite"), ANALYZE: ("○", "analyze")}
 _PROPERTIES = 8
@@ -32,9 +32,9 @@ def card(snapshot: Snapshot) -> str:
         "watermark": snapshot.watermark,
         "operation": snapshot.operation,
     }
-    lines = [[Cell(k, colour="ink2"), Cell(str(v))] for k, v in values.items() if v is not None]
+    lines = [[CardCell(k, colour="ink2"), CardCell(str(v))] for k, v in values.items() if v is not None]
     properties = sorted((snapshot.properties or {}).items())
-    lines += [[Cell(k, colour="ink2"), Cell(v)] for k, v in properties[:_PROPERTIES]]
+    lines += [[CardCell(k, colour="ink2"), CardCell(v)] for k, v in properties[:_PROPERTIES]]
     style = f"color:{html.ink(colour)};font-weight:600"
     kind = f'<span style="{style}">{mark} {html.esc(snapshot.commit_kind)}</span>'
     return html.card(

@@ -11,7 +11,7 @@ from tablestore.core.quantities import many, size
 from tablestore.format.manifests.manifest import ManifestFileMeta
 from tablestore.format.snapshot import Snapshot
 from tablestore.insight.cards import html, spark
-from tablestore.insight.cards.html import Cell
+from tablestore.insight.cards.html import CardCell
 from tablestore.insight.health import Health, health
 from tablestore.meta.store import Store
 
@@ -28,7 +28,8 @@ def card(store: Store, name: str, at: Snapshot | None = None) -> str:
     facts, chip, note = _held(store, found)
     past = "" if at is None else f" · as it was at snapshot {at.id}"
     columns = [
-        [Cell(f.name), Cell(str(f.type)), Cell(f.description or "")] for f in schema.fields[:_MOST_COLUMNS]
+        [CardCell(f.name), CardCell(str(f.type)), CardCell(f.description or "")]
+        for f in schema.fields[:_MOST_COLUMNS]
     ]
     more = len(schema.fields) - _MOST_COLUMNS
     listed = html.rows([("column", False), ("type", False), ("comment", False)], columns)
@@ -122,12 +123,12 @@ def health_card(found: Health) -> str:
     ]
     lines = [
         [
-            Cell(f"{r['partition']}/{r['bucket']}" if r["partition"] else f"bucket {r['bucket']}"),
-            Cell(f"{r['runs']:,}", True),
-            Cell(f"{r['files']:,}", True),
-            Cell(size(r["bytes"]), True),
-            Cell(r["due"] or "–", colour="compact" if r["due"] else "ink3"),
-            Cell(r["reason"] or "–", colour="ink2", wraps=True),
+            CardCell(f"{r['partition']}/{r['bucket']}" if r["partition"] else f"bucket {r['bucket']}"),
+            CardCell(f"{r['runs']:,}", True),
+            CardCell(f"{r['files']:,}", True),
+            CardCell(size(r["bytes"]), True),
+            CardCell(r["due"] or "–", colour="compact" if r["due"] else "ink3"),
+            CardCell(r["reason"] or "–", colour="ink2", wraps=True),
         ]
         for r in worst
     ]

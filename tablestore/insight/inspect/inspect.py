@@ -20,7 +20,7 @@ from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.insight.doctor import Diagnosis, diagnose, limits_of
 from tablestore.insight.explain.merge_steps import Merging
-from tablestore.insight.explain.merge_steps.stored_runs import Window, merging
+from tablestore.insight.explain.merge_steps.stored_runs import KeyWindow, merging
 from tablestore.insight.health import Health, health
 from tablestore.insight.inspect import edits as inspect_edits
 from tablestore.insight.inspect import files as inspect_files
@@ -371,7 +371,7 @@ class Inspect(SystemTables):
         return merging(
             store,
             found,
-            Window(where, between, limit),
+            KeyWindow(where, between, limit),
             partition=partition,
             bucket=bucket,
             newest=runs,
