@@ -24,14 +24,13 @@ from tablestore.insight.explain.merge_steps.stored_runs import KeyWindow, mergin
 from tablestore.insight.health import Health, health
 from tablestore.insight.inspect import edits as inspect_edits
 from tablestore.insight.inspect import files as inspect_files
+from tablestore.insight.inspect import metadata
 from tablestore.insight.inspect import pressure as inspect_pressure
-from tablestore.insight.inspect import references as inspect_references
 from tablestore.insight.inspect import tree as inspect_tree
 from tablestore.insight.inspect.amplification.views import Amplifications
 from tablestore.insight.inspect.commits import CommitSums
 from tablestore.insight.inspect.compactions import CompactionRows
-from tablestore.insight.inspect.file_history import FileHistory
-from tablestore.insight.inspect.origins import Origins
+from tablestore.insight.inspect.file_history import FileHistory, Origins
 from tablestore.insight.inspect.storage import Storage, stored
 from tablestore.insight.inspect.system_tables import SystemTables, naming_rows
 from tablestore.lsm.lookup import cache as lookup_cache
@@ -246,7 +245,7 @@ class Inspect(SystemTables):
         >>> orders.inspect.references().select(["kind", "name", "in_history"]).to_pylist()
         [{'kind': 'tag', 'name': 'v1', 'in_history': True}, {'kind': 'tag', 'name': 'v2', 'in_history': True}]
         """
-        return inspect_references.references(self._store)
+        return metadata.references(self._store)
 
     @naming_rows
     def compactions(self, *, partition: str | None = None, bucket: int | None = None) -> pa.Table:
