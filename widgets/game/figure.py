@@ -2,7 +2,8 @@
 
 Invariants: every part keeps its place from the first tick to the last, unless level 0 outgrows its rows; a
 budget is a bar with a mark at what may be used, in words, too, and with ✕ and red beyond it; the player is
-bold, the ghosts are thin; several buckets share the scale of their runs. Pure: model → `Figure`. Called by the widget and by the export.
+bold, the ghosts are thin; several buckets share the scale of their runs. Pure: model → `Figure`. Called by
+the widget and by the export.
 """
 
 from collections.abc import Sequence
