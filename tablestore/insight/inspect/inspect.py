@@ -124,9 +124,9 @@ class Inspect(SystemTables):
         [{'added': 1, 'removed': None, 'rows': 3}, {'added': 2, 'removed': None, 'rows': 1}]
         """
         whole = first is None and last is None
-        found = self._history.newest(MOST_EDITS) if whole else self._history.lives(first, last)
-        if self._edits is None or self._edits[0] is not found:
-            self._edits = found, inspect_edits.edits(self._store, found)
+        lives = self._history.newest(MOST_EDITS) if whole else self._history.lives(first, last)
+        if self._edits is None or self._edits[0] is not lives:
+            self._edits = lives, inspect_edits.edits(self._store, lives)
         return self._edits[1]
 
     @naming_rows
@@ -220,11 +220,11 @@ class Inspect(SystemTables):
         [{'run': 0, 'level': 0, 'snapshot_id': 2}, {'run': 1, 'level': 0, 'snapshot_id': 1}]
         """
         partition, bucket = self._place(partition, bucket)
-        found = self._snapshot(snapshot)
-        live = self._chosen(found, partition, bucket)
+        at = self._snapshot(snapshot)
+        live = self._chosen(at, partition, bucket)
         fresh = {e.file.file_name for e in live if e.file.level == 0}
-        origins = self._origins.of(found, fresh, back=back)
-        masked = inspect_files.masked_rows(self._store.manifests.index_entries(found))
+        origins = self._origins.of(at, fresh, back=back)
+        masked = inspect_files.masked_rows(self._store.manifests.index_entries(at))
         return inspect_files.levels(self._store, live, origins=origins, masked=masked)
 
     def _chosen(self, snapshot: Snapshot | None, partition: str | None, bucket: int | None) -> Entries:
@@ -363,18 +363,18 @@ class Inspect(SystemTables):
         ['sequence 3 > 1: the newest row wins, of L0 #2.']
         """
         partition, bucket = self._place(partition, bucket)
-        found, store = self._snapshot(snapshot), self._store
+        at, store = self._snapshot(snapshot), self._store
         if options:
             store = store.with_schema(store.schema.with_options(options))
             validate(store.schema, store.options)
         return merging(
             store,
-            found,
+            at,
             KeyWindow(where, between, limit),
             partition=partition,
             bucket=bucket,
             newest=runs,
-            origins=lambda names: self._origins.of(found, names),
+            origins=lambda names: self._origins.of(at, names),
         )
 
     def storage(self) -> Storage:

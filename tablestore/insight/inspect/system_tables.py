@@ -61,8 +61,8 @@ class SystemTables:
         [4]
         """
         if only is not None:
-            found = self._snapshot(only)
-            return metadata.snapshots([] if found is None else [found])
+            chosen = self._snapshot(only)
+            return metadata.snapshots([] if chosen is None else [chosen])
         if newest is None:
             return metadata.snapshots(self._snapshots.all())
         return metadata.snapshots(self._store.snapshots.all(newest=newest))
@@ -90,12 +90,12 @@ class SystemTables:
         >>> orders.inspect.manifests("v1")["num_added_files"].to_pylist()
         [1]
         """
-        found, manifests = self._snapshot(snapshot), self._store.manifests
-        some = manifests.manifests(found) if found is not None else []
-        if found is not None and found.changelog_manifest_list is not None:
-            with manifests.expiring(found, changes=True):
-                some += manifests.read_list(found.changelog_manifest_list)
-        return metadata.manifests(self._store, some)
+        at, manifests = self._snapshot(snapshot), self._store.manifests
+        listed = manifests.manifests(at) if at is not None else []
+        if at is not None and at.changelog_manifest_list is not None:
+            with manifests.expiring(at, changes=True):
+                listed += manifests.read_list(at.changelog_manifest_list)
+        return metadata.manifests(self._store, listed)
 
     @naming_rows
     def files(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
@@ -150,12 +150,10 @@ class SystemTables:
         >>> events.inspect.partitions()["partition"].to_pylist()
         ['day=2026-01-01', 'day=2026-01-02']
         """
-        found = self._snapshot(snapshot)
-        own = inspect_partitions.of_state(self._store, found)
+        at = self._snapshot(snapshot)
+        own = inspect_partitions.of_state(self._store, at)
         newest = snapshot is None and self._at is None
-        other = (
-            fallback.newest(self._store) if newest or found is None else fallback.as_of(self._store, found)
-        )
+        other = fallback.newest(self._store) if newest or at is None else fallback.as_of(self._store, at)
         if other is None:
             return own
         theirs = inspect_partitions.of_state(other.store, other.snapshot)
@@ -215,9 +213,9 @@ class SystemTables:
             return time_travel.resolve(self._store, snapshot=wanted)
         except NotFound:
             kept = (t for t in refs.tags(self._store).values() if t.id == wanted)
-            if (found := next(kept, None)) is None:
+            if (tagged := next(kept, None)) is None:
                 raise
-            return found
+            return tagged
 
     def _all(self, snapshot: int | str | Snapshot | None) -> Sequence[ManifestEntry]:
         """Entries as they are stored, deletions included."""
