@@ -29,7 +29,7 @@ from tablestore.fluss.scan_errors import LogOffsetExpired, LogRewritten, LogStal
 from tablestore.fluss.scan_state import (
     BucketGroup,
     BucketProgress,
-    FetchedBatches,
+    LogBatches,
     ScanBatch,
     SegmentFiles,
 )
@@ -79,7 +79,7 @@ class LogScan:
         self._groups: list[BucketGroup] = []
         self._segments: dict[TableBucket, SegmentFiles] = {}
         self._idle: dict[TableBucket, float] = {}  # in no group, and when to ask again
-        self._fetched: list[FetchedBatches] = []
+        self._fetched: list[LogBatches] = []
         self._reading: ThreadPoolExecutor | None = None
         for bucket, offset in start.items():
             self._add(bucket, offset, None if stop is None else stop.get(bucket, offset))
@@ -433,7 +433,7 @@ class LogScan:
             progress.offset = head.end if progress.stop is None else min(head.end, progress.stop)
         if wanted:
             self._fetched.append(
-                FetchedBatches(progress.bucket, data, wanted, where, projected, (start, progress.offset))
+                LogBatches(progress.bucket, data, wanted, where, projected, (start, progress.offset))
             )
         return used
 
@@ -446,7 +446,7 @@ class LogScan:
                 progress.bucket, progress.offset, rewritten(self._where(progress.bucket), progress.offset)
             )
 
-    def _decoded(self, batches: FetchedBatches, head: BatchHead) -> ScanBatch:
+    def _decoded(self, batches: LogBatches, head: BatchHead) -> ScanBatch:
         if not batches.projected:
             check(batches.data, head, batches.where)
         batch = decode(

@@ -75,7 +75,7 @@ class SegmentFiles:
 
 
 @dataclass(slots=True)
-class FetchedBatches:
+class LogBatches:
     """Whole batches of a bucket that are not decoded yet."""
 
     bucket: TableBucket

@@ -10,7 +10,7 @@ from tablestore.core.env import SYSTEM
 from tablestore.core.quantities import many, size
 from tablestore.format.snapshot import ANALYZE, BATCH_IDENTIFIER, COMPACT, OVERWRITE, Snapshot
 from tablestore.insight.cards import html
-from tablestore.insight.cards.html import CardCell, ink
+from tablestore.insight.cards.html import TextCell, ink
 from tablestore.insight.check.findings import Violation
 from tablestore.insight.doctor.bucket_advice import BucketAdvice
 from tablestore.insight.doctor.finding import Diagnosis, Finding
@@ -27,10 +27,10 @@ def compaction_card(found: Compaction) -> str:
     heads = [("bucket", False), ("work", False), ("because", False), ("outcome", False)]
     lines = [
         [
-            CardCell(p.place),
+            TextCell(p.place),
             _work(p),
-            CardCell(p.decision.reason.text, colour="ink2"),
-            CardCell(p.outcome or "–", colour="ink2", wraps=True),
+            TextCell(p.decision.reason.text, colour="ink2"),
+            TextCell(p.outcome or "–", colour="ink2", wraps=True),
         ]
         for p in busy[:_PICKS]
     ]
@@ -49,9 +49,9 @@ def compaction_card(found: Compaction) -> str:
     )
 
 
-def _work(pick: Pick) -> CardCell:
+def _work(pick: Pick) -> TextCell:
     unit = pick.decision.unit
-    return CardCell("nothing", colour="ink3") if unit is None else CardCell(unit.text, colour="compact")
+    return TextCell("nothing", colour="ink3") if unit is None else TextCell(unit.text, colour="compact")
 
 
 def what_if_card(found: WhatIf) -> str:
@@ -60,9 +60,9 @@ def what_if_card(found: WhatIf) -> str:
     heads = [("", False), (found.names[0], True), (found.names[1], True), ("", True)]
     lines = [
         [
-            CardCell(one.name, colour="ink2"),
-            *(CardCell(value, True) for value in one.values),
-            CardCell(one.change.replace("-", "−"), True, "ink2"),
+            TextCell(one.name, colour="ink2"),
+            *(TextCell(value, True) for value in one.values),
+            TextCell(one.change.replace("-", "−"), True, "ink2"),
         ]
         for one in found.differences
     ]
@@ -76,7 +76,7 @@ def violations_card(found: Sequence[Violation]) -> str:
         return html.card("Check", chip=("sound", "sound: every invariant holds"))
     heads = [("invariant", False), ("where", False), ("what", False)]
     lines = [
-        [CardCell(v.invariant, colour="err"), CardCell(v.where), CardCell(v.text, wraps=True)]
+        [TextCell(v.invariant, colour="err"), TextCell(v.where), TextCell(v.text, wraps=True)]
         for v in found[:_VIOLATIONS]
     ]
     more = len(found) - len(lines)
@@ -114,9 +114,9 @@ def snapshot_card(snapshot: Snapshot) -> str:
         "watermark": snapshot.watermark,
         "operation": snapshot.operation,
     }
-    lines = [[CardCell(k, colour="ink2"), CardCell(str(v))] for k, v in values.items() if v is not None]
+    lines = [[TextCell(k, colour="ink2"), TextCell(str(v))] for k, v in values.items() if v is not None]
     properties = sorted((snapshot.properties or {}).items())
-    lines += [[CardCell(k, colour="ink2"), CardCell(v)] for k, v in properties[:_PROPERTIES]]
+    lines += [[TextCell(k, colour="ink2"), TextCell(v)] for k, v in properties[:_PROPERTIES]]
     style = f"color:{html.ink(colour)};font-weight:600"
     kind = f'<span style="{style}">{mark} {html.esc(snapshot.commit_kind)}</span>'
     return html.card(
@@ -146,7 +146,7 @@ def diagnosis_card(found: Diagnosis) -> str:
     worst = found.findings[0].severity if found.findings else ""
     state = {"": "sound", "risk": "risk", "note": "plain"}.get(worst, "due")
     sound = [
-        [CardCell(one.rule), CardCell(one.text, colour="ink2", wraps=True)]
+        [TextCell(one.rule), TextCell(one.text, colour="ink2", wraps=True)]
         for one in found.tried
         if not one.findings
     ]
@@ -177,12 +177,12 @@ def advice_card(found: BucketAdvice) -> str:
     heads = [(name, True) for name in ("buckets", "mean", "largest", "skew", "empty")]
     lines = [
         [
-            CardCell(f"{'→ ' if one.buckets == found.buckets else ''}{one.buckets:,}", True),
-            CardCell(size(one.mean_bytes), True),
-            CardCell(size(one.largest_bytes), True),
-            CardCell(f"{one.skew:.2f}", True),
-            CardCell(f"{one.empty:,}", True),
-            CardCell(one.verdict, colour="ink2"),
+            TextCell(f"{'→ ' if one.buckets == found.buckets else ''}{one.buckets:,}", True),
+            TextCell(size(one.mean_bytes), True),
+            TextCell(size(one.largest_bytes), True),
+            TextCell(f"{one.skew:.2f}", True),
+            TextCell(f"{one.empty:,}", True),
+            TextCell(one.verdict, colour="ink2"),
         ]
         for one in found.alternatives
     ]

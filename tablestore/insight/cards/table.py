@@ -14,7 +14,7 @@ from tablestore.core.quantities import many, size
 from tablestore.format.manifests.manifest import ManifestFileMeta
 from tablestore.format.snapshot import ANALYZE, COMPACT, OVERWRITE, Snapshot
 from tablestore.insight.cards import html
-from tablestore.insight.cards.html import CardCell, ink
+from tablestore.insight.cards.html import TextCell, ink
 from tablestore.insight.health import Health, health
 from tablestore.meta.store import Store
 
@@ -34,7 +34,7 @@ def card(store: Store, name: str, at: Snapshot | None = None) -> str:
     facts, chip, note = _held(store, found)
     past = "" if at is None else f" · as it was at snapshot {at.id}"
     columns = [
-        [CardCell(f.name), CardCell(str(f.type)), CardCell(f.description or "")]
+        [TextCell(f.name), TextCell(str(f.type)), TextCell(f.description or "")]
         for f in schema.fields[:_MOST_COLUMNS]
     ]
     more = len(schema.fields) - _MOST_COLUMNS
@@ -129,12 +129,12 @@ def health_card(found: Health) -> str:
     ]
     lines = [
         [
-            CardCell(f"{r['partition']}/{r['bucket']}" if r["partition"] else f"bucket {r['bucket']}"),
-            CardCell(f"{r['runs']:,}", True),
-            CardCell(f"{r['files']:,}", True),
-            CardCell(size(r["bytes"]), True),
-            CardCell(r["due"] or "–", colour="compact" if r["due"] else "ink3"),
-            CardCell(r["reason"] or "–", colour="ink2", wraps=True),
+            TextCell(f"{r['partition']}/{r['bucket']}" if r["partition"] else f"bucket {r['bucket']}"),
+            TextCell(f"{r['runs']:,}", True),
+            TextCell(f"{r['files']:,}", True),
+            TextCell(size(r["bytes"]), True),
+            TextCell(r["due"] or "–", colour="compact" if r["due"] else "ink3"),
+            TextCell(r["reason"] or "–", colour="ink2", wraps=True),
         ]
         for r in worst
     ]
