@@ -39,7 +39,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LakePlace:
     """What a place holds: the value, and the Python that gives it."""
 
     value: Any
@@ -96,7 +96,7 @@ def cockpit(steps: Steps) -> Any:
     return bench
 
 
-def _moment(steps: Steps) -> tuple[Place, int | None, bool]:
+def _moment(steps: Steps) -> tuple[LakePlace, int | None, bool]:
     """The table of a place, its snapshot (None: the newest), and whether its history has that snapshot."""
     kind, name = steps[-1]
     if kind == "snapshot":
@@ -110,24 +110,24 @@ def _moment(steps: Steps) -> tuple[Place, int | None, bool]:
     return resolved(steps), None, True
 
 
-def resolved(steps: Steps) -> Place:
+def resolved(steps: Steps) -> LakePlace:
     """The lake or table of a place. Raises NotFound, InvalidRequest."""
     (kind, name), *rest = steps
     place = _variable(name) if kind == "variable" else _at(name)
     for at, (kind, name) in enumerate(rest, start=1):
         if kind == "table":
             full = f"{steps[at - 1][1]}.{name}"
-            place = Place(place.value.table(full), f"{place.code}.table({full!r})")
+            place = LakePlace(place.value.table(full), f"{place.code}.table({full!r})")
         elif kind == "branch":
-            place = Place(place.value.branch(name), f"{place.code}.branch({name!r})")
+            place = LakePlace(place.value.branch(name), f"{place.code}.branch({name!r})")
     return place
 
 
-def _variable(name: str) -> Place:
+def _variable(name: str) -> LakePlace:
     value = _variables().get(name)
     if not isinstance(value, ts.Lake | ts.Table):
         raise ts.NotFound(f"the kernel has no lake or table {name} any more")
-    return Place(value, name)
+    return LakePlace(value, name)
 
 
 def _variables() -> dict[str, Any]:
@@ -138,15 +138,15 @@ def _variables() -> dict[str, Any]:
     return {} if shell is None else dict(shell.user_ns)
 
 
-def _at(path: str) -> Place:
+def _at(path: str) -> LakePlace:
     """The table or the lake at a path or address."""
     where = path if "://" in path else os.fspath(Path(path).expanduser())
     if "://" not in where and not os.path.isdir(where):
         raise ts.NotFound(f"there is nothing at {where}")
     try:
-        return Place(ts.open(where), f"ts.open({where!r})")
+        return LakePlace(ts.open(where), f"ts.open({where!r})")
     except ts.NotFound:
-        return Place(ts.connect(where), f"ts.connect({where!r})")
+        return LakePlace(ts.connect(where), f"ts.connect({where!r})")
 
 
 def roots(paths: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -157,7 +157,7 @@ def roots(paths: Sequence[str]) -> Iterator[dict[str, Any]]:
             where = (
                 f"table in {value.location}" if isinstance(value, ts.Table) else f"lake in {value.warehouse}"
             )
-            yield _entry("variable", name, where, _code(Place(value, name)), cockpit=table)
+            yield _entry("variable", name, where, _code(LakePlace(value, name)), cockpit=table)
     for path in dict.fromkeys([*_nearby(), *paths]):
         where, table = ("added" if path in paths else "in the kernel's folder"), _is_table(path)
         yield _entry("path", path, where, _code_at(path, table=table), cockpit=table)
@@ -192,7 +192,7 @@ def entries_of(steps: Steps) -> Iterator[dict[str, Any]]:
         for table in place.value.tables(name):
             full = f"{name}.{table}"
             yield _entry(
-                "table", table, "", _opening(Place(None, f"{place.code}.table({full!r})")), cockpit=True
+                "table", table, "", _opening(LakePlace(None, f"{place.code}.table({full!r})")), cockpit=True
             )
     else:
         for database in place.value.databases():
@@ -200,7 +200,7 @@ def entries_of(steps: Steps) -> Iterator[dict[str, Any]]:
             yield _entry("database", database, "", code)
 
 
-def _lists(table: Place, *, own_branches: bool) -> Iterator[dict[str, Any]]:
+def _lists(table: LakePlace, *, own_branches: bool) -> Iterator[dict[str, Any]]:
     """Snapshots, tags and branches of a table, each with what there is of it; a branch has no branches."""
     latest = table.value.inspect.latest_snapshot_id()
     counts = {
@@ -217,7 +217,7 @@ def _lists(table: Place, *, own_branches: bool) -> Iterator[dict[str, Any]]:
         yield _entry(kind, title, counts[kind], code, opens=opens)
 
 
-def _snapshots(table: Place) -> Iterator[dict[str, Any]]:
+def _snapshots(table: LakePlace) -> Iterator[dict[str, Any]]:
     """Newest first; so many files are read as are asked for."""
     seen, count = 0, MOST + 1
     while True:
@@ -234,7 +234,7 @@ def _snapshots(table: Place) -> Iterator[dict[str, Any]]:
         seen, count = len(rows), count * 2
 
 
-def _tags(table: Place) -> Iterator[dict[str, Any]]:
+def _tags(table: LakePlace) -> Iterator[dict[str, Any]]:
     for row in table.value.inspect.references().to_pylist():
         if row["kind"] == "tag":
             snapshot, kept = row["snapshot_id"], "" if row["in_history"] else " · kept by the tag"
@@ -242,9 +242,9 @@ def _tags(table: Place) -> Iterator[dict[str, Any]]:
             yield _entry("tag", row["name"], f"#{snapshot}{kept}", code, opens=False, cockpit=True)
 
 
-def _branches(table: Place) -> Iterator[dict[str, Any]]:
+def _branches(table: LakePlace) -> Iterator[dict[str, Any]]:
     for name in table.value.branches.names():
-        branch = Place(None, f"{table.code}.branch({name!r})")
+        branch = LakePlace(None, f"{table.code}.branch({name!r})")
         yield _entry("branch", name, "", _opening(branch), cockpit=True)
 
 
@@ -257,7 +257,7 @@ def _entry(
     return {"kind": kind, "name": name, "detail": detail, "code": code, "opens": opens, "cockpit": cockpit}
 
 
-def _code(place: Place) -> str:
+def _code(place: LakePlace) -> str:
     """The cell that shows a lake's tables, or a table's cockpit."""
     if isinstance(place.value, ts.Lake):
         return _lines(place, f"{place.code}.tables()")
@@ -273,11 +273,11 @@ def _code_at(path: str, *, table: bool) -> str:
     """The cell for a path that nobody has opened yet."""
     where = path if "://" in path else os.fspath(Path(path).expanduser())
     if table:
-        return _opening(Place(None, f"ts.open({where!r})"))
-    return _lines(Place(None, "ts."), f"lake = ts.connect({where!r})", "lake.tables()")
+        return _opening(LakePlace(None, f"ts.open({where!r})"))
+    return _lines(LakePlace(None, "ts."), f"lake = ts.connect({where!r})", "lake.tables()")
 
 
-def _opening(table: Place, snapshot: int | None = None, *, alone: bool = False) -> str:
+def _opening(table: LakePlace, snapshot: int | None = None, *, alone: bool = False) -> str:
     """The cell that shows a table's cockpit, at a snapshot if one is given; only its levels if `alone`."""
     if alone:
         lines = [f"widgets.LsmLevels({table.code}, snapshot={snapshot})"]
@@ -288,6 +288,6 @@ def _opening(table: Place, snapshot: int | None = None, *, alone: bool = False) 
     return _lines(table, *lines, widgets=True)
 
 
-def _lines(place: Place, *lines: str, widgets: bool = False) -> str:
+def _lines(place: LakePlace, *lines: str, widgets: bool = False) -> str:
     imports = ["import tablestore as ts"] * place.code.startswith("ts.") + ["import widgets"] * widgets
     return "\n".join([*imports, *([""] if imports else []), *lines])

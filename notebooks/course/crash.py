@@ -26,7 +26,7 @@ from notebooks.course.watched_io import CLEAN, HINT, MANIFEST, PUBLISH, Operatio
 from tablestore.core.env import Env
 from tablestore.io.fileio import LocalFileIO
 from widgets.kit import format as fmt
-from widgets.steps.model import Step, StepsModel, Track
+from widgets.steps.model import StepsModel, StoryStep, Track
 from widgets.steps.widget import StepLanes
 
 Work = Callable[[ts.Table], Any]
@@ -214,7 +214,7 @@ def _span(crash: Crash) -> str:
     return f"#{first}" if first == last else f"#{first} … #{last}"
 
 
-def _step(crash: Crash) -> Step:
+def _step(crash: Crash) -> StoryStep:
     operation = crash.operation
     facts = (
         ("invariants", "hold" if not crash.violations else "; ".join(crash.violations)),
@@ -225,14 +225,14 @@ def _step(crash: Crash) -> Step:
     newest = max(crash.snapshots, default=0)
     found = f"A new process finds {_span(crash)} and {crash.rows:,} rows"
     if operation is None:
-        return Step(0, "end", "nobody was killed", f"{found}.", snapshot=newest, facts=facts, mark="✓")
+        return StoryStep(0, "end", "nobody was killed", f"{found}.", snapshot=newest, facts=facts, mark="✓")
     begun = (
         "nothing of the work is to be seen" if crash.untouched else "some of the work is done, no row is lost"
     )
     result = "the work is done" if crash.visible else begun
     title = f"killed before it could {_words(operation)}"
     mark = _mark(operation)
-    return Step(0, operation.kind, title, f"{found}: {result}.", snapshot=newest, facts=facts, mark=mark)
+    return StoryStep(0, operation.kind, title, f"{found}: {result}.", snapshot=newest, facts=facts, mark=mark)
 
 
 def _mark(operation: Operation) -> str:

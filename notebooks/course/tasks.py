@@ -22,11 +22,11 @@ from notebooks.course.progress import Progress
 from widgets.task.model import (
     SIGNS,
     Kind,
-    Option,
     Picture,
-    Question,
     Ruler,
     Score,
+    TaskOption,
+    TaskQuestion,
     Verdict,
     options_of,
 )
@@ -95,7 +95,7 @@ class Task:
     """One question. As the last value of a cell it is answered there."""
 
     def __init__(
-        self, question: Question, answer: Answer, *, hint: Phrase, why: Phrase, lesson: Lesson
+        self, question: TaskQuestion, answer: Answer, *, hint: Phrase, why: Phrase, lesson: Lesson
     ) -> None:
         self.name, self.answer, self.number = question.name, answer, question.number
         self._hint, self._why, self._lesson = hint, why, lesson
@@ -104,7 +104,7 @@ class Task:
         self.view.observe(self._on_committed, "committed")
 
     @property
-    def question(self) -> Question:
+    def question(self) -> TaskQuestion:
         """What is asked, and how it is answered."""
         return self.view.question
 
@@ -235,7 +235,7 @@ def task(
     kind = answers.of(
         own, options=None if isinstance(own, int | float) and not isinstance(own, bool) else options
     )
-    asked = Question(
+    asked = TaskQuestion(
         name,
         question,
         _kind(kind, options, ruler, picture),
@@ -272,7 +272,7 @@ def _kind(answer: Answer, options: Any, ruler: Any, picture: Any) -> Kind:
     return "one" if isinstance(answer, Choice) or options is not None else "field"
 
 
-def _options(name: str, answer: Answer, options: Any) -> tuple[Option, ...]:
+def _options(name: str, answer: Answer, options: Any) -> tuple[TaskOption, ...]:
     """The options in their order; those of an order shuffled, the same way in every run."""
     if isinstance(answer, Choice):
         return options_of(dict(answer.options))

@@ -22,7 +22,7 @@ from notebooks.course.watched_io import CLEAN, DATA, HINT, MANIFEST, PUBLISH, RE
 from tablestore.core.env import Env
 from tablestore.core.errors import CommitConflict, InvalidRequest, TablestoreError
 from tablestore.io.fileio import LocalFileIO
-from widgets.steps.model import DONE, LOST, REFUSED, Step, StepsModel
+from widgets.steps.model import DONE, LOST, REFUSED, StepsModel, StoryStep
 from widgets.steps.widget import StepLanes
 
 PATIENCE = 60.0
@@ -93,7 +93,7 @@ class Race:
         self.made_by: dict[int, str] = {}
         self.orders: list[str] = []
         """What the caller asked for so far, as Python."""
-        self.steps: list[Step] = []
+        self.steps: list[StoryStep] = []
         names = f"race {next(_RACES)} {seed}"  # no two races of a kernel give their files the same names
         self._writers = {
             name: _Writer(self, lane, name, act, seed=f"{names} {lane}")
@@ -250,7 +250,7 @@ class _Writer:
             self.outcome = replace(self.outcome, kind="refused", message=str(error), against=against)
             owner = self._race.made_by.get(against or 0)
             title = f"is refused: #{against} of {owner} was first" if owner else "is refused"
-            self._report(Step(self._lane, "end", title, str(error), REFUSED, against=against))
+            self._report(StoryStep(self._lane, "end", title, str(error), REFUSED, against=against))
             return False
         return True
 
@@ -267,7 +267,7 @@ class _Writer:
         if self._over:
             raise _Abandoned
         self.phase, self._tally = phase, {}
-        self._report(Step(self._lane, phase, _ABOUT[phase]))
+        self._report(StoryStep(self._lane, phase, _ABOUT[phase]))
 
     def _phase_of(self, operation: Operation) -> str | None:
         """The step that an operation begins, None if it belongs to the one that is going on."""
@@ -307,7 +307,7 @@ class _Writer:
             f"There was no snapshot-{snapshot} yet, so putting it succeeded. "
             "From this moment on every reader sees all of it."
         )
-        step = Step(self._lane, PUBLISH, f"publishes #{snapshot}", detail, mark=f"#{snapshot}")
+        step = StoryStep(self._lane, PUBLISH, f"publishes #{snapshot}", detail, mark=f"#{snapshot}")
         self._report(replace(step, commit=stored["commitKind"]), anew=True)
 
     def _lost(self, operation: Operation) -> None:
@@ -318,15 +318,17 @@ class _Writer:
             "Nothing is lost but the try; the writer looks again."
         )
         mark = f"#{operation.snapshot}"
-        self._report(Step(self._lane, PUBLISH, f"finds {mark} taken", detail, LOST, mark=mark), anew=True)
+        self._report(
+            StoryStep(self._lane, PUBLISH, f"finds {mark} taken", detail, LOST, mark=mark), anew=True
+        )
 
     def _update_step(self) -> None:
         """The step that is going on, with what it has done so far."""
         if self.phase in (READ, DATA, MANIFEST, CLEAN):
             title, detail, mark = _described(self.phase, self._tally, self.holding)
-            self._report(Step(self._lane, self.phase, title, detail, DONE, mark=mark), anew=True)
+            self._report(StoryStep(self._lane, self.phase, title, detail, DONE, mark=mark), anew=True)
 
-    def _report(self, step: Step, *, anew: bool = False) -> None:
+    def _report(self, step: StoryStep, *, anew: bool = False) -> None:
         """Add a step to the story, or replace the last one."""
         race = self._race
         latest = replace(step, snapshot=race.newest, facts=race.facts())

@@ -14,12 +14,18 @@ from tablestore.core.errors import Unsupported
 from tablestore.fluss import answers, apis
 from tablestore.fluss.cluster import MOVED, Cluster, message_of
 from tablestore.fluss.errors import ErrorCode, FlussError
+from tablestore.fluss.heartbeat import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    TableEpoch,
+    TableResponse,
+    TieringTable,
+)
 from tablestore.fluss.messages import pb
 from tablestore.fluss.tables import (
     MOST_BUCKETS,
     FlussColumn,
     FlussTable,
-    HeartbeatResponse,
     KvSnapshot,
     KvSnapshotFiles,
     LakeSnapshot,
@@ -27,9 +33,6 @@ from tablestore.fluss.tables import (
     TableBucket,
     TableDescriptor,
     TablePath,
-    TieringEpoch,
-    TieringResults,
-    TieringTable,
     columns_of_schema,
 )
 
@@ -37,6 +40,7 @@ Milliseconds = int
 EARLIEST, LATEST = "earliest", "latest"
 _OF_TIMESTAMP = 2
 _A_CLIENT = -1
+_NOTHING = HeartbeatRequest()
 
 
 class Admin:
@@ -336,25 +340,21 @@ class Admin:
 
     def heartbeat(
         self,
+        said: HeartbeatRequest = _NOTHING,
         *,
-        tiering: Iterable[TieringEpoch] = (),
-        finished: Iterable[TieringEpoch] = (),
-        failed: Iterable[TieringEpoch] = (),
         force_finished: Iterable[int] = (),
-        request_table: bool = False,
     ) -> HeartbeatResponse:
         """Tell the coordinator of the tables that are being tiered, and ask for one. It works in this
-        order: failed, tiering, finished, then the request. A heartbeat that says nothing learns the
-        coordinator's epoch.
+        order: failed, tiering, finished, then the request for a table.
 
         Sent once: raises Unavailable where the answer is lost, and a table may then have been handed out.
         `force_finished`: ids, also in `finished`, of rounds that were cut short; from 0.9 on.
         """
         request = pb.LakeTieringHeartbeatRequest(
-            tiering_tables=map(_epoch_message, tiering),
-            finished_tables=map(_epoch_message, finished),
-            failed_tables=map(_epoch_message, failed),
-            request_table=request_table,
+            tiering_tables=map(_epoch_message, said.tiering),
+            finished_tables=map(_epoch_message, said.finished),
+            failed_tables=map(_epoch_message, said.failed),
+            request_table=said.request_table,
         )
         if forced := list(force_finished):
             if self.cluster.version < (0, 9):
@@ -419,37 +419,29 @@ def prepare_request(
     return pb.PrepareLakeTableSnapshotRequest(tables=[one])
 
 
-def heartbeat_response(found: pb.LakeTieringHeartbeatResponse) -> HeartbeatResponse:
+def heartbeat_response(answer: pb.LakeTieringHeartbeatResponse) -> HeartbeatResponse:
     """The message as a value."""
-
-    def results(listed: Iterable[pb.TieringTableResult]) -> TieringResults:
-        return {
-            one.table_id: FlussError(
-                one.error.error_code, one.error.error_message, where=f"table {one.table_id}"
-            )
-            if one.HasField("error") and one.error.error_code
-            else None
-            for one in listed
-        }
-
     table = None
-    if found.HasField("tiering_table"):
-        one, where = found.tiering_table, f"table {found.tiering_table.table_id}, which is handed out"
-        answers.name_of(one.table_path.database_name, "database", where)
-        answers.name_of(one.table_path.table_name, "table", where)
-        table = TieringTable(one.table_id, _path(one.table_path), one.tiering_epoch)
+    if answer.HasField("tiering_table"):
+        given, where = answer.tiering_table, f"table {answer.tiering_table.table_id}, which is handed out"
+        answers.name_of(given.table_path.database_name, "database", where)
+        answers.name_of(given.table_path.table_name, "table", where)
+        table = TieringTable(given.table_id, str(_path(given.table_path)), given.tiering_epoch)
+    results = answer.tiering_results, answer.finished_results, answer.failed_results
     return HeartbeatResponse(
-        found.coordinator_epoch,
-        table,
-        results(found.tiering_results),
-        results(found.finished_results),
-        results(found.failed_results),
+        answer.coordinator_epoch, table, *(tuple(map(_table_response, each)) for each in results)
     )
 
 
-def _epoch_message(one: TieringEpoch) -> pb.TieringTable:
+def _table_response(result: pb.TieringTableResult) -> TableResponse:
+    if not (result.HasField("error") and result.error.error_code):
+        return TableResponse(result.table_id)
+    return TableResponse(result.table_id, result.error.error_code, result.error.error_message)
+
+
+def _epoch_message(table: TableEpoch) -> pb.TieringTable:
     return pb.TieringTable(
-        table_id=one.table_id, coordinator_epoch=one.coordinator_epoch, tiering_epoch=one.tiering_epoch
+        table_id=table.table_id, coordinator_epoch=table.coordinator_epoch, tiering_epoch=table.tiering_epoch
     )
 
 

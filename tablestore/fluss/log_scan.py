@@ -13,24 +13,27 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from tablestore.core.errors import Corrupt, InvalidRequest, Unavailable
 from tablestore.fluss.apis import FETCH_LOG
 from tablestore.fluss.cluster import MOVED, Cluster
-from tablestore.fluss.connection import Connection, Pending
 from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.log_records import BatchHead, BatchMark, bytes_needed, check, decode, heads
 from tablestore.fluss.messages import pb
 from tablestore.fluss.remote_files import segment_files
-from tablestore.fluss.scan_columns import ScanColumns
 from tablestore.fluss.scan_errors import LogOffsetExpired, LogRewritten, LogStalled, rewritten
-from tablestore.fluss.schemas import fitted
+from tablestore.fluss.scan_state import (
+    BucketGroup,
+    BucketProgress,
+    LogBatches,
+    ScanBatch,
+    SegmentFiles,
+)
+from tablestore.fluss.schemas import ScanColumns, fitted
 from tablestore.fluss.tables import FlussTable, TableBucket
 from tablestore.io.fileio import FileIO
 
@@ -41,75 +44,6 @@ _LEAST_BYTES, _MOST_BYTES = 1 << 20, 16 << 20  # of an answer, and read of a seg
 _PAUSE: Seconds = 0.1  # before a bucket in trouble is asked for again
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class ScanBatch:
-    """Rows of one bucket: row i has the offset `base` + i, and `end` is the next one to read, which may be
-    greater.
-
-    `kinds` are int8 row kinds, None where all were appended (+I). `mark`: of the whole batch in the log.
-    """
-
-    bucket: TableBucket
-    base: int
-    end: int
-    timestamp_ms: int
-    kinds: np.ndarray | None
-    rows: pa.RecordBatch
-    mark: BatchMark
-
-
-@dataclass(slots=True)
-class _Progress:
-    """How far a bucket has come, and why not farther. `last` is the batch before its offset; `compares`: the
-    next answer has it again, to be compared."""
-
-    bucket: TableBucket
-    offset: int
-    stop: int | None
-    moved_at: float
-    trouble: str = ""
-    cause: Exception | None = None
-    last: BatchMark | None = None
-    compares: bool = False
-
-    @property
-    def done(self) -> bool:
-        return self.stop is not None and self.offset >= self.stop
-
-
-@dataclass(slots=True)
-class _Group:
-    """Buckets of one leader that are asked for together; asked for again in another order, so that none
-    waits for ever behind a full answer."""
-
-    connection: Connection
-    buckets: list[TableBucket]
-    pending: Pending | None = None
-
-
-@dataclass(slots=True)
-class _Segments:
-    """Segment files of a bucket that are still to be read; `at` is the place in the first."""
-
-    io: FileIO
-    files: list[tuple[str, int]]  # path, and the offset behind its last row
-    at: int
-    chunk_bytes: int
-    chunk: Future[pa.Buffer]
-
-
-@dataclass(slots=True)
-class _Found:
-    """Whole batches of a bucket that are not decoded yet."""
-
-    bucket: TableBucket
-    data: pa.Buffer
-    heads: list[BatchHead]
-    where: str
-    projected: bool
-    range: tuple[int, int] = field(default=(0, 0))
 
 
 class LogScan:
@@ -141,11 +75,11 @@ class LogScan:
         self._bounded, self._stall_seconds, self._io = stop is not None, stall_seconds, io
         self._max_bytes = max_bytes
         self._columns = ScanColumns(cluster, table, columns)
-        self._progress: dict[TableBucket, _Progress] = {}
-        self._groups: list[_Group] = []
-        self._segments: dict[TableBucket, _Segments] = {}
+        self._progress: dict[TableBucket, BucketProgress] = {}
+        self._groups: list[BucketGroup] = []
+        self._segments: dict[TableBucket, SegmentFiles] = {}
         self._idle: dict[TableBucket, float] = {}  # in no group, and when to ask again
-        self._found: list[_Found] = []
+        self._fetched: list[LogBatches] = []
         self._reading: ThreadPoolExecutor | None = None
         for bucket, offset in start.items():
             self._add(bucket, offset, None if stop is None else stop.get(bucket, offset))
@@ -162,13 +96,15 @@ class LogScan:
     @property
     def offsets(self) -> dict[TableBucket, int]:
         """The next offset of each bucket, behind the batches that were returned."""
-        waiting = {found.bucket: found.range[0] for found in reversed(self._found)}
-        return {bucket: waiting.get(bucket, one.offset) for bucket, one in self._progress.items()}
+        waiting = {batches.bucket: batches.range[0] for batches in reversed(self._fetched)}
+        return {bucket: waiting.get(bucket, progress.offset) for bucket, progress in self._progress.items()}
 
     @property
     def done(self) -> bool:
         """Whether all of a bounded scan was returned."""
-        return self._bounded and not self._found and all(one.done for one in self._progress.values())
+        return (
+            self._bounded and not self._fetched and all(progress.done for progress in self._progress.values())
+        )
 
     def add(self, bucket: TableBucket, offset: int) -> None:
         """Follow another bucket from this offset on."""
@@ -181,13 +117,13 @@ class LogScan:
         self._progress.pop(bucket, None)
         self._idle.pop(bucket, None)
         self._segments.pop(bucket, None)
-        self._found = [found for found in self._found if found.bucket != bucket]
+        self._fetched = [batches for batches in self._fetched if batches.bucket != bucket]
         for group in self._groups:
-            group.buckets = [one for one in group.buckets if one != bucket]
+            group.buckets = [kept for kept in group.buckets if kept != bucket]
 
     def close(self) -> None:
         """Let go of what is under way; connections stay with the cluster."""
-        self._groups, self._segments, self._found = [], {}, []
+        self._groups, self._segments, self._fetched = [], {}, []
         if self._reading is not None:
             self._reading.shutdown(wait=True, cancel_futures=True)
             self._reading = None
@@ -209,17 +145,17 @@ class LogScan:
     # ---- one step
 
     def _poll(self, seconds: Seconds) -> Iterator[ScanBatch]:
-        if not self._found:
+        if not self._fetched:
             self._step(seconds)
-        while self._found:
-            found = self._found[0]
-            while found.heads:
-                head = found.heads[0]
-                batch = self._decoded(found, head)
-                found.heads.pop(0)
-                found.range = (batch.end, found.range[1])
-                if not found.heads:
-                    self._found.pop(0)
+        while self._fetched:
+            batches = self._fetched[0]
+            while batches.heads:
+                head = batches.heads[0]
+                batch = self._decoded(batches, head)
+                batches.heads.pop(0)
+                batches.range = (batch.end, batches.range[1])
+                if not batches.heads:
+                    self._fetched.pop(0)
                 yield batch
 
     def _step(self, seconds: Seconds) -> None:
@@ -236,7 +172,7 @@ class LogScan:
             for bucket in [b for b, s in self._segments.items() if s.chunk.done()]:
                 self._take_chunk(bucket)
             self._watch()
-            if self._found or self.done or self._env.monotonic() >= over:
+            if self._fetched or self.done or self._env.monotonic() >= over:
                 return
 
     def _wait(self, over: float) -> None:
@@ -251,7 +187,7 @@ class LogScan:
 
     def _add(self, bucket: TableBucket, offset: int, stop: int | None) -> None:
         now = self._env.monotonic()
-        self._progress[bucket] = _Progress(bucket, offset, stop, now)
+        self._progress[bucket] = BucketProgress(bucket, offset, stop, now)
         if not self._progress[bucket].done:
             self._idle[bucket] = now
 
@@ -274,13 +210,13 @@ class LogScan:
         for connection, buckets in led.items():
             groups = [group for group in self._groups if group.connection is connection]
             while len(groups) < min(_GROUPS, len(buckets)):
-                groups.append(_Group(connection, []))
+                groups.append(BucketGroup(connection, []))
                 self._groups.append(groups[-1])
             for bucket in buckets:
                 min(groups, key=lambda group: len(group.buckets)).buckets.append(bucket)
                 del self._idle[bucket]
 
-    def _send(self, group: _Group, over: float) -> None:
+    def _send(self, group: BucketGroup, over: float) -> None:
         """Ask for all buckets of a group at once."""
         if not group.buckets:
             return
@@ -316,7 +252,7 @@ class LogScan:
         except Unavailable as e:
             self._disband(group, e)
 
-    def _take(self, group: _Group, over: float) -> None:
+    def _take(self, group: BucketGroup, over: float) -> None:
         """Take an answer: what was found is kept, the next request sent."""
         assert group.pending is not None, "it has an answer"
         pending, group.pending = group.pending, None
@@ -329,7 +265,7 @@ class LogScan:
                 self._disband(group, e)
             return
         silent = set(group.buckets)
-        for fetched in (one for table in answer.tables for one in table.buckets):
+        for fetched in (answered for table in answer.tables for answered in table.buckets):
             partition_id = fetched.partition_id if fetched.HasField("partition_id") else None
             bucket = TableBucket(self._table.table_id, partition_id, fetched.bucket_id)
             if bucket not in silent:
@@ -346,54 +282,53 @@ class LogScan:
 
     def _take_bucket(self, bucket: TableBucket, fetched: pb.FetchedBucket) -> bool:
         """Take what came of a bucket; whether its group goes on asking for it."""
-        one = self._progress[bucket]
+        progress = self._progress[bucket]
         if fetched.error_code:
-            self._refused(one, fetched)
+            self._refused(progress, fetched)
             return False
         if fetched.HasField("remote_log") and fetched.remote_log.segments:
-            self._open_segments(one, fetched.remote_log)
+            self._open_segments(progress, fetched.remote_log)
             return False
-        records, before = fetched.records, one.offset
+        records, before = fetched.records, progress.offset
         if records:
-            self._keep(one, pa.py_buffer(records), self._where(bucket), self._columns.positions is not None)
-        behind = one.offset < (fetched.high_watermark if one.stop is None else one.stop)
-        if one.offset > before or not behind:
-            one.moved_at, one.trouble, one.cause = self._env.monotonic(), "", None
-        elif one.offset < fetched.high_watermark:
-            one.trouble = f"the server sends nothing, and its high watermark is {fetched.high_watermark}"
+            self._keep(
+                progress, pa.py_buffer(records), self._where(bucket), self._columns.positions is not None
+            )
+        behind = progress.offset < (fetched.high_watermark if progress.stop is None else progress.stop)
+        if progress.offset > before or not behind:
+            progress.moved_at, progress.trouble, progress.cause = self._env.monotonic(), "", None
+        elif progress.offset < fetched.high_watermark:
+            progress.trouble = f"the server sends nothing, and its high watermark is {fetched.high_watermark}"
         else:
-            one.trouble = f"its high watermark is {fetched.high_watermark}"
-        return not one.done
+            progress.trouble = f"its high watermark is {fetched.high_watermark}"
+        return not progress.done
 
-    def _refused(self, one: _Progress, fetched: pb.FetchedBucket) -> None:
-        where = self._where(one.bucket)
+    def _refused(self, progress: BucketProgress, fetched: pb.FetchedBucket) -> None:
+        where = self._where(progress.bucket)
         error = FlussError(fetched.error_code, fetched.error_message, where=where)
-        if error.code == ErrorCode.LOG_OFFSET_OUT_OF_RANGE and one.compares:  # retention took the batch
-            one.last, one.compares, self._idle[one.bucket] = None, False, self._env.monotonic()
+        if error.code == ErrorCode.LOG_OFFSET_OUT_OF_RANGE and progress.compares:  # retention took the batch
+            progress.last, progress.compares, self._idle[progress.bucket] = None, False, self._env.monotonic()
             return
         if error.code == ErrorCode.LOG_OFFSET_OUT_OF_RANGE:
             start = fetched.log_start_offset if fetched.HasField("log_start_offset") else None
-            raise LogOffsetExpired(
-                one.bucket,
-                one.offset,
-                start,
-                f"{where}: rows from offset {one.offset} on are gone or were never there: {error.message}",
-            )
+            at = progress.offset
+            text = f"{where}: rows from offset {at} on are gone or were never there: {error.message}"
+            raise LogOffsetExpired(progress.bucket, at, start, text)
         if not error.retriable:
             raise error
         if error.code in MOVED:
-            self._cluster.forget([one.bucket])
-        self._trouble([one.bucket], f"{error.name}: {error.message}", error)
+            self._cluster.forget([progress.bucket])
+        self._trouble([progress.bucket], f"{error.name}: {error.message}", error)
 
-    def _asked_alone(self, group: _Group, error: FlussError) -> None:
+    def _asked_alone(self, group: BucketGroup, error: FlussError) -> None:
         """A leader refused a whole request: each bucket is asked for alone, so that the error names one."""
         if len(group.buckets) == 1:
             where = f"{self._where(group.buckets[0])} at offset {self._progress[group.buckets[0]].offset}"
             raise FlussError(error.code, error.message, where=where) from error
         self._groups.remove(group)
-        self._groups += [_Group(group.connection, [bucket]) for bucket in group.buckets]
+        self._groups += [BucketGroup(group.connection, [bucket]) for bucket in group.buckets]
 
-    def _disband(self, group: _Group, error: Exception) -> None:
+    def _disband(self, group: BucketGroup, error: Exception) -> None:
         """A leader did not answer: its buckets are asked for where their leaders are then."""
         self._groups.remove(group)
         self._cluster.forget(group.buckets)
@@ -403,32 +338,37 @@ class LogScan:
         again = self._env.monotonic() + _PAUSE
         for bucket in buckets:
             self._idle[bucket] = again
-            one = self._progress[bucket]
-            one.trouble, one.cause, one.compares = what, cause, one.last is not None
+            progress = self._progress[bucket]
+            progress.trouble, progress.cause, progress.compares = what, cause, progress.last is not None
         self._watch()
 
     def _watch(self) -> None:
         """Raise LogStalled for a bucket that has given nothing for too long."""
         now = self._env.monotonic()
-        for one in self._progress.values():
-            if one.trouble and not one.done and now - one.moved_at > self._stall_seconds:
-                stop = "" if one.stop is None else f" of {one.stop}"
+        for progress in self._progress.values():
+            if progress.trouble and not progress.done and now - progress.moved_at > self._stall_seconds:
+                stop = "" if progress.stop is None else f" of {progress.stop}"
                 raise LogStalled(
-                    one.bucket,
-                    one.offset,
-                    f"{self._where(one.bucket)} gave nothing from offset {one.offset}{stop} on for "
-                    f"{now - one.moved_at:.0f} s: {one.trouble}",
-                ) from one.cause
+                    progress.bucket,
+                    progress.offset,
+                    f"{self._where(progress.bucket)} gave nothing from offset {progress.offset}{stop} on for "
+                    f"{now - progress.moved_at:.0f} s: {progress.trouble}",
+                ) from progress.cause
 
     # ---- segment files
 
-    def _open_segments(self, one: _Progress, remote: pb.RemoteLog) -> None:
-        files, at, io = segment_files(remote, self._table, one.bucket, io=self._io)
-        log.debug("%s: %d segment files from offset %d on", self._where(one.bucket), len(files), one.offset)
+    def _open_segments(self, progress: BucketProgress, remote: pb.RemoteLog) -> None:
+        files, at, io = segment_files(remote, self._table, progress.bucket, io=self._io)
+        log.debug(
+            "%s: %d segment files from offset %d on",
+            self._where(progress.bucket),
+            len(files),
+            progress.offset,
+        )
         if self._reading is None:
             self._reading = ThreadPoolExecutor(1, thread_name_prefix="fluss segments")
         chunk = self._read_chunk(io, files[0][0], at, _MOST_BYTES)
-        self._segments[one.bucket] = _Segments(io, files, at, _MOST_BYTES, chunk)
+        self._segments[progress.bucket] = SegmentFiles(io, files, at, _MOST_BYTES, chunk)
 
     def _read_chunk(self, io: FileIO, path: str, at: int, size: int) -> Future[pa.Buffer]:
         assert self._reading is not None, "segments were opened"
@@ -441,7 +381,7 @@ class LogScan:
 
     def _take_chunk(self, bucket: TableBucket) -> None:
         """Take a part of a segment file, and have the next part read."""
-        segments, one = self._segments[bucket], self._progress[bucket]
+        segments, progress = self._segments[bucket], self._progress[bucket]
         path, end = segments.files[0]
         try:
             data = segments.chunk.result()
@@ -449,17 +389,17 @@ class LogScan:
             del self._segments[bucket]  # it may just have been removed: the server knows
             self._trouble([bucket], f"{path}: {e}", e)
             return
-        before = one.offset
-        used = self._keep(one, data, path, projected=False)
-        if one.offset > before:
-            one.moved_at, one.trouble, one.cause = self._env.monotonic(), "", None
-        if one.done:
+        before = progress.offset
+        used = self._keep(progress, data, path, projected=False)
+        if progress.offset > before:
+            progress.moved_at, progress.trouble, progress.cause = self._env.monotonic(), "", None
+        if progress.done:
             del self._segments[bucket]
             return
         segments.at += used
-        if one.offset >= end or not data.size:
-            if one.offset < end:
-                raise Corrupt(path, f"it ends at offset {one.offset}, and should at {end}")
+        if progress.offset >= end or not data.size:
+            if progress.offset < end:
+                raise Corrupt(path, f"it ends at offset {progress.offset}, and should at {end}")
             segments.files.pop(0)
             segments.at = 0
         elif not used:
@@ -475,41 +415,47 @@ class LogScan:
 
     # ---- batches
 
-    def _keep(self, one: _Progress, data: pa.Buffer, where: str, projected: bool) -> int:
+    def _keep(self, progress: BucketProgress, data: pa.Buffer, where: str, projected: bool) -> int:
         """Keep the batches that are wanted, move the bucket on; how many bytes whole batches take."""
         wanted: list[BatchHead] = []
-        start, used = one.offset, 0
+        start, used = progress.offset, 0
         for head in heads(data, where):
             used = head.at + head.size
-            if one.compares and head.end >= one.offset:
-                self._compare(one, head, projected)
-            if head.end <= one.offset:
+            if progress.compares and head.end >= progress.offset:
+                self._compare(progress, head, projected)
+            if head.end <= progress.offset:
                 continue
-            if one.stop is not None and head.base >= one.stop:
-                one.offset = one.stop
+            if progress.stop is not None and head.base >= progress.stop:
+                progress.offset = progress.stop
                 break
             wanted.append(head)
-            one.last = head.mark
-            one.offset = head.end if one.stop is None else min(head.end, one.stop)
+            progress.last = head.mark
+            progress.offset = head.end if progress.stop is None else min(head.end, progress.stop)
         if wanted:
-            self._found.append(_Found(one.bucket, data, wanted, where, projected, (start, one.offset)))
+            self._fetched.append(
+                LogBatches(progress.bucket, data, wanted, where, projected, (start, progress.offset))
+            )
         return used
 
-    def _compare(self, one: _Progress, head: BatchHead, projected: bool) -> None:
+    def _compare(self, progress: BucketProgress, head: BatchHead, projected: bool) -> None:
         """Raise LogRewritten unless this is the batch that was read before; a projected one may lack its
         CRC."""
-        one.compares, known = False, one.last if self._table.keeps_batches else None
+        progress.compares, known = False, progress.last if self._table.keeps_batches else None
         if known is not None and not (known == head.mark or (projected and known[:2] == head.mark[:2])):
-            raise LogRewritten(one.bucket, one.offset, rewritten(self._where(one.bucket), one.offset))
+            raise LogRewritten(
+                progress.bucket, progress.offset, rewritten(self._where(progress.bucket), progress.offset)
+            )
 
-    def _decoded(self, found: _Found, head: BatchHead) -> ScanBatch:
-        if not found.projected:
-            check(found.data, head, found.where)
-        batch = decode(found.data, head, self._columns.stored(head.schema_id, found.projected), found.where)
-        batch = batch.between(found.range[0], found.range[1])
+    def _decoded(self, batches: LogBatches, head: BatchHead) -> ScanBatch:
+        if not batches.projected:
+            check(batches.data, head, batches.where)
+        batch = decode(
+            batches.data, head, self._columns.stored(head.schema_id, batches.projected), batches.where
+        )
+        batch = batch.between(batches.range[0], batches.range[1])
         rows = fitted(batch.rows, self._columns.schema)
         return ScanBatch(
-            found.bucket, batch.base, batch.end, batch.timestamp_ms, batch.kinds, rows, head.mark
+            batches.bucket, batch.base, batch.end, batch.timestamp_ms, batch.kinds, rows, head.mark
         )
 
     def _where(self, bucket: TableBucket) -> str:

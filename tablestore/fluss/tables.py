@@ -18,7 +18,6 @@ import pyarrow as pa
 from tablestore.core.errors import Corrupt, NotFound, Unsupported, brief
 from tablestore.core.options.names import UUID
 from tablestore.core.options.values import duration_ms
-from tablestore.fluss.errors import FlussError
 from tablestore.fluss.types import arrow_type, type_json, type_of_json
 from tablestore.format.types.arrow_types import DataType
 
@@ -99,35 +98,35 @@ class TableDescriptor:
         schema: dict[str, Any] = {"version": 1, "columns": columns}
         if self.primary_key:
             schema["primary_key"] = list(self.primary_key)
-        found: dict[str, Any] = {"version": 1, "schema": schema}
+        described: dict[str, Any] = {"version": 1, "schema": schema}
         if self.comment:
-            found["comment"] = self.comment
-        found["partition_key"] = list(self.partition_keys)
+            described["comment"] = self.comment
+        described["partition_key"] = list(self.partition_keys)
         if self.buckets is not None or self.bucket_keys:
-            found["bucket_key"] = list(self.bucket_keys)
+            described["bucket_key"] = list(self.bucket_keys)
         if self.buckets is not None:
-            found["bucket_count"] = self.buckets
-        found |= {"properties": dict(self.properties), "custom_properties": dict(self.custom_properties)}
-        return json.dumps(found).encode()
+            described["bucket_count"] = self.buckets
+        described |= {"properties": dict(self.properties), "custom_properties": dict(self.custom_properties)}
+        return json.dumps(described).encode()
 
     @classmethod
     def from_json(cls, data: bytes, where: str) -> TableDescriptor:
         """What GetTableInfo says; raises Corrupt, naming `where`, for what cannot be read."""
         with _readable(where, "a description"):
-            found = json.loads(data)
-            columns, key = _schema(found["schema"])
-            buckets = found.get("bucket_count")
+            described = json.loads(data)
+            columns, key = _schema(described["schema"])
+            buckets = described.get("bucket_count")
             if buckets is not None and not (type(buckets) is int and 0 < buckets <= MOST_BUCKETS):
                 raise ValueError(f"{buckets!r} buckets")
             return cls(
                 columns,
                 key,
-                _names(found.get("partition_key", ()), columns),
-                _names(found.get("bucket_key", ()), columns),
+                _names(described.get("partition_key", ()), columns),
+                _names(described.get("bucket_key", ()), columns),
                 buckets,
-                _texts(found.get("properties", {})),
-                _texts(found.get("custom_properties", {})),
-                _comment(found),
+                _texts(described.get("properties", {})),
+                _texts(described.get("custom_properties", {})),
+                _comment(described),
             )
 
 
@@ -142,36 +141,36 @@ def _readable(where: str, what: str) -> Iterator[None]:
         raise Corrupt(where, f"{what} that cannot be read: {brief(e)}") from e
 
 
-def _schema(found: Any) -> tuple[tuple[FlussColumn, ...], tuple[str, ...]]:
+def _schema(schema: Any) -> tuple[tuple[FlussColumn, ...], tuple[str, ...]]:
     columns = tuple(
-        FlussColumn(_text(one["name"]), type_of_json(one["data_type"]), _comment(one))
-        for one in found["columns"]
+        FlussColumn(_text(column["name"]), type_of_json(column["data_type"]), _comment(column))
+        for column in schema["columns"]
     )
     if not columns or len({column.name for column in columns}) < len(columns):
         raise ValueError("no columns, or two of one name")
-    return columns, _names(found.get("primary_key", ()), columns)
+    return columns, _names(schema.get("primary_key", ()), columns)
 
 
-def _names(found: Any, columns: tuple[FlussColumn, ...]) -> tuple[str, ...]:
+def _names(names: Any, columns: tuple[FlussColumn, ...]) -> tuple[str, ...]:
     """The names of columns in a list, each once."""
-    known = {column.name for column in columns}
-    if isinstance(found, str) or len(set(found)) < len(found) or not known.issuperset(found):
-        raise ValueError(f"{found!r} are no columns of the table")
-    return tuple(found)
+    of_table = {column.name for column in columns}
+    if isinstance(names, str) or len(set(names)) < len(names) or not of_table.issuperset(names):
+        raise ValueError(f"{names!r} are no columns of the table")
+    return tuple(names)
 
 
-def _text(found: Any) -> str:
-    if not isinstance(found, str) or not found:
-        raise TypeError(f"{found!r} is no text")
-    return found
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise TypeError(f"{value!r} is no text")
+    return value
 
 
-def _texts(found: Any) -> dict[str, str]:
-    return {_text(key): value if value == "" else _text(value) for key, value in dict(found).items()}
+def _texts(texts: Any) -> dict[str, str]:
+    return {_text(key): value if value == "" else _text(value) for key, value in dict(texts).items()}
 
 
-def _comment(found: Any) -> str | None:
-    comment = found.get("comment")
+def _comment(described: Any) -> str | None:
+    comment = described.get("comment")
     return comment if comment is None or comment == "" else _text(comment)
 
 
@@ -282,40 +281,6 @@ class LakeSnapshot:
     table_id: int
     snapshot_id: int
     offsets: Mapping[TableBucket, int]
-
-
-@dataclass(frozen=True, slots=True)
-class TieringEpoch:
-    """A table that is being tiered, under the epochs with which it was handed out."""
-
-    table_id: int
-    coordinator_epoch: int
-    tiering_epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class TieringTable:
-    """A table that the coordinator hands out."""
-
-    table_id: int
-    path: TablePath
-    tiering_epoch: int
-
-
-TieringResults = Mapping[int, FlussError | None]
-"""By table id: why the coordinator does not take what was said of a table; None where it does."""
-
-
-@dataclass(frozen=True, slots=True)
-class HeartbeatResponse:
-    """What a coordinator answers: its epoch, a table if one was asked for and is due, and a result for
-    each table that was spoken of."""
-
-    coordinator_epoch: int
-    table: TieringTable | None
-    tiering: TieringResults
-    finished: TieringResults
-    failed: TieringResults
 
 
 @dataclass(frozen=True, slots=True)

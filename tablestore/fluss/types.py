@@ -8,7 +8,7 @@ ns; an instant has no time zone in its type
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -126,13 +126,3 @@ def engine_column(values: pa.Array, t: DataType) -> pa.Array:
     if pa.types.is_timestamp(wanted) and wanted.tz and values.type.unit == wanted.unit:
         return values.view(wanted)
     return values.cast(wanted)
-
-
-def engine_rows(rows: pa.RecordBatch, types: Sequence[DataType]) -> pa.RecordBatch:
-    """Rows of a log in the Arrow types of tables of the engine; `types` are those of its columns."""
-    arrays = [engine_column(array, t) for array, t in zip(rows.columns, types, strict=True)]
-    fields = [
-        pa.field(field.name, array.type, nullable=field.nullable)
-        for field, array in zip(rows.schema, arrays, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))

@@ -24,8 +24,9 @@ from tablestore.fluss import retention
 from tablestore.fluss.admin import EARLIEST, LATEST, Admin
 from tablestore.fluss.cluster import MOVED, Cluster
 from tablestore.fluss.errors import ErrorCode, FlussError
-from tablestore.fluss.log_scan import LogScan, ScanBatch
+from tablestore.fluss.log_scan import LogScan
 from tablestore.fluss.scan_errors import LogOffsetExpired
+from tablestore.fluss.scan_state import ScanBatch
 from tablestore.fluss.tables import FlussTable, TableBucket, TablePath
 from tablestore.format import rowkind
 from tablestore.format.types.arrow_types import DataField, to_arrow

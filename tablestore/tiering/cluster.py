@@ -12,9 +12,9 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from tablestore.fluss.heartbeat import HeartbeatRequest, HeartbeatResponse, TieringTable
 from tablestore.fluss.log_records import BatchMark
 from tablestore.format.types.data_type import DataField
-from tablestore.tiering.heartbeat import HeartbeatRequest, HeartbeatResponse, TieringTable
 from tablestore.tiering.split_generator import KvSnapshot, LogBounds
 from tablestore.tiering.splits import Marks, Offsets, TableBucket, TieringSnapshotSplit, TieringSplit
 

@@ -10,17 +10,17 @@ anything here: a round is committed on the very state of the lake from which it 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tablestore.core.errors import CommitConflict, NotFound
 from tablestore.core.quantities import many
+from tablestore.fluss.heartbeat import TieringTable
 from tablestore.fluss.log_records import BatchMark
 from tablestore.tiering.cluster import ClusterTable, TieringCluster
 from tablestore.tiering.dropped import DroppedRows, replaced_table, without_dropped
 from tablestore.tiering.factory import LakeCommit, LakeCommitter, LakeState
-from tablestore.tiering.heartbeat import TieringTable
 from tablestore.tiering.log_identity import LogIdentity, RewrittenLog
 from tablestore.tiering.report import HoldPhase, TieringEvent
 from tablestore.tiering.split_generator import (
@@ -107,12 +107,9 @@ def plan_round(
         notes += _register_newest(cluster, committer, table, lake)
     offsets = {} if replaces else lake.offsets
     bounds = dict(cluster.bounds(table, list(partitions) if table.partition_keys else [None]))
-    snapshots: dict[TableBucket, KvSnapshot] = {}
-    fresh = {place.partition_id for place in bounds if place not in offsets} if table.primary_keys else ()
-    for partition_id in fresh:
-        name = None if partition_id is None else partitions[partition_id]
-        kv = cluster.kv_snapshots(table, partition_id, name)
-        snapshots |= {TableBucket(partition_id, bucket): one for bucket, one in kv.items()}
+    fresh = {place.partition_id for place in bounds if place not in offsets} if table.primary_keys else set()
+    named = {id: None if id is None else partitions[id] for id in fresh}
+    snapshots = _key_snapshots(cluster, table, named)
     generator = TieringSplitGenerator(table.path, table.table_id, partitions)
     plan = generator.plan(bounds, lake=offsets, snapshots=snapshots)
     gaps, passed = plan.gaps, {gap.table_bucket: gap.stop for gap in plan.gaps}
@@ -140,6 +137,17 @@ def plan_round(
         *(table, lake, bounds, splits, tuple(partitions.items()), replaces, tuple(notes)),
         *(not dropped.drops, events, passed),
     )
+
+
+def _key_snapshots(
+    cluster: TieringCluster, table: ClusterTable, partitions: Mapping[int | None, str | None]
+) -> dict[TableBucket, KvSnapshot]:
+    """The newest snapshot of the keys of each bucket of these partitions, named by id."""
+    return {
+        TableBucket(partition_id, bucket): snapshot
+        for partition_id, name in partitions.items()
+        for bucket, snapshot in cluster.kv_snapshots(table, partition_id, name).items()
+    }
 
 
 def _register_newest(

@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tablestore.tiering.heartbeat import (
+from tablestore.fluss.heartbeat import (
     FENCED_TIERING_EPOCH,
     INVALID_COORDINATOR_EPOCH,
     NOT_TIERING,

@@ -18,27 +18,24 @@ from tablestore.fluss import apis
 from tablestore.fluss.admin import EARLIEST, LATEST, Admin
 from tablestore.fluss.cluster import Cluster
 from tablestore.fluss.errors import ErrorCode, FlussError
+from tablestore.fluss.heartbeat import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    TieringTable,
+)
 from tablestore.fluss.kv import snapshot_rows
-from tablestore.fluss.log_scan import LogScan, ScanBatch, batches_before
+from tablestore.fluss.log_scan import LogScan, batches_before
 from tablestore.fluss.scan_errors import LogOffsetExpired, LogRewritten, LogStalled
+from tablestore.fluss.scan_state import ScanBatch
 from tablestore.fluss.tables import (
     FlussTable,
     KvSnapshot,
     PartitionInfo,
     TablePath,
-    TieringEpoch,
-    TieringResults,
 )
 from tablestore.fluss.tables import TableBucket as FlussBucket
 from tablestore.format.types.data_type import DataField
 from tablestore.tiering.cluster import ClusterLakeSnapshot, ClusterTable, ReadStep, RowBatch
-from tablestore.tiering.heartbeat import (
-    HeartbeatRequest,
-    HeartbeatResponse,
-    TableEpoch,
-    TableResponse,
-    TieringTable,
-)
 from tablestore.tiering.split_generator import KvSnapshot as SplitSnapshot
 from tablestore.tiering.split_generator import LogBounds
 from tablestore.tiering.splits import Marks, Offsets, TableBucket, TieringSnapshotSplit, TieringSplit
@@ -93,20 +90,7 @@ class FlussTieringCluster:
 
     def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
         """The coordinator's answer."""
-        found = self._admin.heartbeat(
-            tiering=_epochs(request.tiering),
-            finished=_epochs(request.finished),
-            failed=_epochs(request.failed),
-            request_table=request.request_table,
-        )
-        table = found.table
-        return HeartbeatResponse(
-            found.coordinator_epoch,
-            None if table is None else TieringTable(table.table_id, str(table.path), table.tiering_epoch),
-            _responses(found.tiering),
-            _responses(found.finished),
-            _responses(found.failed),
-        )
+        return self._admin.heartbeat(request)
 
     def lake_tables(self) -> Sequence[TieringTable]:
         """Every table of the cluster with `table.datalake.enabled`."""
@@ -310,14 +294,3 @@ def _step(batch: ScanBatch, *, marked: bool) -> ReadStep:
         kinds = None if batch.kinds is None else pa.array(batch.kinds, pa.int8())
         rows = RowBatch(batch.rows, kinds, batch.base, batch.timestamp_ms)
     return ReadStep(_place(batch.bucket), rows, batch.end, mark=batch.mark if marked else None)
-
-
-def _epochs(tables: Sequence[TableEpoch]) -> list[TieringEpoch]:
-    return [TieringEpoch(one.table_id, one.coordinator_epoch, one.tiering_epoch) for one in tables]
-
-
-def _responses(results: TieringResults) -> tuple[TableResponse, ...]:
-    return tuple(
-        TableResponse(id) if error is None else TableResponse(id, int(error.code), error.message)
-        for id, error in results.items()
-    )

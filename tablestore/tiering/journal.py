@@ -22,10 +22,10 @@ from typing import Any, Protocol
 from tablestore.core.arguments import checked
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import InvalidRequest
+from tablestore.fluss.heartbeat import TableEpoch
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import join, location
 from tablestore.io.routed import file_io_for
-from tablestore.tiering.heartbeat import TableEpoch
 from tablestore.tiering.report import Heartbeat, RoundReport, TableState, TieringEvent, TieringReport
 
 KEPT_ROUNDS, KEPT_HEARTBEATS, KEPT_EVENTS = 200, 200, 200

@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tablestore.core.errors import NotFound, TablestoreError
+from tablestore.fluss.heartbeat import HeartbeatRequest, HeartbeatResponse, TableEpoch, TieringTable
 from tablestore.tiering.enumerator import AssignedTable, Received, TieringEnumerator
-from tablestore.tiering.heartbeat import HeartbeatRequest, HeartbeatResponse, TableEpoch, TieringTable
 from tablestore.tiering.journal import read_report
 from tablestore.tiering.marks import TieringMarks
 from tablestore.tiering.report import (

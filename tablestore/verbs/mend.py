@@ -16,7 +16,7 @@ from tablestore.core.errors import InvalidRequest
 from tablestore.format import schema_change
 from tablestore.format.schema_change import Change
 from tablestore.insight.doctor import Diagnosis, Finding
-from tablestore.insight.doctor.calls import Call
+from tablestore.insight.doctor.calls import MendingCall
 from tablestore.insight.doctor.mending import Mended, due, option_changes, preview_of, require_mendable
 from tablestore.table.table import Table
 from tablestore.verbs.recovery import repair
@@ -71,7 +71,7 @@ def _carried_out(table: Table, found: Finding, *, dry_run: bool) -> tuple[str, .
     return tuple(texts)
 
 
-def _done(table: Table, call: Call) -> object:
+def _done(table: Table, call: MendingCall) -> object:
     if call.alters:
         before = table.store.schema.options
         return option_changes(before, table.alter(_change(call)).store.schema.options)
@@ -102,7 +102,7 @@ def _repaired(table: Table) -> str:
     return "\n".join(f"bucket {b} of the log: {rows:,} rows are lost" for b, rows in sorted(lost.items()))
 
 
-def _preview(table: Table, call: Call) -> str:
+def _preview(table: Table, call: MendingCall) -> str:
     """What a call would do; changes nothing."""
     if call.alters:
         return option_changes(table.store.schema.options, _previewed(table, call).store.schema.options)
@@ -118,11 +118,11 @@ def _preview(table: Table, call: Call) -> str:
     return preview_of(table.store, call)
 
 
-def _change(call: Call) -> Change:
+def _change(call: MendingCall) -> Change:
     return getattr(schema_change, call.verb)(*call.arguments)
 
 
-def _previewed(table: Table, call: Call) -> Table:
+def _previewed(table: Table, call: MendingCall) -> Table:
     """The table under the schema that an ALTER would give, which is not stored."""
     schema = altered(table.store, table.store.schemas.latest(), [_change(call)])
     return type(table)(table.store.with_schema(schema), table.name)

@@ -9,7 +9,7 @@ from typing import Any
 from tablestore.core.options.rules import require_known
 from tablestore.core.options.table_options import TableOptions, as_text, current_names, require_levels
 from tablestore.insight.explain.table_history import events
-from tablestore.insight.simulator import History, HistoryWhatIf
+from tablestore.insight.simulator import HistoryWhatIf, ReplayedHistory
 from tablestore.insight.simulator.history_replay import ProgressCallback
 from tablestore.insight.simulator.history_what_if import phase, require_change
 from tablestore.lsm.compaction.options import CompactionOptions
@@ -37,12 +37,12 @@ def what_if(
     return HistoryWhatIf(history, other, given, baseline=start, resolve=resolve, progress=replayed)
 
 
-def history_of(store: Store, *, progress: ProgressCallback | None = None) -> History:
+def history_of(store: Store, *, progress: ProgressCallback | None = None) -> ReplayedHistory:
     """A table's history as far as there are snapshots, with the options that were in force."""
     all_events = tuple(events(store))
     ids = {event.schema_id for event in all_events}
     earlier = {i: TableOptions.parse(store.schema_of(i).options) for i in ids}
-    return History(all_events, store.schema, store.options, earlier=earlier, progress=progress)
+    return ReplayedHistory(all_events, store.schema, store.options, earlier=earlier, progress=progress)
 
 
 def _later(progress: ProgressCallback) -> ProgressCallback:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from notebooks.demo.visibility import Load, Outcome, VisibilityLab, run
+from notebooks.demo.visibility import Load, VisibilityLab, VisibilityOutcome, run
 from notebooks.demo.visibility.outcome import Delivery
 
 TINY = Load(batches=6, rows=2, checkpoint=3, crash=5, pause=0.0, in_step=True)
@@ -47,7 +47,7 @@ def test_a_commit_a_write_makes_a_file_a_write(lab: VisibilityLab) -> None:
 def test_figures_are_those_of_the_deliveries() -> None:
     came = tuple(Delivery(row, row, 10.0 * (row + 1), early=row < 2, again=False) for row in range(4))
     twice = Delivery(0, 0, 99.0, early=False, again=True)
-    found = Outcome(3, "a", 5, (*came, twice), 1, 2, 3, 4, 5, True)
+    found = VisibilityOutcome(3, "a", 5, (*came, twice), 1, 2, 3, 4, 5, True)
     assert (found.quantile(0.0), found.quantile(0.5), found.quantile(1.0)) == (10.0, 30.0, 40.0)
     assert (found.early, found.doubles, found.never) == (2, 1, 1)
     lab = VisibilityLab(Load(4, 1, 2, 0.0, 3), (found,))

@@ -13,6 +13,14 @@ from tablestore.fluss.admin import Admin
 from tablestore.fluss.cluster import Cluster
 from tablestore.fluss.errors import FlussError
 from tablestore.fluss.frames import Request, error_frame, response_frame
+from tablestore.fluss.heartbeat import (
+    FENCED_TIERING_EPOCH,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    TableEpoch,
+    TableResponse,
+    TieringTable,
+)
 from tablestore.fluss.messages import pb
 from tablestore.fluss.tables import (
     FlussColumn,
@@ -20,7 +28,6 @@ from tablestore.fluss.tables import (
     TableBucket,
     TableDescriptor,
     TablePath,
-    TieringEpoch,
 )
 from tests.fluss.all_types import TYPES
 from tests.fluss.scripted_server import ScriptedServer
@@ -163,15 +170,11 @@ def test_a_heartbeat_and_its_answer(recorded) -> None:
     )
     server, admin = recorded(9, {1042: answer})
     found = admin.heartbeat(
-        tiering=[TieringEpoch(7, 2, 4)],
-        finished=[TieringEpoch(8, 2, 1)],
+        HeartbeatRequest((TableEpoch(7, 2, 4),), finished=(TableEpoch(8, 2, 1),), request_table=True),
         force_finished=[8],
-        request_table=True,
     )
-    assert (found.coordinator_epoch, found.table.table_id, str(found.table.path)) == (2, 9, "d.u")
-    assert found.table.tiering_epoch == 3
-    assert found.tiering[7].name == "FENCED_TIERING_EPOCH"
-    assert (found.finished, found.failed) == ({8: None}, {})
+    fenced_table, finished_table = TableResponse(7, FENCED_TIERING_EPOCH, "x"), TableResponse(8)
+    assert found == HeartbeatResponse(2, TieringTable(9, "d.u", 3), (fenced_table,), (finished_table,))
     sent = bytes.fromhex("0a 06 08 07 10 02 18 04  12 06 08 08 10 02 18 01  20 01  28 08")
     assert server.asked(1042) == sent
 

@@ -23,14 +23,14 @@ from tablestore.core.errors import TablestoreError
 from tablestore.fluss import apis
 from tablestore.fluss.admin import EARLIEST, LATEST, Admin
 from tablestore.fluss.cluster import Cluster
+from tablestore.fluss.heartbeat import HeartbeatRequest, TableEpoch
 from tablestore.fluss.kv import limit_scan, lookup, snapshot_rows
 from tablestore.fluss.log_scan import LogScan
-from tablestore.fluss.tables import FlussTable, PartitionInfo, TableBucket, TieringEpoch
+from tablestore.fluss.tables import FlussTable, PartitionInfo, TableBucket
 from tablestore.fluss.write import TableWriter
 from tablestore.io.fileio import LocalFileIO
 from tablestore.tiering.enumerator import AssignedTable
 from tablestore.tiering.fluss_cluster import FlussTieringCluster
-from tablestore.tiering.heartbeat import HeartbeatRequest, TableEpoch
 from tablestore.tiering.journal import TieringJournal
 from tablestore.tiering.round import RoundParts, TieringRound
 from tablestore.tiering.round_report import RoundProgress
@@ -162,9 +162,9 @@ class Client:
         self.admin.commit_lake_snapshot(LOG, 3, offsets, prepared=prepared)
 
     def heartbeat(self) -> None:
-        mine = TieringEpoch(7, 2, 1)
-        found = self.admin.heartbeat(tiering=[mine], finished=[TieringEpoch(8, 2, 1)], request_table=True)
-        assert found.table is None or str(found.table.path).count(".") == 1
+        epochs = (TableEpoch(7, 2, 1),), (TableEpoch(8, 2, 1),)
+        answer = self.admin.heartbeat(HeartbeatRequest(*epochs, request_table=True))
+        assert answer.table is None or answer.table.table_path.count(".") == 1
 
     def tier(self) -> None:
         """A round of tiering, of the table that the coordinator hands out."""

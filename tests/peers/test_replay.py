@@ -11,7 +11,7 @@ import pytest
 import tablestore as ts
 from tablestore.insight.explain.table_history import events
 from tablestore.insight.inspect.amplification.ledger import Ledger
-from tablestore.insight.simulator import History
+from tablestore.insight.simulator import ReplayedHistory
 from tests.peers.java_paimon import JavaPaimon
 from tests.read import golden
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.peer
 TRIGGER = "num-sorted-run.compaction-trigger"
 
 
-def require_reproduced(history: History) -> None:
+def require_reproduced(history: ReplayedHistory) -> None:
     replay = history.replay()
     for place, real in history.real.items():
         assert {(f.level, f.file_name) for f in replay.levels[place].files} == {
@@ -43,7 +43,7 @@ def test_the_levels_of_a_java_table_come_out_again(
             if chance.random() < 0.15:
                 java.compact(path, full=chance.random() < 0.5, user="c", identifier=i)
         store = ts.open(path).store
-        history = History(events(store), store.schema, store.options)
+        history = ReplayedHistory(events(store), store.schema, store.options)
         assert history.unexplained == []
         require_reproduced(history)
         ledger = Ledger(store.key_types, space=False)
@@ -62,7 +62,7 @@ def test_golden_tables_of_peers_are_replayed(peer: str) -> None:
     for name in getattr(golden, f"{peer}_tables")():
         store = getattr(golden, peer)(name)
         if store.schema.primary_keys:
-            history = History(events(store), store.schema, store.options)
+            history = ReplayedHistory(events(store), store.schema, store.options)
             by_hand = name == "handwritten_compact"  # compacted by no rule
             assert bool(history.unexplained) == by_hand, name
             require_reproduced(history)

@@ -18,7 +18,8 @@ from notebooks.bench.tier_scale import is_led, with_leaders
 from notebooks.demo.fluss import FlussCluster
 from tablestore.fluss.admin import EARLIEST, LATEST, Admin
 from tablestore.fluss.cluster import Cluster
-from tablestore.fluss.log_scan import LogScan, ScanBatch
+from tablestore.fluss.log_scan import LogScan
+from tablestore.fluss.scan_state import ScanBatch
 from tablestore.fluss.tables import FlussColumn, FlussTable, TableDescriptor, TablePath
 from tablestore.format.types.arrow_types import BIGINT
 from tablestore.format.types.data_type import DataType

@@ -17,9 +17,10 @@ from tablestore.fluss import apis
 from tablestore.fluss.admin import EARLIEST, Admin
 from tablestore.fluss.cluster import Cluster
 from tablestore.fluss.errors import FlussError
+from tablestore.fluss.heartbeat import HeartbeatRequest, TableEpoch
 from tablestore.fluss.log_scan import LogScan
 from tablestore.fluss.messages import pb
-from tablestore.fluss.tables import FlussColumn, TableBucket, TableDescriptor, TablePath, TieringEpoch
+from tablestore.fluss.tables import FlussColumn, TableBucket, TableDescriptor, TablePath
 from tablestore.fluss.write import TableWriter
 from tablestore.format.types.arrow_types import BIGINT, STRING
 from tests.servers.fluss import LAKE, Fluss
@@ -108,10 +109,11 @@ def test_lake_snapshots_are_kept_bucket_by_bucket(fluss: Fluss) -> None:
 
 
 def test_heartbeats_answer_for_each_table(fluss: Fluss) -> None:
-    unknown = TieringEpoch(1 << 40, 0, 1)
-    found = fluss.admin.heartbeat(tiering=[unknown], failed=[unknown])
-    assert found.table is None
-    assert [error.code for error in (found.tiering[1 << 40], found.failed[1 << 40]) if error] == [7, 7]
+    unknown = (TableEpoch(1 << 40, 0, 1),)
+    answer = fluss.admin.heartbeat(HeartbeatRequest(tiering=unknown, failed=unknown))
+    assert answer.table is None
+    results = [(result.table_id, result.error_code) for result in (*answer.tiering, *answer.failed)]
+    assert results == [(1 << 40, 7)] * 2
     with pytest.raises(Unsupported, match=r"from 0\.9 on"):
         fluss.admin.heartbeat(force_finished=[1])
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -18,14 +19,12 @@ from tablestore.fluss import apis
 from tablestore.fluss.admin import EARLIEST, LATEST, Admin
 from tablestore.fluss.cluster import Cluster
 from tablestore.fluss.errors import FlussError
+from tablestore.fluss.heartbeat import HeartbeatRequest, HeartbeatResponse, TableEpoch
 from tablestore.fluss.messages import pb
 from tablestore.fluss.tables import (
     FlussTable,
-    HeartbeatResponse,
     TableBucket,
     TablePath,
-    TieringEpoch,
-    TieringResults,
 )
 from tablestore.fluss.write import TableWriter
 from tests.log import held
@@ -88,34 +87,32 @@ def peers(fluss: Fluss, tmp_path: Path) -> Iterator[Callable[[int], list[Peer]]]
         yield lambda count: [real(fluss, count), ours(lake, cluster, count)]
 
 
-def codes(results: TieringResults) -> list[int | None]:
-    return [None if error is None else error.code for error in results.values()]
-
-
 def all_codes(answer: HeartbeatResponse) -> list[list[int | None]]:
-    return [codes(answer.failed), codes(answer.tiering), codes(answer.finished)]
+    results = answer.failed, answer.tiering, answer.finished
+    return [[table.error_code for table in tables] for tables in results]
 
 
-def granted(peer: Peer, seconds: float = 240) -> TieringEpoch:
+def granted(peer: Peer, seconds: float = 240) -> TableEpoch:
     """The next table of the peer's that is handed out; one that was dropped just before is finished."""
     end = time.monotonic() + seconds
     mine = {table.table_id for table in peer.tables}
     while time.monotonic() < end:
-        answer = peer.admin.heartbeat(request_table=True)
+        answer = peer.admin.heartbeat(HeartbeatRequest(request_table=True))
         if answer.table is None:
             time.sleep(0.05)
             continue
-        found = TieringEpoch(answer.table.table_id, answer.coordinator_epoch, answer.table.tiering_epoch)
+        found = TableEpoch(answer.table.table_id, answer.coordinator_epoch, answer.table.tiering_epoch)
         if found.table_id in mine:
             return found
-        peer.admin.heartbeat(finished=[found])
+        peer.admin.heartbeat(HeartbeatRequest(finished=(found,)))
     raise AssertionError("no table was handed out")
 
 
-def refused(peer: Peer, dropped: TieringEpoch, seconds: float = 240) -> list[list[int | None]]:
+def refused(peer: Peer, dropped: TableEpoch, seconds: float = 240) -> list[list[int | None]]:
     """The answer to who holds a table that was dropped: a coordinator may learn of that a moment later."""
     end = time.monotonic() + seconds
-    while (found := all_codes(peer.admin.heartbeat(tiering=[dropped]))) == [[], [None], []]:
+    request = HeartbeatRequest(tiering=(dropped,))
+    while (found := all_codes(peer.admin.heartbeat(request))) == [[], [None], []]:
         assert time.monotonic() < end, "it is renewed for ever"
         time.sleep(0.05)
     return found
@@ -123,36 +120,40 @@ def refused(peer: Peer, dropped: TieringEpoch, seconds: float = 240) -> list[lis
 
 def script(peer: Peer) -> list[object]:
     """What the coordinator answers, with tables by number and epochs counted from the first."""
-    beat, said = peer.admin.heartbeat, list[object]()
+    said = list[object]()
+
+    def beat(**request: Any) -> HeartbeatResponse:
+        return peer.admin.heartbeat(HeartbeatRequest(**request))
+
     numbers = {table.table_id: n for n, table in enumerate(peer.tables)}
     one = granted(peer)
     first = one.tiering_epoch
     said.append(("granted", numbers[one.table_id], first))
-    said.append(("renewed", all_codes(beat(tiering=[one]))))
+    said.append(("renewed", all_codes(beat(tiering=(one,)))))
     older = replace(one, tiering_epoch=first + 5)
     elsewhere = replace(one, coordinator_epoch=one.coordinator_epoch + 1)
     unknown = replace(one, table_id=987654321)
     for other in (older, elsewhere, unknown, replace(unknown, coordinator_epoch=one.coordinator_epoch + 1)):
         for verb in ("tiering", "finished", "failed"):
-            said.append((verb, all_codes(beat(**{verb: [other]}))))
-    back = beat(failed=[one], request_table=True)
+            said.append((verb, all_codes(beat(**{verb: (other,)}))))
+    back = beat(failed=(one,), request_table=True)
     assert back.table is not None
     said.append(
-        ("back", codes(back.failed), back.table.table_id == one.table_id, back.table.tiering_epoch - first)
+        ("back", all_codes(back)[0], back.table.table_id == one.table_id, back.table.tiering_epoch - first)
     )
     two = replace(one, tiering_epoch=back.table.tiering_epoch)
-    said.append(("late", all_codes(beat(finished=[one], tiering=[one], failed=[one]))))
+    said.append(("late", all_codes(beat(finished=(one,), tiering=(one,), failed=(one,)))))
     began = time.monotonic()
-    said.append(("both", all_codes(beat(tiering=[two], finished=[two]))))
-    said.append(("again", all_codes(beat(finished=[two]))))
-    said.append(("renewed when finished", all_codes(beat(tiering=[two]))))
+    said.append(("both", all_codes(beat(tiering=(two,), finished=(two,)))))
+    said.append(("again", all_codes(beat(finished=(two,)))))
+    said.append(("renewed when finished", all_codes(beat(tiering=(two,)))))
     three = granted(peer)
     said.append(("next round", three.table_id == one.table_id, three.tiering_epoch - first))
     said.append(("after its freshness", time.monotonic() - began > FRESHNESS - 1))
-    said.append(("all at once", all_codes(beat(failed=[three], tiering=[three], finished=[three]))))
+    said.append(("all at once", all_codes(beat(failed=(three,), tiering=(three,), finished=(three,)))))
     four = granted(peer)
-    said.append(("finished", all_codes(beat(finished=[four]))))
-    said.append(("failed when finished", all_codes(beat(failed=[four]))))
+    said.append(("finished", all_codes(beat(finished=(four,)))))
+    said.append(("failed when finished", all_codes(beat(failed=(four,)))))
     at_once = beat(request_table=True).table
     said.append(("handed out at once", at_once is not None))
     five = granted(peer) if at_once is None else replace(four, tiering_epoch=at_once.tiering_epoch)

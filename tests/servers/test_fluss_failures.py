@@ -12,6 +12,7 @@ from tablestore.core.errors import Unavailable
 from tablestore.fluss.admin import Admin
 from tablestore.fluss.cluster import Cluster
 from tablestore.fluss.connection import Connection
+from tablestore.fluss.heartbeat import HeartbeatRequest
 from tablestore.fluss.log_scan import LogScan
 from tablestore.fluss.scan_errors import LogStalled
 from tablestore.fluss.tables import TableBucket
@@ -117,7 +118,7 @@ def test_a_coordinator_that_is_gone_is_an_error_in_time_and_its_successor_is_fou
         killed_fluss.servers.kill("coordinator")
         start = time.monotonic()
         with pytest.raises(Unavailable):
-            admin.heartbeat(request_table=True)
+            admin.heartbeat(HeartbeatRequest(request_table=True))
         with pytest.raises(Unavailable):
             admin.table(table.path)
         assert time.monotonic() - start < 240

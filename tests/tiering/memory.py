@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.core.errors import CommitConflict, NotFound, Unavailable
+from tablestore.fluss.heartbeat import HeartbeatRequest, HeartbeatResponse, TableResponse, TieringTable
 from tablestore.fluss.log_records import BatchMark
 from tablestore.format.types.arrow_types import BIGINT, STRING
 from tablestore.format.types.data_type import DataField
 from tablestore.tiering.cluster import ClusterLakeSnapshot, ClusterTable, ReadStep, RowBatch
 from tablestore.tiering.factory import LakeCommit, LakeState
-from tablestore.tiering.heartbeat import HeartbeatRequest, HeartbeatResponse, TableResponse, TieringTable
 from tablestore.tiering.split_generator import KvSnapshot, LogBounds
 from tablestore.tiering.splits import Marks, Offsets, TableBucket, TieringSnapshotSplit, TieringSplit
 

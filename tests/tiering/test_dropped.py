@@ -9,8 +9,8 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.env import SYSTEM
+from tablestore.fluss.heartbeat import TableEpoch, TieringTable
 from tablestore.tiering.enumerator import AssignedTable
-from tablestore.tiering.heartbeat import TableEpoch, TieringTable
 from tablestore.tiering.journal import TieringJournal, read_report
 from tablestore.tiering.marks import TieringMarks
 from tablestore.tiering.paimon.factory import PaimonTieringFactory

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tablestore.tiering.enumerator import AssignedTable, TieringEnumerator
-from tablestore.tiering.heartbeat import (
+from tablestore.fluss.heartbeat import (
     HeartbeatRequest,
     HeartbeatResponse,
     TableEpoch,
     TableResponse,
     TieringTable,
 )
+from tablestore.tiering.enumerator import AssignedTable, TieringEnumerator
 
 
 def beat(

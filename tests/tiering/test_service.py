@@ -12,9 +12,9 @@ import pytest
 import tablestore as ts
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest, NotFound, Unavailable
+from tablestore.fluss.heartbeat import FENCED_TIERING_EPOCH, TieringTable
 from tablestore.table.lake import connect
 from tablestore.tiering.cluster import ClusterTable, ReadStep
-from tablestore.tiering.heartbeat import FENCED_TIERING_EPOCH, TieringTable
 from tablestore.tiering.journal import TieringJournal, read_report
 from tablestore.tiering.report import Heartbeat, ReportedTable, RoundReport, TieringReport
 from tablestore.tiering.round import RoundParts

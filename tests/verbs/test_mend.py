@@ -8,18 +8,18 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.errors import InvalidRequest
-from tablestore.insight.doctor.calls import Call, look, python
+from tablestore.insight.doctor.calls import MendingCall, look, python
 from tests.insight.doctor.test_doctor import SMALL, TABLE, doctor, files_of, put, the
 
 
 def test_calls_are_written_as_python() -> None:
-    settings = Call("set_options", ({"write-only": "false"},))
-    full = Call("compact", keywords={"full": True, "bucket": 3}, options={"a": "b"})
+    settings = MendingCall("set_options", ({"write-only": "false"},))
+    full = MendingCall("compact", keywords={"full": True, "bucket": 3}, options={"a": "b"})
     assert python((full,)) == "table.with_options({'a': 'b'}).compact(full=True, bucket=3)"
     assert python((settings,)) == "table.alter(ts.set_options({'write-only': 'false'}))"
     assert python((settings, full)) == f"{python((settings,))}{python((full,)).removeprefix('table')}"
-    assert python((Call("reset_options", ("x", "y")),)) == "table.alter(ts.reset_options('x', 'y'))"
-    assert python((Call("compact_manifests"), Call("tags.delete", ("v",)))) == (
+    assert python((MendingCall("reset_options", ("x", "y")),)) == "table.alter(ts.reset_options('x', 'y'))"
+    assert python((MendingCall("compact_manifests"), MendingCall("tags.delete", ("v",)))) == (
         "(table.compact_manifests(), table.tags.delete('v'))"
     )
     assert python((look("table.check()"),)) == "table.check()"

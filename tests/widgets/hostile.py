@@ -28,7 +28,7 @@ from tablestore.tiering.report import (
     TieringReport,
 )
 from widgets.kit.view import View
-from widgets.task.model import Question, Score, Verdict, options_of
+from widgets.task.model import Score, TaskQuestion, Verdict, options_of
 
 IMG = "<img src=x onerror=\"window.owned=1;document.title='owned'\">"
 SCRIPT = "</script><script>window.owned=1;document.title='owned'</script>"
@@ -188,7 +188,7 @@ def hostile_task(table: ts.Table) -> widgets.Task:
     """A task that is answered; names of options and files and every sentence are markup."""
     verdict = Verdict("wrong", IMG, SCRIPT, own=IMG, remark=MIXED, reason=f"**{IMG}**")
     options = options_of(dict(zip(VALUES, VALUES[::-1], strict=True)))
-    question = Question(IMG, MIXED, "one", options=options, picture=None, hint=SCRIPT, form=IMG)
+    question = TaskQuestion(IMG, MIXED, "one", options=options, picture=None, hint=SCRIPT, form=IMG)
     return widgets.Task(question, lambda _value: verdict).commit(IMG)
 
 

@@ -17,7 +17,7 @@ from tests.widgets import frames
 from widgets import SnapshotTimeline
 from widgets.amplification.chart import Line, Panel, drawn, plot_of
 from widgets.amplification.figure import amplification_figure
-from widgets.amplification.model import READ, SPACE, WRITE, AmplificationAfter, amplification_model, sparkline
+from widgets.amplification.model import READ, SPACE, WRITE, NextAmplification, amplification_model, sparkline
 from widgets.amplification.widget import AmplificationChart
 
 XSS = "<img src=x onerror=alert(1)>"
@@ -104,7 +104,7 @@ def test_a_frame_of_ten_thousand_snapshots_stays_small() -> None:
 
 
 def test_a_forecast_carries_its_sign() -> None:
-    model = amplification_model(rows(8), after=AmplificationAfter(2.33, 3, 1.29))
+    model = amplification_model(rows(8), after=NextAmplification(2.33, 3, 1.29))
     body = amplification_figure(model, index=7, width=1040).body
     assert ">≈ 2.33<" in body
     assert ">3<" in body

@@ -8,7 +8,7 @@ import pytest
 
 import widgets
 from tests.browsing import Page, needs_browser
-from widgets.ingest.model import ChunkFacts
+from widgets.ingest.model import ChunkRange
 
 pytestmark = needs_browser
 
@@ -16,7 +16,7 @@ pytestmark = needs_browser
 def ingest(chunks: int) -> widgets.IngestProgress:
     """Half of the chunks committed, some read, one read again, with a log."""
     progress = widgets.IngestProgress("tpch.lineitem", total=chunks * 400)
-    progress.describe([ChunkFacts(400, n * 400, n * 400 + 399) for n in range(chunks)], key="l_orderkey")
+    progress.describe([ChunkRange(400, n * 400, n * 400 + 399) for n in range(chunks)], key="l_orderkey")
     for number in range(chunks * 2 // 3):
         progress.update(chunk=(number, "committed" if number < chunks // 2 else "read"))
     progress.update(chunk=(1, "reading", 0.3))

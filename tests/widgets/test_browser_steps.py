@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.browsing import Page, needs_browser
 from tests.widgets.test_steps import XSS, killed, story
 from widgets import StepLanes
-from widgets.steps.model import Step, StepsModel
+from widgets.steps.model import StepsModel, StoryStep
 
 pytestmark = needs_browser
 
@@ -41,7 +41,7 @@ def test_a_killed_story_says_what_is_found(page: Page, tmp_path: Path) -> None:
 
 
 def test_text_of_steps_stays_text_in_the_page(page: Page, tmp_path: Path) -> None:
-    model = StepsModel(XSS, XSS, (XSS,), (Step(0, "read", XSS, XSS, mark=XSS),))
+    model = StepsModel(XSS, XSS, (XSS,), (StoryStep(0, "read", XSS, XSS, mark=XSS),))
     page.open(StepLanes(model).to_html(tmp_path / "text.html"))
     assert page.page.locator("img").count() == 0
     assert XSS in page.page.locator(".lw-steps").text_content()

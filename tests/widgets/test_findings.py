@@ -10,7 +10,7 @@ import pytest
 
 import tablestore as ts
 import widgets
-from tablestore.insight.doctor import Call, Diagnosis, Finding
+from tablestore.insight.doctor import Diagnosis, Finding, MendingCall
 
 WRITE_ONLY = {"bucket": 1, "write-only": True}
 
@@ -26,7 +26,7 @@ def made(path: Path, *, runs: int = 7, **options: object) -> ts.Table:
 
 def press(view: widgets.Findings, verb: str, at: int | None = None) -> None:
     """As the page does, and wait."""
-    view._on_message(view, {"verb": verb, "at": at}, [])
+    view._on_verb(view, {"verb": verb, "at": at}, [])
     view.wait(240)
 
 
@@ -133,7 +133,7 @@ class Foreign:
     name = "d.t"
 
     def __init__(self) -> None:
-        calls = (Call("compact"),)
+        calls = (MendingCall("compact"),)
         finding = Finding("sorted runs", "slow", "bucket-0", "many to merge", calls, {"runs": 9})
         self.inspect = SimpleNamespace(doctor=lambda snapshot: Diagnosis("d.t", 1, (finding,), ()))
 

@@ -24,7 +24,7 @@ from widgets.game.rules import (
     RAISE,
     STEP,
     STRATEGY,
-    Shop,
+    GameShop,
     keeper,
     nothing,
     played,
@@ -83,11 +83,11 @@ def test_a_game_by_hand_beats_both_ghosts(stage: Stage) -> None:
 
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
 def test_who_only_flushes_or_only_steps_loses(stage: Stage) -> None:
-    def flushes(shop: Shop) -> str | None:
+    def flushes(shop: GameShop) -> str | None:
         full = shop.waiting + stage.rows_at(shop.tick_number + 1) > stage.buffer
         return FLUSH if full else None
 
-    def steps(shop: Shop) -> str | None:
+    def steps(shop: GameShop) -> str | None:
         return None if shop.refusal(STEP) else STEP
 
     for lazy in (flushes, steps):
@@ -97,7 +97,7 @@ def test_who_only_flushes_or_only_steps_loses(stage: Stage) -> None:
 
 
 def test_a_compaction_is_at_work_until_the_disk_has_done_it() -> None:
-    shop = Shop(Stage(1, "slow", "", SMALL.budgets, rows=200, buffer=800, disk_mib=0.3), seed=1)
+    shop = GameShop(Stage(1, "slow", "", SMALL.budgets, rows=200, buffer=800, disk_mib=0.3), seed=1)
     for _ in range(5):
         shop.tick()
         shop.do(FLUSH)
@@ -130,7 +130,7 @@ def test_a_compaction_is_at_work_until_the_disk_has_done_it() -> None:
 
 
 def test_writers_wait_for_a_compaction_at_work_when_runs_are_too_many() -> None:
-    shop = Shop(Stage(1, "slow", "", SMALL.budgets, rows=200, buffer=800, disk_mib=0.05), seed=1)
+    shop = GameShop(Stage(1, "slow", "", SMALL.budgets, rows=200, buffer=800, disk_mib=0.05), seed=1)
     for _ in range(shop.stage.ticks):
         shop.tick()
         shop.do(FLUSH)
@@ -143,7 +143,7 @@ def test_writers_wait_for_a_compaction_at_work_when_runs_are_too_many() -> None:
 
 
 def test_every_bucket_is_drawn() -> None:
-    shop = Shop(SMALL, seed=1)
+    shop = GameShop(SMALL, seed=1)
     for tick in range(16):
         shop.tick()
         shop.do(FLUSH)
@@ -192,7 +192,7 @@ def test_the_numbers_are_the_simulations() -> None:
 
 
 def test_a_step_is_the_engines_pick_and_keeps_the_disk_busy() -> None:
-    shop = Shop(SMALL, seed=1)
+    shop = GameShop(SMALL, seed=1)
     for _ in range(5):
         shop.tick()
         shop.do(FLUSH)
@@ -204,7 +204,7 @@ def test_a_step_is_the_engines_pick_and_keeps_the_disk_busy() -> None:
 
 
 def test_more_buckets_share_the_work_of_a_slow_disk() -> None:
-    def doubled(shop: Shop) -> str | None:
+    def doubled(shop: GameShop) -> str | None:
         early = shop.tick_number >= 8 and len(shop.busy) == 1 and not shop.refusal(DOUBLE)
         return DOUBLE if early else keeper(shop)
 
@@ -215,7 +215,7 @@ def test_more_buckets_share_the_work_of_a_slow_disk() -> None:
 
 
 def test_a_busy_disk_refuses_steps_and_works_tick_by_tick() -> None:
-    shop = Shop(Stage(1, "slow", "", SMALL.budgets, rows=200, buffer=800, disk_mib=0.2), seed=1)
+    shop = GameShop(Stage(1, "slow", "", SMALL.budgets, rows=200, buffer=800, disk_mib=0.2), seed=1)
     for _ in range(3):
         shop.tick()
         shop.do(FLUSH)
@@ -228,7 +228,7 @@ def test_a_busy_disk_refuses_steps_and_works_tick_by_tick() -> None:
 
 
 def test_full_memory_makes_writers_wait_and_so_do_too_many_runs() -> None:
-    shop = Shop(SMALL, seed=1)
+    shop = GameShop(SMALL, seed=1)
     for _ in range(5):
         shop.tick()
     assert shop.stalls == 1
@@ -247,7 +247,7 @@ def test_full_memory_makes_writers_wait_and_so_do_too_many_runs() -> None:
 
 
 def test_moves_change_triggers_strategy_and_buckets() -> None:
-    shop = Shop(SMALL, seed=1)
+    shop = GameShop(SMALL, seed=1)
     shop.tick()
     assert shop.do(DOUBLE) == "the disk is busy, or nothing is written yet"
     shop.do(FLUSH)
@@ -267,7 +267,7 @@ def test_moves_change_triggers_strategy_and_buckets() -> None:
 
 
 def test_a_budget_untouched_gives_all_its_points_and_one_used_up_half() -> None:
-    shop = Shop(SMALL, seed=1)
+    shop = GameShop(SMALL, seed=1)
     assert shop.tick().score == 4 * POINTS
     shop.stalls = SMALL.budgets.stalls
     assert shop.tick().score == round(3.5 * POINTS)
@@ -309,7 +309,7 @@ def test_the_model_names_budgets_ghosts_and_the_winner() -> None:
 def test_the_view_plays_records_and_gives_the_same_again() -> None:
     game = ShopGame(2, seed=5)
     game.advance(4)
-    game._on_message(game, {"verb": "flush"}, [])
+    game._on_verb(game, {"verb": "flush"}, [])
     assert game.now["log"][0] == [4, "you", "flushed 4,000 orders: 1 run"]
     assert game.now["refusals"]["flush"] == "no orders wait"
     game.advance(5)

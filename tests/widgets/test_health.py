@@ -16,7 +16,7 @@ import tablestore as ts
 import widgets
 from widgets.health.grid import Edits, grid_of
 from widgets.health.model import MAX_ROWS, estimate
-from widgets.kit.jobs import Job
+from widgets.kit.jobs import ViewJob
 
 BUCKETS = 3
 PARTS = [f"p={n}" for n in range(4)]
@@ -134,12 +134,12 @@ def test_a_cell_opens_its_snapshot_and_the_worst_of_its_buckets(items: ts.Table)
     view.link(levels)
     grid = view.model.grid
     assert grid is not None
-    view._on_message(view, {"verb": "open", "row": 4, "column": 2}, [])
+    view._on_verb(view, {"verb": "open", "row": 4, "column": 2}, [])
     assert view.snapshot == levels.snapshot == int(grid.ends[2])
     partition, bucket = grid.places[4]
     assert view.opened == levels.opened == f"{partition}/{bucket}"
     for wrong in ({"row": 999, "column": 0}, {"row": 0, "column": -1}, {"row": "0", "column": None}):
-        view._on_message(view, {"verb": "open", **wrong}, [])
+        view._on_verb(view, {"verb": "open", **wrong}, [])
     assert view.snapshot == int(grid.ends[2])
     view.close()
 
@@ -181,7 +181,7 @@ def test_a_compaction_that_is_cancelled_leaves_the_table_as_it_was(
     snapshot, seen = table.inspect.latest_snapshot_id(), []
     shown = view._show_progress
 
-    def cancelled(job: Job, *rest: Any) -> None:
+    def cancelled(job: ViewJob, *rest: Any) -> None:
         assert view.frame["busy"], "Cancel is there"
         seen.append(rest)
         view.cancel()

@@ -11,9 +11,9 @@ from widgets.ingest.figure import ingest_figure
 from widgets.ingest.model import (
     HISTORY,
     MARKS,
-    ChunkFacts,
-    Mark,
-    Progress,
+    ChunkRange,
+    IngestState,
+    LogMark,
     Sample,
     sampled,
     with_chunk,
@@ -33,7 +33,7 @@ class Clock:
 
 
 def test_a_chunk_read_again_counts_as_retried():
-    progress = Progress("t", chunk_count=4)
+    progress = IngestState("t", chunk_count=4)
     for state in ("reading", "reading", "read", "read", "reading", "read", "committed"):
         progress = with_chunk(progress, 2, state)
     assert progress.retried == {2: 2}
@@ -42,13 +42,13 @@ def test_a_chunk_read_again_counts_as_retried():
 
 def test_unknown_chunk_states_are_refused():
     with pytest.raises(ValueError, match="chunk state 'done'"):
-        with_chunk(Progress("t"), 0, "done")
+        with_chunk(IngestState("t"), 0, "done")
     with pytest.raises(ValueError, match="count from 0"):
-        with_chunk(Progress("t"), -1, "read")
+        with_chunk(IngestState("t"), -1, "read")
 
 
 def test_speed_comes_from_samples_half_a_second_apart():
-    progress, last = sampled(Progress("t", rows=500), Sample(0.0, 0), 0.4)
+    progress, last = sampled(IngestState("t", rows=500), Sample(0.0, 0), 0.4)
     assert progress.speeds == ()
     progress, last = sampled(progress, last, 0.5)
     assert progress.speeds == (1000.0,)
@@ -56,23 +56,23 @@ def test_speed_comes_from_samples_half_a_second_apart():
 
 
 def test_the_history_of_speeds_is_bounded():
-    progress, last = Progress("t"), Sample()
+    progress, last = IngestState("t"), Sample()
     for at in range(3 * HISTORY):
         progress, last = sampled(progress, last, at + 1.0)
     assert len(progress.speeds) == HISTORY
 
 
 def test_time_left_follows_from_speed_and_rows_to_go():
-    progress = Progress("t", "running", rows=600, total=1000, speeds=(100.0, 100.0))
+    progress = IngestState("t", "running", rows=600, total=1000, speeds=(100.0, 100.0))
     assert progress.left_s == 4.0
-    assert Progress("t", "done", rows=600, total=1000, speeds=(100.0,)).left_s is None
-    assert Progress("t", "running", rows=600).left_s is None
+    assert IngestState("t", "done", rows=600, total=1000, speeds=(100.0,)).left_s is None
+    assert IngestState("t", "running", rows=600).left_s is None
 
 
 @pytest.mark.parametrize("width", [480, 700, 1040])
 @pytest.mark.parametrize("chunks", [0, 1, 150, 600, 601, 20_000])
 def test_any_number_of_chunks_can_be_drawn(width, chunks):
-    progress = Progress(
+    progress = IngestState(
         "t", "running", rows=10, total=100, chunk_count=chunks, chunks={0: "committed"} if chunks else {}
     )
     figure = ingest_figure(progress, width=width)
@@ -81,7 +81,7 @@ def test_any_number_of_chunks_can_be_drawn(width, chunks):
 
 
 def test_committed_read_and_waiting_shares_are_distinguished():
-    body = ingest_figure(Progress("t", "running", rows=680, committed=610, total=1000), width=1040).body
+    body = ingest_figure(IngestState("t", "running", rows=680, committed=610, total=1000), width=1040).body
     assert "61 % committed" in body
     assert "7 % read, not committed" in body
     assert "32 % waiting" in body
@@ -273,7 +273,7 @@ def test_retry_runs_the_same_job_again_and_keeps_what_is_known_of_the_chunks():
         if len(runs) == 1:
             raise OSError("disk full")
 
-    progress = IngestProgress("lineitem").describe([ChunkFacts(10, 0, 9), ChunkFacts(10, 10, 19)], key="id")
+    progress = IngestProgress("lineitem").describe([ChunkRange(10, 0, 9), ChunkRange(10, 10, 19)], key="id")
     with pytest.raises(OSError, match="disk full"):
         progress.run(job).wait(240)
     progress._handle_custom_msg({"verb": "retry"}, [])
@@ -322,17 +322,17 @@ def test_a_paused_job_says_whether_it_waits_already():
 
 
 def test_marks_are_replaced_by_name_and_the_oldest_committed_ones_go_first():
-    progress = Progress("t")
+    progress = IngestState("t")
     for at in range(MARKS):
-        progress = with_mark(progress, Mark(f"batch {at}", at, at + 1, committed=at < 3))
-    progress = with_mark(progress, Mark("batch 5", 5, 6, committed=True))
+        progress = with_mark(progress, LogMark(f"batch {at}", at, at + 1, committed=at < 3))
+    progress = with_mark(progress, LogMark("batch 5", 5, 6, committed=True))
     assert [mark.name for mark in progress.marks if mark.committed] == [
         "batch 0",
         "batch 1",
         "batch 2",
         "batch 5",
     ]
-    progress = with_mark(progress, Mark("batch 99", 99))
+    progress = with_mark(progress, LogMark("batch 99", 99))
     assert len(progress.marks) == MARKS
     assert progress.marks[0].name == "batch 1"
     shown = shown_marks(progress.marks)
@@ -341,8 +341,8 @@ def test_marks_are_replaced_by_name_and_the_oldest_committed_ones_go_first():
 
 
 def test_the_log_section_keeps_its_height_whatever_it_shows():
-    empty = Progress("t", "running", log_head=1000, log_done=0)
-    full = with_mark(with_mark(empty, Mark("chunk 1", 0, 0)), Mark("batch 2", 200))
+    empty = IngestState("t", "running", log_head=1000, log_done=0)
+    full = with_mark(with_mark(empty, LogMark("chunk 1", 0, 0)), LogMark("batch 2", 200))
     heights = {ingest_figure(progress, width=960).height for progress in (empty, full)}
     assert len(heights) == 1
     assert "nothing read yet" in ingest_figure(empty, width=960).body
@@ -350,8 +350,8 @@ def test_the_log_section_keeps_its_height_whatever_it_shows():
 
 
 def test_once_the_rows_are_there_the_bar_is_the_log():
-    progress = Progress("t", "running", rows=120, committed=120, total=100, log_head=1000, log_done=250)
-    progress = with_mark(progress, Mark("batch 1", 250, 500))
+    progress = IngestState("t", "running", rows=120, committed=120, total=100, log_head=1000, log_done=250)
+    progress = with_mark(progress, LogMark("batch 1", 250, 500))
     body = ingest_figure(progress, width=1040).body
     assert "25 % of the log committed" in body
     assert "25 % read, not committed" in body
@@ -360,8 +360,8 @@ def test_once_the_rows_are_there_the_bar_is_the_log():
 
 def test_hostile_names_stay_text_in_every_part():
     evil = "<img src=x onerror=alert(1)>"
-    progress = Progress(evil, "failed", key=evil, facts=(ChunkFacts(3, evil, evil),), error=evil)
-    progress = replace(with_mark(progress, Mark(evil, 0, 10, note=evil)), log_head=10, log_name=evil)
+    progress = IngestState(evil, "failed", key=evil, facts=(ChunkRange(3, evil, evil),), error=evil)
+    progress = replace(with_mark(progress, LogMark(evil, 0, 10, note=evil)), log_head=10, log_name=evil)
     body = ingest_figure(progress, width=1040).body
     assert "<img" not in body
     assert "&lt;img" in body
@@ -369,8 +369,8 @@ def test_hostile_names_stay_text_in_every_part():
 
 def test_six_hundred_chunks_stay_a_small_picture():
     chunks = dict.fromkeys(range(300), "committed") | {300: "reading", 301: "read"}
-    facts = tuple(ChunkFacts(400_000, n, n + 1) for n in range(600))
-    progress = Progress("t", "running", chunk_count=600, chunks=chunks, facts=facts)
+    facts = tuple(ChunkRange(400_000, n, n + 1) for n in range(600))
+    progress = IngestState("t", "running", chunk_count=600, chunks=chunks, facts=facts)
     assert len(ingest_figure(progress, width=1040).body) < 50_000
     assert (
         len(ingest_figure(replace(progress, facts=facts[:4], chunk_count=4, chunks={}), width=1040).body)

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from widgets.kit.jobs import Job, JobRunner
+from widgets.kit.jobs import JobRunner, ViewJob
 
 
 def test_a_second_start_is_refused_while_a_job_runs() -> None:
@@ -26,7 +26,7 @@ def test_a_second_start_is_refused_while_a_job_runs() -> None:
 def test_a_restart_stops_the_job_there_is_and_takes_its_place() -> None:
     runner, jobs = JobRunner("test"), []
 
-    def first(job: Job) -> None:
+    def first(job: ViewJob) -> None:
         jobs.append(job)
         job.sleep(60)
         raise AssertionError("the sleep is over")

@@ -48,7 +48,7 @@ def test_tables_are_ordered_by_health_in_the_words_of_the_engine(lake: ts.Lake) 
 
 def test_a_click_opens_the_table_in_a_workbench(lake: ts.Lake) -> None:
     view = widgets.LakeHealth(lake).wait(120)
-    view._on_message(view, {"verb": "open", "table": "d.busy"}, [])
+    view._on_verb(view, {"verb": "open", "table": "d.busy"}, [])
     first = view.bench
     assert first is not None
     assert "d.busy" in first.text()

@@ -11,7 +11,7 @@ from widgets import LsmLevels, SnapshotTimeline
 from widgets.levels.axis import key_axis
 from widgets.levels.buckets import bucket_cells, natural, worst
 from widgets.levels.figure import levels_figure
-from widgets.levels.model import Plan, lsm_model
+from widgets.levels.model import CompactionPlan, lsm_model
 from widgets.levels.overview import overview, overview_figure, places_for
 
 INPUTS = frozenset(f"data-{n}-0.parquet" for n in (412, 411, 410, 409, 400))
@@ -134,7 +134,7 @@ def test_a_file_with_a_fifth_of_deletes_is_hatched():
 
 
 def test_the_plan_rings_its_inputs_and_reverses_the_output_level():
-    body = levels_figure(sample_model(plan=Plan(INPUTS, 3)), width=1040).body
+    body = levels_figure(sample_model(plan=CompactionPlan(INPUTS, 3)), width=1040).body
     assert body.count('stroke-dasharray="4 3"') == len(INPUTS) + 1
     assert "input of next compaction" in body
     assert body.count("input of next compaction") == len(INPUTS)
@@ -312,7 +312,7 @@ def test_the_plan_of_another_bucket_is_not_outlined():
     levels.plan = {"inputs": list(INPUTS), "output_level": 3, "bucket": "/0"}
     assert levels.model.plan.inputs == INPUTS
     levels.plan = {"inputs": list(INPUTS), "output_level": 3, "bucket": "m=7/0"}
-    assert levels.model.plan == Plan()
+    assert levels.model.plan == CompactionPlan()
 
 
 def test_state_sent_for_ten_files_is_small():

@@ -11,7 +11,7 @@ from widgets import LsmLevels
 from widgets.levels.buckets import bucket_cells
 from widgets.levels.figure import levels_figure
 from widgets.levels.layout import lay_out
-from widgets.levels.model import MAX_LEVEL0, Plan, Running, lsm_model
+from widgets.levels.model import MAX_LEVEL0, CompactionPlan, Running, lsm_model
 
 RUNNING = {"share": 0.46, "written": round(47.3 * 2**20), "expected": 104 * 2**20}
 
@@ -52,10 +52,11 @@ def test_a_deletion_vector_folds_the_corner_and_is_reported_everywhere():
 
 
 def test_a_compaction_at_work_splits_its_output_lane_and_says_how_far_it_is():
-    plan = Plan.of({"inputs": list(INPUTS), "output_level": 3, "running": RUNNING})
+    plan = CompactionPlan.of({"inputs": list(INPUTS), "output_level": 3, "running": RUNNING})
     assert plan.running == Running(**RUNNING)
     idle, busy = (
-        levels_figure(lsm_model(frames.sample_files(), plan=p), width=1040) for p in (Plan(INPUTS, 3), plan)
+        levels_figure(lsm_model(frames.sample_files(), plan=p), width=1040)
+        for p in (CompactionPlan(INPUTS, 3), plan)
     )
     assert idle.height == busy.height
     assert "47.3 of ≈ 104 MiB" in busy.body
@@ -65,7 +66,7 @@ def test_a_compaction_at_work_splits_its_output_lane_and_says_how_far_it_is():
 
 @pytest.mark.parametrize("share", [-1.0, 0.0, 1.0, 7.0])
 def test_a_frontier_stays_between_the_keys_of_its_inputs(share):
-    plan = Plan(INPUTS, 3, Running(share, 1, 2))
+    plan = CompactionPlan(INPUTS, 3, Running(share, 1, 2))
     model = lsm_model(frames.sample_files(), plan=plan)
     body = levels_figure(model, width=1040).body
     frame = lay_out(model, width=1040).frame
@@ -112,7 +113,7 @@ def test_zoom_brings_finer_ticks():
 
 def test_inputs_among_columns_are_ringed_once():
     rows = [frames.file(5, n * 150, n * 150 + 149, mib=1, name=f"f{n}") for n in range(10_000)]
-    plan = Plan(frozenset(f"f{n}" for n in range(100, 200)), 5)
+    plan = CompactionPlan(frozenset(f"f{n}" for n in range(100, 200)), 5)
     body = levels_figure(lsm_model(frames.files(rows), plan=plan), width=1040).body
     assert body.count('stroke-dasharray="4 3"') == 2  # the ring and the legend
 

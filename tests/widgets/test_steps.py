@@ -9,7 +9,7 @@ import pytest
 
 from widgets import StepLanes
 from widgets.steps.figure import steps_figure
-from widgets.steps.model import LOST, REFUSED, Step, StepsModel, Track, table, text_form
+from widgets.steps.model import LOST, REFUSED, StepsModel, StoryStep, Track, table, text_form
 
 XSS = "<img src=x onerror=alert(1)>"
 
@@ -17,11 +17,11 @@ XSS = "<img src=x onerror=alert(1)>"
 def story(**more: object) -> StepsModel:
     """B is first, A loses its try and is refused."""
     steps = (
-        Step(0, "read", "looks at #3", snapshot=3, mark="#3"),
-        Step(0, "manifest", "writes 3 manifests", "no snapshot names them", snapshot=3),
-        Step(1, "publish", "publishes #4", commit="COMPACT", snapshot=4, mark="#4"),
-        Step(0, "publish", "finds #4 taken", state=LOST, snapshot=4, mark="#4"),
-        Step(
+        StoryStep(0, "read", "looks at #3", snapshot=3, mark="#3"),
+        StoryStep(0, "manifest", "writes 3 manifests", "no snapshot names them", snapshot=3),
+        StoryStep(1, "publish", "publishes #4", commit="COMPACT", snapshot=4, mark="#4"),
+        StoryStep(0, "publish", "finds #4 taken", state=LOST, snapshot=4, mark="#4"),
+        StoryStep(
             0, "end", "is refused", "deleted twice: it is not live any more", REFUSED, snapshot=4, against=4
         ),
     )
@@ -30,9 +30,9 @@ def story(**more: object) -> StepsModel:
 
 def killed() -> StepsModel:
     steps = tuple(
-        Step(0, kind, f"killed before {kind}", snapshot=3) for kind in ("data", "manifest", "publish")
+        StoryStep(0, kind, f"killed before {kind}", snapshot=3) for kind in ("data", "manifest", "publish")
     )
-    last = Step(0, "end", "nobody was killed", snapshot=4, mark="✓", facts=(("orphans", "0"),))
+    last = StoryStep(0, "end", "nobody was killed", snapshot=4, mark="✓", facts=(("orphans", "0"),))
     tracks = (Track("found", ("#3", "#3", "#3", "#4")), Track("orphans", (0, 1, 4, 0)))
     return StepsModel("Killing it", "", ("operations",), (*steps, last), tracks=tracks, fatal=True)
 
@@ -60,7 +60,7 @@ def test_the_height_does_not_depend_on_the_chosen_step() -> None:
 
 @pytest.mark.parametrize("width", [1080, 960, 700])
 def test_boxes_stand_side_by_side_within_the_picture(width: int) -> None:
-    steps = tuple(Step(at % 2, "read", "looks", snapshot=1) for at in range(60))
+    steps = tuple(StoryStep(at % 2, "read", "looks", snapshot=1) for at in range(60))
     figure = steps_figure(StepsModel("t", "", ("A", "B"), steps, before=1), index=0, width=width)
     boxes = [
         (float(x), float(w))
@@ -75,7 +75,7 @@ def test_boxes_stand_side_by_side_within_the_picture(width: int) -> None:
 
 
 def test_text_is_shown_as_text() -> None:
-    step = Step(0, "read", XSS, XSS, snapshot=1, mark=XSS, facts=((XSS, XSS),))
+    step = StoryStep(0, "read", XSS, XSS, snapshot=1, mark=XSS, facts=((XSS, XSS),))
     model = StepsModel(XSS, XSS, (XSS,), (step,), before=1, tracks=(Track(XSS, (XSS,)),))
     view = StepLanes(model)
     for shown in (view.to_svg(), view.to_svg(width=2000), str(view._repr_mimebundle_()[0]["text/html"])):
@@ -91,10 +91,12 @@ def test_the_figure_gives_the_page_the_places_of_its_steps() -> None:
 
 def growing() -> StepLanes:
     """A story of two lanes that one makes by hand; B ends after one step."""
-    made: list[Step] = []
+    made: list[StoryStep] = []
 
     def act(name: str) -> tuple[StepsModel, tuple[str, ...]]:
-        made.append(Step("AB".index(name), "read", f"{name} looks", "at it", snapshot=1, facts=(("x", "1"),)))
+        made.append(
+            StoryStep("AB".index(name), "read", f"{name} looks", "at it", snapshot=1, facts=(("x", "1"),))
+        )
         return StepsModel("t", "", ("A", "B"), tuple(made), before=1, room=8), ("A",) if "B" in name else (
             "A",
             "B",

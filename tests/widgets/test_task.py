@@ -12,7 +12,7 @@ import tablestore as ts
 import widgets
 from notebooks import course
 from widgets.kit.svg import Figure, text
-from widgets.task.model import Question, Ruler, Score, Verdict, options_of, run_names
+from widgets.task.model import Ruler, Score, TaskQuestion, Verdict, options_of, run_names
 from widgets.task.picture import picture_figure
 from widgets.task.words import bare, segments
 
@@ -25,9 +25,9 @@ def judge(value: object) -> Verdict:
     return Verdict(state, str(value), SECRET, own="b", remark="not that", reason="because of **this**")
 
 
-def asked(**more: object) -> Question:
+def asked(**more: object) -> TaskQuestion:
     said = {"kind": "one", "options": options_of({"a": "words", "b": "more"}), "hint": "think"} | more
-    return Question("runs", "How many `runs`?", **said)
+    return TaskQuestion("runs", "How many `runs`?", **said)
 
 
 def levels() -> course.RunPicture:
@@ -133,9 +133,9 @@ def test_a_judge_that_fails_is_an_error_in_the_view() -> None:
         (asked(kind="each", options=(), picture=GRID), ["a1"], ["a1", "b2"]),
         (asked(kind="field", options=()), "", "41"),
     ],
-    ids=lambda each: each.kind if isinstance(each, Question) else "",
+    ids=lambda each: each.kind if isinstance(each, TaskQuestion) else "",
 )
-def test_an_answer_is_ready_when_it_is_whole(question: Question, part: object, whole: object) -> None:
+def test_an_answer_is_ready_when_it_is_whole(question: TaskQuestion, part: object, whole: object) -> None:
     assert not question.ready(part)
     assert question.ready(whole)
 

@@ -108,7 +108,7 @@ def test_scrubbing_shows_the_levels_of_that_commit_and_a_timeline_follows(table:
 def test_b_can_be_changed_and_a_stays(table: ts.Table) -> None:
     view = WhatIf(table, {TRIGGER: 8}).wait(240)
     first = view.comparison
-    view._on_message(view, {"verb": "replay", "form": {**view.form, "trigger": "3"}}, [])
+    view._on_verb(view, {"verb": "replay", "form": {**view.form, "trigger": "3"}}, [])
     view.wait(240)
     assert view.options == {TRIGGER: "3"}
     assert view.comparison.actual is first.actual
@@ -118,7 +118,7 @@ def test_b_can_be_changed_and_a_stays(table: ts.Table) -> None:
     assert view.form["strategy"] == "leveled"
     assert (view.form["level0"], view.form["base"], view.form["multiplier"]) == ("4", "60 kb", "5")
     form = {**view.form, "level0": "2", "base": "3 kb", "multiplier": "3"}
-    view._on_message(view, {"verb": "replay", "form": form}, [])
+    view._on_verb(view, {"verb": "replay", "form": form}, [])
     view.wait(240)
     assert view.form == form
     assert view.options["tablestore.compaction.leveled.max-bytes-for-level-base"] == "3 kb"

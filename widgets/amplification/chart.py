@@ -50,7 +50,7 @@ class Panel:
 
 
 @dataclass(frozen=True, slots=True)
-class Plot:
+class ChartPlot:
     """Where a chart's plot stands: its left and right edge, and the values of its bottom and its top."""
 
     left: float
@@ -74,7 +74,7 @@ class Plot:
         return BOTTOM - min(max(share, 0.0), 1.0) * (BOTTOM - TOP)
 
 
-def plot_of(panel: Panel, *, left: float, width: float, right_room: float) -> Plot:
+def plot_of(panel: Panel, *, left: float, width: float, right_room: float) -> ChartPlot:
     """The geometry of a chart that stands at `left` and takes `width`."""
     known = [panel.at_least, panel.floor + (1.0 if panel.step else 0.1)]
     known += [float(np.nanmax(one.values)) for one in panel.lines if _some(one.values)]
@@ -85,7 +85,7 @@ def plot_of(panel: Panel, *, left: float, width: float, right_room: float) -> Pl
     low = min(lowest, default=panel.floor)
     floor = panel.floor if low >= panel.floor - 0.05 else max(float(np.floor(10 * low)) / 10, 0.0)
     top = _round_up(max(known), floor, whole=panel.step)
-    return Plot(left + LABELS, left + width - right_room, floor, top, count)
+    return ChartPlot(left + LABELS, left + width - right_room, floor, top, count)
 
 
 def _some(values: np.ndarray) -> bool:
@@ -104,7 +104,7 @@ def _round_up(value: float, floor: float, *, whole: bool) -> float:
     return floor + float(step)
 
 
-def drawn(panel: Panel, plot: Plot, *, x: float, width: float) -> str:
+def drawn(panel: Panel, plot: ChartPlot, *, x: float, width: float) -> str:
     """The chart without its cursor."""
     parts = [_heading(panel, x, width), *_axes(panel, plot)]
     known = [one for one in panel.lines if _some(one.values)]
@@ -128,7 +128,7 @@ def drawn(panel: Panel, plot: Plot, *, x: float, width: float) -> str:
     return "".join(parts)
 
 
-def heading_only(panel: Panel, plot: Plot, *, x: float, width: float) -> str:
+def heading_only(panel: Panel, plot: ChartPlot, *, x: float, width: float) -> str:
     """The frame of a chart that has nothing to show."""
     bounds = line(plot.left, TOP, plot.right, TOP) + line(
         plot.left, BOTTOM, plot.right, BOTTOM, stroke="line2"
@@ -142,7 +142,7 @@ def _heading(panel: Panel, x: float, width: float) -> str:
     return text(x, 16, panel.title, size=13, fill="ink", weight=600) + text(after, 16, unit)
 
 
-def _axes(panel: Panel, plot: Plot) -> list[str]:
+def _axes(panel: Panel, plot: ChartPlot) -> list[str]:
     """Hairlines at floor and top with their values, the threshold dotted, first and last id."""
 
     def label(y: float, value: float) -> str:
@@ -170,7 +170,7 @@ def _axes(panel: Panel, plot: Plot) -> list[str]:
     return parts
 
 
-def _ghost(plot: Plot, values: np.ndarray) -> str:
+def _ghost(plot: ChartPlot, values: np.ndarray) -> str:
     """A hatch over the oldest commits whose number is not known any more."""
     known = np.flatnonzero(~np.isnan(values))
     if not len(known) or not known[0]:
@@ -182,7 +182,7 @@ def _ghost(plot: Plot, values: np.ndarray) -> str:
     return found
 
 
-def _spans(plot: Plot, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+def _spans(plot: ChartPlot, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """(x, least, most) of each pixel, where there are more commits than pixels."""
     places = int(plot.right - plot.left)
     if len(values) <= places:
@@ -193,7 +193,7 @@ def _spans(plot: Plot, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.n
     return plot.left + np.arange(places) + 0.5, low, high
 
 
-def _course(panel: Panel, plot: Plot, values: np.ndarray) -> list[str]:
+def _course(panel: Panel, plot: ChartPlot, values: np.ndarray) -> list[str]:
     """The commands of a line; a new piece begins after each gap."""
     if len(panel.lines) > 1 and plot.step < MEAN_BELOW:
         return _means(plot, values)
@@ -220,7 +220,7 @@ def _joins(panel: Panel, values: np.ndarray, index: int) -> bool:
     return not panel.step and bool((~np.isnan(values[index:])).any())
 
 
-def _binned(plot: Plot, xs: np.ndarray, low: np.ndarray, high: np.ndarray) -> list[str]:
+def _binned(plot: ChartPlot, xs: np.ndarray, low: np.ndarray, high: np.ndarray) -> list[str]:
     known = np.isfinite(low)
     ends = zip(xs[known].tolist(), low[known].tolist(), high[known].tolist(), strict=True)
     steps: list[str] = []
@@ -230,7 +230,7 @@ def _binned(plot: Plot, xs: np.ndarray, low: np.ndarray, high: np.ndarray) -> li
     return steps
 
 
-def _means(plot: Plot, values: np.ndarray) -> list[str]:
+def _means(plot: ChartPlot, values: np.ndarray) -> list[str]:
     """The mean of each few pixels: of two lines the spans would hide each other."""
     places = max(int((plot.right - plot.left) // MEAN_BELOW), 1)
     starts = np.unique(np.linspace(0, len(values), places, endpoint=False).astype(np.int64))
@@ -242,7 +242,7 @@ def _means(plot: Plot, values: np.ndarray) -> list[str]:
     return [f"{'L' if number else 'M'}{num(x)} {num(y)}" for number, (x, y) in enumerate(points)]
 
 
-def _area(panel: Panel, plot: Plot, values: np.ndarray) -> str:
+def _area(panel: Panel, plot: ChartPlot, values: np.ndarray) -> str:
     """A faint ground under a single line."""
     course = _course(panel, plot, values)
     if len(course) < 2 or sum(part.startswith("M") for part in course) > 1:
@@ -255,7 +255,7 @@ def _area(panel: Panel, plot: Plot, values: np.ndarray) -> str:
     return path(closed, fill=var("ink2"), fill_opacity="0.1")
 
 
-def _end_labels(panel: Panel, plot: Plot) -> str:
+def _end_labels(panel: Panel, plot: ChartPlot) -> str:
     """The letter and last value of each of several lines, with room between them where they would overlap."""
     found: list[tuple[float, str, bool]] = []
     for one in panel.lines:
@@ -274,7 +274,7 @@ def _end_labels(panel: Panel, plot: Plot) -> str:
     return "".join(parts)
 
 
-def _marks(panel: Panel, plot: Plot) -> str:
+def _marks(panel: Panel, plot: ChartPlot) -> str:
     """▴ on the axis at each compaction; those that would meet share one."""
     if panel.compacted is None:
         return ""
@@ -287,7 +287,7 @@ def _marks(panel: Panel, plot: Plot) -> str:
     return path(steps, fill=var("compact")) if steps else ""
 
 
-def _forecast(panel: Panel, plot: Plot) -> str:
+def _forecast(panel: Panel, plot: ChartPlot) -> str:
     """An orange ring at the right: what the next compaction would leave."""
     if panel.forecast is None or not panel.lines:
         return ""
@@ -302,7 +302,7 @@ def _forecast(panel: Panel, plot: Plot) -> str:
     return line(plot.x(int(known[-1])), start, x - 3, y, **dashed) + ring + words
 
 
-def cursor(plots: Sequence[Plot], values: Sequence[float | None], index: int) -> str:
+def cursor(plots: Sequence[ChartPlot], values: Sequence[float | None], index: int) -> str:
     """The cursor through all charts, a dot on each line: what the page draws in the same way."""
     parts = []
     for plot, value in zip(plots, values, strict=True):

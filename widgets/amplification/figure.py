@@ -7,7 +7,7 @@ Invariants: the three share x, so one cursor goes through all; heights never dep
 import numpy as np
 
 from widgets.amplification import chart
-from widgets.amplification.chart import FORECAST, HEIGHT, Line, Panel, Plot
+from widgets.amplification.chart import FORECAST, HEIGHT, ChartPlot, Line, Panel
 from widgets.amplification.model import READ, SPACE, WRITE, AmplificationModel, number
 from widgets.kit.svg import Figure, fit, group, hatch, num, rect, text
 from widgets.kit.theme import var
@@ -106,7 +106,7 @@ def _value(right: float, words: str) -> str:
     return text(right, 17, words, size=15, fill="ink", weight=600, text_anchor="end")
 
 
-def _place(plot: Plot, x: float, y: float, wide: float) -> dict[str, float]:
+def _place(plot: ChartPlot, x: float, y: float, wide: float) -> dict[str, float]:
     """Where the page finds a chart: its plot, and where its value stands."""
     return {
         "x": round(plot.left, 1),
@@ -147,7 +147,7 @@ def _empty(width: float, *, note: bool) -> Figure:
     for at in range(3):
         x, y = _corner(at, many, wide)
         blank = Panel(_TITLES[at] if wide >= 340 else _SHORT[at], (), (Line(np.zeros(0)),), 1.0, 2)
-        plot = Plot(x + chart.LABELS, x + wide - FORECAST, 1.0, 2.0, 0)
+        plot = ChartPlot(x + chart.LABELS, x + wide - FORECAST, 1.0, 2.0, 0)
         parts = chart.heading_only(blank, plot, x=x, width=wide)
         body.append(group(parts, transform=f"translate(0 {num(y)})"))
     y = (chart.TOP + chart.BOTTOM) / 2 + 4

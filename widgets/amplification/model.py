@@ -21,7 +21,7 @@ _BARS = "▁▂▃▄▅▆▇█"
 
 
 @dataclass(frozen=True, slots=True)
-class AmplificationAfter:
+class NextAmplification:
     """What the next compaction would make of the three numbers, by its forecast; None: unknown."""
 
     write: float | None = None
@@ -51,7 +51,7 @@ class AmplificationModel:
     one_bucket: bool = True
     trigger: int | None = None
     stop: int | None = None
-    after: AmplificationAfter = AmplificationAfter()
+    after: NextAmplification = NextAmplification()
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -119,7 +119,7 @@ def amplification_model(
     title: str = "",
     place: str = "",
     options: Mapping[str, object] | None = None,
-    after: AmplificationAfter | None = None,
+    after: NextAmplification | None = None,
 ) -> AmplificationModel:
     """The model of `inspect.amplification(per="snapshot")`; columns that are missing count as unknown."""
     rows = rows.sort_by("snapshot_id") if rows.num_rows else rows
@@ -144,7 +144,7 @@ def amplification_model(
         one_bucket=one,
         trigger=triggers[0],
         stop=triggers[1],
-        after=after or AmplificationAfter(),
+        after=after or NextAmplification(),
     )
 
 

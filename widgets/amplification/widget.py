@@ -15,14 +15,14 @@ import tablestore as ts
 from widgets.amplification import figure as draw
 from widgets.amplification.model import (
     NAMES,
-    AmplificationAfter,
     AmplificationModel,
+    NextAmplification,
     amplification_model,
     text_form,
 )
 from widgets.kit import format as fmt
 from widgets.kit import static
-from widgets.kit.jobs import STATIC_PATIENCE, Job, JobRunner
+from widgets.kit.jobs import STATIC_PATIENCE, JobRunner, ViewJob
 from widgets.kit.svg import Figure
 from widgets.kit.view import View, module, option_map, require_source, title_of
 
@@ -110,7 +110,7 @@ class AmplificationChart(View):
         self._jobs.wait(timeout)
         return self
 
-    def _load(self, job: Job) -> None:
+    def _load(self, job: ViewJob) -> None:
         def read() -> None:
             rows, opened = _rows_of(self._source, self.opened)
             after = _after_compaction(self._source, opened, rows) if rows.num_rows else None
@@ -127,7 +127,7 @@ class AmplificationChart(View):
         finally:
             self._loading = self._loading and job.stopped
 
-    def guarded(self, load: Any, *, what: str, next_step: str, job: Job | None = None) -> None:
+    def guarded(self, load: Any, *, what: str, next_step: str, job: ViewJob | None = None) -> None:
         """As `View.guarded`; a job that was stopped leaves nothing behind."""
 
         def unless_stopped() -> None:
@@ -139,7 +139,7 @@ class AmplificationChart(View):
 
         super().guarded(unless_stopped, what=what, next_step=next_step)
 
-    def _take(self, rows: pa.Table, opened: str, after: AmplificationAfter | None) -> None:
+    def _take(self, rows: pa.Table, opened: str, after: NextAmplification | None) -> None:
         led = any(hasattr(getattr(view, "model", None), "kinds") for view in self.group if view is not self)
         follows = self.snapshot is None or not len(self._model)
         follows = follows or (not led and self.index >= len(self._model) - 1)
@@ -221,22 +221,14 @@ class AmplificationChart(View):
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """The charts, and what to write at each snapshot."""
         model = self.wait().model
-        drawn = {
+        frames = {
             str(width): static.frame(
                 draw.amplification_figure(model, index=self.index, width=width, cursor=False, note=False)
             )
             for width in widths
         }
-        return {
-            "kind": "amplification",
-            "reply": "amplification",
-            "widths": list(widths),
-            "frames": drawn,
-            "words": {str(width): self.words(width=width) for width in widths},
-            "names": list(NAMES),
-            "state": {"index": self.index, "snapshot": self.snapshot, "opened": self.opened, "hovered": ""}
-            | {"selected": self.selected, "width": widths[0], "series": self.series, "frame": {}},
-        }
+        traits = "index", "snapshot", "opened", "selected", "series"
+        return self.export_spec("amplification", widths, frames, *traits, hovered="") | {"names": list(NAMES)}
 
 
 def place_of(opened: str) -> str:
@@ -267,7 +259,7 @@ def _rows_of(source: Amplified | pa.Table, opened: str) -> tuple[pa.Table, str]:
         return source.inspect.amplification(per="snapshot"), ""
 
 
-def _after_compaction(source: Any, opened: str, rows: pa.Table) -> AmplificationAfter | None:
+def _after_compaction(source: Any, opened: str, rows: pa.Table) -> NextAmplification | None:
     """What the engine expects of the next compaction; None where none is due or nobody can be asked."""
     if isinstance(source, pa.Table) or not hasattr(source, "compact"):
         return None
@@ -280,6 +272,6 @@ def _after_compaction(source: Any, opened: str, rows: pa.Table) -> Amplification
     one = len({(pick.partition, pick.bucket) for pick in planned.picks}) == 1
     if found is None:
         return None
-    return AmplificationAfter(
+    return NextAmplification(
         found.write_amplification, found.runs if one else None, found.space_amplification
     )

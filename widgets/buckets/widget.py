@@ -97,18 +97,12 @@ class BucketAdvisor(View):
         """A frame for each number that was tried."""
         tried = [a.buckets for a in self._advice.alternatives]
         models = {n: advice_model(self._advice, shown=n) for n in tried}
-        return {
-            "kind": "buckets",
-            "reply": "buckets",
-            "widths": sorted(widths, reverse=True),
-            "frames": {
-                str(width): {
-                    str(n): static.frame(advice_figure(models[n], width=width))
-                    | {"code": self.code.replace(f"spread({self.buckets})", f"spread({n})")}
-                    for n in tried
-                }
-                for width in widths
-            },
-            "words": {str(width): self.words(width=width) for width in widths},
-            "state": {"width": widths[0], "frame": {}, "buckets": self.buckets},
+        frames = {
+            str(width): {
+                str(n): static.frame(advice_figure(models[n], width=width))
+                | {"code": self.code.replace(f"spread({self.buckets})", f"spread({n})")}
+                for n in tried
+            }
+            for width in widths
         }
+        return self.export_spec("buckets", widths, frames, "buckets")

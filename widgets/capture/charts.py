@@ -9,7 +9,6 @@ value, of medians the mean. Pure: called by `figure`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
@@ -19,6 +18,7 @@ from tablestore import BatchReport, CaptureModel
 from widgets.kit import format as fmt
 from widgets.kit.svg import code, fit, line, num, path, rect, tag, text, text_width
 from widgets.kit.theme import var
+from widgets.kit.time_axis import TimeAxis
 
 GUTTER, STRIP, GAP, COLUMN = 62, 40, 30, 3.0
 SHARES = (0.5, 0.95, 0.99)
@@ -26,19 +26,8 @@ CARD_NAMES = ("visible at", "log position", "rows read", "changes", "log", "behi
 MOST_CARDS = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """Time to x."""
-
-    left: float
-    right: float
-    began: float
-    until: float
-
-    def x(self, time: float) -> float:
-        """Where a moment stands."""
-        share = (time - self.began) / max(self.until - self.began, 1e-9)
-        return self.left + min(max(share, 0.0), 1.0) * (self.right - self.left)
+class CaptureAxis(TimeAxis):
+    """Time to x, and to columns of bars."""
 
     @property
     def columns(self) -> int:
@@ -57,20 +46,20 @@ class Axis:
 
 def over_time(model: CaptureModel, x: float, y: float, width: float) -> tuple[str, float, dict[str, Any]]:
     """Rows a second, freshness and log behind, one below the other; where they end; what the page needs."""
-    axis = Axis(x + GUTTER, x + width, model.began, max(model.until, model.began + 1.0))
+    axis = CaptureAxis(x + GUTTER, x + width, model.began, max(model.until, model.began + 1.0))
     tops = [y + 26 + at * (STRIP + GAP) for at in range(4)]
     bottom = tops[-1] + STRIP
     parts = [_pauses(model, axis, tops[0], bottom)]
     strips = (_read, _changed, _freshness, _behind)
     parts += [strip(model, axis, top) for strip, top in zip(strips, tops, strict=True)]
     parts.append(_schema_marks(model, axis, tops, bottom + 12))
-    parts.append(_times(axis, bottom + 36))
+    parts.append(axis.times(bottom + 36, fmt.clock, above=36))
     spots = _spots(model, axis)
     meta = {"batches": spots, "batch_names": list(CARD_NAMES), "top": tops[0] - 4, "bottom": bottom}
     return "".join(parts), bottom + 42, meta | {"left": axis.left, "right": axis.right}
 
 
-def _head(axis: Axis, top: float, title: str, remark: str, greatest: str) -> str:
+def _head(axis: CaptureAxis, top: float, title: str, remark: str, greatest: str) -> str:
     """Name, remark, the ends of the y axis and its hairlines."""
     x = axis.left - GUTTER
     after = x + text_width(title, size=13, weight=600) + 8
@@ -84,14 +73,14 @@ def _head(axis: Axis, top: float, title: str, remark: str, greatest: str) -> str
     )
 
 
-def _read(model: CaptureModel, axis: Axis, top: float) -> str:
+def _read(model: CaptureModel, axis: CaptureAxis, top: float) -> str:
     """Rows of snapshots a second of each column."""
     return _speeds(
         model, axis, top, ("Rows read", "of snapshots, a second", "append"), of=attrgetter("snapshot_rows")
     )
 
 
-def _changed(model: CaptureModel, axis: Axis, top: float) -> str:
+def _changed(model: CaptureModel, axis: CaptureAxis, top: float) -> str:
     """Changes a second of each column."""
     return _speeds(
         model, axis, top, ("Changes", "row images of the log, a second", "append"), of=attrgetter("changes")
@@ -100,7 +89,7 @@ def _changed(model: CaptureModel, axis: Axis, top: float) -> str:
 
 def _speeds(
     model: CaptureModel,
-    axis: Axis,
+    axis: CaptureAxis,
     top: float,
     words: tuple[str, str, str],
     *,
@@ -120,7 +109,7 @@ def _speeds(
     return _head(axis, top, title, remark, fmt.short_count(greatest)) + drawn
 
 
-def _spread(into: np.ndarray, axis: Axis, report: BatchReport, rows: int) -> None:
+def _spread(into: np.ndarray, axis: CaptureAxis, report: BatchReport, rows: int) -> None:
     """Rows of a batch as rows a second of the columns that it took."""
     if not rows:
         return
@@ -128,7 +117,7 @@ def _spread(into: np.ndarray, axis: Axis, report: BatchReport, rows: int) -> Non
     into[first : last + 1] += rows / ((last - first + 1) * axis.column_seconds)
 
 
-def _freshness(model: CaptureModel, axis: Axis, top: float) -> str:
+def _freshness(model: CaptureModel, axis: CaptureAxis, top: float) -> str:
     """Of each column the freshness of half of the transactions, a dot, and of the slowest, a line above."""
     worst = _columns(model.reports, axis, attrgetter("worst_freshness"))
     median = _columns(model.reports, axis, attrgetter("median_freshness"), of=np.mean)
@@ -147,7 +136,7 @@ def _freshness(model: CaptureModel, axis: Axis, top: float) -> str:
     )
 
 
-def _behind(model: CaptureModel, axis: Axis, top: float) -> str:
+def _behind(model: CaptureModel, axis: CaptureAxis, top: float) -> str:
     """Bytes of the log beyond the end of each batch, as stairs."""
     values = _columns(model.reports, axis, lambda report: float(report.bytes_behind))
     known = np.flatnonzero(~np.isnan(values))
@@ -169,7 +158,7 @@ def _behind(model: CaptureModel, axis: Axis, top: float) -> str:
 
 def _columns(
     reports: Sequence[BatchReport],
-    axis: Axis,
+    axis: CaptureAxis,
     value: Callable[[BatchReport], float | None],
     *,
     of: Callable[[list[float]], Any] = max,
@@ -194,7 +183,7 @@ def _round_up(value: float) -> float:
     return float(next(step * power for step in (1, 1.5, 2, 3, 5, 7.5, 10) if value <= step * power * 1.0001))
 
 
-def _pauses(model: CaptureModel, axis: Axis, top: float, bottom: float) -> str:
+def _pauses(model: CaptureModel, axis: CaptureAxis, top: float, bottom: float) -> str:
     """Spans in which no batch began, with their word."""
     parts = []
     for begin, end in model.paused:
@@ -207,7 +196,7 @@ def _pauses(model: CaptureModel, axis: Axis, top: float, bottom: float) -> str:
     return "".join(parts)
 
 
-def _schema_marks(model: CaptureModel, axis: Axis, tops: Sequence[float], y: float) -> str:
+def _schema_marks(model: CaptureModel, axis: CaptureAxis, tops: Sequence[float], y: float) -> str:
     """A dashed line a schema change through each strip, its number below; numbers that would meet are left
     out."""
     steps, parts, free = list[str](), list[str](), -1e9
@@ -230,24 +219,7 @@ def schema_sign(number: int, x: float, y: float) -> str:
     return box + text(x, y + 4, words, size=11, fill="ink", text_anchor="middle")
 
 
-def _times(axis: Axis, y: float) -> str:
-    """Times of day at round seconds, as many as fit."""
-    span = axis.until - axis.began
-    room = max(int((axis.right - axis.left) // 84), 1)
-    steps = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
-    every = next((step for step in steps if span / step <= room), 86400 * 7)
-    parts = []
-    for time in range(-(-int(axis.began) // every) * every, int(axis.until) + 1, every):
-        x = axis.x(time)
-        if time >= axis.began and axis.left + 20 <= x <= axis.right - 24:
-            parts.append(line(x, y - 36, x, y - 32, stroke="line2"))
-            parts.append(text(x, y, fmt.clock(time), size=11, text_anchor="middle"))
-    if not parts:
-        parts.append(text(axis.left, y, fmt.clock(axis.began), size=11))
-    return "".join(parts)
-
-
-def _spots(model: CaptureModel, axis: Axis) -> list[list[Any]]:
+def _spots(model: CaptureModel, axis: CaptureAxis) -> list[list[Any]]:
     """The newest batches: x, number, and the words of their cards in the order of `CARD_NAMES`."""
     return [[round(axis.x(r.ended), 1), r.number, *batch_words(r)] for r in model.reports[-MOST_CARDS:]]
 

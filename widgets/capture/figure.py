@@ -10,10 +10,11 @@ from tablestore import CaptureModel
 from widgets.capture.charts import distribution, over_time, schema_list
 from widgets.capture.lanes import chunk_map
 from widgets.kit import format as fmt
-from widgets.kit.svg import Figure, code, fit, line, rect, text, text_width, wrap
-from widgets.kit.theme import var
+from widgets.kit.panel import MARGIN, Number, failure, numbers
+from widgets.kit.svg import Figure, line
 
-MARGIN, ROW, BESIDE = 16, 72, 860
+BESIDE = 860
+RESTART = "Mend the cause and start it again: it goes on behind the last batch that is committed."
 MOST_CHANGES = 6
 
 
@@ -39,8 +40,8 @@ def capture_figure(model: CaptureModel, *, width: float) -> Figure:
     listed, y = schema_list(model, y, width, most=MOST_CHANGES)
     body.append(listed)
     if model.error:
-        failure, y = _failure(model, y + 4, width)
-        body.append(failure)
+        box, y = failure("The capture has failed.", model.error, RESTART, y + 4, width)
+        body.append(box)
         y += 8
     return Figure(width, y + 4, "".join(body), _label(model), meta | times)
 
@@ -61,28 +62,17 @@ def _figures(model: CaptureModel, width: float) -> tuple[str, float]:
     behind, _, unit = fmt.bytes_text(last.bytes_behind if last else None).partition(" ")
     p95, p99 = (fmt.seconds_text(model.quantile(share)) for share in (0.95, 0.99))
     bad = totals["bad_rows"]
-    figures: list[tuple[str, str, str, str, str]] = [
-        ("rows read", fmt.short_count(totals["snapshot_rows"]), "", _rows_remark(model), "ink"),
-        ("changes", fmt.short_count(totals["changes"]), "", _log_remark(model), "ink"),
-        ("speed", fmt.short_count(model.speed), "rows/s", "now" if model.live else "on average", "ink"),
-        ("freshness p50", fmt.seconds_text(model.quantile(0.5)), "", f"p95 {p95} · p99 {p99}", "ink"),
-        ("log behind", behind, unit, "at the last batch", "ink"),
-        ("commits", f"{totals['commits']:,}", "", fmt.plural(len(model.changes), "schema change"), "ink"),
-        ("bad rows", f"▲ {bad:,}" if bad else "0", "", _bad_remark(model), "warn" if bad else "ink"),
+    when, schemas = "now" if model.live else "on average", fmt.plural(len(model.changes), "schema change")
+    figures = [
+        Number("rows read", fmt.short_count(totals["snapshot_rows"]), _rows_remark(model)),
+        Number("changes", fmt.short_count(totals["changes"]), _log_remark(model)),
+        Number("speed", fmt.short_count(model.speed), when, unit="rows/s"),
+        Number("freshness p50", fmt.seconds_text(model.quantile(0.5)), f"p95 {p95} · p99 {p99}"),
+        Number("log behind", behind, "at the last batch", unit=unit),
+        Number("commits", f"{totals['commits']:,}", schemas),
+        Number("bad rows", f"▲ {bad:,}" if bad else "0", _bad_remark(model), "warn" if bad else "ink"),
     ]
-    per_row = 7 if width >= 940 else 4
-    step = (width - 2 * MARGIN) / per_row
-    parts, y = list[str](), 0.0
-    for at, (name, value, unit_, remark, colour) in enumerate(figures):
-        row, column = divmod(at, per_row)
-        y = row * ROW
-        x, room = MARGIN + column * step, step - 10
-        parts += [text(x, y + 22, name, size=11), text(x, y + 46, value, size=20, fill=colour, weight=600)]
-        after = x + text_width(value, size=20, weight=600) + 6
-        if unit_ and after + text_width(unit_) <= x + room:
-            parts.append(text(after, y + 46, unit_))
-        parts.append(text(x, y + 64, fit(remark, room, size=11), size=11))
-    return "".join(parts), y + ROW + 4
+    return numbers(figures, width, per_row=7 if width >= 940 else 4)
 
 
 def _rows_remark(model: CaptureModel) -> str:
@@ -105,16 +95,3 @@ def _bad_remark(model: CaptureModel) -> str:
     if not tables:
         return "none"
     return f"of {tables[0]}" if len(tables) == 1 else f"of {len(tables)} tables"
-
-
-def _failure(model: CaptureModel, y: float, width: float) -> tuple[str, float]:
-    """What failed, in its own words, and the next step."""
-    rows = wrap(model.error, width - 2 * MARGIN - 30, size=11, monospace=True, lines=4)
-    tall = 52 + 15 * len(rows)
-    parts = [rect(MARGIN, y, width - 2 * MARGIN, tall, rx=4, fill=var("err-tint"))]
-    parts.append(rect(MARGIN, y, 3, tall, fill=var("err")))
-    parts.append(text(MARGIN + 14, y + 20, "✕ The capture has failed.", fill="err", weight=600))
-    parts += [code(MARGIN + 14, y + 38 + 15 * at, row) for at, row in enumerate(rows)]
-    hint = "Mend the cause and start it again: it goes on behind the last batch that is committed."
-    parts.append(text(MARGIN + 14, y + tall - 8, fit(hint, width - 60), fill="ink"))
-    return "".join(parts), y + tall

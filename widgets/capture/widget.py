@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
@@ -20,8 +20,7 @@ import traitlets
 import tablestore as ts
 from tablestore import BatchProgress, BatchReport, CaptureModel, capture_model
 from widgets.capture.figure import capture_figure
-from widgets.kit import static
-from widgets.kit.jobs import Job, JobRunner
+from widgets.kit.jobs import JobRunner, ViewJob, error_text, job_failure, job_name
 from widgets.kit.svg import Figure
 from widgets.kit.view import module
 from widgets.kit.watch import WatchingView
@@ -71,6 +70,7 @@ class CaptureProgress(WatchingView):
 
     links = ()
     _esm = module("capture/view.js", "renderCapture")
+    verbs = ("pause", "resume", "stop")
     batch = traitlets.Int(None, allow_none=True).tag(sync=True)
 
     def __init__(
@@ -83,7 +83,7 @@ class CaptureProgress(WatchingView):
         **kwargs: object,
     ) -> None:
         self._job, self._read_new = _reader(capture)
-        self._clock, self._title = clock, title or _title_of(capture)
+        self._clock, self._title = clock, title or job_name(capture, "capture")
         self._reports: dict[int, BatchReport] = {}
         self._paused: list[tuple[float, float | None]] = []
         self._stopping, self._error = False, ""
@@ -132,7 +132,7 @@ class CaptureProgress(WatchingView):
             self._reports[report.number] = report
         for number in sorted(self._reports)[:-KEPT]:
             del self._reports[number]
-        self._error = self._error or _failure_of(self._job)
+        self._error = self._error or job_failure(self._job)
         self._note_pause()
         self._model = capture_model(
             list(self._reports.values()),
@@ -164,13 +164,13 @@ class CaptureProgress(WatchingView):
             self._asking.start(self._stop_job, after=self.look)
         return self.refresh()
 
-    def _stop_job(self, _job: Job) -> None:
+    def _stop_job(self, _job: ViewJob) -> None:
         """Done in a thread: a job ends when its batch is committed."""
         assert self._job is not None, "there is one to stop"
         try:
             self._job.stop()
         except Exception as error:
-            self._error = f"{type(error).__name__}: {error}"
+            self._error = error_text(error)
 
     def _note_pause(self) -> None:
         """When the job was found to be paused, and when to go on."""
@@ -184,18 +184,6 @@ class CaptureProgress(WatchingView):
         """Block until a job that was asked to stop has ended. Raises TimeoutError."""
         self._asking.wait(timeout)
         return self
-
-    def _on_verb(self, widget: object, content: Mapping[str, Any], buffers: object) -> None:
-        verbs = {"pause": self.pause, "resume": self.resume, "stop": self.stop}
-        if (action := verbs.get(str(content.get("verb")))) is not None:
-            action()
-        else:
-            super()._on_verb(widget, content, buffers)
-
-    def redraw(self) -> None:
-        """Draw the present state into `frame`: one thread at a time, so that the newest picture stays."""
-        with self._reading:
-            super().redraw()
 
     def figure(self, *, width: float) -> Figure:
         """Figures, tables, strips over time, schema changes."""
@@ -233,14 +221,8 @@ class CaptureProgress(WatchingView):
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """The picture as it stands; its buttons need a kernel."""
-        frames = {str(width): static.frame(self.figure(width=width)) for width in widths}
-        return {
-            "kind": "capture",
-            "reply": "plain",
-            "widths": list(widths),
-            "frames": frames,
-            "words": {str(width): self.words(width=width) for width in widths},
-            "state": {"width": widths[0], "frame": {}, "batch": None},
+        return self.export_spec("capture", widths, self.export_frames(widths), batch=None) | {
+            "reply": "plain"
         }
 
 
@@ -262,17 +244,3 @@ def _reader(capture: Any) -> tuple[Capture | None, Reader]:
         "CaptureProgress takes a job of lake.ingest, its checkpoint or reports of batches, "
         f"not {type(capture).__name__}"
     )
-
-
-def _title_of(capture: object) -> str:
-    if isinstance(capture, str | Path):
-        return str(capture).rstrip("/").rpartition("/")[2]
-    name = getattr(capture, "name", "")
-    return name if isinstance(name, str) and name else "capture"
-
-
-def _failure_of(job: object) -> str:
-    """What ended a job, in its words."""
-    error = getattr(job, "error", None)
-    error = error() if callable(error) else error
-    return f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else ""

@@ -8,7 +8,7 @@ hatched. Pure: model → `Figure`. Called by the widget and by the static export
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from widgets.changelog.model import Change, ChangelogModel, Commit, KeyRow
+from widgets.changelog.model import ChangeCommit, ChangelogModel, KeyChange, KeyRow
 from widgets.kit import format as fmt
 from widgets.kit.svg import Figure, code, fit, group, hatch, line, num, rect, tag, text, text_width
 from widgets.kit.theme import var
@@ -23,11 +23,11 @@ GLYPHS = {"APPEND": "append", "COMPACT": "compact", "OVERWRITE": "overwrite", "A
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class ChangeWindow:
     """Which commits and keys are drawn."""
 
     first: int
-    commits: tuple[Commit, ...]
+    commits: tuple[ChangeCommit, ...]
     keys: tuple[KeyRow, ...]
     key_from: int
     matching: int
@@ -41,7 +41,7 @@ def window_of(
     kinds: Sequence[str],
     page: int,
     width: float,
-) -> Window:
+) -> ChangeWindow:
     """The commits around `snapshot` and the page of keys: pages of commits do not slide while one steps."""
     room = max(int((width - 2 * MARGIN - GUTTER) // COLUMN), 1)
     count = len(model.commits)
@@ -49,13 +49,13 @@ def window_of(
     first = max(min(at - at % room if count > room else 0, count - room), 0)
     found = model.matching(text_wanted, kinds)
     start = min(max(page, 0) * KEY_ROWS, max((len(found) - 1) // KEY_ROWS * KEY_ROWS, 0))
-    return Window(
+    return ChangeWindow(
         first, model.commits[first : first + room], found[start : start + KEY_ROWS], start, len(found)
     )
 
 
 def changelog_figure(
-    model: ChangelogModel, window: Window, *, snapshot: int | None, column: str, width: float
+    model: ChangelogModel, window: ChangeWindow, *, snapshot: int | None, column: str, width: float
 ) -> Figure:
     """The changes of the window; the commit of `snapshot` has a ring."""
     if not model.commits:
@@ -121,7 +121,7 @@ def glyph(kind: str, x: float, y: float) -> str:
     return tag("circle", cx=x, cy=y, r=5.0, fill=fill)
 
 
-def _commit(commit: Commit, x: float, step: float, bottom: float, *, now: bool) -> str:
+def _commit(commit: ChangeCommit, x: float, step: float, bottom: float, *, now: bool) -> str:
     """The head of a column, and a hatch where a compaction wrote no changes."""
     parts = [glyph(commit.kind, x + 8, 19)]
     weight, fill = (600, "ink") if now else (400, "ink2")
@@ -135,7 +135,7 @@ def _commit(commit: Commit, x: float, step: float, bottom: float, *, now: bool) 
     )
 
 
-def _key_row(row: KeyRow, commits: Sequence[Commit], y: float, step: float, column: str) -> str:
+def _key_row(row: KeyRow, commits: Sequence[ChangeCommit], y: float, step: float, column: str) -> str:
     key = fit(fmt.key(row.key), GUTTER - 8, size=13, weight=600)
     parts = [text(MARGIN, y + 19, key, size=13, fill="ink", weight=600)]
     for at, commit in enumerate(commits):
@@ -168,7 +168,7 @@ def _more(count: int, right: float, y: float) -> str:
     return patch + text(right - 4, y, label, size=11, text_anchor="end")
 
 
-def chip(change: Change, column: str, x: float, y: float, wide: float, *, note: str = "") -> str:
+def chip(change: KeyChange, column: str, x: float, y: float, wide: float, *, note: str = "") -> str:
     """A change: its sign in the code font, the value; dashed and, for −D, struck if it is what was."""
     value = change.values.get(column, "") if column else ""
     label = "null" if value is None else value
@@ -210,7 +210,7 @@ def _legend(width: float, snapshot: int | None) -> str:
     return "".join(parts)
 
 
-def cards(window: Window) -> dict[str, list[list[str]]]:
+def cards(window: ChangeWindow) -> dict[str, list[list[str]]]:
     """All changes of a key in a snapshot with all their columns, for the hover card."""
     shown = {commit.id for commit in window.commits}
     found: dict[str, list[list[str]]] = {}

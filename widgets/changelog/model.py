@@ -22,7 +22,7 @@ SUMS = {"right": "✓", "late": "▲", "wrong": "✕"}
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class KeyChange:
     """One row of a changelog."""
 
     snapshot: int
@@ -31,7 +31,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class ChangeCommit:
     """A snapshot of the window."""
 
     id: int
@@ -44,7 +44,7 @@ class KeyRow:
     """All changes of one key, by snapshot."""
 
     key: str
-    cells: Mapping[int, tuple[Change, ...]]
+    cells: Mapping[int, tuple[KeyChange, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class ChangelogModel:
     producer: str = "none"
     key_names: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
-    commits: tuple[Commit, ...] = ()
+    commits: tuple[ChangeCommit, ...] = ()
     keys: tuple[KeyRow, ...] = ()
     all_keys: int = 0
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -107,7 +107,7 @@ def changelog_model(
         producer=producer,
         key_names=tuple(keys),
         columns=tuple(n for n in names if n not in keys),
-        commits=tuple(Commit(i, kind, per_snapshot.get(i, 0)) for i, kind in commits),
+        commits=tuple(ChangeCommit(i, kind, per_snapshot.get(i, 0)) for i, kind in commits),
         keys=tuple(_key_rows(shown, keys)),
         all_keys=everyone,
         counts=dict(kinds),
@@ -139,12 +139,12 @@ def _key_rows(changes: pa.Table, keys: Sequence[str]) -> list[KeyRow]:
     texts = [", ".join(fmt.value(row[k]) or "null" for k in keys) for row in rows]
     for at in order:
         ranks.setdefault(texts[at], len(ranks))
-    cells: dict[str, dict[int, list[Change]]] = {text: {} for text in ranks}
+    cells: dict[str, dict[int, list[KeyChange]]] = {text: {} for text in ranks}
     for text, row in zip(texts, rows, strict=True):
         values = {n: fmt.value(v) for n, v in row.items() if n not in (SNAPSHOT, KIND) and n not in keys}
         mine = cells[text].setdefault(row[SNAPSHOT], [])
         if len(mine) < PER_CELL:
-            mine.append(Change(row[SNAPSHOT], SIGNS[row[KIND]], values))
+            mine.append(KeyChange(row[SNAPSHOT], SIGNS[row[KIND]], values))
     return [KeyRow(text, {s: tuple(c) for s, c in cells[text].items()}) for text in ranks]
 
 
@@ -181,7 +181,7 @@ class Producer:
     total: Total | None = None
     error: str = ""
 
-    def of_key(self, key: str) -> tuple[Change, ...]:
+    def of_key(self, key: str) -> tuple[KeyChange, ...]:
         """The changes of a key in the order of the changelog."""
         found = next((row for row in self.model.keys if row.key == key), None)
         return tuple(c for s in sorted(found.cells) for c in found.cells[s]) if found else ()
@@ -228,7 +228,7 @@ def text_form(model: ChangelogModel, column: str, *, snapshots: int = 6, keys: i
     return "\n".join([head, *body, *([f"and {more:,} more keys"] if more > 0 else [])])
 
 
-def _cell_text(change: Change, column: str) -> str:
+def _cell_text(change: KeyChange, column: str) -> str:
     return f"{change.kind} {change.values.get(column) or 'null'}" if column else change.kind
 
 

@@ -234,7 +234,9 @@ class ChangelogView(View):
             known = next((p.model.columns for p in self._producers.producers if p.model.columns), ())
         return next((str(c) for c in self.columns if c in known), known[0] if known else "")
 
-    def _window(self, width: float, *, snapshot: int | None, kinds: Sequence[str], key: str) -> draw.Window:
+    def _window(
+        self, width: float, *, snapshot: int | None, kinds: Sequence[str], key: str
+    ) -> draw.ChangeWindow:
         return draw.window_of(
             self._model, snapshot=snapshot, text_wanted=key, kinds=kinds, page=self.page, width=width
         )
@@ -249,7 +251,7 @@ class ChangelogView(View):
         window = self._window(width, snapshot=self.snapshot, kinds=kinds, key=self.key)
         return self._drawn(window, self.snapshot, width)
 
-    def _drawn(self, window: draw.Window, snapshot: int | None, width: float) -> Figure:
+    def _drawn(self, window: draw.ChangeWindow, snapshot: int | None, width: float) -> Figure:
         return draw.changelog_figure(
             self._model, window, snapshot=snapshot, column=self._column(), width=width
         )

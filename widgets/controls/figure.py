@@ -9,7 +9,7 @@ model → `Figure`. Called by the widget and by the static export.
 from dataclasses import replace
 from itertools import groupby
 
-from widgets.controls.model import ControlsModel, Pick, RunSummary
+from widgets.controls.model import BucketPick, ControlsModel, RunSummary
 from widgets.controls.rules import rules_block
 from widgets.controls.settings import short_label
 from widgets.history.moments import CommitStory
@@ -64,7 +64,7 @@ def past_figure(story: CommitStory, opened: str, *, width: float) -> Figure:
     return Figure(width, y + 10, "".join(body), story.head, {"waiting": 0})
 
 
-def label_of(pick: Pick) -> str:
+def label_of(pick: BucketPick) -> str:
     """The plan in a sentence, for screen readers."""
     if not pick.fires:
         return f"Next compaction, {pick.place}: none. {pick.reason}"
@@ -91,7 +91,7 @@ def _empty(model: ControlsModel, width: float) -> Figure:
 
 
 def _plan(
-    model: ControlsModel, pick: Pick, x: float, y: float, width: float, *, inputs: bool
+    model: ControlsModel, pick: BucketPick, x: float, y: float, width: float, *, inputs: bool
 ) -> tuple[str, float]:
     """The bucket, the settings where the page has no inputs, and the meter of runs."""
     parts = []
@@ -153,7 +153,7 @@ def _meter(model: ControlsModel, x: float, y: float, width: float) -> str:
     return "".join(parts)
 
 
-def _outcome(model: ControlsModel, pick: Pick, x: float, y: float, width: float) -> tuple[str, float]:
+def _outcome(model: ControlsModel, pick: BucketPick, x: float, y: float, width: float) -> tuple[str, float]:
     """Before → after as small boxes, bytes in and out, what becomes of deletes."""
     parts, end = [line(x, y, x + width, y)], y + OUTCOME
     if not pick.fires:
@@ -180,7 +180,7 @@ def _outcome(model: ControlsModel, pick: Pick, x: float, y: float, width: float)
     return "".join(parts), end
 
 
-def _costs(pick: Pick) -> list[tuple[str, str]]:
+def _costs(pick: BucketPick) -> list[tuple[str, str]]:
     """Left and right: what is read and written, then what only changes its level."""
     forecast = pick.forecast
     if forecast is None:
@@ -201,7 +201,7 @@ def _costs(pick: Pick) -> list[tuple[str, str]]:
     return rows
 
 
-def _remarks(model: ControlsModel, pick: Pick) -> list[str]:
+def _remarks(model: ControlsModel, pick: BucketPick) -> list[str]:
     """What becomes of deletes, what the estimate rests on, and the reason where no rule says it."""
     forecast, lines = pick.forecast, []
     if forecast is not None and forecast.deletes:

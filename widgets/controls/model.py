@@ -31,7 +31,7 @@ class InputFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class SettingsTrial:
     """One rule, what came of it, and its sum; `filled`: how much of its limit is reached, where it has
     one."""
 
@@ -43,7 +43,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class PickForecast:
     """What carrying out a pick would read, only move, and write: `written` and `rows` are estimates unless
     `exact`, and `why`. `deletes` says what becomes of rows that take keys away."""
 
@@ -59,7 +59,7 @@ class Forecast:
 
 
 @dataclass(frozen=True, slots=True)
-class Pick:
+class BucketPick:
     """What the engine would do in one bucket, and why."""
 
     partition: str
@@ -68,8 +68,8 @@ class Pick:
     reason: str
     output_level: int | None
     inputs: tuple[InputFile, ...]
-    trials: tuple[Trial, ...]
-    forecast: Forecast | None = None
+    trials: tuple[SettingsTrial, ...]
+    forecast: PickForecast | None = None
 
     @property
     def fires(self) -> bool:
@@ -115,7 +115,7 @@ class RunSummary:
     taken: int = 0
 
 
-class Picks(Sequence[Pick]):
+class Picks(Sequence[BucketPick]):
     """The picks of a dry run, those with work first, larger first; the engine's order otherwise. What the
     engine says of a bucket is put into words when that one is looked at. Immutable."""
 
@@ -123,17 +123,17 @@ class Picks(Sequence[Pick]):
         sized = [(_work(pick), pick) for pick in planned]
         sized.sort(key=lambda one: (one[0] is None, -(one[0] or 0)))
         self._planned = [pick for _, pick in sized]
-        self._made: dict[int, Pick] = {}
+        self._made: dict[int, BucketPick] = {}
         self.waiting = sum(1 for size, _ in sized if size is not None)
 
     def __len__(self) -> int:
         return len(self._planned)
 
     @overload
-    def __getitem__(self, at: int) -> Pick: ...
+    def __getitem__(self, at: int) -> BucketPick: ...
     @overload
-    def __getitem__(self, at: slice) -> tuple[Pick, ...]: ...
-    def __getitem__(self, at: int | slice) -> Pick | tuple[Pick, ...]:
+    def __getitem__(self, at: slice) -> tuple[BucketPick, ...]: ...
+    def __getitem__(self, at: int | slice) -> BucketPick | tuple[BucketPick, ...]:
         if isinstance(at, slice):
             return tuple(self[i] for i in range(len(self))[at])
         at = range(len(self))[at]
@@ -177,7 +177,7 @@ class ControlsModel:
     done: tuple[str, ...] = field(default=())
 
     @property
-    def pick(self) -> Pick | None:
+    def pick(self) -> BucketPick | None:
         """The pick in focus."""
         return self.picks[self.focus] if 0 <= self.focus < len(self.picks) else None
 
@@ -223,10 +223,10 @@ def picks_of(result: object) -> Picks:
     return Picks(getattr(result, "picks", ()))
 
 
-def _pick(pick: Any) -> Pick:
+def _pick(pick: Any) -> BucketPick:
     decision = pick.decision
     unit, reason = decision.unit, decision.reason
-    return Pick(
+    return BucketPick(
         partition=str(pick.partition or ""),
         bucket=int(pick.bucket),
         rule=str(reason.rule),
@@ -242,11 +242,11 @@ def _input(file: Any) -> InputFile:
     return InputFile(str(file.file_name), int(file.level), int(file.file_size), int(file.row_count))
 
 
-def _trial(trial: Any) -> Trial:
+def _trial(trial: Any) -> SettingsTrial:
     state = str(trial.state)
     lines = tuple(str(row) for row in trial.lines)
     text, numbers = str(trial.text), dict(getattr(trial, "numbers", ()))
-    return Trial(str(trial.rule), state if state in STATES else "no", text, lines, _filled(numbers))
+    return SettingsTrial(str(trial.rule), state if state in STATES else "no", text, lines, _filled(numbers))
 
 
 def _filled(numbers: dict[str, float]) -> float | None:
@@ -256,11 +256,11 @@ def _filled(numbers: dict[str, float]) -> float | None:
     return numbers.get("score")
 
 
-def _forecast(found: Any) -> Forecast | None:
+def _forecast(found: Any) -> PickForecast | None:
     if found is None:
         return None
     output = found.output
-    return Forecast(
+    return PickForecast(
         found.files_read,
         found.bytes_read,
         found.files_moved,
@@ -273,7 +273,7 @@ def _forecast(found: Any) -> Forecast | None:
     )
 
 
-def runs_of(files: pa.Table, pick: Pick | None) -> tuple[RunSummary, ...]:
+def runs_of(files: pa.Table, pick: BucketPick | None) -> tuple[RunSummary, ...]:
     """The sorted runs of the pick's bucket, newest first."""
     if pick is None or not files.num_rows:
         return ()
@@ -316,12 +316,12 @@ def text_form(model: ControlsModel) -> str:
     return "\n".join(rows + ([f"error: {model.error}"] if model.error else []))
 
 
-def _taken(model: ControlsModel, pick: Pick) -> str:
+def _taken(model: ControlsModel, pick: BucketPick) -> str:
     runs = sum(1 for run in model.runs if run.planned)
     return fmt.plural(runs, "run") if runs else fmt.plural(len(pick.inputs), "file")
 
 
-def _bytes(pick: Pick) -> str:
+def _bytes(pick: BucketPick) -> str:
     forecast = pick.forecast
     if forecast is None:
         return f"reads {fmt.bytes_text(pick.bytes)}"

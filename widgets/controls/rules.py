@@ -6,7 +6,7 @@ comparison with its verdict. Pure. Part of the panel's figure.
 
 import re
 
-from widgets.controls.model import STATES, Pick, Trial
+from widgets.controls.model import STATES, BucketPick, SettingsTrial
 from widgets.kit import format as fmt
 from widgets.kit.svg import code, fit, group, num, rect, text, text_width, wrap
 from widgets.kit.theme import var
@@ -20,7 +20,7 @@ _VERDICTS = ("take", "stop", "leave")
 
 
 def rules_block(
-    pick: Pick, x: float, y: float, width: float, *, runs: int, strategy: str, still: bool = False
+    pick: BucketPick, x: float, y: float, width: float, *, runs: int, strategy: str, still: bool = False
 ) -> tuple[str, float]:
     """Every rule below `y`, and where the block ends; `runs`: how many the pick takes. What is `still` needs
     no room for other sums."""
@@ -40,17 +40,17 @@ def _reserved(rules: int, strategy: str, width: float) -> int:
     return {"universal": 296 if width < ROOMY else 250, "leveled": 54 * rules + 21}.get(strategy, 0)
 
 
-def _in_place(trials: tuple[Trial, ...]) -> tuple[Trial, ...]:
+def _in_place(trials: tuple[SettingsTrial, ...]) -> tuple[SettingsTrial, ...]:
     """Rules in the order they were tried; those of levels, which are tried by score, by level."""
 
-    def level(trial: Trial) -> int:
+    def level(trial: SettingsTrial) -> int:
         name, _, number = trial.rule.partition(" ")
         return int(number) if name == "level" and number.isdigit() else len(trials)
 
     return tuple(sorted(trials, key=level)) if any(level(t) < len(trials) for t in trials) else trials
 
 
-def _rule(trial: Trial, x: float, y: float, width: float, *, runs: int) -> tuple[str, float]:
+def _rule(trial: SettingsTrial, x: float, y: float, width: float, *, runs: int) -> tuple[str, float]:
     """Glyph, name, state, how much of the limit is reached, and the engine's words below."""
     fired, off = trial.state == "fired", trial.state == "off"
     label, weight = _state(trial, runs), 600 if fired else 400
@@ -86,7 +86,7 @@ def _shown(state: str, words: str) -> str:
     return _UNITS.sub("\\1\u00a0\\2", words)
 
 
-def _state(trial: Trial, runs: int) -> str:
+def _state(trial: SettingsTrial, runs: int) -> str:
     """`fires: 5 runs`, `does not fire`, `not reached`, `off`."""
     if trial.state == "fired":
         return f"fires: {fmt.plural(runs, 'run')}" if runs else "fires"

@@ -61,9 +61,9 @@ function renderControls({ model, el }) {
     lwButton("", "back to the table's own settings", send("reset"), { text: "Reset" }));
   stage.body.append(where, sets, refusal.box, preview.box, warning.box, remark.box, host, past);
   const step = lwButton("step", "carry out this compaction (S)", send("step"), { text: "Step", primary: true });
-  const run = lwButton("fast", "compact every bucket until no rule fires", send("run"), { text: "Run until quiet" });
+  const run = lwButton("fast", "compact every bucket until no rule fires", send("run_until_quiet"), { text: "Run until quiet" });
   const pause = lwButton("pause", "stop at once; what is not committed is given up", send("pause"), { text: "Pause" });
-  const dry = lwButton("", "plan again, writes nothing (D)", send("plan"), { text: "Dry run" });
+  const dry = lwButton("", "plan again, writes nothing (D)", send("refresh"), { text: "Dry run" });
   const flush = lwButton("", "write one flush (F)", send("flush"), { text: "Flush" });
   const auto = lwEl("input", { type: "checkbox", onchange: () => lwSet(model, { auto: auto.checked }) });
   const every = lwEl("input", { type: "text", inputmode: "numeric", "aria-label": "milliseconds between two steps" });
@@ -71,7 +71,7 @@ function renderControls({ model, el }) {
   every.addEventListener("keydown", (event) => event.stopPropagation());
   const again = lwEl("label", { class: "lw-check", title: "a step again and again, until paused" }, auto, "auto", every, "ms");
   const note = lwEl("span", { class: "lw-hint" });
-  const now = lwButton("last", "go to the newest snapshot", () => (model.get("static") ? lwSet(model, { snapshot: model.get("newest") }) : model.send({ verb: "now" })), { text: "Back to now" });
+  const now = lwButton("last", "go to the newest snapshot", () => (model.get("static") ? lwSet(model, { snapshot: model.get("newest") }) : model.send({ verb: "go_to_now" })), { text: "Back to now" });
   const row = (...kids) => lwEl("div", { class: "lw-acts" }, ...kids);
   const showCode = stage.head.querySelector(".lw-quiet") || "";
   stage.foot.append(

@@ -7,7 +7,7 @@ in focus), `full`, `asked` (changed options), `auto` and `every_ms`, `opened` an
 `snapshot` (of a linked timeline; in the past the buttons are off). `done` holds what was carried out.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from inspect import signature
@@ -19,8 +19,8 @@ import tablestore as ts
 from widgets.controls import settings
 from widgets.controls.figure import controls_figure, past_figure
 from widgets.controls.model import (
+    BucketPick,
     ControlsModel,
-    Pick,
     Picks,
     RunSummary,
     focus_on,
@@ -31,7 +31,7 @@ from widgets.controls.model import (
 from widgets.history.moments import CommitStory, moments_of
 from widgets.kit import format as fmt
 from widgets.kit import static
-from widgets.kit.jobs import Job, JobRunner, Work
+from widgets.kit.jobs import JobRunner, ViewJob, Work
 from widgets.kit.svg import Figure
 from widgets.kit.view import Source, View, module, option_map, require_source, title_of
 
@@ -68,6 +68,7 @@ class CompactionControls(View):
     """
 
     _esm = module("controls/view.js", "renderControls")
+    verbs = ("step", "run_until_quiet", "flush", "pause", "store", "reset", "go_to_now")
     is_panel = True
     index = traitlets.Int(0).tag(sync=True)
     full = traitlets.Bool(False).tag(sync=True)
@@ -106,7 +107,6 @@ class CompactionControls(View):
         self.observe(self._on_auto, "auto")
         self.observe(lambda _change: self.refresh(), "full")
         self.observe(lambda _change: self._show(), "snapshot")
-        self.on_msg(self._on_message)
 
     @property
     def model(self) -> ControlsModel:
@@ -172,12 +172,12 @@ class CompactionControls(View):
         return ts.compaction_settings({**option_map(self._table), **self.asked})
 
     @staticmethod
-    def _quiet(picks: Picks, pick: Pick) -> bool:
+    def _quiet(picks: Picks, pick: BucketPick) -> bool:
         """Whether the bucket in focus has nothing left to do while another one has."""
         at = focus_on(picks, pick.partition, pick.bucket)
         return at < 0 or at >= picks.waiting
 
-    def _scope(self, pick: Pick | None = None) -> dict[str, object]:
+    def _scope(self, pick: BucketPick | None = None) -> dict[str, object]:
         """The keyword arguments that name the whole scope, or one pick's bucket."""
         partition = pick.partition if pick else self._partition
         bucket = pick.bucket if pick else self._bucket
@@ -190,7 +190,7 @@ class CompactionControls(View):
         self.index = max(focus, 0)
         self._show()
 
-    def _runs_of(self, at: int, pick: Pick | None) -> tuple[RunSummary, ...]:
+    def _runs_of(self, at: int, pick: BucketPick | None) -> tuple[RunSummary, ...]:
         """The sorted runs of a bucket, read when it is looked at."""
         if pick is None:
             return ()
@@ -298,20 +298,6 @@ class CompactionControls(View):
         self.snapshot = None
         return self
 
-    def _on_message(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
-        actions: dict[str, Callable[[], object]] = {
-            "step": self.step,
-            "run": self.run_until_quiet,
-            "flush": self.flush,
-            "pause": self.pause,
-            "plan": self.refresh,
-            "store": self.store,
-            "reset": self.reset,
-            "now": self.go_to_now,
-        }
-        if (action := actions.get(str(content.get("verb")))) is not None:
-            action()
-
     def step(self) -> Self:
         """Carry out the pick in focus, in the background; an idle plan is made anew first."""
         if not self.busy and not (self._model.pick and self._model.pick.fires):
@@ -361,7 +347,7 @@ class CompactionControls(View):
         elif not self._start(self._forever, f"Auto: a step every {self.every_ms} ms"):
             self.auto = False
 
-    def _forever(self, job: Job) -> None:
+    def _forever(self, job: ViewJob) -> None:
         """What is due, step by step: a compaction if a rule fires, else a flush (a table is read again)."""
         while True:
             if self._model.waiting:
@@ -372,7 +358,7 @@ class CompactionControls(View):
                 self.refresh()
             job.sleep(max(self.every_ms, LEAST_MS) / 1000)
 
-    def _rounds(self, job: Job) -> None:
+    def _rounds(self, job: ViewJob) -> None:
         """One commit a partition and round, the largest first, so that Pause loses little."""
         for _ in range(1 if self.full else MAX_ROUNDS):
             waiting = self._model.picks.partitions()
@@ -387,7 +373,9 @@ class CompactionControls(View):
         self._model = self._model.did(tuple(step.text for step in steps[-1:]))
         self.refresh_linked()
 
-    def _compact(self, job: Job, pick: Pick | None, scope: Mapping[str, object] | None = None) -> None:
+    def _compact(
+        self, job: ViewJob, pick: BucketPick | None, scope: Mapping[str, object] | None = None
+    ) -> None:
         chosen = self._scope(pick) | dict(scope or {})
         compact = self._planner().compact
         takes_progress = "progress" in signature(compact).parameters
@@ -398,13 +386,13 @@ class CompactionControls(View):
         self._model = self._model.did(tuple(lines if len(lines) <= 2 else lines[-1:]))
         self.refresh_linked()
 
-    def _at_work(self, job: Job, pick: Pick) -> None:
+    def _at_work(self, job: ViewJob, pick: BucketPick) -> None:
         """Carry out a pick; linked levels show that it is being written."""
         if not self.simulated and self.plan:
             self.plan = {**self.plan, "running": {"share": 0.0, "written": 0, "expected": pick.written}}
         self._compact(job, pick)
 
-    def _show_progress(self, job: Job, _step: str, done: float, total: float, note: str) -> None:
+    def _show_progress(self, job: ViewJob, _step: str, done: float, total: float, note: str) -> None:
         """Progress of a round. What is not committed yet can be given up."""
         if done < total:
             job.check()
@@ -496,20 +484,10 @@ class CompactionControls(View):
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """The panel as it stands, and what each commit did; its buttons need a kernel."""
-        widths = tuple(dict.fromkeys((*widths, PANEL)))
-        frames = {str(width): static.frame(self.figure(width=width)) for width in widths}
-        names = ("index", "full", "snapshot", "asked", "auto", "every_ms", "progress", "opened")
-        state = {name: getattr(self, name) for name in names} | {"width": widths[0], "frame": {}}
-        newest = self.newest_known()
-        return {
-            "kind": "controls",
-            "reply": "controls",
-            "widths": sorted(widths, reverse=True),
-            "frames": frames,
-            "words": {str(width): self.words(width=width) for width in widths},
-            "state": state | {"newest": newest},
-            "past": self._told() if newest is not None else {},
-        }
+        widths, newest = tuple(dict.fromkeys((*widths, PANEL))), self.newest_known()
+        traits = "index", "full", "snapshot", "asked", "auto", "every_ms", "progress", "opened"
+        spec = self.export_spec("controls", widths, self.export_frames(widths), *traits, newest=newest)
+        return spec | {"past": self._told() if newest is not None else {}}
 
     def _told(self) -> dict[str, Any]:
         """What each commit did, by its id: the newest, as far as their reasons are not too many."""

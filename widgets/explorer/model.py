@@ -127,7 +127,7 @@ class KeyFigure:
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class ColumnChunk:
     """One column of a row group."""
 
     column: str
@@ -149,7 +149,7 @@ class Detail:
     groups: tuple[tuple[int, int, int, str], ...]
     """Number, rows, bytes, bounds of the leading column."""
     chosen: int
-    chunks: tuple[Chunk, ...]
+    chunks: tuple[ColumnChunk, ...]
     columns: int
     """All columns; `chunks` are the first of them."""
 
@@ -330,10 +330,10 @@ def detail_of(chunks: pa.Table, *, lead: str, chosen: int, limit: int = 16) -> D
     return Detail(name, summary, tuple(groups.values()), chosen, rows, here.num_rows)
 
 
-def _chunk(row: Mapping[str, Any]) -> Chunk:
+def _chunk(row: Mapping[str, Any]) -> ColumnChunk:
     ratio = f"{row['raw_bytes'] / row['bytes']:.1f}×" if row["bytes"] and row["raw_bytes"] else fmt.ABSENT
     known = row["min"] is not None or row["max"] is not None
-    return Chunk(
+    return ColumnChunk(
         column=row["column"],
         type=row["type"].removesuffix(" NOT NULL"),
         codec=row["codec"],

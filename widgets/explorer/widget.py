@@ -315,28 +315,9 @@ class FileExplorer(View):
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """The first page of the open nodes' tables, and the row groups of the files that are shown."""
         frames = {str(width): self._export_frames(width) for width in widths}
-        state: dict[str, Any] = {
-            "path": self.path,
-            "snapshot": self.snapshot,
-            "against": self.against,
-            "mode": self.mode,
-        }
-        state |= {
-            "selected": list(self.selected),
-            "row_group": self.row_group,
-            "expanded": list(self.expanded),
-        }
-        state |= {"search": self.search, "sort": self.sort, "page": self.page, "opened": self.opened}
-        state |= {"hovered": "", "width": widths[0], "frame": {}}
-        words = {str(width): self.words(width=width) for width in widths}
-        return {
-            "kind": "explorer",
-            "reply": "explorer",
-            "widths": list(widths),
-            "frames": frames,
-            "words": words,
-            "state": state,
-        }
+        lists = {"selected": list(self.selected), "expanded": list(self.expanded), "hovered": ""}
+        traits = "path", "snapshot", "against", "mode", "row_group", "search", "sort", "page", "opened"
+        return self.export_spec("explorer", widths, frames, *traits, **lists)
 
     def _export_frames(self, width: int) -> dict[str, Any]:
         model = self.model

@@ -10,7 +10,7 @@ from typing import Protocol
 MAX_FINDINGS = 30
 
 
-class Found(Protocol):
+class FindingLine(Protocol):
     """One finding, in the words of the engine."""
 
     kind: str
@@ -37,7 +37,7 @@ class Diagnosed(Protocol):
     snapshot: int | None
     summary: str
     text: str
-    findings: Iterable[Found]
+    findings: Iterable[FindingLine]
     tried: Iterable[Looked]
 
 

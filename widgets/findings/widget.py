@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from widgets.findings.figure import findings_figure
 from widgets.findings.model import FindingsModel, findings_model
-from widgets.kit import static
 from widgets.kit.jobs import JobRunner
 from widgets.kit.svg import Figure
 from widgets.kit.view import View, module, require_source, title_of
@@ -37,7 +36,7 @@ class Examined(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MendingPlan:
     """What is asked, at work, done or failed: `what` is a finding or a diagnosis."""
 
     what: Any
@@ -65,19 +64,19 @@ class Findings(View):
     """
 
     _esm = module("findings/view.js", "renderFindings")
+    verbs = ("mend", "leave")
 
     def __init__(self, table: Examined, *, snapshot: int | None = None, **kwargs: object) -> None:
         require_source(table, type(self).__name__)
         self._table, self._title = table, title_of(table)
         self._model = FindingsModel(self._title, snapshot, "not looked yet", (), 0, ())
         self._diagnosis: Any = None
-        self._plan: Plan | None = None
+        self._plan: MendingPlan | None = None
         self._jobs = JobRunner("findings")
         self.done: tuple[object, ...] = ()
         super().__init__(snapshot=snapshot, **kwargs)
         self.refresh()
         self.observe(lambda _change: self.refresh(), "snapshot")
-        self.on_msg(self._on_message)
 
     @property
     def code(self) -> str:
@@ -91,7 +90,7 @@ class Findings(View):
         return self._model
 
     @property
-    def plan(self) -> Plan | None:
+    def plan(self) -> MendingPlan | None:
         """What is asked about mending, or was done; None if nothing."""
         return self._plan
 
@@ -116,12 +115,12 @@ class Findings(View):
 
     # mending
 
-    def _on_message(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
-        verb, at = content.get("verb"), content.get("at")
-        if verb == "preview" and isinstance(at, int):
+    def _on_verb(self, widget: object, content: Mapping[str, Any], buffers: object) -> None:
+        at = content.get("at")
+        if content.get("verb") == "preview" and isinstance(at, int):
             self.preview(None if at < 0 else at)
-        elif verb in ("mend", "leave"):
-            {"mend": self.mend, "leave": self.leave}[verb]()
+        else:
+            super()._on_verb(widget, content, buffers)
 
     def preview(self, at: int | None = None) -> Self:
         """Ask what would mend the finding at a place, or (None) all that ask for no decision."""
@@ -129,9 +128,11 @@ class Findings(View):
             return self
         what = self._diagnosis if at is None else self._diagnosis.findings[at]
         if at is None:
-            asked = Plan(what, "Mend all findings that ask for no decision", "table.mend(dry_run=False)")
+            asked = MendingPlan(
+                what, "Mend all findings that ask for no decision", "table.mend(dry_run=False)"
+            )
         else:
-            asked = Plan(what, f"{what.kind} · {what.where}", what.remedy, asks=what.asks)
+            asked = MendingPlan(what, f"{what.kind} · {what.where}", what.remedy, asks=what.asks)
         return self._start(
             replace(asked, state="busy", note="asking what it would do …"),
             lambda: replace(asked, effect=_effect_of(self._table.mend(what))),
@@ -143,7 +144,7 @@ class Findings(View):
         if plan is None or plan.state != "asked" or self._off():
             return self
 
-        def carry_out() -> Plan:
+        def carry_out() -> MendingPlan:
             did = self._table.mend(plan.what, dry_run=False, decided=bool(plan.asks))
             self.done = (*self.done, did)
             self._table = self._table.refresh()
@@ -162,8 +163,8 @@ class Findings(View):
         """Block until nothing is at work, and raise what failed."""
         self._jobs.wait(timeout)
 
-    def _start(self, asking: Plan, job: Callable[[], Plan]) -> Self:
-        ended: list[Plan] = []
+    def _start(self, asking: MendingPlan, job: Callable[[], MendingPlan]) -> Self:
+        ended: list[MendingPlan] = []
 
         def before() -> None:
             self._plan = asking
@@ -218,10 +219,7 @@ class Findings(View):
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """The findings as they stand; mending needs a kernel."""
-        frames = {str(width): static.frame(self.figure(width=width)) for width in widths}
-        words = {str(width): self.words(width=width) for width in widths}
-        spec = {"kind": "findings", "reply": "plain", "widths": sorted(widths, reverse=True)}
-        return spec | {"frames": frames, "words": words, "state": {"width": widths[0], "frame": {}}}
+        return self.export_spec("findings", widths, self.export_frames(widths)) | {"reply": "plain"}
 
 
 def _effect_of(mended: Any) -> str:

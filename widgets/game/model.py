@@ -7,7 +7,7 @@ and the next compaction are the simulation's own. Pure. Called by figure and wid
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from widgets.game.rules import GHOSTS, MOVES, Event, Reading, Shop, played_by
+from widgets.game.rules import GHOSTS, MOVES, Event, GameShop, Reading, played_by
 from widgets.game.stages import MIB, STAGES, Stage
 from widgets.game.trees import Tree, trees_of
 from widgets.kit import format as fmt
@@ -120,7 +120,7 @@ def ghosts(stage: Stage, *, seed: int) -> dict[str, tuple[Reading, ...]]:
     return _kept[key]
 
 
-def game_model(shop: Shop) -> GameModel:
+def game_model(shop: GameShop) -> GameModel:
     """The game as it stands."""
     tick, stage = shop.tick_number, shop.stage
     others = ghosts(stage, seed=shop.seed)

@@ -58,7 +58,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class GameWork:
     """A compaction that the disk of a bucket carries out: the snapshot before it, what it merges and makes,
     the ticks that it takes, the bytes that it reads and writes, and how many runs fewer there are then."""
 
@@ -76,7 +76,7 @@ class Work:
         return min(max(1 - busy / self.ticks, 0.0), 1.0)
 
 
-class Shop:
+class GameShop:
     """A stage being played. `moves` are those that were carried out, with their tick."""
 
     def __init__(self, stage: Stage, *, seed: int) -> None:
@@ -86,7 +86,7 @@ class Shop:
         workload = stage.workload_at(1, stage.rows)
         self.table = ts.simulator(workload, self._options(), seed=seed)
         self.busy = [0.0]  # ticks that each bucket's disk is busy
-        self.works: list[Work | None] = [None]  # what it is busy with
+        self.works: list[GameWork | None] = [None]  # what it is busy with
         self.moves: list[tuple[int, str]] = []
         self.log: list[Event] = []
         self.readings: list[Reading] = []
@@ -248,7 +248,7 @@ class Shop:
         made = [file for name, file in new.items() if name not in old]
         if self.busy[bucket] < 1 or not made:
             return
-        self.works[bucket] = Work(
+        self.works[bucket] = GameWork(
             snapshot=snapshot,
             inputs=frozenset(old.keys() - new.keys()),
             outputs=frozenset(file.file_name for file in made),
@@ -327,13 +327,13 @@ class Shop:
         )
 
 
-Policy = Callable[[Shop], str | None]
+Policy = Callable[[GameShop], str | None]
 """A player: it names a move, and is asked again, up to MOVES_A_TICK times a tick; None lets the tick pass."""
 
 
-def played(stage: Stage, *, seed: int, moves: Iterable[tuple[int, str]]) -> Shop:
+def played(stage: Stage, *, seed: int, moves: Iterable[tuple[int, str]]) -> GameShop:
     """The stage played to its end with recorded moves: (tick after which it was made, move)."""
-    shop, rest = Shop(stage, seed=seed), sorted(moves, key=lambda one: one[0])
+    shop, rest = GameShop(stage, seed=seed), sorted(moves, key=lambda one: one[0])
     at = 0
     while not shop.over:
         while at < len(rest) and rest[at][0] <= shop.tick_number:
@@ -343,9 +343,9 @@ def played(stage: Stage, *, seed: int, moves: Iterable[tuple[int, str]]) -> Shop
     return shop
 
 
-def played_by(policy: Policy, stage: Stage, *, seed: int) -> Shop:
+def played_by(policy: Policy, stage: Stage, *, seed: int) -> GameShop:
     """The stage played to its end by a policy."""
-    shop = Shop(stage, seed=seed)
+    shop = GameShop(stage, seed=seed)
     while not shop.over:
         for _ in range(MOVES_A_TICK):
             move = policy(shop)
@@ -356,24 +356,24 @@ def played_by(policy: Policy, stage: Stage, *, seed: int) -> Shop:
     return shop
 
 
-def nothing(_shop: Shop) -> str | None:
+def nothing(_shop: GameShop) -> str | None:
     """A player who sleeps."""
     return None
 
 
-def universal(shop: Shop) -> str | None:
+def universal(shop: GameShop) -> str | None:
     """The ghost that flushes at half of the memory and compacts by Paimon's defaults."""
     if shop.waiting >= shop.stage.buffer // 2:
         return FLUSH
     return STEP if not shop.refusal(STEP) else None
 
 
-def leveled(shop: Shop) -> str | None:
+def leveled(shop: GameShop) -> str | None:
     """The ghost that does the same by leveled rules."""
     return STRATEGY if shop.strategy != "leveled" else universal(shop)
 
 
-def keeper(shop: Shop) -> str | None:
+def keeper(shop: GameShop) -> str | None:
     """A sensible player: few large flushes, steps whenever one is due, a low trigger; a high one while many
     more orders come in, so that writers need not wait."""
     stage = shop.stage

@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from widgets.game.rules import Shop, Work
+from widgets.game.rules import GameShop, GameWork
 from widgets.kit import format as fmt
-from widgets.levels.model import LsmModel, Plan, Running, lsm_model
+from widgets.levels.model import CompactionPlan, LsmModel, Running, lsm_model
 
 SLOTS = 8
 """Rows of level 0 that a picture has at least."""
@@ -33,7 +33,7 @@ class Tree:
         return self.levels.plan.running
 
 
-def trees_of(shop: Shop) -> tuple[Tree, ...]:
+def trees_of(shop: GameShop) -> tuple[Tree, ...]:
     """Every bucket as it stands, with as many rows of level 0 as the fullest needs."""
     picks = shop.table.compact(dry_run=True).picks
     files = [_files(shop, pick.bucket) for pick in picks]
@@ -43,24 +43,24 @@ def trees_of(shop: Shop) -> tuple[Tree, ...]:
     return tuple(_tree(shop, pick.bucket, pick.decision, some, slots) for pick, some in pairs)
 
 
-def _files(shop: Shop, bucket: int) -> pa.Table:
+def _files(shop: GameShop, bucket: int) -> pa.Table:
     """The files that readers of a bucket meet."""
     inspect, work = shop.table.inspect, shop.works[bucket]
     now = inspect.levels(bucket=bucket)
     return now if work is None else _meanwhile(inspect.levels(work.snapshot, bucket=bucket), now, work)
 
 
-def _tree(shop: Shop, bucket: int, decision: Any, files: pa.Table, slots: int) -> Tree:
+def _tree(shop: GameShop, bucket: int, decision: Any, files: pa.Table, slots: int) -> Tree:
     work = shop.works[bucket]
     unit = decision.unit
     if work is None:
         inputs = frozenset(f.file_name for f in unit.files) if unit else frozenset()
-        plan = Plan(inputs, unit.output_level if unit else None)
+        plan = CompactionPlan(inputs, unit.output_level if unit else None)
         words = decision.text
     else:
         share = work.share(shop.busy[bucket])
         running = Running(share, int(share * work.written), work.written)
-        plan = Plan(work.inputs, work.output_level, running)
+        plan = CompactionPlan(work.inputs, work.output_level, running)
         words = (
             f"compaction into L{work.output_level}: {fmt.percent(share, 1)} of {fmt.bytes_text(work.bytes)}"
         )
@@ -75,7 +75,7 @@ def _tree(shop: Shop, bucket: int, decision: Any, files: pa.Table, slots: int) -
     return Tree(drawn, bool(unit) or work is not None, words)
 
 
-def _meanwhile(before: pa.Table, now: pa.Table, work: Work) -> pa.Table:
+def _meanwhile(before: pa.Table, now: pa.Table, work: GameWork) -> pa.Table:
     """The files of a bucket while a compaction is at work: of now, but its inputs for its outputs."""
     outputs, inputs = (pa.array(sorted(names), pa.string()) for names in (work.outputs, work.inputs))
     kept = now.filter(pc.invert(pc.is_in(now["file_name"], value_set=outputs)))

@@ -16,10 +16,10 @@ import traitlets
 import tablestore as ts
 from widgets.game.figure import game_figure
 from widgets.game.model import GameModel, game_model, spoken, text_form
-from widgets.game.rules import MOVES, Shop
+from widgets.game.rules import MOVES, GameShop
 from widgets.game.stages import STAGES
 from widgets.kit import static
-from widgets.kit.jobs import Job, JobRunner
+from widgets.kit.jobs import JobRunner, ViewJob
 from widgets.kit.svg import Figure
 from widgets.kit.view import View, module
 
@@ -43,6 +43,7 @@ class ShopGame(View):
     """
 
     _esm = module("game/view.js", "renderGame")
+    verbs = ("restart",)
     stage = traitlets.Int(1).tag(sync=True)
     tick = traitlets.Int(0).tag(sync=True)
     playing = traitlets.Bool(False).tag(sync=True)
@@ -64,12 +65,11 @@ class ShopGame(View):
         asked = sorted(moves, key=lambda one: one[0])
         if wrong := {name for _, name in asked} - set(MOVES):
             raise ts.InvalidRequest(f"{sorted(wrong)} are no moves; one of {', '.join(MOVES)}")
-        self._seed, self._shop = seed, Shop(STAGES[stage - 1], seed=seed)
+        self._seed, self._shop = seed, GameShop(STAGES[stage - 1], seed=seed)
         super().__init__(stage=stage, **kwargs)
         self._catch_up(asked, ticks)
         self.observe(lambda _change: self.restart(), "stage")
         self.observe(self._on_playing, "playing")
-        self.on_msg(self._on_message)
 
     def _catch_up(self, moves: list[tuple[int, str]], ticks: int | None) -> None:
         last = ticks if ticks is not None else (moves[-1][0] if moves else 0)
@@ -79,7 +79,7 @@ class ShopGame(View):
             self._show()
 
     @property
-    def shop(self) -> Shop:
+    def shop(self) -> GameShop:
         """The state of the game."""
         return self._shop
 
@@ -129,7 +129,7 @@ class ShopGame(View):
         """The stage from its first tick."""
         self._jobs.stop()
         with self._play:
-            self._shop = Shop(STAGES[self.stage - 1], seed=self._seed)
+            self._shop = GameShop(STAGES[self.stage - 1], seed=self._seed)
             self.playing = False
             self._show()
         return self
@@ -152,7 +152,7 @@ class ShopGame(View):
         else:
             self._jobs.restart(self._run, patience=0)
 
-    def _run(self, job: Job) -> None:
+    def _run(self, job: ViewJob) -> None:
         """A tick after another, until the stage is over or the clock is stopped."""
         while not self._shop.over:
             job.sleep(TICK_MS / self.pace / 1000)
@@ -162,14 +162,14 @@ class ShopGame(View):
                 self._show()
         self.playing = False
 
-    def _on_message(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
+    def _on_verb(self, widget: object, content: Mapping[str, Any], buffers: object) -> None:
         verb = str(content.get("verb"))
         if verb in MOVES:
             self.move(verb)
         elif verb == "tick":
             self.advance()
-        elif verb == "restart":
-            self.restart()
+        else:
+            super()._on_verb(widget, content, buffers)
 
     def _show(self, *, said: str = "") -> None:
         """Draw the shop as it stands; callers hold the lock where it may move."""
@@ -220,7 +220,7 @@ class ShopGame(View):
         widths = tuple(sorted({*widths, BESIDE}, reverse=True))
         with self._play:
             shop, moves, last = (
-                Shop(self._shop.stage, seed=self._seed),
+                GameShop(self._shop.stage, seed=self._seed),
                 list(self.moves),
                 self._shop.tick_number,
             )
@@ -242,7 +242,7 @@ class ShopGame(View):
         }
 
 
-def _course(shop: Shop, moves: list[tuple[int, str]], last: int) -> Iterable[str]:
+def _course(shop: GameShop, moves: list[tuple[int, str]], last: int) -> Iterable[str]:
     """Plays a shop up to the tick `last`: the name of each move when it was made, "" after each tick."""
     rest = list(moves)
     while True:

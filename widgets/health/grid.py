@@ -80,7 +80,7 @@ class Edits:
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class HealthGrid:
     """A matrix a quantity: a row a bucket, a column some snapshots, in the state after the last of them
     (`ends`, ids). Immutable by agreement."""
 
@@ -102,7 +102,7 @@ class Grid:
         return min(int(np.searchsorted(self.ends, snapshot)), self.columns - 1)
 
 
-def grid_of(edits: Edits, ids: Sequence[int] | np.ndarray, *, columns: int) -> Grid:
+def grid_of(edits: Edits, ids: Sequence[int] | np.ndarray, *, columns: int) -> HealthGrid:
     """The grid over these snapshots (ascending), in at most so many columns of equal numbers of them."""
     known = np.asarray(ids, np.int64)
     each = max(-(-len(known) // max(columns, 1)), 1)
@@ -119,7 +119,7 @@ def grid_of(edits: Edits, ids: Sequence[int] | np.ndarray, *, columns: int) -> G
     runs = _summed(shape, edits.place[fresh], came[fresh], went[fresh], np.ones(int(fresh.sum()), np.int64))
     deep = ~fresh
     runs += _levels(shape, edits.place[deep], edits.level[deep], came[deep], went[deep])
-    return Grid(edits.places, ends, runs, files, size)
+    return HealthGrid(edits.places, ends, runs, files, size)
 
 
 def _column(when: np.ndarray, ends: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from widgets.health.grid import Edits, Grid, grid_of
+from widgets.health.grid import Edits, HealthGrid, grid_of
 from widgets.kit import format as fmt
 from widgets.kit.svg import plain
 
@@ -117,7 +117,7 @@ class HealthModel:
     trigger: int = 0
     stop: int = 0
     merges: bool = True
-    grid: Grid | None = None
+    grid: HealthGrid | None = None
     commits: Commits | None = None
     bought: tuple[str, ...] = ()
     amplification: dict[str, Any] | None = None

@@ -22,7 +22,7 @@ from widgets.health.model import HealthModel, estimate, health_model, text_of
 from widgets.history.moments import moments_of
 from widgets.kit import format as fmt
 from widgets.kit import static
-from widgets.kit.jobs import STATIC_PATIENCE, Job, JobRunner
+from widgets.kit.jobs import STATIC_PATIENCE, JobRunner, ViewJob
 from widgets.kit.source import is_bucket
 from widgets.kit.svg import Figure
 from widgets.kit.view import View, module, option_map, require_source, title_of
@@ -44,6 +44,7 @@ class TableHealth(View):
     """
 
     _esm = module("health/view.js", "renderHealth")
+    verbs = ("compact", "cancel", "choose_due")
     opened = traitlets.Unicode("").tag(sync=True)
     colour_by = traitlets.Enum(COLOURS, "runs").tag(sync=True)
     chosen: traitlets.List[str] = traitlets.List(traitlets.Unicode()).tag(sync=True)
@@ -68,7 +69,6 @@ class TableHealth(View):
         self.observe(self._on_snapshot, "snapshot")
         for name in ("colour_by", "opened", "chosen"):
             self.observe(lambda _change: self.redraw(), name)
-        self.on_msg(self._on_message)
 
     @traitlets.validate("chosen")
     def _buckets(self, proposal: Mapping[str, Any]) -> list[str]:
@@ -144,7 +144,7 @@ class TableHealth(View):
             self._states.pop(next(iter(self._states)))
         return found
 
-    def _amplification(self, job: Job) -> None:
+    def _amplification(self, job: ViewJob) -> None:
         rows = self._table.inspect.amplification().to_pylist()
         if rows and not self._reading.replaced(job):
             self._model = replace(self._model, amplification=rows[0])
@@ -158,12 +158,11 @@ class TableHealth(View):
 
     # choosing and compacting
 
-    def _on_message(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
-        verb = content.get("verb")
-        if verb == "open":
+    def _on_verb(self, widget: object, content: Mapping[str, Any], buffers: object) -> None:
+        if content.get("verb") == "open":
             self._open(content.get("row"), content.get("column"))
-        elif verb in ("compact", "cancel", "choose_due"):
-            {"compact": self.compact, "cancel": self.cancel, "choose_due": self.choose_due}[verb]()
+        else:
+            super()._on_verb(widget, content, buffers)
 
     def _open(self, row: object, column: object) -> None:
         """A cell of the grid: its snapshot, and the worst of its buckets."""
@@ -199,7 +198,7 @@ class TableHealth(View):
         self.progress = f"compacting {fmt.plural(len(self.chosen), 'bucket')} …"
         self.redraw()
 
-    def _rounds(self, job: Job, work: Mapping[str, list[int]]) -> None:
+    def _rounds(self, job: ViewJob, work: Mapping[str, list[int]]) -> None:
         for at, (partition, buckets) in enumerate(work.items(), start=1):
             job.check()
             place: dict[str, Any] = {"partition": partition} if partition else {}
@@ -209,7 +208,9 @@ class TableHealth(View):
             self.done = (*self.done, report)
             self._outcome = str(report.text).splitlines()[-1]
 
-    def _show_progress(self, job: Job, which: str, _step: str, done: float, total: float, _note: str) -> None:
+    def _show_progress(
+        self, job: ViewJob, which: str, _step: str, done: float, total: float, _note: str
+    ) -> None:
         """What is not committed yet can be given up."""
         if done < total:
             job.check()

@@ -9,7 +9,7 @@ by `figure`.
 from dataclasses import dataclass
 from typing import Any
 
-from widgets.ingest.model import CHUNK_STATES, STATE_WORDS, Progress
+from widgets.ingest.model import CHUNK_STATES, STATE_WORDS, IngestState
 from widgets.kit import format as fmt
 from widgets.kit.svg import fit, num, path, rect, text, text_width
 from widgets.kit.theme import var
@@ -21,7 +21,7 @@ COLUMN, COLUMN_H = 4, 48.0
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class ChunkGrid:
     """Where the boxes are."""
 
     top: float
@@ -49,15 +49,15 @@ class Grid:
         }
 
 
-def grid_of(count: int, top: float, width: float) -> Grid:
+def grid_of(count: int, top: float, width: float) -> ChunkGrid:
     """Fifty boxes a row where they fit; few chunks get wider boxes."""
     room = width - 2 * MARGIN + 4
     pitch = max(min(room / count, WIDEST), room / PER_ROW, CHUNK_W + 4)
     per_row = max(int(room / pitch + 1e-6), 1)
-    return Grid(top, pitch - 4 if pitch > 24 else CHUNK_W, pitch, per_row, count)
+    return ChunkGrid(top, pitch - 4 if pitch > 24 else CHUNK_W, pitch, per_row, count)
 
 
-def chunk_map(progress: Progress, y: float, width: float) -> tuple[str, float, dict[str, object]]:
+def chunk_map(progress: IngestState, y: float, width: float) -> tuple[str, float, dict[str, object]]:
     """The section from `y` on: its markup, where it ends, and where its boxes are."""
     places = progress.places
     dense = places > MAX_CHUNKS
@@ -81,7 +81,7 @@ def chunk_map(progress: Progress, y: float, width: float) -> tuple[str, float, d
     return "".join(parts), bottom + (28 if progress.facts else 12), meta
 
 
-def _remark(progress: Progress, width: float) -> str:
+def _remark(progress: IngestState, width: float) -> str:
     """`150 of ≈ 400,000 rows, in key order`."""
     places = progress.places
     sizes = [facts.rows for facts in progress.facts if facts.rows is not None]
@@ -92,7 +92,7 @@ def _remark(progress: Progress, width: float) -> str:
     return f"{places:,}, in key order · 1 column = {fmt.plural(per, 'chunk')}"
 
 
-def _legend(progress: Progress, width: float, y: float) -> tuple[float, str]:
+def _legend(progress: IngestState, width: float, y: float) -> tuple[float, str]:
     """Its left edge and its markup; from right to left: retried, waiting, reading, read, committed."""
     counts, parts, x = progress.counts, [], width - MARGIN
     named = [(state, f"{STATE_WORDS[state]} {counts.get(state, 0):,}") for state in CHUNK_STATES]
@@ -153,7 +153,7 @@ def _box(x: float, y: float, wide: float, tall: float, *, round_: int = 2) -> st
     )
 
 
-def _boxes(progress: Progress, grid: Grid) -> str:
+def _boxes(progress: IngestState, grid: ChunkGrid) -> str:
     """All boxes, a path a state; then what is filled so far, retries, and labels where they fit."""
     by_state: dict[str, list[int]] = {state: [] for state in CHUNK_STATES}
     for number in range(grid.count):
@@ -169,7 +169,7 @@ def _boxes(progress: Progress, grid: Grid) -> str:
     return "".join(parts)
 
 
-def _reading(places: Places, shares: list[float], grid: Grid) -> str:
+def _reading(places: Places, shares: list[float], grid: ChunkGrid) -> str:
     """Boxes filled from below inside their rings; where neighbours are close the ring takes from the box."""
     inset = 1.0 if grid.pitch - grid.wide < 6 else 0.0
     wide, tall = grid.wide - 2 * inset, CHUNK_H - 2 * inset
@@ -181,7 +181,7 @@ def _reading(places: Places, shares: list[float], grid: Grid) -> str:
     return _outlines(inner, wide, tall) + path(levels, fill=var("append")) + _rings(inner, wide, tall)
 
 
-def _label(progress: Progress, grid: Grid, number: int) -> str:
+def _label(progress: IngestState, grid: ChunkGrid, number: int) -> str:
     """The number of rows in a wide box, `2×` in one that was read again."""
     times = progress.retried.get(number)
     words = "" if not times else f"{times}×" if times < 10 else "9+"
@@ -201,7 +201,7 @@ def _label(progress: Progress, grid: Grid, number: int) -> str:
     return patch + text(x + grid.wide / 2, y + 16, words, size=11, fill="ink", text_anchor="middle")
 
 
-def _columns(progress: Progress, top: float, width: float) -> tuple[str, float]:
+def _columns(progress: IngestState, top: float, width: float) -> tuple[str, float]:
     """Columns of 4 px: the share committed solid from below, the share read striped on top of it."""
     columns = int((width - 2 * MARGIN) // COLUMN)
     per = -(-progress.places // columns)
@@ -221,7 +221,7 @@ def _columns(progress: Progress, top: float, width: float) -> tuple[str, float]:
     return ground + path(solid, fill=var("append")) + path(striped, fill="url(#lw-read)"), top + COLUMN_H
 
 
-def _keys(progress: Progress, y: float, width: float) -> str:
+def _keys(progress: IngestState, y: float, width: float) -> str:
     """The smallest and the largest key, below the ends of the map."""
     known = [facts for facts in progress.facts if facts.lo is not None]
     if not known:

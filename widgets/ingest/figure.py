@@ -9,17 +9,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from widgets.ingest.chunks import chunk_map
-from widgets.ingest.model import Progress
+from widgets.ingest.model import IngestState
 from widgets.ingest.watermarks import watermarks
 from widgets.kit import format as fmt
-from widgets.kit.svg import Figure, code, fit, line, num, path, rect, tag, text, text_width, wrap
+from widgets.kit.panel import MARGIN, Number, failure, number
+from widgets.kit.svg import Figure, fit, line, num, path, rect, tag, text, text_width
 from widgets.kit.theme import var
 
-MARGIN = 16
 SPARK_W, SPARK_H = 173, 44
 
 
-def ingest_figure(progress: Progress, *, width: float) -> Figure:
+def ingest_figure(progress: IngestState, *, width: float) -> Figure:
     """The whole picture without its buttons."""
     body = [_stripes(), line(0, 1, width, 1), _figures(progress, width)]
     body.append(_bar(progress, MARGIN, 80, width - 2 * MARGIN))
@@ -33,19 +33,20 @@ def ingest_figure(progress: Progress, *, width: float) -> Figure:
         body.append(line(0, y, width, y) + log)
         y = end
     if progress.error:
-        failure, y = _failure(progress, y + 4, width)
-        body.append(failure)
+        heading = f"Stopped after {progress.rows:,} rows."
+        box, y = failure(heading, progress.error, progress.next_step, y + 4, width)
+        body.append(box)
         y += 8
     return Figure(width, y + 4, "".join(body), _label(progress), meta)
 
 
-def states_text(progress: Progress) -> str:
+def states_text(progress: IngestState) -> str:
     """One letter a chunk: w, r (reading), d (read), c; for the page's cards."""
     letters = {"waiting": "w", "reading": "r", "read": "d", "committed": "c"}
     return "".join(letters[progress.chunks.get(n, "waiting")] for n in range(min(progress.places, 600)))
 
 
-def _label(progress: Progress) -> str:
+def _label(progress: IngestState) -> str:
     of = f" of {progress.total:,}" if progress.total else ""
     commits = fmt.plural(progress.commits, "commit")
     return f"Ingest {progress.title}, {progress.state}: {progress.rows:,}{of} rows, {commits}"
@@ -56,7 +57,7 @@ def _stripes() -> str:
     return tag("defs", tag("pattern", bar, id="lw-read", width=4, height=4, patternUnits="userSpaceOnUse"))
 
 
-def _figures(progress: Progress, width: float) -> str:
+def _figures(progress: IngestState, width: float) -> str:
     """Rows, speed with its sparkline, time left, lag, commits: name, value, remark."""
     total = _of_total(progress)
     speeds = progress.speeds
@@ -64,24 +65,26 @@ def _figures(progress: Progress, width: float) -> str:
     speed = progress.speed if progress.state == "running" else progress.mean_speed
     wide = width >= 900
     first = [
-        ("rows", fmt.short_count(progress.rows), "", total),
-        ("speed" if wide else "rows/s", fmt.short_count(speed), "rows/s" if wide else "", spread),
+        Number("rows", fmt.short_count(progress.rows), total),
+        Number("speed", fmt.short_count(speed), spread, unit="rows/s")
+        if wide
+        else Number("rows/s", fmt.short_count(speed), spread),
     ]
     rest = [
-        ("time left", fmt.duration(progress.left_s), "", f"elapsed {fmt.duration(progress.elapsed)}"),
-        ("lag", *_lag(progress)),
-        ("commits", f"{progress.commits:,}", "", _last_commit(progress)),
+        Number("time left", fmt.duration(progress.left_s), f"elapsed {fmt.duration(progress.elapsed)}"),
+        _lag(progress),
+        Number("commits", f"{progress.commits:,}", _last_commit(progress)),
     ]
     spark = SPARK_W + 28 if wide else 0
     step = (width - 2 * MARGIN - spark) / 5
-    parts = [_figure(MARGIN + at * step, step - 8, *figure) for at, figure in enumerate(first)]
+    parts = [number(each, MARGIN + at * step, 0, step - 8) for at, each in enumerate(first)]
     if wide:
         parts.append(_sparkline(progress, MARGIN + 2 * step, 14))
-    parts += [_figure(MARGIN + spark + (2 + at) * step, step - 8, *figure) for at, figure in enumerate(rest)]
+    parts += [number(each, MARGIN + spark + (2 + at) * step, 0, step - 8) for at, each in enumerate(rest)]
     return "".join(parts)
 
 
-def _of_total(progress: Progress) -> str:
+def _of_total(progress: IngestState) -> str:
     """`of 60.0 M`, and what came on top of it."""
     if not progress.total:
         return progress.phase
@@ -90,15 +93,16 @@ def _of_total(progress: Progress) -> str:
     return f"{fmt.short_count(progress.total)} + {fmt.short_count(progress.rows - progress.total)} changes"
 
 
-def _lag(progress: Progress) -> tuple[str, str, str]:
+def _lag(progress: IngestState) -> Number:
     """Seconds behind the source if they are known, else the bytes of log that are not committed."""
     if progress.lag_s is not None:
-        return fmt.duration(progress.lag_s), "", "behind the source"
+        return Number("lag", fmt.duration(progress.lag_s), "behind the source")
     value, _, unit = fmt.bytes_text(progress.lag_bytes).partition(" ")
-    return value, unit, "of log not committed" if progress.lag_bytes is not None else ""
+    remark = "of log not committed" if progress.lag_bytes is not None else ""
+    return Number("lag", value, remark, unit=unit)
 
 
-def _last_commit(progress: Progress) -> str:
+def _last_commit(progress: IngestState) -> str:
     """`#12, 1.9 s ago`."""
     if progress.commit is None:
         return ""
@@ -108,16 +112,7 @@ def _last_commit(progress: Progress) -> str:
     return f"{last}, {fmt.duration(max(progress.elapsed - progress.commit_at, 0.0))} ago"
 
 
-def _figure(x: float, room: float, name: str, value: str, unit: str, remark: str) -> str:
-    parts = [text(x, 22, name, size=11), text(x, 46, value, size=20, fill="ink", weight=600)]
-    after = x + text_width(value, size=20, weight=600) + 6
-    if unit and after + text_width(unit) <= x + room:
-        parts.append(text(after, 46, unit))
-    parts.append(text(x, 64, fit(remark, room, size=11), size=11))
-    return "".join(parts)
-
-
-def _sparkline(progress: Progress, x: float, y: float) -> str:
+def _sparkline(progress: IngestState, x: float, y: float) -> str:
     """Rows a second over the last samples, from 0; a pause is a tick with its word."""
     speeds: Sequence[float] = progress.speeds
     bottom = y + SPARK_H
@@ -139,7 +134,7 @@ def _sparkline(progress: Progress, x: float, y: float) -> str:
     return "".join(parts)
 
 
-def _bar(progress: Progress, x: float, y: float, width: float) -> str:
+def _bar(progress: IngestState, x: float, y: float, width: float) -> str:
     """Rows of the total; once they are all there, or without a total, bytes of the log; else words. Before
     the first row what happens instead."""
     if progress.awaited:
@@ -192,17 +187,3 @@ def _shares(
         if room >= left:
             parts.append(text(min(max(x + done, left), room), y + 27, words, fill="ink"))
     return "".join(parts)
-
-
-def _failure(progress: Progress, y: float, width: float) -> tuple[str, float]:
-    """What failed, in its own words, and the next step."""
-    rows = wrap(progress.error, width - 2 * MARGIN - 30, size=11, monospace=True, lines=4)
-    tall = 32 + 15 * len(rows) + (20 if progress.next_step else 0)
-    parts = [rect(MARGIN, y, width - 2 * MARGIN, tall, rx=4, fill=var("err-tint"))]
-    parts.append(rect(MARGIN, y, 3, tall, fill=var("err")))
-    head = f"✕ Stopped after {progress.rows:,} rows."
-    parts.append(text(MARGIN + 14, y + 20, head, fill="err", weight=600))
-    parts += [code(MARGIN + 14, y + 38 + 15 * at, row) for at, row in enumerate(rows)]
-    if progress.next_step:
-        parts.append(text(MARGIN + 14, y + tall - 8, fit(progress.next_step, width - 60), fill="ink"))
-    return "".join(parts), y + tall

@@ -1,6 +1,6 @@
 """What an ingest has done so far, as a frozen value; how rate, time left, chunk map and log follow from it.
 
-Invariants: `Progress` is only replaced, never changed; the clock is an argument; a chunk moves forward
+Invariants: `IngestState` is only replaced, never changed; the clock is an argument; a chunk moves forward
 (waiting → reading → read → committed) unless it is retried; places in the log are bytes from its start. Pure.
 Called by the figures and by the widget.
 """
@@ -19,7 +19,7 @@ TICKS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkFacts:
+class ChunkRange:
     """What the source says about a chunk before it is read."""
 
     rows: int | None = None
@@ -28,7 +28,7 @@ class ChunkFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class LogMark:
     """A stretch of the log: what a chunk was read between, or what a batch takes. `high` None: still open."""
 
     name: str
@@ -39,7 +39,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class IngestState:
     """One moment of an ingest."""
 
     title: str
@@ -67,9 +67,9 @@ class Progress:
     fills: Mapping[int, float] = field(default_factory=dict)
     retried: Mapping[int, int] = field(default_factory=dict)
     chunk_count: int = 0
-    facts: tuple[ChunkFacts, ...] = ()
+    facts: tuple[ChunkRange, ...] = ()
     key: str = ""
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[LogMark, ...] = ()
     log_head: int | None = None
     log_done: int | None = None
     log_name: str = ""
@@ -135,7 +135,7 @@ class Sample:
     rows: int = 0
 
 
-def with_chunk(progress: Progress, number: int, state: str, filled: float = 0.5) -> Progress:
+def with_chunk(progress: IngestState, number: int, state: str, filled: float = 0.5) -> IngestState:
     """`progress` after chunk `number` entered `state`; going back counts as a retry.
 
     `filled` is the share read of a chunk that is being read.
@@ -155,7 +155,7 @@ def with_chunk(progress: Progress, number: int, state: str, filled: float = 0.5)
     return replace(progress, chunks={**progress.chunks, number: state}, retried=retried, fills=fills)
 
 
-def with_commit(progress: Progress, commit: int, *, at: float) -> Progress:
+def with_commit(progress: IngestState, commit: int, *, at: float) -> IngestState:
     """`progress` after snapshot `commit` was made, `at` seconds after the start."""
     ticks = progress.ticks
     if progress.committed is not None and (not ticks or progress.committed > ticks[-1]):
@@ -163,7 +163,7 @@ def with_commit(progress: Progress, commit: int, *, at: float) -> Progress:
     return replace(progress, commit=commit, commits=progress.commits + 1, commit_at=at, ticks=ticks)
 
 
-def with_mark(progress: Progress, mark: Mark) -> Progress:
+def with_mark(progress: IngestState, mark: LogMark) -> IngestState:
     """`progress` with `mark` in place of the one of its name, or after the others; old committed ones go."""
     names = [known.name for known in progress.marks]
     if mark.name in names:
@@ -175,7 +175,7 @@ def with_mark(progress: Progress, mark: Mark) -> Progress:
     return replace(progress, marks=tuple(marks[:MARKS]))
 
 
-def sampled(progress: Progress, last: Sample, now: float) -> tuple[Progress, Sample]:
+def sampled(progress: IngestState, last: Sample, now: float) -> tuple[IngestState, Sample]:
     """`progress` with one more speed sample if half a second has passed since the last one."""
     span = now - last.at
     if span < 0.5:
@@ -185,9 +185,9 @@ def sampled(progress: Progress, last: Sample, now: float) -> tuple[Progress, Sam
     return replace(progress, speeds=speeds, samples=progress.samples + 1), Sample(now, progress.rows)
 
 
-def chunk_words(progress: Progress, number: int) -> list[tuple[str, str]]:
+def chunk_words(progress: IngestState, number: int) -> list[tuple[str, str]]:
     """What is known about a chunk, as names and values of its card."""
-    facts = progress.facts[number] if number < len(progress.facts) else ChunkFacts()
+    facts = progress.facts[number] if number < len(progress.facts) else ChunkRange()
     words = [(f"chunk {number}", STATE_WORDS[progress.chunks.get(number, "waiting")])]
     if facts.lo is not None:
         words.append((progress.key or "keys", fmt.key_range(str(facts.lo), str(facts.hi))))
@@ -206,7 +206,7 @@ STATE_WORDS = {
 }
 
 
-def text_form(progress: Progress) -> str:
+def text_form(progress: IngestState) -> str:
     """The state in a terminal: one bar and the figures, then the chunks by state."""
     total = progress.total or 0
     filled = min(round(24 * progress.rows / total), 24) if total else 0

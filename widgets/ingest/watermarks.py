@@ -5,7 +5,7 @@ head of the log; the head is an ink line. The number of rows is fixed, so nothin
 go. Pure: called by `figure`.
 """
 
-from widgets.ingest.model import Mark, Progress
+from widgets.ingest.model import IngestState, LogMark
 from widgets.kit import format as fmt
 from widgets.kit.svg import code, fit, line, num, path, text, text_width
 from widgets.kit.theme import var
@@ -14,7 +14,7 @@ MARGIN, GUTTER, HEAD_ROOM, ROW = 16, 116, 80, 19
 ROWS = 6
 
 
-def watermarks(progress: Progress, y: float, width: float) -> tuple[str, float]:
+def watermarks(progress: IngestState, y: float, width: float) -> tuple[str, float]:
     """The section from `y` on: its markup and where it ends."""
     shown = shown_marks(progress.marks)
     head = max(progress.log_head or 0, max((mark.high or mark.low for mark in shown), default=0))
@@ -45,7 +45,7 @@ def watermarks(progress: Progress, y: float, width: float) -> tuple[str, float]:
     return "".join(parts), bottom + 26
 
 
-def shown_marks(marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
+def shown_marks(marks: tuple[LogMark, ...]) -> tuple[LogMark, ...]:
     """As many as there are rows: all that are open, then the newest, in their order."""
     spare = ROWS - sum(not mark.committed for mark in marks)
     done = [mark for mark in marks if mark.committed]
@@ -53,7 +53,7 @@ def shown_marks(marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
     return tuple(mark for mark in marks if not mark.committed or id(mark) in kept)[-ROWS:]
 
 
-def _row(mark: Mark, top: float, left: float, right: float, *, low: int, head: int, scale: float) -> str:
+def _row(mark: LogMark, top: float, left: float, right: float, *, low: int, head: int, scale: float) -> str:
     """Name, stretch with its brackets, and what is to be said beside it."""
     begin = left + (mark.low - low) * scale
     end = left + ((head if mark.high is None else mark.high) - low) * scale

@@ -3,14 +3,14 @@
 `run(fn)` returns at once and calls `fn(progress)` in a daemon thread; `fn` reports with `update`, `describe`
 and `mark`, and looks at `stopped` (or calls `proceed`, which also honours Pause). The picture is drawn at
 most ten times a second whatever `fn` does; views that are linked read their table again when a commit lands,
-in the clock's thread, so the job never waits for them. State is one frozen `Progress` behind one lock.
+in the clock's thread, so the job never waits for them. State is one frozen `IngestState` behind one lock.
 """
 
 import reprlib
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, Self
 
@@ -20,9 +20,9 @@ import tablestore as ts
 from widgets.ingest.chunks import MAX_CHUNKS
 from widgets.ingest.figure import ingest_figure
 from widgets.ingest.model import (
-    ChunkFacts,
-    Mark,
-    Progress,
+    ChunkRange,
+    IngestState,
+    LogMark,
     Sample,
     chunk_words,
     sampled,
@@ -32,7 +32,6 @@ from widgets.ingest.model import (
     with_mark,
 )
 from widgets.kit import format as fmt
-from widgets.kit import static
 from widgets.kit.svg import Figure
 from widgets.kit.view import View, module
 
@@ -72,6 +71,7 @@ class IngestProgress(View):
     """
 
     _esm = module("ingest/view.js", "renderIngest")
+    verbs = ("pause", "resume", "stop", "retry")
     cards: traitlets.List[Any] = traitlets.List().tag(sync=True)
     """Names and values of each chunk's card, as the source describes it; empty beyond 600 chunks."""
 
@@ -89,9 +89,8 @@ class IngestProgress(View):
                 f"IngestProgress takes a title, not {reprlib.repr(title)}; run() shows an ingest into a table"
             )
             raise ts.InvalidRequest(text)
-        self._progress = Progress(title=title, total=total, chunk_count=chunks)
+        self._progress = IngestState(title=title, total=total, chunk_count=chunks)
         self._state_lock = threading.RLock()
-        self._drawing = threading.RLock()
         self._clock = clock
         self._began, self._paused_for, self._paused_at = clock(), 0.0, 0.0
         self._sample = Sample(self._began, 0)
@@ -106,11 +105,10 @@ class IngestProgress(View):
         self._going = threading.Event()
         self._going.set()
         super().__init__(**kwargs)
-        self.on_msg(self._on_message)
         self.redraw()
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> IngestState:
         """The present moment as a value."""
         return self._progress
 
@@ -135,7 +133,7 @@ class IngestProgress(View):
         self._job = job
         with self._state_lock:
             old = self._progress
-            self._progress = Progress(
+            self._progress = IngestState(
                 old.title,
                 "running",
                 total=old.total,
@@ -223,7 +221,7 @@ class IngestProgress(View):
         news |= {"log_head": log_head, "log_done": log_done, "log_name": log_name, "chunk_count": chunks}
         changes = {name: value for name, value in news.items() if value is not None}
 
-        def updated(progress: Progress) -> Progress:
+        def updated(progress: IngestState) -> IngestState:
             progress = replace(progress, **changes)
             if chunk is not None:
                 progress = with_chunk(progress, int(chunk[0]), *chunk[1:])
@@ -233,7 +231,7 @@ class IngestProgress(View):
 
     def describe(self, chunks: Sequence[Described], *, key: str = "") -> Self:
         """What the source says of its chunks, in order; `key` names the column they are cut by."""
-        facts = tuple(ChunkFacts(chunk.rows, chunk.lo, chunk.hi) for chunk in chunks)
+        facts = tuple(ChunkRange(chunk.rows, chunk.lo, chunk.hi) for chunk in chunks)
         with self._state_lock:
             self._progress = replace(self._progress, facts=facts, key=key)
         bare = replace(self._progress, chunks={}, retried={})
@@ -246,9 +244,9 @@ class IngestProgress(View):
         self, name: str, *, low: int, high: int | None = None, note: str = "", committed: bool = False
     ) -> None:
         """A stretch of the log that a chunk or a batch takes; the same name again replaces it."""
-        self._change(lambda progress: with_mark(progress, Mark(name, low, high, note, committed)))
+        self._change(lambda progress: with_mark(progress, LogMark(name, low, high, note, committed)))
 
-    def _change(self, change: Callable[[Progress], Progress]) -> None:
+    def _change(self, change: Callable[[IngestState], IngestState]) -> None:
         """Take news in, with the time that has passed, and draw if the last picture is old enough."""
         with self._state_lock:
             now = self._clock()
@@ -332,16 +330,6 @@ class IngestProgress(View):
             raise failure
         return self
 
-    def _on_message(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
-        actions = {"pause": self.pause, "resume": self.resume, "stop": self.stop, "retry": self.retry}
-        if (action := actions.get(str(content.get("verb")))) is not None:
-            action()
-
-    def redraw(self) -> None:
-        """Draw the present state into `frame`: one thread at a time, so that the newest picture stays."""
-        with self._drawing:
-            super().redraw()
-
     def refresh(self) -> Self:
         """Draw again."""
         self.redraw()
@@ -384,15 +372,6 @@ class IngestProgress(View):
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """The picture as it stands; its buttons need a kernel."""
-        frames = {str(width): static.frame(self.figure(width=width)) for width in widths}
-        words = {str(width): self.words(width=width) for width in widths}
-        spec = {
-            "kind": "ingest",
-            "reply": "plain",
-            "widths": list(widths),
-            "frames": frames,
-            "words": words,
-        }
-        return spec | {
-            "state": {"width": widths[0], "frame": {}, "snapshot": None, "cards": self.cards, "selected": []}
-        }
+        return self.export_spec(
+            "ingest", widths, self.export_frames(widths), "cards", snapshot=None, selected=[]
+        ) | {"reply": "plain"}

@@ -8,6 +8,7 @@ running job and takes its place (amplification and what-if, where only the newes
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 PATIENCE, STATIC_PATIENCE = 0.2, 3.0
 """Seconds that `restart` waits for a quick job, and that a static picture waits for a job, once."""
@@ -17,7 +18,7 @@ class Stopped(Exception):
     """The job was asked to stop; nothing of the piece it was at is kept."""
 
 
-class Job:
+class ViewJob:
     """What the work sees of itself: whether it was asked to stop."""
 
     def __init__(self) -> None:
@@ -43,7 +44,7 @@ class Job:
         self.check()
 
 
-Work = Callable[[Job], object]
+Work = Callable[[ViewJob], object]
 
 
 def _nothing() -> None: ...
@@ -56,7 +57,7 @@ class JobRunner:
     def __init__(self, name: str) -> None:
         self._name = name
         self._current = threading.Lock()
-        self._job: Job | None = None
+        self._job: ViewJob | None = None
         self._thread: threading.Thread | None = None
         self._waited_for: threading.Thread | None = None
         self.failure: Exception | None = None
@@ -87,13 +88,13 @@ class JobRunner:
         return not thread.is_alive()
 
     def _begin(self, work: Work, after: Callable[[], None]) -> threading.Thread:
-        self._job, self.failure = Job(), None
+        self._job, self.failure = ViewJob(), None
         arguments = (work, self._job, after)
         self._thread = threading.Thread(target=self._run, args=arguments, name=self._name, daemon=True)
         self._thread.start()
         return self._thread
 
-    def _run(self, work: Work, job: Job, after: Callable[[], None]) -> None:
+    def _run(self, work: Work, job: ViewJob, after: Callable[[], None]) -> None:
         try:
             work(job)
         except Stopped:
@@ -104,7 +105,7 @@ class JobRunner:
         finally:
             after()
 
-    def replaced(self, job: Job) -> bool:
+    def replaced(self, job: ViewJob) -> bool:
         """Whether a newer job has taken the place of this one."""
         return self._job is not job
 
@@ -131,3 +132,23 @@ class JobRunner:
         if (failure := self.failure) is not None:
             self.failure = None
             raise failure
+
+
+def job_name(job: object, otherwise: str) -> str:
+    """What the engine calls a job, or the last part of the path of its checkpoint or journal."""
+    if isinstance(job, str | Path):
+        return str(job).rstrip("/").rpartition("/")[2]
+    name = getattr(job, "name", "")
+    return name if isinstance(name, str) and name else otherwise
+
+
+def job_failure(job: object) -> str:
+    """What ended a job of the engine, in its words."""
+    error = getattr(job, "error", None)
+    error = error() if callable(error) else error
+    return error_text(error) if isinstance(error, BaseException) else ""
+
+
+def error_text(error: BaseException) -> str:
+    """The kind of an error and its words."""
+    return f"{type(error).__name__}: {error}"

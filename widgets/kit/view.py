@@ -6,6 +6,7 @@ place. Base class of all views; not thread-safe, callers serialise (views with a
 their own lock).
 """
 
+import threading
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +20,7 @@ from widgets.kit import svg
 from widgets.kit.assets import Assets, loader, of_kernel
 from widgets.kit.page import page
 from widgets.kit.source import Inspect, Source, is_bucket, option_map, require_source, title_of
-from widgets.kit.static import framed, image, mimebundle
+from widgets.kit.static import frame, framed, image, mimebundle
 from widgets.kit.svg import Figure
 from widgets.kit.theme import Theme
 
@@ -49,9 +50,11 @@ class View(anywidget.AnyWidget):
     """A picture with traits. Subclasses say what to draw (`figure`, `words`) and what a change means.
 
     `links` are the traits that mean the same in every view that names them; `link` joins those of both.
+    `verbs` are the methods that the page may call by their names, beside `refresh`.
     """
 
     links: ClassVar[tuple[str, ...]] = LINKED
+    verbs: ClassVar[tuple[str, ...]] = ()
     assets = anywidget.WidgetTrait().tag(sync=True)
     frame = traitlets.Dict().tag(sync=True)
     width = traitlets.Int(1040).tag(sync=True)
@@ -65,6 +68,7 @@ class View(anywidget.AnyWidget):
     def __init__(self, **kwargs: object) -> None:
         self._peers: list[View] = []
         self._joints: list[tuple[View, traitlets.link]] = []
+        self._drawing = threading.RLock()
         super().__init__(**kwargs)
         self.observe(lambda _change: self.redraw(), "width")
         self.on_msg(self._on_verb)
@@ -92,8 +96,9 @@ class View(anywidget.AnyWidget):
         return frame | ({"code": code} if frame and (code := self.code) else {})
 
     def _on_verb(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
-        if content.get("verb") == "refresh":
-            self.refresh()
+        verb = content.get("verb")
+        if verb in ("refresh", *self.verbs):
+            getattr(self, str(verb))()
 
     def newest_known(self) -> int | None:
         """The newest snapshot that this view or one linked to it knows; None where none knows any."""
@@ -127,19 +132,29 @@ class View(anywidget.AnyWidget):
         """Everything a page without a kernel needs."""
         raise NotImplementedError
 
+    def export_frames(self, widths: tuple[int, ...]) -> dict[str, Any]:
+        """By width the picture as it stands, as it crosses to the browser."""
+        return {str(width): frame(self.figure(width=width)) for width in widths}
+
+    def export_spec(
+        self, kind: str, widths: tuple[int, ...], frames: Mapping[str, Any], *traits: str, **state: object
+    ) -> dict[str, Any]:
+        """The export of a view of that kind: its frames and words by width, and the state in which its page
+        begins: the present `traits`, and what `state` says of others."""
+        begins = {"width": widths[0], "frame": {}} | {name: getattr(self, name) for name in traits} | state
+        words = {str(width): self.words(width=width) for width in widths}
+        spec = {"kind": kind, "reply": kind, "widths": sorted(widths, reverse=True)}
+        return spec | {"frames": frames, "words": words, "state": begins}
+
     def refresh(self) -> Self:
         """Read the source again and redraw."""
         raise NotImplementedError
 
     def redraw(self) -> None:
-        """Draw the present state into `frame`."""
-        drawn = self.figure(width=self.width)
-        self.frame = {
-            **self.words(width=self.width),
-            "svg": svg.live(drawn),
-            "label": drawn.label,
-            "meta": drawn.meta,
-        }
+        """Draw the present state into `frame`: one thread at a time, so that the newest picture stays."""
+        with self._drawing:
+            drawn = self.figure(width=self.width)
+            self.frame = {**self.words(width=self.width), **frame(drawn)}
 
     def guarded(self, load: Callable[[], object], *, what: str, next_step: str) -> None:
         """Run `load`; an error goes into the frame with a button to retry; the last good picture stays."""

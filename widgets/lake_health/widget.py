@@ -15,8 +15,7 @@ import pyarrow as pa
 import traitlets
 
 import tablestore as ts
-from widgets.kit import static
-from widgets.kit.jobs import PATIENCE, STATIC_PATIENCE, Job, JobRunner
+from widgets.kit.jobs import PATIENCE, STATIC_PATIENCE, JobRunner, ViewJob
 from widgets.kit.svg import Figure
 from widgets.kit.view import View, module
 from widgets.lake_health.figure import lake_figure
@@ -41,6 +40,7 @@ class LakeHealth(View):
     """
 
     _esm = module("lake_health/view.js", "renderLakeHealth")
+    verbs = ("stop",)
     table = traitlets.Unicode("").tag(sync=True)
     bench = traitlets.Instance(Workbench, allow_none=True).tag(sync=True, to_json=_reference)
 
@@ -56,7 +56,6 @@ class LakeHealth(View):
         super().__init__(**kwargs)
         self.refresh()
         self.observe(lambda _change: self.redraw(), "table")
-        self.on_msg(self._on_message)
 
     @property
     def model(self) -> LakeModel:
@@ -96,7 +95,7 @@ class LakeHealth(View):
         self.redraw()
         self._jobs.restart(lambda job: self._read(job, names[:MAX_TABLES]), patience=PATIENCE)
 
-    def _read(self, job: Job, names: list[str]) -> None:
+    def _read(self, job: ViewJob, names: list[str]) -> None:
         rows, drawn = list[TableRow](), time.monotonic()
         try:
             for name in names:
@@ -108,7 +107,7 @@ class LakeHealth(View):
         finally:
             self._take(job, rows, reading=False)
 
-    def _take(self, job: Job, rows: list[TableRow], *, reading: bool) -> None:
+    def _take(self, job: ViewJob, rows: list[TableRow], *, reading: bool) -> None:
         if not self._jobs.replaced(job):
             self._model = replace(self._model, rows=ordered(rows), reading=reading)
             self.redraw()
@@ -139,12 +138,11 @@ class LakeHealth(View):
         self.redraw()
         return self.bench
 
-    def _on_message(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
-        verb = content.get("verb")
-        if verb == "stop":
-            self.stop()
-        elif verb == "open" and isinstance(content.get("table"), str):
+    def _on_verb(self, widget: object, content: Mapping[str, Any], buffers: object) -> None:
+        if content.get("verb") == "open" and isinstance(content.get("table"), str):
             self.open_table(content["table"])
+        else:
+            super()._on_verb(widget, content, buffers)
 
     def close(self) -> None:
         """Read no more, close the workbench, and leave the page."""
@@ -184,8 +182,6 @@ class LakeHealth(View):
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """The tables as they were read."""
         self._jobs.wait_at_most(STATIC_PATIENCE)
-        frames = {str(width): static.frame(self.figure(width=width)) for width in widths}
-        words = {str(width): self.words(width=width) for width in widths}
-        spec = {"kind": "lake_health", "reply": "plain", "widths": sorted(widths, reverse=True)}
-        state = {"width": widths[0], "frame": {}, "table": self.table, "bench": ""}
-        return spec | {"frames": frames, "words": words, "state": state}
+        return self.export_spec("lake_health", widths, self.export_frames(widths), "table", bench="") | {
+            "reply": "plain"
+        }

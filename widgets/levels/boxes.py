@@ -12,7 +12,7 @@ import numpy as np
 from widgets.kit import format as fmt
 from widgets.kit.svg import esc, group, line, num, path, rect, text, text_width
 from widgets.kit.theme import level_fill, level_text, var
-from widgets.levels.layout import Frame, Layout, Placed
+from widgets.levels.layout import Frame, LevelsLayout, Placed
 from widgets.levels.model import FileBox, LsmModel
 
 FillBy = Literal["level", "origin"]
@@ -42,7 +42,7 @@ class Paint:
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class BoxSpot:
     """Where one box stands."""
 
     x: float
@@ -55,7 +55,7 @@ class Spot:
         return self.x - by, self.y - by, self.wide + 2 * by, self.tall + 2 * by
 
 
-def lane_boxes(layout: Layout, at: int, model: LsmModel, paint: Paint, selected: str) -> str:
+def lane_boxes(layout: LevelsLayout, at: int, model: LsmModel, paint: Paint, selected: str) -> str:
     """The files of a lane as boxes, or as columns when they stand too close."""
     placed, frame = layout.lanes[at], layout.frame
     if placed.boxes is None:
@@ -74,20 +74,20 @@ def lane_boxes(layout: Layout, at: int, model: LsmModel, paint: Paint, selected:
     return "".join(parts)
 
 
-def _spot(x: float, end: float, frame: Frame, at: int, *, halved: bool) -> Spot:
+def _spot(x: float, end: float, frame: Frame, at: int, *, halved: bool) -> BoxSpot:
     left = round(min(x, frame.right - 3)) + 0.5
     wide = max(round(end) - round(x) - 2, 2)
     tall = frame.lane / 2 - 1 if halved else frame.lane
-    return Spot(left, frame.y(at) + 0.5, float(wide), tall - 1)
+    return BoxSpot(left, frame.y(at) + 0.5, float(wide), tall - 1)
 
 
 def _box(
-    model: LsmModel, file: FileBox, spot: Spot, colours: tuple[str, str], labels: bool, selected: str
+    model: LsmModel, file: FileBox, spot: BoxSpot, colours: tuple[str, str], labels: bool, selected: str
 ) -> str:
     """One file: fill, hatch for deletes, its size, a folded corner, the rings of plan and selection."""
     fill, ink = colours
     planned = file.name in model.plan.inputs
-    inner = Spot(*spot.grown(-1)) if planned and spot.tall > 12 and spot.wide > 6 else spot
+    inner = BoxSpot(*spot.grown(-1)) if planned and spot.tall > 12 and spot.wide > 6 else spot
     parts = [_plain(inner, fill)]
     if file.many_deletes:
         parts.append(rect(*inner.grown(0), rx=2, fill="url(#lw-minus)", fill_opacity="0.55"))
@@ -105,14 +105,14 @@ def _box(
     return f"{head}{''.join(parts)}</g>"
 
 
-def _plain(spot: Spot, fill: str) -> str:
+def _plain(spot: BoxSpot, fill: str) -> str:
     """The box alone; written out because a picture has hundreds."""
     place = f'x="{num(spot.x)}" y="{num(spot.y)}" width="{num(spot.wide)}" height="{num(spot.tall)}"'
     radius = ' rx="2"' if spot.wide > 6 else ""
     return f'<rect {place}{radius} fill="{fill}" stroke="{var("edge")}" class="box"/>'
 
 
-def _size(file: FileBox, spot: Spot, fill: str, ink: str) -> str:
+def _size(file: FileBox, spot: BoxSpot, fill: str, ink: str) -> str:
     """The size inside the box if it fits; on a plain patch where the box is hatched."""
     size = fmt.bytes_text(file.bytes)
     wide = text_width(size)
@@ -124,7 +124,7 @@ def _size(file: FileBox, spot: Spot, fill: str, ink: str) -> str:
     return rect(spot.x + 4, spot.y + 2, wide + 8, spot.tall - 4, rx=2, fill=fill) + words
 
 
-def _fold(spot: Spot) -> str:
+def _fold(spot: BoxSpot) -> str:
     """The folded corner of a file with a deletion vector."""
     x, y, fold = spot.x + spot.wide, spot.y, min(9.0, spot.tall - 2)
     cut = f"M{num(x - fold)} {num(y - 1)}H{num(x + 1)}V{num(y + fold)}z"
@@ -132,13 +132,13 @@ def _fold(spot: Spot) -> str:
     return path([cut], fill=var("bg")) + path([flap], fill=var("l0"), stroke=var("edge"))
 
 
-def _planned(model: LsmModel, spot: Spot) -> str:
+def _planned(model: LsmModel, spot: BoxSpot) -> str:
     """The dashed ring of an input; what a compaction at work has merged of it is faded."""
     ring = rect(*spot.grown(2.5), rx=4, **DASHED)
     return ring if model.plan.running is None else f'<g class="input">{ring}</g>'
 
 
-def frontier(layout: Layout, model: LsmModel) -> float | None:
+def frontier(layout: LevelsLayout, model: LsmModel) -> float | None:
     """The x up to which a compaction at work has merged its inputs."""
     running = model.plan.running
     spans = [
@@ -152,7 +152,7 @@ def frontier(layout: Layout, model: LsmModel) -> float | None:
     return low + min(max(running.share, 0.0), 1.0) * (high - low)
 
 
-def merged_veil(layout: Layout, at: int, model: LsmModel) -> str:
+def merged_veil(layout: LevelsLayout, at: int, model: LsmModel) -> str:
     """What of the inputs in a lane is merged already, at 22 % of its strength."""
     edge, placed = frontier(layout, model), layout.lanes[at]
     if edge is None or not len(placed.at):
@@ -168,7 +168,7 @@ def merged_veil(layout: Layout, at: int, model: LsmModel) -> str:
     )
 
 
-def frontier_line(layout: Layout, model: LsmModel) -> str:
+def frontier_line(layout: LevelsLayout, model: LsmModel) -> str:
     """The ink line at the current key, from the top down to the output."""
     x, levels = frontier(layout, model), [placed.lane.level for placed in layout.lanes]
     if x is None or model.plan.output_level not in levels:
@@ -178,7 +178,7 @@ def frontier_line(layout: Layout, model: LsmModel) -> str:
     return line(x, 4, x, bottom, stroke="ink", stroke_width=2) + handle
 
 
-def _output(layout: Layout, at: int, model: LsmModel, paint: Paint) -> str:
+def _output(layout: LevelsLayout, at: int, model: LsmModel, paint: Paint) -> str:
     """The file being written: a solid ring up to the frontier, the rest still to write dashed."""
     x, frame = frontier(layout, model), layout.frame
     if x is None:

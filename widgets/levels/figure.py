@@ -14,8 +14,8 @@ from widgets.kit.svg import Figure, fit, group, hatch, line, num, path, rect, ta
 from widgets.kit.theme import level_fill, level_text, var
 from widgets.levels import boxes
 from widgets.levels.boxes import AGES, DASHED, FillBy, Paint
-from widgets.levels.layout import MARGIN, TOP, Frame, Layout, Mode, lay_out
-from widgets.levels.model import Lane, LsmModel
+from widgets.levels.layout import MARGIN, TOP, Frame, LevelsLayout, Mode, lay_out
+from widgets.levels.model import LevelLane, LsmModel
 
 STRIP, AXIS, LEGEND = 42, 19, 20
 
@@ -28,7 +28,7 @@ def levels_figure(
     view: tuple[float, float] | None = None,
     selected: str = "",
     fill_by: FillBy = "level",
-    layout: Layout | None = None,
+    layout: LevelsLayout | None = None,
     beside: int | None = None,
     hint: str = "The first commit appears after refresh().",
 ) -> Figure:
@@ -92,7 +92,7 @@ def _nothing(frame: Frame, bottom: float, hint: str) -> str:
     return patch + text(x, y, words, fill="ink", weight=600) + text(after, y, hint)
 
 
-def _ground(model: LsmModel, layout: Layout, bottom: float) -> str:
+def _ground(model: LsmModel, layout: LevelsLayout, bottom: float) -> str:
     """Hairlines of empty lanes, key grid, and the dotted line between level 0 and the rest."""
     frame, parts = layout.frame, []
     for place, _ in model.axis.ticks(frame.view) if layout.mode == "keys" else ():
@@ -110,7 +110,7 @@ def _ground(model: LsmModel, layout: Layout, bottom: float) -> str:
     return "".join(parts)
 
 
-def _lane_labels(model: LsmModel, lane: Lane, at: int, frame: Frame, beside: int | None = None) -> str:
+def _lane_labels(model: LsmModel, lane: LevelLane, at: int, frame: Frame, beside: int | None = None) -> str:
     """The level at the left (on an orange tab if it is the output), the run's size and bar at the right."""
     if not frame.labels:
         show = lane.label and (lane.level == 0 or at == len(model.lanes) - 1)
@@ -127,7 +127,7 @@ def _lane_labels(model: LsmModel, lane: Lane, at: int, frame: Frame, beside: int
 
 
 def _run_size(
-    model: LsmModel, lane: Lane, middle: float, frame: Frame, output: bool, beside: int | None
+    model: LsmModel, lane: LevelLane, middle: float, frame: Frame, output: bool, beside: int | None
 ) -> str:
     """The size of the run at the right, with its bar; of a run being written what there is of it."""
     x, running = frame.right + 12, model.plan.running
@@ -241,7 +241,7 @@ def _by_pixel(
     return frame.left + pixels, frame.left + pixels + 1.0, highest[pixels]
 
 
-def _axis(model: LsmModel, layout: Layout, y: float) -> str:
+def _axis(model: LsmModel, layout: LevelsLayout, y: float) -> str:
     """Key labels under the plot, or bytes."""
     frame = layout.frame
     shown = model.axis.ticks(frame.view)

@@ -39,7 +39,7 @@ function lvFiles(history, at, place) {
     age: clip((last - (f.min_sequence[i] + f.max_sequence[i]) / 2) / long),
   }));
 }
-// The rows that a bucket keeps in the past, so that none moves (as in rows.py): level-0 rows, levels it ever used.
+// The rows that a bucket keeps in the past, so that none moves (as in layout.py): level-0 rows, levels it ever used.
 const lvKnown = new WeakMap();
 function lvRows(history, snapshot, place, stop) {
   if (snapshot === history.last) return { slots: 0, used: new Set() };

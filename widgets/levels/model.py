@@ -62,7 +62,7 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CompactionPlan:
     """The next compaction of the bucket: names of its input files and its output level."""
 
     inputs: frozenset[str] = frozenset()
@@ -70,7 +70,7 @@ class Plan:
     running: Running | None = None
 
     @classmethod
-    def of(cls, trait: Mapping[str, Any]) -> "Plan":
+    def of(cls, trait: Mapping[str, Any]) -> "CompactionPlan":
         """The plan of a view's trait: `inputs`, `output_level`, and `running` while it is carried out."""
         running = trait.get("running")
         at_work = Running(**running) if isinstance(running, Mapping) else None
@@ -78,7 +78,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Files:
+class LevelFiles:
     """The files of a bucket as columns; positions are clipped to 0 … 1."""
 
     table: pa.Table
@@ -103,7 +103,7 @@ class Files:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lane:
+class LevelLane:
     """One row of the picture: a level, one run of level 0, or one size of a table without keys."""
 
     level: int
@@ -111,7 +111,7 @@ class Lane:
     note: str
     at: np.ndarray
     """Positions in `columns`, in key order."""
-    columns: Files
+    columns: LevelFiles
     merged: int = 0
     """How many of the oldest level-0 runs share this row, if there are too many for a row each."""
 
@@ -150,13 +150,13 @@ class LsmModel:
     bucket: int
     snapshot: int | None
     num_levels: int
-    lanes: tuple[Lane, ...]
-    columns: Files
+    lanes: tuple[LevelLane, ...]
+    columns: LevelFiles
     steps: tuple[np.ndarray, np.ndarray]
     """Where the number of runs to read changes, and what it is from there on."""
     axis: KeyAxis
     stop_trigger: int
-    plan: Plan
+    plan: CompactionPlan
     keyed: bool = True
 
     @property
@@ -232,7 +232,7 @@ def lsm_model(
     title: str = "",
     l0_slots: int = 0,
     stop_trigger: int = 8,
-    plan: Plan | None = None,
+    plan: CompactionPlan | None = None,
     folded: Collection[int] = (),
 ) -> LsmModel:
     """The model of one bucket from `table.inspect.levels()`; rows of other buckets are left out.
@@ -242,10 +242,10 @@ def lsm_model(
     (tables that have none) are put in rows by size.
     """
     files = in_bucket(files, partition, bucket)
-    columns = _columns(files, plan or Plan())
+    columns = _columns(files, plan or CompactionPlan())
     keyed = not columns.table.num_rows or columns.table["min_key"].null_count < columns.table.num_rows
     lanes = _lanes(columns, num_levels, l0_slots) if keyed else _size_lanes(columns)
-    lanes = _folded(lanes, folded, plan or Plan()) if keyed and len(columns.level) else lanes
+    lanes = _folded(lanes, folded, plan or CompactionPlan()) if keyed and len(columns.level) else lanes
     return LsmModel(
         title=title,
         partition=partition or "",
@@ -257,7 +257,7 @@ def lsm_model(
         steps=_steps(columns.lo, columns.hi, columns.run) if keyed else (np.zeros(0), np.zeros(0, np.int64)),
         axis=_axis(columns) if keyed else KeyAxis(),
         stop_trigger=stop_trigger,
-        plan=plan or Plan(),
+        plan=plan or CompactionPlan(),
         keyed=keyed,
     )
 
@@ -271,13 +271,15 @@ def in_bucket(files: pa.Table, partition: str | None, bucket: int | None) -> pa.
     return files if bucket is None else files.filter(pc.equal(files["bucket"], bucket))
 
 
-def _columns(files: pa.Table, plan: Plan) -> Files:
+def _columns(files: pa.Table, plan: CompactionPlan) -> LevelFiles:
     if not files.num_rows:
         none, places = np.zeros(0, np.int64), np.zeros(0)
-        return Files(files, none, none, places, places, none, none, none, none, places, none.astype(bool))
+        return LevelFiles(
+            files, none, none, places, places, none, none, none, none, places, none.astype(bool)
+        )
     files = files.combine_chunks()
     names = pa.array(sorted(plan.inputs), pa.string())
-    return Files(
+    return LevelFiles(
         table=files,
         level=_ints(files, "level"),
         run=_ints(files, "run"),
@@ -310,7 +312,7 @@ def _age(first: np.ndarray, last: np.ndarray) -> np.ndarray:
     return np.clip((last.max() - (first + last) / 2) / span, 0.0, 1.0)
 
 
-def _axis(columns: Files) -> KeyAxis:
+def _axis(columns: LevelFiles) -> KeyAxis:
     if not columns.table.num_rows:
         return KeyAxis()
     low, high = (columns.table[name].combine_chunks() for name in ("min_key", "max_key"))
@@ -341,7 +343,7 @@ def _text(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-def _lanes(columns: Files, num_levels: int, l0_slots: int) -> list[Lane]:
+def _lanes(columns: LevelFiles, num_levels: int, l0_slots: int) -> list[LevelLane]:
     """A row a run of level 0, newest first, then one a level."""
     zero = np.flatnonzero(columns.level == 0)
     zero = zero[np.lexsort((columns.hi[zero], columns.lo[zero], columns.run[zero]))]
@@ -352,15 +354,15 @@ def _lanes(columns: Files, num_levels: int, l0_slots: int) -> list[Lane]:
         at = np.flatnonzero(columns.level == level)
         at = at[np.lexsort((columns.hi[at], columns.lo[at]))]
         lanes.append(
-            Lane(level, f"L{level}", fmt.plural(len(at), "file") if len(at) else "empty", at, columns)
+            LevelLane(level, f"L{level}", fmt.plural(len(at), "file") if len(at) else "empty", at, columns)
         )
     return lanes
 
 
-def _folded(lanes: list[Lane], folded: Collection[int], plan: Plan) -> list[Lane]:
+def _folded(lanes: list[LevelLane], folded: Collection[int], plan: CompactionPlan) -> list[LevelLane]:
     """Neighbouring levels without files as one row: `L1–L4 empty`. The plan's output keeps its own."""
-    found: list[Lane] = []
-    first: Lane | None = None  # of the empty levels just before
+    found: list[LevelLane] = []
+    first: LevelLane | None = None  # of the empty levels just before
     for lane in lanes:
         if lane.count or lane.level == plan.output_level or lane.level not in folded:
             first = None
@@ -373,30 +375,30 @@ def _folded(lanes: list[Lane], folded: Collection[int], plan: Plan) -> list[Lane
     return found
 
 
-def _level0(columns: Files, runs: Sequence[np.ndarray], slots: int) -> list[Lane]:
+def _level0(columns: LevelFiles, runs: Sequence[np.ndarray], slots: int) -> list[LevelLane]:
     if len(runs) > MAX_LEVEL0:
         kept, older = runs[: MAX_LEVEL0 - 1], np.concatenate(runs[MAX_LEVEL0 - 1 :])
         older = older[np.lexsort((columns.hi[older], columns.lo[older]))]
         merged = len(runs) - MAX_LEVEL0 + 1
         return [
             *_level0(columns, kept, len(kept)),
-            Lane(0, "", f"+{merged:,}", older, columns, merged=merged),
+            LevelLane(0, "", f"+{merged:,}", older, columns, merged=merged),
         ]
     lanes, none = [], np.zeros(0, np.int64)
     for slot in range(slots):
         at = runs[slot] if slot < len(runs) else none
         note = columns.boxes(at[:1])[0].origin if len(at) else ("empty" if slot == 0 else "")
-        lanes.append(Lane(0, "L0" if slot == 0 else "", note, at, columns))
+        lanes.append(LevelLane(0, "L0" if slot == 0 else "", note, at, columns))
     return lanes
 
 
-def _size_lanes(columns: Files) -> list[Lane]:
+def _size_lanes(columns: LevelFiles) -> list[LevelLane]:
     """Files of a table without keys, largest first, in fixed classes of size."""
     order = np.argsort(-columns.bytes, kind="stable")
     lanes, over = [], np.inf
     for least, name in SIZES:
         at = order[(columns.bytes[order] >= least) & (columns.bytes[order] < over)]
-        lanes.append(Lane(0, "", name, at, columns))
+        lanes.append(LevelLane(0, "", name, at, columns))
         over = least
     return lanes
 
@@ -444,7 +446,7 @@ def text_form(model: LsmModel, *, width: int = 40) -> str:
     return "\n".join(rows)
 
 
-def _text_lane(model: LsmModel, lane: Lane, width: int) -> str:
+def _text_lane(model: LsmModel, lane: LevelLane, width: int) -> str:
     filled, at = model.columns, lane.at
     cells = _text_cells(model, lane, width) if model.keyed else [f"{lane.count:,} files"]
     label = f"L{lane.level} {lane.note if lane.level == 0 else ''}" if model.keyed else lane.note
@@ -456,7 +458,7 @@ def _text_lane(model: LsmModel, lane: Lane, width: int) -> str:
     return f"{label:<12}{fmt.bytes_text(lane.bytes):>9}  {''.join(cells)}{marks}".rstrip()
 
 
-def _text_cells(model: LsmModel, lane: Lane, width: int) -> list[str]:
+def _text_cells(model: LsmModel, lane: LevelLane, width: int) -> list[str]:
     shade = "░▒▓█"[min(lane.level * 3 // max(model.num_levels - 1, 1), 3)]
     first = np.minimum((model.columns.lo[lane.at] * width).astype(np.int64), width - 1)
     if lane.count > width:  # too many to draw one by one

@@ -22,7 +22,7 @@ from widgets.history.moments import LevelsAt, Moments, moments_of
 from widgets.history.packing import Sent
 from widgets.kit import format as fmt
 from widgets.kit import static, svg
-from widgets.kit.jobs import Job, JobRunner
+from widgets.kit.jobs import JobRunner, ViewJob
 from widgets.kit.source import num_levels_of
 from widgets.kit.svg import Figure
 from widgets.kit.view import LINKED, Source, View, module, option_map, require_source, title_of
@@ -30,8 +30,8 @@ from widgets.levels import figure as draw
 from widgets.levels.boxes import FillBy
 from widgets.levels.buckets import BucketCell, bucket_cells, short_partition, worst
 from widgets.levels.cards import bucket_facts, cards
-from widgets.levels.layout import Mode, lay_out
-from widgets.levels.model import LsmModel, Plan, in_bucket, lsm_model, text_form
+from widgets.levels.layout import Mode, lay_out, rows_kept
+from widgets.levels.model import CompactionPlan, LsmModel, in_bucket, lsm_model, text_form
 from widgets.levels.overview import (
     STEP_FILLS,
     STEP_INKS,
@@ -40,7 +40,6 @@ from widgets.levels.overview import (
     overview_figure,
     places_for,
 )
-from widgets.levels.rows import rows_kept
 
 SETTLES = 0.15
 """Seconds that a moment outside the part at hand is looked at before its part is read."""
@@ -162,7 +161,7 @@ class LsmLevels(View):
         if self._sent is not None and history is not None and not history.covers(self.snapshot):
             self._parts.restart(self._read_part, patience=0.0)
 
-    def _read_part(self, job: Job) -> None:
+    def _read_part(self, job: ViewJob) -> None:
         job.sleep(SETTLES)
         self.read_history()
 
@@ -207,14 +206,14 @@ class LsmLevels(View):
             l0_slots=slots,
             folded=folded,
             stop_trigger=self._stop,
-            plan=self._plan_for(opened) if snapshot == self.snapshot else Plan(),
+            plan=self._plan_for(opened) if snapshot == self.snapshot else CompactionPlan(),
         )
 
-    def _plan_for(self, opened: str) -> Plan:
+    def _plan_for(self, opened: str) -> CompactionPlan:
         """The plan, if it is this bucket's."""
         if self.plan.get("bucket", opened) != opened:
-            return Plan()
-        return Plan.of(self.plan)
+            return CompactionPlan()
+        return CompactionPlan.of(self.plan)
 
     def redraw(self) -> None:
         """The opened bucket, its cards, and the overview if there are several buckets."""

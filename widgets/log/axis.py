@@ -18,7 +18,7 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class OffsetGroup:
     """Files that are drawn as one: the first and the last of them, and where they begin and end."""
 
     first: int
@@ -28,14 +28,14 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class OffsetAxis:
     """Offsets and the x of each; `left` and `right` are the ends of the picture's lane."""
 
     left: float
     right: float
     offsets: tuple[int, ...]
     places: tuple[float, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[OffsetGroup, ...]
     gaps: tuple[Span, ...]
 
     def x(self, offset: int) -> float:
@@ -43,7 +43,7 @@ class Axis:
         return float(np.interp(offset, self.offsets, self.places))
 
 
-def axis(*, start: int, end: int, spans: Sequence[Span], left: float, right: float) -> Axis:
+def axis(*, start: int, end: int, spans: Sequence[Span], left: float, right: float) -> OffsetAxis:
     """The axis from offset 0 to `end`, of a log that has the rows from `start` on in files of these spans;
     without any (a topic) the whole is one piece."""
     room = right - left
@@ -65,11 +65,11 @@ def axis(*, start: int, end: int, spans: Sequence[Span], left: float, right: flo
 
 def _drawn(
     pieces: Sequence[tuple[int, int, float | None]],
-    groups: Sequence[Group],
+    groups: Sequence[OffsetGroup],
     gaps: Sequence[Span],
     left: float,
     room: float,
-) -> Axis:
+) -> OffsetAxis:
     """Each piece with its width: a fixed one, or its share of the room that is left."""
     free = [i for i, (_, _, fixed) in enumerate(pieces) if fixed is None]
     rest = room - sum(fixed for _, _, fixed in pieces if fixed is not None)
@@ -80,13 +80,13 @@ def _drawn(
         x += fixed if fixed is not None else LEAST + spare * (end - begin) / total
         offsets.append(end)
         places.append(x)
-    return Axis(left, left + room, tuple(offsets), tuple(places), tuple(groups), tuple(gaps))
+    return OffsetAxis(left, left + room, tuple(offsets), tuple(places), tuple(groups), tuple(gaps))
 
 
-def _groups(spans: Sequence[Span], most: int) -> list[Group]:
+def _groups(spans: Sequence[Span], most: int) -> list[OffsetGroup]:
     """At most so many groups: the oldest files together, of the newer ones each alone."""
     alone = len(spans) if len(spans) <= most else max(most - 1, 1)
     cut = len(spans) - alone
-    groups = [Group(0, cut - 1, spans[0][0], spans[cut - 1][1])] if cut else []
-    groups += [Group(i, i, begin, end) for i, (begin, end) in enumerate(spans) if i >= cut]
+    groups = [OffsetGroup(0, cut - 1, spans[0][0], spans[cut - 1][1])] if cut else []
+    groups += [OffsetGroup(i, i, begin, end) for i, (begin, end) in enumerate(spans) if i >= cut]
     return groups

@@ -7,15 +7,14 @@ and what lies to its right is on a tint. Pure: model → `Figure`. Called by the
 from __future__ import annotations
 
 from widgets.kit import format as fmt
-from widgets.kit.svg import Figure, fit, hatch, line, rect, text, text_width
+from widgets.kit.panel import Number, numbers
+from widgets.kit.svg import Figure, hatch, line, rect, text, text_width
 from widgets.kit.theme import var
 from widgets.log.axis import axis
 from widgets.log.lake import lake_lane
 from widgets.log.lanes import log_lane
 from widgets.log.model import LogModel, kept_in
 from widgets.log.reader import reader_lane
-
-MARGIN, ROW = 16, 72
 
 
 def log_figure(model: LogModel, *, width: float) -> Figure:
@@ -68,37 +67,20 @@ def _figures(model: LogModel, width: float) -> tuple[str, float]:
     newest, topic = model.newest, model.topic is not None
     seen = "no rows are hidden" if not model.hidden else f"{_count(model.hidden)} hidden from readers"
     figures = [
-        ("log ends at", _count(end), f"starts at {_count(start)}"),
-        (
-            "in files up to",
-            _count(files),
-            "no snapshot" if newest is None else f"snapshot #{newest.id}",
+        Number("log ends at", _count(end), f"starts at {_count(start)}"),
+        Number(
+            "in files up to", _count(files), "no snapshot" if newest is None else f"snapshot #{newest.id}"
         ),
-        ("in the log only", _count(model.log_only), seen),
-        (
-            "rows in the log",
-            _count(model.rows),
-            "the brokers know" if topic else fmt.bytes_text(model.size),
+        Number("in the log only", _count(model.log_only), seen),
+        Number(
+            "rows in the log", _count(model.rows), "the brokers know" if topic else fmt.bytes_text(model.size)
         ),
-        (
-            "log files",
-            fmt.ABSENT if topic else f"{len(model.files):,}",
-            "the brokers' own" if topic else _kinds(model),
-        ),
-        ("readers see rows", model.consistency, _seen(model)),
+        Number("log files", fmt.ABSENT, "the brokers' own")
+        if topic
+        else Number("log files", f"{len(model.files):,}", _kinds(model)),
+        Number("readers see rows", model.consistency, _seen(model)),
     ]
-    per_row = 6 if width >= 860 else 3
-    step = (width - 2 * MARGIN) / per_row
-    parts, y = list[str](), 0.0
-    for at, (name, value, remark) in enumerate(figures):
-        row, column = divmod(at, per_row)
-        y = row * ROW
-        x, room = MARGIN + column * step, step - 10
-        size = 20 if text_width(value, size=20, weight=600) <= room else 15
-        parts += [text(x, y + 22, name, size=11)]
-        parts.append(text(x, y + 46, fit(value, room, size=size), size=size, fill="ink", weight=600))
-        parts.append(text(x, y + 64, fit(remark, room, size=11), size=11))
-    return "".join(parts), y + ROW + 4
+    return numbers(figures, width, per_row=6 if width >= 860 else 3)
 
 
 def _count(value: int | None) -> str:

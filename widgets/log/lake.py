@@ -15,7 +15,7 @@ from typing import Any
 from widgets.kit import format as fmt
 from widgets.kit.svg import code, fit, line, num, path, rect, text, text_width
 from widgets.kit.theme import var
-from widgets.log.axis import Axis
+from widgets.log.axis import OffsetAxis
 from widgets.log.model import LogModel, NamedSnapshot, offsets_text
 
 MARGIN, TOUCH, BAR, PITCH = 16, 14.0, 10, 44
@@ -24,7 +24,7 @@ Spot = list[Any]
 _COLOURS = {"APPEND": "append", "COMPACT": "compact", "OVERWRITE": "overwrite", "ANALYZE": "analyze"}
 
 
-def lake_lane(model: LogModel, scale: Axis, y: float, width: float) -> tuple[str, float, list[Spot]]:
+def lake_lane(model: LogModel, scale: OffsetAxis, y: float, width: float) -> tuple[str, float, list[Spot]]:
     """The section from `y` on: its markup, where it ends, and what is where."""
     parts = [text(MARGIN, y + 26, "Lake", size=13, fill="ink", weight=600)]
     after = MARGIN + text_width("Lake", size=13, weight=600) + 8
@@ -51,7 +51,7 @@ def _what(model: LogModel) -> str:
     return f"newest {fmt.snapshot_id(newest.id)} names {named}; {model.rest_words}{older}"
 
 
-def _prefix(model: LogModel, scale: Axis, y: float, width: float) -> str:
+def _prefix(model: LogModel, scale: OffsetAxis, y: float, width: float) -> str:
     """The rows of the log that are in files: from its first to the offsets of the newest snapshot."""
     place = model.at(model.in_files)
     end = scale.x(place)
@@ -63,7 +63,7 @@ def _prefix(model: LogModel, scale: Axis, y: float, width: float) -> str:
 
 
 def _glyphs(
-    model: LogModel, scale: Axis, snapshots: Sequence[NamedSnapshot], y: float, *, name: str
+    model: LogModel, scale: OffsetAxis, snapshots: Sequence[NamedSnapshot], y: float, *, name: str
 ) -> tuple[str, list[Spot]]:
     """A line of commits from the newest to the oldest: glyphs, then ids and committers where they fit."""
     parts = [text(MARGIN, y + 4, name, size=11), line(scale.left, y, scale.right, y)]
@@ -106,7 +106,7 @@ def _short(user: str) -> str:
 
 
 def _clusters(
-    model: LogModel, scale: Axis, snapshots: Sequence[NamedSnapshot]
+    model: LogModel, scale: OffsetAxis, snapshots: Sequence[NamedSnapshot]
 ) -> list[tuple[float, list[NamedSnapshot]]]:
     """The newest first: (x, snapshots whose glyphs would touch there, oldest first)."""
     found: list[tuple[float, list[NamedSnapshot]]] = []

@@ -14,14 +14,14 @@ from typing import Any
 from widgets.kit import format as fmt
 from widgets.kit.svg import fit, group, line, num, path, rect, text, text_width
 from widgets.kit.theme import var
-from widgets.log.axis import Axis, Group
-from widgets.log.model import LogModel, Segment, Transaction, offsets_text
+from widgets.log.axis import OffsetAxis, OffsetGroup
+from widgets.log.model import LogModel, LogSegment, Transaction, offsets_text
 
 MARGIN, BOX, ROW, MOST_ROWS = 16, 18, 26, 4
 Spot = list[Any]
 
 
-def log_lane(model: LogModel, scale: Axis, y: float, width: float) -> tuple[str, float, list[Spot]]:
+def log_lane(model: LogModel, scale: OffsetAxis, y: float, width: float) -> tuple[str, float, list[Spot]]:
     """The section from `y` on: its markup, where it ends, and what is where."""
     rows = _rows(model)
     top = y + 54
@@ -78,7 +78,7 @@ def _sample(sign: str, x: float, y: float) -> str:
     return rect(x + 0.5, y + 0.5, 11, 11, rx=2, fill=fill, stroke=var("edge"), class_="box")
 
 
-def _row(model: LogModel, scale: Axis, buckets: tuple[int, ...], y: float, width: float) -> str:
+def _row(model: LogModel, scale: OffsetAxis, buckets: tuple[int, ...], y: float, width: float) -> str:
     """Name and offsets of a row, and what has expired of it."""
     noun = "bucket" if model.topic is None else "partition"
     name = f"{noun} {buckets[0]}" if len(buckets) == 1 else f"{len(buckets)} {noun}s"
@@ -112,7 +112,7 @@ def _ghost(x: float, y: float, wide: float, tall: float) -> str:
     )
 
 
-def _boxes(model: LogModel, scale: Axis, buckets: tuple[int, ...], y: float) -> tuple[str, list[Spot]]:
+def _boxes(model: LogModel, scale: OffsetAxis, buckets: tuple[int, ...], y: float) -> tuple[str, list[Spot]]:
     """The files with rows of these buckets."""
     parts, spots, files = list[str](), list[Spot](), model.files
     borders = _borders(model)
@@ -153,7 +153,7 @@ def _borders(model: LogModel) -> list[int]:
     return found
 
 
-def _inner(scale: Axis, one: Group, borders: Sequence[int], y: float) -> str:
+def _inner(scale: OffsetAxis, one: OffsetGroup, borders: Sequence[int], y: float) -> str:
     """The transactions in a segment, where there is room for their borders."""
     inside = sorted({scale.x(place) for place in borders if one.begin < place < one.end})
     if not inside or (scale.x(one.end) - scale.x(one.begin)) / (len(inside) + 1) < 4:
@@ -161,14 +161,16 @@ def _inner(scale: Axis, one: Group, borders: Sequence[int], y: float) -> str:
     return path([f"M{num(x - 0.5)} {num(y + 1)}v{BOX - 2}" for x in inside], stroke=var("edge"), fill="none")
 
 
-def _box_label(some: Sequence[Segment], buckets: tuple[int, ...]) -> str:
+def _box_label(some: Sequence[LogSegment], buckets: tuple[int, ...]) -> str:
     if len(some) > 1:
         return f"{len(some):,} files"
     rows = sum(some[0].rows.get(bucket, 0) for bucket in buckets)
     return fmt.short_count(rows)
 
 
-def _card(model: LogModel, some: Sequence[Segment], buckets: tuple[int, ...]) -> tuple[str, list[list[str]]]:
+def _card(
+    model: LogModel, some: Sequence[LogSegment], buckets: tuple[int, ...]
+) -> tuple[str, list[list[str]]]:
     """Heading and facts of files."""
     first, last = some[0], some[-1]
     shown = [b for b in buckets if b in first.start or b in last.end]
@@ -186,15 +188,15 @@ def _card(model: LogModel, some: Sequence[Segment], buckets: tuple[int, ...]) ->
     return name, facts
 
 
-def _rows_of(one: Segment) -> Any:
+def _rows_of(one: LogSegment) -> Any:
     return one.rows
 
 
-def _bytes_of(one: Segment) -> Any:
+def _bytes_of(one: LogSegment) -> Any:
     return one.bytes
 
 
-def _transaction_of(model: LogModel, file: Segment) -> Transaction | None:
+def _transaction_of(model: LogModel, file: LogSegment) -> Transaction | None:
     return next((one for one in model.transactions if one.start == file.start), None)
 
 
@@ -206,7 +208,7 @@ def mark_text(one: Transaction | None) -> str:
     return f"{fmt.value(one.user)}{number}"
 
 
-def _ticks(model: LogModel, scale: Axis, y: float, width: float) -> str:
+def _ticks(model: LogModel, scale: OffsetAxis, y: float, width: float) -> str:
     """Offsets under the edges of files, as many as fit; the ends always."""
     edges = sorted({0, model.at(model.start), model.at(model.end), *(g.begin for g in scale.groups)})
     wanted = [model.at(model.end), model.at(model.start), 0, *edges[::-1]]

@@ -24,7 +24,7 @@ _BAR = 48
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class LogSegment:
     """A file of an embedded log: the numbers it has, and per bucket with rows in it the offsets, the rows
     and their bytes."""
 
@@ -81,7 +81,7 @@ class LogModel:
     end: Offsets
     visible: Offsets
     in_files: Offsets
-    segments: tuple[Segment, ...]
+    segments: tuple[LogSegment, ...]
     transactions: tuple[Transaction, ...]
     """The newest ones; of a topic those behind the newest snapshot."""
     snapshots: tuple[NamedSnapshot, ...]
@@ -104,7 +104,7 @@ class LogModel:
         return sum(offsets.get(bucket, 0) for bucket in self.shown)
 
     @property
-    def files(self) -> tuple[Segment, ...]:
+    def files(self) -> tuple[LogSegment, ...]:
         """The files with rows of the buckets that are shown."""
         return tuple(one for one in self.segments if any(bucket in one.end for bucket in self.shown))
 
@@ -171,13 +171,13 @@ class LogModel:
         return f"{count} in the log only: hidden until a snapshot names them"
 
 
-def segments_of(table: pa.Table) -> tuple[Segment, ...]:
+def segments_of(table: pa.Table) -> tuple[LogSegment, ...]:
     """The files of `table.log.segments()`; none of a topic."""
     rows = [row for row in table.to_pylist() if row["file_name"] is not None]
     return tuple(_segment(list(some)) for _, some in groupby(rows, key=lambda row: row["file_name"]))
 
 
-def _segment(rows: Sequence[Mapping[str, object]]) -> Segment:
+def _segment(rows: Sequence[Mapping[str, object]]) -> LogSegment:
     def per_bucket(name: str) -> dict[int, int]:
         return {int(str(row["bucket"])): int(str(row[name])) for row in rows}
 
@@ -185,7 +185,7 @@ def _segment(rows: Sequence[Mapping[str, object]]) -> Segment:
     first_time, last_time = one["first_time"], one["last_time"]
     assert isinstance(first_time, datetime)
     assert isinstance(last_time, datetime)
-    return Segment(
+    return LogSegment(
         str(one["file_name"]),
         int(str(one["first"])),
         int(str(one["last"])),

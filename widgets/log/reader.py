@@ -11,14 +11,14 @@ from collections.abc import Mapping
 
 from widgets.kit.svg import fit, line, num, path, rect, text, text_width, wrap
 from widgets.kit.theme import var
-from widgets.log.axis import Axis
+from widgets.log.axis import OffsetAxis
 from widgets.log.model import LogModel
 from widgets.log.steps import ReaderModel, ReaderStep, next_text, reasons, step_words, taken_text
 
 MARGIN, BAR = 16, 16
 
 
-def reader_lane(model: LogModel, scale: Axis, y: float, width: float) -> tuple[str, float]:
+def reader_lane(model: LogModel, scale: OffsetAxis, y: float, width: float) -> tuple[str, float]:
     """The section from `y` on and where it ends; nothing without a reader."""
     reader = model.reader
     if reader is None:
@@ -50,7 +50,7 @@ def reader_lane(model: LogModel, scale: Axis, y: float, width: float) -> tuple[s
     return "".join(parts), bottom + 10
 
 
-def _before(model: LogModel, scale: Axis, place: Mapping[int, int], y: float) -> str:
+def _before(model: LogModel, scale: OffsetAxis, place: Mapping[int, int], y: float) -> str:
     """What was delivered before a cursor: nobody says from where."""
     wide = scale.x(model.at(place)) - scale.left
     words = fit("delivered", wide - 10, size=11)
@@ -75,7 +75,7 @@ def _heading(model: LogModel, reader: ReaderModel, y: float, width: float) -> st
 
 
 def _step(
-    model: LogModel, scale: Axis, step: ReaderStep, y: float, at: float, *, planned: bool
+    model: LogModel, scale: OffsetAxis, step: ReaderStep, y: float, at: float, *, planned: bool
 ) -> tuple[str, float]:
     """A bar from where the reader was to where it is then, and its words where they fit."""
     start, stop = step.start, step.stop
@@ -108,7 +108,7 @@ def _outline(begin: float, end: float, y: float, tall: float, *, state: bool, pl
     return rect(begin + 0.5, y + 0.5, wide - 1, tall - 1, rx=2, fill=fill, stroke=var("edge"), class_="box")
 
 
-def _switch(model: LogModel, scale: Axis, reader: ReaderModel, y: float) -> str:
+def _switch(model: LogModel, scale: OffsetAxis, reader: ReaderModel, y: float) -> str:
     """Where it leaves files for the log."""
     assert reader.switch is not None, "there is one"
     place = model.at(reader.switch)
@@ -121,7 +121,7 @@ def _switch(model: LogModel, scale: Axis, reader: ReaderModel, y: float) -> str:
     return mark + _beside(x, y + BAR + 11, f"switch at {place:,}", scale)
 
 
-def _beside(x: float, y: float, words: str, scale: Axis, *, above: bool = False) -> str:
+def _beside(x: float, y: float, words: str, scale: OffsetAxis, *, above: bool = False) -> str:
     """Words beside a mark, on the side that has room."""
     wide = text_width(words, size=11)
     if x - scale.left > wide + 10:

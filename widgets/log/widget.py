@@ -16,8 +16,7 @@ import pyarrow as pa
 import traitlets
 
 import tablestore as ts
-from widgets.kit import static
-from widgets.kit.jobs import Job, JobRunner
+from widgets.kit.jobs import JobRunner, ViewJob
 from widgets.kit.source import option_map, require_source, title_of
 from widgets.kit.svg import Figure
 from widgets.kit.view import module
@@ -25,7 +24,7 @@ from widgets.kit.watch import WatchingView
 from widgets.log.figure import log_figure
 from widgets.log.model import (
     LogModel,
-    Segment,
+    LogSegment,
     kept_in,
     segments_of,
     snapshots_of,
@@ -228,7 +227,7 @@ class LogAndLake(WatchingView):
         engine = option_map(self._table).get("merge-engine", "deduplicate")
         return False if engine == "deduplicate" else None
 
-    def _read_stream(self, stream: Iterator[StreamStep], job: Job) -> None:
+    def _read_stream(self, stream: Iterator[StreamStep], job: ViewJob) -> None:
         """Take the steps of a running stream."""
         try:
             for step in stream:
@@ -249,11 +248,6 @@ class LogAndLake(WatchingView):
         self._runner.stop()
         super().close()
 
-    def redraw(self) -> None:
-        """Draw the present state into `frame`: one thread at a time, so that the newest picture stays."""
-        with self._reading:
-            super().redraw()
-
     def figure(self, *, width: float) -> Figure:
         """Figures, the log, the lake, the reader."""
         return log_figure(self.model, width=width)
@@ -272,15 +266,7 @@ class LogAndLake(WatchingView):
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """The picture as it stands, of the buckets that are shown."""
-        frames = {str(width): static.frame(self.figure(width=width)) for width in widths}
-        return {
-            "kind": "log",
-            "reply": "plain",
-            "widths": list(widths),
-            "frames": frames,
-            "words": {str(width): self.words(width=width) for width in widths},
-            "state": {"width": widths[0], "frame": {}, "bucket": self.bucket},
-        }
+        return self.export_spec("log", widths, self.export_frames(widths), "bucket") | {"reply": "plain"}
 
 
 def _reader_of(reader: Any) -> tuple[Start | None, list[StreamStep], Iterator[StreamStep] | None]:
@@ -321,7 +307,7 @@ def _title_of(start: Start | None) -> str:
     )
 
 
-def _recent(segments: Sequence[Segment]) -> dict[int, int]:
+def _recent(segments: Sequence[LogSegment]) -> dict[int, int]:
     """The offsets behind which there are `MOST_TRANSACTIONS` at most, or one file."""
     count, start = 0, dict(segments[-1].start)
     for one in reversed(segments):

@@ -1,12 +1,13 @@
-"""The boxes of a merge: one value, an output that is gone, and what the outlines mean.
+"""The boxes of a merge: one value, an output that is gone, what the outlines mean, the words of its cards.
 
 A value counts: filled by its level. It lost: dashed and struck. NULL: faint. Taken back: dashed red. Pure.
 Called by the figure.
 """
 
+from widgets.kit import format as fmt
 from widgets.kit.svg import code, fit, group, num, path, rect, text, text_width
 from widgets.kit.theme import level_fill, level_text, var
-from widgets.merge.model import MergeModel
+from widgets.merge.model import KeyStep, MergeModel, RunInput
 
 MARGIN, BOX = 16, 24
 STRUCK = ("superseded", "ignored")
@@ -102,3 +103,54 @@ def _swatch(x: float, part: str) -> str:
     box = rect(x + 0.5, 3.5, 25, 13, rx=3, fill=var("bg"), stroke=var(hue), stroke_dasharray=dash)
     strike = path([f"M{num(x + 5)} 10h16"], stroke=var("ink3"), fill="none")
     return box + (strike if part == "superseded" else "")
+
+
+def spoken_input(model: MergeModel, step: KeyStep, entry: RunInput, column: str, *, done: bool) -> str:
+    """A row of a run; with `done` also what became of it."""
+    run = next((r.name for r in model.runs if r.number == entry.run), "")
+    value = entry.values.get(column) if column else "row"
+    part = f", {entry.parts.get(column, entry.part)}" if done else ""
+    kind = f"{entry.kind}, " if entry.kind != "+I" else ""
+    return f"key {step.key}, {run}, {kind}{column} {value or 'null'}, sequence {entry.sequence}{part}"
+
+
+def spoken_output(step: KeyStep, column: str) -> str:
+    """What the key became."""
+    return step.fate if not step.there else step.values.get(column) or "null"
+
+
+def cards(model: MergeModel, *, cursor: int, columns: tuple[str, ...]) -> dict[str, list[list[str]]]:
+    """What the hover card says: of each input by `step|run`, of each output by `step|out`, of columns of the
+    current key by `step|…|column`."""
+    found: dict[str, list[list[str]]] = {}
+    for at, step in enumerate(model.steps):
+        for run, entry in step.inputs.items():
+            name = next((r.name for r in model.runs if r.number == run), "")
+            rows = [
+                [f"key {fmt.key(step.key)}", name],
+                ["kind", entry.kind],
+                ["sequence", str(entry.sequence)],
+            ]
+            rows += [[c, "null" if v is None else v] for c, v in list(entry.values.items())[:8]]
+            found[f"{at}|{run}"] = rows + ([["became", entry.part]] if at <= cursor else [])
+        if at <= cursor:
+            rows = [[f"key {fmt.key(step.key)}", step.fate]]
+            rows += [[c, "null" if v is None else v] for c, v in list(step.values.items())[:8] if step.there]
+            found[f"{at}|out"] = rows
+    return found
+
+
+def column_cards(model: MergeModel, *, cursor: int, columns: tuple[str, ...]) -> dict[str, list[list[str]]]:
+    """The same for the columns of the current key: value, what it was to the result, and why."""
+    at = max(cursor, 0)
+    step, found = model.steps[at], {}
+    for column in columns:
+        for run, entry in step.inputs.items():
+            name = next((r.name for r in model.runs if r.number == run), "")
+            rows = [[column, name], ["value", entry.values.get(column) or "null"]]
+            rows += [["became", entry.parts.get(column, entry.part)]] if cursor >= 0 else []
+            found[f"{at}|{run}|{column}"] = rows
+        origin = step.origins.get(column)
+        if cursor >= 0 and origin is not None:
+            found[f"{at}|out|{column}"] = [[column, step.values.get(column) or "null"], ["why", origin.why]]
+    return found

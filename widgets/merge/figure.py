@@ -12,9 +12,18 @@ from dataclasses import dataclass, replace
 from widgets.kit import format as fmt
 from widgets.kit.svg import Figure, code, fit, group, line, num, rect, text, text_width, wrap
 from widgets.kit.theme import var
-from widgets.merge.cards import cards, column_cards, spoken_input, spoken_output
-from widgets.merge.cells import BOX, MARGIN, box, gone_box, legend
-from widgets.merge.model import Input, MergeModel, Step
+from widgets.merge.cells import (
+    BOX,
+    MARGIN,
+    box,
+    cards,
+    column_cards,
+    gone_box,
+    legend,
+    spoken_input,
+    spoken_output,
+)
+from widgets.merge.model import KeyStep, MergeModel, RunInput
 
 GUTTER, NUMBERS = 112, 52
 ROW, HEAD, WHY = 32, 30, 16
@@ -74,7 +83,7 @@ def _empty(model: MergeModel, width: float) -> Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class ColumnGrid:
     """Where keys and runs stand."""
 
     left: float
@@ -101,10 +110,10 @@ class Grid:
         return self.step - 7
 
 
-def _grid(model: MergeModel, width: float) -> Grid:
+def _grid(model: MergeModel, width: float) -> ColumnGrid:
     left = MARGIN + _gutter(width)
     step = min((width - MARGIN - left) / len(model.steps), WIDEST)
-    return Grid(left, step, HEAD + 6, len(model.runs))
+    return ColumnGrid(left, step, HEAD + 6, len(model.runs))
 
 
 def _keys_figure(model: MergeModel, cursor: int, columns: tuple[str, ...], width: float) -> Figure:
@@ -174,7 +183,7 @@ def _marked(markup: str, name: str, spoken: str) -> str:
 
 
 def _input(
-    model: MergeModel, entry: Input, column: str, *, done: bool, grid: Grid, x: float, y: float
+    model: MergeModel, entry: RunInput, column: str, *, done: bool, grid: ColumnGrid, x: float, y: float
 ) -> str:
     """A row of a run: as it lies before its key is merged, then by what became of it."""
     part = entry.parts.get(column, entry.part) if done else "kept"
@@ -186,7 +195,7 @@ def _input(
     )  # fmt: skip
 
 
-def _output(model: MergeModel, step: Step, column: str, *, done: bool, grid: Grid, x: float) -> str:
+def _output(model: MergeModel, step: KeyStep, column: str, *, done: bool, grid: ColumnGrid, x: float) -> str:
     """What the key becomes: empty until it is merged."""
     y, wide = grid.out, grid.wide
     if not done:
@@ -202,7 +211,7 @@ def _output(model: MergeModel, step: Step, column: str, *, done: bool, grid: Gri
     return box(x, y, wide, value, "kept", level=oldest, levels=model.num_levels, number=mark)
 
 
-def _rings(model: MergeModel, step: Step, grid: Grid, at: int) -> str:
+def _rings(model: MergeModel, step: KeyStep, grid: ColumnGrid, at: int) -> str:
     """The rows that count, and the output: 2 px of ink that stand off the box."""
     rows = [
         row
@@ -331,7 +340,7 @@ def _heading(model: MergeModel, group_names: str) -> tuple[str, str]:
 
 
 def _column_input(
-    model: MergeModel, entry: Input, column: str, *, done: bool, x: float, y: float, wide: float
+    model: MergeModel, entry: RunInput, column: str, *, done: bool, x: float, y: float, wide: float
 ) -> str:
     part = entry.parts.get(column, entry.part) if done else "kept"
     level = model.level_of(entry.run)
@@ -340,7 +349,7 @@ def _column_input(
 
 def _column_outputs(
     model: MergeModel,
-    step: Step,
+    step: KeyStep,
     columns: tuple[str, ...],
     places: dict[str, float],
     y: float,

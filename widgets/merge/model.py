@@ -2,7 +2,7 @@
 
 Invariants: who won, what came out and why are the engine's (`inspect.merging`, `ts.merging`); here values
 become texts and rows find their places. Bounded: at most 10 keys, `MAX_RUNS` runs and 160 characters
-a value. Pure: from the Arrow tables of a `Merging`. Called by the figures and by the widget.
+a value. Pure: from the Arrow tables of a `MergingRows`. Called by the figures and by the widget.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ MARKS = {"kept": "*", "added": "+", "taken back": "−"}
 SIGNS = {"+I": "+I", "-U": "−U", "+U": "+U", "-D": "−D"}
 
 
-class Merging(Protocol):
+class MergingRows(Protocol):
     """What the engine gives for a merge: see `tablestore`'s `inspect.merging`."""
 
     @property
@@ -59,7 +59,7 @@ class RunRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class RunInput:
     """A row that one run has of a key. `parts`: what it was to each column; `part`: to the whole."""
 
     run: int
@@ -76,7 +76,7 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ValueOrigin:
     """Where an output value is from: a run, none (`how` = null), or several (computed)."""
 
     run: int | None
@@ -85,18 +85,18 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class KeyStep:
     """The merge of one key."""
 
     key: str
-    inputs: Mapping[int, Input]
+    inputs: Mapping[int, RunInput]
     fate: str
     kind: str
     sequence: int | None
     run: int | None
     why: str
     values: Mapping[str, str | None]
-    origins: Mapping[str, Origin]
+    origins: Mapping[str, ValueOrigin]
 
     @property
     def there(self) -> bool:
@@ -113,7 +113,7 @@ class MergeModel:
     runs: tuple[RunRow, ...] = ()
     hidden_runs: int = 0
     """Runs that are not drawn where there are too many: those without a row here, those that won none."""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[KeyStep, ...] = ()
     columns: tuple[str, ...] = ()
     groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
     functions: Mapping[str, str] = field(default_factory=dict)
@@ -159,7 +159,7 @@ class MergeModel:
         return next((names for names, guarded in self.groups if column in (*names.split(", "), *guarded)), "")
 
 
-def merge_model(found: Merging) -> MergeModel:
+def merge_model(found: MergingRows) -> MergeModel:
     """The model of a merge; its first `KEYS` keys."""
     keys = found.primary_key
     columns = tuple(n for n in found.input_rows.column_names if n not in keys)
@@ -187,7 +187,7 @@ def merge_model(found: Merging) -> MergeModel:
     )
 
 
-def _drawn(runs: Sequence[RunRow], steps: Sequence[Step]) -> list[RunRow]:
+def _drawn(runs: Sequence[RunRow], steps: Sequence[KeyStep]) -> list[RunRow]:
     """All runs, or the `MAX_RUNS` that matter most here: the ones that won something, then the newest."""
     if len(runs) <= MAX_RUNS:
         return list(runs)
@@ -203,7 +203,7 @@ def _place(partition: str, bucket: int | None) -> str:
     return f"{partition} · bucket {bucket}" if partition else f"bucket {bucket}"
 
 
-def _beside_partition(found: Merging, keys: Sequence[str]) -> tuple[str, ...]:
+def _beside_partition(found: MergingRows, keys: Sequence[str]) -> tuple[str, ...]:
     """The key columns without those of the partition, which is in the title and the same in every row."""
     partition = getattr(getattr(found, "place", None), "partition", "") or ""
     named = {part.partition("=")[0] for part in partition.split("/")}
@@ -211,16 +211,16 @@ def _beside_partition(found: Merging, keys: Sequence[str]) -> tuple[str, ...]:
     return tuple(key for key in keys if key not in constant) or tuple(keys)
 
 
-def _steps(found: Merging, keys: Sequence[str], columns: Sequence[str]) -> list[Step]:
+def _steps(found: MergingRows, keys: Sequence[str], columns: Sequence[str]) -> list[KeyStep]:
     inputs, values = found.inputs.to_pylist(), found.input_rows.to_pylist()
     parts: dict[int, dict[str, str]] = {}
     for cell in found.cells.to_pylist():
         parts.setdefault(cell["input"], {})[cell["column"]] = cell["part"]
-    rows: dict[int, dict[int, Input]] = {}
+    rows: dict[int, dict[int, RunInput]] = {}
     names: dict[int, str] = {}
     for at, (row, entry) in enumerate(zip(inputs, values, strict=True)):
         names.setdefault(row["step"], ", ".join(fmt.value(entry[k]) or "null" for k in keys))
-        rows.setdefault(row["step"], {})[row["run"]] = Input(
+        rows.setdefault(row["step"], {})[row["run"]] = RunInput(
             row["run"],
             row["sequence"],
             SIGNS[row["row_kind"]],
@@ -228,14 +228,14 @@ def _steps(found: Merging, keys: Sequence[str], columns: Sequence[str]) -> list[
             {c: fmt.value(entry[c]) for c in columns},
             parts.get(at, {}),
         )
-    origins: dict[int, dict[str, Origin]] = {}
+    origins: dict[int, dict[str, ValueOrigin]] = {}
     for row in found.columns.to_pylist():
-        origins.setdefault(row["step"], {})[row["column"]] = Origin(row["run"], row["how"], row["why"])
+        origins.setdefault(row["step"], {})[row["column"]] = ValueOrigin(row["run"], row["how"], row["why"])
     made = []
     for out, entry in zip(found.outputs.to_pylist()[:KEYS], found.output_rows.to_pylist(), strict=False):
         number = out["step"]
         made.append(
-            Step(
+            KeyStep(
                 names.get(number, ""),
                 rows.get(number, {}),
                 out["fate"],
@@ -293,7 +293,7 @@ def _text_table(head: str, lines: list[list[str]], model: MergeModel, cursor: in
     return "\n".join([head, *table, *texts])
 
 
-def _in_text(entry: Input | None, column: str, done: bool, *, whole: bool = True) -> str:
+def _in_text(entry: RunInput | None, column: str, done: bool, *, whole: bool = True) -> str:
     """A row of a run, once merged with the mark of its part; of `whole` rows that take away the kind."""
     if entry is None:
         return "·"
@@ -303,7 +303,7 @@ def _in_text(entry: Input | None, column: str, done: bool, *, whole: bool = True
     return f"{value}{mark}"
 
 
-def _out_text(step: Step, column: str) -> str:
+def _out_text(step: KeyStep, column: str) -> str:
     if step.fate != "kept":
         return step.fate
     return step.kind if not step.there else (step.values.get(column) or "null") if column else "row"

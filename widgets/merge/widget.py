@@ -17,7 +17,7 @@ from widgets.kit import static
 from widgets.kit.svg import Figure
 from widgets.kit.view import LINKED, View, module, option_map, require_source, title_of
 from widgets.merge import figure as draw
-from widgets.merge.model import COMPUTING, KEYS, MergeModel, Merging, merge_model, text_form
+from widgets.merge.model import COMPUTING, KEYS, MergeModel, MergingRows, merge_model, text_form
 
 ENGINES = ("deduplicate", "partial-update", "aggregation", "first-row")
 MAX_CHIPS = 14
@@ -29,7 +29,7 @@ class Merges(Protocol):
 
     def __call__(
         self, *, engine: str, snapshot: int | None, opened: str, between: tuple[float, float] | None
-    ) -> Merging:
+    ) -> MergingRows:
         """The merge of the first keys there."""
         ...
 
@@ -47,6 +47,7 @@ class MergeView(View):
     """
 
     _esm = module("merge/view.js", "renderMerge")
+    verbs = ("later", "earlier")
     _events: list[dict[str, Any]] | None = None
     _key: Sequence[str] | str = ()
     links = (*LINKED, "selected")
@@ -158,7 +159,7 @@ class MergeView(View):
 
         def merges(
             *, engine: str, snapshot: int | None, opened: str, between: tuple[float, float] | None
-        ) -> Merging:
+        ) -> MergingRows:
             chosen = _of_engine(options, engine)
             events = self._events
             return ts.merging_events(events, engine, primary_key=self._key, options=chosen, last=KEYS)
@@ -167,7 +168,7 @@ class MergeView(View):
 
     def _settings(self, merges: Merges, *, own: str, title: str, inspect: Any) -> None:
         self._merges, self._own, self._title, self._inspect = merges, own, title, inspect
-        self._found: Merging | None = None
+        self._found: MergingRows | None = None
         self._model = MergeModel(engine=own)
         self._low: float | None = None
         self._passed: list[float | None] = []
@@ -183,7 +184,6 @@ class MergeView(View):
         self.observe(self._on_selected, "selected")
         self.observe(self._on_cursor, "cursor")
         self.observe(lambda _change: self.redraw(), ["mode", "columns"])
-        self.on_msg(self._on_message)
 
     @property
     def model(self) -> MergeModel:
@@ -293,12 +293,6 @@ class MergeView(View):
         self._low, self._passed, self._stepped = float(file["min_key_pos"]), [None], False
         self.refresh()
 
-    def _on_message(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
-        if content.get("verb") == "later":
-            self.later()
-        elif content.get("verb") == "earlier":
-            self.earlier()
-
     def later(self) -> Self:
         """The next keys."""
         place = getattr(self._found, "place", None)
@@ -371,10 +365,11 @@ class MergeView(View):
         words = {
             str(width): {**self.words(width=width), "later": False, "earlier": False} for width in widths
         }
-        state = {"cursor": self.cursor, "mode": self.mode, "engine": self.engine, "columns": []}
-        state |= {"snapshot": self.snapshot, "width": widths[0], "frame": {}, "hovered": "", "selected": []}
-        kind = {"kind": "merge", "reply": "merge", "widths": list(widths)}
-        return {**kind, "frames": frames, "words": words, "state": state}
+        traits, bare = (
+            ("cursor", "mode", "engine", "snapshot"),
+            {"columns": [], "hovered": "", "selected": []},
+        )
+        return self.export_spec("merge", widths, frames, *traits, **bare) | {"words": words}
 
 
 def _of_table(table: ts.Table, *, own: str, partition: str | None, where: Any) -> Merges:
@@ -382,7 +377,7 @@ def _of_table(table: ts.Table, *, own: str, partition: str | None, where: Any) -
 
     def merges(
         *, engine: str, snapshot: int | None, opened: str, between: tuple[float, float] | None
-    ) -> Merging:
+    ) -> MergingRows:
         place, _, bucket = opened.rpartition("/")
         return table.inspect.merging(
             snapshot,
@@ -404,7 +399,7 @@ def _of_runs(
 
     def merges(
         *, engine: str, snapshot: int | None, opened: str, between: tuple[float, float] | None
-    ) -> Merging:
+    ) -> MergingRows:
         chosen = _of_engine(options, engine)
         return ts.merging(
             runs, engine, primary_key=primary_key, options=chosen, limit=KEYS, drops_deletes=drops_deletes

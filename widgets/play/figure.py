@@ -13,7 +13,7 @@ from widgets.kit import format as fmt
 from widgets.kit.svg import Figure, code, fit, group, line, num, rect, tag, text, text_width, wrap
 from widgets.kit.theme import level_fill, var
 from widgets.levels.figure import levels_figure
-from widgets.levels.model import LsmModel, Plan, Running
+from widgets.levels.model import CompactionPlan, LsmModel, Running
 from widgets.merge.figure import merge_figure
 from widgets.play.model import (
     CAPTIONS,
@@ -112,7 +112,7 @@ def _unplanned(model: LsmModel) -> LsmModel:
     """The levels without any ring."""
     columns = replace(model.columns, planned=np.zeros_like(model.columns.planned))
     lanes = tuple(replace(lane, columns=columns) for lane in model.lanes)
-    return replace(model, plan=Plan(), columns=columns, lanes=lanes)
+    return replace(model, plan=CompactionPlan(), columns=columns, lanes=lanes)
 
 
 def _written(model: PlayModel, share: float) -> int:

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 import tablestore as ts
 from widgets.kit.source import num_levels_of, title_of
-from widgets.levels.model import Plan, lsm_model
-from widgets.merge.model import MergeModel, Step, merge_model
+from widgets.levels.model import CompactionPlan, lsm_model
+from widgets.merge.model import KeyStep, MergeModel, merge_model
 from widgets.play.model import STOPS, PlayModel, taken_runs
 
 PLACES = tuple((2 * n + 1) / (2 * STOPS) for n in range(STOPS))
@@ -47,7 +47,7 @@ def play_model(source: Any, record: dict[str, Any]) -> PlayModel:
             "newer one: inspect.compactions() lists them"
         ) from None
     gone = _gone(old, new)
-    plan = Plan(gone, record["output_level"])
+    plan = CompactionPlan(gone, record["output_level"])
     slots = max(_level0(old), _level0(new))
     shape: dict[str, Any] = {"num_levels": num_levels_of(source), "l0_slots": slots, **place}
     before = lsm_model(old, snapshot=number - 1, plan=plan, **shape)
@@ -86,7 +86,7 @@ def _merged(
         newest = sum(lane.runs for lane in before.lanes if lane.planned)
     columns = before.columns
     low, high = float(columns.lo[columns.planned].min()), float(columns.hi[columns.planned].max())
-    whole, steps, stops = MergeModel(), list[Step](), list[float]()
+    whole, steps, stops = MergeModel(), list[KeyStep](), list[float]()
     for share in PLACES:
         start = low + max(share - 0.5 / STOPS, 0) * (high - low)
         try:

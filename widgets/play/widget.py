@@ -133,18 +133,6 @@ class CompactionPlay(View):
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """Every scene at every width."""
-        return {
-            "kind": "play",
-            "reply": "play",
-            "widths": list(widths),
-            "scenes": {str(width): self._frames(width) for width in widths},
-            "words": {str(width): self.words(width=width) for width in widths},
-            "state": {
-                "index": self.index,
-                "snapshot": self._model.snapshot,
-                "opened": self.opened,
-                "scenes": [],
-                "width": widths[0],
-                "frame": {},
-            },
-        }
+        at = self._model.snapshot
+        spec = self.export_spec("play", widths, {}, "index", "opened", snapshot=at, scenes=[])
+        return spec | {"scenes": {str(width): self._frames(width) for width in widths}}

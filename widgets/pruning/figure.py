@@ -28,7 +28,7 @@ from widgets.kit.svg import (
     wrap,
 )
 from widgets.kit.theme import level_fill, level_text, var
-from widgets.pruning.model import Group, Mark, PruningModel, RunLane, Step, explained
+from widgets.pruning.model import FileGroup, PruningModel, PruningStep, RuleMark, RunLane, explained
 
 Mode = Literal["files", "bytes"]
 MARGIN, ROW, LANE, PITCH = 16, 29, 22, 29
@@ -61,7 +61,7 @@ def pruning_figure(
     width: float,
     mode: Mode = "files",
     selected: str = "",
-    groups: tuple[Group, ...] = (),
+    groups: tuple[FileGroup, ...] = (),
 ) -> Figure:
     """Rules, the opened bucket and the explained file below each other."""
     parts = [_condition(model, width), rules_figure(model, width=width, mode=mode)]
@@ -111,7 +111,7 @@ def rules_figure(model: PruningModel, *, width: float, mode: Mode = "files") -> 
     return Figure(width, y + 26, "".join(parts), label(model))
 
 
-def _amount(step: Step, mode: Mode) -> int:
+def _amount(step: PruningStep, mode: Mode) -> int:
     return step.files if mode == "files" else step.bytes
 
 
@@ -120,7 +120,7 @@ def _length(amount: float, largest: float, room: float) -> float:
     return 0.0 if amount <= 0 else max(room * log10(1 + amount) / log10(1 + largest), 2.0)
 
 
-def _rule(step: Step, at: Columns, y: float, width: float, mode: Mode, largest: int) -> str:
+def _rule(step: PruningStep, at: Columns, y: float, width: float, mode: Mode, largest: int) -> str:
     middle, first = y + ROW / 2 + 4, step.rule == "all files"
     weight = 600 if first or step.skipped else 400
     parts = [] if first else [letter(step.letter, MARGIN, y + 4.5, faded=not step.skipped)]
@@ -280,7 +280,7 @@ def _files(
 
 
 def _file(
-    model: PruningModel, mark: Mark, box: tuple[float, float, float, float], lane: int, selected: str
+    model: PruningModel, mark: RuleMark, box: tuple[float, float, float, float], lane: int, selected: str
 ) -> str:
     x, y, wide, tall = box
     radius = 2 if wide > 6 else 0
@@ -346,7 +346,7 @@ def panel_figure(
     *,
     width: float,
     selected: str = "",
-    groups: tuple[Group, ...] = (),
+    groups: tuple[FileGroup, ...] = (),
     fixed: bool = True,
 ) -> Figure:
     """The chosen file explained: verdict, the numbers compared, what the rule rests on, its row groups.
@@ -373,7 +373,7 @@ def panel_figure(
     return Figure(width, tall + 18, body + "".join(parts) + strip)
 
 
-def _strip(groups: tuple[Group, ...], x: float, room: float, y: float) -> str:
+def _strip(groups: tuple[FileGroup, ...], x: float, room: float, y: float) -> str:
     """The row groups of a file that is read, those left out hatched."""
     if not groups:
         return ""
@@ -386,7 +386,7 @@ def _strip(groups: tuple[Group, ...], x: float, room: float, y: float) -> str:
     return "".join([*parts, *(_group(found, x + at * pitch, y, pitch - 3) for at, found in enumerate(shown))])
 
 
-def _group(found: Group, x: float, y: float, wide: float) -> str:
+def _group(found: FileGroup, x: float, y: float, wide: float) -> str:
     words = f"row group {found.number}, {found.rows:,} rows, {fmt.bytes_text(found.bytes)}, "
     words += "read" if found.kept else f"skipped by {found.letter}: {found.compared}"
     fill, stroke = ("append", "append") if found.kept else ("bg", "line2")

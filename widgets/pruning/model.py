@@ -39,7 +39,7 @@ LANES, MAX_BUCKETS = 14, 6
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PruningStep:
     """One rule of the funnel: what is left after it."""
 
     rule: str
@@ -52,7 +52,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class RuleMark:
     """One file of the opened bucket and the verdict on it."""
 
     name: str
@@ -88,7 +88,7 @@ class RunLane:
     level: int
     label: str
     note: str
-    files: tuple[Mark, ...]
+    files: tuple[RuleMark, ...]
 
     @property
     def read(self) -> int:
@@ -97,7 +97,7 @@ class RunLane:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class FileGroup:
     """One row group of the chosen file."""
 
     number: int
@@ -109,7 +109,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class FileGroups:
     """Row groups of all files whose footers were opened: how many are read."""
 
     files: int = 0
@@ -139,8 +139,8 @@ class PruningModel:
     snapshot: int | None
     where: str
     num_levels: int
-    steps: tuple[Step, ...] = ()
-    groups: Groups = Groups()
+    steps: tuple[PruningStep, ...] = ()
+    groups: FileGroups = FileGroups()
     buckets: tuple[BucketSum, ...] = ()
     opened: str = ""
     lanes: tuple[RunLane, ...] = ()
@@ -148,21 +148,21 @@ class PruningModel:
     asked: tuple[float, float, str] | None = None
 
     @property
-    def read(self) -> Step:
+    def read(self) -> PruningStep:
         """What is left in the end."""
-        return self.steps[-1] if self.steps else Step("", "", 0, 0, 0, 0, "")
+        return self.steps[-1] if self.steps else PruningStep("", "", 0, 0, 0, 0, "")
 
     @property
-    def whole(self) -> Step:
+    def whole(self) -> PruningStep:
         """All live files."""
         return self.steps[0] if self.steps else self.read
 
     @property
-    def files(self) -> tuple[Mark, ...]:
+    def files(self) -> tuple[RuleMark, ...]:
         """The files of the opened bucket, newest run first."""
         return tuple(mark for lane in self.lanes for mark in lane.files)
 
-    def find(self, name: str) -> Mark | None:
+    def find(self, name: str) -> RuleMark | None:
         """The file of that name in the opened bucket."""
         return next((mark for mark in self.files if mark.name == name), None)
 
@@ -189,10 +189,10 @@ def place_text(bucket: str) -> str:
     return f"{partition} · bucket {number}" if partition else f"bucket {number}"
 
 
-def steps_of(table: pa.Table) -> tuple[Step, ...]:
+def steps_of(table: pa.Table) -> tuple[PruningStep, ...]:
     """The funnel from `explain().steps()`."""
     return tuple(
-        Step(
+        PruningStep(
             row["rule"],
             LETTERS.get(row["rule"], ""),
             row["files"],
@@ -224,13 +224,13 @@ def _bucket(row: Mapping[str, Any]) -> BucketSum:
     return BucketSum(f"{partition}/{row['bucket']}", label, row["read_count"], row["read_sum"])
 
 
-def groups_of(row_groups: pa.Table, *, files_left: int) -> Groups:
+def groups_of(row_groups: pa.Table, *, files_left: int) -> FileGroups:
     """The sums of `explain().row_groups()`."""
     if not row_groups.num_rows:
-        return Groups(files_left=files_left)
+        return FileGroups(files_left=files_left)
     kept = row_groups.filter(row_groups["kept"])
     rules = sorted({rule for rule in row_groups["rule"].to_pylist() if rule})
-    return Groups(
+    return FileGroups(
         files=pc.count_distinct(row_groups["file_name"]).as_py(),
         files_left=files_left,
         total=row_groups.num_rows,
@@ -241,10 +241,10 @@ def groups_of(row_groups: pa.Table, *, files_left: int) -> Groups:
     )
 
 
-def group_marks(row_groups: pa.Table) -> tuple[Group, ...]:
+def group_marks(row_groups: pa.Table) -> tuple[FileGroup, ...]:
     """The row groups of one file."""
     return tuple(
-        Group(
+        FileGroup(
             row["row_group"],
             row["rows"],
             row["bytes"],
@@ -259,7 +259,7 @@ def group_marks(row_groups: pa.Table) -> tuple[Group, ...]:
 def lanes_of(levels: pa.Table, decisions: pa.Table) -> tuple[tuple[RunLane, ...], tuple[Tick, ...]]:
     """The lanes of one bucket from `inspect.levels()` and the verdicts on its files, and the key axis."""
     verdicts = {row["file_name"]: row for row in decisions.to_pylist()}
-    runs: dict[int, list[tuple[Mark, Any]]] = {}
+    runs: dict[int, list[tuple[RuleMark, Any]]] = {}
     for row in levels.to_pylist():
         if row["file_name"] in verdicts:
             mark = _mark(row, verdicts[row["file_name"]])
@@ -289,16 +289,16 @@ def _ticks(levels: pa.Table) -> tuple[Tick, ...]:
     return key_axis(low, high, *keys).ticks()
 
 
-def _lane(found: list[tuple[Mark, Any]]) -> RunLane:
+def _lane(found: list[tuple[RuleMark, Any]]) -> RunLane:
     marks = tuple(sorted((mark for mark, _ in found), key=lambda mark: (mark.lo, mark.hi)))
     origin = found[0][1]
     note = fmt.snapshot_id(origin) if marks[0].level == 0 and origin is not None else ""
     return RunLane(marks[0].level, "", note, marks)
 
 
-def _mark(row: Mapping[str, Any], verdict: Mapping[str, Any]) -> Mark:
+def _mark(row: Mapping[str, Any], verdict: Mapping[str, Any]) -> RuleMark:
     lo, hi = row["min_key_pos"], row["max_key_pos"]
-    return Mark(
+    return RuleMark(
         name=row["file_name"],
         level=row["level"],
         lo=0.0 if lo is None else float(np.clip(lo, 0, 1)),
@@ -314,7 +314,7 @@ def _mark(row: Mapping[str, Any], verdict: Mapping[str, Any]) -> Mark:
     )
 
 
-def explained(mark: Mark | None, groups: tuple[Group, ...]) -> tuple[str, str, str]:
+def explained(mark: RuleMark | None, groups: tuple[FileGroup, ...]) -> tuple[str, str, str]:
     """One file in words: the verdict, the engine's reason, what the rule rests on."""
     if mark is None:
         return "Nothing to explain.", "This bucket has no file.", ""
@@ -364,5 +364,5 @@ def text_form(model: PruningModel) -> str:
     return "\n".join(rows)
 
 
-def _of(read: Step, whole: Step) -> str:
+def _of(read: PruningStep, whole: PruningStep) -> str:
     return f"{fmt.bytes_text(read.bytes)} of {fmt.bytes_text(whole.bytes)}"

@@ -21,7 +21,7 @@ from widgets.kit.svg import Figure
 from widgets.kit.view import LINKED, View, module, require_source, title_of
 from widgets.pruning import figure as draw
 from widgets.pruning.model import (
-    Group,
+    FileGroup,
     PruningModel,
     buckets_of,
     explained,
@@ -91,7 +91,7 @@ class PruningExplainer(View):
         self._model = PruningModel(self._title, snapshot, "", self._num_levels)
         self._explanation: Any = None
         self._decisions = pa.table({})
-        self._groups: tuple[Group, ...] = ()
+        self._groups: tuple[FileGroup, ...] = ()
         self._good, self._problem, self._shown = "", dict[str, Any](), ""
         super().__init__(snapshot=snapshot, where=where, **kwargs)
         self.refresh()
@@ -216,7 +216,7 @@ class PruningExplainer(View):
         self._groups = self._groups_of(self._chosen())
         self.redraw()
 
-    def _groups_of(self, name: str) -> tuple[Group, ...]:
+    def _groups_of(self, name: str) -> tuple[FileGroup, ...]:
         mark = self._model.find(name)
         if mark is None or not mark.kept:
             return ()
@@ -257,7 +257,7 @@ class PruningExplainer(View):
         return {"heading": _live(heading), "lanes": _live(lanes), "chips": chips, "cards": cards}
 
     def _panel_frame(
-        self, model: PruningModel, chosen: str, groups: tuple[Group, ...], width: float
+        self, model: PruningModel, chosen: str, groups: tuple[FileGroup, ...], width: float
     ) -> dict[str, Any]:
         panel = draw.panel_figure(model, width=width, selected=chosen, groups=groups)
         return {"panel": _live(panel), "says": " ".join(explained(model.find(chosen), groups)[:2])}
@@ -308,25 +308,10 @@ class PruningExplainer(View):
         buckets = list(dict.fromkeys([self.opened, *(b.id for b in self._model.buckets[:EXPORT_BUCKETS])]))
         models = {bucket: self._with_bucket(bucket) for bucket in buckets if bucket}
         frames = {str(width): self._export_frames(models, width) for width in widths}
-        words = {str(width): self.words(width=width) for width in widths}
-        state: dict[str, Any] = {
-            "where": self._good,
-            "opened": self.opened,
-            "mode": self.mode,
-            "snapshot": self.snapshot,
-        }
-        state |= {"selected": list(self.selected), "hovered": "", "width": widths[0], "frame": {}}
+        shown = {"where": self._good, "selected": list(self.selected), "hovered": ""}
+        spec = self.export_spec("pruning", widths, frames, "opened", "mode", "snapshot", **shown)
         first = {bucket: model.first for bucket, model in models.items()}
-        return {
-            "kind": "pruning",
-            "reply": "pruning",
-            "widths": list(widths),
-            "frames": frames,
-            "words": words,
-            "columns": self._columns(),
-            "first": first,
-            "state": state,
-        }
+        return spec | {"columns": self._columns(), "first": first}
 
     def _export_frames(self, models: Mapping[str, PruningModel], width: int) -> dict[str, Any]:
         rules = {
@@ -344,7 +329,7 @@ class PruningExplainer(View):
                     panels[name] = self._panel_frame(model, name, groups, width)
         return {"rules": rules, "buckets": buckets, "panels": panels, "label": draw.label(self._model)}
 
-    def _groups_in(self, kept: bool, name: str) -> tuple[Group, ...]:
+    def _groups_in(self, kept: bool, name: str) -> tuple[FileGroup, ...]:
         return group_marks(self._explanation.row_groups(files=[name])) if kept else ()
 
 

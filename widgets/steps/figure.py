@@ -12,7 +12,7 @@ from typing import Any
 from widgets.kit import format as fmt
 from widgets.kit.svg import Figure, fit, group, line, num, path, rect, tag, text, text_width, wrap
 from widgets.kit.theme import var
-from widgets.steps.model import KILLED, LOST, NAMES, REFUSED, Step, StepsModel, Track
+from widgets.steps.model import KILLED, LOST, NAMES, REFUSED, StepsModel, StoryStep, Track
 
 MARGIN, GUTTER, RIGHT = 16, 96, 16
 PILL, LANE, TABLE, TRACK, BOX, FEET = 30, 44, 40, 38, 24, 12
@@ -21,11 +21,11 @@ COMMITS = {"APPEND": "append", "COMPACT": "compact", "OVERWRITE": "overwrite", "
 FILLS = {"data": ("l1", "edge"), "manifest": ("sel-tint", "line2"), "publish": ("ink2", "ink2")}
 SHOWN = {"read": "R", "data": "D", "manifest": "M", "publish": "P", "hint": "H", "clean": "C", "wait": "W"}
 
-EMPTY = Step(0, "", "Nothing has happened yet", "Each button lets one of them take one step.")
+EMPTY = StoryStep(0, "", "Nothing has happened yet", "Each button lets one of them take one step.")
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class StepsLayout:
     """Where things stand at one width."""
 
     model: StepsModel
@@ -84,7 +84,7 @@ class Layout:
 
 def steps_figure(model: StepsModel, *, index: int, width: float) -> Figure:
     """The picture with the step at `index` chosen."""
-    at = Layout(model, width)
+    at = StepsLayout(model, width)
     chosen = 0 <= index < len(model.steps)
     parts = [_frames(at), _cursor_line(at, index) if chosen else ""]
     parts += [_table_lane(at, index)] if at.has_table else []
@@ -107,7 +107,7 @@ def steps_figure(model: StepsModel, *, index: int, width: float) -> Figure:
     return Figure(width, bottom, "".join(parts) + panel + legend, label, meta)
 
 
-def _frames(at: Layout) -> str:
+def _frames(at: StepsLayout) -> str:
     """Lane names and hairlines."""
     parts, right = [], at.width - MARGIN
     for lane, name in enumerate(at.model.lanes):
@@ -117,7 +117,7 @@ def _frames(at: Layout) -> str:
     return "".join(parts)
 
 
-def _box(at: Layout, place: int, index: int) -> str:
+def _box(at: StepsLayout, place: int, index: int) -> str:
     """One step: filled by what it does once it is reached, an outline before."""
     step, state, reached = at.model.steps[place], at.model.state(place, index), place <= index
     x, y = at.x(place) - at.box / 2, at.lane_y(step.lane) - BOX / 2
@@ -157,7 +157,7 @@ def _box(at: Layout, place: int, index: int) -> str:
     return group(*parts, class_="step", data_step=place)
 
 
-def _table_lane(at: Layout, index: int) -> str:
+def _table_lane(at: StepsLayout, index: int) -> str:
     """The snapshots in the order they came, each tied to the step that made it."""
     y = at.table_y
     parts = [line(at.left, y, at.width - MARGIN, y, stroke="line2")]
@@ -213,7 +213,7 @@ def _glyph(x: float, y: float, commit: str, *, reached: bool) -> str:
     return ground + tag("circle", cx=float(x), cy=float(y), r=5, **shape)
 
 
-def _track(at: Layout, track: Track, y: float, index: int) -> str:
+def _track(at: StepsLayout, track: Track, y: float, index: int) -> str:
     """Bars from 0 for numbers, plateaus for texts; what is beyond the chosen step is pale."""
     name = fit(track.label, GUTTER - 8, size=11)
     parts = [text(MARGIN, y + 22, name, size=11)]
@@ -235,7 +235,7 @@ def _track(at: Layout, track: Track, y: float, index: int) -> str:
     return "".join(parts)
 
 
-def _plateaus(at: Layout, track: Track, y: float, index: int) -> str:
+def _plateaus(at: StepsLayout, track: Track, y: float, index: int) -> str:
     """Equal neighbours as one bar with their text."""
     parts, start = [], 0
     for place in range(1, len(track.values) + 1):
@@ -254,7 +254,7 @@ def _plateaus(at: Layout, track: Track, y: float, index: int) -> str:
     return "".join(parts)
 
 
-def _cursor_line(at: Layout, index: int) -> str:
+def _cursor_line(at: StepsLayout, index: int) -> str:
     """The line of the chosen step through all lanes, and its handle; boxes and glyphs lie on it."""
     x, bottom = at.x(index), at.bottom
     steps = [f"M{num(x)} {num(PILL - 4.0)}V{num(bottom)}"]
@@ -262,7 +262,7 @@ def _cursor_line(at: Layout, index: int) -> str:
     return group(path(steps, stroke=var("ink"), stroke_width=2), handle, class_="cursor")
 
 
-def _cursor(at: Layout, index: int) -> str:
+def _cursor(at: StepsLayout, index: int) -> str:
     """The chosen step: ring around its box, pill above."""
     x, y, ink = at.x(index), at.lane_y(at.model.steps[index].lane), var("ink")
     half = BOX / 2 + 3
@@ -276,7 +276,7 @@ def _cursor(at: Layout, index: int) -> str:
     return group(*parts, class_="cursor")
 
 
-def _panel(at: Layout, index: int, y: float) -> tuple[str, float]:
+def _panel(at: StepsLayout, index: int, y: float) -> tuple[str, float]:
     """The chosen step in words; as tall as the longest step needs."""
     x, wide = MARGIN, at.width - 2 * MARGIN
     inner = wide - 28
@@ -303,7 +303,7 @@ def _panel(at: Layout, index: int, y: float) -> tuple[str, float]:
     return "".join(parts), y + tall + 4
 
 
-def _columns(at: Layout, room: float) -> list[float]:
+def _columns(at: StepsLayout, room: float) -> list[float]:
     """Widths of the columns of facts: what the longest of all steps needs, so that they do not move."""
     lines = [step.facts for step in at.model.steps if step.facts]
     count = max((len(facts) for facts in lines), default=0)
@@ -318,7 +318,7 @@ def _columns(at: Layout, room: float) -> list[float]:
     return [need + spare for need in needs] if spare >= 0 else [need * room / sum(needs) for need in needs]
 
 
-def _legend(at: Layout, y: float) -> tuple[str, float]:
+def _legend(at: StepsLayout, y: float) -> tuple[str, float]:
     """The kinds that occur (with room to come: may occur), and what a box of each looks like."""
     marked = at.model.room > 0 or any(step.mark for step in at.model.steps if step.kind == "read")
     x, parts = float(MARGIN), []

@@ -33,7 +33,7 @@ SIGNS = {DONE: "", LOST: "×", REFUSED: "✕", KILLED: "✕"}
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StoryStep:
     """One step. `state`: done, lost (the name was taken), refused, killed."""
 
     lane: int
@@ -78,7 +78,7 @@ class StepsModel:
     title: str
     subtitle: str
     lanes: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[StoryStep, ...]
     before: int | None = None
     tracks: tuple[Track, ...] = ()
     room: int = 0
@@ -101,7 +101,7 @@ class StepsModel:
         step = self.steps[index]
         return KILLED if self.fatal and index == chosen and step.kind != "end" else step.state
 
-    def published(self) -> list[tuple[int, Step]]:
+    def published(self) -> list[tuple[int, StoryStep]]:
         """The steps that made a snapshot."""
         return [(at, step) for at, step in enumerate(self.steps) if step.commit]
 
@@ -154,7 +154,7 @@ def text_form(model: StepsModel, index: int) -> str:
     return "\n".join(lines)
 
 
-def _mark(step: Step, state: str) -> str:
+def _mark(step: StoryStep, state: str) -> str:
     sign = SIGNS[state]
     return sign if sign and step.letter == sign else f"{step.letter or step.mark}{sign}"
 

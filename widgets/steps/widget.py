@@ -138,17 +138,5 @@ class StepLanes(View):
             }
             for width in widths
         }
-        return {
-            "kind": "steps",
-            "reply": "steps",
-            "widths": list(widths),
-            "frames": frames,
-            "words": {str(width): self.words(width=width) for width in widths},
-            "snapshots": [self._model.snapshot(place) for place in places],
-            "state": {
-                "index": self.index,
-                "snapshot": self.snapshot,
-                "selected": self.selected,
-                "width": widths[0],
-            },
-        }
+        spec = self.export_spec("steps", widths, frames, "index", "snapshot", "selected")
+        return spec | {"snapshots": [self._model.snapshot(place) for place in places]}

@@ -6,14 +6,13 @@ is one frozen `StreamModel` behind one lock.
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Protocol, Self, runtime_checkable
 
 import pyarrow as pa
 
 import tablestore as ts
-from widgets.kit import static
 from widgets.kit.svg import Figure
 from widgets.kit.view import View, module
 from widgets.stream.figure import stream_figure
@@ -57,6 +56,7 @@ class StreamTable(View):
 
     links = ()
     _esm = module("stream/view.js", "renderStream")
+    verbs = ("stop",)
 
     def __init__(
         self,
@@ -75,11 +75,10 @@ class StreamTable(View):
             raise ts.InvalidRequest(f"keep {keep} rows: at least one")
         self._stream, self._keep, self._clock = stream, keep, clock
         self._model = StreamModel(title, stream.schema.empty_table())
-        self._lock, self._drawing = threading.Lock(), threading.RLock()
+        self._lock = threading.Lock()
         self._over, self._came = threading.Event(), threading.Event()
         self._began = clock()
         super().__init__(**kwargs)
-        self.on_msg(self._on_message)
         self.redraw()
         self._reader = threading.Thread(target=self._read, name="stream", daemon=True)
         self._reader.start()
@@ -146,15 +145,6 @@ class StreamTable(View):
             self.stop()
         super().close()
 
-    def _on_message(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
-        if content.get("verb") == "stop":
-            self.stop()
-
-    def redraw(self) -> None:
-        """Draw the present state into `frame`: one thread at a time, so that the newest picture stays."""
-        with self._drawing:
-            super().redraw()
-
     def refresh(self) -> Self:
         """Draw again."""
         self.redraw()
@@ -179,12 +169,4 @@ class StreamTable(View):
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """The picture as it stands; its button needs a kernel."""
-        frames = {str(width): static.frame(self.figure(width=width)) for width in widths}
-        return {
-            "kind": "stream",
-            "reply": "plain",
-            "widths": list(widths),
-            "frames": frames,
-            "words": {str(width): self.words(width=width) for width in widths},
-            "state": {"width": widths[0], "frame": {}},
-        }
+        return self.export_spec("stream", widths, self.export_frames(widths)) | {"reply": "plain"}

@@ -8,7 +8,7 @@ from typing import Any
 
 from widgets.kit.svg import Figure, group, num, rect, text, text_width, wrap
 from widgets.kit.theme import var
-from widgets.task.model import SIGNS, Question, Score, Verdict
+from widgets.task.model import SIGNS, Score, TaskQuestion, Verdict
 from widgets.task.picture import picture_figure
 from widgets.task.words import bare, paragraphs
 
@@ -16,7 +16,7 @@ MARGIN, LINE = 16, 18
 TOKENS = {"right": "ok", "wrong": "err", "seen": "ink2", "open": "ink3"}
 
 
-def task_figure(question: Question, value: Any, verdict: Verdict | None, *, width: float) -> Figure:
+def task_figure(question: TaskQuestion, value: Any, verdict: Verdict | None, *, width: float) -> Figure:
     """The question, what can be chosen, and what became of it."""
     body, y = _lines([bare(block) for block in paragraphs(question.asked)], 8, width, fill="ink")
     if question.options:
@@ -46,7 +46,7 @@ def _lines(
 
 
 def _options(
-    question: Question, value: Any, verdict: Verdict | None, y: float, width: float
+    question: TaskQuestion, value: Any, verdict: Verdict | None, y: float, width: float
 ) -> tuple[str, float]:
     """One row an option: its sign, its id, its words. Those of an order stand as the learner has them."""
     options = {option.id: option for option in question.options}

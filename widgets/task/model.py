@@ -25,7 +25,7 @@ SIGNS = {"open": "○", "right": "✓", "wrong": "✗", "seen": "–"}
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class TaskOption:
     """Something to choose: its id, which is also how it is typed, and words that explain it."""
 
     id: str
@@ -98,7 +98,7 @@ Picture = Grid | RunPicture
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class TaskSpot:
     """What can be clicked in a picture."""
 
     id: str
@@ -107,14 +107,14 @@ class Spot:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Question:
+class TaskQuestion:
     """What is asked. `form` says how an answer is typed, `hint` helps before one is given."""
 
     name: str
     asked: str
     kind: Kind
     number: int = 1
-    options: tuple[Option, ...] = ()
+    options: tuple[TaskOption, ...] = ()
     ruler: Ruler | None = None
     picture: Picture | None = None
     hint: str = ""
@@ -133,7 +133,7 @@ class Question:
             raise ts.InvalidRequest(f"task {self.name!r}: a question of kind {self.kind} needs {what}")
 
     @property
-    def spots(self) -> tuple[Spot, ...]:
+    def spots(self) -> tuple[TaskSpot, ...]:
         """What can be clicked in the picture, top to bottom, left to right."""
         if isinstance(self.picture, RunPicture):
             return tuple(_run_spots(self.picture))
@@ -226,7 +226,7 @@ def run_names(files: pa.Table) -> dict[str, tuple[str, ...]]:
     return named
 
 
-def _run_spots(picture: RunPicture) -> Iterator[Spot]:
+def _run_spots(picture: RunPicture) -> Iterator[TaskSpot]:
     rows = {row["file_name"]: row for row in picture.files.to_pylist()}
     for name, files in picture.named.items():
         mine = [rows[file] for file in files]
@@ -234,10 +234,10 @@ def _run_spots(picture: RunPicture) -> Iterator[Spot]:
         where = f"level {mine[0]['level']}"
         short = name if picture.by == "run" else fmt.file_name(name)
         keys = f", keys {fmt.key(mine[0]['min_key'])} to {fmt.key(mine[-1]['max_key'])}"
-        yield Spot(name, f"{short}, {where}, {size}{keys if mine[0]['min_key'] is not None else ''}")
+        yield TaskSpot(name, f"{short}, {where}, {size}{keys if mine[0]['min_key'] is not None else ''}")
 
 
-def _cell_spots(grid: Grid) -> Iterator[Spot]:
+def _cell_spots(grid: Grid) -> Iterator[TaskSpot]:
     seen: dict[str, list[str]] = {}
     group: dict[str, str] = {}
     for label, cells in grid.rows:
@@ -249,10 +249,10 @@ def _cell_spots(grid: Grid) -> Iterator[Spot]:
             seen.setdefault(cell.id, []).append(words + (f" ({cell.note})" if cell.note else ""))
             group.setdefault(cell.id, cell.group)
     for name, said in seen.items():
-        yield Spot(name, ", ".join(said), group[name])
+        yield TaskSpot(name, ", ".join(said), group[name])
 
 
-def text_form(question: Question, value: Any, verdict: Verdict | None) -> str:
+def text_form(question: TaskQuestion, value: Any, verdict: Verdict | None) -> str:
     """The task in a terminal."""
     lines = [f"Task {question.number} · {question.name}"]
     lines += [f"  {bare(block)}" for block in paragraphs(question.asked)]
@@ -282,8 +282,8 @@ def score_text(score: Score) -> str:
     return "\n".join(map(cut, [*lines, f"  kept in {score.kept}"] if score.kept else lines))
 
 
-def options_of(names: Sequence[str] | dict[str, str]) -> tuple[Option, ...]:
+def options_of(names: Sequence[str] | dict[str, str]) -> tuple[TaskOption, ...]:
     """Options from names, or from names with words."""
     if isinstance(names, dict):
-        return tuple(Option(str(name), str(words)) for name, words in names.items())
-    return tuple(Option(str(name)) for name in names)
+        return tuple(TaskOption(str(name), str(words)) for name, words in names.items())
+    return tuple(TaskOption(str(name)) for name in names)

@@ -14,7 +14,7 @@ from widgets.kit.theme import var
 from widgets.levels.figure import levels_figure
 from widgets.levels.layout import lay_out
 from widgets.levels.model import lsm_model
-from widgets.task.model import Cell, Grid, Question, Ruler, RunPicture, Spot, Verdict
+from widgets.task.model import Cell, Grid, Ruler, RunPicture, TaskQuestion, TaskSpot, Verdict
 
 MARGIN, REACH = 16, 24
 ROW, HEAD, GUTTER, WIDEST = 34, 26, 120, 190
@@ -22,14 +22,16 @@ Box = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnTask:
     """A picture and where its spots are."""
 
     figure: Figure
     boxes: dict[str, Box]
 
 
-def picture_figure(question: Question, value: Any, verdict: Verdict | None, *, width: float) -> Figure | None:
+def picture_figure(
+    question: TaskQuestion, value: Any, verdict: Verdict | None, *, width: float
+) -> Figure | None:
     """The picture of a question at a width, with the answer so far; None if it has none."""
     if question.ruler is not None:
         return _ruler(question.ruler, value, verdict, width)
@@ -53,7 +55,7 @@ def picture_figure(question: Question, value: Any, verdict: Verdict | None, *, w
     )
 
 
-def _spot(spot: Spot, box: Box, chosen: set[str], own: set[str], *, judged: bool, radio: bool) -> str:
+def _spot(spot: TaskSpot, box: Box, chosen: set[str], own: set[str], *, judged: bool, radio: bool) -> str:
     """What takes the click, and the ring of its state."""
     x, y, wide, tall = box
     more = max(REACH - wide, 0) / 2, max(REACH - tall, 0) / 2
@@ -103,7 +105,7 @@ def _mark(box: Box, *, right: bool, picked: bool) -> str:
     return ring(box, token, dashed=not picked) + badge + sign
 
 
-def _runs(picture: RunPicture, width: float) -> Drawn:
+def _runs(picture: RunPicture, width: float) -> DrawnTask:
     """The levels of a bucket; a line at the key that is asked for."""
     model = lsm_model(picture.files, num_levels=picture.num_levels)
     layout = lay_out(model, width=width)
@@ -137,7 +139,7 @@ def _runs(picture: RunPicture, width: float) -> Drawn:
         body += line(x, 20, x, height - 28, stroke="ink", stroke_width=2, stroke_dasharray="2 3")
         body += rect(left, 2, wide, 18, rx=9, fill=var("ink"))
         body += text(left + wide / 2, 15, label, size=11, fill="bg", weight=600, text_anchor="middle")
-    return Drawn(Figure(width, height, body), boxes)
+    return DrawnTask(Figure(width, height, body), boxes)
 
 
 def _union(boxes: list[Box]) -> Box:
@@ -146,7 +148,7 @@ def _union(boxes: list[Box]) -> Box:
     return x, y, end - x, bottom - y
 
 
-def _grid(grid: Grid, width: float) -> Drawn:
+def _grid(grid: Grid, width: float) -> DrawnTask:
     """Cells under their heads."""
     gutter = GUTTER if any(label for label, _ in grid.rows) else 0
     pitch = min((width - 2 * MARGIN - gutter) / max(len(grid.heads), 1), WIDEST)
@@ -164,7 +166,9 @@ def _grid(grid: Grid, width: float) -> Drawn:
             if cell.id:
                 found.setdefault(cell.id, []).append(box)
     height = HEAD + len(grid.rows) * ROW + 6
-    return Drawn(Figure(width, height, "".join(parts)), {name: _union(each) for name, each in found.items()})
+    return DrawnTask(
+        Figure(width, height, "".join(parts)), {name: _union(each) for name, each in found.items()}
+    )
 
 
 def _cell(cell: Cell, box: Box) -> str:
@@ -242,4 +246,4 @@ def _pinned(x: float, y: float, words: str, token: str, width: float) -> str:
     return patch + text(left, y, words, fill=token, weight=600, class_="guess" if token == "ink" else None)
 
 
-__all__ = ["Drawn", "esc", "picture_figure", "ring"]
+__all__ = ["DrawnTask", "esc", "picture_figure", "ring"]

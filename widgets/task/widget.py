@@ -18,7 +18,7 @@ from widgets.kit import svg
 from widgets.kit.svg import Figure
 from widgets.kit.view import View, module
 from widgets.task.figure import score_figure, task_figure, veil_figure
-from widgets.task.model import Question, Score, Verdict, cut, score_text, text_form
+from widgets.task.model import Score, TaskQuestion, Verdict, cut, score_text, text_form
 from widgets.task.picture import picture_figure
 from widgets.task.words import bare, paragraphs, segments
 
@@ -34,7 +34,7 @@ def rich(text: str) -> list[list[tuple[str, str]]]:
 class Task(View):
     """A question that is answered by clicking, dragging or keys; then the guess stands beside the engine's.
 
-    `question` is a `Question` of `widgets.task.model`; `judge(value)` gives the `Verdict` on an answer, and
+    `question` is a `TaskQuestion` of `widgets.task.model`; `judge(value)` gives the `Verdict`, and
     is asked when the learner commits. Other traits (`width`, …) go by keyword.
 
     >>> from widgets.task.model import Question, Verdict, options_of
@@ -50,8 +50,8 @@ class Task(View):
     value = traitlets.Any(None, allow_none=True).tag(sync=True)
     committed = traitlets.Bool(False).tag(sync=True)
 
-    def __init__(self, question: Question, judge: Judge, **kwargs: object) -> None:
-        if not isinstance(question, Question):
+    def __init__(self, question: TaskQuestion, judge: Judge, **kwargs: object) -> None:
+        if not isinstance(question, TaskQuestion):
             raise ts.InvalidRequest(f"Task takes a Question, not {reprlib.repr(question)}")
         self._question, self._judge = question, judge
         self._verdict: Verdict | None = None
@@ -62,7 +62,7 @@ class Task(View):
         self.redraw()
 
     @property
-    def question(self) -> Question:
+    def question(self) -> TaskQuestion:
         """What is asked."""
         return self._question
 

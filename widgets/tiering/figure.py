@@ -7,14 +7,14 @@ Invariants: figures and sections keep their order and their places; sections gro
 from __future__ import annotations
 
 from widgets.kit import format as fmt
-from widgets.kit.svg import Figure, code, fit, line, rect, text, text_width, wrap
-from widgets.kit.theme import var
+from widgets.kit.panel import Number, failure, numbers
+from widgets.kit.svg import Figure, line
 from widgets.tiering.heartbeats import heartbeats_section
 from widgets.tiering.lanes import lanes_section
 from widgets.tiering.model import TieringModel, state_text
 from widgets.tiering.tables import tables_section
 
-MARGIN, ROW = 16, 72
+RESTART = "Start it again: it goes on behind what the lake has."
 
 
 def tiering_figure(model: TieringModel, *, width: float) -> Figure:
@@ -29,8 +29,8 @@ def tiering_figure(model: TieringModel, *, width: float) -> Figure:
         body.append(drawn)
         spots += found
     if model.report.reason:
-        failure, y = _failure(model, y + 4, width)
-        body.append(failure)
+        box, y = failure("The service has ended.", model.report.reason, RESTART, y + 4, width)
+        body.append(box)
         y += 8
     return Figure(width, y + 4, "".join(body), _label(model), {"spots": spots})
 
@@ -54,48 +54,32 @@ def _figures(model: TieringModel, width: float) -> tuple[str, float]:
     if beat is not None:
         said = f"{fmt.seconds_text(max(model.until - beat.time, 0.0))} ago" if model.live else "the last one"
         said = "no answer" if silent else f"heartbeat {said}"
-    figures: list[tuple[str, str, str, str]] = [
-        ("tables", f"{len(model.tables):,}", _states(model), "ink"),
-        ("rows behind", fmt.short_count(model.lag_rows), f"of {fmt.plural(behind, 'table')}", "ink"),
-        (
+    figures = [
+        Number("tables", f"{len(model.tables):,}", _states(model)),
+        Number("rows behind", fmt.short_count(model.lag_rows), f"of {fmt.plural(behind, 'table')}", "ink"),
+        Number(
             "oldest lake",
             f"▲ {age}" if late else age,
             "all are complete" if oldest is None else f"{oldest.table}",
             "warn" if late else "ink",
         ),
-        ("rounds", f"{len(model.rounds):,}", _outcomes(model), "ink"),
-        (
-            "rows tiered",
-            fmt.short_count(model.tiered_rows),
-            commits,
-            "ink",
-        ),
-        ("rows/s", fmt.short_count(model.speed), "while a round runs", "ink"),
-        (
+        Number("rounds", f"{len(model.rounds):,}", _outcomes(model)),
+        Number("rows tiered", fmt.short_count(model.tiered_rows), commits),
+        Number("rows/s", fmt.short_count(model.speed), "while a round runs"),
+        Number(
             "failed tables",
             f"✕ {failed:,}" if failed else "0",
             "none" if not failed else "others go on",
             "err" if failed else "ink",
         ),
-        (
+        Number(
             "coordinator",
             fmt.ABSENT if beat is None or silent else f"epoch {beat.coordinator_epoch}",
             said,
             "err" if silent else "ink",
         ),
     ]
-    per_row = 8 if width >= 980 else 4
-    step = (width - 2 * MARGIN) / per_row
-    parts, y = list[str](), 0.0
-    for at, (name, value, remark, colour) in enumerate(figures):
-        row, column = divmod(at, per_row)
-        y = row * ROW
-        x, room = MARGIN + column * step, step - 10
-        size = 20 if text_width(value, size=20, weight=600) <= room else 15
-        parts.append(text(x, y + 22, name, size=11))
-        parts.append(text(x, y + 46, fit(value, room, size=size), size=size, fill=colour, weight=600))
-        parts.append(text(x, y + 64, fit(remark, room, size=11), size=11))
-    return "".join(parts), y + ROW + 4
+    return numbers(figures, width, per_row=8 if width >= 980 else 4)
 
 
 def _states(model: TieringModel) -> str:
@@ -110,16 +94,3 @@ def _outcomes(model: TieringModel) -> str:
     if found["failed"] or found["dropped"]:
         return f"{found['failed'] + found['dropped']:,} without a commit"
     return f"{found['empty']:,} found nothing new" if found["empty"] else "none failed"
-
-
-def _failure(model: TieringModel, y: float, width: float) -> tuple[str, float]:
-    """What ended the service, in its own words, and the next step."""
-    rows = wrap(model.report.reason, width - 2 * MARGIN - 30, size=11, monospace=True, lines=4)
-    tall = 52 + 15 * len(rows)
-    parts = [rect(MARGIN, y, width - 2 * MARGIN, tall, rx=4, fill=var("err-tint"))]
-    parts.append(rect(MARGIN, y, 3, tall, fill=var("err")))
-    parts.append(text(MARGIN + 14, y + 20, "✕ The service has ended.", fill="err", weight=600))
-    parts += [code(MARGIN + 14, y + 38 + 15 * at, row) for at, row in enumerate(rows)]
-    hint = "Start it again: it goes on behind what the lake has."
-    parts.append(text(MARGIN + 14, y + tall - 8, fit(hint, width - 60), fill="ink"))
-    return "".join(parts), y + tall

@@ -16,7 +16,7 @@ from widgets.kit import format as fmt
 from widgets.kit.svg import fit, fit_place, line, num, path, rect, tag, text, text_width
 from widgets.kit.theme import var
 from widgets.tiering.model import (
-    Lane,
+    SplitLane,
     TieringModel,
     outcome_text,
     round_title,
@@ -38,7 +38,7 @@ class _Scale:
     right: float
     window: int
 
-    def x(self, lane: Lane, offset: int) -> float:
+    def x(self, lane: SplitLane, offset: int) -> float:
         share = min(max((offset - lane.begin) / self.window, 0.0), 1.0)
         return self.left + STUB + 2 + share * (self.right - self.left - STUB - 2)
 
@@ -151,7 +151,7 @@ def _mark(x: float, y: float, kind: str) -> str:
     )
 
 
-def _lane(model: TieringModel, one: Lane, scale: _Scale, y: float) -> str:
+def _lane(model: TieringModel, one: SplitLane, scale: _Scale, y: float) -> str:
     """One bucket: stub, what the lake has, the split, what comes behind, the marks."""
     top, marks, split = y + 9, one.marks, one.split
     end = scale.x(one, one.end)
@@ -176,7 +176,7 @@ def _lane(model: TieringModel, one: Lane, scale: _Scale, y: float) -> str:
     return "".join(parts)
 
 
-def _split(model: TieringModel, one: Lane, scale: _Scale, top: float) -> str:
+def _split(model: TieringModel, one: SplitLane, scale: _Scale, top: float) -> str:
     """What the round reads of a bucket: the snapshot of its keys in the stub's place, the log to scale."""
     split, parts = one.split, list[str]()
     assert split is not None, "a lane with one"
@@ -233,7 +233,7 @@ def _box(
     )
 
 
-def _numbers(one: Lane, x: float, y: float, width: float) -> str:
+def _numbers(one: SplitLane, x: float, y: float, width: float) -> str:
     """The three offsets, or how far the lake is behind; then what the split has read."""
     marks, parts = one.marks, list[str]()
     end: dict[str, Any] = {"text_anchor": "end"}
@@ -254,7 +254,7 @@ def _numbers(one: Lane, x: float, y: float, width: float) -> str:
     return "".join(parts)
 
 
-def _split_words(one: Lane) -> tuple[str, str]:
+def _split_words(one: SplitLane) -> tuple[str, str]:
     """`log, 62 % read`, `snapshot #4, 1,200 rows`, `log, 0.4 s`."""
     split = one.split
     if split is None:
@@ -275,7 +275,7 @@ def _split_words(one: Lane) -> tuple[str, str]:
     return f"{kind}, {fmt.percent(share_read(split), 1)} read", "ink"
 
 
-def _card(one: Lane) -> tuple[str, list[list[str]]]:
+def _card(one: SplitLane) -> tuple[str, list[list[str]]]:
     """Heading and facts of a bucket."""
     marks, split, facts = one.marks, one.split, list[list[str]]()
     if marks is not None:

@@ -44,7 +44,7 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class SplitLane:
     """A bucket of the chosen table: how far it is, and the split of the chosen round, if it has one."""
 
     partition: str | None
@@ -95,7 +95,7 @@ class TieringModel:
     now: float
     table: TableState | None = None
     round: RoundReport | None = None
-    lanes: tuple[Lane, ...] = ()
+    lanes: tuple[SplitLane, ...] = ()
     exchanges: tuple[Exchange, ...] = ()
 
     @property
@@ -224,12 +224,12 @@ def round_of(rounds: Sequence[RoundReport], table: str, number: int | None = Non
     return next((one for one in own if one.splits), own[0] if own else None)
 
 
-def _lanes(table: TableState | None, of: RoundReport | None) -> tuple[Lane, ...]:
+def _lanes(table: TableState | None, of: RoundReport | None) -> tuple[SplitLane, ...]:
     """Buckets by partition and number, those of the round and those that the table has."""
     splits = {(one.partition, one.bucket): one for one in (of.splits if of is not None else ())}
     marks = {(one.partition, one.bucket): one for one in (table.marks if table is not None else ())}
     places = sorted({*splits, *marks}, key=lambda place: (place[0] or "", place[1]))
-    return tuple(Lane(*place, marks.get(place), splits.get(place)) for place in places)
+    return tuple(SplitLane(*place, marks.get(place), splits.get(place)) for place in places)
 
 
 def _exchanges(heartbeats: Sequence[Heartbeat]) -> tuple[Exchange, ...]:
@@ -261,7 +261,7 @@ def shown_tables(model: TieringModel, most: int) -> list[TableState]:
     return [one for one in model.tables if id(one) in kept]
 
 
-def shown_lanes(lanes: Sequence[Lane], most: int) -> list[Lane]:
+def shown_lanes(lanes: Sequence[SplitLane], most: int) -> list[SplitLane]:
     """At most so many, in their order: those with a split, then those that are furthest behind."""
     if len(lanes) <= most:
         return list(lanes)

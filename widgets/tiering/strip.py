@@ -8,38 +8,22 @@ tinted with its words through all lanes. Pure. Called by `tables`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tablestore import RoundReport, TableState
 from widgets.kit import format as fmt
 from widgets.kit.svg import line, num, path, rect, text, text_width
 from widgets.kit.theme import var
+from widgets.kit.time_axis import TimeAxis
 from widgets.tiering.model import TieringModel, outcome_text, round_title, splits_text
 
 WINDOW, BOX, LEAST = 300.0, 12, 3.0
 MOST_SPOTS = 400
 BEATS, AXIS = 22, 18
-_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400)
-
-
-@dataclass(frozen=True, slots=True)
-class TimeAxis:
-    """Time to x, over the last `WINDOW` seconds at most."""
-
-    left: float
-    right: float
-    began: float
-    until: float
-
-    def x(self, time: float) -> float:
-        """Where a moment stands."""
-        share = (time - self.began) / max(self.until - self.began, 1e-9)
-        return self.left + min(max(share, 0.0), 1.0) * (self.right - self.left)
 
 
 def time_axis(model: TieringModel, left: float, right: float) -> TimeAxis:
-    """The axis of a picture."""
+    """The axis of a picture: the last `WINDOW` seconds at most."""
     until = max(model.until, model.began + 1.0)
     return TimeAxis(left, right, max(model.began, until - WINDOW), until)
 
@@ -59,7 +43,10 @@ def rounds_strip(
         drawn, found = _lane(model, axis, by_table.get(table.table, []), y)
         parts.append(drawn)
         spots += found
-    parts += [_heartbeats(model, axis, bottom + BEATS / 2), _times(axis, bottom + BEATS + 14)]
+    parts += [
+        _heartbeats(model, axis, bottom + BEATS / 2),
+        axis.times(bottom + BEATS + 14, fmt.clock, above=14),
+    ]
     return "".join(parts), spots[-MOST_SPOTS:]
 
 
@@ -154,17 +141,3 @@ def _heartbeats(model: TieringModel, axis: TimeAxis, y: float) -> str:
     drawn = path(good, fill="none", stroke=var("ink3")) if good else ""
     drawn += path(bad, fill="none", stroke=var("err"), stroke_width="1.75") if bad else ""
     return line(axis.left, y, axis.right, y) + drawn
-
-
-def _times(axis: TimeAxis, y: float) -> str:
-    """Times of day at round seconds, as many as fit."""
-    span = axis.until - axis.began
-    room = max(int((axis.right - axis.left) // 84), 1)
-    every = next((step for step in _STEPS if span / step <= room), _STEPS[-1])
-    parts = []
-    for time in range(-(-int(axis.began) // every) * every, int(axis.until) + 1, every):
-        x = axis.x(time)
-        if time >= axis.began and axis.left + 20 <= x <= axis.right - 22:
-            parts.append(line(x, y - 14, x, y - 10, stroke="line2"))
-            parts.append(text(x, y, fmt.clock(time), size=11, text_anchor="middle"))
-    return "".join(parts) or text(axis.left, y, fmt.clock(axis.began), size=11)

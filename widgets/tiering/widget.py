@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -18,7 +18,7 @@ import traitlets
 import tablestore as ts
 from tablestore import Heartbeat, RoundReport, TableState, TieringReport
 from widgets.kit import static
-from widgets.kit.jobs import Job, JobRunner
+from widgets.kit.jobs import JobRunner, ViewJob, error_text, job_failure, job_name
 from widgets.kit.svg import Figure
 from widgets.kit.view import module
 from widgets.kit.watch import WatchingView
@@ -69,6 +69,7 @@ class TieringView(WatchingView):
 
     links = ()
     _esm = module("tiering/view.js", "renderTiering")
+    verbs = ("pause", "resume", "stop", "kill", "start")
     table = traitlets.Unicode("").tag(sync=True)
     round = traitlets.Int(None, allow_none=True).tag(sync=True)
 
@@ -86,7 +87,7 @@ class TieringView(WatchingView):
         **kwargs: object,
     ) -> None:
         self._service, self._read = _reader(service)
-        self._clock, self._title = clock, title or _title_of(service)
+        self._clock, self._title = clock, title or job_name(service, "tiering")
         self._kill, self._start = kill, start
         self._is_journal = isinstance(service, str | Path)
         self._stopping, self._killed, self._error = False, False, ""
@@ -186,7 +187,7 @@ class TieringView(WatchingView):
             self._asking.start(self._stop_service, after=self.look)
         return self.refresh()
 
-    def _stop_service(self, _job: Job) -> None:
+    def _stop_service(self, _job: ViewJob) -> None:
         """Done in a thread: a service ends when its rounds are over."""
         assert self._service is not None, "there is one to stop"
         self._guard(self._service.stop)
@@ -218,30 +219,12 @@ class TieringView(WatchingView):
         try:
             action()
         except Exception as error:
-            self._error = f"{type(error).__name__}: {error}"
+            self._error = error_text(error)
 
     def wait(self, timeout: float | None = None) -> Self:
         """Block until a service that was asked to stop has ended. Raises TimeoutError."""
         self._asking.wait(timeout)
         return self
-
-    def _on_verb(self, widget: object, content: Mapping[str, Any], buffers: object) -> None:
-        verbs = {
-            "pause": self.pause,
-            "resume": self.resume,
-            "stop": self.stop,
-            "kill": self.kill,
-            "start": self.start,
-        }
-        if (action := verbs.get(str(content.get("verb")))) is not None:
-            action()
-        else:
-            super()._on_verb(widget, content, buffers)
-
-    def redraw(self) -> None:
-        """Draw the present state into `frame`: one thread at a time, so that the newest picture stays."""
-        with self._reading:
-            super().redraw()
 
     def figure(self, *, width: float) -> Figure:
         """Figures, tables, buckets, heartbeats."""
@@ -284,7 +267,7 @@ class TieringView(WatchingView):
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """A frame a table; the buttons need a kernel."""
         model = self._model
-        paths = [one.table for one in model.tables[:MOST_FRAMES]]
+        paths = [state.table for state in model.tables[:MOST_FRAMES]]
         if self.table and self.table not in paths:
             paths = [self.table, *paths[:-1]]
         models = {
@@ -293,20 +276,14 @@ class TieringView(WatchingView):
             else tiering_model(model.report, title=self._title, now=model.now, table=path)
             for path in paths or [""]
         }
-        return {
-            "kind": "tiering",
-            "reply": "tiering",
-            "widths": list(widths),
-            "first": self.table or next(iter(models)),
-            "frames": {
-                str(width): {
-                    path: static.frame(tiering_figure(one, width=width)) for path, one in models.items()
-                }
-                for width in widths
-            },
-            "words": {str(width): self.words(width=width) for width in widths},
-            "state": {"width": widths[0], "frame": {}, "table": self.table, "round": None},
+        frames = {
+            str(width): {
+                path: static.frame(tiering_figure(shown, width=width)) for path, shown in models.items()
+            }
+            for width in widths
         }
+        spec = self.export_spec("tiering", widths, frames, "table", round=None)
+        return spec | {"first": self.table or next(iter(models))}
 
 
 def _ms(time: float | None) -> int | None:
@@ -329,21 +306,7 @@ def _reader(service: Any) -> tuple[Service | None, Callable[[], TieringReport]]:
 
 def _report_of(service: Service) -> TieringReport:
     """What a service tells; its state first, so that the last report of one that has ended is whole."""
-    state, reason = service.state, _failure_of(service)
+    state, reason = service.state, job_failure(service)
     return TieringReport(
         tuple(service.tables()), tuple(service.rounds()), tuple(service.heartbeats()), state, reason
     )
-
-
-def _title_of(service: object) -> str:
-    if isinstance(service, str | Path):
-        return str(service).rstrip("/").rpartition("/")[2]
-    name = getattr(service, "name", "")
-    return name if isinstance(name, str) and name else "tiering"
-
-
-def _failure_of(service: object) -> str:
-    """What ended a service, in its words."""
-    error = getattr(service, "error", None)
-    error = error() if callable(error) else error
-    return f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else ""

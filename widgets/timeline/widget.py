@@ -284,24 +284,14 @@ class SnapshotTimeline(WatchingView):
             figures = {page_of(at) if paged else 0: self._drawn(at, width) for at in starts}
             frames[str(width)] = {str(number): static.frame(figure) for number, figure in figures.items()}
         words = {str(width): self._words(width, None) for width in widths}
-        return {
-            "kind": "timeline",
-            "reply": "timeline",
-            "widths": list(widths),
-            "frames": frames,
+        shown = {"range": [], "spoken": list(self.spoken)}
+        spec = self.export_spec("timeline", widths, frames, "index", "snapshot", "selected", **shown)
+        return spec | {
             "words": words,
             "page": PAGE,
             "paged": any(draw.is_dense(self._model, width) for width in widths),
             "ids": self._model.ids.tolist(),
             "tags": dict(self._model.tags),
-            "state": {
-                "index": self.index,
-                "snapshot": self.snapshot,
-                "width": widths[0],
-                "selected": self.selected,
-                "range": [],
-                "spoken": list(self.spoken),
-            },
         }
 
     def _drawn(self, index: int, width: int) -> Figure:

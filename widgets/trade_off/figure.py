@@ -25,7 +25,7 @@ _LOG_TICKS = (1, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100, 200, 500, 1_000)
 
 
 @dataclass(frozen=True, slots=True)
-class Plot:
+class MapPlot:
     """One plot: where it stands, and the values at its edges. x is logarithmic."""
 
     left: float
@@ -52,7 +52,7 @@ class Plot:
         return self.bottom - min(max(share, 0.0), 1.0) * (TALL - 12)
 
 
-def plots(model: TradeOffModel, width: float) -> tuple[Plot, Plot]:
+def plots(model: TradeOffModel, width: float) -> tuple[MapPlot, MapPlot]:
     """The plots of read and of space, beside each other where there is room."""
     beside = width >= SIDE_BY_SIDE
     wide = (width - 2 * MARGIN - GAP) / 2 if beside else width - 2 * MARGIN
@@ -64,7 +64,7 @@ def plots(model: TradeOffModel, width: float) -> tuple[Plot, Plot]:
     floors = (0.0, min(1.0, math.floor(min(spaces) * 10) / 10))
     corners = [(MARGIN, TOP), (MARGIN + wide + GAP, TOP) if beside else (MARGIN, TOP + TALL + FOOT + TOP)]
     first, second = (
-        Plot(x + LABELS, y, x + wide, least_x, most_x, floor, top)
+        MapPlot(x + LABELS, y, x + wide, least_x, most_x, floor, top)
         for (x, y), floor, top in zip(corners, floors, tops, strict=True)
     )
     return first, second
@@ -102,7 +102,7 @@ def map_figure(model: TradeOffModel, *, width: float) -> Figure:
     return Figure(width, height, "".join(parts), label, meta)
 
 
-def _axes(plot: Plot, name: str, model: TradeOffModel) -> str:
+def _axes(plot: MapPlot, name: str, model: TradeOffModel) -> str:
     title, meaning = AXES[name]
     x = plot.left - LABELS
     parts = [text(x, plot.top - 26, title, size=13, fill="ink", weight=600)]

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from widgets.kit import format as fmt
 from widgets.levels.model import LsmModel, lsm_model
-from widgets.trade_off.trails import LEVELED, STRATEGIES, UNIVERSAL, Experiment, Outcome, Setting
+from widgets.trade_off.trails import LEVELED, STRATEGIES, UNIVERSAL, Experiment, TrialOutcome, TrialSetting
 from widgets.what_if.figure import signed
 
-PAIMON = Setting(UNIVERSAL, 5, 1)
+PAIMON = TrialSetting(UNIVERSAL, 5, 1)
 """Paimon's defaults, with which others are compared."""
 AXES = {
     "write": ("Write", "bytes written / bytes that came in"),
@@ -30,7 +30,7 @@ class TradeOffModel:
 
     title: str
     experiment: Experiment
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[TrialOutcome, ...]
     unbeaten: frozenset[int]
     reference: int
 
@@ -43,7 +43,7 @@ class TradeOffModel:
         many = len(self.experiment.triggers)
         return tuple(tuple(range(at, at + many)) for at in range(0, len(self), many))
 
-    def find(self, setting: Setting) -> int | None:
+    def find(self, setting: TrialSetting) -> int | None:
         """The position of a setting."""
         return next((at for at, one in enumerate(self.outcomes) if one.setting == setting), None)
 
@@ -124,14 +124,16 @@ class TradeOffModel:
     def axes(self) -> dict[str, Any]:
         """The choices of the controls: triggers, and the ratios of each strategy with their words."""
         ratios = {
-            UNIVERSAL: [Setting(UNIVERSAL, 5, ratio).ratio_text for ratio in self.experiment.ratios],
-            LEVELED: [Setting(LEVELED, 5, ratio).ratio_text for ratio in self.experiment.multipliers],
+            UNIVERSAL: [TrialSetting(UNIVERSAL, 5, ratio).ratio_text for ratio in self.experiment.ratios],
+            LEVELED: [TrialSetting(LEVELED, 5, ratio).ratio_text for ratio in self.experiment.multipliers],
         }
         triggers = [str(trigger) for trigger in self.experiment.triggers]
         return {"strategies": list(STRATEGIES), "triggers": triggers, "ratios": ratios}
 
 
-def trade_off_model(experiment: Experiment, found: tuple[Outcome, ...], *, title: str = "") -> TradeOffModel:
+def trade_off_model(
+    experiment: Experiment, found: tuple[TrialOutcome, ...], *, title: str = ""
+) -> TradeOffModel:
     """The model of all outcomes of an experiment."""
     unbeaten = frozenset(
         at for at, one in enumerate(found) if not any(other.beats(one) for other in found if other is not one)

@@ -40,7 +40,7 @@ _KEYS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class TrialSetting:
     """One choice of strategy, trigger and ratio."""
 
     strategy: str
@@ -66,11 +66,11 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
+class TrialOutcome:
     """What a setting came to: bytes written for each byte that came in, the mean of sorted runs and of bytes
     stored for each that is live after each commit, the worst of both, and the tree at its fullest."""
 
-    setting: Setting
+    setting: TrialSetting
     write: float
     read: float
     space: float
@@ -87,7 +87,7 @@ class Outcome:
         """Write, read, space."""
         return self.write, self.read, self.space
 
-    def beats(self, other: "Outcome") -> bool:
+    def beats(self, other: "TrialOutcome") -> bool:
         """Whether it is better in one of the three and worse in none."""
         pairs = list(zip(self.costs, other.costs, strict=True))
         return all(a <= b for a, b in pairs) and any(a < b for a, b in pairs)
@@ -122,16 +122,16 @@ class Experiment:
             raise ts.InvalidRequest(f"samples {self.samples} must be at least 1: rows drawn a flush")
 
     @property
-    def settings(self) -> tuple[Setting, ...]:
+    def settings(self) -> tuple[TrialSetting, ...]:
         """Trail after trail: the triggers of a ratio stand together."""
         axes = ((UNIVERSAL, self.ratios), (LEVELED, self.multipliers))
         return tuple(
-            Setting(strategy, trigger, ratio)
+            TrialSetting(strategy, trigger, ratio)
             for strategy, ratios in axes
             for ratio, trigger in product(ratios, self.triggers)
         )
 
-    def options_of(self, setting: Setting) -> dict[str, str]:
+    def options_of(self, setting: TrialSetting) -> dict[str, str]:
         """The options that a setting is simulated under."""
         flush = self.workload.row_bytes * self.workload.rows
         sizes = {
@@ -140,7 +140,7 @@ class Experiment:
         }
         return sizes | dict(self.options) | setting.options
 
-    def simulator(self, setting: Setting) -> Any:
+    def simulator(self, setting: TrialSetting) -> Any:
         """The simulation of a setting, carried out."""
         options = self.options_of(setting)
         made = ts.simulator(self.workload, options, seed=self.seed, samples=self.samples)
@@ -157,11 +157,11 @@ def workloads(given: Any) -> dict[str, Any]:
     return {**({} if given.kind in others else {given.kind: given}), **others, given.kind: given}
 
 
-_outcomes: OrderedDict[tuple[Any, ...], Outcome] = OrderedDict()
+_outcomes: OrderedDict[tuple[Any, ...], TrialOutcome] = OrderedDict()
 _outcomes_lock = Lock()
 
 
-def outcome(experiment: Experiment, setting: Setting) -> Outcome:
+def outcome(experiment: Experiment, setting: TrialSetting) -> TrialOutcome:
     """What a setting comes to; simulated once."""
     options = tuple(sorted(experiment.options_of(setting).items()))
     key = (experiment.workload, experiment.flushes, experiment.seed, experiment.samples, options)
@@ -177,7 +177,7 @@ def outcome(experiment: Experiment, setting: Setting) -> Outcome:
     return found
 
 
-def _outcome(experiment: Experiment, setting: Setting) -> Outcome:
+def _outcome(experiment: Experiment, setting: TrialSetting) -> TrialOutcome:
     simulator = experiment.simulator(setting)
     inspect = simulator.inspect
     course = inspect.amplification("snapshot")
@@ -185,7 +185,7 @@ def _outcome(experiment: Experiment, setting: Setting) -> Outcome:
     fullest = len(runs) - 1 - int(runs[::-1].argmax())  # the last of the fullest
     snapshot = course["snapshot_id"][fullest].as_py()
     space, exact = course["space_amplification"], course["space_exact"]
-    return Outcome(
+    return TrialOutcome(
         setting=setting,
         write=course["write_amplification"][-1].as_py(),
         read=float(runs.mean()),
@@ -202,7 +202,7 @@ def _outcome(experiment: Experiment, setting: Setting) -> Outcome:
 
 def outcomes(
     experiment: Experiment, *, progress: Callable[[int, int], None] | None = None
-) -> tuple[Outcome, ...]:
+) -> tuple[TrialOutcome, ...]:
     """Every setting's outcome; `progress(done, all)` is called before each, and what it raises ends it."""
     found, settings = [], experiment.settings
     for done, setting in enumerate(settings):

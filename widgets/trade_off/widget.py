@@ -14,7 +14,7 @@ import traitlets
 
 import tablestore as ts
 from widgets.kit import static, svg
-from widgets.kit.jobs import Job, JobRunner, Stopped
+from widgets.kit.jobs import JobRunner, Stopped, ViewJob
 from widgets.kit.svg import Figure
 from widgets.kit.view import View, module
 from widgets.trade_off import figure as draw
@@ -24,7 +24,7 @@ from widgets.trade_off.trails import (
     RATIOS,
     TRIGGERS,
     Experiment,
-    Setting,
+    TrialSetting,
     outcomes,
     workloads,
 )
@@ -56,6 +56,7 @@ class TradeOff(View):
     """
 
     _esm = module("trade_off/view.js", "renderTradeOff")
+    verbs = ("cancel",)
     workload = traitlets.Unicode().tag(sync=True)
     workloads: traitlets.List[str] = traitlets.List().tag(sync=True)
     index = traitlets.Int(0).tag(sync=True)
@@ -97,7 +98,6 @@ class TradeOff(View):
         super().__init__(workload=chosen.kind, workloads=list(self.experiments), **kwargs)
         self.observe(lambda _change: self._show(), "index")
         self.observe(lambda _change: self._switch(), "workload")
-        self.on_msg(self._on_message)
         self.refresh()
 
     @property
@@ -116,7 +116,7 @@ class TradeOff(View):
         return self._jobs.busy
 
     @property
-    def setting(self) -> Setting:
+    def setting(self) -> TrialSetting:
         """The chosen setting."""
         return self.experiment.settings[self.index]
 
@@ -142,7 +142,7 @@ class TradeOff(View):
 
     def choose(self, strategy: str, *, trigger: int, ratio: int) -> Self:
         """Go to a setting. Raises InvalidRequest for one that is not on the map."""
-        asked = Setting(strategy, trigger, ratio)
+        asked = TrialSetting(strategy, trigger, ratio)
         if asked not in self.experiment.settings:
             raise ts.InvalidRequest(f"{asked.text} is not on the map")
         self.index = self.experiment.settings.index(asked)
@@ -183,7 +183,7 @@ class TradeOff(View):
         self._jobs.wait(timeout)
         return self
 
-    def _work(self, job: Job) -> None:
+    def _work(self, job: ViewJob) -> None:
         failure: dict[str, str] | None = None
         kind = self.workload
         try:
@@ -209,14 +209,10 @@ class TradeOff(View):
             elif not self._jobs.replaced(job) and self.model is None:
                 self.progress = {"text": "cancelled", "again": True}
 
-    def _count(self, job: Job, done: int, whole: int) -> None:
+    def _count(self, job: ViewJob, done: int, whole: int) -> None:
         job.check()
         words = f"simulating setting {done + 1} of {whole}"
         self.progress = {"busy": True, "share": round(done / whole, 3), "text": words}
-
-    def _on_message(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
-        if content.get("verb") == "cancel":
-            self.cancel()
 
     def redraw(self) -> None:
         """The map, and what is chosen on it."""

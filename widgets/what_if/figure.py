@@ -8,7 +8,7 @@ letters say which is which. Pure: model → `Figure`. Called by the widget and b
 import numpy as np
 
 from widgets.amplification import chart
-from widgets.amplification.chart import HEIGHT, Line, Panel, Plot
+from widgets.amplification.chart import HEIGHT, ChartPlot, Line, Panel
 from widgets.amplification.model import READ, SPACE, WRITE
 from widgets.kit import format as fmt
 from widgets.kit.svg import (
@@ -119,9 +119,9 @@ def course_part(model: WhatIfModel, *, width: float) -> Figure:
     return Figure(width, height, body, f"What if: {model.verdict}", meta)
 
 
-def _lanes(model: WhatIfModel, width: float) -> tuple[str, Plot]:
+def _lanes(model: WhatIfModel, width: float) -> tuple[str, ChartPlot]:
     """A glyph a commit on both lanes, or bars of how many compacted where commits stand too close."""
-    plot = Plot(MARGIN + GUTTER, width - MARGIN, 0.0, 1.0, len(model))
+    plot = ChartPlot(MARGIN + GUTTER, width - MARGIN, 0.0, 1.0, len(model))
     parts = []
     for side, y in zip(model.sides, LANE_Y, strict=True):
         parts.append(text(MARGIN, y + 4, side.letter, size=13, fill="ink", weight=600))
@@ -130,7 +130,7 @@ def _lanes(model: WhatIfModel, width: float) -> tuple[str, Plot]:
     return "".join(parts), plot
 
 
-def _glyphs(side: Side, plot: Plot, y: float) -> str:
+def _glyphs(side: Side, plot: ChartPlot, y: float) -> str:
     size = 4.0 if plot.step >= 12 else 2.75
     parts = []
     for index, kind in enumerate(side.kinds):
@@ -149,7 +149,7 @@ def commits_a_bar(model: WhatIfModel, width: float) -> int:
     return 0 if room / max(len(model), 1) >= 6 else -(-len(model) // max(int(room // 4), 1))
 
 
-def _density(side: Side, plot: Plot, y: float) -> str:
+def _density(side: Side, plot: ChartPlot, y: float) -> str:
     """How many of the commits of each 4 pixels compacted, as a bar from the lane's line up."""
     places = max(int((plot.right - plot.left) // 4), 1)
     done = np.array([kind == "COMPACT" for kind in side.kinds], dtype=float)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from widgets.amplification.model import READ, SPACE, WRITE, AmplificationModel, amplification_model
 from widgets.kit import format as fmt
-from widgets.levels.model import Lane, LsmModel, lsm_model
+from widgets.levels.model import LevelLane, LsmModel, lsm_model
 
 MAX_SLOTS = 12
 FIELDS = {
@@ -246,7 +246,7 @@ def levels_pair(model: WhatIfModel, found: Any, index: int) -> tuple[LsmModel, L
     return pair[0], pair[1]
 
 
-def _deepest(lane: Lane) -> Lane:
+def _deepest(lane: LevelLane) -> LevelLane:
     """The lane of the deepest level, which says so where it is empty."""
     return lane if lane.count else replace(lane, note="deepest, empty")
 

@@ -15,7 +15,7 @@ import traitlets
 import tablestore as ts
 from widgets.kit import format as fmt
 from widgets.kit import static, svg
-from widgets.kit.jobs import STATIC_PATIENCE, Job, JobRunner, Stopped
+from widgets.kit.jobs import STATIC_PATIENCE, JobRunner, Stopped, ViewJob
 from widgets.kit.svg import Figure
 from widgets.kit.view import View, module, require_source, title_of
 from widgets.what_if import figure as draw
@@ -42,6 +42,7 @@ class WhatIf(View):
     """
 
     _esm = module("what_if/view.js", "renderWhatIf")
+    verbs = ("cancel",)
     index = traitlets.Int(-1).tag(sync=True)
     opened = traitlets.Unicode("").tag(sync=True)
     form = traitlets.Dict().tag(sync=True)
@@ -74,7 +75,6 @@ class WhatIf(View):
         self.observe(self._on_snapshot, "snapshot")
         self.observe(self._on_opened, "opened")
         self.observe(lambda _change: self._show_peek(), "hovered")
-        self.on_msg(self._on_message)
         self.refresh()
 
     @property
@@ -132,7 +132,7 @@ class WhatIf(View):
             self.redraw()
         return self
 
-    def _work(self, job: Job) -> None:
+    def _work(self, job: ViewJob) -> None:
         before = None if self._afresh else self._found
         failure: dict[str, str] | None = None
         try:
@@ -156,7 +156,7 @@ class WhatIf(View):
             elif not self._jobs.replaced(job):
                 self.progress = {"text": "cancelled: what is shown was replayed before"}
 
-    def _compared(self, before: Any, job: Job) -> Any:
+    def _compared(self, before: Any, job: ViewJob) -> Any:
         progress = self._progress_shown(job)
         if before is not None:
             return before.under(self._options, progress=progress)
@@ -167,7 +167,7 @@ class WhatIf(View):
             return source
         return ts.what_if(source, self._options, self._baseline, progress=progress, **self._settings)
 
-    def _progress_shown(self, job: Job) -> Any:
+    def _progress_shown(self, job: ViewJob) -> Any:
         last = -1
 
         def progress(done: int, whole: int) -> None:
@@ -233,12 +233,11 @@ class WhatIf(View):
             return
         self._take(self._found)
 
-    def _on_message(self, _widget: object, content: Mapping[str, Any], _buffers: object) -> None:
-        verb = str(content.get("verb"))
-        if verb == "cancel":
-            self.cancel()
-        if verb == "replay":
+    def _on_verb(self, widget: object, content: Mapping[str, Any], buffers: object) -> None:
+        if content.get("verb") == "replay":
             self.replay(self._asked(content.get("form") or {}))
+        else:
+            super()._on_verb(widget, content, buffers)
 
     def _asked(self, form: Mapping[str, Any]) -> dict[str, str]:
         """B's options with those of the fields in place of the ones they had."""

@@ -22,7 +22,7 @@ from widgets.health.widget import TableHealth
 from widgets.history.moments import SOON, Moment, moments_of
 from widgets.kit import page, static, svg
 from widgets.kit.assets import of_kernel
-from widgets.kit.jobs import Job, JobRunner, Stopped
+from widgets.kit.jobs import JobRunner, Stopped, ViewJob
 from widgets.kit.svg import Figure
 from widgets.kit.theme import Theme
 from widgets.kit.view import View, module, require_source
@@ -121,7 +121,7 @@ class Workbench(anywidget.AnyWidget):
             self._jobs.restart(self._read, patience=0.0)
         return self
 
-    def _read(self, job: Job) -> None:
+    def _read(self, job: ViewJob) -> None:
         steps = (
             ("older commits", self.timeline.complete),
             ("the files of each commit", self.levels.read_history),

@@ -22,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 
 from notebooks.demo.visibility.designs import DESIGNS, EMBEDDED, Design
-from notebooks.demo.visibility.outcome import Delivery, Load, Outcome, batch_of
+from notebooks.demo.visibility.outcome import Delivery, Load, VisibilityOutcome, batch_of
 from notebooks.demo.visibility.picture import picture, themed
 from tablestore.core.errors import Unavailable
 from widgets.kit.svg import Figure
@@ -39,7 +39,7 @@ class VisibilityLab:
     """The outcomes of one load, with a table as text and a picture."""
 
     load: Load
-    outcomes: tuple[Outcome, ...] = field(repr=False)
+    outcomes: tuple[VisibilityOutcome, ...] = field(repr=False)
 
     def to_arrow(self) -> pa.Table:
         """A row a design, every figure a column."""
@@ -64,7 +64,7 @@ class VisibilityLab:
             ]
         )
 
-    def __getitem__(self, number: int) -> Outcome:
+    def __getitem__(self, number: int) -> VisibilityOutcome:
         """The outcome of a design, by its number. Raises KeyError for one that did not take part."""
         for outcome in self.outcomes:
             if outcome.number == number:
@@ -117,7 +117,7 @@ def run(
     return VisibilityLab(load, tuple(outcomes))
 
 
-def _run(load: Load, number: int, design: Design) -> Outcome:
+def _run(load: Load, number: int, design: Design) -> VisibilityOutcome:
     notes = _Notes(load)
     reader = threading.Thread(target=notes.guarded, args=(_read, design, notes), daemon=True)
     reader.start()
@@ -125,7 +125,7 @@ def _run(load: Load, number: int, design: Design) -> Outcome:
     reader.join(_PATIENCE_SECONDS)
     notes.require(not reader.is_alive(), "the reader did not come to the end")
     in_log = Counter(id for id in design.log_ids() if id >= 0)
-    return Outcome(
+    return VisibilityOutcome(
         number,
         design.name,
         load.batches * load.rows,

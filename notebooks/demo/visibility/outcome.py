@@ -51,7 +51,7 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class VisibilityOutcome:
     """What became of the rows under one design. `taken_back`: rows that the reader had when the writer was
     lost, and the table of the next process had not; `twice_in_log`: before any normaliser; `files_agree`:
     whether at the end the table's files hold each row once. Files and snapshots count those of the first and

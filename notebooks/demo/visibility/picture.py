@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from notebooks.demo.visibility.outcome import Load, Outcome
+from notebooks.demo.visibility.outcome import Load, VisibilityOutcome
 from widgets.kit import format as fmt
 from widgets.kit.static import image
 from widgets.kit.svg import Figure, fit, line, num, path, standalone, tag, text, text_width
@@ -21,7 +21,7 @@ _DOT, _RING = 2.6, 4.2
 _Place = Callable[[float], float]
 
 
-def picture(load: Load, outcomes: Sequence[Outcome], *, width: float) -> Figure:
+def picture(load: Load, outcomes: Sequence[VisibilityOutcome], *, width: float) -> Figure:
     """A strip for each outcome, and what its marks mean."""
     waits = [d.milliseconds for o in outcomes for d in o.deliveries]
     low, high = _powers(waits)
@@ -66,7 +66,7 @@ def _powers(waits: Sequence[float]) -> tuple[int, int]:
     return min(low, 0), max(high, low + 1, 1)
 
 
-def _heading(outcome: Outcome, y: float, width: float) -> str:
+def _heading(outcome: VisibilityOutcome, y: float, width: float) -> str:
     """The name of a design, and its figures."""
     name = f"{outcome.number}  {outcome.design}"
     after = MARGIN + text_width(name, size=13, weight=600) + 12
@@ -107,7 +107,7 @@ def _moments(load: Load, across: _Place, top: float) -> str:
     return "".join(parts)
 
 
-def _dots(outcome: Outcome, across: _Place, down: _Place) -> str:
+def _dots(outcome: VisibilityOutcome, across: _Place, down: _Place) -> str:
     """A dot for each batch that came, a ring for each that came again."""
     first: dict[int, float] = {}
     again: dict[int, float] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tablestore.insight.cards import doctor, lake, results, scan, snapshot, table
+from tablestore.insight.cards import lake, results, scan, table
 
 __all__ = ["CARDS", "card"]
 
@@ -19,13 +19,13 @@ CARDS: dict[str, Callable[..., str | None]] = {
     "scan": scan.card,
     "plan": scan.plan_card,
     "explanation": scan.explanation_card,
-    "snapshot": snapshot.card,
+    "snapshot": results.snapshot_card,
     "compaction": results.compaction_card,
     "what-if": results.what_if_card,
     "violations": results.violations_card,
     "health": table.health_card,
-    "diagnosis": doctor.diagnosis_card,
-    "advice": doctor.advice_card,
+    "diagnosis": results.diagnosis_card,
+    "advice": results.advice_card,
 }
 
 

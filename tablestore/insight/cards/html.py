@@ -118,7 +118,7 @@ def moment(env: Env, millis: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class TextCell:
     """One cell of a table: text of data, at the right where it is a number, in a colour by its meaning; with
     `markup` HTML of ours instead. What `wraps` is a sentence, shown whole; other text is cut to a line."""
 
@@ -191,7 +191,7 @@ def counted(number: int, noun: str, more: str = "") -> tuple[str, str]:
     return count, f"{word} {more}".strip()
 
 
-def rows(heads: Sequence[tuple[str, bool]], lines: Sequence[Sequence[Cell]]) -> str:
+def rows(heads: Sequence[tuple[str, bool]], lines: Sequence[Sequence[TextCell]]) -> str:
     """A table: headings (none if all are empty), each with whether numbers stand below it, and lines of
     cells."""
     head = "".join(f"<th{' class=ts-n' if number else ''}>{esc(name)}</th>" for name, number in heads)
@@ -200,7 +200,7 @@ def rows(heads: Sequence[tuple[str, bool]], lines: Sequence[Sequence[Cell]]) -> 
     return f'<table class="ts-rows">{above}<tbody>{body}</tbody></table>'
 
 
-def _cell(cell: Cell) -> str:
+def _cell(cell: TextCell) -> str:
     style = f' style="color:{ink(cell.colour)}"' if cell.colour else ""
     longest = LONGEST * 3 if cell.wraps else LONGEST
     kind = " class=ts-n" if cell.number else " class=ts-w" if cell.wraps else ""

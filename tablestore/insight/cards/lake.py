@@ -12,7 +12,7 @@ from tablestore.core.env import Env
 from tablestore.core.errors import TablestoreError
 from tablestore.core.quantities import many
 from tablestore.insight.cards import html, table
-from tablestore.insight.cards.html import Cell
+from tablestore.insight.cards.html import TextCell
 from tablestore.meta.store import Store
 
 MOST_TABLES, MOST_SECONDS = 20, 1.0
@@ -21,7 +21,7 @@ _HEADS = [("table", False), ("", False), ("rows stored", True), ("snapshot", Tru
 
 def card(warehouse: str, names: Sequence[str], opened: Callable[[str], Store], env: Env) -> str:
     """The card of the lake at `warehouse` with these tables; `opened` gives the store of one."""
-    started, lines = env.monotonic(), list[list[Cell]]()
+    started, lines = env.monotonic(), list[list[TextCell]]()
     for name in names[:MOST_TABLES]:
         if env.monotonic() - started > MOST_SECONDS:
             break
@@ -38,32 +38,32 @@ def card(warehouse: str, names: Sequence[str], opened: Callable[[str], Store], e
     )
 
 
-def _line(name: str, opened: Callable[[str], Store]) -> list[Cell]:
+def _line(name: str, opened: Callable[[str], Store]) -> list[TextCell]:
     try:
         store = opened(name)
         latest = store.snapshots.latest()
         if latest is None:
             return [
-                Cell(name),
-                Cell(table.kind(store), colour="ink2"),
-                Cell("–", True),
-                Cell("–", True),
-                Cell(""),
+                TextCell(name),
+                TextCell(table.kind(store), colour="ink2"),
+                TextCell("–", True),
+                TextCell("–", True),
+                TextCell(""),
             ]
         rows = "–" if latest.total_record_count is None else f"{latest.total_record_count:,}"
         when = f"{latest.commit_kind} {html.moment(store.env, latest.time_millis)}"
         return [
-            Cell(name),
-            Cell(table.kind(store), colour="ink2"),
-            Cell(rows, True),
-            Cell(f"#{latest.id}", True),
-            Cell(when, colour="ink2"),
+            TextCell(name),
+            TextCell(table.kind(store), colour="ink2"),
+            TextCell(rows, True),
+            TextCell(f"#{latest.id}", True),
+            TextCell(when, colour="ink2"),
         ]
     except (TablestoreError, OSError, ValueError) as e:
         return [
-            Cell(name),
-            Cell(f"✕ {type(e).__name__}: {e}", colour="err", wraps=True),
-            Cell(""),
-            Cell(""),
-            Cell(""),
+            TextCell(name),
+            TextCell(f"✕ {type(e).__name__}: {e}", colour="err", wraps=True),
+            TextCell(""),
+            TextCell(""),
+            TextCell(""),
         ]

@@ -1,13 +1,19 @@
-"""The cards of results: of a compaction or its dry run, of a what-if, of a check. From values in memory."""
+"""The cards of results: of a compaction or its dry run, of a what-if, of a check, of a commit, of what the
+doctor says. From values in memory.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tablestore.core.quantities import many
+from tablestore.core.env import SYSTEM
+from tablestore.core.quantities import many, size
+from tablestore.format.snapshot import ANALYZE, BATCH_IDENTIFIER, COMPACT, OVERWRITE, Snapshot
 from tablestore.insight.cards import html
-from tablestore.insight.cards.html import Cell
+from tablestore.insight.cards.html import TextCell, ink
 from tablestore.insight.check.findings import Violation
+from tablestore.insight.doctor.bucket_advice import BucketAdvice
+from tablestore.insight.doctor.finding import Diagnosis, Finding
 from tablestore.insight.simulator.what_if import WhatIf
 from tablestore.lsm.compaction.bucket_pick import Pick
 from tablestore.lsm.compaction.compaction_report import Compaction
@@ -21,10 +27,10 @@ def compaction_card(found: Compaction) -> str:
     heads = [("bucket", False), ("work", False), ("because", False), ("outcome", False)]
     lines = [
         [
-            Cell(p.place),
+            TextCell(p.place),
             _work(p),
-            Cell(p.decision.reason.text, colour="ink2"),
-            Cell(p.outcome or "–", colour="ink2", wraps=True),
+            TextCell(p.decision.reason.text, colour="ink2"),
+            TextCell(p.outcome or "–", colour="ink2", wraps=True),
         ]
         for p in busy[:_PICKS]
     ]
@@ -43,9 +49,9 @@ def compaction_card(found: Compaction) -> str:
     )
 
 
-def _work(pick: Pick) -> Cell:
+def _work(pick: Pick) -> TextCell:
     unit = pick.decision.unit
-    return Cell("nothing", colour="ink3") if unit is None else Cell(unit.text, colour="compact")
+    return TextCell("nothing", colour="ink3") if unit is None else TextCell(unit.text, colour="compact")
 
 
 def what_if_card(found: WhatIf) -> str:
@@ -54,9 +60,9 @@ def what_if_card(found: WhatIf) -> str:
     heads = [("", False), (found.names[0], True), (found.names[1], True), ("", True)]
     lines = [
         [
-            Cell(one.name, colour="ink2"),
-            *(Cell(value, True) for value in one.values),
-            Cell(one.change.replace("-", "−"), True, "ink2"),
+            TextCell(one.name, colour="ink2"),
+            *(TextCell(value, True) for value in one.values),
+            TextCell(one.change.replace("-", "−"), True, "ink2"),
         ]
         for one in found.differences
     ]
@@ -70,7 +76,7 @@ def violations_card(found: Sequence[Violation]) -> str:
         return html.card("Check", chip=("sound", "sound: every invariant holds"))
     heads = [("invariant", False), ("where", False), ("what", False)]
     lines = [
-        [Cell(v.invariant, colour="err"), Cell(v.where), Cell(v.text, wraps=True)]
+        [TextCell(v.invariant, colour="err"), TextCell(v.where), TextCell(v.text, wraps=True)]
         for v in found[:_VIOLATIONS]
     ]
     more = len(found) - len(lines)
@@ -80,4 +86,111 @@ def violations_card(found: Sequence[Violation]) -> str:
         chip=("broken", f"{many(len(found), 'violation')} of {kinds}"),
         body=[html.rows(heads, lines)],
         note=f"{more:,} more" if more > 0 else "",
+    )
+
+
+_MARKS = {COMPACT: ("◆", "compact"), OVERWRITE: ("■", "overwrite"), ANALYZE: ("○", "analyze")}
+_PROPERTIES = 8
+
+
+def snapshot_card(snapshot: Snapshot) -> str:
+    """The card."""
+    mark, colour = _MARKS.get(snapshot.commit_kind, ("●", "append"))
+    facts = [
+        (_signed(snapshot.delta_record_count), "rows"),
+        (_plain(snapshot.total_record_count), "rows stored"),
+    ]
+    if snapshot.changelog_record_count:
+        facts.append((_plain(snapshot.changelog_record_count), "changes"))
+    values = {
+        "schema": snapshot.schema_id,
+        "committed by": snapshot.commit_user,
+        "identifier": None if snapshot.commit_identifier == BATCH_IDENTIFIER else snapshot.commit_identifier,
+        "base": snapshot.base_manifest_list,
+        "delta": snapshot.delta_manifest_list,
+        "changelog": snapshot.changelog_manifest_list,
+        "index": snapshot.index_manifest,
+        "statistics": snapshot.statistics,
+        "watermark": snapshot.watermark,
+        "operation": snapshot.operation,
+    }
+    lines = [[TextCell(k, colour="ink2"), TextCell(str(v))] for k, v in values.items() if v is not None]
+    properties = sorted((snapshot.properties or {}).items())
+    lines += [[TextCell(k, colour="ink2"), TextCell(v)] for k, v in properties[:_PROPERTIES]]
+    style = f"color:{html.ink(colour)};font-weight:600"
+    kind = f'<span style="{style}">{mark} {html.esc(snapshot.commit_kind)}</span>'
+    return html.card(
+        f"Snapshot {snapshot.id}",
+        html.moment(SYSTEM, snapshot.time_millis),
+        facts=facts,
+        body=[kind, html.rows([("", False), ("", False)], lines)],
+        note=f"{len(properties) - _PROPERTIES:,} more properties" if len(properties) > _PROPERTIES else "",
+    )
+
+
+def _plain(count: int | None) -> str:
+    return "–" if count is None else f"{count:,}"
+
+
+def _signed(count: int | None) -> str:
+    return "–" if count is None else f"{count:+,}".replace("-", "−")
+
+
+_FINDINGS, _LONGEST = 12, 600
+_SIGNS = {"risk": ("✕", "err"), "slow": ("▲", "warn"), "waste": ("▲", "warn"), "note": ("○", "ink2")}
+
+
+def diagnosis_card(found: Diagnosis) -> str:
+    """The card of a diagnosis: each finding with its numbers and call; folded, what each rule looked at."""
+    at = "without a snapshot" if found.snapshot is None else f"at snapshot {found.snapshot}"
+    worst = found.findings[0].severity if found.findings else ""
+    state = {"": "sound", "risk": "risk", "note": "plain"}.get(worst, "due")
+    sound = [
+        [TextCell(one.rule), TextCell(one.text, colour="ink2", wraps=True)]
+        for one in found.tried
+        if not one.findings
+    ]
+    more = len(found) - _FINDINGS
+    return html.card(
+        found.table,
+        f"doctor · {at}",
+        chip=(state, found.summary),
+        body=[
+            *map(_finding, found.findings[:_FINDINGS]),
+            html.folded("looked at", html.rows([("", False), ("", False)], sound)) if sound else "",
+        ],
+        note=f"{many(more, 'more finding')}: iterate over it for all" if more > 0 else "",
+    )
+
+
+def _finding(found: Finding) -> str:
+    sign, colour = _SIGNS[found.severity]
+    kind = f'<b style="font-weight:600;color:{ink(colour)}">{sign} {html.esc(found.severity)}: '
+    head = f"{kind}{html.esc(found.kind)}</b> {html.line(found.where)}"
+    asks = f"<div>decide: {html.esc(found.asks, longest=_LONGEST)}</div>" if found.asks else ""
+    said = f"<div>{html.esc(found.what, longest=_LONGEST)}</div><div>{html.line(found.numbers)}</div>"
+    return f"<div>{head}</div>{said}{html.words(found.remedy)}{asks}"
+
+
+def advice_card(found: BucketAdvice) -> str:
+    """The card of an advice on buckets: the alternatives, the proposed one among them, and the call."""
+    heads = [(name, True) for name in ("buckets", "mean", "largest", "skew", "empty")]
+    lines = [
+        [
+            TextCell(f"{'→ ' if one.buckets == found.buckets else ''}{one.buckets:,}", True),
+            TextCell(size(one.mean_bytes), True),
+            TextCell(size(one.largest_bytes), True),
+            TextCell(f"{one.skew:.2f}", True),
+            TextCell(f"{one.empty:,}", True),
+            TextCell(one.verdict, colour="ink2"),
+        ]
+        for one in found.alternatives
+    ]
+    notes = "".join(f"<div>{html.line(f'mind: {note}')}</div>" for note in found.notes)
+    return html.card(
+        many(found.buckets, "bucket"),
+        found.reason,
+        facts=[html.counted(found.question.rows, "row"), html.counted(found.partitions, "partition")],
+        body=[notes, html.rows([*heads, ("", False)], lines)],
+        code=found.call,
     )

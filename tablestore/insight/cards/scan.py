@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from tablestore.core.quantities import many, size
 from tablestore.insight.cards import html
-from tablestore.insight.cards.html import Cell
+from tablestore.insight.cards.html import TextCell
 from tablestore.insight.explain.explanation import Explanation
 from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.plan import Plan
@@ -24,7 +24,7 @@ MOST_FILES = 20_000  # whose bytes are added up
 _SPLITS = 8
 
 
-class Read(Protocol):
+class ScanRead(Protocol):
     """A scan: what is asked of it here."""
 
     @property
@@ -42,7 +42,7 @@ class Read(Protocol):
         ...
 
 
-def card(scan: Read) -> str:
+def card(scan: ScanRead) -> str:
     """The card of a scan."""
     plan = scan.plan()
     rows, why = _preview(scan, plan)
@@ -90,7 +90,7 @@ def _where(plan: Plan) -> str:
     return f"{at}, {'every row' if plan.where is None else f'where {plan.where!r}'}"
 
 
-def _preview(scan: Read, plan: Plan) -> tuple[pa.Table, str]:
+def _preview(scan: ScanRead, plan: Plan) -> tuple[pa.Table, str]:
     """Some rows, and how they were come by."""
     names = scan.names[:COLUMNS]
     wanted = ROWS if scan.limit is None else min(ROWS, scan.limit)
@@ -131,11 +131,13 @@ def plan_card(plan: Plan) -> str:
     heads = [("split", False), ("files", True), ("bytes", True), ("rows stored", True), ("read", False)]
     lines = [
         [
-            Cell("/".join(t for t in (plan.store.partition_text(s.partition), f"bucket-{s.bucket}") if t)),
-            Cell(f"{len(s.files):,}", True),
-            Cell(size(s.size), True),
-            Cell(f"{s.rows:,}", True),
-            Cell("as the files are" if s.raw else "merged", colour="ink2"),
+            TextCell(
+                "/".join(t for t in (plan.store.partition_text(s.partition), f"bucket-{s.bucket}") if t)
+            ),
+            TextCell(f"{len(s.files):,}", True),
+            TextCell(size(s.size), True),
+            TextCell(f"{s.rows:,}", True),
+            TextCell("as the files are" if s.raw else "merged", colour="ink2"),
         ]
         for s in plan.splits[:_SPLITS]
     ]
@@ -156,7 +158,7 @@ def explanation_card(found: Explanation) -> str:
     heads = [(name.replace("_", " "), name not in ("rule", "step", "reason")) for name in names]
     lines = [
         [
-            Cell(_text(name, row[name]), number, wraps=name == "reason")
+            TextCell(_text(name, row[name]), number, wraps=name == "reason")
             for name, (_, number) in zip(names, heads, strict=True)
         ]
         for row in steps
@@ -181,8 +183,8 @@ def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
-def _value(value: pa.Scalar, number: bool) -> Cell:
+def _value(value: pa.Scalar, number: bool) -> TextCell:
     if not value.is_valid:
-        return Cell("null", number, "ink3")
+        return TextCell("null", number, "ink3")
     found = value.as_py()
-    return Cell(f"0x{found.hex()}" if isinstance(found, bytes) else str(found), number)
+    return TextCell(f"0x{found.hex()}" if isinstance(found, bytes) else str(found), number)

@@ -1,23 +1,29 @@
 """The card of a table: its commits, how much it holds, its health, and the line that opens its cockpit.
 
-Reads the snapshot, its manifests, and the files of the newest `spark.NEWEST` snapshots. A state of more than
-`MOST_FILES` files is counted by its manifest lists alone.
+Reads the snapshot, its manifests, and the files of the newest `NEWEST` snapshots. A state of more than
+`MOST_FILES` files is counted by its manifest lists alone. The commits are a small picture: rows added as bars
+above a line, kinds as glyphs on it; without style the words beside it say the same.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tablestore.core.errors import NotFound, TablestoreError
 from tablestore.core.quantities import many, size
 from tablestore.format.manifests.manifest import ManifestFileMeta
-from tablestore.format.snapshot import Snapshot
-from tablestore.insight.cards import html, spark
-from tablestore.insight.cards.html import Cell
+from tablestore.format.snapshot import ANALYZE, COMPACT, OVERWRITE, Snapshot
+from tablestore.insight.cards import html
+from tablestore.insight.cards.html import TextCell, ink
 from tablestore.insight.health import Health, health
 from tablestore.meta.store import Store
 
 MOST_FILES = 100_000
 _MOST_COLUMNS = 40
 _WORST = 5
+NEWEST = 60  # commits that are drawn
+_STEP, _UP, _DOWN = 8, 30, 10
+_COLOURS = {COMPACT: "compact", OVERWRITE: "overwrite", ANALYZE: "analyze"}
 
 
 def card(store: Store, name: str, at: Snapshot | None = None) -> str:
@@ -28,7 +34,8 @@ def card(store: Store, name: str, at: Snapshot | None = None) -> str:
     facts, chip, note = _held(store, found)
     past = "" if at is None else f" · as it was at snapshot {at.id}"
     columns = [
-        [Cell(f.name), Cell(str(f.type)), Cell(f.description or "")] for f in schema.fields[:_MOST_COLUMNS]
+        [TextCell(f.name), TextCell(str(f.type)), TextCell(f.description or "")]
+        for f in schema.fields[:_MOST_COLUMNS]
     ]
     more = len(schema.fields) - _MOST_COLUMNS
     listed = html.rows([("column", False), ("type", False), ("comment", False)], columns)
@@ -44,7 +51,7 @@ def card(store: Store, name: str, at: Snapshot | None = None) -> str:
     )
 
 
-def newest(store: Store, at: Snapshot | None = None, *, count: int = spark.NEWEST) -> list[Snapshot]:
+def newest(store: Store, at: Snapshot | None = None, *, count: int = NEWEST) -> list[Snapshot]:
     """The newest snapshots (up to `at`), `count` at most, oldest first; without those that expire
     meanwhile."""
     ids = [i for i in store.snapshots.ids() if at is None or i <= at.id]
@@ -105,8 +112,8 @@ def _held(
 def _drawn(snapshots: list[Snapshot]) -> str:
     if not snapshots:
         return ""
-    below = html.line(spark.words(snapshots), "ink3")
-    return f'{spark.timeline(snapshots)}<div style="font-size:11px">{below}</div>'
+    below = html.line(words(snapshots), "ink3")
+    return f'{timeline(snapshots)}<div style="font-size:11px">{below}</div>'
 
 
 def health_card(found: Health) -> str:
@@ -122,12 +129,12 @@ def health_card(found: Health) -> str:
     ]
     lines = [
         [
-            Cell(f"{r['partition']}/{r['bucket']}" if r["partition"] else f"bucket {r['bucket']}"),
-            Cell(f"{r['runs']:,}", True),
-            Cell(f"{r['files']:,}", True),
-            Cell(size(r["bytes"]), True),
-            Cell(r["due"] or "–", colour="compact" if r["due"] else "ink3"),
-            Cell(r["reason"] or "–", colour="ink2", wraps=True),
+            TextCell(f"{r['partition']}/{r['bucket']}" if r["partition"] else f"bucket {r['bucket']}"),
+            TextCell(f"{r['runs']:,}", True),
+            TextCell(f"{r['files']:,}", True),
+            TextCell(size(r["bytes"]), True),
+            TextCell(r["due"] or "–", colour="compact" if r["due"] else "ink3"),
+            TextCell(r["reason"] or "–", colour="ink2", wraps=True),
         ]
         for r in worst
     ]
@@ -145,3 +152,49 @@ def health_card(found: Health) -> str:
         body=[html.rows(heads, lines) if lines else ""],
         note=f"{many(more, 'more bucket')}: .buckets has them all" if more > 0 else "",
     )
+
+
+def timeline(snapshots: Sequence[Snapshot], *, scale: float = 1.0) -> str:
+    """SVG of the newest `NEWEST` of these snapshots, oldest at the left; `scale` makes it smaller."""
+    shown = snapshots[-NEWEST:]
+    most = max((_rows(s) for s in shown), default=0)
+    width, height = len(shown) * _STEP, _UP + _DOWN
+    parts = [f'<line x1="0" y1="{_UP}" x2="{width}" y2="{_UP}" stroke="{ink("line2")}" stroke-width="1"/>']
+    for at, snapshot in enumerate(shown):
+        colour, x = ink(_COLOURS.get(snapshot.commit_kind, "append")), at * _STEP
+        if most and _rows(snapshot):
+            tall = max(1.0, (_UP - 3) * _rows(snapshot) / most)
+            parts.append(
+                f'<rect x="{x + 1.5}" y="{_UP - tall:.1f}" width="5" height="{tall:.1f}" fill="{colour}"/>'
+            )
+        parts.append(_glyph(snapshot.commit_kind, x + 4, _UP + 5, colour))
+    style = f"display:block;width:{width * scale:.0f}px;height:{height * scale:.0f}px;max-width:100%"
+    return (
+        f'<svg viewBox="0 0 {width} {height}" width="{width * scale:.0f}" height="{height * scale:.0f}" '
+        f'preserveAspectRatio="xMinYMid meet" style="{style}" role="img" aria-label="{words(snapshots)}">'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def words(snapshots: Sequence[Snapshot]) -> str:
+    """`newest 60 commits: 51 APPEND, 9 COMPACT`."""
+    shown = snapshots[-NEWEST:]
+    kinds = dict.fromkeys(s.commit_kind for s in shown)
+    counts = ", ".join(f"{sum(s.commit_kind == kind for s in shown):,} {kind}" for kind in sorted(kinds))
+    newest = "newest " if len(shown) >= NEWEST else ""
+    return f"{newest}{many(len(shown), 'commit')}: {counts}" if shown else "no commits"
+
+
+def _rows(snapshot: Snapshot) -> int:
+    """Rows that a commit brought; a compaction brings none."""
+    return 0 if snapshot.commit_kind == COMPACT else max(snapshot.delta_record_count or 0, 0)
+
+
+def _glyph(kind: str, x: float, y: float, colour: str) -> str:
+    if kind == COMPACT:
+        return f'<path d="M{x} {y - 3.5}l3.5 3.5l-3.5 3.5l-3.5-3.5z" fill="{colour}"/>'
+    if kind == OVERWRITE:
+        return f'<rect x="{x - 2.5}" y="{y - 2.5}" width="5" height="5" fill="{colour}"/>'
+    if kind == ANALYZE:
+        return f'<circle cx="{x}" cy="{y}" r="2.2" fill="none" stroke="{colour}" stroke-width="1.2"/>'
+    return f'<circle cx="{x}" cy="{y}" r="1.8" fill="{colour}"/>'

@@ -13,28 +13,28 @@ from functools import partial
 
 from tablestore.core.errors import Corrupt, InvalidRequest, NotFound
 from tablestore.format.snapshot import Snapshot
-from tablestore.insight.doctor import changes, layout, logs, retention, rows, tiering
-from tablestore.insight.doctor.calls import Call, look
+from tablestore.insight.doctor import changes, layout, logs, retention, rows
+from tablestore.insight.doctor.calls import MendingCall, look
 from tablestore.insight.doctor.facts import Facts, Limits
-from tablestore.insight.doctor.finding import SEVERITIES, Diagnosis, Finding, Outcome, RuleResult
+from tablestore.insight.doctor.finding import SEVERITIES, Diagnosis, Finding, RuleOutcome, RuleResult
 from tablestore.meta.expired import is_missing
 from tablestore.meta.store import Store
 from tablestore.read.scan import time_travel
 
 __all__ = [
     "RULES",
-    "Call",
     "Diagnosis",
     "Facts",
     "Finding",
     "Limits",
-    "Outcome",
+    "MendingCall",
+    "RuleOutcome",
     "RuleResult",
     "diagnose",
     "limits_of",
 ]
 
-Rule = Callable[[Facts], Outcome]
+Rule = Callable[[Facts], RuleOutcome]
 RULES: tuple[tuple[str, Rule], ...] = (
     ("sorted runs", layout.sorted_runs),
     ("stop trigger", layout.stop_trigger),
@@ -62,7 +62,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("manifests", retention.manifests),
     ("log", logs.embedded_log),
     ("topic", logs.topic),
-    ("tiering", tiering.untiered_rows),
+    ("tiering", logs.untiered_rows),
 )
 
 
@@ -103,7 +103,7 @@ def diagnose(
     return Diagnosis(name, snapshot.id, tuple(found), tuple(tried), limits, listing)
 
 
-def _looked(rule: Rule, facts: Facts) -> Outcome:
+def _looked(rule: Rule, facts: Facts) -> RuleOutcome:
     try:
         with facts.store.manifests.naming_rows():
             return rule(facts)
@@ -112,4 +112,4 @@ def _looked(rule: Rule, facts: Facts) -> Outcome:
             raise  # expired while it was looked at, or lost: `expiring` finds out which
         calls = (look("table.check()"),)
         found = Finding("damage", "risk", e.path, e.problem, calls, {"file": e.path}, mends=False)
-        return Outcome(f"met damage: {e}", (found,))
+        return RuleOutcome(f"met damage: {e}", (found,))

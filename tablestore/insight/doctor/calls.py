@@ -27,7 +27,7 @@ _ALTERS: tuple[Verb, ...] = ("set_options", "reset_options")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class MendingCall:
     """`table.<verb>(*arguments, **keywords)`, with `options` for this use only. The argument of "look" is
     Python that shows what to decide by."""
 
@@ -51,7 +51,7 @@ class Call:
         return f"with_options({dict(self.options)!r}).{call}" if self.options else call
 
 
-def python(calls: Sequence[Call]) -> str:
+def python(calls: Sequence[MendingCall]) -> str:
     """The calls as one Python expression over `table` and `ts`."""
     if calls[0].verb == "look":
         return str(calls[0].arguments[0])
@@ -60,6 +60,6 @@ def python(calls: Sequence[Call]) -> str:
     return f"({', '.join(f'table.{c.step}' for c in calls)})"
 
 
-def look(text: str) -> Call:
+def look(text: str) -> MendingCall:
     """A call that changes nothing: Python that shows what to decide by."""
-    return Call("look", (text,))
+    return MendingCall("look", (text,))

@@ -12,9 +12,9 @@ import pyarrow as pa
 from tablestore.core.options.table_options import ChangelogProducer, MergeEngine
 from tablestore.format.manifests.manifest import ADD
 from tablestore.format.snapshot import COMPACT
-from tablestore.insight.doctor.calls import Call, look, python
+from tablestore.insight.doctor.calls import MendingCall, look, python
 from tablestore.insight.doctor.facts import Facts
-from tablestore.insight.doctor.finding import Evidence, Finding, Outcome, Severity
+from tablestore.insight.doctor.finding import Evidence, Finding, RuleOutcome, Severity
 from tablestore.insight.doctor.words import count, set_call
 from tablestore.meta.entries import Entries
 from tablestore.read.scan import sections
@@ -24,10 +24,10 @@ _LOOKED_UP = "writers then look up what each key was, and compact before they co
 _TIMES = ("TIMESTAMP", "TIMESTAMP_LTZ", "DATE", "BIGINT", "INT")
 
 
-def retractions(facts: Facts) -> Outcome:
+def retractions(facts: Facts) -> RuleOutcome:
     """`changelog-producer` = input whose changes replace keys without a −U: consumers count rows twice."""
     if facts.options.changelog_producer is not ChangelogProducer.INPUT:
-        return Outcome(f"changelog-producer is {facts.options.changelog_producer.value}")
+        return RuleOutcome(f"changelog-producer is {facts.options.changelog_producer.value}")
     changes = sum(int(c.numbers("row_count").sum()) for c in facts.changelogs)
     retracts = sum(int(c.numbers("delete_count").sum()) for c in facts.changelogs)
     replaced = sum(_folded(d, c) for d, c in zip(facts.deltas, facts.changelogs, strict=True))
@@ -41,7 +41,7 @@ def retractions(facts: Facts) -> Outcome:
     line = f"{retracts:,} −U and −D in {changes:,} changes of {count(len(facts.commits), 'snapshot')}"
     line += f"; at least {max(replaced, twice):,} rows were replaced"
     if not changes or max(replaced, twice) == 0 or 2 * retracts >= replaced + twice:
-        return Outcome(line)
+        return RuleOutcome(line)
     evidence: Evidence = {
         "changes": changes,
         "retractions": retracts,
@@ -52,7 +52,7 @@ def retractions(facts: Facts) -> Outcome:
     what = "keys were written again without a −U of their old row: who adds up the changes counts them twice"
     call = set_call(**{"changelog-producer": "lookup"})
     found = Finding("no retractions", "risk", "changelog", what, call, evidence, asks=_LOOKED_UP)
-    return Outcome(line, (found,))
+    return RuleOutcome(line, (found,))
 
 
 def _folded(delta: Entries, changelog: Entries) -> int:
@@ -100,16 +100,16 @@ def _keys_met_twice(live: Entries, group: np.ndarray, fresh: set[str]) -> int:
     return int(((counts > 1) & (np.bincount(codes, weights=of_new) > 0)).sum())
 
 
-def merged_streams(facts: Facts) -> Outcome:
+def merged_streams(facts: Facts) -> RuleOutcome:
     """Engines that compute rows, whose readers of changes get no merged rows."""
     options = facts.options
     if options.merge_engine not in _COMPUTING:
-        return Outcome(f"merge-engine {options.merge_engine.value} passes rows on")
+        return RuleOutcome(f"merge-engine {options.merge_engine.value} passes rows on")
     producer, readers = options.changelog_producer, sorted(facts.consumers)
     line = f"changelog-producer {producer.value}, {count(len(readers), 'consumer')}"
     wrong = producer is ChangelogProducer.INPUT or (producer is ChangelogProducer.NONE and readers)
     if not wrong:
-        return Outcome(line)
+        return RuleOutcome(line)
     evidence: Evidence = {
         "merge_engine": options.merge_engine.value,
         "changelog_producer": producer.value,
@@ -123,37 +123,37 @@ def merged_streams(facts: Facts) -> Outcome:
     severity: Severity = "risk" if readers else "note"
     call = set_call(**{"changelog-producer": "lookup"})
     found = Finding("unmerged changes", severity, "changelog", what, call, evidence, asks=_LOOKED_UP)
-    return Outcome(line, (found,))
+    return RuleOutcome(line, (found,))
 
 
-def dropped_deletes(facts: Facts) -> Outcome:
+def dropped_deletes(facts: Facts) -> RuleOutcome:
     """Options that drop deletes without a word, and deletes in files of an engine that cannot read them."""
     options = facts.options
     if not facts.keyed:
-        return Outcome("append table: rows are marked as deleted")
+        return RuleOutcome("append table: rows are marked as deleted")
     deletes = int(facts.places.deletes.sum())
     line = f"merge-engine {options.merge_engine.value}, {count(deletes, 'delete')} in files"
     ignoring = [k for k, v in facts.schema.options.items() if v.lower() == "true" and _drops(k)]
     if ignoring:
-        return Outcome(line, (_ignored_deletes(ignoring, deletes),))
+        return RuleOutcome(line, (_ignored_deletes(ignoring, deletes),))
     partial = options.merge_engine is MergeEngine.PARTIAL_UPDATE
     grouped = any(k.startswith("fields.") and k.endswith(".sequence-group") for k in facts.schema.options)
     takes = options.partial_update_removes or bool(options.partial_update_removing_groups) or grouped
     refused = (partial and not takes) or options.merge_engine is MergeEngine.FIRST_ROW
     if not refused or not deletes:
-        return Outcome(line)
+        return RuleOutcome(line)
     evidence: Evidence = {"deletes_in_files": deletes, "merge_engine": options.merge_engine.value}
     what = "files hold deletes that the merge engine refuses: reads of those keys fail"
     call = set_call(**{"ignore-delete": "true"})
     asks = "deletes are then passed over without a word: rows that they should take away stay"
     found = Finding("refused deletes", "risk", "table", what, call, evidence, asks=asks)
-    return Outcome(line, (found,))
+    return RuleOutcome(line, (found,))
 
 
 def _ignored_deletes(options: Sequence[str], deletes: int) -> Finding:
     evidence: Evidence = {"options": ", ".join(options), "deletes_in_files": deletes}
     what = "options drop deletes without a word: what is deleted at the source stays"
-    call = (Call("reset_options", tuple(options)),)
+    call = (MendingCall("reset_options", tuple(options)),)
     asks = "from then on deletes take rows away; those that were dropped do not come back"
     return Finding("dropped deletes", "note", "table", what, call, evidence, asks=asks)
 
@@ -165,17 +165,17 @@ def _drops(option: str) -> bool:
     )
 
 
-def interleaved_writers(facts: Facts) -> Outcome:
+def interleaved_writers(facts: Facts) -> RuleOutcome:
     """Streams that commit in turns to a table in which nothing but their order says which row is newer."""
     if not facts.keyed:
-        return Outcome("append table: rows do not replace each other")
+        return RuleOutcome("append table: rows do not replace each other")
     users = [s.commit_user for s in facts.commits if s.commit_kind != COMPACT]
     turns = _turns(users)
     line = f"{count(len(set(users)), 'commit user')}, {count(turns, 'turn')} back to an earlier one"
     options = facts.options
     if options.sequence_fields or options.merge_engine is MergeEngine.AGGREGATION or turns < 2:
         order = f"; sequence.field is {options.sequence_field}" if options.sequence_fields else ""
-        return Outcome(line + order)
+        return RuleOutcome(line + order)
     column = _time_column(facts)
     evidence: Evidence = {
         "users": len(set(users)),
@@ -191,7 +191,7 @@ def interleaved_writers(facts: Facts) -> Outcome:
         "" if column is None else f"does {column} rise with each change of a key? The largest one wins then"
     )
     found = Finding("interleaved writers", "risk", "table", what, call, evidence, column is not None, asks)
-    return Outcome(line, (found,))
+    return RuleOutcome(line, (found,))
 
 
 def _turns(users: Sequence[str]) -> int:
@@ -227,11 +227,11 @@ def _time_column(facts: Facts) -> str | None:
     return None
 
 
-def narrow_key(facts: Facts) -> Outcome:
+def narrow_key(facts: Facts) -> RuleOutcome:
     """A primary key that is unique in each partition only."""
     missing = [k for k in facts.schema.partition_keys if k not in facts.schema.primary_keys]
     if not facts.keyed or not missing or facts.options.bucket <= 0:
-        return Outcome("rows of a key are in one partition" if facts.keyed else "no primary key")
+        return RuleOutcome("rows of a key are in one partition" if facts.keyed else "no primary key")
     line = f"the primary key lacks {', '.join(missing)}"
     partitions = len(set(facts.places.partition))
     evidence: Evidence = {"missing": ", ".join(missing), "partitions": partitions}
@@ -239,4 +239,4 @@ def narrow_key(facts: Facts) -> Outcome:
     key = [*facts.schema.primary_keys, *missing]
     call = (look(f"ts.advise_buckets(table, primary_key={key})"),)
     found = Finding("narrow key", "risk", "table", what, call, evidence, False)
-    return Outcome(line, (found,))
+    return RuleOutcome(line, (found,))

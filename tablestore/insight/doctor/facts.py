@@ -62,7 +62,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Places:
+class BucketPlaces:
     """The buckets of a snapshot, added up: one number each in arrays of one length."""
 
     partition: Sequence[bytes]
@@ -142,7 +142,7 @@ class Facts:
         return self.live.numbers("file_size")
 
     @cached_property
-    def places(self) -> Places:
+    def places(self) -> BucketPlaces:
         """Each bucket's numbers."""
         live, group = self.live, self.group
         count = int(group.max()) + 1 if len(group) else 0
@@ -152,7 +152,7 @@ class Facts:
         levels = live.numbers("level")
         upper = np.unique((group << 16 | levels)[levels > 0]) >> 16  # one run a level
         level0 = np.bincount(group[levels == 0], minlength=count)
-        return Places(
+        return BucketPlaces(
             partition=[distinct[c] for c in codes[first]],
             bucket=live.numbers("bucket")[first],
             total=live.numbers("total_buckets")[first],

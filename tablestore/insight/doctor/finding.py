@@ -15,7 +15,7 @@ from typing import Literal
 import pyarrow as pa
 
 from tablestore.core import quantities, rich
-from tablestore.insight.doctor.calls import Call, python
+from tablestore.insight.doctor.calls import MendingCall, python
 from tablestore.insight.doctor.facts import Limits
 
 Severity = Literal["risk", "slow", "waste", "note"]
@@ -50,7 +50,7 @@ class Finding:
     severity: Severity
     where: str
     what: str
-    calls: tuple[Call, ...]
+    calls: tuple[MendingCall, ...]
     evidence: Evidence = field(default_factory=dict)
     mends: bool = True
     asks: str = ""
@@ -80,7 +80,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RuleOutcome:
     """What one rule gives: a line on what it looked at, and its findings."""
 
     text: str

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from tablestore.core.options.table_options import MergeEngine
-from tablestore.insight.doctor.calls import Call, look
+from tablestore.insight.doctor.calls import MendingCall, look
 from tablestore.insight.doctor.facts import Facts, added
-from tablestore.insight.doctor.finding import Evidence, Finding, Outcome, Severity
+from tablestore.insight.doctor.finding import Evidence, Finding, RuleOutcome, Severity
 from tablestore.insight.doctor.words import compact_call, count, set_call, size, where
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.compaction import append_compaction
@@ -23,10 +23,10 @@ from tablestore.read.scan import sections
 _REWRITTEN = "all rows are written anew, in one commit; while it runs nobody else may write"
 
 
-def sorted_runs(facts: Facts) -> Outcome:
+def sorted_runs(facts: Facts) -> RuleOutcome:
     """Buckets in which a compaction is due but did not run, or in which none is due in spite of many runs."""
     if not facts.keyed:
-        return Outcome("append table: files are not merged")
+        return RuleOutcome("append table: files are not merged")
     places, trigger, stop = facts.places, facts.trigger, facts.rules.stop_trigger
     largest = int(places.runs.max(initial=0))
     many = np.flatnonzero((facts.backlog >= max(trigger, 2)) | (places.runs > facts.limits.runs))
@@ -48,7 +48,7 @@ def sorted_runs(facts: Facts) -> Outcome:
         first = int(places.runs.argmax())
         decision = looked[first] if first in looked else facts.decision(first)
         line += f"; {facts.name(first)}: {decision.text}"
-    return Outcome(line, tuple(found))
+    return RuleOutcome(line, tuple(found))
 
 
 def _due(facts: Facts, due: list[int], worst: Decision) -> Finding:
@@ -98,7 +98,7 @@ def _idle(facts: Facts, idle: list[int], worst: Decision) -> Finding:
     return Finding("sorted runs", "slow", where(facts, idle), what, call, evidence)
 
 
-def small_files(facts: Facts) -> Outcome:
+def small_files(facts: Facts) -> RuleOutcome:
     """Small files that could be combined to fewer; those of level 0 are the matter of `sorted_runs`."""
     options, live = facts.options, facts.live
     target = options.target_bytes(keyed=facts.keyed)
@@ -115,7 +115,7 @@ def small_files(facts: Facts) -> Outcome:
     if not facts.keyed and len(live):
         line += f"; {facts.name(int(number.argmax()))}: {_append_reason(facts, int(number.argmax()))}"
     if not len(ill):
-        return Outcome(line)
+        return RuleOutcome(line)
     ill = ill[np.argsort(-saved[ill], kind="stable")].tolist()
     evidence: Evidence = {
         "small_files": int(number[ill].sum()),
@@ -126,13 +126,13 @@ def small_files(facts: Facts) -> Outcome:
         "buckets": len(ill),
     }
     alone = facts.keyed and bool((facts.places.runs[ill] == 1).any())
-    call = (Call("rescale", (options.bucket,)),) if alone else compact_call(facts, ill, full=True)
+    call = (MendingCall("rescale", (options.bucket,)),) if alone else compact_call(facts, ill, full=True)
     enough = int(-(-small_bytes[ill[0]] // target))
     what = f"{count(int(number[ill[0]]), 'small file')} where {enough:,} would do"
     mends = not alone or options.bucket > 0
     asks = _REWRITTEN if alone else ""
     found = Finding("small files", "slow", where(facts, ill), what, call, evidence, mends, asks)
-    return Outcome(line, (found,))
+    return RuleOutcome(line, (found,))
 
 
 def _append_reason(facts: Facts, place: int) -> str:
@@ -144,22 +144,22 @@ def _append_reason(facts: Facts, place: int) -> str:
     return append_compaction.pack(files, wanted, all_small=False)[0].text
 
 
-def key_overlap(facts: Facts) -> Outcome:
+def key_overlap(facts: Facts) -> RuleOutcome:
     """Many bytes that are merged in every scan for the sake of a few newer rows."""
     options = facts.options
     if not facts.keyed:
-        return Outcome("append table: files are not merged")
+        return RuleOutcome("append table: files are not merged")
     if options.deletion_vectors or options.merge_engine is MergeEngine.FIRST_ROW:
-        return Outcome("files are read as they are, without a merge")
+        return RuleOutcome("files are read as they are, without a merge")
     if not len(facts.live):
-        return Outcome("no files")
+        return RuleOutcome("no files")
     merged, newer = _merged(facts)
     total, all_merged = int(facts.sizes.sum()), int(merged.sum())
     line = f"{size(all_merged)} of {size(total)} are merged in a scan"
     ill = (merged >= facts.limits.merged_bytes) & (newer <= facts.limits.newer_share * merged)
     chosen = np.flatnonzero(ill)
     if not len(chosen):
-        return Outcome(line)
+        return RuleOutcome(line)
     chosen = chosen[np.argsort(-merged[chosen], kind="stable")].tolist()
     evidence: Evidence = {
         "merged_bytes": int(merged[chosen].sum()),
@@ -170,7 +170,7 @@ def key_overlap(facts: Facts) -> Outcome:
     }
     what = "a few newer rows lie over keys of large files, which are merged instead of read as they are"
     call = compact_call(facts, chosen, full=True)
-    return Outcome(line, (Finding("key overlap", "slow", where(facts, chosen), what, call, evidence),))
+    return RuleOutcome(line, (Finding("key overlap", "slow", where(facts, chosen), what, call, evidence),))
 
 
 def _merged(facts: Facts) -> tuple[np.ndarray, np.ndarray]:
@@ -188,22 +188,22 @@ def _merged(facts: Facts) -> tuple[np.ndarray, np.ndarray]:
     return merged, added(group[order][newer], sizes[newer], len(facts.places))
 
 
-def bucket_size(facts: Facts) -> Outcome:
+def bucket_size(facts: Facts) -> RuleOutcome:
     """Buckets beyond Paimon's guidance of 200 MB to 1 GB; for fixed numbers of buckets."""
     places, options, limits = facts.places, facts.options, facts.limits
     if options.bucket <= 0 or not len(places):
-        return Outcome("no fixed number of buckets" if len(places) else "no files")
+        return RuleOutcome("no fixed number of buckets" if len(places) else "no files")
     largest, total = int(places.size.max()), int(places.size.sum())
     line = f"{size(largest)} the largest, {size(total // len(places))} the mean of {len(places):,}"
     if largest > limits.bucket_bytes:
-        return Outcome(line, (_too_large(facts),))
+        return RuleOutcome(line, (_too_large(facts),))
     partitions: dict[bytes, list[int]] = {}
     for i, p in enumerate(places.partition):
         partitions.setdefault(p, []).append(i)
     sizes = [int(places.size[some].sum()) for some in partitions.values()]
     needless = options.bucket >= limits.many_buckets and max(sizes) < options.bucket * limits.bucket_min_bytes
     if not needless or len(places) < limits.many_buckets:
-        return Outcome(line)
+        return RuleOutcome(line)
     wanted = max(1, -(-max(sizes) // (limits.bucket_bytes // 2)))
     evidence: Evidence = {
         "buckets": options.bucket,
@@ -213,9 +213,9 @@ def bucket_size(facts: Facts) -> Outcome:
         "proposed": wanted,
     }
     what = f"{options.bucket} buckets of {size(total // len(places))} each: many small files, unless it grows"
-    call = (Call("rescale", (wanted,)),)
+    call = (MendingCall("rescale", (wanted,)),)
     found = Finding("bucket size", "note", "table", what, call, evidence, asks=_REWRITTEN)
-    return Outcome(line, (found,))
+    return RuleOutcome(line, (found,))
 
 
 def _too_large(facts: Facts) -> Finding:
@@ -233,15 +233,15 @@ def _too_large(facts: Facts) -> Finding:
         "proposed": wanted,
     }
     what = f"{size(largest)} in one bucket: one writer and one compaction at a time work on all of it"
-    call = (Call("rescale", (wanted,)),)
+    call = (MendingCall("rescale", (wanted,)),)
     return Finding("bucket size", "slow", where(facts, over), what, call, evidence, asks=_REWRITTEN)
 
 
-def bucket_skew(facts: Facts) -> Outcome:
+def bucket_skew(facts: Facts) -> RuleOutcome:
     """One bucket much larger than the others of its partition."""
     places, options, limits = facts.places, facts.options, facts.limits
     if options.bucket <= 1 or not len(places):
-        return Outcome("fewer than two fixed buckets" if len(places) else "no files")
+        return RuleOutcome("fewer than two fixed buckets" if len(places) else "no files")
     codes = np.unique(np.array(places.partition, dtype=object), return_inverse=True)[1]
     sums = added(codes, places.size, int(codes.max()) + 1)
     means = sums[codes] / np.maximum(places.total, 1)
@@ -249,7 +249,7 @@ def bucket_skew(facts: Facts) -> Outcome:
     line = f"the largest bucket holds {float(ratio.max()):.2f} times the mean of its partition"
     ill = np.flatnonzero((ratio > limits.skew) & (places.size > limits.skew_bytes))
     if not len(ill):
-        return Outcome(line)
+        return RuleOutcome(line)
     ill = ill[np.argsort(-ratio[ill], kind="stable")].tolist()
     key = ", ".join(facts.schema.bucket_keys)
     evidence: Evidence = {
@@ -261,14 +261,16 @@ def bucket_skew(facts: Facts) -> Outcome:
     }
     what = f"rows crowd in one bucket: few values of the bucket key ({key}), or values that hash alike"
     call = (look(f"ts.advise_buckets(table, bucket_key={list(facts.schema.bucket_keys)})"),)
-    return Outcome(line, (Finding("bucket skew", "slow", where(facts, ill), what, call, evidence, False),))
+    return RuleOutcome(
+        line, (Finding("bucket skew", "slow", where(facts, ill), what, call, evidence, False),)
+    )
 
 
-def partition_skew(facts: Facts) -> Outcome:
+def partition_skew(facts: Facts) -> RuleOutcome:
     """One partition so much larger than the others that one number of buckets cannot fit all."""
     places, options, limits = facts.places, facts.options, facts.limits
     if not facts.schema.partition_keys or not len(places):
-        return Outcome("no partitions")
+        return RuleOutcome("no partitions")
     distinct, codes = np.unique(np.array(places.partition, dtype=object), return_inverse=True)
     sums = added(codes, places.size, len(distinct))
     median, largest = float(np.median(sums)), int(sums.max())
@@ -277,7 +279,7 @@ def partition_skew(facts: Facts) -> Outcome:
     ill = len(distinct) > 3 and largest > limits.skew * max(median, 1) and largest > limits.skew_bytes
     over = largest // buckets > limits.bucket_bytes and median // buckets < limits.bucket_min_bytes
     if not ill or not over or options.bucket == POSTPONE_BUCKET:
-        return Outcome(line)
+        return RuleOutcome(line)
     evidence: Evidence = {
         "partitions": len(distinct),
         "largest_bytes": largest,
@@ -287,16 +289,16 @@ def partition_skew(facts: Facts) -> Outcome:
     name = facts.store.partition_text(distinct[int(sums.argmax())])
     what = "one number of buckets is too few for this partition and too many for the others"
     call = (look("ts.advise_buckets(table)"),)
-    return Outcome(line, (Finding("partition skew", "slow", name, what, call, evidence, False),))
+    return RuleOutcome(line, (Finding("partition skew", "slow", name, what, call, evidence, False),))
 
 
-def write_stalls(facts: Facts) -> Outcome:
+def write_stalls(facts: Facts) -> RuleOutcome:
     """Writers that waited for compaction, at fewer runs than the stop trigger allows now."""
     stalled = [r for r in facts.records if r.stalled]
     line = f"{count(len(stalled), 'wait')} for compaction in {count(len(facts.commits), 'commit')}"
     again = [r for r in stalled if stalls.backlog(r) > facts.rules.stop_trigger]
     if len(again) < facts.limits.stalls:
-        return Outcome(line)
+        return RuleOutcome(line)
     worst = stalls.of(again)[0]
     runs = max(map(stalls.backlog, again))
     evidence: Evidence = {
@@ -311,18 +313,18 @@ def write_stalls(facts: Facts) -> Outcome:
     call = set_call(**{"num-sorted-run.stop-trigger": runs + 1})
     where_ = "/".join(t for t in (worst.partition, f"bucket-{worst.bucket}") if t)
     asks = f"reads then merge up to {runs + 1} runs a bucket before writers wait"
-    return Outcome(line, (Finding("write stalls", "slow", where_, what, call, evidence, asks=asks),))
+    return RuleOutcome(line, (Finding("write stalls", "slow", where_, what, call, evidence, asks=asks),))
 
 
-def stop_trigger(facts: Facts) -> Outcome:
+def stop_trigger(facts: Facts) -> RuleOutcome:
     """A stop trigger below the compaction trigger: writers wait before any rule asks for a merge."""
     if not facts.keyed:
-        return Outcome("append table: writers do not wait for merges")
+        return RuleOutcome("append table: writers do not wait for merges")
     trigger, stop = facts.trigger, facts.rules.stop_trigger
     line = f"compaction from {trigger} runs on, writers wait above {stop}"
     if stop >= trigger:
-        return Outcome(line)
+        return RuleOutcome(line)
     what = "writers wait for compactions that no rule asks for yet"
     evidence: Evidence = {"trigger": trigger, "stop_trigger": stop}
     call = set_call(**{"num-sorted-run.stop-trigger": trigger + 3})
-    return Outcome(line, (Finding("stop trigger", "slow", "table", what, call, evidence),))
+    return RuleOutcome(line, (Finding("stop trigger", "slow", "table", what, call, evidence),))

@@ -12,7 +12,7 @@ from textwrap import indent
 
 from tablestore.core import quantities
 from tablestore.core.errors import InvalidRequest
-from tablestore.insight.doctor.calls import Call
+from tablestore.insight.doctor.calls import MendingCall
 from tablestore.insight.doctor.finding import Diagnosis, Finding
 from tablestore.insight.doctor.repair import Repair
 from tablestore.meta.store import Store
@@ -70,7 +70,7 @@ def due(found: Diagnosis, *, decided: bool, tried: Collection[tuple[str, str]] =
     return tuple(f for f in found if f.mends and (decided or not f.asks) and (f.kind, f.where) not in tried)
 
 
-def preview_of(store: Store, call: Call) -> str:
+def preview_of(store: Store, call: MendingCall) -> str:
     """What a call without a dry run of its own would do."""
     snapshot, manifests = store.snapshots.latest(), store.manifests
     if call.verb == "rescale":

@@ -8,15 +8,15 @@ import numpy as np
 
 from tablestore.core import quantities
 from tablestore.core.errors import NotFound
-from tablestore.insight.doctor.calls import Call
+from tablestore.insight.doctor.calls import MendingCall
 from tablestore.insight.doctor.facts import Facts, gone_bytes
-from tablestore.insight.doctor.finding import Evidence, Finding, Outcome
+from tablestore.insight.doctor.finding import Evidence, Finding, RuleOutcome
 from tablestore.insight.doctor.words import count, size
 from tablestore.meta import changelogs, expiry_rules, positions, refs
 from tablestore.meta import consumers as stored
 
 
-def snapshots(facts: Facts) -> Outcome:
+def snapshots(facts: Facts) -> RuleOutcome:
     """Snapshots that the options let go, and that are still there."""
     ids, o = facts.snapshot_ids, facts.options
     allowed = _expirable_until(facts)
@@ -25,9 +25,9 @@ def snapshots(facts: Facts) -> Outcome:
     over = [i for i in ids if i < end]
     line = f"{count(len(ids), 'snapshot')}, {len(over):,} of them beyond the options"
     if holder is not None and allowed - holder >= facts.limits.kept_snapshots:
-        return Outcome(line, (_kept_by_positions(facts, holder, allowed),))
+        return RuleOutcome(line, (_kept_by_positions(facts, holder, allowed),))
     if len(over) < facts.limits.kept_snapshots:
-        return Outcome(line)
+        return RuleOutcome(line)
     evidence: Evidence = {
         "snapshots": len(ids),
         "beyond_options": len(over),
@@ -37,18 +37,18 @@ def snapshots(facts: Facts) -> Outcome:
     }
     why = "write-only writers do not expire them" if o.write_only else "the writers since did not expire them"
     what = f"snapshots {over[0]} to {over[-1]} are kept longer than the options say; {why}"
-    return Outcome(
+    return RuleOutcome(
         line, (Finding("old snapshots", "waste", "table", what, (_expiry_call(facts),), evidence),)
     )
 
 
-def _expiry_call(facts: Facts) -> Call:
+def _expiry_call(facts: Facts) -> MendingCall:
     """Everything that the options let go, however much."""
     o = facts.options
     if len(facts.snapshot_ids) > o.snapshot_max_retained:
-        return Call("expire_snapshots", keywords={"keep": o.snapshot_max_retained})
+        return MendingCall("expire_snapshots", keywords={"keep": o.snapshot_max_retained})
     age = f"{o.snapshot_time_retained_ms} ms"
-    return Call("expire_snapshots", keywords={"keep": o.snapshot_min_retained, "older_than": age})
+    return MendingCall("expire_snapshots", keywords={"keep": o.snapshot_min_retained, "older_than": age})
 
 
 def _kept_by_positions(facts: Facts, holder: int, allowed: int) -> Finding:
@@ -61,7 +61,7 @@ def _kept_by_positions(facts: Facts, holder: int, allowed: int) -> Finding:
         "kept_bytes": _bytes_between(facts, holder + 1, allowed),
     }
     what = "only commits of this engine carry the positions of its streams on; others committed since"
-    calls = (Call("compact_manifests"), _expiry_call(facts))
+    calls = (MendingCall("compact_manifests"), _expiry_call(facts))
     return Finding("stream positions", "waste", f"snapshot {holder}", what, calls, evidence)
 
 
@@ -97,11 +97,11 @@ def _bytes_between(facts: Facts, first: int, end: int) -> int:
     return sum(gone_bytes(d) for s, d in pairs if first <= s.id <= end and len(d))
 
 
-def consumers(facts: Facts) -> Outcome:
+def consumers(facts: Facts) -> RuleOutcome:
     """Stream readers that stand still and keep snapshots from expiring."""
     places = facts.consumers
     if not places:
-        return Outcome("none")
+        return RuleOutcome("none")
     end, now = _expirable_until(facts), facts.store.env.now_ms()
     moved = stored.names(facts.store)
     age = facts.options.consumer_expiration_ms
@@ -120,16 +120,16 @@ def consumers(facts: Facts) -> Outcome:
             "idle": quantities.duration(idle),
         }
         what = f"has not moved for {quantities.duration(idle)} and keeps {count(kept, 'snapshot')}"
-        call = (Call("consumers.delete", (name,)),)
+        call = (MendingCall("consumers.delete", (name,)),)
         asks = f"the stream {name} loses its place: if it ever comes back, it starts anew"
         found.append(Finding("stale consumer", "waste", f"consumer {name}", what, call, evidence, asks=asks))
-    return Outcome(line, tuple(found))
+    return RuleOutcome(line, tuple(found))
 
 
-def tags(facts: Facts) -> Outcome:
+def tags(facts: Facts) -> RuleOutcome:
     """Tags that keep bytes which no snapshot needs any more."""
     if not facts.tags:
-        return Outcome("none")
+        return RuleOutcome("none")
     looked = sorted(facts.tags, key=lambda t: t.snapshot.id)[: facts.limits.tags]
     kept = _kept_names(facts)
     live, found, largest = int(facts.sizes.sum()), [], 0
@@ -140,12 +140,12 @@ def tags(facts: Facts) -> Outcome:
             continue
         evidence: Evidence = {"snapshot": tag.snapshot.id, "kept_bytes": alone, "live_bytes": live}
         what = f"keeps {size(alone)} that the table's snapshots no longer need"
-        call = (Call("tags.delete", (tag.name,)),)
+        call = (MendingCall("tags.delete", (tag.name,)),)
         asks = f"the state of snapshot {tag.snapshot.id} can no longer be read under this name"
         found.append(Finding("tag", "waste", f"tag {tag.name}", what, call, evidence, asks=asks))
     line = f"{count(len(facts.tags), 'tag')}; one keeps {size(largest)} that no snapshot needs"
     line += f", of the {len(looked)} oldest" if len(looked) < len(facts.tags) else ""
-    return Outcome(line, tuple(found))
+    return RuleOutcome(line, tuple(found))
 
 
 def _kept_names(facts: Facts) -> np.ndarray:
@@ -164,7 +164,7 @@ def _only_in(facts: Facts, tag: refs.Tag, kept: np.ndarray) -> int:
     return int(entries.numbers("file_size")[~np.isin(names, kept)].sum())
 
 
-def manifests(facts: Facts) -> Outcome:
+def manifests(facts: Facts) -> RuleOutcome:
     """Manifests that every plan reads: too many of them, or full of files that are gone."""
     found, live = facts.manifests, len(facts.live) + len(facts.waiting)
     entries = sum(m.num_added + m.num_deleted for m in found)
@@ -176,7 +176,7 @@ def manifests(facts: Facts) -> Outcome:
     many = len(found) > facts.limits.manifests and len(found) > enough
     stale = dead > facts.limits.dead_entries and dead > live
     if not (many or stale):
-        return Outcome(line)
+        return RuleOutcome(line)
     evidence: Evidence = {
         "manifests": len(found),
         "bytes": total,
@@ -185,17 +185,17 @@ def manifests(facts: Facts) -> Outcome:
         "merge_min_count": facts.options.manifest_merge_min_count,
     }
     what = "many small manifests, opened by each plan" if many else "most entries are of files that are gone"
-    call = (Call("compact_manifests"),)
-    return Outcome(line, (Finding("manifests", "slow", "manifest", what, call, evidence),))
+    call = (MendingCall("compact_manifests"),)
+    return RuleOutcome(line, (Finding("manifests", "slow", "manifest", what, call, evidence),))
 
 
-def left_overs(facts: Facts, *, listing: bool) -> Outcome:
+def left_overs(facts: Facts, *, listing: bool) -> RuleOutcome:
     """Files that no snapshot or tag names. Only with `listing`, since buckets have to be listed for it."""
     if not listing:
-        return Outcome("not looked for; doctor(listing=True) looks, table.remove_orphans() finds all")
+        return RuleOutcome("not looked for; doctor(listing=True) looks, table.remove_orphans() finds all")
     older = len(facts.snapshot_ids) > len(facts.commits) or changelogs.ids(facts.store)
     if refs.branches(facts.store) or older or facts.options.indexes_beside_data:
-        return Outcome("branches or older snapshots may name them: table.remove_orphans() finds out")
+        return RuleOutcome("branches or older snapshots may name them: table.remove_orphans() finds out")
     known = _named(facts)
     before = facts.store.env.now_ms() - facts.limits.consumer_ms
     number, total = 0, 0
@@ -206,11 +206,11 @@ def left_overs(facts: Facts, *, listing: bool) -> Outcome:
                 number, total = number + 1, total + status.size
     line = f"{count(number, 'file')} in {count(len(facts.places), 'bucket')}"
     if not number:
-        return Outcome(line)
+        return RuleOutcome(line)
     evidence: Evidence = {"files": number, "bytes": total}
     what = "files older than a day that no snapshot or tag names: a writer was killed"
-    call = (Call("remove_orphans", keywords={"dry_run": False}),)
-    return Outcome(line, (Finding("left-overs", "waste", "table", what, call, evidence),))
+    call = (MendingCall("remove_orphans", keywords={"dry_run": False}),)
+    return RuleOutcome(line, (Finding("left-overs", "waste", "table", what, call, evidence),))
 
 
 def _named(facts: Facts) -> set[str]:

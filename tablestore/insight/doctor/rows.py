@@ -11,20 +11,20 @@ from tablestore.core import quantities
 from tablestore.core.options.table_options import MergeEngine
 from tablestore.format.file_spec import file_format
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS
-from tablestore.insight.doctor.calls import Call
+from tablestore.insight.doctor.calls import MendingCall
 from tablestore.insight.doctor.facts import Facts
-from tablestore.insight.doctor.finding import Evidence, Finding, Outcome, Severity
+from tablestore.insight.doctor.finding import Evidence, Finding, RuleOutcome, Severity
 from tablestore.insight.doctor.words import compact_call, count, set_call, where
 from tablestore.lsm.merge.record_expiry import RecordExpire
 
 _WITH_STATISTICS = set_call(**{"metadata.stats-mode": "truncate(16)"})
 
 
-def tombstones(facts: Facts) -> Outcome:
+def tombstones(facts: Facts) -> RuleOutcome:
     """Rows that only say that others are gone."""
     places, limits = facts.places, facts.limits
     if not facts.keyed or not len(places):
-        return Outcome("none in an append table" if not facts.keyed else "no files")
+        return RuleOutcome("none in an append table" if not facts.keyed else "no files")
     deletes, rows = int(places.deletes.sum()), int(places.rows.sum())
     unknown = facts.live.table.column("delete_count").null_count
     line = f"{deletes:,} of {rows:,} rows are deletes"
@@ -33,7 +33,7 @@ def tombstones(facts: Facts) -> Outcome:
         (places.deletes >= limits.deleted_rows) & (places.deletes > limits.deleted_share * places.rows)
     )
     if not len(ill):
-        return Outcome(line)
+        return RuleOutcome(line)
     ill = ill[np.argsort(-places.deletes[ill], kind="stable")].tolist()
     share = float(places.deletes[ill].sum() / places.rows[ill].sum())
     evidence: Evidence = {
@@ -44,10 +44,10 @@ def tombstones(facts: Facts) -> Outcome:
     }
     what = f"{share:.0%} of the rows are deletes, read and merged each time; only the oldest level drops them"
     call = compact_call(facts, ill, full=True)
-    return Outcome(line, (Finding("tombstones", "slow", where(facts, ill), what, call, evidence),))
+    return RuleOutcome(line, (Finding("tombstones", "slow", where(facts, ill), what, call, evidence),))
 
 
-def deletion_vectors(facts: Facts) -> Outcome:
+def deletion_vectors(facts: Facts) -> RuleOutcome:
     """Rows of files that deletion vectors take away: read, then thrown away."""
     limits = facts.limits
     entries = facts.store.manifests.index_entries(facts.snapshot)
@@ -58,7 +58,7 @@ def deletion_vectors(facts: Facts) -> Outcome:
         for r in e.file.dv_ranges or ()
     ]
     if not marked or not len(facts.places):
-        return Outcome("none")
+        return RuleOutcome("none")
     number = {
         (p, b): i
         for i, (p, b) in enumerate(zip(facts.places.partition, facts.places.bucket.tolist(), strict=True))
@@ -70,7 +70,7 @@ def deletion_vectors(facts: Facts) -> Outcome:
     line = f"{int(gone.sum()):,} of {int(facts.places.rows.sum()):,} rows in {count(len(marked), 'file')}"
     ill = np.flatnonzero((gone >= limits.deleted_rows) & (gone > limits.deleted_share * facts.places.rows))
     if not len(ill):
-        return Outcome(line)
+        return RuleOutcome(line)
     ill = ill[np.argsort(-gone[ill], kind="stable")].tolist()
     share = float(gone[ill].sum() / facts.places.rows[ill].sum())
     evidence: Evidence = {
@@ -81,14 +81,14 @@ def deletion_vectors(facts: Facts) -> Outcome:
     }
     what = f"{share:.0%} of the rows are marked as deleted, and read all the same"
     call = compact_call(facts, ill, full=True)
-    return Outcome(line, (Finding("deletion vectors", "slow", where(facts, ill), what, call, evidence),))
+    return RuleOutcome(line, (Finding("deletion vectors", "slow", where(facts, ill), what, call, evidence),))
 
 
-def waiting_rows(facts: Facts) -> Outcome:
+def waiting_rows(facts: Facts) -> RuleOutcome:
     """Rows of postponed buckets, which no reader sees before a compaction."""
     waiting = facts.waiting
     if not len(waiting):
-        return Outcome("none wait" if facts.options.bucket == -2 else "no postponed buckets")
+        return RuleOutcome("none wait" if facts.options.bucket == -2 else "no postponed buckets")
     rows, total = int(waiting.numbers("row_count").sum()), int(waiting.numbers("file_size").sum())
     made = pc.min(waiting.table.column("creation_time_ms")).as_py()
     age = 0 if made is None else max(0, facts.store.env.local_now_ms() - made)
@@ -100,21 +100,21 @@ def waiting_rows(facts: Facts) -> Outcome:
         "oldest": quantities.duration(age),
     }
     what = f"{count(rows, 'row')} in postponed buckets, which no reader sees before a compaction"
-    found = Finding("waiting rows", severity, "bucket-postpone", what, (Call("compact"),), evidence)
-    return Outcome(f"{rows:,} wait", (found,))
+    found = Finding("waiting rows", severity, "bucket-postpone", what, (MendingCall("compact"),), evidence)
+    return RuleOutcome(f"{rows:,} wait", (found,))
 
 
-def pending_lookups(facts: Facts) -> Outcome:
+def pending_lookups(facts: Facts) -> RuleOutcome:
     """Files of level 0 that wait for lookups, where readers see rows or changes only after these."""
     options, places = facts.options, facts.places
     if not (facts.keyed and options.needs_lookup):
-        return Outcome("readers need no lookups")
+        return RuleOutcome("readers need no lookups")
     files = int(places.level0.sum())
     line = f"{count(files, 'file')} of level 0 wait for their lookup"
     allowed = options.lookup_max_interval if options.lookup_compact.value == "gentle" else 0
     ill = np.flatnonzero(places.level0 > allowed)
     if not len(ill):
-        return Outcome(line)
+        return RuleOutcome(line)
     ill = ill[np.argsort(-places.level0[ill], kind="stable")].tolist()
     at0 = facts.live.numbers("level") == 0
     rows = int(facts.live.numbers("row_count")[at0 & np.isin(facts.group, ill)].sum())
@@ -133,41 +133,41 @@ def pending_lookups(facts: Facts) -> Outcome:
     rounds = {"until_quiet": True} if facts.rules.leveled else {}  # a fuller level goes before level 0
     call = compact_call(facts, ill, **rounds)
     found = Finding("pending lookups", severity, where(facts, ill), what, call, evidence)
-    return Outcome(line, (found,))
+    return RuleOutcome(line, (found,))
 
 
-def expired_rows(facts: Facts) -> Outcome:
+def expired_rows(facts: Facts) -> RuleOutcome:
     """Rows past `record-level.expire-time` that no compaction has dropped."""
     if facts.options.record_expire_ms is None:
-        return Outcome("rows have no time limit")
+        return RuleOutcome("rows have no time limit")
     expire = RecordExpire.of(facts.schema, facts.options)
     if expire is None or not len(facts.live):
-        return Outcome("no files")
+        return RuleOutcome("no files")
     now = facts.store.env.now_ms() // 1000
     ill = np.array([expire.expired(e.file, facts.store.schema_of, now) for e in facts.live])
     line = f"{int(ill.sum()):,} of {count(len(ill), 'file')} hold a row past its time"
     share = float(facts.sizes[ill].sum() / max(int(facts.sizes.sum()), 1))
     if not ill.any() or share <= facts.limits.deleted_share:
-        return Outcome(line)
+        return RuleOutcome(line)
     places = np.unique(facts.group[ill]).tolist()
     evidence: Evidence = {"files": int(ill.sum()), "bytes": int(facts.sizes[ill].sum()), "share": share}
     what = "rows past their time are still read; only compaction drops them"
     call = compact_call(facts, places, full=True)
-    return Outcome(line, (Finding("expired rows", "waste", where(facts, places), what, call, evidence),))
+    return RuleOutcome(line, (Finding("expired rows", "waste", where(facts, places), what, call, evidence),))
 
 
-def statistics(facts: Facts) -> Outcome:
+def statistics(facts: Facts) -> RuleOutcome:
     """Files without column statistics, which no filter but one on keys can skip."""
     live = facts.live.table
     if not len(facts.live):
-        return Outcome("no files")
+        return RuleOutcome("no files")
     nulls = pc.list_value_length(live.column("value_nulls"))
     stored = pc.list_value_length(live.column("value_stats_cols"))
     without = pc.or_(pc.equal(pc.fill_null(nulls, 0), 0), pc.equal(pc.fill_null(stored, -1), 0))
     missing = without.to_numpy(zero_copy_only=False)
     line = f"{int((~missing).sum()):,} of {count(len(missing), 'file')} have them"
     if int(missing.sum()) * 2 <= len(missing):
-        return Outcome(line)
+        return RuleOutcome(line)
     evidence: Evidence = {
         "files": int(missing.sum()),
         "of_files": len(missing),
@@ -178,13 +178,13 @@ def statistics(facts: Facts) -> Outcome:
     off = facts.options.stats_mode in ("none", "counts")
     calls = (*(_WITH_STATISTICS if off else ()), _anew(facts))
     found = Finding("statistics", "note", "table", what, calls, evidence, facts.keyed)
-    return Outcome(line, (found,))
+    return RuleOutcome(line, (found,))
 
 
-def mixed_formats(facts: Facts) -> Outcome:
+def mixed_formats(facts: Facts) -> RuleOutcome:
     """Files of formats that the options do not ask for: what was written before an ALTER."""
     if not len(facts.live):
-        return Outcome("no files")
+        return RuleOutcome("no files")
     options = facts.options
     names = facts.live.table.column("file_name").to_numpy(zero_copy_only=False)
     levels = facts.live.numbers("level")
@@ -196,7 +196,7 @@ def mixed_formats(facts: Facts) -> Outcome:
     distinct, counts = np.unique(formats, return_counts=True)
     line = ", ".join(f"{n:,} {name}" for name, n in zip(distinct, counts, strict=True))
     if not other.any():
-        return Outcome(line)
+        return RuleOutcome(line)
     evidence: Evidence = {
         "other_files": int(other.sum()),
         "of_files": len(other),
@@ -204,10 +204,10 @@ def mixed_formats(facts: Facts) -> Outcome:
     }
     what = f"{count(int(other.sum()), 'file')} of a format that the options no longer ask for ({line})"
     found = Finding("mixed formats", "note", "table", what, (_anew(facts),), evidence, facts.keyed)
-    return Outcome(line, (found,))
+    return RuleOutcome(line, (found,))
 
 
-def _anew(facts: Facts) -> Call:
+def _anew(facts: Facts) -> MendingCall:
     """The call that writes files anew: every one with a primary key, small ones without."""
     under = {"compaction.force-rewrite-all-files": "true"} if facts.keyed else {}
-    return Call("compact", keywords={"full": True}, options=under)
+    return MendingCall("compact", keywords={"full": True}, options=under)

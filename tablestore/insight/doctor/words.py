@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tablestore.core import quantities
-from tablestore.insight.doctor.calls import Call
+from tablestore.insight.doctor.calls import MendingCall
 from tablestore.insight.doctor.facts import Facts
 
 _NAMED = 8  # buckets that a call names one by one
@@ -23,7 +23,7 @@ def where(facts: Facts, places: Sequence[int]) -> str:
     return facts.name(places[0]) + (f" and {count(more, 'more bucket')}" if more else "")
 
 
-def compact_call(facts: Facts, places: Sequence[int], **mode: bool) -> tuple[Call, ...]:
+def compact_call(facts: Facts, places: Sequence[int], **mode: bool) -> tuple[MendingCall, ...]:
     """`table.compact(full=True, partition='dt=1', bucket=3)`: no wider than the places, if they are few.
     `mode` is full=True, until_quiet=True or nothing."""
     named: dict[str, Any] = dict(mode)
@@ -37,12 +37,12 @@ def compact_call(facts: Facts, places: Sequence[int], **mode: bool) -> tuple[Cal
             named["bucket"] = buckets[0]
         elif len(buckets) <= _NAMED and len(buckets) < len(facts.places):
             named["bucket"] = buckets
-    return (Call("compact", keywords=named),)
+    return (MendingCall("compact", keywords=named),)
 
 
-def set_call(**options: object) -> tuple[Call, ...]:
+def set_call(**options: object) -> tuple[MendingCall, ...]:
     """`table.alter(ts.set_options({'write-only': 'false'}))`; names with `_` for `-`."""
-    return (Call("set_options", ({k.replace("_", "-"): str(v) for k, v in options.items()},)),)
+    return (MendingCall("set_options", ({k.replace("_", "-"): str(v) for k, v in options.items()},)),)
 
 
 def size(n: int) -> str:

@@ -3,7 +3,8 @@
 The decision and the plan of its unit are the engine's own, so what is read and what only changes its level is
 known; how many rows come out is estimated from metadata (`insight.explain.merge_size`), each number labelled.
 Pure but for `of_decision` and `of_append_files`, which read the deletion vectors of the bucket. Used by
-`verbs.dry_run`.
+`verbs.dry_run`. What then becomes of write, read and space amplification is counted from the live files
+(`inspect.levels()`) and the amplification of now: runs exactly, bytes as exactly as the forecast.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tablestore.core import quantities
 from tablestore.core.options.table_options import MergeEngine, TableOptions
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.types.arrow_types import DataType
-from tablestore.insight.explain.amplification_after import AmplificationAfter, amplification_after
 from tablestore.insight.explain.merge_size import UNKNOWN, Estimate, SizeModel, merged
 from tablestore.lsm.compaction import CompactionOptions
 from tablestore.lsm.compaction.bucket_pick import Pick
@@ -27,6 +28,17 @@ from tablestore.lsm.compaction.rewrite_plan import Step, drops_deletes, plan_uni
 from tablestore.lsm.levels import interval
 from tablestore.lsm.levels.bucket import Bucket
 from tablestore.lsm.levels.sorted_run import Levels
+
+
+@dataclass(frozen=True, slots=True)
+class AmplificationAfter:
+    """Write, read (sorted runs) and space amplification after compactions; None where one is not known.
+    `exact`: no byte was estimated."""
+
+    write_amplification: float | None
+    runs: int
+    space_amplification: float | None
+    exact: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +61,26 @@ class Forecast:
     def amplification_after(
         self, picks: Sequence[Pick], files: pa.Table, now: pa.Table
     ) -> AmplificationAfter | None:
-        """What the picks that this sums up would make of write, read and space amplification."""
-        return amplification_after(self, picks, files, now)
+        """Amplification after `picks`, whose forecasts add up to this one, over buckets with these live
+        `files`; None if the picks do nothing. `now` is the row of `inspect.amplification()`, of the table or
+        of the bucket that is planned, or all rows of its view by snapshot, which add up to it."""
+        busy = [pick for pick in picks if pick.decision.unit]
+        if not busy or not now.num_rows:
+            return None
+        at = now.slice(now.num_rows - 1).to_pylist()[0]
+        ingested, compacted = (
+            pc.sum(now[name]).as_py() or 0 for name in ("bytes_ingested", "bytes_compacted")
+        )
+        written = ingested + compacted + self.output.bytes if ingested else None
+        copy, live = at["compacted_bytes"], (at["live_bytes"] or 0) - self.bytes_read + self.output.bytes
+        left = sum(_runs_after(pick, files) for pick in picks)
+        copy = live if left == len(busy) == len(picks) else min(copy, live) if copy else copy
+        return AmplificationAfter(
+            written / ingested if written is not None else None,
+            left,
+            live / copy if copy else None,
+            self.output.exact and not self.output.bytes,
+        )
 
     @property
     def files_read(self) -> int:
@@ -246,3 +276,16 @@ def total(found: Iterable[Estimate]) -> Estimate:
 
 def _files(count: int, size: int) -> str:
     return f"{count} file{'' if count == 1 else 's'} {quantities.size(size)}"
+
+
+def _runs_after(pick: Pick, files: pa.Table) -> int:
+    """The sorted runs of a bucket when its pick is done: those not taken whole, and the one that is made."""
+    here = pc.and_(pc.equal(files["partition"], pick.partition), pc.equal(files["bucket"], pick.bucket))
+    found, unit = files.filter(here).select(["run", "level", "file_name"]), pick.decision.unit
+    if unit is None:
+        return int(pc.count_distinct(found["run"]).as_py())
+    taken = pa.array([f.file_name for f in unit.files], pa.string())
+    left = found.filter(pc.invert(pc.is_in(found["file_name"], value_set=taken)))
+    makes = pick.forecast is not None and bool(pick.forecast.output.rows or pick.forecast.moved)
+    joins = unit.output_level in pc.unique(left["level"]).to_pylist()
+    return int(pc.count_distinct(left["run"]).as_py()) + int(makes and not joins)

@@ -10,8 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.format.manifests.manifest import ADD
 from tablestore.format.snapshot import Snapshot
-from tablestore.insight.inspect.changelog_claims import claim_lasting, claim_left, has_changelog_files
+from tablestore.insight.inspect.changelog_claims import (
+    claim_changelogs,
+    claim_lasting,
+    claim_left,
+    has_changelog_files,
+)
 from tablestore.insight.inspect.claim_book import (
     BRANCH,
     CHANGELOG,
@@ -25,7 +35,14 @@ from tablestore.insight.inspect.claim_book import (
     Claims,
     Holder,
 )
-from tablestore.insight.inspect.state_claims import claim_state
+from tablestore.insight.inspect.claim_rows import (
+    COLUMNS,
+    Manifests,
+    entries_of,
+    files_beside,
+    parts,
+    paths_of,
+)
 from tablestore.io.paths import join
 from tablestore.meta import changelogs, consumers, refs
 from tablestore.meta.schemas import SchemaStore
@@ -86,3 +103,137 @@ def _runs(snapshots: Sequence[Snapshot]) -> Iterator[list[Snapshot]]:
         run.append(s)
     if run:
         yield run
+
+
+def claim_state(
+    book: ClaimIndex, store: Store, run: Sequence[Snapshot], holder: Holder, *, sure: bool = True
+) -> None:
+    """All that the snapshots of a run read; `sure`: whether their changelog files must be there, else the run
+    is of one snapshot."""
+    deltas = store.manifests.read_lists([s.delta_manifest_list for s in run])
+    _claim_data(book, store, run, deltas, holder)
+    _claim_metadata(book, store, run, deltas, holder)
+    _claim_indexes(book, store, run, holder)
+    for some in parts(run):
+        claim_changelogs(book, store, some, holder, sure=sure)
+
+
+def _claim_data(
+    book: ClaimIndex, store: Store, run: Sequence[Snapshot], deltas: Sequence[Manifests], holder: Holder
+) -> None:
+    """Data files and the files beside them, each over the span of snapshots that read it."""
+    first = run[0].id
+    base = store.manifests.read_list(run[0].base_manifest_list)
+    state = store.manifests.read_manifests([*base, *deltas[0]]).live().table.select(COLUMNS)
+    changes, changed = entries_of(store, [s.id for s in run], deltas)
+    rows = pa.concat_tables([state, changes]).combine_chunks()
+    ids = np.concatenate([np.full(len(state), first, dtype=np.int64), changed])
+    from_delta = np.arange(len(rows)) >= len(state)
+    adding = rows.column("kind").to_numpy() == ADD
+    live = np.where(adding, 1, -1) * ~(from_delta & (ids == first))  # the first state has its own delta in it
+    places, names = paths_of(book, store, rows)
+    found = pa.table(
+        {
+            "path": names,
+            "id": ids,
+            "live": live,
+            "there": np.where(live > 0, 1, 0),
+            "wrote": np.where(from_delta & adding, 1, 0),
+            "gone": np.where(from_delta & ~adding, 1, 0),
+            "place": places,
+            "bytes": rows.column("file_size"),
+        }
+    )
+    _claim_spans(book, found, run[-1].id, "data", holder)
+    parents, beside = files_beside(rows, names)
+    if len(parents):
+        found = found.take(parents).set_column(0, "path", beside)
+        nothing = pa.nulls(len(parents), pa.int64())
+        _claim_spans(book, found.set_column(7, "bytes", nothing), run[-1].id, "file index", holder)
+
+
+def _claim_spans(book: ClaimIndex, found: pa.Table, newest: int, kind: str, holder: Holder) -> None:
+    """One claim a path: from the snapshot that added it to the one before its deletion, else to `newest`."""
+    sums = [(c, "sum") for c in ("live", "there", "wrote", "gone")]
+    each = found.group_by(["path", "id"]).aggregate([*sums, ("place", "min"), ("bytes", "max")])
+    ids, nulls = each["id"], pa.scalar(None, pa.int64())
+    each = pa.table(
+        {
+            "path": each["path"],
+            "live": each["live_sum"],
+            "first": pc.if_else(pc.greater(each["there_sum"], 0), ids, nulls),
+            "deleted": pc.if_else(pc.less(each["live_sum"], 0), ids, nulls),
+            "written": pc.if_else(
+                pc.and_(pc.greater(each["wrote_sum"], 0), pc.equal(each["gone_sum"], 0)), ids, nulls
+            ),
+            "place": each["place_min"],
+            "bytes": each["bytes_max"],
+        }
+    )
+    low, high = ("first", "written", "place"), ("deleted", "bytes")
+    made = each.group_by("path").aggregate(
+        [("live", "sum"), *((c, "min") for c in low), *((c, "max") for c in high)]
+    )
+    made = made.filter(pc.is_valid(made["first_min"]))
+    until = pc.coalesce(pc.subtract(made["deleted_max"], 1), made["first_min"])
+    last = pc.if_else(pc.greater(made["live_sum"], 0), pa.scalar(newest, pa.int64()), until)
+    book.add(
+        made["path"].combine_chunks(),
+        kind,
+        holder,
+        first=made["first_min"],
+        last=last,
+        written=made["written_min"],
+        bytes=made["bytes_max"],
+        place=made["place_min"],
+    )
+
+
+def _claim_metadata(
+    book: ClaimIndex, store: Store, run: Sequence[Snapshot], deltas: Sequence[Manifests], holder: Holder
+) -> None:
+    """Manifest lists and manifests. A manifest of a delta was written with it; one that a base list names
+    first, with that list (a merge), unless that is the first list of the run."""
+    paths, ids = store.paths, [s.id for s in run]
+    for names in ([s.base_manifest_list for s in run], [s.delta_manifest_list for s in run]):
+        book.add(
+            [paths.manifest(n) for n in names], "manifest list", holder, first=ids, last=ids, written=ids
+        )
+    spans: dict[str, list[int | None]] = {}
+    own = iter(deltas)
+    for some in parts(run):
+        bases = store.manifests.read_lists([s.base_manifest_list for s in some])
+        for s, base in zip(some, bases, strict=True):
+            merged = s.id if s.id > run[0].id or s.id == 1 else None
+            for maker, some_manifests in ((merged, base), (s.id, next(own))):
+                for m in some_manifests:
+                    spans.setdefault(m.file_name, [s.id, s.id, maker, m.file_size])[1] = s.id
+                    for extra in m.extra_files:
+                        spans.setdefault(extra, [s.id, s.id, maker, None])[1] = s.id
+    first, last, written, size = map(list, zip(*spans.values(), strict=True)) if spans else ([], [], [], [])
+    named = [paths.manifest(n) for n in spans]
+    book.add(named, "manifest", holder, first=first, last=last, written=written, bytes=size)
+
+
+def _claim_indexes(book: ClaimIndex, store: Store, run: Sequence[Snapshot], holder: Holder) -> None:
+    """Index manifests, index files and statistics."""
+    spans: dict[tuple[str, str], list[int | None]] = {}
+
+    def named(path: str, kind: str, s: Snapshot, size: int | None, place: int | None) -> None:
+        written = s.id if s.id > run[0].id or s.id == 1 else None
+        spans.setdefault((path, kind), [s.id, s.id, written, size, place])[1] = s.id
+
+    for s in run:
+        if s.index_manifest is not None:
+            named(store.paths.manifest(s.index_manifest), "index manifest", s, None, None)
+            for e in book.index_entries(store, s):
+                path = store.index_path(e.partition, e.bucket, e.file)
+                named(path, "index", s, e.file.file_size, book.place(e.partition, e.bucket))
+        if s.statistics is not None:
+            named(store.paths.statistics(s.statistics), "statistics", s, None, None)
+    for kind in ("index manifest", "index", "statistics"):
+        some = {path: span for (path, of), span in spans.items() if of == kind}
+        if some:
+            first, last, written, size, place = map(list, zip(*some.values(), strict=True))
+            columns = {"first": first, "last": last, "written": written, "bytes": size, "place": place}
+            book.add(list(some), kind, holder, **columns)

@@ -3,7 +3,8 @@
 Deltas of some hundred snapshots are read and decoded together, and ADDs matched with DELETEs of the same
 identity by sorting. What has been read stays, as one row without a gap of snapshots up to the newest: a
 commit costs its own delta and the live files, older snapshots are added in front when they are asked for.
-Memory: a row a file. Not thread-safe. Behind `inspect.edits()` and `inspect.stays()`.
+Memory: a row a file. Not thread-safe. Behind `inspect.edits()` and `inspect.stays()`; `Origins`, of files of
+level 0 alone, behind `inspect.levels()`.
 """
 
 from __future__ import annotations
@@ -265,3 +266,28 @@ def _without_gap(ids: Sequence[int]) -> Sequence[int]:
     known = np.array(ids, np.int64)
     gaps = np.flatnonzero(np.diff(known) != 1)
     return ids[int(gaps[-1]) + 1 if len(gaps) else 0 :]
+
+
+class Origins:
+    """The snapshots that files came with."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._snapshots: dict[str, int | None] = {}  # by name of a level-0 file
+
+    def of(self, snapshot: Snapshot | None, names: set[str], *, back: int | None = None) -> dict[str, int]:
+        """The snapshot that added each of these files, up to `snapshot`; those that have expired are left
+        out, and with `back` those that lie more snapshots back and are not known yet."""
+        at, wanted = snapshot, names - self._snapshots.keys()
+        oldest = 0 if back is None or snapshot is None else snapshot.id - back
+        while at is not None and wanted and at.id > oldest:
+            added = {e.file.file_name for e in self._store.manifests.delta_entries(at) if e.kind == ADD}
+            self._snapshots |= dict.fromkeys(added & wanted, at.id)
+            wanted -= added
+            try:
+                at = self._store.snapshots.get(at.id - 1) if at.id > 1 else None
+            except NotFound:  # expired
+                at = None
+        if at is None:  # looked through all
+            self._snapshots |= dict.fromkeys(wanted)
+        return {name: found for name in names if (found := self._snapshots.get(name)) is not None}

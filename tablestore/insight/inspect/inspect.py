@@ -1,68 +1,46 @@
 """A table's metadata as Arrow tables: `Inspect(store)` behind `table.inspect`.
 
-Those that Paimon has as system tables have its columns and text forms (FORMAT.md 23); the others
-are made for pictures. Times are local wall clock, like those that writers put into manifests. Only
-`row_groups` opens a data file.
+Those that Paimon has as system tables are in `system_tables`; the others are made for pictures. Times are
+local wall clock, like those that writers put into manifests. Only `row_groups` opens a data file.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
 
 from tablestore.core.arguments import checked_but
-from tablestore.core.errors import InvalidRequest, NotFound
-from tablestore.core.options.secrets import hidden
+from tablestore.core.errors import InvalidRequest
 from tablestore.core.options.values import INFINITE
-from tablestore.format.manifests.manifest import ManifestEntry
 from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.insight.doctor import Diagnosis, diagnose, limits_of
 from tablestore.insight.explain.merge_steps import Merging
-from tablestore.insight.explain.merge_steps.stored_runs import Window, merging
+from tablestore.insight.explain.merge_steps.stored_runs import KeyWindow, merging
 from tablestore.insight.health import Health, health
 from tablestore.insight.inspect import edits as inspect_edits
 from tablestore.insight.inspect import files as inspect_files
 from tablestore.insight.inspect import metadata
-from tablestore.insight.inspect import partitions as inspect_partitions
 from tablestore.insight.inspect import pressure as inspect_pressure
-from tablestore.insight.inspect import references as inspect_references
 from tablestore.insight.inspect import tree as inspect_tree
 from tablestore.insight.inspect.amplification.views import Amplifications
-from tablestore.insight.inspect.columns import made
 from tablestore.insight.inspect.commits import CommitSums
 from tablestore.insight.inspect.compactions import CompactionRows
-from tablestore.insight.inspect.file_history import FileHistory
-from tablestore.insight.inspect.origins import Origins
-from tablestore.insight.inspect.snapshot_cache import SnapshotCache
+from tablestore.insight.inspect.file_history import FileHistory, Origins
 from tablestore.insight.inspect.storage import Storage, stored
+from tablestore.insight.inspect.system_tables import SystemTables, naming_rows
 from tablestore.lsm.lookup import cache as lookup_cache
 from tablestore.lsm.merge.validate import validate
-from tablestore.meta import consumers, refs
 from tablestore.meta.entries import Entries
 from tablestore.meta.partition_names import partition_named
 from tablestore.meta.store import Store
-from tablestore.read.scan import fallback, time_travel
-from tablestore.read.scan.time_travel import local_ms
 
 MOST_EDITS = 200_000
 """Files of `edits` at most where no part of the history is asked for."""
-
-
-def _naming_rows(view: Callable[..., pa.Table]) -> Callable[..., pa.Table]:
-    """Damaged keys, partitions and statistics are reported with the manifest that holds them."""
-
-    @functools.wraps(view)
-    def named(self: Inspect, *args: Any, **options: Any) -> pa.Table:
-        with self._store.manifests.naming_rows():
-            return view(self, *args, **options)
-
-    return named
 
 
 def _text(value: Any, what: str) -> str:
@@ -74,7 +52,7 @@ def _text(value: Any, what: str) -> str:
 
 
 @checked_but("between", "partition")
-class Inspect:
+class Inspect(SystemTables):
     """Metadata of one table as Arrow tables.
 
     Where a method takes a `snapshot` it is an id, a tag's name or a `Snapshot`; None: the one that
@@ -84,50 +62,16 @@ class Inspect:
     """
 
     def __init__(self, store: Store, *, at: Snapshot | None = None) -> None:
-        self._store, self._at = store, at
-        self._snapshots, self._origins = SnapshotCache(store), Origins(store)
+        super().__init__(store, at=at)
+        self._origins = Origins(store)
         self._commits = CommitSums(store, self._snapshots)
         self._compactions = CompactionRows(store, self._snapshots)
         self._amplified, self._history = Amplifications(store), FileHistory(store)
         self._edits: tuple[object, pa.Table] | None = None
 
     def __repr__(self) -> str:
-        names = [n for n, f in vars(type(self)).items() if not n.startswith("_") and callable(f)]
+        names = [n for n in dir(type(self)) if not n.startswith("_")]
         return f"Inspect({self._store.paths.root}: {', '.join(names)})"
-
-    def snapshots(self, *, only: int | None = None, newest: int | None = None) -> pa.Table:
-        """Every snapshot there is, oldest first.
-
-        With `only` the snapshot of that id, which may be one that a tag keeps; with `newest` so many of the
-        newest. Then no other snapshot file is read.
-
-        >>> orders.inspect.snapshots()["commit_kind"].to_pylist()
-        ['APPEND', 'APPEND']
-        >>> orders.inspect.snapshots(newest=1)["total_record_count"].to_pylist()
-        [4]
-        """
-        if only is not None:
-            found = self._snapshot(only)
-            return metadata.snapshots([] if found is None else [found])
-        if newest is None:
-            return metadata.snapshots(self._snapshots.all())
-        return metadata.snapshots(self._store.snapshots.all(newest=newest))
-
-    def schemas(self) -> pa.Table:
-        """Every schema; fields, keys and options as JSON.
-
-        >>> orders.inspect.schemas()["primary_keys"].to_pylist()
-        ['["order_id"]']
-        """
-        return metadata.schemas(self._store)
-
-    def options(self) -> pa.Table:
-        """The options that the table stores; secrets of other engines are shown as `***`.
-
-        >>> orders.inspect.options()["key"].to_pylist()
-        ['bucket', 'tablestore.uuid']
-        """
-        return made(metadata.OPTIONS, sorted(hidden(self._store.schema.options).items()))
 
     def latest_snapshot_id(self) -> int | None:
         """Id of the newest snapshot, None for a table without any; no snapshot is read.
@@ -145,21 +89,7 @@ class Inspect:
         """
         return self._store.options.num_levels
 
-    @_naming_rows
-    def manifests(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
-        """Manifests of the state of a `snapshot`, oldest first, then those of its changelog.
-
-        >>> orders.inspect.manifests("v1")["num_added_files"].to_pylist()
-        [1]
-        """
-        found, manifests = self._snapshot(snapshot), self._store.manifests
-        some = manifests.manifests(found) if found is not None else []
-        if found is not None and found.changelog_manifest_list is not None:
-            with manifests.expiring(found, changes=True):
-                some += manifests.read_list(found.changelog_manifest_list)
-        return metadata.manifests(self._store, some)
-
-    @_naming_rows
+    @naming_rows
     def commits(self, *, newest: int | None = None) -> pa.Table:
         """What each snapshot changed: rows, files and bytes added and removed, oldest snapshot first; with
         `newest` so many of the newest, and no other snapshot is read.
@@ -179,7 +109,7 @@ class Inspect:
         """
         return len(self._store.snapshots.ids())
 
-    @_naming_rows
+    @naming_rows
     def edits(self, *, first: int | None = None, last: int | None = None) -> pa.Table:
         """The life of the table: a row for each file, from the snapshot that `added` it to the one that
         `removed` it; null is before the first snapshot, and not up to the last.
@@ -194,21 +124,12 @@ class Inspect:
         [{'added': 1, 'removed': None, 'rows': 3}, {'added': 2, 'removed': None, 'rows': 1}]
         """
         whole = first is None and last is None
-        found = self._history.newest(MOST_EDITS) if whole else self._history.lives(first, last)
-        if self._edits is None or self._edits[0] is not found:
-            self._edits = found, inspect_edits.edits(self._store, found)
+        lives = self._history.newest(MOST_EDITS) if whole else self._history.lives(first, last)
+        if self._edits is None or self._edits[0] is not lives:
+            self._edits = lives, inspect_edits.edits(self._store, lives)
         return self._edits[1]
 
-    @_naming_rows
-    def files(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
-        """Live data files of a `snapshot`, with their column statistics as text.
-
-        >>> orders.inspect.files("v1")["record_count"].to_pylist()
-        [3]
-        """
-        return inspect_files.files(self._store, self._live(snapshot))
-
-    @_naming_rows
+    @naming_rows
     def manifest_lists(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
         """Manifest lists of a `snapshot` (base, delta, changelog) and its index manifest: sizes, and how
         many files they are about.
@@ -218,7 +139,7 @@ class Inspect:
         """
         return inspect_tree.manifest_lists(self._store, self._snapshot(snapshot))
 
-    @_naming_rows
+    @naming_rows
     def list_manifests(self, manifest_list: str) -> pa.Table:
         """The manifests of a `manifest_list`, with the partitions, buckets and levels that each is about.
         Raises NotFound, and InvalidRequest for what is no name of a list.
@@ -229,7 +150,7 @@ class Inspect:
         """
         return inspect_tree.listed(self._store, _text(manifest_list, "manifest list"))
 
-    @_naming_rows
+    @naming_rows
     def entries(self, manifest: str) -> pa.Table:
         """The files that a `manifest` adds and removes, in order; columns as those of `diff`. Raises
         NotFound, and InvalidRequest for what is no name of a manifest.
@@ -240,7 +161,7 @@ class Inspect:
         """
         return inspect_tree.entries(self._store, _text(manifest, "manifest"))
 
-    @_naming_rows
+    @naming_rows
     def state(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
         """Live data files of a `snapshot` with the rows that their deletion vectors mask; columns as those
         of `diff`.
@@ -250,7 +171,7 @@ class Inspect:
         """
         return inspect_tree.state(self._store, self._snapshot(snapshot))
 
-    @_naming_rows
+    @naming_rows
     def diff(self, before: int | str | Snapshot, after: int | str | Snapshot | None = None) -> pa.Table:
         """Files of two snapshots, `before` and `after` (None: the newest), side by side.
 
@@ -262,7 +183,7 @@ class Inspect:
         """
         return inspect_tree.difference(self._store, self._snapshot(before), self._snapshot(after))
 
-    @_naming_rows
+    @naming_rows
     def row_groups(self, file: str, snapshot: int | str | Snapshot | None = None) -> pa.Table:
         """The column chunks of a data or changelog `file` of a `snapshot`, row group by row group: sizes,
         encodings, nulls, bounds.
@@ -277,43 +198,7 @@ class Inspect:
         """
         return inspect_tree.row_groups(self._store, self._snapshot(snapshot), _text(file, "file"))
 
-    @_naming_rows
-    def file_key_ranges(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
-        """Live data files of a `snapshot` with their smallest and largest keys.
-
-        >>> orders.inspect.file_key_ranges().select(["min_key", "max_key"]).to_pylist()
-        [{'min_key': '[1]', 'max_key': '[3]'}, {'min_key': '[2]', 'max_key': '[2]'}]
-        """
-        return self.files(snapshot).select(inspect_files.KEY_RANGES)
-
-    @_naming_rows
-    def table_indexes(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
-        """Index files of a `snapshot`: hash indexes of dynamic buckets, deletion vectors.
-
-        >>> orders.inspect.table_indexes().num_rows
-        0
-        """
-        entries = self._store.manifests.index_entries(self._snapshot(snapshot))
-        return inspect_files.table_indexes(self._store, entries)
-
-    def statistics(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
-        """What ANALYZE found for a `snapshot`, if its columns are those that were analyzed; one row or none.
-
-        >>> _ = orders.analyze()
-        >>> orders.inspect.statistics()["mergedRecordCount"].to_pylist()
-        [3]
-        """
-        return metadata.statistics_of(self._store, self._snapshot(snapshot))
-
-    def aggregation_fields(self) -> pa.Table:
-        """Each column with its `fields.<column>.…` options.
-
-        >>> orders.inspect.aggregation_fields()["field_name"].to_pylist()
-        ['order_id', 'customer', 'amount', 'status']
-        """
-        return metadata.aggregation_fields(self._store)
-
-    @_naming_rows
+    @naming_rows
     def levels(
         self,
         snapshot: int | str | Snapshot | None = None,
@@ -335,11 +220,11 @@ class Inspect:
         [{'run': 0, 'level': 0, 'snapshot_id': 2}, {'run': 1, 'level': 0, 'snapshot_id': 1}]
         """
         partition, bucket = self._place(partition, bucket)
-        found = self._snapshot(snapshot)
-        live = self._chosen(found, partition, bucket)
+        at = self._snapshot(snapshot)
+        live = self._chosen(at, partition, bucket)
         fresh = {e.file.file_name for e in live if e.file.level == 0}
-        origins = self._origins.of(found, fresh, back=back)
-        masked = inspect_files.masked_rows(self._store.manifests.index_entries(found))
+        origins = self._origins.of(at, fresh, back=back)
+        masked = inspect_files.masked_rows(self._store.manifests.index_entries(at))
         return inspect_files.levels(self._store, live, origins=origins, masked=masked)
 
     def _chosen(self, snapshot: Snapshot | None, partition: str | None, bucket: int | None) -> Entries:
@@ -351,54 +236,6 @@ class Inspect:
             live = live.of_partitions(lambda p: self._store.partition_text(p) == partition)
         return live
 
-    @_naming_rows
-    def partitions(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
-        """Partitions of a `snapshot` with the sums of their files; those that scans read from the fallback
-        branch (`scan.fallback-branch`) among them.
-
-        >>> events.inspect.partitions()["partition"].to_pylist()
-        ['day=2026-01-01', 'day=2026-01-02']
-        """
-        found = self._snapshot(snapshot)
-        own = inspect_partitions.of_state(self._store, found)
-        newest = snapshot is None and self._at is None
-        other = (
-            fallback.newest(self._store) if newest or found is None else fallback.as_of(self._store, found)
-        )
-        if other is None:
-            return own
-        theirs = inspect_partitions.of_state(other.store, other.snapshot)
-        return (
-            inspect_partitions.united(theirs, own) if other.first else inspect_partitions.united(own, theirs)
-        )
-
-    @_naming_rows
-    def buckets(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
-        """Buckets of a `snapshot` with the sums of their files.
-
-        >>> orders.inspect.buckets().select(["bucket", "record_count", "file_count"]).to_pylist()
-        [{'bucket': 0, 'record_count': 4, 'file_count': 2}]
-        """
-        return inspect_partitions.buckets(self._store, self._all(snapshot))
-
-    def tags(self) -> pa.Table:
-        """Tags by name.
-
-        >>> orders.inspect.tags().select(["tag_name", "snapshot_id"]).to_pylist()
-        [{'tag_name': 'v1', 'snapshot_id': 1}, {'tag_name': 'v2', 'snapshot_id': 2}]
-        """
-        return metadata.tags(refs.all_tags(self._store))
-
-    def branches(self) -> pa.Table:
-        """Branches with the time at which their directory last changed.
-
-        >>> _ = orders.branches.create("test")
-        >>> orders.inspect.branches()["branch_name"].to_pylist()
-        ['test']
-        """
-        rows = [(name, local_ms(changed)) for name, changed in refs.branches(self._store).items()]
-        return made(metadata.BRANCHES, rows)
-
     def references(self) -> pa.Table:
         """Tags and branches with the snapshot that each keeps or began at, and whether this branch still has
         it.
@@ -408,20 +245,9 @@ class Inspect:
         >>> orders.inspect.references().select(["kind", "name", "in_history"]).to_pylist()
         [{'kind': 'tag', 'name': 'v1', 'in_history': True}, {'kind': 'tag', 'name': 'v2', 'in_history': True}]
         """
-        return inspect_references.references(self._store)
+        return metadata.references(self._store)
 
-    def consumers(self) -> pa.Table:
-        """Named stream readers with the next snapshot that each will read.
-
-        >>> [c.snapshot for c in orders.stream(consumer="dashboard", follow=False)]
-        [2]
-        >>> orders.inspect.consumers().to_pylist()
-        [{'consumer_id': 'dashboard', 'next_snapshot_id': 3}]
-        """
-        rows = consumers.all_next(self._store).items()
-        return made(metadata.CONSUMERS, rows)
-
-    @_naming_rows
+    @naming_rows
     def compactions(self, *, partition: str | None = None, bucket: int | None = None) -> pa.Table:
         """Every compaction the table has had, oldest first, of one `partition`, of one `bucket`, or all: the
         rule and its sum, files, bytes, duration.
@@ -436,7 +262,7 @@ class Inspect:
         partition, bucket = self._place(partition, bucket)
         return self._compactions.table(partition=partition, bucket=bucket)
 
-    @_naming_rows
+    @naming_rows
     def cache(self) -> pa.Table:
         """The memory that this process uses for lookups of all tables: entries, bytes, hits, misses.
 
@@ -465,7 +291,7 @@ class Inspect:
         with self._store.manifests.naming_rows():
             return health(self._store, self._snapshot(snapshot))
 
-    @_naming_rows
+    @naming_rows
     def stays(self) -> pa.Table:
         """Each data file of the table's history: its bucket, level, bytes and rows, and the snapshots that
         `added` it (NULL: before the oldest) and `removed` it (NULL: it is live).
@@ -491,7 +317,7 @@ class Inspect:
         """
         return diagnose(self._store, self._snapshot(snapshot), limits_of(limits), listing=listing)
 
-    @_naming_rows
+    @naming_rows
     def amplification(
         self, per: str = "table", *, partition: str | None = None, bucket: int | None = None
     ) -> pa.Table:
@@ -537,18 +363,18 @@ class Inspect:
         ['sequence 3 > 1: the newest row wins, of L0 #2.']
         """
         partition, bucket = self._place(partition, bucket)
-        found, store = self._snapshot(snapshot), self._store
+        at, store = self._snapshot(snapshot), self._store
         if options:
             store = store.with_schema(store.schema.with_options(options))
             validate(store.schema, store.options)
         return merging(
             store,
-            found,
-            Window(where, between, limit),
+            at,
+            KeyWindow(where, between, limit),
             partition=partition,
             bucket=bucket,
             newest=runs,
-            origins=lambda names: self._origins.of(found, names),
+            origins=lambda names: self._origins.of(at, names),
         )
 
     def storage(self) -> Storage:
@@ -579,28 +405,3 @@ class Inspect:
         if bucket is not None and not 0 <= bucket <= INFINITE:
             raise InvalidRequest(f"bucket {bucket} must be a bucket's number, from 0 to {INFINITE}")
         return None if partition is None else partition_named(self._store, partition, self._at), bucket
-
-    def _snapshot(self, snapshot: int | str | Snapshot | None) -> Snapshot | None:
-        """The snapshot meant, by its id or a tag's name: without one that of `Table.at`, else the newest. One
-        that expired is still found where a tag keeps it."""
-        if isinstance(snapshot, Snapshot):
-            return snapshot
-        if snapshot is None and self._at is not None:
-            return self._at
-        wanted: Any = unwrapped(snapshot)
-        if isinstance(wanted, str):
-            return refs.tagged(self._store, wanted)
-        try:
-            return time_travel.resolve(self._store, snapshot=wanted)
-        except NotFound:
-            kept = (t for t in refs.tags(self._store).values() if t.id == wanted)
-            if (found := next(kept, None)) is None:
-                raise
-            return found
-
-    def _all(self, snapshot: int | str | Snapshot | None) -> Sequence[ManifestEntry]:
-        """Entries as they are stored, deletions included."""
-        return self._store.manifests.stored_entries(self._snapshot(snapshot))
-
-    def _live(self, snapshot: int | str | Snapshot | None) -> Sequence[ManifestEntry]:
-        return self._store.manifests.live_entries(self._snapshot(snapshot))

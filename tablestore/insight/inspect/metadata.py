@@ -1,18 +1,20 @@
 """Views whose rows are values of metadata files, one each: snapshots, schemas, manifests, statistics,
 aggregations of columns, tags. Columns and text forms are those of Paimon's system tables (FORMAT.md 23).
 
-Pure but for the files they are about. Used by `Inspect`.
+`references` names what keeps snapshots: tags and branches. A branch begins at the oldest snapshot it has;
+whoever draws a timeline bends it off there if the snapshot is also this branch's own (same user, identifier
+and time, since ids count anew in each branch). Pure but for the files they are about. Used by `Inspect`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
 
-from tablestore.core.errors import Corrupt, brief
+from tablestore.core.errors import Corrupt, NotFound, brief
 from tablestore.core.options.secrets import hidden
 from tablestore.format import schema as schema_format
 from tablestore.format import stats
@@ -226,3 +228,57 @@ def java_duration(seconds: float) -> str:
     parts = [f"{hours}H" if hours else "", f"{minutes}M" if minutes else ""]
     parts.append(f"{rest}{fraction}S" if rest or nanos or not whole else "")
     return "PT" + "".join(parts)
+
+
+TAG, BRANCH = "tag", "branch"
+REFERENCES = required(
+    pa.schema(
+        {
+            "kind": pa.string(),
+            "name": pa.string(),
+            "snapshot_id": pa.int64(),
+            "commit_kind": pa.string(),
+            "commit_time": pa.timestamp("ms"),
+            "record_count": pa.int64(),
+            "in_history": pa.bool_(),
+        }
+    ),
+    "kind name in_history",
+)
+
+
+def references(store: Store) -> pa.Table:
+    """Rows of REFERENCES, tags first, each kind by name."""
+    return made(REFERENCES, [*_tags(store), *_branches(store)])
+
+
+def _tags(store: Store) -> Iterator[tuple[Any, ...]]:
+    for tag in refs.all_tags(store):
+        yield _row(TAG, tag.name, tag.snapshot, _in_history(store, tag.snapshot))
+
+
+def _branches(store: Store) -> Iterator[tuple[Any, ...]]:
+    for name in sorted(refs.branches(store)):
+        if name == store.paths.branch:
+            continue
+        there = refs.on_branch(store, name)
+        ids = there.snapshots.ids()
+        first = there.snapshots.get(ids[0]) if ids else None
+        yield _row(BRANCH, name, first, first is not None and _in_history(store, first))
+
+
+def _row(kind: str, name: str, snapshot: Snapshot | None, shared: bool) -> tuple[Any, ...]:
+    if snapshot is None:
+        return kind, name, None, None, None, None, False
+    when = local_ms(snapshot.time_millis)
+    return kind, name, snapshot.id, snapshot.commit_kind, when, snapshot.total_record_count, shared
+
+
+def _in_history(store: Store, snapshot: Snapshot) -> bool:
+    """Whether this branch still has the very same snapshot."""
+    try:
+        own = store.snapshots.get(snapshot.id)
+    except NotFound:
+        return False
+    one, other = ((s.commit_user, s.commit_identifier, s.time_millis) for s in (own, snapshot))
+    return one == other

@@ -10,7 +10,7 @@ from tablestore.core.env import Env
 from tablestore.core.errors import TablestoreError
 from tablestore.core.options.table_options import memory_size
 from tablestore.insight.simulator.simulator import Schedule
-from tablestore.insight.simulator.text import Bar, amplification_table, step_lines
+from tablestore.insight.simulator.text import TextBar, amplification_table, step_lines
 from tablestore.insight.simulator.workload import KINDS, Workload
 from tablestore.insight.simulator.workload_run import simulate
 
@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print a run; 0, or 2 for what cannot be simulated."""
     asked = _parser().parse_args(arguments)
-    bar = Bar(sys.stderr, Env())
+    bar = TextBar(sys.stderr, Env())
     pairs = [pair.partition("=") for pair in asked.option]
     try:
         for key, sign, _ in pairs:

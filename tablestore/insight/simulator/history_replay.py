@@ -28,8 +28,8 @@ from tablestore.insight.simulator.replay_bucket import (
     ExecutedDecision,
     Files,
     Known,
-    Merge,
     ReplayBucket,
+    ReplayedMerge,
     fits,
 )
 from tablestore.insight.simulator.replay_result import Replay, ReplayRow, Steps
@@ -40,7 +40,7 @@ from tablestore.lsm.levels.sorted_run import Levels
 ProgressCallback = Callable[[int, int], None]  # (commits done, all of them)
 
 
-class History:
+class ReplayedHistory:
     """A table's events, with how each commit compacted, and what its merges gave.
 
     `options` are those of now; `earlier` those of schemas before it, by id, which were in force when events
@@ -408,7 +408,7 @@ def _replaced(record: CompactionRecord, later: Sequence[CompactionRecord], writt
     )
 
 
-def _left(record: CompactionRecord, merge: Merge, written: Files, bucket: ReplayBucket) -> Files:
+def _left(record: CompactionRecord, merge: ReplayedMerge, written: Files, bucket: ReplayBucket) -> Files:
     """What a compaction wrote, if all of it is among what its commit left, at its level or moved on from it:
     files of one level that come to what the record says."""
     key = interval.key_order(bucket.types)

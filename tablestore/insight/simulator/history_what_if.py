@@ -12,7 +12,7 @@ from typing import Any
 
 from tablestore.core import quantities
 from tablestore.core.errors import InvalidRequest
-from tablestore.insight.simulator.history_replay import History, ProgressCallback
+from tablestore.insight.simulator.history_replay import ProgressCallback, ReplayedHistory
 from tablestore.insight.simulator.replay_result import Replay
 from tablestore.insight.simulator.what_if import WhatIf, shown
 from tablestore.lsm.compaction.options import CompactionOptions
@@ -26,7 +26,7 @@ class HistoryWhatIf(WhatIf):
 
     def __init__(
         self,
-        history: History,
+        history: ReplayedHistory,
         options: CompactionOptions,
         asked: Mapping[str, Any],
         *,

@@ -61,7 +61,7 @@ class LiveKeys:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class SimulatedCommit:
     """What one commit did to its bucket, its row of amplification from the flows on, and all rows after
     it."""
 
@@ -75,12 +75,12 @@ class Commit:
         return (*self.event.flushed, *self.event.after)
 
 
-class Journal:
+class SimulationJournal:
     """Commits in order; `weight` rows stand behind each sampled key."""
 
     def __init__(self, *, keep: int, weight: float) -> None:
         self.keep, self._weight = keep, weight
-        self.commits: deque[Commit] = deque()
+        self.commits: deque[SimulatedCommit] = deque()
         self.lock = RLock()
         self.last = 0
         self.total, self.by_bucket, self.by_level = Flow(), dict[int, Flow](), dict[int, Flow]()
@@ -162,7 +162,7 @@ class Journal:
         self.spaces["", bucket] = self._space(bucket, found)
         written = self.total.row(self.total.ingested)[6]
         numbers = (*flow.row(1)[:6], written, flow.exact, *self._state.row(), *self.space())
-        self.commits.append(Commit(event, numbers, self._state.rows))
+        self.commits.append(SimulatedCommit(event, numbers, self._state.rows))
         if len(self.commits) > self.keep:
             first = self.commits[0].event.snapshot
             if self._shown_at < first:
@@ -216,7 +216,7 @@ class Journal:
         """Id of the oldest commit that is kept."""
         return self.last - len(self.commits) + 1
 
-    def _commit(self, snapshot: int) -> Commit:
+    def _commit(self, snapshot: int) -> SimulatedCommit:
         return self.commits[snapshot - self.first]
 
     def record(self, snapshot: int) -> CompactionRecord | None:

@@ -33,7 +33,7 @@ BETWEEN = "estimated-between-"  # of those that the table replaced within one co
 
 
 @dataclass(slots=True)
-class Merge:
+class ReplayedMerge:
     """One rewriting of a compaction: its inputs and what came out, estimated or known."""
 
     content: Content
@@ -50,7 +50,7 @@ class ExecutedDecision:
     read: int
     written: int
     moved: int
-    merges: list[Merge]
+    merges: list[ReplayedMerge]
     stalled: bool = False
     runs: int = 0  # before it
 
@@ -172,13 +172,13 @@ class ReplayBucket:
         drop = drops_deletes(unit, levels, marked=self._marked, newest_wins=self.options.newest_wins)
         before: list[DataFileMeta] = []
         after: list[DataFileMeta] = []
-        merges: list[Merge] = []
+        merges: list[ReplayedMerge] = []
         moved = 0
         for step in plan_unit(unit, levels, self._key, small_bytes=self.options.small_file_bytes):
             before += step.files
             lifted = None if step.upgrade is None else self._lifted(step.upgrade, unit.output_level)
             if lifted is not None:
-                merges.append(Merge((0, drop), step.files, lifted, True))
+                merges.append(ReplayedMerge((0, drop), step.files, lifted, True))
             elif step.upgrade is not None:
                 moved += step.upgrade.file_size
                 after.append(step.upgrade.upgraded(unit.output_level))
@@ -201,16 +201,16 @@ class ReplayBucket:
         """What became of a file that the table's engine rewrote where a move would have done."""
         return None if self._estimates else self.known.lifted.get((file.file_name, level))
 
-    def _merge(self, files: Files, level: int, drop: bool, *, file_by_file: bool = False) -> Merge:
+    def _merge(self, files: Files, level: int, drop: bool, *, file_by_file: bool = False) -> ReplayedMerge:
         """One rewriting; of files that are rewritten each for itself rows vanish that no merge drops, which
         makes them something else."""
         content = self.known.content(files) ^ (_fresh("file by file") if file_by_file else 0), drop
         outputs = None if self._estimates else self.known.outputs.get(content)
         if outputs is not None:
-            return Merge(content, files, self._cut(content[0], files, outputs, level), True)
+            return ReplayedMerge(content, files, self._cut(content[0], files, outputs, level), True)
         made = self._estimated(files, level, drop)
         self.known.name(content[0], made)
-        return Merge(content, files, made, False)
+        return ReplayedMerge(content, files, made, False)
 
     def _cut(self, content: int, files: Files, outputs: Files, level: int) -> Files:
         """Known outputs at their level, cut anew under another target size."""

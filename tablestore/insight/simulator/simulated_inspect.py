@@ -18,14 +18,14 @@ from tablestore.insight.inspect.amplification.sums import VIEWS, Flow, State, le
 from tablestore.insight.inspect.columns import COMMITS, SNAPSHOTS, compactions_table, made
 from tablestore.insight.inspect.edits import EDITS, with_span
 from tablestore.insight.inspect.levels_table import LEVELS, SOURCES, key_text, levels_table
-from tablestore.insight.simulator.journal import Commit, Journal
+from tablestore.insight.simulator.journal import SimulatedCommit, SimulationJournal
 from tablestore.insight.simulator.sim_bucket import KEY
 
 
 class SimulatedInspect:
     """Metadata of a simulation as Arrow tables."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: SimulationJournal) -> None:
         self._journal = journal
 
     def __repr__(self) -> str:
@@ -133,7 +133,7 @@ class SimulatedInspect:
             found = self._buckets(chosen) if per == "bucket" else rows[per]()
             return made(schema(per), found)
 
-    def _commits(self) -> list[Commit]:
+    def _commits(self) -> list[SimulatedCommit]:
         with self._journal.lock:
             return list(self._journal.commits)
 
@@ -174,14 +174,14 @@ def _number(key: bytes) -> float:
     return float(value)
 
 
-def _snapshot_row(c: Commit) -> tuple[Any, ...]:
+def _snapshot_row(c: SimulatedCommit) -> tuple[Any, ...]:
     event = c.event
     delta = sum(f.row_count for f in c.added) - sum(f.row_count for f in event.before)
     known = (event.snapshot, 0, event.user, event.identifier, event.kind, event.time_ms, "", "", None)
     return (*known, c.live_rows, delta, None, None, None, None)
 
 
-def _commit_row(c: Commit) -> tuple[Any, ...]:
+def _commit_row(c: SimulatedCommit) -> tuple[Any, ...]:
     event, sums = c.event, []
     for value in (lambda f: f.row_count, lambda f: 1, lambda f: f.file_size):
         sums += [sum(map(value, c.added)), sum(map(value, event.before))]

@@ -20,7 +20,7 @@ from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.insight.simulator.by_hand import Simulated, chosen, planned
 from tablestore.insight.simulator.contents import Drawn, Expected
 from tablestore.insight.simulator.expected import Expectations, law_of
-from tablestore.insight.simulator.journal import Journal
+from tablestore.insight.simulator.journal import SimulationJournal
 from tablestore.insight.simulator.sim_bucket import KEY, FileSizes, SimBucket
 from tablestore.insight.simulator.simulated_inspect import SimulatedInspect
 from tablestore.insight.simulator.workload import BLOCK_ROWS, Draws, FlushedRows, Workload, divided
@@ -72,7 +72,7 @@ class Schedule:
 
 
 @dataclass(slots=True)
-class Step:
+class SimulatedStep:
     """One flush, or one compaction and why. `levels` are those after it; bytes are of this step alone.
 
     `flush` counts from 1; the flush after a `stalled` compaction waited for it. `snapshot` is its commit in
@@ -170,11 +170,11 @@ class Simulator:
         self._drawers, self._draws = [flow for flow in flows if isinstance(flow, Draws)], 0
         self._flows = [iter(flow) for flow in flows]
         self.flushes = self.stalls = 0
-        self._journal = Journal(keep=keep, weight=self.weight)
+        self._journal = SimulationJournal(keep=keep, weight=self.weight)
         self.inspect = SimulatedInspect(self._journal)
-        self._cycle: Iterator[Step] = iter(())
+        self._cycle: Iterator[SimulatedStep] = iter(())
 
-    def step(self) -> Step:
+    def step(self) -> SimulatedStep:
         """The next flush or compaction."""
         while True:
             found = next(self._cycle, None)
@@ -182,7 +182,7 @@ class Simulator:
                 return found
             self._cycle = self._next_cycle()
 
-    def steps(self, flushes: int) -> Iterator[Step]:
+    def steps(self, flushes: int) -> Iterator[SimulatedStep]:
         """All steps until `flushes` flushes a bucket have been made in all, and what follows the last."""
         yield from self._cycle
         while self.flushes < flushes:
@@ -201,7 +201,7 @@ class Simulator:
                 self._pass_cycle()
         return self
 
-    def flush(self) -> tuple[Step, ...]:
+    def flush(self) -> tuple[SimulatedStep, ...]:
         """One flush in each bucket, after the write stall that is due before it; what is due after it is left
         to `compact`."""
         return tuple(self._next_cycle(compacts=False))
@@ -314,7 +314,7 @@ class Simulator:
         """A bucket's files now, described like those of a table with one BIGINT key."""
         return described(self.buckets[bucket].levels, self.weight)
 
-    def _next_cycle(self, *, compacts: bool = True) -> Iterator[Step]:
+    def _next_cycle(self, *, compacts: bool = True) -> Iterator[SimulatedStep]:
         """One flush in each bucket, and the compactions that are due before and (if it `compacts`) after
         it."""
         schedule, number = self.schedule, self.flushes + 1
@@ -361,20 +361,22 @@ class Simulator:
             if decision is not None:
                 yield decision
 
-    def _flushed(self, number: int, i: int, rows: FlushedRows) -> Step:
+    def _flushed(self, number: int, i: int, rows: FlushedRows) -> SimulatedStep:
         bucket, snapshot = self.buckets[i], 0
         written = bucket.flush(rows)
         if self._journal.keep:
             snapshot = self._journal.enter(i, bucket, identifier=number, sample=rows.sample)
         now = bucket.now_ms
-        return Step(number, now, i, FLUSH, bucket.levels, bytes_written=written, snapshot=snapshot)
+        return SimulatedStep(number, now, i, FLUSH, bucket.levels, bytes_written=written, snapshot=snapshot)
 
-    def _compacted(self, number: int, i: int, decision: Decision, *, stalled: bool = False) -> Step:
+    def _compacted(self, number: int, i: int, decision: Decision, *, stalled: bool = False) -> SimulatedStep:
         bucket, snapshot = self.buckets[i], 0
         if self._journal.keep:
             snapshot = self._journal.enter(i, bucket, identifier=number, decision=decision, stalled=stalled)
         last = bucket.last
-        return Step(number, bucket.now_ms, i, COMPACTION, bucket.levels, decision, stalled, *last, snapshot)
+        return SimulatedStep(
+            number, bucket.now_ms, i, COMPACTION, bucket.levels, decision, stalled, *last, snapshot
+        )
 
 
 def described(levels: Levels, weight: float) -> Levels:

@@ -8,7 +8,7 @@ from typing import TextIO
 
 from tablestore.core import quantities
 from tablestore.core.env import Env
-from tablestore.insight.simulator.simulator import FLUSH, Step
+from tablestore.insight.simulator.simulator import FLUSH, SimulatedStep
 from tablestore.insight.simulator.workload_run import Run
 from tablestore.lsm.levels.sorted_run import Levels
 
@@ -35,7 +35,7 @@ def levels_lines(levels: Levels) -> Iterator[str]:
         yield f"  L{level}  {quantities.size(size)} in {many}, {rows:,} rows{gone}, keys {low!s}–{high!s}"
 
 
-def step_lines(steps: Iterable[Step], *, explain: bool = False) -> Iterator[str]:
+def step_lines(steps: Iterable[SimulatedStep], *, explain: bool = False) -> Iterator[str]:
     """Each step and the levels after it; with `explain` every rule of each compaction."""
     for step in steps:
         bucket = f" in bucket {step.bucket}" if step.bucket else ""
@@ -67,7 +67,7 @@ def amplification_table(run: Run, points: int = _POINTS) -> Iterator[str]:
         )
 
 
-class Bar:
+class TextBar:
     """Draws how far a run is as one line of a terminal, once it has taken `after_seconds`; elsewhere nothing.
 
     A run calls `show` as its progress; `end` takes the line away.

@@ -23,7 +23,7 @@ from tablestore.core.errors import InvalidRequest
 from tablestore.insight.inspect.levels_table import levels_table
 from tablestore.insight.simulator.sim_bucket import KEY, RuleSum
 from tablestore.insight.simulator.simulated_inspect import SimulatedInspect
-from tablestore.insight.simulator.simulator import KEPT, Schedule, Simulator, Step
+from tablestore.insight.simulator.simulator import KEPT, Schedule, SimulatedStep, Simulator
 from tablestore.insight.simulator.workload import Workload
 from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.lsm.levels.sorted_run import Levels
@@ -181,7 +181,7 @@ class Run:
         """The tables of `inspect` for the newest steps; the run is simulated again for them, once."""
         return Simulator(**{**self._arguments, "keep": KEPT}).advance(self.flushes).inspect
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[SimulatedStep]:
         """Every flush and every compaction with its decision, simulated again."""
         return Simulator(**self._arguments).steps(self.flushes)
 

@@ -8,12 +8,15 @@ begins again: no older file belongs to it any more, and no offset comes twice.
 Where rows are seen before a snapshot names them, the file `END` says which number was appended last; it may
 be late, never early. The file `START` says from which number on retention has left files; it may be early in
 the log's life (a kill came before the removal), never behind what is there.
+
+`problems` says whether its files are sound: each whole, with its parts, and none missing between them.
 """
 
 from __future__ import annotations
 
 import logging
 import zlib
+from collections.abc import Iterator, Mapping
 
 from tablestore.core.errors import CommitConflict, Corrupt, TablestoreError
 from tablestore.core.quantities import many
@@ -23,6 +26,7 @@ from tablestore.io.syncing import Sync
 from tablestore.log.embedded import files
 from tablestore.log.embedded.directory import LogDirectory
 from tablestore.log.embedded.files import CUT, LogHeader, LogTransaction, LostEnd
+from tablestore.log.embedded.folder import LogFile
 from tablestore.log.offsets import Offsets
 from tablestore.log.transaction_id import TransactionId
 
@@ -201,3 +205,70 @@ def torn_rows(directory: LogDirectory, at: Offsets) -> list[tuple[str, str]]:
             what = f"a loss of power tore it: {count} that no snapshot has, {', '.join(parts)}, are lost"
             found.append((path, f"{what}; {REMEDY}"))
     return found
+
+
+def problems(directory: LogDirectory, *, rows: bool) -> Iterator[tuple[str, str]]:
+    """(path, what is wrong) of every file of a log; with `rows` the rows are compared with their checksums.
+    Raises FileNotFoundError where one is gone meanwhile."""
+    directory = directory.salvaging()  # looks behind damage at the end
+    directory.end()
+    chain = directory.chain()
+    passed = {last for _, last in directory.passed}
+    torn = set(directory.last_end().cut) - passed  # the newest files, which the next one passes over
+    damaged: dict[int, tuple[str, str]] = {}
+    of_rows: dict[int, list[tuple[str, str]]] = {}
+    end: Mapping[int, int] | None = None
+    for numbers in chain:
+        path = directory.file_path(numbers)
+        try:
+            file = directory.file(numbers)
+            header = file.header
+        except Corrupt as e:
+            damaged[numbers[1]] = path, _said(e)
+            continue
+        for number in header.cut:
+            damaged.pop(number, None)
+            of_rows.pop(number, None)  # a file that is left out counts for nothing
+        expected = None if end is None or header.cut or damaged else end
+        end = header.end
+        if expected is not None and any(header.start.get(b, 0) != o for b, o in expected.items()):
+            yield path, f"starts at offsets {dict(header.start)}; the file before it ends at {dict(expected)}"
+        of_rows[numbers[1]] = [(path, text) for text in _problems(directory, file, rows=rows)]
+    yield from (each for number, texts in of_rows.items() if number not in torn for each in texts)
+    yield from (found for number, found in sorted(damaged.items()) if number not in torn)
+    yield from _missing(directory)
+
+
+def _missing(directory: LogDirectory) -> Iterator[tuple[str, str]]:
+    """Files behind a gap in the numbers, since retention removes the oldest first; and the oldest, where it
+    removed none."""
+    chain, others = directory.listed()
+    older = [found for name in others if (found := files.numbers(name)) is not None]
+    before = [last for _, last in older if chain and last < chain[0][0]]
+    if before and max(before) + 1 < chain[0][0]:
+        text = f"files of the numbers {max(before) + 1} to {chain[0][0] - 1} are missing"
+        yield directory.path, f"{text}: the log begins behind them; {files.REMEDY}"
+    elif (gone := missing_start(directory)) is not None:
+        text = f"files of the numbers {gone[0]} to {gone[1]} are missing, which retention has not removed"
+        yield directory.path, f"{text}; {files.REMEDY}"
+
+
+def _problems(directory: LogDirectory, file: LogFile, *, rows: bool) -> Iterator[str]:
+    for chunk in file.header.chunks:
+        where = f"rows {chunk.start} to {chunk.end} of bucket {chunk.bucket}"
+        try:
+            if rows:
+                data = directory.rows_of(file, chunk)
+                files.require_intact(data, chunk, file.path)
+            elif chunk.part is not None:
+                directory.io.size(directory.part_path(chunk.part))
+        except Corrupt as e:
+            yield _said(e)
+        except FileNotFoundError:
+            if chunk.part is None:
+                raise
+            yield f"{where} are in part {chunk.part}, which is not there"
+
+
+def _said(problem: Corrupt) -> str:
+    return problem.problem + (f"; {problem.remedy}" if problem.remedy else "")

@@ -19,7 +19,7 @@ from tablestore.format.evolution import Projection, evolve, projection
 from tablestore.format.schema import TableSchema
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import is_object_location, join
-from tablestore.log.embedded import continuity, files, roll_up, soundness
+from tablestore.log.embedded import continuity, files, roll_up
 from tablestore.log.embedded.appender import EmbeddedAppender
 from tablestore.log.embedded.directory import SPAN, LogDirectory, segment_of
 from tablestore.log.embedded.files import LogChunk, LogHeader
@@ -242,7 +242,7 @@ class EmbeddedLog:
         """(path, what is wrong) of the files of the log; with `rows` the rows are read, too."""
         for _ in range(_GONE):
             try:
-                return list(soundness.problems(self._directory, rows=rows))
+                return list(continuity.problems(self._directory, rows=rows))
             except FileNotFoundError:  # rolled up or expired meanwhile
                 self._directory.forget()
         raise Unavailable(f"the files of {self._directory.path} change faster than they are read")

@@ -1,21 +1,27 @@
 """Appends the rows of one writer to a log in Kafka.
 
-Rows wait in memory, above a limit in part files of the table's directory, until the commit sends them in one
-transaction; tasks of engines stage theirs in part files, too. Belongs to one thread.
+Rows wait in memory (64 MB), above that in part files of the table's directory, until the commit sends them in
+one transaction. A part file is an Arrow IPC stream of batches with the columns of the table, `_BUCKET` and
+`_KIND` in front; order within a bucket is that of writing. Tasks of engines make everything part files, and a
+message names them for a commit in another process. Belongs to one thread.
 """
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
-from typing import Protocol
+from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from tablestore.core.env import Env
-from tablestore.core.errors import CommitUnknown, InvalidRequest, TablestoreError
+from tablestore.core.env import SYSTEM, Env
+from tablestore.core.errors import CommitUnknown, Corrupt, InvalidRequest, TablestoreError
 from tablestore.io.fileio import FileIO
+from tablestore.io.paths import join
 from tablestore.log.kafka.cluster import Cluster, Properties
 from tablestore.log.kafka.overlap import overlapped
 from tablestore.log.kafka.row_format import RowFormat
@@ -24,7 +30,6 @@ from tablestore.log.kafka.transaction_mark import HEADER, TransactionMark
 from tablestore.log.log import Appended, CommitMark, RowsInBetween
 from tablestore.log.offsets import Offsets
 from tablestore.log.settings import LogSettings
-from tablestore.log.staged_rows import StagedRows
 
 log = logging.getLogger(__name__)
 _VISIBLE_SECONDS, _DECIDED_SECONDS = 5.0, 0.5
@@ -164,3 +169,97 @@ class KafkaAppender:
         places = [(self._log.topic, b) for b in range(self._settings.buckets)]
         order = sum(Cluster(self._log.properties).latest(places).values())
         return TransactionMark(self._env.uuid(), order, now, counts, mark).encode()
+
+
+_LIMIT_BYTES = 64 << 20
+_BUCKET, _KIND = "_BUCKET", "_KIND"
+PARTS = "parts"
+
+
+class StagedRows:
+    """The rows of one writer. `rows`: how many of each bucket."""
+
+    def __init__(self, io: FileIO, directory: str, compression: str, env: Env = SYSTEM) -> None:
+        self._io, self._directory, self._env = io, directory, env
+        self._compression = compression if compression in ("lz4", "zstd") else None
+        self._files: list[str] = []
+        self._waiting: list[tuple[int, pa.Array, pa.RecordBatch]] = []
+        self._bytes = 0
+        self.rows: dict[int, int] = {}
+
+    @classmethod
+    def staged(cls, io: FileIO, directory: str, message: bytes) -> StagedRows:
+        """The rows that a message of `stage` names; raises Corrupt for anything else."""
+        made = cls(io, directory, "none")
+        try:
+            body = json.loads(message)
+            made._files = [_plain(name) for name in body["parts"]]
+            made.rows = {int(bucket): int(rows) for bucket, rows in body["rows"].items()}
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise Corrupt(directory, f"{message[:80]!r} does not name staged rows of a log") from None
+        return made
+
+    def write(self, bucket: int, kinds: pa.Array, rows: pa.RecordBatch) -> None:
+        """Take rows of a bucket."""
+        if not rows.num_rows:
+            return
+        self._waiting.append((bucket, kinds, rows))
+        self.rows[bucket] = self.rows.get(bucket, 0) + rows.num_rows
+        self._bytes += rows.get_total_buffer_size()
+        if self._bytes > _LIMIT_BYTES:
+            self._spill()
+
+    def batches(self) -> Iterator[tuple[int, pa.Array, pa.RecordBatch]]:
+        """(bucket, kinds, rows) in the order of writing."""
+        for name in self._files:
+            with self._io.open_input(self._path(name)) as file, pa.ipc.open_stream(file) as reader:
+                for batch in reader:
+                    bucket = batch.column(0)[0].as_py()
+                    yield bucket, batch.column(1), batch.select(range(2, batch.num_columns))
+        yield from self._waiting
+
+    def stage(self) -> bytes | None:
+        """Put everything into part files; a message that names them, None if there are no rows. Empty
+        afterwards."""
+        self._spill()
+        if not self._files:
+            return None
+        body: dict[str, Any] = {"parts": self._files, "rows": self.rows}
+        self._files, self.rows = [], {}
+        return json.dumps(body).encode()
+
+    def discard(self) -> None:
+        """Forget the rows and remove their part files."""
+        files, self._files = self._files, []
+        self._waiting, self._bytes, self.rows = [], 0, {}
+        for name in files:
+            self._io.delete(self._path(name))
+
+    def _spill(self) -> None:
+        if not self._waiting:
+            return
+        name = f"{self._env.uuid()}.arrow"
+        options = pa.ipc.IpcWriteOptions(compression=self._compression)
+        with self._io.open_output(self._path(name)) as file:
+            self._files.append(name)
+            bucket, kinds, rows = self._waiting[0]
+            schema = _tagged(bucket, kinds, rows).schema
+            with pa.ipc.new_stream(file, schema, options=options) as writer:
+                for one in self._waiting:
+                    writer.write_batch(_tagged(*one))
+        self._waiting, self._bytes = [], 0
+
+    def _path(self, name: str) -> str:
+        return join(self._directory, PARTS, name)
+
+
+def _tagged(bucket: int, kinds: pa.Array, rows: pa.RecordBatch) -> pa.RecordBatch:
+    buckets = pa.array(np.full(rows.num_rows, bucket, np.int32))
+    arrays = [buckets, pc.cast(kinds, pa.int8()), *rows.columns]
+    return pa.RecordBatch.from_arrays(arrays, names=[_BUCKET, _KIND, *rows.schema.names])
+
+
+def _plain(name: Any) -> str:
+    if not isinstance(name, str) or "/" in name or name.startswith("."):
+        raise ValueError(name)
+    return name

@@ -17,6 +17,7 @@ from tablestore.core.errors import Corrupt, NotFound, TablestoreError, brief
 from tablestore.fluss import apis
 from tablestore.fluss.apis import Api
 from tablestore.fluss.errors import ErrorCode, FlussError
+from tablestore.fluss.heartbeat import HeartbeatRequest, TableEpoch, TableResponse
 from tablestore.fluss.messages import pb
 from tablestore.fluss.messages.decoding import decoded
 from tablestore.fluss.tables import TablePath
@@ -25,7 +26,6 @@ from tablestore.log.log import LogExpired
 from tablestore.tiering.coordinator.epochs import FileEpochs
 from tablestore.tiering.coordinator.served_tables import ServedTable, ServedTables
 from tablestore.tiering.coordinator.table_states import TableFreshness, TableStates, TableStatus
-from tablestore.tiering.heartbeat import HeartbeatRequest, TableEpoch, TableResponse
 
 log = logging.getLogger(__name__)
 EARLIEST, LATEST, OF_TIMESTAMP = 0, 1, 2

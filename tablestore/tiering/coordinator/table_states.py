@@ -20,7 +20,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from tablestore.core.errors import TablestoreError
-from tablestore.tiering.heartbeat import (
+from tablestore.fluss.heartbeat import (
     FENCED_TIERING_EPOCH,
     INVALID_COORDINATOR_EPOCH,
     NOT_TIERING,

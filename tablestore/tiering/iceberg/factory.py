@@ -1,15 +1,24 @@
-"""IcebergTieringFactory: tables of an Iceberg catalog as the lake that rounds write to."""
+"""IcebergTieringFactory: tables of an Iceberg catalog as the lake of rounds, and what they are made of.
+
+Iceberg has no integers below 32 bits and no times but those in microseconds: smaller ones become that.
+Its tables are not made of buckets, so a row's bucket is a column only where `__bucket` is asked for. Commits
+are not tried again on top of others (`commit.retry.num-retries` = 0): a round counts on what was there."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
+import pyarrow as pa
+
+from tablestore.core.errors import SchemaMismatch, Unsupported
 from tablestore.core.extras import required
+from tablestore.format.types.arrow_types import arrow_schema
+from tablestore.log.fluss_log import BUCKET, OFFSET, TIMESTAMP
 from tablestore.tiering.cluster import ClusterTable
 from tablestore.tiering.iceberg.committer import IcebergCommittable, IcebergLakeCommitter
-from tablestore.tiering.iceberg.definition import columns_of, prepared
 from tablestore.tiering.iceberg.writer import IcebergLakeWriter, IcebergWriteResult
 from tablestore.tiering.serializers import BytesSerializer
 from tablestore.tiering.splits import TieringSplit
@@ -68,3 +77,100 @@ class IcebergTieringFactory:
             lambda value: (0, tuple(file.encode() for file in value.files)),
             lambda _, parts: IcebergCommittable(tuple(part.decode() for part in parts)),
         )
+
+
+log = logging.getLogger(__name__)
+NO_RETRIES = {"commit.retry.num-retries": "0"}
+_BY = "tiering into Iceberg"
+_LOG_COLUMNS = (
+    pa.field(BUCKET, pa.int32()),
+    pa.field(OFFSET, pa.int64()),
+    pa.field(TIMESTAMP, pa.timestamp("us", "UTC")),
+)
+
+
+def columns_of(table: ClusterTable, *, log_columns: bool) -> pa.Schema:
+    """The columns as Iceberg has them; raises Unsupported for keyed tables and for types that it lacks."""
+    if table.primary_keys:
+        raise Unsupported(
+            f"keyed table {table.path} in Iceberg",
+            "rows are appended only: tier it into tables of this engine",
+        )
+    fields = [field.with_type(_type(field)) for field in arrow_schema(table.fields)]
+    return pa.schema([*fields, *(_LOG_COLUMNS if log_columns else ())])
+
+
+def _type(field: pa.Field) -> pa.DataType:
+    t = field.type
+    if pa.types.is_int8(t) or pa.types.is_int16(t):
+        return pa.int32()
+    if pa.types.is_time(t):
+        return pa.time64("us")
+    if pa.types.is_timestamp(t):
+        if t.unit == "ns":
+            raise Unsupported(f"column {field.name!r}: {t} in Iceberg", "its timestamps are in microseconds")
+        return pa.timestamp("us", t.tz and "UTC")
+    if pa.types.is_nested(t):
+        raise Unsupported(f"column {field.name!r}: {t} in Iceberg", "logs of Fluss have no such columns")
+    return t
+
+
+def prepared(catalog: Any, table: ClusterTable, columns: pa.Schema) -> Any:
+    """The Iceberg table, made if it is not there, with columns that the cluster's table has got since. Raises
+    SchemaMismatch where the one that is there does not fit."""
+    errors = required("pyiceberg.exceptions", by=_BY)
+    identifier = tuple(table.path.split(".", 1))
+    catalog.create_namespace_if_not_exists(identifier[0])
+    try:
+        found = catalog.load_table(identifier)
+    except errors.NoSuchTableError:
+        found = _created(catalog, identifier, table, columns)
+    there = {f.name for f in found.schema().fields}
+    missing = [f for f in columns if f.name not in there]
+    problems = [f"column {f.name!r} is missing and NOT NULL" for f in missing if not f.nullable]
+    problems += _problems(found, table, columns)
+    if problems:
+        text = f"Iceberg table {table.path} is not that of the cluster: {'; '.join(problems)}"
+        raise SchemaMismatch(f"{text}; rename or drop it, and the next round makes it anew")
+    if missing:
+        with found.update_schema() as update:
+            update.union_by_name(pa.schema(missing))
+    if found.properties.get("commit.retry.num-retries") != "0":
+        with found.transaction() as changed:
+            changed.set_properties(NO_RETRIES)
+    return found
+
+
+def _created(catalog: Any, identifier: tuple[str, ...], table: ClusterTable, columns: pa.Schema) -> Any:
+    errors = required("pyiceberg.exceptions", by=_BY)
+    properties = {**NO_RETRIES, "format-version": "2"}
+    try:
+        with catalog.create_table_transaction(identifier, schema=columns, properties=properties) as made:
+            if table.partition_keys:
+                with made.update_spec() as spec:
+                    for key in table.partition_keys:
+                        spec.add_identity(key)
+    except errors.TableAlreadyExistsError:
+        log.info("%s: another service made the Iceberg table first", table.path)
+    return catalog.load_table(identifier)
+
+
+def _problems(found: Any, table: ClusterTable, columns: pa.Schema) -> list[str]:
+    types = {field.name: field.type for field in found.schema().as_arrow()}
+    wanted = {field.name: field.type for field in columns}
+    problems = [
+        f"its column {name!r} is {types[name]}, the cluster's is {t}"
+        for name, t in wanted.items()
+        if name in types and not _alike(types[name], t)
+    ]
+    problems += [f"the cluster's table has no column {name!r}" for name in types if name not in wanted]
+    spec, schema = found.spec(), found.schema()
+    by = [schema.find_column_name(f.source_id) for f in spec.fields]
+    if by != list(table.partition_keys) or any(str(f.transform) != "identity" for f in spec.fields):
+        problems.append(f"it is partitioned by {spec}, the cluster's table by {list(table.partition_keys)}")
+    return problems
+
+
+def _alike(one: pa.DataType, other: pa.DataType) -> bool:
+    large = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
+    return large.get(one, one) == large.get(other, other)

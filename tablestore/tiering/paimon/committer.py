@@ -4,6 +4,9 @@ The commit is one of a stream, by Fluss's commit user, under the identifier afte
 committed that in the meantime was first. It also names the snapshot from which its round was planned, so that
 rows that others have put into the table since, or an overwrite, refuse it. Both are checked by the table's
 committer for each snapshot that it tries to follow.
+
+Readable offsets: with deletion vectors and first-row, rows are read only once a compaction has taken them
+from level 0. A bucket is readable up to the offset of the newest snapshot in which it has no file there.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tablestore.core.errors import AlreadyExists, CommitConflict
+from tablestore.core.errors import AlreadyExists, CommitConflict, NotFound
 from tablestore.core.options.log_store import LogSystem
 from tablestore.format import commit_message
 from tablestore.format.commit_message import CommitMessage
@@ -21,6 +24,7 @@ from tablestore.log import offsets as log_offsets
 from tablestore.log.offsets import number
 from tablestore.meta import positions, tiered
 from tablestore.meta.store import Store
+from tablestore.read.changes.changed_keys import hides_level_0
 from tablestore.table import finishing, history
 from tablestore.table.table import Table
 from tablestore.tiering.factory import COMMIT_USER, LakeCommit, LakeState
@@ -32,9 +36,8 @@ from tablestore.tiering.lake_offsets import (
     position_text,
     property_text,
 )
-from tablestore.tiering.paimon.readable import name_of, readable_offsets
 from tablestore.tiering.paimon.writer import PaimonWriteResult
-from tablestore.tiering.splits import Offsets
+from tablestore.tiering.splits import Offsets, TableBucket
 from tablestore.write.commit.commit_or_discard import discard, discarded_if_refused
 from tablestore.write.commit.committer import Committer
 from tablestore.write.commit.request import Basis, CommitRequest, Committed, LogRange
@@ -169,3 +172,56 @@ class PaimonLakeCommitter:
     def readable(self, tiered: Offsets) -> Offsets | None:
         """The offsets that readers see, where level 0 is hidden from them."""
         return readable_offsets(self._store, tiered, dict(self.state().partition_names))
+
+
+_SNAPSHOTS = 50  # looked at; a bucket that is hidden in all of them is not readable
+
+
+def readable_offsets(store: Store, offsets: Offsets, names: dict[int, str]) -> dict[TableBucket, int] | None:
+    """The readable offset of each bucket of `offsets`, without those of which readers see no row; None where
+    readers see all. `names` are those of partitions."""
+    if not store.schema.primary_keys or not hides_level_0(store):
+        return None
+    found: dict[TableBucket, int] = {}
+    snapshot, left = store.snapshots.latest(), set(offsets)
+    for _ in range(_SNAPSHOTS):
+        if snapshot is None or not left:
+            break
+        hidden = _hidden(store, snapshot, names)
+        reached = _offsets(store, snapshot)
+        for place in left - hidden:
+            if place in reached:
+                found[place] = reached[place]
+        left &= hidden
+        try:
+            snapshot = store.snapshots.get(snapshot.id - 1) if snapshot.id > 1 else None
+        except NotFound:
+            break
+    return found
+
+
+def _hidden(store: Store, snapshot: Snapshot, names: dict[int, str]) -> set[TableBucket]:
+    """The buckets with files at level 0."""
+    ids: dict[str, int | None] = {name: id for id, name in names.items()}
+    if not store.schema.partition_keys:
+        ids = {"": None}
+    places = {(e.partition, e.bucket) for e in store.manifests.live_entries(snapshot) if e.file.level == 0}
+    found = set()
+    for partition, bucket in places:
+        name = name_of(store, partition)
+        if name in ids:
+            found.add(TableBucket(ids[name], bucket))
+    return found
+
+
+def name_of(store: Store, partition: bytes) -> str:
+    """The name that a partition has in the cluster; empty for a table without."""
+    return "$".join(str(value) for value in store.partition_values(partition))
+
+
+def _offsets(store: Store, snapshot: Snapshot) -> dict[TableBucket, int]:
+    at = tiered.newest(store.snapshots, snapshot)
+    if at is None:
+        return {}
+    text = (at.properties or {})[tiered.OFFSETS]
+    return parse_property(text, store.schema.partition_keys, f"snapshot-{at.id}")[0]

@@ -16,7 +16,7 @@ from tablestore.core.errors import MissingPackage
 from tablestore.insight import cards
 from tablestore.insight.cards import html, lake, scan
 from tablestore.insight.check.findings import Violation, Violations
-from tablestore.insight.doctor.calls import Call
+from tablestore.insight.doctor.calls import MendingCall
 from tablestore.insight.doctor.finding import Diagnosis, Finding
 from tests.faults import FaultyIO
 from tests.tables import KEYED
@@ -182,7 +182,7 @@ def test_all_that_others_choose_is_text(tmp_path: Path) -> None:
         writer.write([{"k": HOSTILE, HOSTILE: HOSTILE}])
     table.name = HOSTILE
     values = (table, table.scan(where=ts.col("k") == HOSTILE), table.scan().snapshot, table.scan().plan())
-    call = (Call("look", (HOSTILE,)),)
+    call = (MendingCall("look", (HOSTILE,)),)
     results = (
         table.scan(where=ts.col("k") == HOSTILE).explain(),
         Violations([Violation("I1", HOSTILE, HOSTILE)]),

@@ -17,7 +17,7 @@ from tablestore.core.errors import InvalidOption, InvalidRequest, Unsupported
 from tablestore.insight.explain.bucket_history import BucketEvent
 from tablestore.insight.explain.table_history import events
 from tablestore.insight.inspect.amplification.ledger import Ledger
-from tablestore.insight.simulator import History, Replay
+from tablestore.insight.simulator import Replay, ReplayedHistory
 from tablestore.insight.simulator.occasions import CompactionMode
 from tablestore.lsm.levels.sorted_run import Levels
 from tablestore.table.table import Table
@@ -97,8 +97,8 @@ def live(table: Table, seed: int, *, jobs: bool = True) -> Table:
     return table
 
 
-def history_of(table: Table, change: Callable[[BucketEvent], BucketEvent] = lambda e: e) -> History:
-    return History(map(change, events(table.store)), table.store.schema, table.store.options)
+def history_of(table: Table, change: Callable[[BucketEvent], BucketEvent] = lambda e: e) -> ReplayedHistory:
+    return ReplayedHistory(map(change, events(table.store)), table.store.schema, table.store.options)
 
 
 def names(levels: Levels) -> set[tuple[int, str]]:
@@ -110,7 +110,7 @@ def real_amplification(table: Table) -> float:
     return [ledger.add(e) for e in events(table.store)][-1].write_amplification or 0.0
 
 
-def require_same(history: History, replay: Replay) -> None:
+def require_same(history: ReplayedHistory, replay: Replay) -> None:
     for place, real in history.real.items():
         assert names(replay.levels[place]) == names(real)
 

@@ -16,7 +16,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.insight.explain.table_history import events
-from tablestore.insight.simulator import History
+from tablestore.insight.simulator import ReplayedHistory
 from tablestore.table.table import Table
 from tablestore.verbs.what_if import history_of
 from tests.faults import SimEnv
@@ -137,7 +137,7 @@ def on_disk(table: Table) -> dict[str, int]:
     return {f.name: f.stat().st_size for f in Path(table.location.removeprefix("file://")).rglob("data-*")}
 
 
-def require_reproduced(table: Table, history: History) -> None:
+def require_reproduced(table: Table, history: ReplayedHistory) -> None:
     replay, live = history.replay(), dict[tuple[str, int], set[tuple[int, str]]]()
     for entry in table.store.manifests.live_entries(table.store.snapshots.latest()):
         place = table.store.partition_text(entry.partition), entry.bucket

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tablestore.insight.simulator.__main__ import main
-from tablestore.insight.simulator.text import Bar
+from tablestore.insight.simulator.text import TextBar
 from tests import text_cases
 from tests.faults import SimEnv
 
@@ -61,7 +61,7 @@ class Terminal(io.StringIO):
 
 def test_a_bar_comes_after_a_while_and_goes_away() -> None:
     env, out, pipe = SimEnv(), Terminal(), io.StringIO()
-    bar, silent = Bar(out, env), Bar(pipe, env)
+    bar, silent = TextBar(out, env), TextBar(pipe, env)
     for done in (0, 100, 200):
         bar.show(done, 800)
         silent.show(done, 800)
@@ -77,11 +77,11 @@ def test_a_bar_comes_after_a_while_and_goes_away() -> None:
 def test_an_interrupted_run_says_how_far_it_came(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def stop(self: Bar, done: int, whole: int) -> None:
+    def stop(self: TextBar, done: int, whole: int) -> None:
         self.reached = done
         if done >= 50:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Bar, "show", stop)
+    monkeypatch.setattr(TextBar, "show", stop)
     assert main(["--flushes", "1000", "--rows", "10"]) == 130
     assert capsys.readouterr() == ("", "interrupted after 50 of 1,000 flushes\n")

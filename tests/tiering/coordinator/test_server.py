@@ -20,10 +20,11 @@ from tablestore.fluss import apis
 from tablestore.fluss.admin import Admin
 from tablestore.fluss.cluster import Cluster
 from tablestore.fluss.errors import ErrorCode, FlussError
+from tablestore.fluss.heartbeat import HeartbeatRequest, TableEpoch, TableResponse
 from tablestore.fluss.log_records import decoded
 from tablestore.fluss.log_scan import LogScan
 from tablestore.fluss.messages import pb
-from tablestore.fluss.tables import FlussTable, TableBucket, TablePath, TieringEpoch, TieringResults
+from tablestore.fluss.tables import FlussTable, TableBucket, TablePath
 from tablestore.format import rowkind
 from tablestore.table.lake import Lake
 from tablestore.table.table import Table
@@ -272,40 +273,40 @@ def test_a_service_gets_a_table_and_a_new_coordinator_fences_it(
     admin = Admin(cluster)
     assert admin.heartbeat().coordinator_epoch == coordinator.epoch == 1
     given = granted(admin, 1)
-    assert given == TieringEpoch(of(table, cluster).table_id, 1, 1)
+    assert given == TableEpoch(of(table, cluster).table_id, 1, 1)
     assert [s.state for s in coordinator.tables()] == ["Tiering"]
-    assert admin.heartbeat(tiering=[given]).tiering == {given.table_id: None}
-    assert admin.heartbeat(finished=[given]).finished == {given.table_id: None}
+    assert admin.heartbeat(HeartbeatRequest(tiering=(given,))).tiering == (TableResponse(given.table_id),)
+    assert admin.heartbeat(HeartbeatRequest(finished=(given,))).finished == (TableResponse(given.table_id),)
     again = granted(admin, 1)
     assert again.tiering_epoch == 2
-    assert code_for(admin.heartbeat(finished=[given]).finished) == 50
+    assert code_for(admin.heartbeat(HeartbeatRequest(finished=(given,))).finished) == 50
     coordinator.close()
     with lake.coordinator() as newer, Cluster(newer.address) as other:
         assert newer.epoch == 2
-        answer = Admin(other).heartbeat(tiering=[again])
+        answer = Admin(other).heartbeat(HeartbeatRequest(tiering=(again,)))
         assert answer.coordinator_epoch == 2
         assert code_for(answer.tiering) == 23
         last = granted(Admin(other), 2)
         assert last.tiering_epoch == 3
         lake.drop_table("shop.t")
         time.sleep(1.1)
-        assert code_for(Admin(other).heartbeat(tiering=[last]).tiering) == 7
+        assert code_for(Admin(other).heartbeat(HeartbeatRequest(tiering=(last,))).tiering) == 7
 
 
-def code_for(results: TieringResults) -> int:
-    (error,) = results.values()
-    assert error is not None
-    assert error.message
-    return error.code
+def code_for(results: tuple[TableResponse, ...]) -> int:
+    (result,) = results
+    assert result.error_code is not None
+    assert result.message
+    return result.error_code
 
 
-def granted(admin: Admin, epoch: int) -> TieringEpoch:
+def granted(admin: Admin, epoch: int) -> TableEpoch:
     """The table that is handed out within some seconds."""
     for _ in range(200):
-        table = admin.heartbeat(request_table=True).table
+        table = admin.heartbeat(HeartbeatRequest(request_table=True)).table
         if table is not None:
-            assert str(table.path) == "shop.t"
-            return TieringEpoch(table.table_id, epoch, table.tiering_epoch)
+            assert table.table_path == "shop.t"
+            return TableEpoch(table.table_id, epoch, table.tiering_epoch)
         time.sleep(0.02)
     raise AssertionError("no table was handed out")
 

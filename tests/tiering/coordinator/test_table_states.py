@@ -6,13 +6,7 @@ import random
 from collections import Counter
 
 from tablestore.core.errors import Unavailable
-from tablestore.tiering.coordinator.table_states import (
-    TIMEOUT_MS,
-    TableFreshness,
-    TableStates,
-    TieringState,
-)
-from tablestore.tiering.heartbeat import (
+from tablestore.fluss.heartbeat import (
     FENCED_TIERING_EPOCH,
     INVALID_COORDINATOR_EPOCH,
     NOT_TIERING,
@@ -20,6 +14,12 @@ from tablestore.tiering.heartbeat import (
     HeartbeatRequest,
     HeartbeatResponse,
     TableEpoch,
+)
+from tablestore.tiering.coordinator.table_states import (
+    TIMEOUT_MS,
+    TableFreshness,
+    TableStates,
+    TieringState,
 )
 
 COORDINATOR = 4

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from tablestore.core.errors import NotFound, Unavailable
+from tablestore.fluss.heartbeat import HeartbeatRequest, HeartbeatResponse, TieringTable
 from tablestore.format import rowkind
 from tablestore.format.types.arrow_types import BIGINT
 from tablestore.format.types.data_type import DataField
 from tablestore.tiering.cluster import ClusterLakeSnapshot, ClusterTable, ReadStep, RowBatch
 from tablestore.tiering.coordinator.table_states import TableFreshness, TableStates
-from tablestore.tiering.heartbeat import HeartbeatRequest, HeartbeatResponse, TieringTable
 from tablestore.tiering.split_generator import KvSnapshot, LogBounds
 from tablestore.tiering.splits import Offsets, TableBucket, TieringSnapshotSplit, TieringSplit
 

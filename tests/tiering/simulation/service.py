@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from tablestore.core.errors import CommitUnknown, TablestoreError, Unavailable
+from tablestore.fluss.heartbeat import HeartbeatRequest, HeartbeatResponse, TieringTable
 from tablestore.tiering.cluster import ClusterLakeSnapshot, ClusterTable, ReadStep
 from tablestore.tiering.committer import commit_round, plan_round, require_same_table
 from tablestore.tiering.dropped import DroppedRows
 from tablestore.tiering.enumerator import AssignedTable, TieringEnumerator
-from tablestore.tiering.heartbeat import HeartbeatRequest, HeartbeatResponse, TieringTable
 from tablestore.tiering.readers import BoundedSplitReader, tasks_of
 from tablestore.tiering.split_generator import KvSnapshot, LogBounds
 from tablestore.tiering.splits import Offsets, TableBucket, TieringSnapshotSplit, TieringSplit

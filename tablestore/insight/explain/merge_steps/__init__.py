@@ -4,10 +4,10 @@ from tablestore.insight.explain.merge_steps.steps import (
     DROPPED,
     REFUSED,
     Merging,
-    Place,
     Run,
+    StepPlace,
     event_steps,
     merged_steps,
 )
 
-__all__ = ["DROPPED", "REFUSED", "Merging", "Place", "Run", "event_steps", "merged_steps"]
+__all__ = ["DROPPED", "REFUSED", "Merging", "Run", "StepPlace", "event_steps", "merged_steps"]

@@ -71,7 +71,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StepPlace:
     """Which bucket was merged, and which keys of it: `first` … `last` on its key axis, None if not known.
 
     `unread`: why readers pass over some of these runs, empty where they merge them all.
@@ -110,7 +110,7 @@ class Merging:
     functions: tuple[tuple[str, str], ...] = ()
     output: str = ""
     drops_deletes: bool = True
-    place: Place = Place()
+    place: StepPlace = StepPlace()
     by_event: bool = False
 
     @property
@@ -148,7 +148,7 @@ def merged_steps(
     limit: int,
     drops_deletes: bool = True,
     output: str = "",
-    place: Place = Place(),
+    place: StepPlace = StepPlace(),
 ) -> Merging:
     """The merge of the first `limit` keys of these runs (newest first; each key once a run, keys rising)."""
     function = merge_function(schema, options)
@@ -180,7 +180,7 @@ def event_steps(
         step = _step(n - first, places, rows, run_of, events, function, (True, ""))
         taken[n] = step.fate != REFUSED
         made.append(step)
-    found = _assembled(made[first:], events, schema, options, function, True, "", Place())
+    found = _assembled(made[first:], events, schema, options, function, True, "", StepPlace())
     return replace(found, by_event=True)
 
 
@@ -243,7 +243,7 @@ def _assembled(
     function: MergeFunction,
     drops: bool,
     output: str,
-    place: Place,
+    place: StepPlace,
 ) -> Merging:
     engine = engine_of(function)
     counts = [sum(n in step.runs for step in steps) for n in range(len(runs))]

@@ -23,7 +23,7 @@ from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.predicates.predicate_text import condition
 from tablestore.format.snapshot import Snapshot
 from tablestore.insight.explain.key_axis import key_axis
-from tablestore.insight.explain.merge_steps import Merging, Place, Run, merged_steps
+from tablestore.insight.explain.merge_steps import Merging, Run, StepPlace, merged_steps
 from tablestore.insight.inspect.files import by_bucket
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.levels.sorted_run import Levels, SortedRun
@@ -42,7 +42,7 @@ Bucket = tuple[tuple[bytes, int], list[ManifestEntry]]
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class KeyWindow:
     """Which keys: those of `where`, those between two places of the bucket's key axis; at most `limit`."""
 
     where: Predicate | str | None = None
@@ -53,7 +53,7 @@ class Window:
 def merging(
     store: Store,
     snapshot: Snapshot | None,
-    window: Window,
+    window: KeyWindow,
     *,
     partition: str | None,
     bucket: int | None,
@@ -88,7 +88,7 @@ def merging(
             Run(name, run.level, reader.rows(run), snapshot_id)
             for run, (name, snapshot_id) in zip(runs, named, strict=True)
         ]
-        place = Place(
+        place = StepPlace(
             store.partition_text(part),
             number,
             None if snapshot is None else snapshot.id,
@@ -106,7 +106,7 @@ def merging(
         )
 
 
-def _require_limits(window: Window, newest: int | None) -> None:
+def _require_limits(window: KeyWindow, newest: int | None) -> None:
     for name, value, most in (("limit", window.limit, MAX_KEYS), ("runs", newest, 1 << 30)):
         if value is None:
             continue
@@ -201,7 +201,7 @@ class _Reader:
     store: Store
     partition: bytes
     bucket: int
-    window: Window
+    window: KeyWindow
     filters: Filters
     vectors: Mapping[str, DeletionFile]
     position: Callable[[bytes], float | None]
@@ -223,7 +223,7 @@ class _Reader:
         empty = kv_schema(self.store.schema)
         return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in empty], schema=empty)
 
-    def spanned(self, place: Place, runs: Sequence[Run]) -> Place:
+    def spanned(self, place: StepPlace, runs: Sequence[Run]) -> StepPlace:
         """`place` with where the window's keys lie, and whether there are more behind it."""
         ends = [p for run in runs for p in self._positions(run.rows)]
         distinct = sorted(set(ends))[: self.window.limit]
