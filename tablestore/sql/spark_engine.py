@@ -31,13 +31,12 @@ from tablestore.sql.query.spark_functions import date_format, rounded_time, spar
 from tablestore.sql.query.type_inference import cast_type, type_of
 from tablestore.sql.query.typed_sql import JOINED, TypedSql, typed_transforms
 from tablestore.sql.same_in_spark import is_same
+from tablestore.sql.scope import Scope
 from tablestore.sql.settings import LOCAL_TIME_ZONE
 from tablestore.table.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    from tablestore.sql.session import Session
 
 _ZONE = "spark.sql.session.timeZone"
 _TIME = "spark.sql.timeType.enabled"
@@ -49,17 +48,17 @@ _EXTRACTED = {
 _EXTRACTED |= {"ISOYEAR": "YEAROFWEEK", "ISODOW": "DAYOFWEEK_ISO", "DAYOFYEAR": "DOY"}
 
 
-def run_query(session: Session, tree: exp.Expression, text: str) -> pa.RecordBatchReader:
+def run_query(scope: Scope, tree: exp.Expression, text: str) -> pa.RecordBatchReader:
     """The rows of a query. `tree` is not changed; `text` is the script it is of. Spark computes them all
     before the first is given. Raises what the tree may not have, and what scans and Spark raise."""
-    found = prepared(session, tree, text)
+    found = prepared(scope, tree, text)
     prefix = f"tablestore_{SYSTEM.uuid().replace('-', '_')}"
     names = {source.view: f"{prefix}_{number}" for number, source in enumerate(found.sources)}
     sql = spark_text(found.tree, text, names)
-    spark = session_of(session)
-    schema = result_schema(session, found) if found.direct is None else found.direct.rows().schema
+    spark = session_of(scope)
+    schema = result_schema(scope, found) if found.direct is None else found.direct.rows().schema
     # Conditions are pushed down by us: Spark knows no dates beyond those of Python, nor those of October 1582
-    settings = {_ZONE: session.settings[LOCAL_TIME_ZONE], _PUSHDOWN: "false", _TIME: "true"}
+    settings = {_ZONE: scope.settings[LOCAL_TIME_ZONE], _PUSHDOWN: "false", _TIME: "true"}
     with _views(spark, found.sources, names), _set(spark, settings), _errors():
         with _interrupted(spark):
             rows = spark.sql(sql).toArrow()
@@ -92,11 +91,11 @@ def _interrupted(spark: SparkSession) -> Iterator[None]:
         spark.removeTag(tag)
 
 
-def session_of(session: Session) -> SparkSession:
+def session_of(scope: Scope) -> SparkSession:
     """The Spark session of a session: the one that it was given, else the one that runs or a new one."""
-    if session.spark is None:
-        session.spark = doors.spark_session()
-    return doors.register_sources(session.spark)
+    if scope.spark is None:
+        scope.spark = doors.spark_session()
+    return doors.register_sources(scope.spark)
 
 
 @contextmanager

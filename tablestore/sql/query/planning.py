@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
@@ -18,13 +18,11 @@ from tablestore.sql.query.tables import Occurrence, occurrences
 from tablestore.sql.query.translation import require_allowed, with_names
 from tablestore.sql.query.type_checks import require_types
 from tablestore.sql.query.type_inference import Columns, columns_of, note_types
+from tablestore.sql.scope import Scope
 from tablestore.table.lookup import one_key
 from tablestore.table.scan import Scan, snapshot_scan
 from tablestore.table.schema_scan import table_schema
 from tablestore.table.table import Table
-
-if TYPE_CHECKING:
-    from tablestore.sql.session import Session
 
 _VIEW = "__table_{}"
 
@@ -87,13 +85,13 @@ class Query:
     columns: Columns = ()
 
 
-def prepared(session: Session, tree: exp.Expression, text: str, *, stream: bool = False) -> Query:
+def prepared(scope: Scope, tree: exp.Expression, text: str, *, stream: bool = False) -> Query:
     """The query, ready to run; `tree` is not changed. For a `stream` the scans say which columns there are,
     and no snapshot is chosen. Raises what a query may not have, and NotFound, with their places in the text.
     """
     require_allowed(tree, text)
     tree = tree.copy()
-    found = occurrences(session, tree, text)
+    found = occurrences(scope, tree, text)
     require_allowed(tree, text)  # views as well
     scans = [_columns_of(one.table) for one in found] if stream else _scans(found)
     schemas = [schema_of(scan) for scan in scans]

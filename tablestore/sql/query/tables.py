@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlglot import exp
 
@@ -12,18 +12,15 @@ from tablestore.core.errors import InvalidRequest, TablestoreError, Unsupported
 from tablestore.insight.inspect.system import DATA
 from tablestore.sql.confinement import require_inside
 from tablestore.sql.connectors.table import ConnectorTable
-from tablestore.sql.dialect.hints import options_of
-from tablestore.sql.dialect.parser import read_expression, reader
+from tablestore.sql.dialect.parser import options_of, read_expression, reader
 from tablestore.sql.dialect.tokenizer import pieces
 from tablestore.sql.names import Name, name_of
 from tablestore.sql.problems import placed
 from tablestore.sql.query.chosen_partitions import HINT, condition
 from tablestore.sql.query.conditions import value_of
+from tablestore.sql.scope import Scope
 from tablestore.sql.shape import Shape
 from tablestore.table.table import Table
-
-if TYPE_CHECKING:
-    from tablestore.sql.session import Session
 
 _DEEPEST = 20  # views of views
 
@@ -37,10 +34,10 @@ class Occurrence:
     table: Any
 
 
-def occurrences(session: Session, tree: exp.Expression, text: str) -> list[Occurrence]:
+def occurrences(scope: Scope, tree: exp.Expression, text: str) -> list[Occurrence]:
     """Every place where a query names a table of a catalog. Views among them become subqueries of the tree.
     Raises NotFound, and what time travel and hints refuse, with their places in the text."""
-    found = _occurrences(session, tree, text, 0)
+    found = _occurrences(scope, tree, text, 0)
     for one in found:
         _require_processing_time(tree, one, text)
     return found
@@ -71,25 +68,25 @@ def _processing_times(tree: exp.Expression) -> set[str]:
         found |= more
 
 
-def _occurrences(session: Session, tree: exp.Expression, text: str, depth: int) -> list[Occurrence]:
+def _occurrences(scope: Scope, tree: exp.Expression, text: str, depth: int) -> list[Occurrence]:
     found: list[Occurrence] = []
     for node in [n for n in tree.find_all(exp.Table) if not (n.meta.get("bound") or _is_cte(n))]:
         name = name_of(node)
         try:
-            view = session.view(name)
+            view = scope.view(name)
             if view is None:
-                table = _table(session, node, name)
+                table = _table(scope, node, name)
                 inner = _with_computed(tree, node, name, table)
                 found.append(Occurrence(_of_partitions(inner, table), name, table))
                 continue
             if depth == _DEEPEST:
                 raise InvalidRequest(f"the view {name} is of more than {_DEEPEST} views of views")
-            inner = _of_view(session, view.query, name)
+            inner = _of_view(scope, view.query, name)
             alias = exp.TableAlias(
                 this=exp.to_identifier(node.alias_or_name, quoted=True),
                 columns=[exp.to_identifier(c, quoted=True) for c in view.columns],
             )
-            found += _occurrences(session, inner, view.query, depth + 1)
+            found += _occurrences(scope, inner, view.query, depth + 1)
             node.replace(exp.Subquery(this=inner, alias=alias))
         except TablestoreError as e:
             placed(e, text, name.at)
@@ -136,10 +133,10 @@ def _is_cte(node: exp.Table) -> bool:
     return False
 
 
-def _of_view(session: Session, query: str, name: Name) -> Any:
+def _of_view(scope: Scope, query: str, name: Name) -> Any:
     """The tree of a view's query; its names without a database are of the view's."""
     tree: Any = reader(()).read(pieces(query)[0])
-    catalog, database, _ = session.full_name(name)
+    catalog, database, _ = scope.full_name(name)
     for table in [t for t in tree.find_all(exp.Table) if not _is_cte(t)]:
         if not table.db:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(table.alias_or_name, quoted=True)))
@@ -203,27 +200,27 @@ def _now(node: Any) -> Any:
     )
 
 
-def _table(session: Session, node: exp.Table, name: Name) -> Any:
+def _table(scope: Scope, node: exp.Table, name: Name) -> Any:
     if node.args.get("sample") or node.args.get("pivots"):
         raise Unsupported("TABLESAMPLE and PIVOT")
     options = {k: v for k, v in hint_options(node).items() if k != HINT}
-    temporary = session.temporary_table(name)
+    temporary = scope.temporary_table(name)
     if temporary is not None:
         if node.args.get("version") is not None:
             raise InvalidRequest(f"{name} is a temporary table: it has no versions")
-        return ConnectorTable(str(name), temporary.with_options(options), session.roots)
-    found = _with_hints(session, name, options) if options else session.table(name)
+        return ConnectorTable(str(name), temporary.with_options(options), scope.roots)
+    found = _with_hints(scope, name, options) if options else scope.table(name)
     version = node.args.get("version")
     return found if version is None else _at(found, version, name)
 
 
-def _with_hints(session: Session, name: Name, options: dict[str, str]) -> Any:
+def _with_hints(scope: Scope, name: Name, options: dict[str, str]) -> Any:
     """The table with options of this use; of the system tables those of rows take them."""
     base, _, system = name.parts[-1].rpartition("$")
     if base and system in DATA:
-        return session.table(Name((*name.parts[:-1], base), name.at), options).system(system)
-    require_inside(session.roots, options)
-    found: Any = session.table(name)
+        return scope.table(Name((*name.parts[:-1], base), name.at), options).system(system)
+    require_inside(scope.roots, options)
+    found: Any = scope.table(name)
     if not hasattr(found, "with_options"):
         raise InvalidRequest(
             f"{name} is a system table: it takes no options; those of rows do: {', '.join(DATA)}"

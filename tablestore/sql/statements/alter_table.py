@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound
+from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form
 from tablestore.sql.names import Name, of_name
 from tablestore.sql.result import Result
+from tablestore.sql.session import Session
 from tablestore.sql.shape import exists, stored_table
 from tablestore.sql.statements.alter_columns import AlterTable, alterations, of_options
 from tablestore.sql.statements.partitions import partition_files, require_partition, typed_partition
-
-if TYPE_CHECKING:
-    from tablestore.sql.dialect.parser import Parser
-    from tablestore.sql.session import Session
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form
 from tablestore.sql.names import Name
 from tablestore.sql.procedures.all import PROCEDURES
 from tablestore.sql.result import Result
-
-if TYPE_CHECKING:
-    from tablestore.sql.dialect.parser import Parser
-    from tablestore.sql.session import Session
+from tablestore.sql.session import Session
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, Unsupported
 from tablestore.sql.confinement import catalog_inside
+from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form
 from tablestore.sql.result import Result
+from tablestore.sql.session import Session
 from tablestore.sql.statements.like import Like, listed
 from tablestore.sql.text import name_text, options_text
 from tablestore.table.identifier import DEFAULT_DATABASE
 from tablestore.table.lake import connect
-
-if TYPE_CHECKING:
-    from tablestore.sql.dialect.parser import Parser
-    from tablestore.sql.session import Session
 
 _TYPES = ("paimon", "table-store", "tablestore")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -24,10 +24,12 @@ from tablestore.format.types.arrow_types import DataField, from_arrow
 from tablestore.sql.confinement import require_inside
 from tablestore.sql.connectors.registry import CONNECTORS as CONNECTORS_BY_NAME
 from tablestore.sql.connectors.registry import connector_of
+from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form
 from tablestore.sql.names import Name
 from tablestore.sql.query.engine import rows_of
 from tablestore.sql.result import Result
+from tablestore.sql.session import Session
 from tablestore.sql.statements.columns import (
     ColumnText,
     TableText,
@@ -40,11 +42,7 @@ from tablestore.sql.statements.columns import (
 )
 from tablestore.sql.statements.new_table import note_of, of_settings
 from tablestore.sql.temporary import MetadataColumn, TemporaryTable
-
-if TYPE_CHECKING:
-    from tablestore.sql.dialect.parser import Parser
-    from tablestore.sql.session import Session
-    from tablestore.table.table import Table
+from tablestore.table.table import Table
 
 CONNECTORS = ("paimon", "table-store", "tablestore")  # what tables of catalogs may call themselves
 _ASPECTS = ("CONSTRAINTS", "GENERATED", "METADATA", "OPTIONS", "PARTITIONS", "WATERMARKS")

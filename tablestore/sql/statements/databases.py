@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form
 from tablestore.sql.names import Name, of_name
 from tablestore.sql.result import Result
+from tablestore.sql.session import Session
 from tablestore.sql.statements.like import Like, listed
-
-if TYPE_CHECKING:
-    from tablestore.sql.dialect.parser import Parser
-    from tablestore.sql.session import Session
-    from tablestore.table.lake import Lake
+from tablestore.table.lake import Lake
 
 _NO_PROPERTIES = (
     "a catalog of files keeps the name of a database only; with 'metastore' = 'jdbc' or 'hive' it keeps both"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -13,21 +13,18 @@ from tablestore.core.options.names import UUID
 from tablestore.format.computed_columns import ComputedColumn
 from tablestore.format.types.arrow_types import DataField, DataType, from_arrow
 from tablestore.format.types.type_text import parse_type
-from tablestore.sql.dialect.parser import read_query
+from tablestore.sql.dialect.parser import Parser, read_query
 from tablestore.sql.form import Form
 from tablestore.sql.names import Name
 from tablestore.sql.query.embedded import run_query
 from tablestore.sql.result import Result
+from tablestore.sql.session import Session
 from tablestore.sql.shape import Shape, shape_of, stored_table
 from tablestore.sql.statements.like import listed
 from tablestore.sql.statements.partitions import PartitionFiles, partition_files, require_partition
 from tablestore.sql.temporary import MetadataColumn, View
 from tablestore.sql.text import full_name_text, literal_text, name_text, names_text, options_text
 from tablestore.table.table import Table
-
-if TYPE_CHECKING:
-    from tablestore.sql.dialect.parser import Parser
-    from tablestore.sql.session import Session
 
 _DESCRIBED = pa.schema(
     {

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
 from tablestore.log import offsets
-from tablestore.sql.dialect.parser import OwnForm, Ready
+from tablestore.sql.dialect.parser import OwnForm, Parser, Ready
 from tablestore.sql.form import Form, Statement
 from tablestore.sql.query.embedded import duck_plan
 from tablestore.sql.query.planning import Query, Source, prepared
 from tablestore.sql.query.sources import Feed, feeds
 from tablestore.sql.result import Result
+from tablestore.sql.session import Session
 from tablestore.sql.streaming.explained import explained_stream
 from tablestore.sql.streaming.plan import planned
 from tablestore.table.scan import Scan
 from tablestore.table.union_read import UnionState
-
-if TYPE_CHECKING:
-    from tablestore.sql.dialect.parser import Parser
-    from tablestore.sql.session import Session
 
 
 @dataclass(frozen=True, slots=True)

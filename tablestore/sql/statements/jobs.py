@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tablestore.core.errors import NotFound
 from tablestore.core.quantities import many
-from tablestore.sql.dialect.parser import Ready
+from tablestore.sql.dialect.parser import Parser, Ready
 from tablestore.sql.form import Form
 from tablestore.sql.result import Result
+from tablestore.sql.session import Session
 from tablestore.sql.statements.insert import Insert, reads_tables, started
-
-if TYPE_CHECKING:
-    from tablestore.sql.dialect.parser import Parser
-    from tablestore.sql.session import Session
 
 
 @dataclass(frozen=True, slots=True)

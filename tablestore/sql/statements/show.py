@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form
 from tablestore.sql.names import Name
 from tablestore.sql.result import Result
+from tablestore.sql.session import Session
 from tablestore.sql.shape import shape_of, stored_table
 from tablestore.sql.statements.databases import known_database, lake_of
 from tablestore.sql.statements.describe import described
@@ -19,10 +21,6 @@ from tablestore.sql.statements.like import Like, listed
 from tablestore.sql.statements.partitions import partition_names
 from tablestore.table.identifier import SYSTEM_DATABASE
 from tablestore.verbs.system import SYSTEM_TABLES
-
-if TYPE_CHECKING:
-    from tablestore.sql.dialect.parser import Parser
-    from tablestore.sql.session import Session
 
 
 def _database(p: Parser) -> Name | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
@@ -18,20 +18,18 @@ from sqlglot.optimizer.scope import traverse_scope
 from tablestore.catalog.views import CatalogView
 from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, Unsupported
 from tablestore.format.types.arrow_types import DataField, from_arrow
-from tablestore.sql.dialect.parser import read_query
+from tablestore.sql.dialect.parser import Parser, read_query
 from tablestore.sql.dialect.written import Written, joined
 from tablestore.sql.form import Form
 from tablestore.sql.names import Name, name_of, of_name
 from tablestore.sql.query.embedded import run_query
 from tablestore.sql.result import Result
+from tablestore.sql.scope import FullName
+from tablestore.sql.session import Session
 from tablestore.sql.statements.alter_table import RenameTable
 from tablestore.sql.statements.like import listed
 from tablestore.sql.temporary import View
 from tablestore.sql.text import full_name_text, literal_text, name_text
-
-if TYPE_CHECKING:
-    from tablestore.sql.dialect.parser import Parser
-    from tablestore.sql.session import FullName, Session
 
 _NOT_KEPT = (
     "a catalog of files keeps tables only, catalogs with 'metastore' = 'jdbc' or 'hive' keep views, too; "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from sqlglot import exp
@@ -12,11 +11,9 @@ from sqlglot import exp
 from tablestore.cdc.stream_source import StreamSource
 from tablestore.format import rowkind
 from tablestore.sql.query.result_types import free_names
+from tablestore.sql.session import Session
 from tablestore.sql.streaming.follow import follow
 from tablestore.sql.streaming.plan import planned
-
-if TYPE_CHECKING:
-    from tablestore.sql.session import Session
 
 OP = "op"
 
