@@ -9,8 +9,8 @@ from typing import Any
 from sqlglot import exp
 
 from tablestore.sql.query.function import LONGEST
-from tablestore.sql.query.patterns import strftime_pattern
 from tablestore.sql.query.spark_functions import SPARK_FUNCTIONS
+from tablestore.sql.query.time_patterns import strftime_pattern
 from tablestore.sql.query.type_inference import type_of
 
 _ALWAYS = frozenset(

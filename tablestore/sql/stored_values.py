@@ -7,16 +7,17 @@ that its column does not have, a row's fields are those of its column in their o
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.core.errors import SchemaMismatch
 from tablestore.format.types import casts
-from tablestore.format.types.arrow_types import to_arrow
+from tablestore.format.types.arrow_types import from_arrow, to_arrow
 from tablestore.format.types.data_type import DataField, DataType
 from tablestore.format.types.nested import lists
-
-_UNITS = {"second": 0, "millisecond": 3, "microsecond": 6, "nanosecond": 9}
+from tablestore.sql.query.zones import instants
 
 
 def assigned(array: pa.Array, field: DataField, zone: str | None = None) -> pa.Array:
@@ -24,6 +25,8 @@ def assigned(array: pa.Array, field: DataField, zone: str | None = None) -> pa.A
     instants where times are. Raises SchemaMismatch for numbers that do not fit, and for kinds of
     values that only a CAST makes its own."""
     target = to_arrow(field.type)
+    if pa.types.is_timestamp(target) and pa.types.is_timestamp(array.type):
+        return _time(array, field.type, target, zone)
     if array.type == target or pa.types.is_null(array.type):
         return array.cast(target)
     if pa.types.is_struct(target) and pa.types.is_struct(array.type):
@@ -32,8 +35,6 @@ def assigned(array: pa.Array, field: DataField, zone: str | None = None) -> pa.A
         return _list(array, field, target, zone)
     if pa.types.is_map(target) and pa.types.is_map(array.type):
         return _list(array, field, target, zone)
-    if pa.types.is_timestamp(target) and pa.types.is_timestamp(array.type):
-        return _time(array, field.type.precision, target, zone)
     if not (_is_number(array.type) and _is_number(target)):
         return array
     try:
@@ -68,17 +69,15 @@ def _list(array: pa.Array, field: DataField, target: pa.DataType, zone: str | No
     return pa.ListArray.from_arrays(parts.offsets, found[0], mask=parts.nulls).cast(target)
 
 
-def _time(array: pa.Array, digits: int, target: pa.DataType, zone: str | None) -> pa.Array:
-    """A time with no more digits than the column has, the rest cut off."""
-    if (array.type.tz is None) != (target.tz is None):
-        if zone is None:
-            return array
-        if target.tz is None:
-            array = pc.local_timestamp(array.cast(pa.timestamp(array.type.unit, zone)))
-        else:
-            array = pc.assume_timezone(array, zone, ambiguous="earliest", nonexistent="earliest")
-    unit, of_unit = next((u, d) for u, d in _UNITS.items() if d >= digits)
-    return pc.floor_temporal(array, 10 ** (of_unit - digits), unit=unit).cast(target)
+def _time(array: pa.Array, t: DataType, target: pa.DataType, zone: str | None) -> pa.Array:
+    """A time with no more digits than the column has, as CAST makes it: cut as a local one."""
+    if zone is None and (array.type.tz is None) != (target.tz is None):
+        return array
+    if target.tz is None and array.type.tz is not None:
+        array = pc.local_timestamp(array.cast(pa.timestamp(array.type.unit, zone)))
+    source = from_arrow(array.type)
+    cut = casts.cast(array.cast(to_arrow(source)), source, replace(t, root=source.root))
+    return (instants(cut, zone) if zone and target.tz and not cut.type.tz else cut).cast(target)
 
 
 def _is_number(t: pa.DataType) -> bool:

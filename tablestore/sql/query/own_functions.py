@@ -20,7 +20,7 @@ import duckdb
 import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest
-from tablestore.sql.query import json_paths, printing, time_patterns, time_texts
+from tablestore.sql.query import json_paths, printing, time_patterns
 from tablestore.sql.query.function import AT_ONCE, require_length
 from tablestore.sql.query.user_functions import add_functions
 from tablestore.sql.query.zones import converted
@@ -267,7 +267,7 @@ OWN: Mapping[str, OwnFunction] = MappingProxyType(
         "own_json_quote": OwnFunction((_TEXT,), _TEXT, json_paths.quoted),
         "own_json_unquote": OwnFunction((_TEXT,), _TEXT, json_paths.unquoted),
         "own_date_format": OwnFunction(("TIMESTAMP", _TEXT, _TEXT), _TEXT, time_patterns.formatted),
-        "own_parse_time": OwnFunction((_TEXT, _TEXT, "BOOLEAN"), "TIMESTAMP", time_texts.parsed),
+        "own_parse_time": OwnFunction((_TEXT, _TEXT, "BOOLEAN"), "TIMESTAMP", time_patterns.parsed),
         "own_convert_tz": OwnFunction((_TEXT, _TEXT, _TEXT), _TEXT, converted),
     }
 )

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from tablestore.format.types.data_type import DataType
 from tablestore.sql.query.function import LONGEST, Sql, too_long
-from tablestore.sql.query.patterns import strftime_pattern
+from tablestore.sql.query.time_patterns import strftime_pattern
 
 _NAN, _INFINITE = "CAST('NaN' AS DOUBLE)", "CAST('Infinity' AS DOUBLE)"
 _WHOLE_FROM = 4503599627370496  # a DOUBLE from here on has no fraction

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from tablestore.core.errors import InvalidRequest
-from tablestore.sql.query import time_texts
 from tablestore.sql.query.function import Rows, text_of
-from tablestore.sql.query.patterns import strftime_pattern, strptime_pattern
-from tablestore.sql.query.time_patterns import compiled
+from tablestore.sql.query.time_patterns import read_by, strftime_pattern, strptime_pattern, written_by
 from tablestore.sql.text import literal_text
 
 _MOMENT = r"^\s*\d{4}-\d{1,2}-\d{1,2} \d{1,2}:\d{1,2}:\d{1,2}"  # what is behind does not count
@@ -45,7 +43,7 @@ def _date_format(arguments: list[str]) -> str:
         found = strftime_pattern(java)
         if found:
             return f"strftime({moment}, {literal_text(found)})"
-        compiled(java)
+        written_by(java)
     fraction = f"strftime(TRY_CAST({value} AS TIMESTAMP_NS), '%n')"
     fraction = f"CASE typeof({value}) WHEN 'TIMESTAMP_NS' THEN {fraction} ELSE strftime({moment}, '%n') END"
     return f"own_date_format({moment}, {pattern}, {fraction})"
@@ -68,7 +66,7 @@ def _parsed(text: str, pattern: str, *, prefix: bool) -> str:
     own = f"own_parse_time({text}, {pattern}, {str(prefix).upper()})"
     java = text_of(pattern, "a time pattern") if pattern.startswith("'") else ""
     found = strptime_pattern(java) if "y" in java or "u" in java else None
-    time_texts.compiled(java)
+    read_by(java)
     return own if found is None else f"coalesce(try_strptime({text}, {literal_text(found)}), {own})"
 
 
