@@ -13,8 +13,7 @@ from tablestore.core.errors import InvalidRequest, TablestoreError
 from tablestore.io.roots import Roots
 from tablestore.sql.concealment import conceal
 from tablestore.sql.dialect.tokenizer import Parameters, Piece, pieces
-from tablestore.sql.problems import placed
-from tablestore.sql.remedies import in_sql
+from tablestore.sql.problems import in_sql, placed
 from tablestore.sql.result import Result
 from tablestore.sql.scope import Scope
 from tablestore.sql.streaming.jobs import Jobs

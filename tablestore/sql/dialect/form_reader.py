@@ -5,7 +5,8 @@ They stand on sqlglot's parser of Spark: with `parser.py` this is all of what we
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
 from sqlglot import exp
@@ -14,7 +15,6 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from tablestore.core.errors import InvalidRequest, Unsupported
 from tablestore.sql.dialect.tokenizer import Piece
-from tablestore.sql.dialect.written import Written, joined, spaced
 from tablestore.sql.names import Name
 from tablestore.sql.problems import SqlProblem, placed
 from tablestore.sql.query.conditions import value_of
@@ -67,19 +67,19 @@ class FormReader(_SparkParser):  # type: ignore[misc]  # likewise
             token = self._token(ahead)
             if token is None or token.token_type in _QUOTED:
                 return False
-            found = token.text.upper().split()  # some tokens are two words: PRIMARY KEY
-            if not found or wanted[: len(found)] != found:
+            words_of_token = token.text.upper().split()  # some tokens are two words: PRIMARY KEY
+            if not words_of_token or wanted[: len(words_of_token)] != words_of_token:
                 return False
-            wanted, ahead = wanted[len(found) :], ahead + 1
+            wanted, ahead = wanted[len(words_of_token) :], ahead + 1
         self._advance(ahead)
         return True
 
     def comes(self, words: str) -> bool:
         """Whether these words or signs come next."""
         index = self._index
-        found = self.accept(words)
+        accepted = self.accept(words)
         self._retreat(index)
-        return found
+        return accepted
 
     def _token(self, ahead: int) -> Token | None:
         index = self._index + ahead
@@ -103,7 +103,8 @@ class FormReader(_SparkParser):  # type: ignore[misc]  # likewise
         raise refusal
 
     def finish(self) -> None:
-        """Require the end of the statement; one within another ends with a semicolon."""
+        """Require the end of the statement; one within another ends with a semicolon. Forms need not: it is
+        required when one has read itself."""
         if self._curr and self._curr.token_type is not SEMICOLON:
             self.fail("the end of the statement is expected")
 
@@ -142,11 +143,11 @@ class FormReader(_SparkParser):  # type: ignore[misc]  # likewise
         self.expect("(")
         if empty and self.accept(")"):
             return []
-        found = [one()]
+        items = [one()]
         while self.accept(","):
-            found.append(one())
+            items.append(one())
         self.expect(")")
-        return found
+        return items
 
     def options(self) -> dict[str, str]:
         """`('key' = 'value', …)`; keys may go without quotes, values may be numbers, TRUE and FALSE."""
@@ -258,20 +259,20 @@ class FormReader(_SparkParser):  # type: ignore[misc]  # likewise
     def partition(self, *, partly: bool = False) -> dict[str, Any]:
         """`(column = value, …)` behind PARTITION: literals by column. With `partly` a column may go without
         its value, which is then None."""
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
 
         def one() -> None:
             at = self.at
             column = self.part("a partition column")
-            if column in found:
+            if column in values:
                 self.fail(f"partition column {column!r} is named twice", at)
             named = self.accept("=")
             if not named and not partly:
                 self.expect("=")
-            found[column] = self.literal() if named else None
+            values[column] = self.literal() if named else None
 
         self.listed(one)
-        return found
+        return values
 
     def hints(self) -> list[str]:
         """The texts of `/*+ … */` if such comes next; `options_of` reads them."""
@@ -282,9 +283,9 @@ class FormReader(_SparkParser):  # type: ignore[misc]  # likewise
         index = self._index
         while self._match(TokenType.L_PAREN):
             pass
-        found = self.next_text in ("SELECT", "WITH", "VALUES")
+        is_query = self.next_text in ("SELECT", "WITH", "VALUES")
         self._retreat(index)
-        return found
+        return is_query
 
     def expr(self) -> Any:
         """An expression or condition, as a tree."""
@@ -335,3 +336,42 @@ class FormReader(_SparkParser):  # type: ignore[misc]  # likewise
             end = self._curr.end + 1
             self._advance()
         return start, end
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A word or sign of a statement: where it stands in the script, and its text."""
+
+    start: int
+    end: int
+    text: str
+    is_parameter: bool = False
+
+
+_NO_FUNCTIONS = "AND OR NOT IN WHEN THEN ELSE CASE LIKE BETWEEN IS AS OVER DISTINCT".split()
+
+
+def spaced(words: Sequence[str]) -> str:
+    """Words and signs of an expression as one text: `-a * F(b, 'c')`."""
+    text, before, sign = "", "", False
+    for word in words:
+        joins = word in (",", ")", "]", ".", "[", "::") or before in ("(", "[", ".", "::", "")
+        joins |= (
+            word == "(" and (before[-1:].isalnum() or before[-1:] in "_`") and before not in _NO_FUNCTIONS
+        )
+        joins |= sign and not word.startswith(("-", "+"))
+        text += word if joins else f" {word}"
+        # a sign stands at the beginning, or behind what is no operand
+        operand = before[-1:] in ")]'`" or (before[-1:].isalnum() and before not in _NO_FUNCTIONS)
+        sign = word in ("-", "+") and not operand
+        before = word
+    return text
+
+
+def joined(parts: Iterable[Written]) -> str:
+    """Words as a text again, with one space where there was any, or a parameter stood."""
+    text, end = "", 0
+    for part in parts:
+        text += (" " if part.start != end or part.is_parameter else "") + part.text
+        end = part.end
+    return text.strip()

@@ -20,8 +20,10 @@ _EMPTY = {"EMPTY ARRAY": "=[]", "EMPTY OBJECT": "={}"}
 def _value(p: FormReader) -> exp.Expression:
     json, path = _json_and_path(p)
     kind = p.type() if p.accept("RETURNING") else None
-    found = _behaviours(p)
-    call = exp.Anonymous(this="JSON_VALUE", expressions=[json, path, found["EMPTY"], found["ERROR"]])
+    behaviours = _behaviours(p)
+    call = exp.Anonymous(
+        this="JSON_VALUE", expressions=[json, path, behaviours["EMPTY"], behaviours["ERROR"]]
+    )
     return call if kind is None else exp.Cast(this=call, to=kind)
 
 
@@ -38,18 +40,18 @@ def _query(p: FormReader) -> exp.Expression:
         p.accept("UNCONDITIONAL")
         p.accept("ARRAY")
         p.expect("WRAPPER")
-    found = _behaviours(p)
-    arguments = [json, path, _text(wrapper), found["EMPTY"], found["ERROR"]]
+    behaviours = _behaviours(p)
+    arguments = [json, path, _text(wrapper), behaviours["EMPTY"], behaviours["ERROR"]]
     return exp.Anonymous(this="JSON_QUERY", expressions=arguments)
 
 
 def _exists(p: FormReader) -> exp.Expression:
     json, path = _json_and_path(p)
-    found = "FALSE"
+    on_error = "FALSE"
     for word in ("TRUE", "FALSE", "UNKNOWN", "ERROR"):
         if p.accept(f"{word} ON ERROR"):
-            found = word
-    return exp.Anonymous(this="JSON_EXISTS", expressions=[json, path, _text(found)])
+            on_error = word
+    return exp.Anonymous(this="JSON_EXISTS", expressions=[json, path, _text(on_error)])
 
 
 def _object(p: FormReader, name: str = "JSON_OBJECT") -> exp.Expression:
@@ -96,7 +98,7 @@ def _json_and_path(p: FormReader) -> tuple[Any, Any]:
 
 def _behaviours(p: FormReader) -> dict[str, exp.Expression]:
     """What ON EMPTY and ON ERROR say."""
-    found: dict[str, exp.Expression] = {"EMPTY": _text("NULL"), "ERROR": _text("NULL")}
+    behaviours: dict[str, exp.Expression] = {"EMPTY": _text("NULL"), "ERROR": _text("NULL")}
     while not p.comes(")"):
         behaviour: exp.Expression
         words = next((words for words in ("NULL", "ERROR", *_EMPTY) if p.accept(words)), None)
@@ -110,8 +112,8 @@ def _behaviours(p: FormReader) -> dict[str, exp.Expression]:
         moment = "EMPTY" if p.accept("EMPTY") else "ERROR"
         if moment == "ERROR":
             p.expect("ERROR")
-        found[moment] = behaviour
-    return found
+        behaviours[moment] = behaviour
+    return behaviours
 
 
 def _on_null_comes(p: FormReader) -> bool:

@@ -149,7 +149,9 @@ class Parser(FormReader):
         for form in self.forms:
             if self.accept(form.words):
                 assert form.parse is not None
-                return Ready(this=form.parse(self))
+                statement = Ready(this=form.parse(self))
+                self.finish()
+                return statement
         return cast("exp.Expression | None", super()._parse_statement())
 
     def _parse_table_parts(self, *args: Any, **kwargs: Any) -> Any:
@@ -194,20 +196,20 @@ class Parser(FormReader):
         """What stands between commas; between two of them stands something."""
 
         def one() -> Any:
-            found = parse_method()
-            if found is None and ((self._prev and self._prev.token_type is sep) or self.comes(",")):
+            part = parse_method()
+            if part is None and ((self._prev and self._prev.token_type is sep) or self.comes(",")):
                 self.fail("something is expected beside the comma")
-            return found
+            return part
 
         return cast("list[Any]", super()._parse_csv(one, sep))
 
     def _parse_limit(self, *args: Any, **kwargs: Any) -> Any:
         """LIMIT; FETCH FIRST n ROWS ONLY is one, too."""
-        found = super()._parse_limit(*args, **kwargs)
-        options = found.args.get("limit_options") if isinstance(found, exp.Fetch) else None
-        if not isinstance(found, exp.Fetch) or (options is not None and options.args.get("with_ties")):
-            return found
-        return exp.Limit(expression=found.args.get("count") or exp.Literal.number(1))
+        limit = super()._parse_limit(*args, **kwargs)
+        options = limit.args.get("limit_options") if isinstance(limit, exp.Fetch) else None
+        if not isinstance(limit, exp.Fetch) or (options is not None and options.args.get("with_ties")):
+            return limit
+        return exp.Limit(expression=limit.args.get("count") or exp.Literal.number(1))
 
     def _parse_plus(self) -> Any:
         """`+a`. Of a column it is an expression, which has no name."""
@@ -249,38 +251,20 @@ def read(piece: Piece, forms: tuple[OwnForm, ...]) -> Any:
 def read_expression(text: str) -> exp.Expression:
     """The tree of an expression that stands alone, as tables keep those of computed columns. Raises
     SqlProblem."""
-
-    def parse(p: Parser) -> Any:
-        tree = p.expr()
-        p.finish()
-        return tree
-
-    return _alone(text, "an expression", parse)
+    return _alone(text, "an expression", Parser.expr)
 
 
 def read_query(text: str) -> exp.Expression:
     """The tree of a query that stands alone, as views keep it. Raises SqlProblem."""
-
-    def parse(p: Parser) -> Any:
-        tree = p.query()
-        p.finish()
-        return tree
-
-    return _alone(text, "a query", parse)
+    return _alone(text, "a query", Parser.query)
 
 
 def options_of(hints: Sequence[str]) -> dict[str, str]:
     """The options that hints `/*+ OPTIONS('key' = 'value', …) */` give; `hints` are texts between `/*+` and
     `*/`. Raises SqlProblem for what is no hint, Unsupported for hints other than OPTIONS."""
-
-    def parse(p: Parser) -> dict[str, str]:
-        given = p.options()
-        p.finish()
-        return given
-
     options: dict[str, str] = {}
     for piece in (piece for hint in hints for piece in pieces(hint)):
-        given = read(piece, (_Alone("OPTIONS", "", parse),))
+        given = read(piece, (_Alone("OPTIONS", "", Parser.options),))
         if not isinstance(given, dict):
             raise Unsupported(f"hint {piece.tokens[0].text}", "OPTIONS('key' = 'value') is the one there is")
         options.update(given)

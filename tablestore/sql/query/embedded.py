@@ -26,18 +26,18 @@ def run_query(scope: Scope, tree: exp.Expression, text: str) -> pa.RecordBatchRe
 
     Raises what the tree may not have, before anything is read, and what scans and DuckDB raise.
     """
-    found = prepared(scope, tree, text)
-    if found.direct is not None:
-        return found.direct.rows()
-    fed = feeds(found.sources)
+    query = prepared(scope, tree, text)
+    if query.direct is not None:
+        return query.direct.rows()
+    fed = feeds(query.sources)
     files = tuple(f for feed in fed for f in feed.native)
     connection = connection_of(scope, files)
     try:
-        sql = duck_sql(found.tree)
+        sql = duck_sql(query.tree)
 
         def begin() -> tuple[list[str], pa.RecordBatchReader]:
             for feed in fed:
-                feed.register(connection, joined=len(found.sources) > 1)
+                feed.register(connection, joined=len(query.sources) > 1)
             relation = relation_of(connection.duck, sql)
             return [str(kind) for kind in relation.types], relation.to_arrow_reader(_BATCH_ROWS)
 
@@ -45,7 +45,7 @@ def run_query(scope: Scope, tree: exp.Expression, text: str) -> pa.RecordBatchRe
     except BaseException:
         connection.close()
         raise
-    schema = sound_schema(rows.schema, types, found.columns)
+    schema = sound_schema(rows.schema, types, query.columns)
     return pa.RecordBatchReader.from_batches(schema, _batches(connection, rows, schema, scope.on_progress))
 
 
@@ -110,7 +110,7 @@ def bound(
 ) -> exp.Expression:
     """A copy of a tree whose tables are views of the connection, to be run as `duck_sql` has it. Raises what
     the tree may not have, NotFound with its place."""
-    found = prepared(scope, tree, text)
-    for source in found.sources:
+    query = prepared(scope, tree, text)
+    for source in query.sources:
         connection.register(source.view, Rows(source.scan()))
-    return found.tree
+    return query.tree

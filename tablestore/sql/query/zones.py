@@ -32,8 +32,8 @@ def zone(name: str) -> dt.tzinfo:
 def converted(text: str, start: str, end: str) -> str | None:
     """The text of a time of zone `start` as one of zone `end`; None for a text that is no time."""
     try:
-        found = dt.datetime.strptime(text, "%Y-%m-%d %H:%M:%S")
-        return found.replace(tzinfo=zone(start)).astimezone(zone(end)).strftime("%Y-%m-%d %H:%M:%S")
+        local = dt.datetime.strptime(text, "%Y-%m-%d %H:%M:%S")
+        return local.replace(tzinfo=zone(start)).astimezone(zone(end)).strftime("%Y-%m-%d %H:%M:%S")
     except (ValueError, OverflowError):
         return None
 

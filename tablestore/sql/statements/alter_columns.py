@@ -307,8 +307,7 @@ def _dropped(p: Parser) -> list[Alteration]:
         p.accept("COLUMN")
 
     def one() -> Alteration:
-        place = p.at
-        return Alteration("drop", place, column_name(p))
+        return Alteration("drop", p.at, column_name(p))
 
     return p.listed(one) if p.comes("(") else [one()]
 

@@ -44,7 +44,6 @@ class Call:
                 named[key] = p.literal()
 
         p.listed(one, empty=True)
-        p.finish()
         return Call(name, tuple(positional), named)
 
     def run(self, session: Session) -> Result:
@@ -63,11 +62,6 @@ class Call:
 @dataclass(frozen=True, slots=True)
 class ShowProcedures:
     """SHOW PROCEDURES."""
-
-    @staticmethod
-    def parse(p: Parser) -> ShowProcedures:
-        p.finish()
-        return ShowProcedures()
 
     def run(self, session: Session) -> Result:
         found = [PROCEDURES[name] for name in sorted(PROCEDURES)]
@@ -92,7 +86,7 @@ FORMS = (
         "SHOW PROCEDURES",
         "What CALL can call, with its arguments.",
         "maintenance",
-        ShowProcedures.parse,
+        lambda _: ShowProcedures(),
         example="SHOW PROCEDURES",
     ),
 )

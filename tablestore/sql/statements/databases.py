@@ -50,7 +50,6 @@ class Use:
     @staticmethod
     def parse(p: Parser) -> Use:
         name = p.name("a database")
-        p.finish()
         return Use(name)
 
     def run(self, session: Session) -> Result:
@@ -76,7 +75,6 @@ class CreateDatabase:
         name = p.name("a database")
         comment = p.string("the comment, in single quotes,") if p.accept("COMMENT") else None
         options = p.options() if p.accept("WITH DBPROPERTIES") or p.accept("WITH") else {}
-        p.finish()
         return CreateDatabase(name, if_not_exists, comment, options)
 
     def run(self, session: Session) -> Result:
@@ -107,7 +105,6 @@ class AlterDatabase:
             p.expect("SET")
             p.accept("DBPROPERTIES")
             found = dict(p.options())
-        p.finish()
         return AlterDatabase(name, found)
 
     def run(self, session: Session) -> Result:
@@ -129,7 +126,6 @@ class DescribeDatabase:
     def parse(p: Parser) -> DescribeDatabase:
         extended = p.accept("EXTENDED")
         name = p.name("a database")
-        p.finish()
         return DescribeDatabase(name, extended)
 
     def run(self, session: Session) -> Result:
@@ -157,7 +153,6 @@ class DropDatabase:
         cascade = p.accept("CASCADE")
         if not cascade:
             p.accept("RESTRICT")
-        p.finish()
         return DropDatabase(name, if_exists, cascade)
 
     def run(self, session: Session) -> Result:
@@ -180,7 +175,6 @@ class ShowDatabases:
     def parse(p: Parser) -> ShowDatabases:
         catalog = p.part("a catalog") if p.accept("FROM") or p.accept("IN") else None
         like = Like.parse(p)
-        p.finish()
         return ShowDatabases(catalog, like)
 
     def run(self, session: Session) -> Result:
@@ -192,11 +186,6 @@ class ShowDatabases:
 @dataclass(frozen=True, slots=True)
 class ShowCurrentDatabase:
     """SHOW CURRENT DATABASE."""
-
-    @staticmethod
-    def parse(p: Parser) -> ShowCurrentDatabase:
-        p.finish()
-        return ShowCurrentDatabase()
 
     def run(self, session: Session) -> Result:
         return listed("current database name", [session.database])
@@ -258,7 +247,7 @@ FORMS = (
         "SHOW CURRENT DATABASE",
         "The current database.",
         "databases",
-        ShowCurrentDatabase.parse,
+        lambda _: ShowCurrentDatabase(),
         example="SHOW CURRENT DATABASE",
     ),
 )

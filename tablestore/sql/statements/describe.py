@@ -138,7 +138,6 @@ class Describe:
     def parse(p: Parser) -> Describe:
         p.accept("EXTENDED")
         name = p.name()
-        p.finish()
         return Describe(name)
 
     def run(self, session: Session) -> Result:
@@ -157,7 +156,6 @@ class DescribeDetail:
     def parse(p: Parser) -> DescribeDetail:
         name = p.name()
         partition = p.partition() if p.accept("PARTITION") else None
-        p.finish()
         return DescribeDetail(name, partition)
 
     def run(self, session: Session) -> Result:
@@ -229,7 +227,6 @@ class ShowCreateTable:
     @staticmethod
     def parse(p: Parser) -> ShowCreateTable:
         name = p.name()
-        p.finish()
         return ShowCreateTable(name)
 
     def run(self, session: Session) -> Result:

@@ -219,7 +219,6 @@ def _parse(p: Parser, *, overwrite: bool) -> Insert:
     if by_name and columns is not None:
         p.fail("a list of columns and BY NAME do not go together")
     query = _with_defaults(p.query())
-    p.finish()
     statement = f"INSERT {'OVERWRITE' if overwrite else 'INTO'} {p.text(target.at, p.behind)}"
     return Insert(target, query, p.piece.text, overwrite, options, partition, columns, by_name, statement)
 

@@ -18,6 +18,7 @@ from sqlglot import exp
 from tablestore.core.errors import InvalidRequest, TablestoreError
 from tablestore.format.predicates.predicate import Always, Predicate, all_of, bind, col
 from tablestore.sql.defaults import null_for_default, with_default
+from tablestore.sql.filling import assigned
 from tablestore.sql.form import Form
 from tablestore.sql.names import name_of
 from tablestore.sql.problems import SqlProblem, start_of
@@ -28,7 +29,6 @@ from tablestore.sql.result import Result
 from tablestore.sql.session import Session
 from tablestore.sql.statements.changing import Target, assignments, require_column, short_names, with_columns
 from tablestore.sql.statements.insert import changed
-from tablestore.sql.stored_values import assigned
 from tablestore.table.row_changes import RowChanges
 from tablestore.table.table import Table
 

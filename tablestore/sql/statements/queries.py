@@ -11,7 +11,7 @@ from tablestore.sql.form import Form
 from tablestore.sql.query.engine import rows_of
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
-from tablestore.sql.streaming.live import LiveRows
+from tablestore.sql.streaming.follow import LiveRows
 
 
 @dataclass(frozen=True, slots=True)

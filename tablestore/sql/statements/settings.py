@@ -29,7 +29,6 @@ class Set:
         key = p.option_key()
         p.expect("=")
         value = p.string() if not p.next_text.isalnum() else p.option_key()
-        p.finish()
         return Set(key, value)
 
     def run(self, session: Session) -> Result:
@@ -53,7 +52,6 @@ class Reset:
     @staticmethod
     def parse(p: Parser) -> Reset:
         key = None if p.ended else p.option_key()
-        p.finish()
         return Reset(key)
 
     def run(self, session: Session) -> Result:

@@ -49,7 +49,6 @@ class ShowTables:
     @staticmethod
     def parse(p: Parser) -> ShowTables:
         database, like = _database(p), Like.parse(p)
-        p.finish()
         return ShowTables(database, like)
 
     def run(self, session: Session) -> Result:
@@ -75,7 +74,6 @@ class ShowViews:
     @staticmethod
     def parse(p: Parser) -> ShowViews:
         database, like = _database(p), Like.parse(p)
-        p.finish()
         return ShowViews(database, like)
 
     def run(self, session: Session) -> Result:
@@ -101,7 +99,6 @@ class ShowColumns:
         if not p.accept("IN"):
             p.expect("FROM")
         table, like = p.name(), Like.parse(p)
-        p.finish()
         return ShowColumns(table, like)
 
     def run(self, session: Session) -> Result:
@@ -121,7 +118,6 @@ class ShowPartitions:
     def parse(p: Parser) -> ShowPartitions:
         table = p.name()
         partition = p.partition() if p.accept("PARTITION") else None
-        p.finish()
         return ShowPartitions(table, partition)
 
     def run(self, session: Session) -> Result:
@@ -144,7 +140,6 @@ class ShowTblProperties:
         keys = p.listed(p.option_key) if p.comes("(") else []
         if len(keys) > 1:
             p.fail("one option is expected")
-        p.finish()
         return ShowTblProperties(table, keys[0] if keys else None)
 
     def run(self, session: Session) -> Result:

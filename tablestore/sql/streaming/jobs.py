@@ -56,9 +56,9 @@ class Jobs:
         place = places.place(name)
         if place in self._started and not self._started[place].over:
             raise InvalidRequest(f"job {name!r} is running: STOP JOB '{name}' stops it")
-        known = places.record(name)
-        if known is not None:
-            _require_same(known, job.record)
+        record = places.record(name)
+        if record is not None:
+            _require_same(record, job.record)
         interval = duration_ms(scope.settings["execution.checkpointing.interval"]) / 1000
         strategy = _restart_strategy(scope.settings)
         job.start(session_of(scope), interval_seconds=interval, strategy=strategy)
@@ -148,13 +148,13 @@ class Jobs:
         """Wait until the targets of these jobs, one job after the other, have all that their sources then
         hold; without names of all jobs that run. Raises NotFound for a job that this session has not started,
         Unavailable where it takes longer, InvalidRequest where a job ends before, what one fails with."""
-        known = {job.name: job for job in self._started.values()}
+        by_name = {job.name: job for job in self._started.values()}
         for name in names:
-            if name not in known:
-                raise NotFound.among("job", name, known)
+            if name not in by_name:
+                raise NotFound.among("job", name, by_name)
         until = SYSTEM.monotonic() + timeout_seconds
-        for name in names or [name for name, job in known.items() if not job.over]:
-            job = known[name]
+        for name in names or [name for name, job in by_name.items() if not job.over]:
+            job = by_name[name]
             while not job.caught_up():
                 if job.over and not job.caught_up():
                     raise InvalidRequest(f"job {name!r} has ended, and its sources have more")
@@ -212,10 +212,10 @@ class _Reached:
 
 
 def _rows(record: JobRecord, status: JobStatus, job: Job | None) -> list[dict[str, object]]:
-    found = []
+    rows = []
     for number, facts in enumerate(record.parts):
         part = status.parts[number] if number < len(status.parts) else PartStatus()
-        found.append(
+        rows.append(
             {
                 "job name": record.name,
                 "status": status.state,
@@ -227,7 +227,7 @@ def _rows(record: JobRecord, status: JobStatus, job: Job | None) -> list[dict[st
                 "error": status.error.partition("\n")[0],
             }
         )
-    return found
+    return rows
 
 
 def _require_same(known: JobRecord, wanted: JobRecord) -> None:

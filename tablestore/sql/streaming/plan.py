@@ -28,13 +28,10 @@ from tablestore.sql.query.result_types import sound, sound_schema
 from tablestore.sql.query.translation import duck_sql
 from tablestore.sql.query.type_inference import Columns
 from tablestore.sql.scope import Scope
-from tablestore.sql.streaming.changes import carrying, inlined
-from tablestore.sql.streaming.group_columns import GroupColumns
-from tablestore.sql.streaming.grouped import from_of, grouped_parts, grouped_select
-from tablestore.sql.streaming.grouped_names import qualify, source_names
-from tablestore.sql.streaming.grouping import GROUPS, Aggregate, Grouping
+from tablestore.sql.streaming.group_columns import GROUPS, Aggregate, GroupColumns, Grouping
+from tablestore.sql.streaming.grouped import from_of, grouped_parts, grouped_select, qualify, source_names
 from tablestore.sql.streaming.lookups import Lookup, lookups_of, require_types
-from tablestore.sql.streaming.row_step import RowStep
+from tablestore.sql.streaming.row_step import RowStep, carrying, inlined
 from tablestore.table.table import Table
 
 _VALUES = "__values_{}"
