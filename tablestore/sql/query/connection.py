@@ -139,7 +139,7 @@ def locked(
     without one."""
     try:
         duck = duckdb.connect(config=_settings(spill, memory))
-        listed = ", ".join("'" + f.replace("'", "''") + "'" for f in files)
+        listed = ", ".join(map(literal_text, files))
         statements = (
             "SET enable_progress_bar = true",
             "SET enable_progress_bar_print = false",

@@ -32,6 +32,7 @@ from tablestore.read.scan.split_generator import split_raw_and_merged
 from tablestore.sql.query.connection import Connection
 from tablestore.sql.query.planning import Source
 from tablestore.sql.query.pushdown import Read
+from tablestore.sql.text import literal_text, quoted
 from tablestore.table.scan import Scan
 from tablestore.verbs.system import SystemScan
 
@@ -187,9 +188,9 @@ class Feed:
                 parts += self._overlaid(connection, view, planning=planning)
             if rows is not None:
                 connection.duck.register(f"{view}_merged", rows)
-                parts.append(f"SELECT {self._columns} FROM {_quoted(view + '_merged')}")
+                parts.append(f"SELECT {self._columns} FROM {quoted(view + '_merged')}")
             text = " UNION ALL ".join(parts)
-            connection.duck.execute(f"CREATE TEMP VIEW {_quoted(view)} AS {text}").fetchall()
+            connection.duck.execute(f"CREATE TEMP VIEW {quoted(view)} AS {text}").fetchall()
 
     def _overlaid(self, connection: Connection, view: str, *, planning: bool) -> list[str]:
         """The oldest run without the keys of newer files, and the rows of these."""
@@ -197,11 +198,11 @@ class Feed:
         schema, newer = change_schema(self.scan), f"{view}_newer"
         batches = () if planning else connection.watched(self.over.changes(self.scan, self.found))
         connection.duck.register(newer, pa.Table.from_batches(batches, schema))
-        keys = ", ".join(_quoted(name) for name in self.scan.store.schema.primary_keys)
-        kinds = f"{_quoted(ROWKIND)} IN ('+I', '+U')"
+        keys = ", ".join(quoted(name) for name in self.scan.store.schema.primary_keys)
+        kinds = f"{quoted(ROWKIND)} IN ('+I', '+U')"
         return [
-            f"{self._select(self.base, False)} ANTI JOIN {_quoted(newer)} USING ({keys})",
-            f"SELECT {self._columns} FROM {_quoted(newer)} WHERE {kinds}",
+            f"{self._select(self.base, False)} ANTI JOIN {quoted(newer)} USING ({keys})",
+            f"SELECT {self._columns} FROM {quoted(newer)} WHERE {kinds}",
         ]
 
     def _fits(self) -> bool:
@@ -212,12 +213,12 @@ class Feed:
 
     @property
     def _columns(self) -> str:
-        return ", ".join(_quoted(name) for name in self.scan.schema.names)
+        return ", ".join(quoted(name) for name in self.scan.schema.names)
 
     def _select(self, files: Sequence[str], kinds: bool) -> str:
-        listed = ", ".join("'" + f.replace("'", "''") + "'" for f in files)
+        listed = ", ".join(map(literal_text, files))
         text = f"SELECT {self._columns} FROM read_parquet([{listed}], hive_partitioning = false)"
-        return f"{text} WHERE {_quoted(KIND)} IN (0, 2)" if kinds else text
+        return f"{text} WHERE {quoted(KIND)} IN (0, 2)" if kinds else text
 
 
 def feeds(sources: Sequence[Source]) -> list[Feed]:
@@ -304,7 +305,3 @@ def _is_local(root: str) -> bool:
 
 def _local(path: str) -> str:
     return urlsplit(path).path if path.startswith("file:") else path
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -22,6 +22,7 @@ from tablestore.sql.query.aggregates import SHORT_DIGITS
 from tablestore.sql.query.arithmetic import Arithmetic, Operand
 from tablestore.sql.query.numeric_types import WHOLE
 from tablestore.sql.streaming.row_step import RowStep
+from tablestore.sql.text import quoted
 
 KEY, ARGUMENT, RESULT = "__key_{}", "__argument_{}", "__value_{}"
 
@@ -61,11 +62,6 @@ class Grouping:
 
 
 GROUPS = "__groups"
-
-
-def quoted(name: str) -> str:
-    """A name as SQL has it."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def listed(names: Sequence[str], prefix: str = "") -> str:
