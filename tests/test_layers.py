@@ -397,6 +397,45 @@ def test_no_import_of_ours_hides_in_a_function(package: str):
     assert not wrong, show(wrong, why="imports of ours stand at the top of the file:")
 
 
+def circles(edges: dict[str, set[str]]) -> list[list[str]]:
+    """The sets of modules that reach each other, each sorted."""
+    reached = {module: {module} for module in edges}
+    grown = True
+    while grown:
+        grown = False
+        for module, near in edges.items():
+            more = set().union(*(reached[m] for m in near)) - reached[module]
+            reached[module] |= more
+            grown |= bool(more)
+    groups = {tuple(sorted(m for m in edges if m in reached[a] and a in reached[m])) for a in edges}
+    return sorted([*group] for group in groups if len(group) > 1)
+
+
+def edges_within(package: str) -> dict[str, set[str]]:
+    """Of each module of a package the others that it imports; an import for types alone is one, too."""
+    modules = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in sources(package)
+    }
+    named = {module: {one.module for one in imports(path)} for module, path in modules.items()}
+    return {
+        module: {name if name in modules else name.rpartition(".")[0] for name in names}
+        & set(modules) - {module}
+        for module, names in named.items()
+    }
+
+
+def test_circles_are_seen():
+    edges = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": {"e"}, "e": {"d"}, "f": {"a"}}
+    assert circles(edges) == [["a", "b", "c"], ["d", "e"]]
+    assert "tablestore.sql.scope" in edges_within("tablestore/sql")["tablestore.sql.session"]
+
+
+def test_modules_of_sql_are_in_no_circle():
+    """A query is handed a scope, not the session that runs it: types count like other imports."""
+    assert circles(edges_within("tablestore/sql")) == []
+
+
 def test_nothing_but_the_tests_imports_the_tests_or_the_verbs():
     found = [
         one

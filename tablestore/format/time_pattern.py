@@ -1,15 +1,18 @@
-"""Times parsed from text by Java's patterns such as `yyyyMMdd` and `yyyy-MM-dd'T'HH:mm` (of Paimon's
-`partition.timestamp-formatter`).
+"""Java's time patterns such as `yyyyMMdd` and `yyyy-MM-dd'T'HH:mm`: their parts, for all who write or read
+times by them, and the times of partitions' texts (Paimon's `partition.timestamp-formatter`).
 
-Letters: y or u year, M month, d day, H hour, m minute, s second, S fraction; text in quotes and other marks
-are literal. A day beyond the end of its month is the last day. Without a pattern: `yyyy-MM-dd` with or
-without ` HH:mm:ss[.fraction]`, where too large numbers carry over, as in Java's lenient formatters. Pure.
+Letters of these: y or u year, M month, d day, H hour, m minute, s second, S fraction; text in quotes and
+other marks are literal. A day beyond the end of its month is the last day. Without a pattern: `yyyy-MM-dd`
+with or without ` HH:mm:ss[.fraction]`, where too large numbers carry over, as in Java's lenient formatters.
+Pure.
 """
 
 from __future__ import annotations
 
 import re
 from calendar import monthrange
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -17,12 +20,35 @@ import numpy as np
 from tablestore.core.errors import InvalidOption
 
 _DEFAULT = re.compile(r"(-?\d{1,10})-(\d{1,2})-(\d{1,2})(?: (\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,9}))?)?")
-_TOKEN = re.compile(r"([A-Za-z])\1*|'((?:[^']|'')*)'|[^A-Za-z'\[\]{}#]")
+_PART = re.compile(r"([A-Za-z])\1*|'((?:[^']|'')*)'|.", re.DOTALL)
 _FIELDS = {"y": "year", "u": "year", "M": "month", "d": "day", "H": "hour", "m": "minute", "s": "second"}
 _FIELDS["S"] = "fraction"
 _MAX = {"month": 12, "day": 31, "hour": 23, "minute": 59, "second": 59}
 _MIN = {"month": 1, "day": 1}
 _DATE = ("year", "month", "day")
+
+
+@dataclass(frozen=True, slots=True)
+class PatternPart:
+    """A letter, as often as it repeats (`text`), or a text: one in quotes, or one sign. `at` is its place."""
+
+    at: int
+    letter: str
+    text: str
+    quoted: bool = False
+
+    @property
+    def sign(self) -> bool:
+        """Whether it is one of the signs that mean something in a pattern, or a quote that is not closed."""
+        return not self.letter and not self.quoted and self.text in "'[]{}#"
+
+
+def pattern_parts(pattern: str) -> Iterator[PatternPart]:
+    """The parts of a pattern in their order. Two quotes are one, within a text and alone."""
+    for part in _PART.finditer(pattern):
+        quoted = part[2] is not None
+        text = part[2].replace("''", "'") or "'" if quoted else part[0]
+        yield PatternPart(part.start(), part[1] or "", text, quoted)
 
 
 def local_millis(text: str, pattern: str | None = None) -> int | None:
@@ -58,27 +84,21 @@ def _ordered(values: dict[str, str]) -> bool:
 @lru_cache(maxsize=100)
 def _compiled(pattern: str) -> tuple[re.Pattern[str], tuple[str, ...]]:
     """(regular expression of the pattern, the field of each of its groups)."""
-    parts, names, at = [], [], 0
-    for token in _TOKEN.finditer(pattern):
-        if token.start() != at:
-            break
-        at, letter, count = token.end(), token[1], len(token[0])
-        if letter is None:
-            literal = token[0] if token[2] is None else token[2].replace("''", "'") or "'"
-            parts.append(re.escape(literal))
+    parts, names = [], list[str]()
+    for part in pattern_parts(pattern):
+        letter, count = part.letter, len(part.text)
+        if not letter and not part.sign:
+            parts.append(re.escape(part.text))
         elif letter not in _FIELDS or _FIELDS[letter] in names or (count > 2 and letter not in "yuS"):
-            break
+            raise InvalidOption(
+                f"time pattern {pattern!r}: {part.text[:1]!r} is not known there; use y M d H m s S, each "
+                "once, and put text in quotes"
+            )
         else:
             names.append(_FIELDS[letter])
             digits = f"{{{count}}}" if count > 1 or letter == "S" else "{1,4}" if letter in "yu" else "{1,2}"
             parts.append(rf"(\d{digits})")
-    else:
-        if at == len(pattern):
-            return re.compile("".join(parts)), tuple(names)
-    raise InvalidOption(
-        f"time pattern {pattern!r}: letter {pattern[at:][:1] or pattern[-1]!r} is not known there; use y M d "
-        "H m s S, each once, and put text in quotes"
-    )
+    return re.compile("".join(parts)), tuple(names)
 
 
 def _millis(

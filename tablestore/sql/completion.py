@@ -6,22 +6,26 @@ from what the caller knows (`Names`). Pure. Used by the shell and by the noteboo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum
 from functools import cache
-from typing import Protocol
+from typing import Any, Protocol
 
 from sqlglot.tokenizer_core import Token, TokenType
 
+from tablestore.core.errors import TablestoreError
 from tablestore.core.options.table_options import TableOptions
 from tablestore.insight.inspect.system import NAMES as SYSTEM_TABLES
 from tablestore.sql.dialect.tokenizer import begun
 from tablestore.sql.form import Form
 from tablestore.sql.forms import FORMS
+from tablestore.sql.names import Name
 from tablestore.sql.procedures.all import PROCEDURES
 from tablestore.sql.query.functions import FUNCTIONS
+from tablestore.sql.session import Session
 from tablestore.sql.settings import SETTINGS
+from tablestore.sql.statements.describe import described
 from tablestore.sql.text import name_text
 
 _QUERY_WORDS = tuple(
@@ -375,3 +379,50 @@ def _alias_at(tokens: list[Token], at: int) -> str:
     if at < len(tokens) and tokens[at].text.upper() == "AS":
         at += 1
     return tokens[at].text if at < len(tokens) and _is_no_word(tokens[at]) else ""
+
+
+class KnownNames:
+    """`Names` of a session. What cannot be found out is nothing: completion never raises."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._kept: dict[Any, Sequence[Any]] = {}
+
+    def forget(self) -> None:
+        """Ask again: a statement may have made or dropped something."""
+        self._kept.clear()
+
+    def catalogs(self) -> Sequence[str]:
+        """Names of catalogs."""
+        return sorted(self._session.catalogs)
+
+    def databases(self, catalog: str | None = None) -> Sequence[str]:
+        """Databases of a catalog, of the current one if None."""
+        return self._once(("databases", catalog), lambda: self._session.lake(catalog).databases())
+
+    def tables(self, database: str | None = None, catalog: str | None = None) -> Sequence[str]:
+        """Tables and views of a database, of the current one if None."""
+        session = self._session
+        place = (catalog or session.catalog or "", database or session.database)
+        lake = session.catalogs.get(place[0])
+        stored = self._once(
+            ("tables", *place), lambda: [*lake.tables(place[1]), *lake.views(place[1])] if lake else ()
+        )
+        temporary = [key[2] for key in (*session.temporary, *session.views) if key[:2] == place]
+        return sorted({*stored, *temporary})
+
+    def columns(self, table: tuple[str, ...]) -> Sequence[tuple[str, str]]:
+        """Columns of a table and their types."""
+        return self._once(("columns", table), lambda: self._described(table))
+
+    def _described(self, table: tuple[str, ...]) -> list[tuple[str, str]]:
+        rows = described(self._session, Name(table))
+        return [(str(n), str(t)) for n, t in zip(rows["name"], rows["type"], strict=True)]
+
+    def _once(self, key: Any, find: Callable[[], Sequence[Any]]) -> Sequence[Any]:
+        if key not in self._kept:
+            try:
+                self._kept[key] = find()
+            except (TablestoreError, OSError):
+                self._kept[key] = ()
+        return self._kept[key]

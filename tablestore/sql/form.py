@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from sqlglot import exp
 
-if TYPE_CHECKING:
-    from tablestore.sql.dialect.parser import Parser
-    from tablestore.sql.result import Result
-    from tablestore.sql.session import Session
+from tablestore.sql.dialect.parser import Parser
+from tablestore.sql.result import Result
+from tablestore.sql.session import Session
 
 
 class Statement(Protocol):

@@ -1,6 +1,8 @@
 """`%load_ext tablestore`: SQL in the cells of a notebook, by `%sql` and `%%sql`, with completion.
 
 IPython is not imported: the shell that loads the extension is given, and only its public methods are used.
+
+A bar shows the progress of a cell from its second second on; it is empty when the query is done.
 """
 
 from __future__ import annotations
@@ -14,13 +16,12 @@ from typing import Any
 from sqlglot import exp
 
 from tablestore import doors
+from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest, TablestoreError
-from tablestore.sql.cell_progress import CellProgress
-from tablestore.sql.completion import complete
+from tablestore.sql.completion import KnownNames, complete
 from tablestore.sql.dialect.parser import reader
 from tablestore.sql.dialect.tokenizer import parameter_names, pieces
 from tablestore.sql.forms import FORMS
-from tablestore.sql.known_names import KnownNames
 from tablestore.sql.names import Name, name_of
 from tablestore.sql.opening import sql_session
 from tablestore.sql.result import Result
@@ -29,10 +30,44 @@ from tablestore.sql.shape import exists
 from tablestore.table.lake import Lake, connect
 from tablestore.table.table import Table
 
+_QUIET_SECONDS, _PAUSE_SECONDS = 1.0, 0.25
+
 _TITLE = 80  # characters of a statement above its live table
 _FIRST_ROWS_SECONDS = 1.0  # that a cell waits for the first rows of a stream
 _CELL, _LINE = "%%sql", "%sql "
 _LINKS = 3  # most tables that a result names
+
+
+class CellProgress:
+    """The bar of one cell; nothing is shown where no notebook is at the other end."""
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell if getattr(shell, "kernel", None) is not None else None
+        self._began = self._drawn = SYSTEM.monotonic()
+        self._display, self._shown = "", False
+
+    def show(self, percent: float) -> None:
+        """Draw it, if it is time for it; `percent` is -1 where it is not known."""
+        now = SYSTEM.monotonic()
+        if self._shell is None or now - self._began < _QUIET_SECONDS or now - self._drawn < _PAUSE_SECONDS:
+            return
+        self._drawn, self._shown, passed = now, True, f"{now - self._began:.0f} s"
+        known = 0 <= percent <= 100
+        value, share = (f' value="{percent:.0f}"', f"{percent:.0f} % · ") if known else ("", "")
+        bar = f'<progress max="100"{value} style="vertical-align:middle"></progress> {share}{passed}'
+        self._publish({"text/plain": f"{share}{passed}", "text/html": bar})
+
+    def clear(self) -> None:
+        """Wipe it away; the next query begins."""
+        if self._shown:
+            self._publish({"text/plain": "", "text/html": ""})
+        self._shown = False
+        self._began = SYSTEM.monotonic()
+
+    def _publish(self, data: dict[str, str]) -> None:
+        again, self._display = bool(self._display), self._display or SYSTEM.uuid()
+        assert self._shell is not None, "shown or cleared after it was shown"
+        self._shell.display_pub.publish(data, transient={"display_id": self._display}, update=again)
 
 
 def load(shell: Any) -> None:

@@ -6,6 +6,8 @@ gets its place added (`placed`).
 
 from __future__ import annotations
 
+import ast
+import re
 from difflib import get_close_matches
 
 from sqlglot import exp
@@ -13,6 +15,15 @@ from sqlglot import exp
 from tablestore.core.errors import InvalidRequest, TablestoreError
 from tablestore.core.options.secrets import HIDDEN, replaced
 from tablestore.sql.concealment import secret_parts
+
+_SET = re.compile(r"t\.alter\(ts\.set_options\((\{[^{}]*\})\)\)")
+_TRUNCATE = "t.truncate(partition=…)"
+_DATABASE = "create_database(name) makes it"
+_TARGET = re.compile(
+    r"\s*(?:UPDATE|DELETE\s+FROM|MERGE\s+INTO|INSERT\s+(?:INTO|OVERWRITE))\s+"
+    r"((?:`[^`]+`|\"[^\"]+\"|[\w$]+)(?:\.(?:`[^`]+`|\"[^\"]+\"|[\w$]+))*)",
+    re.IGNORECASE,
+)
 
 _WIDTH = 100  # characters of a line that are shown
 
@@ -69,8 +80,8 @@ def placed(error: TablestoreError, text: str, at: int) -> None:
 
 def start_of(tree: exp.Expression | None, default: int = 0) -> int:
     """Where in the script a part of a tree begins: the place of its first name, literal or function."""
-    found = [node.meta["start"] for node in tree.walk() if "start" in node.meta] if tree is not None else []
-    return min(found, default=default)
+    places = [node.meta["start"] for node in tree.walk() if "start" in node.meta] if tree is not None else []
+    return min(places, default=default)
 
 
 def end_of(tree: exp.Expression, default: int = 0) -> int:
@@ -83,3 +94,18 @@ def near(name: str, existing: list[str]) -> str:
     close = get_close_matches(name.upper(), [e.upper() for e in existing], n=2, cutoff=0.6)
     names = {e.upper(): e for e in existing}
     return f"; did you mean {' or '.join(names[c] for c in close)}?" if close else ""
+
+
+def in_sql(message: str, statement: str) -> str:
+    """The message of an error of a statement, with its remedies as statements over its table."""
+    message = message.replace(_DATABASE, "CREATE DATABASE name makes it")
+    target = _TARGET.match(statement)
+    if target is None:
+        return message
+    message = message.replace(_TRUNCATE, f"TRUNCATE TABLE {target[1]} PARTITION (…)")
+    return _SET.sub(lambda found: _alter(target[1], found[1]), message)
+
+
+def _alter(table: str, options: str) -> str:
+    values = {key: str(value).lower() for key, value in ast.literal_eval(options).items()}
+    return f"ALTER TABLE {table} SET ({', '.join(f'{k!r} = {v!r}' for k, v in values.items())})"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from tablestore.core.errors import InvalidRequest
 from tablestore.core.options.secrets import hidden
@@ -19,11 +18,9 @@ from tablestore.format.computed_columns import (
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.data_type import DataField
 from tablestore.sql.names import Name
+from tablestore.sql.scope import Scope
 from tablestore.sql.temporary import MetadataColumn, TemporaryTable
 from tablestore.table.table import Table
-
-if TYPE_CHECKING:
-    from tablestore.sql.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,24 +71,24 @@ class Shape:
         return in_order([f.name for f in self.columns], self.computed)
 
 
-def shape_of(session: Session, name: Name) -> Shape:
+def shape_of(scope: Scope, name: Name) -> Shape:
     """The definition of a table, temporary or of a catalog. Raises NotFound, InvalidRequest for system
     tables, which have none."""
-    temporary = session.temporary_table(name)
+    temporary = scope.temporary_table(name)
     if temporary is not None:
         return Shape.of_temporary(temporary)
-    return Shape.of_schema(stored_table(session, name).store.schema)
+    return Shape.of_schema(stored_table(scope, name).store.schema)
 
 
-def stored_table(session: Session, name: Name) -> Table:
+def stored_table(scope: Scope, name: Name) -> Table:
     """A table of a catalog; raises InvalidRequest for a system table."""
-    table = session.table(name)
+    table = scope.table(name)
     if not isinstance(table, Table):
         raise InvalidRequest(f"{name} is a system table: it can be read only")
     return table
 
 
-def exists(session: Session, name: Name) -> bool:
+def exists(scope: Scope, name: Name) -> bool:
     """Whether a catalog has a table of this name."""
-    lake, full = session.resolved(name)
+    lake, full = scope.resolved(name)
     return full in lake

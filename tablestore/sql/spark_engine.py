@@ -27,17 +27,15 @@ from tablestore.sql.query.embedded import result_schema
 from tablestore.sql.query.numeric_types import FLOATS, WHOLE
 from tablestore.sql.query.planning import Source, prepared
 from tablestore.sql.query.spark_arithmetic import SparkArithmetic, spark_cast
-from tablestore.sql.query.spark_functions import date_format, rounded_time, spark_call, whole_number
+from tablestore.sql.query.spark_functions import date_format, is_same, rounded_time, spark_call, whole_number
 from tablestore.sql.query.type_inference import cast_type, type_of
 from tablestore.sql.query.typed_sql import JOINED, TypedSql, typed_transforms
-from tablestore.sql.same_in_spark import is_same
+from tablestore.sql.scope import Scope
 from tablestore.sql.settings import LOCAL_TIME_ZONE
 from tablestore.table.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    from tablestore.sql.session import Session
 
 _ZONE = "spark.sql.session.timeZone"
 _TIME = "spark.sql.timeType.enabled"
@@ -49,18 +47,18 @@ _EXTRACTED = {
 _EXTRACTED |= {"ISOYEAR": "YEAROFWEEK", "ISODOW": "DAYOFWEEK_ISO", "DAYOFYEAR": "DOY"}
 
 
-def run_query(session: Session, tree: exp.Expression, text: str) -> pa.RecordBatchReader:
+def run_query(scope: Scope, tree: exp.Expression, text: str) -> pa.RecordBatchReader:
     """The rows of a query. `tree` is not changed; `text` is the script it is of. Spark computes them all
     before the first is given. Raises what the tree may not have, and what scans and Spark raise."""
-    found = prepared(session, tree, text)
+    query = prepared(scope, tree, text)
     prefix = f"tablestore_{SYSTEM.uuid().replace('-', '_')}"
-    names = {source.view: f"{prefix}_{number}" for number, source in enumerate(found.sources)}
-    sql = spark_text(found.tree, text, names)
-    spark = session_of(session)
-    schema = result_schema(session, found) if found.direct is None else found.direct.rows().schema
+    names = {source.view: f"{prefix}_{number}" for number, source in enumerate(query.sources)}
+    sql = spark_text(query.tree, text, names)
+    spark = session_of(scope)
+    schema = result_schema(scope, query) if query.direct is None else query.direct.rows().schema
     # Conditions are pushed down by us: Spark knows no dates beyond those of Python, nor those of October 1582
-    settings = {_ZONE: session.settings[LOCAL_TIME_ZONE], _PUSHDOWN: "false", _TIME: "true"}
-    with _views(spark, found.sources, names), _set(spark, settings), _errors():
+    settings = {_ZONE: scope.settings[LOCAL_TIME_ZONE], _PUSHDOWN: "false", _TIME: "true"}
+    with _views(spark, query.sources, names), _set(spark, settings), _errors():
         with _interrupted(spark):
             rows = spark.sql(sql).toArrow()
         batches = [_typed(batch, schema) for batch in rows.to_batches()]
@@ -92,11 +90,11 @@ def _interrupted(spark: SparkSession) -> Iterator[None]:
         spark.removeTag(tag)
 
 
-def session_of(session: Session) -> SparkSession:
+def session_of(scope: Scope) -> SparkSession:
     """The Spark session of a session: the one that it was given, else the one that runs or a new one."""
-    if session.spark is None:
-        session.spark = doors.spark_session()
-    return doors.register_sources(session.spark)
+    if scope.spark is None:
+        scope.spark = doors.spark_session()
+    return doors.register_sources(scope.spark)
 
 
 @contextmanager
@@ -183,8 +181,8 @@ class _Generator(TypedSql, _SparkGenerator):  # type: ignore[misc]  # likewise
             value, pattern = expression.expressions
             return date_format(self.sql(value), pattern.name, type_of(value))
         shown = self.as_text if name in JOINED else self.sql
-        found = spark_call(name, [shown(argument) for argument in expression.expressions])
-        return str(super().anonymous_sql(expression)) if found is None else found
+        call = spark_call(name, [shown(argument) for argument in expression.expressions])
+        return str(super().anonymous_sql(expression)) if call is None else call
 
     def ceil_sql(self, expression: exp.Ceil) -> str:
         return self._rounded("ceil", expression)
@@ -195,10 +193,10 @@ class _Generator(TypedSql, _SparkGenerator):  # type: ignore[misc]  # likewise
     def _rounded(self, function: str, expression: exp.Expression) -> str:
         unit, value, t = expression.args.get("to"), self.sql(expression.this), type_of(expression.this)
         if unit is not None:
-            found = rounded_time(function, unit.name.upper(), value, t)
-            if found is None:
+            rounded = rounded_time(function, unit.name.upper(), value, t)
+            if rounded is None:
                 raise _refused(f"{function.upper()} of {t} to {unit.name.upper()}")
-            return found
+            return rounded
         if t is not None and t.root in WHOLE:
             return value
         if t is not None and t.root in FLOATS:

@@ -22,6 +22,11 @@ def literal_text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def quoted(name: str) -> str:
+    """A name in double quotes, as DuckDB reads it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def unicode_text(text: str, escape: str) -> str:
     """The text of `U&'\\00e4'`: behind the escape stand four hexadecimal digits, or + and six. Raises
     InvalidRequest for others."""

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tablestore.core.errors import InvalidOption
-from tablestore.format.time_pattern import local_millis
+from tablestore.format.time_pattern import local_millis, pattern_parts
 
 
 def at(year: int, month: int, day: int, *time: int) -> int:
@@ -40,3 +40,17 @@ def test_a_text_is_a_time_of_its_pattern(text: str, pattern: str | None, wanted:
 def test_letters_that_are_not_known_are_refused(pattern: str) -> None:
     with pytest.raises(InvalidOption, match="time pattern"):
         local_millis("2024-05-06", pattern)
+
+
+def test_the_letter_that_is_not_known_is_named() -> None:
+    with pytest.raises(InvalidOption, match="'w' is not known"):
+        local_millis("2024", "yyyy-ww-MM")
+
+
+def test_parts_of_a_pattern_are_letters_texts_and_signs() -> None:
+    pattern = "yyyy-MM'T o''clock'[HH]''é'"
+    parts = [*pattern_parts(pattern)]
+    assert [part.text for part in parts] == ["yyyy", "-", "MM", "T o'clock", "[", "HH", "]", "'", "é", "'"]
+    assert [part.letter for part in parts] == ["y", "", "M", "", "", "H", "", "", "", ""]
+    assert [part.text for part in parts if part.sign] == ["[", "]", "'"]  # the last quote is not closed
+    assert [pattern[part.at] for part in parts] == [*"y-M'[H]'é'"]

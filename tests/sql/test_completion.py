@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tablestore.sql import Session
-from tablestore.sql.completion import Candidate, complete
+from tablestore.sql.completion import Candidate, KnownNames, complete
 from tablestore.sql.dialect.tokenizer import is_finished, parameter_names
-from tablestore.sql.known_names import KnownNames
 
 
 def at_cursor(session: Session, text: str) -> tuple[str, list[Candidate]]:

@@ -13,8 +13,7 @@ from tablestore.core.errors import TablestoreError
 from tablestore.sql import Session
 from tablestore.sql.dialect.tokenizer import pieces
 from tablestore.sql.form import Form
-from tablestore.sql.forms import FORMS
-from tablestore.sql.reading import statement_of
+from tablestore.sql.forms import FORMS, statement_of
 from tablestore.sql.settings import SETTINGS
 
 EXAMPLES = [form.example for form in FORMS if form.example]

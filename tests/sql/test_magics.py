@@ -12,7 +12,7 @@ from IPython.utils.capture import capture_output
 from traitlets.config import Config
 
 import tablestore as ts
-from tablestore.sql import Result, cell_progress
+from tablestore.sql import Result, magics
 
 pytestmark = pytest.mark.filterwarnings("ignore::IPython.core.completer.ProvisionalCompleterWarning")
 
@@ -158,8 +158,8 @@ def test_a_long_query_has_a_progress_bar_until_its_rows_are_there(monkeypatch: p
     shown: list[tuple[dict[str, str], dict[str, Any]]] = []
     pub = SimpleNamespace(publish=lambda data, **options: shown.append((data, options)))
     now = [0.0]
-    monkeypatch.setattr(cell_progress, "SYSTEM", SimpleNamespace(monotonic=lambda: now[0], uuid=lambda: "u"))
-    bar = cell_progress.CellProgress(SimpleNamespace(kernel=object(), display_pub=pub))
+    monkeypatch.setattr(magics, "SYSTEM", SimpleNamespace(monotonic=lambda: now[0], uuid=lambda: "u"))
+    bar = magics.CellProgress(SimpleNamespace(kernel=object(), display_pub=pub))
     for now[0], percent in ((0.5, 10.0), (1.5, 40.0), (1.6, 41.0), (2.0, -1.0)):
         bar.show(percent)
     bar.clear()
@@ -168,7 +168,7 @@ def test_a_long_query_has_a_progress_bar_until_its_rows_are_there(monkeypatch: p
     assert [options["update"] for _, options in shown] == [False, True, True]
     now[0] = 2.5
     bar.show(50.0)  # the next query has a second of its own
-    plain = cell_progress.CellProgress(SimpleNamespace(display_pub=pub))
+    plain = magics.CellProgress(SimpleNamespace(display_pub=pub))
     now[0] = 9.0
     plain.show(50.0)
     assert len(shown) == 3

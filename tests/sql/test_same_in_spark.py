@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tablestore.sql.dialect.parser import read_expression
+from tablestore.sql.query.spark_functions import is_same
 from tablestore.sql.query.type_inference import note_type
-from tablestore.sql.same_in_spark import is_same
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,14 @@ H hour · h hour of 12 · a AM or PM · m minute · s second · S digits of the 
 
 from __future__ import annotations
 
-import re
 from functools import cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.core.errors import InvalidRequest, Unsupported
+from tablestore.format.time_pattern import pattern_parts
 
-_TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+")
 _MONTHS = "January February March April May June July August September October November December".split()
 _DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 _NUMBERS = {"M": pc.month, "d": pc.day, "D": pc.day_of_year, "H": pc.hour, "m": pc.minute, "s": pc.second}
@@ -27,26 +26,22 @@ _ORDER = ("year", "month", "day", "hour", "minute", "second", "nanosecond")
 def tokens(pattern: str) -> tuple[str, ...]:
     """The parts of a pattern: letters that repeat, and texts, which begin with a quote. Raises InvalidRequest
     and Unsupported for what is no pattern."""
-    found, at = [], 0
-    while at < len(pattern):
-        match = _TOKEN.match(pattern, at)
-        if match is None:
-            raise InvalidRequest(f"the quote in pattern {pattern!r} has no end")
-        text = match.group()
-        if match.group(2) is None:
-            plain = text if match.group(1) is None else match.group(1).replace("''", "'") or "'"
-            found.append("'" + plain)
-        elif match.group(2) in _UNITS or match.group(2) == "S":
-            found.append(text)
+    parts = list[str]()
+    for part in pattern_parts(pattern):
+        if not part.letter:
+            if part.text == "'" and not part.quoted:
+                raise InvalidRequest(f"the quote in pattern {pattern!r} has no end")
+            parts.append("'" + part.text)
+        elif part.letter in _UNITS or part.letter == "S":
+            parts.append(part.text)
         else:
             raise Unsupported(
-                f"letter {match.group(2)!r} of pattern {pattern!r}",
+                f"letter {part.letter!r} of pattern {pattern!r}",
                 "there are " + " ".join((*_UNITS, "S")) + "; text goes in quotes",
             )
-        at = match.end()
-    if not found:
+    if not parts:
         raise InvalidRequest("date_format needs a pattern, as yyyy-MM-dd")
-    return tuple(found)
+    return tuple(parts)
 
 
 def date_format(moments: pa.Array, pattern: str) -> pa.Array:

@@ -1,4 +1,4 @@
-"""`print`: shows each row with its kind, `+I[1, ann, 12.50]`."""
+"""`print` shows each row with its kind, `+I[1, ann, 12.50]`; `blackhole` takes rows and forgets them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.cdc.stream_sink import SinkBatch
+from tablestore.cdc.stream_batch import Work
+from tablestore.cdc.stream_sink import Computation, SinkBatch
 from tablestore.core.options.values import boolean
 from tablestore.format import rowkind
 from tablestore.format.types import cast_text
@@ -70,4 +71,47 @@ def _shown(array: pa.Array, f: DataField) -> pa.Array:
 
 CONNECTOR = Connector(
     "print", "shows each row", _OPTIONS, sink=_Printer, stream_sink=_Stream, takes_retracts=True
+)
+
+
+class _Nowhere:
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Forget the rows."""
+
+    def finish(self) -> str:
+        return "nowhere"
+
+    def abandon(self) -> None:
+        """There is nothing to remove."""
+
+
+@dataclass(frozen=True)
+class CountTask:
+    """The task that computes changes and counts them."""
+
+    changes: Computation
+
+    def __call__(self, work: Work) -> int:
+        return sum(rows.num_rows for rows, _ in self.changes(work))
+
+
+@dataclass(frozen=True)
+class _Forgotten:
+    """Changes are computed, and forgotten."""
+
+    def write(self, batch: SinkBatch) -> int:
+        return sum(batch.batch.over_works(CountTask(batch.changes)))
+
+
+def _sink(_: ConnectorOptions) -> _Nowhere:
+    return _Nowhere()
+
+
+BLACKHOLE = Connector(
+    "blackhole",
+    "takes rows and forgets them",
+    (),
+    sink=_sink,
+    stream_sink=lambda _: _Forgotten(),
+    takes_retracts=True,
 )

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from tablestore import doors
 from tablestore.core.errors import NotFound, Unsupported
-from tablestore.sql.connectors import blackhole, datagen, filesystem, kafka, mysql_cdc, printing
+from tablestore.sql.connectors import datagen, filesystem, kafka, mysql_cdc, printing
 from tablestore.sql.connectors.connector import Connector
 
 CONNECTORS: Mapping[str, Connector] = MappingProxyType(
@@ -19,7 +19,7 @@ CONNECTORS: Mapping[str, Connector] = MappingProxyType(
             kafka.CONNECTOR,
             mysql_cdc.CONNECTOR,
             printing.CONNECTOR,
-            blackhole.CONNECTOR,
+            printing.BLACKHOLE,
         )
     }
 )

@@ -7,26 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlglot import exp
 
-if TYPE_CHECKING:
-    from tablestore.sql.dialect.parser import Parser
+from tablestore.sql.dialect.form_reader import FormReader
 
 _NESTED = ("JSON_OBJECT", "JSON_ARRAY")
 _EMPTY = {"EMPTY ARRAY": "=[]", "EMPTY OBJECT": "={}"}
 
 
-def _value(p: Parser) -> exp.Expression:
+def _value(p: FormReader) -> exp.Expression:
     json, path = _json_and_path(p)
     kind = p.type() if p.accept("RETURNING") else None
-    found = _behaviours(p)
-    call = exp.Anonymous(this="JSON_VALUE", expressions=[json, path, found["EMPTY"], found["ERROR"]])
+    behaviours = _behaviours(p)
+    call = exp.Anonymous(
+        this="JSON_VALUE", expressions=[json, path, behaviours["EMPTY"], behaviours["ERROR"]]
+    )
     return call if kind is None else exp.Cast(this=call, to=kind)
 
 
-def _query(p: Parser) -> exp.Expression:
+def _query(p: FormReader) -> exp.Expression:
     json, path = _json_and_path(p)
     if p.comes("RETURNING"):
         p.refuse("JSON_QUERY … RETURNING", "it gives text")
@@ -39,21 +40,21 @@ def _query(p: Parser) -> exp.Expression:
         p.accept("UNCONDITIONAL")
         p.accept("ARRAY")
         p.expect("WRAPPER")
-    found = _behaviours(p)
-    arguments = [json, path, _text(wrapper), found["EMPTY"], found["ERROR"]]
+    behaviours = _behaviours(p)
+    arguments = [json, path, _text(wrapper), behaviours["EMPTY"], behaviours["ERROR"]]
     return exp.Anonymous(this="JSON_QUERY", expressions=arguments)
 
 
-def _exists(p: Parser) -> exp.Expression:
+def _exists(p: FormReader) -> exp.Expression:
     json, path = _json_and_path(p)
-    found = "FALSE"
+    on_error = "FALSE"
     for word in ("TRUE", "FALSE", "UNKNOWN", "ERROR"):
         if p.accept(f"{word} ON ERROR"):
-            found = word
-    return exp.Anonymous(this="JSON_EXISTS", expressions=[json, path, _text(found)])
+            on_error = word
+    return exp.Anonymous(this="JSON_EXISTS", expressions=[json, path, _text(on_error)])
 
 
-def _object(p: Parser, name: str = "JSON_OBJECT") -> exp.Expression:
+def _object(p: FormReader, name: str = "JSON_OBJECT") -> exp.Expression:
     members: list[Any] = []
     while not p.comes(")") and not _on_null_comes(p):
         p.accept("KEY")
@@ -66,7 +67,7 @@ def _object(p: Parser, name: str = "JSON_OBJECT") -> exp.Expression:
     return exp.Anonymous(this=name, expressions=[_on_null(p, "NULL"), *members])
 
 
-def _array(p: Parser, name: str = "JSON_ARRAY") -> exp.Expression:
+def _array(p: FormReader, name: str = "JSON_ARRAY") -> exp.Expression:
     values: list[Any] = []
     while not p.comes(")") and not _on_null_comes(p):
         values.append(_json(p.expr()))
@@ -75,7 +76,7 @@ def _array(p: Parser, name: str = "JSON_ARRAY") -> exp.Expression:
     return exp.Anonymous(this=name, expressions=[_on_null(p, "ABSENT"), *values])
 
 
-CALLS: Mapping[str, Callable[[Parser], exp.Expression]] = MappingProxyType(
+CALLS: Mapping[str, Callable[[FormReader], exp.Expression]] = MappingProxyType(
     {
         "JSON_VALUE": _value,
         "JSON_QUERY": _query,
@@ -89,15 +90,15 @@ CALLS: Mapping[str, Callable[[Parser], exp.Expression]] = MappingProxyType(
 """What reads the arguments of a function, behind its opening bracket."""
 
 
-def _json_and_path(p: Parser) -> tuple[Any, Any]:
+def _json_and_path(p: FormReader) -> tuple[Any, Any]:
     json = p.expr()
     p.expect(",")
     return json, p.expr()
 
 
-def _behaviours(p: Parser) -> dict[str, exp.Expression]:
+def _behaviours(p: FormReader) -> dict[str, exp.Expression]:
     """What ON EMPTY and ON ERROR say."""
-    found: dict[str, exp.Expression] = {"EMPTY": _text("NULL"), "ERROR": _text("NULL")}
+    behaviours: dict[str, exp.Expression] = {"EMPTY": _text("NULL"), "ERROR": _text("NULL")}
     while not p.comes(")"):
         behaviour: exp.Expression
         words = next((words for words in ("NULL", "ERROR", *_EMPTY) if p.accept(words)), None)
@@ -111,15 +112,15 @@ def _behaviours(p: Parser) -> dict[str, exp.Expression]:
         moment = "EMPTY" if p.accept("EMPTY") else "ERROR"
         if moment == "ERROR":
             p.expect("ERROR")
-        found[moment] = behaviour
-    return found
+        behaviours[moment] = behaviour
+    return behaviours
 
 
-def _on_null_comes(p: Parser) -> bool:
+def _on_null_comes(p: FormReader) -> bool:
     return p.comes("NULL ON NULL") or p.comes("ABSENT ON NULL")
 
 
-def _on_null(p: Parser, otherwise: str) -> exp.Expression:
+def _on_null(p: FormReader, otherwise: str) -> exp.Expression:
     for word in ("NULL", "ABSENT"):
         if p.accept(f"{word} ON NULL"):
             return _text(word)

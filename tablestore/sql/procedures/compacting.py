@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tablestore.core.errors import InvalidRequest, Unsupported
+from tablestore.lsm.compaction.compaction_report import Compaction
 from tablestore.sql.confinement import require_inside
 from tablestore.sql.procedures.procedure import (
     TABLE,
@@ -18,11 +19,8 @@ from tablestore.sql.procedures.procedure import (
     table_of,
 )
 from tablestore.sql.result import Result
-
-if TYPE_CHECKING:
-    from tablestore.lsm.compaction.compaction_report import Compaction
-    from tablestore.sql.session import Session
-    from tablestore.table.table import Table
+from tablestore.sql.session import Session
+from tablestore.table.table import Table
 
 
 def _compact(session: Session, values: Values) -> Result:

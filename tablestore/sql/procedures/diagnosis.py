@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 
 from tablestore.sql.procedures.procedure import (
@@ -16,9 +14,7 @@ from tablestore.sql.procedures.procedure import (
     table_of,
 )
 from tablestore.sql.result import Result
-
-if TYPE_CHECKING:
-    from tablestore.sql.session import Session
+from tablestore.sql.session import Session
 
 
 def _check(session: Session, values: Values) -> Result:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.sql.names import Name
 from tablestore.sql.result import Result
+from tablestore.sql.session import Session
 from tablestore.table.identifier import Identifier
-
-if TYPE_CHECKING:
-    from tablestore.sql.session import Session
-    from tablestore.table.table import Table
+from tablestore.table.table import Table
 
 Values = Mapping[str, Any]
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.sql.procedures.procedure import TABLE, Argument, Procedure, Values, success, table_of
 from tablestore.sql.result import Result
-
-if TYPE_CHECKING:
-    from tablestore.sql.session import Session
-    from tablestore.table.table import Table
+from tablestore.sql.session import Session
+from tablestore.table.table import Table
 
 _TAG, _RETAINED = Argument("tag", required=True), Argument("time_retained")
 _SNAPSHOT = Argument("snapshot_id", int, aliases=("snapshot",))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -21,9 +21,7 @@ from tablestore.sql.procedures.procedure import (
     time_of,
 )
 from tablestore.sql.result import Result
-
-if TYPE_CHECKING:
-    from tablestore.sql.session import Session
+from tablestore.sql.session import Session
 
 
 def _expire_snapshots(session: Session, values: Values) -> Result:

@@ -1,4 +1,8 @@
-"""A connection to DuckDB for one query: locked, bounded in memory, stopped by Ctrl-C; its errors are ours."""
+"""A connection to DuckDB for one query: locked, bounded in memory, stopped by Ctrl-C; its errors are ours.
+
+DuckDB does not count all that it takes, so the memory of the process is watched, too. Where the system does
+not say it, as outside of Linux, nothing is known and nothing is stopped.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 from weakref import WeakSet
 
@@ -17,8 +22,11 @@ import duckdb
 
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest
-from tablestore.sql.query.memory import may_grow_bytes, resident_bytes
 from tablestore.sql.text import literal_text
+
+_UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+_MEMORY, _SYSTEM = Path("/proc/self/statm"), Path("/proc/meminfo")
+_ROOM = 512 << 20  # for rows on their way in and out
 
 T = TypeVar("T")
 _OPEN: WeakSet[Connection] = WeakSet()  # what results that nobody reads to their end keep open
@@ -131,7 +139,7 @@ def locked(
     without one."""
     try:
         duck = duckdb.connect(config=_settings(spill, memory))
-        listed = ", ".join("'" + f.replace("'", "''") + "'" for f in files)
+        listed = ", ".join(map(literal_text, files))
         statements = (
             "SET enable_progress_bar = true",
             "SET enable_progress_bar_print = false",
@@ -161,7 +169,7 @@ def errors() -> Iterator[None]:
 
 
 def _settings(spill: str, memory: str) -> dict[str, Any]:
-    found = {
+    settings = {
         "autoload_known_extensions": "false",
         "autoinstall_known_extensions": "false",
         "allow_community_extensions": "false",
@@ -171,7 +179,7 @@ def _settings(spill: str, memory: str) -> dict[str, Any]:
         "temp_directory": spill,
         "integer_division": "true",
     }
-    return found | ({"memory_limit": memory} if memory else {})
+    return settings | ({"memory_limit": memory} if memory else {})
 
 
 def _plain(message: str) -> str:
@@ -190,3 +198,23 @@ def _close_all() -> None:
     """Nothing stays open, or on the disk, when the process ends."""
     for connection in list(_OPEN):
         connection.close()
+
+
+def resident_bytes() -> int | None:
+    """What of this process is in memory; None where it is not known."""
+    try:
+        return int(_MEMORY.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def may_grow_bytes(limit: str) -> int | None:
+    """By how much a query may make this process grow: twice its limit, `476.8 MiB` as DuckDB shows it, and
+    some room, or nine tenths of what the system has left; None where that is not known."""
+    number, _, unit = limit.partition(" ")
+    try:
+        lines = dict(line.split(":", 1) for line in _SYSTEM.read_text().splitlines())
+        left = int(lines["MemAvailable"].split()[0]) * 1024
+        return min(2 * int(float(number) * _UNITS[unit]) + _ROOM, left * 9 // 10)
+    except (OSError, ValueError, KeyError):
+        return None

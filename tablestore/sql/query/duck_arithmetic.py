@@ -1,14 +1,66 @@
-"""DuckArithmetic: arithmetic as SQL of DuckDB."""
+"""DuckArithmetic: arithmetic as SQL of DuckDB; that of decimals beyond 128 bits is a function which it
+calls."""
 
 from __future__ import annotations
 
-from tablestore.format.types.data_type import DataType
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Context, Decimal
+
+import pyarrow as pa
+
+from tablestore.format.types.data_type import DataType, to_arrow
 from tablestore.sql.query.arithmetic import Arithmetic, Operand
-from tablestore.sql.query.exact_decimals import ExactDecimals
 from tablestore.sql.query.numeric_types import BITS, FLOATS, MOST_DIGITS, WHOLE, digits
 from tablestore.sql.query.user_functions import Calls, duck_type
 
+_EXACT = Context(prec=120, rounding=ROUND_HALF_UP)  # more digits than a product of two decimals has
+_WORDS = {"+": "plus", "-": "minus", "*": "times", "/": "by", "%": "modulo"}
+
 _SHORT_DIGITS = 18  # of decimals that DuckDB computes with 64 bits
+
+
+@dataclass(frozen=True, slots=True)
+class ExactDecimals:
+    """`a operator b` of two exact numbers, rounded half up to the digits of the result; NULL where it does
+    not fit. Raises ZeroDivisionError."""
+
+    operator: str
+    a: DataType
+    b: DataType
+    returns: DataType
+
+    @property
+    def name(self) -> str:
+        a, b, returns = (f"{t.root}.{t.precision}.{t.scale}" for t in (self.a, self.b, self.returns))
+        return f"{a} {_WORDS[self.operator]} {b} as {returns}"
+
+    @property
+    def parameters(self) -> tuple[DataType, ...]:
+        return self.a.as_nullable(), self.b.as_nullable()
+
+    def run(self, *columns: pa.Array) -> pa.Array:
+        left, right = (c.to_pylist() for c in columns)
+        pairs = zip(left, right, strict=True)
+        results = [None if x is None or y is None else self._one(Decimal(x), Decimal(y)) for x, y in pairs]
+        return pa.array(results, to_arrow(self.returns))
+
+    def _one(self, x: Decimal, y: Decimal) -> Decimal | None:
+        step = Decimal(1).scaleb(-self.returns.scale)
+        value = _value(self.operator, x, y).quantize(step, context=_EXACT)
+        fits = abs(value) < Decimal(10) ** (self.returns.precision - self.returns.scale)
+        return value if fits else None
+
+
+def _value(operator: str, x: Decimal, y: Decimal) -> Decimal:
+    if operator == "+":
+        return _EXACT.add(x, y)
+    if operator == "-":
+        return _EXACT.subtract(x, y)
+    if operator == "*":
+        return _EXACT.multiply(x, y)
+    if y == 0:
+        raise ZeroDivisionError("Division by zero")
+    return _EXACT.divide(x, y) if operator == "/" else _EXACT.remainder(x, y)
 
 
 class DuckArithmetic(Arithmetic):
@@ -89,10 +141,10 @@ class DuckArithmetic(Arithmetic):
 
 def _by_128_bits(a: Operand, b: Operand, shift: int, result: DataType) -> str:
     n, d = f"({_unscaled(a)} * {10**shift}::HUGEINT)", _unscaled(b)
-    found = f"(({n} + sign({n}) * (abs({d}) // 2)) // {d})"
+    quotient = f"(({n} + sign({n}) * (abs({d}) // 2)) // {d})"
     places = result.scale
     moved = f"CAST('1e-{places}' AS DECIMAL({places + 1}, {places}))" if places else "1"
-    return f"CAST(CAST({found} AS DECIMAL(38, 0)) * {moved} AS {duck_type(result)})"
+    return f"CAST(CAST({quotient} AS DECIMAL(38, 0)) * {moved} AS {duck_type(result)})"
 
 
 def _as_decimal(o: Operand, *, precision: int = 0) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
@@ -15,41 +14,39 @@ from tablestore.sql.query.planning import Query, prepared
 from tablestore.sql.query.result_types import sound, sound_schema
 from tablestore.sql.query.sources import Feed, Rows, feeds
 from tablestore.sql.query.translation import duck_sql
+from tablestore.sql.scope import Scope
 from tablestore.sql.settings import LOCAL_TIME_ZONE
-
-if TYPE_CHECKING:
-    from tablestore.sql.session import Session
 
 _BATCH_ROWS = 65_536
 __all__ = ["bound", "connect", "errors", "run_query"]
 
 
-def run_query(session: Session, tree: exp.Expression, text: str) -> pa.RecordBatchReader:
+def run_query(scope: Scope, tree: exp.Expression, text: str) -> pa.RecordBatchReader:
     """The rows of a query, as they are computed. `tree` is not changed; `text` is the script it is of.
 
     Raises what the tree may not have, before anything is read, and what scans and DuckDB raise.
     """
-    found = prepared(session, tree, text)
-    if found.direct is not None:
-        return found.direct.rows()
-    fed = feeds(found.sources)
+    query = prepared(scope, tree, text)
+    if query.direct is not None:
+        return query.direct.rows()
+    fed = feeds(query.sources)
     files = tuple(f for feed in fed for f in feed.native)
-    connection = connection_of(session, files)
+    connection = connection_of(scope, files)
     try:
-        sql = duck_sql(found.tree)
+        sql = duck_sql(query.tree)
 
         def begin() -> tuple[list[str], pa.RecordBatchReader]:
             for feed in fed:
-                feed.register(connection, joined=len(found.sources) > 1)
+                feed.register(connection, joined=len(query.sources) > 1)
             relation = relation_of(connection.duck, sql)
             return [str(kind) for kind in relation.types], relation.to_arrow_reader(_BATCH_ROWS)
 
-        types, rows = connection.run(begin, session.on_progress)
+        types, rows = connection.run(begin, scope.on_progress)
     except BaseException:
         connection.close()
         raise
-    schema = sound_schema(rows.schema, types, found.columns)
-    return pa.RecordBatchReader.from_batches(schema, _batches(connection, rows, schema, session.on_progress))
+    schema = sound_schema(rows.schema, types, query.columns)
+    return pa.RecordBatchReader.from_batches(schema, _batches(connection, rows, schema, scope.on_progress))
 
 
 def _batches(
@@ -70,10 +67,10 @@ def _batches(
                 yield sound(batch, schema)
 
 
-def duck_plan(session: Session, query: Query, fed: Sequence[Feed]) -> str:
+def duck_plan(scope: Scope, query: Query, fed: Sequence[Feed]) -> str:
     """DuckDB's plan of a query; no row is read."""
     files = tuple(f for feed in fed for f in feed.native)
-    with connection_of(session, files) as connection, errors():
+    with connection_of(scope, files) as connection, errors():
         for feed in fed:
             feed.register(connection, joined=False, planning=True)
         sql = duck_sql(query.tree)
@@ -82,11 +79,11 @@ def duck_plan(session: Session, query: Query, fed: Sequence[Feed]) -> str:
     return "\n".join(str(row[-1]) for row in rows)
 
 
-def result_schema(session: Session, query: Query) -> pa.Schema:
+def result_schema(scope: Scope, query: Query) -> pa.Schema:
     """The columns of a query's rows; no row is read."""
     fed = feeds(query.sources)
     files = tuple(f for feed in fed for f in feed.native)
-    with connection_of(session, files) as connection, errors():
+    with connection_of(scope, files) as connection, errors():
         for feed in fed:
             feed.register(connection, joined=False, planning=True)
         relation = relation_of(connection.duck, duck_sql(query.tree))
@@ -95,25 +92,25 @@ def result_schema(session: Session, query: Query) -> pa.Schema:
         return sound_schema(pa.schema(fields), [str(kind) for kind in relation.types], query.columns)
 
 
-def connection_of(session: Session, files: tuple[str, ...] = ()) -> Connection:
+def connection_of(scope: Scope, files: tuple[str, ...] = ()) -> Connection:
     """A connection with the memory and the zone that the session has set."""
-    settings = session.settings
+    settings = scope.settings
     memory, zone = settings["execution.memory-limit"], settings[LOCAL_TIME_ZONE]
     return Connection(memory=memory, files=files, zone=zone)
 
 
-def connect(session: Session) -> duckdb.DuckDBPyConnection:
+def connect(scope: Scope) -> duckdb.DuckDBPyConnection:
     """A connection of its own that reaches nothing but what is registered on it."""
-    settings = session.settings
+    settings = scope.settings
     return locked(spill_directory(), settings["execution.memory-limit"], zone=settings[LOCAL_TIME_ZONE])
 
 
 def bound(
-    connection: duckdb.DuckDBPyConnection, session: Session, tree: exp.Expression, text: str
+    connection: duckdb.DuckDBPyConnection, scope: Scope, tree: exp.Expression, text: str
 ) -> exp.Expression:
     """A copy of a tree whose tables are views of the connection, to be run as `duck_sql` has it. Raises what
     the tree may not have, NotFound with its place."""
-    found = prepared(session, tree, text)
-    for source in found.sources:
+    query = prepared(scope, tree, text)
+    for source in query.sources:
         connection.register(source.view, Rows(source.scan()))
-    return found.tree
+    return query.tree

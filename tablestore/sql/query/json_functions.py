@@ -1,14 +1,188 @@
-"""The functions of JSON; `dialect/json_calls.py` reads the words among their arguments."""
+"""The functions of JSON; `dialect/json_calls.py` reads the words among their arguments.
+
+Paths are as `lax $.a[0].b`. Without `lax` a path is strict: what it does not find is an error, and errors
+give NULL unless ON ERROR says otherwise; in lax mode it is empty. Numbers keep their digits, keys are
+sorted.
+"""
 
 from __future__ import annotations
 
+import json
+import re
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+from tablestore.core.errors import InvalidRequest
 from tablestore.sql.query.function import Rows
+
+_STEP = re.compile(
+    r"\.(?P<name>[\w$-]+)|(?P<every>\.\*|\[\*\])|\.\.(?P<deep>[\w$-]+)|\[(?P<index>-?\d+)\]"
+    r"|\[(?P<low>-?\d*):(?P<high>-?\d*)\]|\['(?P<quoted>(?:[^'\\]|\\.)*)'\]"
+)
 
 _TEXT = """(CASE WHEN ({0}) IS NULL THEN NULL
     WHEN typeof({0}) LIKE 'TIMESTAMP%' THEN '"' || replace(CAST({0} AS VARCHAR), ' ', 'T') || '"'
     WHEN typeof({0}) = 'BLOB' THEN '"' || to_base64(TRY_CAST(CAST({0} AS VARCHAR) AS BLOB)) || '"'
     WHEN typeof({0}) LIKE 'DECIMAL%' THEN CAST({0} AS VARCHAR)
     ELSE CAST(to_json({0}) AS VARCHAR) END)"""
+
+
+class _Failed(Exception):
+    """The text is no JSON, or a strict path leads nowhere."""
+
+
+def value(text: str | None, path: str | None, on_empty: str, on_error: str) -> str | None:
+    """The scalar at a path, as text. Behaviours are `NULL`, `ERROR` or `=` before a default."""
+    if text is None or path is None:
+        return None
+    lax, steps = _steps(path)
+    try:
+        found = _at(text, lax, steps)
+    except _Failed as e:
+        return _otherwise(on_error, str(e))
+    scalar = not isinstance(found, dict | list)
+    if found is None or (lax and not scalar):
+        return _otherwise(on_empty, f"nothing is at {path}")
+    if not scalar:
+        return _otherwise(on_error, f"no scalar is at {path}")
+    return found if isinstance(found, str) else written(found)
+
+
+def query(text: str | None, path: str | None, wrapper: str, on_empty: str, on_error: str) -> str | None:
+    """The JSON at a path, as text; `wrapper`: whether it is put into an array (WITHOUT, CONDITIONAL,
+    UNCONDITIONAL). Behaviours as of `value`."""
+    if text is None or path is None:
+        return None
+    lax, steps = _steps(path)
+    try:
+        found = _at(text, lax, steps)
+    except _Failed as e:
+        return _otherwise(on_error, str(e))
+    if found is not None and (
+        wrapper == "UNCONDITIONAL" or (wrapper == "CONDITIONAL" and not isinstance(found, list))
+    ):
+        found = [found]
+    if found is None:
+        return _otherwise(on_empty, f"nothing is at {path}")
+    if not isinstance(found, dict | list):
+        return _otherwise(on_empty if lax else on_error, f"a scalar is at {path}")
+    return written(found)
+
+
+def exists(text: str, path: str, on_error: str) -> bool | None:
+    """Whether something is at a path. `on_error`: TRUE, FALSE, UNKNOWN or ERROR."""
+    lax, steps = _steps(path)
+    try:
+        return _at(text, lax, steps) is not None
+    except _Failed as e:
+        if on_error == "ERROR":
+            raise InvalidRequest(str(e)) from None
+        return None if on_error == "UNKNOWN" else on_error == "TRUE"
+
+
+def kind(text: str) -> str:
+    """OBJECT, ARRAY or SCALAR; empty where the text is no JSON."""
+    try:
+        found = _read(text)
+    except _Failed:
+        return ""
+    return "OBJECT" if isinstance(found, dict) else "ARRAY" if isinstance(found, list) else "SCALAR"
+
+
+def quoted(text: str) -> str:
+    """The text as a JSON string in ASCII."""
+    return json.dumps(text).replace("/", "\\/")
+
+
+def unquoted(text: str) -> str:
+    """The text of a JSON string; what is none stays."""
+    try:
+        found = _read(text)
+    except _Failed:
+        return text
+    return found if isinstance(found, str) else text
+
+
+def written(found: Any) -> str:
+    """A value as JSON."""
+    if isinstance(found, dict):
+        pairs = (f"{json.dumps(k, ensure_ascii=False)}:{written(found[k])}" for k in sorted(found))
+        return "{" + ",".join(pairs) + "}"
+    if isinstance(found, list):
+        return "[" + ",".join(map(written, found)) + "]"
+    return str(found) if isinstance(found, Decimal) else json.dumps(found, ensure_ascii=False)
+
+
+def _read(text: str) -> Any:
+    def refuse(word: str) -> Any:
+        raise ValueError(word)
+
+    try:
+        return json.loads(text, parse_float=Decimal, parse_constant=refuse)
+    except (ValueError, RecursionError):
+        raise _Failed(f"{text[:60]!r} is no JSON") from None
+
+
+def _otherwise(behaviour: str, problem: str) -> str | None:
+    if behaviour == "ERROR":
+        raise InvalidRequest(problem)
+    return behaviour[1:] if behaviour.startswith("=") else None
+
+
+@lru_cache(maxsize=256)
+def _steps(path: str) -> tuple[bool, tuple[re.Match[str], ...]]:
+    """Whether a path is lax, and its steps. Raises InvalidRequest."""
+    mode, _, rest = path.strip().partition(" ")
+    mode, rest = (
+        (mode.lower(), rest.strip()) if mode.lower() in ("lax", "strict") else ("strict", path.strip())
+    )
+    steps, at = [], 1
+    while rest.startswith("$") and at < len(rest):
+        step = _STEP.match(rest, at)
+        if step is None:
+            break
+        steps.append(step)
+        at = step.end()
+    if not rest.startswith("$") or at != len(rest):
+        raise InvalidRequest(f"{path!r} is no path: write $.name, $.array[0], $.array[*], $['a name']")
+    return mode == "lax", tuple(steps)
+
+
+def _at(text: str, lax: bool, steps: tuple[re.Match[str], ...]) -> Any:
+    """What a path leads to: one value, or a list of those that it finds if a step leads to several."""
+    found, several = [_read(text)], False
+    for step in steps:
+        one = step["name"] or step["quoted"] or step["index"]
+        several = several or one is None
+        found = [child for parent in found for child in _children(parent, step)]
+        if not found and not several:
+            if lax:
+                return None
+            raise _Failed(f"nothing is at {step[0]}")
+    return found if several else found[0]
+
+
+def _children(parent: Any, step: re.Match[str]) -> list[Any]:
+    if isinstance(parent, dict):
+        if step["deep"]:
+            below = [c for child in parent.values() for c in _children(child, step)]
+            return ([parent[step["deep"]]] if step["deep"] in parent else []) + below
+        name = step["name"] if step["name"] is not None else step["quoted"]
+        if name is not None:
+            return [parent[name]] if name in parent else []
+        return list(parent.values()) if step["every"] else []
+    if isinstance(parent, list):
+        if step["deep"]:
+            return [c for child in parent for c in _children(child, step)]
+        if step["index"] is not None:
+            at = int(step["index"])
+            return [parent[at]] if -len(parent) <= at < len(parent) else []
+        if step["low"] is not None:
+            low, high = (int(step[end]) if step[end] else None for end in ("low", "high"))
+            return parent[low:high]
+        return parent if step["every"] else []
+    return []
 
 
 def _object(arguments: list[str]) -> str:

@@ -20,16 +20,97 @@ import duckdb
 import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest
-from tablestore.sql.query import json_paths, printing, time_patterns, time_texts
+from tablestore.sql.query import json_functions, time_patterns
 from tablestore.sql.query.function import AT_ONCE, require_length
 from tablestore.sql.query.user_functions import add_functions
 from tablestore.sql.query.zones import converted
+
+_PLACE = re.compile(r"%(?:(\d+)\$)?([-#+ 0,(]*)(\d+)?(?:\.(\d+))?([a-zA-Z%])")
+_WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 
 T = TypeVar("T")
 _TEXT, _NUMBER = "VARCHAR", "BIGINT"
 _SPECIAL = "[]()|^-+*_%?{}"  # characters that an escape may stand before in SIMILAR TO
 _REGEX_SPECIAL = "[]()|^-+*?{}$\\."
 _SHA = {224: "sha224", 256: "sha256", 384: "sha384", 512: "sha512"}
+
+
+def printf(text: str, values: list[str | None], types: list[str]) -> str | None:
+    """The text with the values in their places; NULL for what Java refuses: a place without a value, a
+    conversion of a value of another type, a letter that is none."""
+    found, at, following = "", 0, 0
+    while (percent := text.find("%", at)) >= 0:
+        place = _PLACE.match(text, percent)
+        if place is None:
+            return None
+        found, at = found + text[at:percent], place.end()
+        index, flags, width, digits, letter = place.groups()
+        if letter in "%n":
+            found += "%" if letter == "%" else "\n"
+            continue
+        require_length(len(found) + max(_number(width), _number(digits)), "PRINTF")
+        number = int(index) - 1 if index else following
+        following += not index
+        if not 0 <= number < len(values):
+            return None
+        shown = _shown(values[number], types[number], letter, flags, digits)
+        if shown is None:
+            return None
+        found += _padded(shown, flags, int(width or 0), numeric=letter in "doxXfeEgG")
+    return found + text[at:]
+
+
+def _number(digits: str | None) -> int:
+    """The number; one of many digits is any large one, which int() would refuse."""
+    return int(digits[:20]) if digits else 0
+
+
+def _shown(value: str | None, kind: str, letter: str, flags: str, digits: str | None) -> str | None:
+    if letter.lower() in ("s", "b"):
+        shown = str(value is not None and value != "false").lower() if letter in "bB" else value or ""
+        shown = "null" if value is None and letter in "sS" else shown
+        shown = shown[: int(digits)] if digits is not None else shown
+        return shown.upper() if letter.isupper() else shown
+    if value is None:
+        return "null" if letter in "doxXfeEgGc" else None
+    if letter in "dox" or letter == "X":
+        return _whole(int(value), letter, flags) if kind in _WHOLE and digits is None else None
+    if letter in "feEgG" and (kind in ("DOUBLE", "FLOAT") or kind.startswith("DECIMAL")):
+        return _fraction(float(value), letter, flags, 6 if digits is None else int(digits))
+    return None
+
+
+def _whole(value: int, letter: str, flags: str) -> str:
+    if letter == "d":
+        return _signed(f"{abs(value):{',' if ',' in flags else ''}d}", value < 0, flags)
+    return f"{value if value >= 0 else value + (1 << 32):{letter}}"
+
+
+def _fraction(value: float, letter: str, flags: str, digits: int) -> str:
+    kind = letter
+    if letter in "gG":  # Java rounds to significant digits, and keeps zeros
+        digits = max(digits, 1)
+        plain = value == 0 or 1e-4 <= abs(value) < 10**digits
+        kind = "f" if plain else "eE"[letter == "G"]
+        whole = len(str(int(abs(value)))) if plain and abs(value) >= 1 else 1
+        digits = digits - whole if plain else digits - 1
+    comma = "," if "," in flags and kind == "f" else ""
+    return _signed(f"{abs(value):{comma}.{digits}{kind}}", value < 0, flags)
+
+
+def _signed(digits: str, negative: bool, flags: str) -> str:
+    if negative:
+        return f"({digits})" if "(" in flags else f"-{digits}"
+    return f"+{digits}" if "+" in flags else f" {digits}" if " " in flags else digits
+
+
+def _padded(shown: str, flags: str, width: int, *, numeric: bool) -> str:
+    if "-" in flags:
+        return shown.ljust(width)
+    if "0" in flags and numeric:
+        sign = shown[:1] if shown[:1] in ("-", "+", " ") else ""
+        return sign + shown[len(sign) :].rjust(width - len(sign), "0")
+    return shown.rjust(width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,17 +338,19 @@ OWN: Mapping[str, OwnFunction] = MappingProxyType(
         "own_parse_url": OwnFunction((_TEXT, _TEXT, _TEXT), _TEXT, _parse_url, strict=False),
         "own_str_to_map": OwnFunction((_TEXT, _TEXT, _TEXT), "MAP(VARCHAR, VARCHAR)", _str_to_map),
         "own_similar": OwnFunction((_TEXT, _TEXT), _TEXT, similar),
-        "own_printf": OwnFunction((_TEXT, "VARCHAR[]", "VARCHAR[]"), _TEXT, printing.printf),
-        "own_json_value": OwnFunction((_TEXT, _TEXT, _TEXT, _TEXT), _TEXT, json_paths.value, strict=False),
-        "own_json_query": OwnFunction(
-            (_TEXT, _TEXT, _TEXT, _TEXT, _TEXT), _TEXT, json_paths.query, strict=False
+        "own_printf": OwnFunction((_TEXT, "VARCHAR[]", "VARCHAR[]"), _TEXT, printf),
+        "own_json_value": OwnFunction(
+            (_TEXT, _TEXT, _TEXT, _TEXT), _TEXT, json_functions.value, strict=False
         ),
-        "own_json_exists": OwnFunction((_TEXT, _TEXT, _TEXT), "BOOLEAN", json_paths.exists),
-        "own_json_kind": OwnFunction((_TEXT,), _TEXT, json_paths.kind),
-        "own_json_quote": OwnFunction((_TEXT,), _TEXT, json_paths.quoted),
-        "own_json_unquote": OwnFunction((_TEXT,), _TEXT, json_paths.unquoted),
+        "own_json_query": OwnFunction(
+            (_TEXT, _TEXT, _TEXT, _TEXT, _TEXT), _TEXT, json_functions.query, strict=False
+        ),
+        "own_json_exists": OwnFunction((_TEXT, _TEXT, _TEXT), "BOOLEAN", json_functions.exists),
+        "own_json_kind": OwnFunction((_TEXT,), _TEXT, json_functions.kind),
+        "own_json_quote": OwnFunction((_TEXT,), _TEXT, json_functions.quoted),
+        "own_json_unquote": OwnFunction((_TEXT,), _TEXT, json_functions.unquoted),
         "own_date_format": OwnFunction(("TIMESTAMP", _TEXT, _TEXT), _TEXT, time_patterns.formatted),
-        "own_parse_time": OwnFunction((_TEXT, _TEXT, "BOOLEAN"), "TIMESTAMP", time_texts.parsed),
+        "own_parse_time": OwnFunction((_TEXT, _TEXT, "BOOLEAN"), "TIMESTAMP", time_patterns.parsed),
         "own_convert_tz": OwnFunction((_TEXT, _TEXT, _TEXT), _TEXT, converted),
     }
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
@@ -18,13 +18,11 @@ from tablestore.sql.query.tables import Occurrence, occurrences
 from tablestore.sql.query.translation import require_allowed, with_names
 from tablestore.sql.query.type_checks import require_types
 from tablestore.sql.query.type_inference import Columns, columns_of, note_types
+from tablestore.sql.scope import Scope
 from tablestore.table.lookup import one_key
 from tablestore.table.scan import Scan, snapshot_scan
 from tablestore.table.schema_scan import table_schema
 from tablestore.table.table import Table
-
-if TYPE_CHECKING:
-    from tablestore.sql.session import Session
 
 _VIEW = "__table_{}"
 
@@ -87,33 +85,35 @@ class Query:
     columns: Columns = ()
 
 
-def prepared(session: Session, tree: exp.Expression, text: str, *, stream: bool = False) -> Query:
+def prepared(scope: Scope, tree: exp.Expression, text: str, *, stream: bool = False) -> Query:
     """The query, ready to run; `tree` is not changed. For a `stream` the scans say which columns there are,
     and no snapshot is chosen. Raises what a query may not have, and NotFound, with their places in the text.
     """
     require_allowed(tree, text)
     tree = tree.copy()
-    found = occurrences(session, tree, text)
+    places = occurrences(scope, tree, text)
     require_allowed(tree, text)  # views as well
-    scans = [_columns_of(one.table) for one in found] if stream else _scans(found)
+    scans = [_columns_of(place.table) for place in places] if stream else _scans(places)
     schemas = [schema_of(scan) for scan in scans]
-    if found:
+    if places:
         require_columns(tree, schemas, text)
-    hinted = any(one.node.args.get("hints") for one in found)
-    lookups = [is_lookup(one.node) for one in found]
-    views = [_VIEW.format(number) for number in range(len(found))]
-    for view, one in zip(views, found, strict=True):
-        _rename(tree, one, view)
+    hinted = any(place.node.args.get("hints") for place in places)
+    lookups = [is_lookup(place.node) for place in places]
+    views = [_VIEW.format(number) for number in range(len(places))]
+    for view, place in zip(views, places, strict=True):
+        _rename(tree, place, view)
     fields = [columns_of(schema.shown.fields) for schema in schemas]
     columns = note_types(tree, dict(zip(views, fields, strict=True)))
     require_types(tree, text)
     tree = with_names(tree)
-    asked = reads(tree, views, schemas) if found else []
-    parts = zip(views, found, scans, asked, lookups, strict=True)
-    sources = tuple(Source(view, one.name, scan, read, one.table, by) for view, one, scan, read, by in parts)
+    asked = reads(tree, views, schemas) if places else []
+    parts = zip(views, places, scans, asked, lookups, strict=True)
+    sources = tuple(
+        Source(view, place.name, scan, read, place.table, by) for view, place, scan, read, by in parts
+    )
     direct = None if stream else _direct(tree, sources, schemas)
     if direct is not None and not hinted and _names_a_key(direct.scan):
-        direct = replace(direct, table=found[0].table)
+        direct = replace(direct, table=places[0].table)
     return Query(tree, sources, direct, columns)
 
 
@@ -166,16 +166,16 @@ def _direct(
     return ScanResult(source.scan(), tuple(c for c, _ in chosen), tuple(shown_names))
 
 
-def _scans(found: Sequence[Occurrence]) -> list[Any]:
+def _scans(places: Sequence[Occurrence]) -> list[Any]:
     """A scan of every occurrence; those of one table see one snapshot."""
-    known: dict[tuple[str, ...], Any] = {}
+    by_name: dict[tuple[str, ...], Any] = {}
     scans = []
-    for one in found:
+    for one in places:
         as_it_is = not one.node.args.get("version") and not one.node.args.get("hints")
-        scan = known.get(one.name.parts) if as_it_is else None
+        scan = by_name.get(one.name.parts) if as_it_is else None
         scan = one.table.scan() if scan is None else scan
         if as_it_is:
-            known[one.name.parts] = scan
+            by_name[one.name.parts] = scan
         scans.append(scan)
     return scans
 
@@ -192,9 +192,9 @@ def schema_of(scan: Any) -> TableSchema:
     return scan.store.schema if isinstance(scan, Scan) else table_schema(scan.schema)
 
 
-def _rename(tree: exp.Expression, one: Occurrence, view: str) -> None:
+def _rename(tree: exp.Expression, place: Occurrence, view: str) -> None:
     """The occurrence under the name of its view; columns that name its database no longer do."""
-    node, parts = one.node, one.name.parts
+    node, parts = place.node, place.name.parts
     alias = node.alias_or_name
     for column in tree.find_all(exp.Column) if not node.alias and len(parts) > 1 else ():
         named = tuple(p.name for p in column.parts[:-1])

@@ -7,7 +7,7 @@ copied beside it once, in DuckDB's memory or spilled to its directory. Memory: o
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +18,7 @@ from tablestore.sql.query.embedded import connection_of, run_query
 from tablestore.sql.query.own_functions import relation_of
 from tablestore.sql.query.tables import occurrences
 from tablestore.sql.query.translation import duck_sql, require_allowed
-
-if TYPE_CHECKING:
-    from tablestore.sql.session import Session
+from tablestore.sql.scope import Scope
 
 POSITION = "__position"
 _BATCH_ROWS = 65_536
@@ -29,10 +27,10 @@ _BATCH_ROWS = 65_536
 class RowQuery:
     """SELECTs over batches of a target, whose columns are `columns` and whose name in the text is `alias`."""
 
-    def __init__(self, session: Session, text: str, alias: str, columns: Iterable[str]) -> None:
-        self._session, self._text = session, text
+    def __init__(self, scope: Scope, text: str, alias: str, columns: Iterable[str]) -> None:
+        self._scope, self._text = scope, text
         self._columns, self._copies = list(columns), 0
-        self._connection = connection_of(session)
+        self._connection = connection_of(scope)
         self._duck = self._connection.duck
         self.target = view("__target", alias)
 
@@ -61,7 +59,7 @@ class RowQuery:
             inner = inner.this if isinstance(inner, exp.Subquery) else inner
             if isinstance(inner, exp.Query) and not _over_ours(inner):
                 self._once(inner)
-        for one in occurrences(self._session, select, self._text):
+        for one in occurrences(self._scope, select, self._text):
             name = self.copy(one.table.scan().to_reader())
             one.node.replace(view(name, one.node.alias_or_name))
         return duck_sql(select)
@@ -69,7 +67,7 @@ class RowQuery:
     def _once(self, query: Any) -> None:
         """Replace a subquery that does not look at the target by a table of its rows."""
         try:
-            rows = run_query(self._session, query, self._text)
+            rows = run_query(self._scope, query, self._text)
         except (InvalidRequest, NotFound):
             return  # it names columns of the target, or is wrong: what binds it again says so
         name = self.copy(rows)

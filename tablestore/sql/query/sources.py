@@ -1,27 +1,44 @@
-"""How DuckDB gets the rows of a scan: files that hold just the table's rows it reads itself, the rest comes
-as Arrow: as a table, with its row count for the order of joins, where that fits in memory, else as a stream.
+"""How DuckDB gets the rows of a scan: files that hold just the table's rows it reads itself, the rest
+comes as Arrow: as a table, with its row count for the order of joins, where that fits in memory, else as a
+stream.
+
+Where the newest row of a key wins, the rows of a bucket are those of its oldest run whose keys no newer file
+has, and the newest of what newer files hold. So DuckDB reads the large run itself, without those keys (an
+anti join), and only the few newer rows are merged here. Valid where a newer level always wins: merge engine
+deduplicate, no sequence field, no ignored deletes, no deletion vectors, a primary key that holds the
+partition.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from operator import attrgetter
 from typing import Any
 from urllib.parse import urlsplit
 
 import pyarrow as pa
 
+from tablestore.core.options.values import MergeEngine
+from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.parquet.schema import KIND
 from tablestore.format.predicates.predicate import any_of
+from tablestore.read.scan import parallel
 from tablestore.read.scan.data_split import ROWKIND, DataSplit
 from tablestore.read.scan.plan import Plan
+from tablestore.read.scan.pruning import TRUE, Filters
 from tablestore.read.scan.split_generator import split_raw_and_merged
 from tablestore.sql.query.connection import Connection
-from tablestore.sql.query.newer_rows import NewerRows, change_schema, over_files, possible
 from tablestore.sql.query.planning import Source
 from tablestore.sql.query.pushdown import Read
+from tablestore.sql.text import literal_text, quoted
 from tablestore.table.scan import Scan
 from tablestore.verbs.system import SystemScan
+
+_KEYS = frozenset("TINYINT SMALLINT INT BIGINT CHAR VARCHAR DATE".split())  # equal here, equal in DuckDB
+_SHARE = 4  # so many times the newer rows must be in the oldest run
+_MOST_ROWS = 20_000_000  # newer rows, which are kept in memory
 
 _WORTHWHILE_BYTES = 1 << 20  # of files below which DuckDB's own reader gains nothing
 _TABLE_BYTES = 1 << 30  # of rows that are kept in memory for the sake of their count
@@ -29,6 +46,75 @@ _WIDTHS = {"VARCHAR": 32, "CHAR": 32, "VARBINARY": 64, "BINARY": 64, "DECIMAL": 
 _NATIVE = frozenset(
     "BOOLEAN TINYINT SMALLINT INT BIGINT FLOAT DOUBLE DECIMAL CHAR VARCHAR DATE".split()
 )  # types that both readers of Parquet understand alike
+
+
+@dataclass(frozen=True, slots=True)
+class NewerRows:
+    """`base` are the files of the oldest runs, `newer` what lies over them, a split a bucket."""
+
+    base: tuple[tuple[DataSplit, DataFileMeta], ...]
+    newer: tuple[DataSplit, ...]
+
+    def changes(self, scan: Scan, found: Plan) -> Iterator[pa.RecordBatch]:
+        """The newest row of every key that newer files have, its kind in the first column."""
+        key = Filters.of(found.where, scan.store.schema).key
+        names = columns(scan)
+        tasks = [
+            partial(
+                s.read, scan.store, names, None if key == TRUE else key, with_kinds=True, keep_retracts=True
+            )
+            for s in self.newer
+        ]
+        threads = parallel.threads(scan.store.options, [s.size for s in self.newer])
+        return parallel.in_order(tasks, threads=threads, size_of=attrgetter("nbytes"))
+
+
+def columns(scan: Scan) -> tuple[str, ...]:
+    """The columns of the scan, and those of the key."""
+    return tuple(dict.fromkeys((*scan.names, *scan.store.schema.primary_keys)))
+
+
+def change_schema(scan: Scan) -> pa.Schema:
+    """Columns of `NewerRows.changes`."""
+    fields = [f.arrow for f in scan.store.schema.columns(columns(scan))]
+    return pa.schema([pa.field(ROWKIND, pa.string(), nullable=False), *fields])
+
+
+def possible(scan: Scan) -> bool:
+    """Whether the newest row of a key wins in this table, whatever it holds."""
+    schema, options = scan.store.schema, scan.store.options
+    if (
+        not schema.primary_keys
+        or ROWKIND in schema.names
+        or options.merge_engine is not MergeEngine.DEDUPLICATE
+    ):
+        return False
+    if options.sequence_fields or options.ignore_delete or options.deletion_vectors:
+        return False
+    return set(schema.partition_keys) <= set(schema.primary_keys) and all(
+        f.type.root in _KEYS for f in schema.columns(schema.primary_keys)
+    )
+
+
+def over_files(splits: Sequence[DataSplit]) -> tuple[NewerRows, list[DataSplit]]:
+    """What of the splits is large enough below its changes, and the others."""
+    base: list[tuple[DataSplit, DataFileMeta]] = []
+    newer: list[DataSplit] = []
+    others: list[DataSplit] = []
+    for split in splits:
+        oldest = max(f.level for f in split.files)
+        below = [f for f in split.files if f.level == oldest]
+        above = [f for f in split.files if f.level != oldest]
+        few = sum(f.row_count for f in above) * _SHARE <= sum(f.row_count for f in below)
+        plain = oldest > 0 and not any(split.deletion_files) and all(f.delete_count == 0 for f in below)
+        if split.raw or not above or not few or not plain:
+            others.append(split)
+            continue
+        base += [(split, f) for f in below]
+        newer.append(replace(split, files=tuple(above), deletion_files=()))
+    if sum(s.rows for s in newer) > _MOST_ROWS:
+        return NewerRows((), ()), list(splits)
+    return NewerRows(tuple(base), tuple(newer)), others
 
 
 class Rows:
@@ -102,9 +188,9 @@ class Feed:
                 parts += self._overlaid(connection, view, planning=planning)
             if rows is not None:
                 connection.duck.register(f"{view}_merged", rows)
-                parts.append(f"SELECT {self._columns} FROM {_quoted(view + '_merged')}")
+                parts.append(f"SELECT {self._columns} FROM {quoted(view + '_merged')}")
             text = " UNION ALL ".join(parts)
-            connection.duck.execute(f"CREATE TEMP VIEW {_quoted(view)} AS {text}").fetchall()
+            connection.duck.execute(f"CREATE TEMP VIEW {quoted(view)} AS {text}").fetchall()
 
     def _overlaid(self, connection: Connection, view: str, *, planning: bool) -> list[str]:
         """The oldest run without the keys of newer files, and the rows of these."""
@@ -112,11 +198,11 @@ class Feed:
         schema, newer = change_schema(self.scan), f"{view}_newer"
         batches = () if planning else connection.watched(self.over.changes(self.scan, self.found))
         connection.duck.register(newer, pa.Table.from_batches(batches, schema))
-        keys = ", ".join(_quoted(name) for name in self.scan.store.schema.primary_keys)
-        kinds = f"{_quoted(ROWKIND)} IN ('+I', '+U')"
+        keys = ", ".join(quoted(name) for name in self.scan.store.schema.primary_keys)
+        kinds = f"{quoted(ROWKIND)} IN ('+I', '+U')"
         return [
-            f"{self._select(self.base, False)} ANTI JOIN {_quoted(newer)} USING ({keys})",
-            f"SELECT {self._columns} FROM {_quoted(newer)} WHERE {kinds}",
+            f"{self._select(self.base, False)} ANTI JOIN {quoted(newer)} USING ({keys})",
+            f"SELECT {self._columns} FROM {quoted(newer)} WHERE {kinds}",
         ]
 
     def _fits(self) -> bool:
@@ -127,12 +213,12 @@ class Feed:
 
     @property
     def _columns(self) -> str:
-        return ", ".join(_quoted(name) for name in self.scan.schema.names)
+        return ", ".join(quoted(name) for name in self.scan.schema.names)
 
     def _select(self, files: Sequence[str], kinds: bool) -> str:
-        listed = ", ".join("'" + f.replace("'", "''") + "'" for f in files)
+        listed = ", ".join(map(literal_text, files))
         text = f"SELECT {self._columns} FROM read_parquet([{listed}], hive_partitioning = false)"
-        return f"{text} WHERE {_quoted(KIND)} IN (0, 2)" if kinds else text
+        return f"{text} WHERE {quoted(KIND)} IN (0, 2)" if kinds else text
 
 
 def feeds(sources: Sequence[Source]) -> list[Feed]:
@@ -140,14 +226,14 @@ def feeds(sources: Sequence[Source]) -> list[Feed]:
     groups: dict[int, list[Source]] = {}
     for source in sources:
         groups.setdefault(id(source.whole), []).append(source)
-    found: list[Feed] = []
+    planned_feeds: list[Feed] = []
     for group in groups.values():
         planned = [_feed(source) for source in group]
         if len(group) > 1 and all(not f.native for f in planned):
-            found.append(replace(_feed(_together(group)), views=[source.view for source in group]))
+            planned_feeds.append(replace(_feed(_together(group)), views=[source.view for source in group]))
         else:
-            found += planned
-    return found
+            planned_feeds += planned
+    return planned_feeds
 
 
 def _together(group: Sequence[Source]) -> Source:
@@ -219,7 +305,3 @@ def _is_local(root: str) -> bool:
 
 def _local(path: str) -> str:
     return urlsplit(path).path if path.startswith("file:") else path
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -1,29 +1,35 @@
-"""The tables of a query: each place in its tree that names one, with its hints, its time travel, its view."""
+"""The tables of a query: each place in its tree that names one, with its hints, its time travel, its view.
+
+The hint `scan.partitions` (`dt=a,h=1;dt=b`, `max_pt()`) becomes a condition of the query.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlglot import exp
 
-from tablestore.core.errors import InvalidRequest, TablestoreError, Unsupported
+from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unsupported
+from tablestore.format.text import cast_text
+from tablestore.format.types.data_type import DataType
 from tablestore.insight.inspect.system import DATA
 from tablestore.sql.confinement import require_inside
 from tablestore.sql.connectors.table import ConnectorTable
-from tablestore.sql.dialect.hints import options_of
-from tablestore.sql.dialect.parser import read_expression, reader
+from tablestore.sql.dialect.parser import options_of, read_expression, reader
 from tablestore.sql.dialect.tokenizer import pieces
 from tablestore.sql.names import Name, name_of
 from tablestore.sql.problems import placed
-from tablestore.sql.query.chosen_partitions import HINT, condition
 from tablestore.sql.query.conditions import value_of
+from tablestore.sql.scope import Scope
 from tablestore.sql.shape import Shape
 from tablestore.table.table import Table
 
-if TYPE_CHECKING:
-    from tablestore.sql.session import Session
+HINT = "scan.partitions"
+_NEWEST = {"max_pt()": 1, "max_two_pt()": 2}
+_WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 
 _DEEPEST = 20  # views of views
 
@@ -37,25 +43,25 @@ class Occurrence:
     table: Any
 
 
-def occurrences(session: Session, tree: exp.Expression, text: str) -> list[Occurrence]:
+def occurrences(scope: Scope, tree: exp.Expression, text: str) -> list[Occurrence]:
     """Every place where a query names a table of a catalog. Views among them become subqueries of the tree.
     Raises NotFound, and what time travel and hints refuse, with their places in the text."""
-    found = _occurrences(session, tree, text, 0)
-    for one in found:
-        _require_processing_time(tree, one, text)
-    return found
+    places = _occurrences(scope, tree, text, 0)
+    for place in places:
+        _require_processing_time(tree, place, text)
+    return places
 
 
-def _require_processing_time(tree: exp.Expression, one: Occurrence, text: str) -> None:
+def _require_processing_time(tree: exp.Expression, place: Occurrence, text: str) -> None:
     """Raise Unsupported for FOR SYSTEM_TIME AS OF a column that is not the time at which its row is read:
     what a table held at another time is not looked up."""
-    version = one.node.args.get("version")
+    version = place.node.args.get("version")
     when = None if version is None else version.expression
     if not isinstance(when, exp.Column) or when.name in _processing_times(tree):
         return
     why = f"lookups go by processing time: {when.name} AS PROCTIME() as a column of the other side"
     error = Unsupported(f"FOR SYSTEM_TIME AS OF {when.name}", why)
-    placed(error, text, one.name.at)
+    placed(error, text, place.name.at)
     raise error
 
 
@@ -63,38 +69,38 @@ def _processing_times(tree: exp.Expression) -> set[str]:
     """Names of the columns that are PROCTIME() or another word for now, also where a subquery renames
     them."""
     aliases = [(a.alias, a.this.unnest()) for a in tree.find_all(exp.Alias)]
-    found = {name for name, value in aliases if _is_now(value)}
+    names = {name for name, value in aliases if _is_now(value)}
     while True:
-        more = {name for name, v in aliases if isinstance(v, exp.Column) and v.name in found} - found
+        more = {name for name, v in aliases if isinstance(v, exp.Column) and v.name in names} - names
         if not more:
-            return found
-        found |= more
+            return names
+        names |= more
 
 
-def _occurrences(session: Session, tree: exp.Expression, text: str, depth: int) -> list[Occurrence]:
-    found: list[Occurrence] = []
+def _occurrences(scope: Scope, tree: exp.Expression, text: str, depth: int) -> list[Occurrence]:
+    places: list[Occurrence] = []
     for node in [n for n in tree.find_all(exp.Table) if not (n.meta.get("bound") or _is_cte(n))]:
         name = name_of(node)
         try:
-            view = session.view(name)
+            view = scope.view(name)
             if view is None:
-                table = _table(session, node, name)
+                table = _table(scope, node, name)
                 inner = _with_computed(tree, node, name, table)
-                found.append(Occurrence(_of_partitions(inner, table), name, table))
+                places.append(Occurrence(_of_partitions(inner, table), name, table))
                 continue
             if depth == _DEEPEST:
                 raise InvalidRequest(f"the view {name} is of more than {_DEEPEST} views of views")
-            inner = _of_view(session, view.query, name)
+            inner = _of_view(scope, view.query, name)
             alias = exp.TableAlias(
                 this=exp.to_identifier(node.alias_or_name, quoted=True),
                 columns=[exp.to_identifier(c, quoted=True) for c in view.columns],
             )
-            found += _occurrences(session, inner, view.query, depth + 1)
+            places += _occurrences(scope, inner, view.query, depth + 1)
             node.replace(exp.Subquery(this=inner, alias=alias))
         except TablestoreError as e:
             placed(e, text, name.at)
             raise
-    return found
+    return places
 
 
 def _of_partitions(node: exp.Table, table: Any) -> exp.Table:
@@ -136,10 +142,10 @@ def _is_cte(node: exp.Table) -> bool:
     return False
 
 
-def _of_view(session: Session, query: str, name: Name) -> Any:
+def _of_view(scope: Scope, query: str, name: Name) -> Any:
     """The tree of a view's query; its names without a database are of the view's."""
     tree: Any = reader(()).read(pieces(query)[0])
-    catalog, database, _ = session.full_name(name)
+    catalog, database, _ = scope.full_name(name)
     for table in [t for t in tree.find_all(exp.Table) if not _is_cte(t)]:
         if not table.db:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(table.alias_or_name, quoted=True)))
@@ -203,32 +209,32 @@ def _now(node: Any) -> Any:
     )
 
 
-def _table(session: Session, node: exp.Table, name: Name) -> Any:
+def _table(scope: Scope, node: exp.Table, name: Name) -> Any:
     if node.args.get("sample") or node.args.get("pivots"):
         raise Unsupported("TABLESAMPLE and PIVOT")
     options = {k: v for k, v in hint_options(node).items() if k != HINT}
-    temporary = session.temporary_table(name)
+    temporary = scope.temporary_table(name)
     if temporary is not None:
         if node.args.get("version") is not None:
             raise InvalidRequest(f"{name} is a temporary table: it has no versions")
-        return ConnectorTable(str(name), temporary.with_options(options), session.roots)
-    found = _with_hints(session, name, options) if options else session.table(name)
+        return ConnectorTable(str(name), temporary.with_options(options), scope.roots)
+    table = _with_hints(scope, name, options) if options else scope.table(name)
     version = node.args.get("version")
-    return found if version is None else _at(found, version, name)
+    return table if version is None else _at(table, version, name)
 
 
-def _with_hints(session: Session, name: Name, options: dict[str, str]) -> Any:
+def _with_hints(scope: Scope, name: Name, options: dict[str, str]) -> Any:
     """The table with options of this use; of the system tables those of rows take them."""
     base, _, system = name.parts[-1].rpartition("$")
     if base and system in DATA:
-        return session.table(Name((*name.parts[:-1], base), name.at), options).system(system)
-    require_inside(session.roots, options)
-    found: Any = session.table(name)
-    if not hasattr(found, "with_options"):
+        return scope.table(Name((*name.parts[:-1], base), name.at), options).system(system)
+    require_inside(scope.roots, options)
+    table: Any = scope.table(name)
+    if not hasattr(table, "with_options"):
         raise InvalidRequest(
             f"{name} is a system table: it takes no options; those of rows do: {', '.join(DATA)}"
         )
-    return found.with_options(options)
+    return table.with_options(options)
 
 
 def hint_options(node: exp.Table) -> dict[str, str]:
@@ -256,3 +262,47 @@ def _at(table: Any, version: exp.Version, name: Name) -> Any:
     if not isinstance(value, str):
         raise InvalidRequest(f"{value!r} is no snapshot and no tag")
     return table.at(tag=value)
+
+
+def condition(table: Table, text: str) -> exp.Expr:
+    """What the rows of the partitions have. Raises InvalidRequest, NotFound for a column that is no partition
+    column."""
+    if not table.partition_by:
+        raise InvalidRequest(f"{HINT}: table {table.name} is not partitioned")
+    newest = _NEWEST.get(text.strip().lower())
+    specs = _written(text) if newest is None else _greatest(table, newest)
+    types = {f.name: f.type for f in table.store.schema.partition_fields}
+    for name in (name for spec in specs for name in spec):
+        if name not in types:
+            raise NotFound.among("partition column", name, types)
+    tests = [[_test(name, value, types[name]) for name, value in spec.items()] for spec in specs]
+    return exp.or_(*(exp.and_(*terms) for terms in tests)) if tests else exp.false()
+
+
+def _written(text: str) -> list[dict[str, str]]:
+    partitions = []
+    for spec in filter(str.strip, text.split(";")):
+        pairs = [term.partition("=") for term in spec.split(",")]
+        if any(not sign or not name.strip() for name, sign, _ in pairs):
+            raise InvalidRequest(f"{HINT} is 'dt=a,h=1;dt=b', 'max_pt()' or 'max_two_pt()', not {text!r}")
+        partitions.append({name.strip(): value.strip() for name, _, value in pairs})
+    return partitions
+
+
+def _greatest(table: Table, count: int) -> list[Mapping[str, str]]:
+    """The greatest partitions that hold files."""
+    store = table.store
+    entries = store.manifests.live_entries(store.snapshots.latest())
+    partitions = {store.partition_values(e.partition) for e in entries}
+    chosen = sorted((values for values in partitions if None not in values), reverse=True)[:count]
+    fields = store.schema.partition_fields
+    return [{f.name: cast_text(v, f.type) for f, v in zip(fields, values, strict=True)} for values in chosen]
+
+
+def _test(name: str, text: str, t: DataType) -> exp.Expr:
+    value: exp.Expr = exp.Literal.string(text)
+    if t.root in _WHOLE:
+        value = exp.Literal.number(text)
+    elif t.root in ("DATE", "BOOLEAN"):
+        value = exp.Cast(this=value, to=exp.DataType.build(t.root))
+    return exp.EQ(this=exp.column(exp.to_identifier(name, quoted=True)), expression=value)

@@ -1,13 +1,25 @@
-"""The functions of dates and times."""
+"""The functions of dates and times; intervals, parts and roundings as DuckDB has them. A week that is rounded
+begins on Sunday."""
 
 from __future__ import annotations
 
-from tablestore.core.errors import InvalidRequest
-from tablestore.sql.query import time_texts
+import re
+
+from sqlglot import exp
+
+from tablestore.core.errors import InvalidRequest, Unsupported
 from tablestore.sql.query.function import Rows, text_of
-from tablestore.sql.query.patterns import strftime_pattern, strptime_pattern
-from tablestore.sql.query.time_patterns import compiled
+from tablestore.sql.query.time_patterns import read_by, strftime_pattern, strptime_pattern, written_by
 from tablestore.sql.text import literal_text
+
+EXTRACTED = frozenset(
+    "YEAR ISOYEAR QUARTER MONTH WEEK DAY HOUR MINUTE SECOND MILLISECOND MICROSECOND NANOSECOND DOW DAYOFWEEK "
+    "ISODOW DOY DAYOFYEAR EPOCH DECADE CENTURY MILLENNIUM".split()
+)
+_DAYS = ("DAY", "HOUR", "MINUTE", "SECOND")
+_SECONDS = {"DAY": 86_400, "HOUR": 3_600, "MINUTE": 60, "SECOND": 1}
+_LONG = (*"DAY WEEK MONTH QUARTER YEAR DECADE CENTURY MILLENNIUM".split(),)
+_OF_TIME = ("HOUR", "MINUTE", "SECOND", "MILLISECOND")
 
 _MOMENT = r"^\s*\d{4}-\d{1,2}-\d{1,2} \d{1,2}:\d{1,2}:\d{1,2}"  # what is behind does not count
 _UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
@@ -42,10 +54,10 @@ def _date_format(arguments: list[str]) -> str:
     moment = _moment(value)
     if pattern.startswith("'"):
         java = text_of(pattern, "a time pattern")
-        found = strftime_pattern(java)
-        if found:
-            return f"strftime({moment}, {literal_text(found)})"
-        compiled(java)
+        letters = strftime_pattern(java)
+        if letters:
+            return f"strftime({moment}, {literal_text(letters)})"
+        written_by(java)
     fraction = f"strftime(TRY_CAST({value} AS TIMESTAMP_NS), '%n')"
     fraction = f"CASE typeof({value}) WHEN 'TIMESTAMP_NS' THEN {fraction} ELSE strftime({moment}, '%n') END"
     return f"own_date_format({moment}, {pattern}, {fraction})"
@@ -67,9 +79,9 @@ def _parsed(text: str, pattern: str, *, prefix: bool) -> str:
     not read by ours. `prefix`: what stands behind does not count."""
     own = f"own_parse_time({text}, {pattern}, {str(prefix).upper()})"
     java = text_of(pattern, "a time pattern") if pattern.startswith("'") else ""
-    found = strptime_pattern(java) if "y" in java or "u" in java else None
-    time_texts.compiled(java)
-    return own if found is None else f"coalesce(try_strptime({text}, {literal_text(found)}), {own})"
+    letters = strptime_pattern(java) if "y" in java or "u" in java else None
+    read_by(java)
+    return own if letters is None else f"coalesce(try_strptime({text}, {literal_text(letters)}), {own})"
 
 
 def _to_date(arguments: list[str]) -> str:
@@ -203,3 +215,85 @@ NOW: Rows = (
     ("RAND_INTEGER(n)", "A whole number from 0 below n, another each time.", _rand_integer),
     ("UUID()", "A fresh name.", "CAST(uuid() AS VARCHAR)"),
 )
+
+
+def interval(node: exp.Interval) -> str | None:
+    """`INTERVAL '1 02:03:04.5' DAY TO SECOND` and the like; None for an interval of one unit, which DuckDB
+    reads itself. Raises InvalidRequest for a text that does not fit its units."""
+    unit = node.args.get("unit")
+    if isinstance(unit, exp.Anonymous):  # DAY(3): its digits
+        return f"INTERVAL {_text(node)!r} {unit.name}"
+    if not isinstance(unit, exp.IntervalSpan):
+        return None
+    first, last = unit.this.name.upper(), unit.expression.name.upper()
+    text = _text(node)
+    if (first, last) == ("YEAR", "MONTH"):
+        months = re.fullmatch(r"\s*([+-]?)(\d+)-(\d+)\s*", text)
+        if months is None:
+            raise InvalidRequest(f"{text!r} is no interval YEAR TO MONTH: write '1-2'")
+        return f"to_months({months[1]}{int(months[2]) * 12 + int(months[3])})"
+    if first not in _DAYS or last not in _DAYS or first == last:
+        raise Unsupported(f"an interval {first} TO {last}")
+    units = _DAYS[_DAYS.index(first) : _DAYS.index(last) + 1]
+    numbers = re.fullmatch(r"\s*([+-]?)([\d:. ]+?)\s*", text)
+    parts = re.split("[ :]+", numbers[2]) if numbers else []
+    if numbers is None or len(parts) != len(units):
+        raise InvalidRequest(f"{text!r} is no interval {first} TO {last}: write '1 02:03:04.5', '02:03', …")
+    seconds = sum(float(part) * _SECONDS[unit] for part, unit in zip(parts, units, strict=True))
+    return f"to_microseconds({numbers[1]}{round(seconds * 1_000_000)})"
+
+
+def _text(node: exp.Interval) -> str:
+    if not isinstance(node.this, exp.Literal):
+        raise Unsupported("an interval that is no literal", "write n * INTERVAL '1' DAY")
+    return str(node.this.name)
+
+
+def extract(unit: str, value: str) -> str:
+    """EXTRACT as a BIGINT; of a fraction only what is behind the second."""
+    nanos = f"epoch_ns(TRY_CAST({value} AS TIMESTAMP_NS)) % 1000000000"
+    usual = f"CAST(floor({_part(unit, value)}) AS BIGINT)"
+    if unit == "NANOSECOND":
+        usual, exact = f"(extract(microsecond FROM {value}) % 1000000 * 1000)", nanos
+    elif unit in ("MICROSECOND", "MILLISECOND"):
+        exact = usual
+    else:
+        exact = f"CAST(floor({_part(unit, micros(value))}) AS BIGINT)"
+    if exact == usual:
+        return usual
+    return f"(CASE typeof({value}) WHEN 'TIMESTAMP_NS' THEN {exact} ELSE {usual} END)"
+
+
+def _part(unit: str, value: str) -> str:
+    if unit in ("DOW", "DAYOFWEEK"):
+        return f"(extract(dow FROM {value}) + 1)"
+    fraction = {"MILLISECOND": 1000, "MICROSECOND": 1_000_000}.get(unit)
+    return f"extract({unit} FROM {value})" + (f" % {fraction}" if fraction else "")
+
+
+def rounded(function: str, unit: str, value: str, kind: str | None) -> str:
+    """`floor` or `ceil` of a time to a unit; `kind` is the type of the value if it is known."""
+    if kind == "TIME":
+        if unit not in _OF_TIME:
+            raise InvalidRequest(f"a TIME is rounded to {', '.join(_OF_TIME)}, not {unit}")
+        return (
+            f"CAST({rounded(function, unit, f'(DATE {chr(39)}1970-01-01{chr(39)} + {value})', None)} AS TIME)"
+        )
+    at = value if kind == "TIMESTAMP_LTZ" else micros(value)
+    floor = f"date_trunc('{unit}', {at})"
+    if unit == "WEEK":
+        floor = f"(date_trunc('week', {at} + INTERVAL 1 DAY) - INTERVAL 1 DAY)"
+    result = floor
+    if function == "ceil":
+        result = f"(CASE WHEN {floor} = {at} THEN {at} ELSE {floor} + INTERVAL 1 {unit} END)"
+    return f"CAST({result} AS DATE)" if kind == "DATE" and unit in _LONG else result
+
+
+def overlaps(left: tuple[str, str], right: tuple[str, str], *, spans: tuple[bool, bool]) -> str:
+    """Whether two periods overlap, ends included; a span is the length of a period, not its end."""
+    ends = []
+    for (start, end), span in zip((left, right), spans, strict=True):
+        end = f"({start} + {end})" if span else end
+        ends.append((f"least({start}, {end})", f"greatest({start}, {end})"))
+    (a, b), (c, d) = ends
+    return f"({b} >= {c} AND {d} >= {a})"

@@ -19,8 +19,7 @@ from tablestore.sql.query.duck_arithmetic import DuckArithmetic
 from tablestore.sql.query.duck_casts import cast_sql
 from tablestore.sql.query.functions import FUNCTIONS
 from tablestore.sql.query.numeric_types import WHOLE
-from tablestore.sql.query.time_expressions import EXTRACTED, extract, interval, overlaps, rounded
-from tablestore.sql.query.time_functions import micros
+from tablestore.sql.query.time_functions import EXTRACTED, extract, interval, micros, overlaps, rounded
 from tablestore.sql.query.type_inference import cast_type, type_of
 from tablestore.sql.query.typed_sql import JOINED, TypedSql, typed_transforms
 from tablestore.sql.query.user_functions import Calls, DuckSql

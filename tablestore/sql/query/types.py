@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from sqlglot import exp
@@ -17,15 +16,13 @@ from tablestore.sql.query.numeric_types import NUMBERS
 from tablestore.sql.query.own_functions import relation_of
 from tablestore.sql.query.translation import duck_sql
 from tablestore.sql.query.type_inference import columns_of, note_types
-
-if TYPE_CHECKING:
-    from tablestore.sql.session import Session
+from tablestore.sql.scope import Scope
 
 _COLUMNS = "__columns"
 _NOW = DataType("TIMESTAMP_LTZ", nullable=False, precision=3)
 
 
-def expression_type(session: Session, text: str, columns: Sequence[DataField]) -> DataType:
+def expression_type(scope: Scope, text: str, columns: Sequence[DataField]) -> DataType:
     """The type of an expression over stored columns. Raises SqlProblem, NotFound for a column that is none,
     InvalidRequest for what cannot be computed, a query within it for one."""
     tree = read_expression(text)
@@ -36,9 +33,9 @@ def expression_type(session: Session, text: str, columns: Sequence[DataField]) -
     if isinstance(tree, exp.Anonymous) and tree.name.upper() == "PROCTIME" and not tree.expressions:
         return _NOW
     empty = arrow_schema(tuple(columns)).empty_table()
-    with connect(session) as connection, errors():
+    with connect(scope) as connection, errors():
         connection.register(_COLUMNS, empty)
-        select = bound(connection, session, exp.Select(expressions=[tree]), text)
+        select = bound(connection, scope, exp.Select(expressions=[tree]), text)
         assert isinstance(select, exp.Select)
         select = select.from_(_COLUMNS)
         ((_, inferred),) = note_types(select, {_COLUMNS: columns_of(columns)})

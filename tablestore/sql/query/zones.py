@@ -1,4 +1,4 @@
-"""Zones of time by their names, and texts of times moved from one to another."""
+"""Zones of time by their names, and times moved from one to another."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import datetime as dt
 import re
 from functools import lru_cache
 from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from tablestore.core.errors import InvalidOption, InvalidRequest
 
@@ -29,10 +32,19 @@ def zone(name: str) -> dt.tzinfo:
 def converted(text: str, start: str, end: str) -> str | None:
     """The text of a time of zone `start` as one of zone `end`; None for a text that is no time."""
     try:
-        found = dt.datetime.strptime(text, "%Y-%m-%d %H:%M:%S")
-        return found.replace(tzinfo=zone(start)).astimezone(zone(end)).strftime("%Y-%m-%d %H:%M:%S")
+        local = dt.datetime.strptime(text, "%Y-%m-%d %H:%M:%S")
+        return local.replace(tzinfo=zone(start)).astimezone(zone(end)).strftime("%Y-%m-%d %H:%M:%S")
     except (ValueError, OverflowError):
         return None
+
+
+def instants(local: pa.Array, name: str) -> pa.Array:
+    """Timestamps without a zone as instants of the zone of that name, in their unit. Where a clock is set
+    back it is the earlier of two; a time that is skipped is as much later as the clock is set forward, as in
+    Java and by CAST."""
+    near = pc.assume_timezone(local, name, ambiguous="earliest", nonexistent="earliest")
+    skipped = pc.subtract(local, pc.local_timestamp(near))  # since the last moment before the clock is set
+    return pc.add(near, skipped)
 
 
 def known_zone(name: str) -> str:

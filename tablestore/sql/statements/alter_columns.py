@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, TablestoreError
 from tablestore.format import schema_change
 from tablestore.format.schema_change import Change
 from tablestore.sql.confinement import require_inside
+from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.names import Name
 from tablestore.sql.problems import placed
 from tablestore.sql.query.types import expression_columns, expression_type
 from tablestore.sql.result import Result
+from tablestore.sql.session import Session
 from tablestore.sql.shape import Shape, exists, stored_table
 from tablestore.sql.statements.columns import (
     ColumnText,
@@ -25,11 +27,7 @@ from tablestore.sql.statements.columns import (
 )
 from tablestore.sql.statements.create_table import refuse_other_connectors
 from tablestore.sql.statements.partitions import typed_partition
-
-if TYPE_CHECKING:
-    from tablestore.sql.dialect.parser import Parser
-    from tablestore.sql.session import Session
-    from tablestore.table.table import Table
+from tablestore.table.table import Table
 
 Place = Mapping[str, Any]  # the arguments after, first of `schema_change.add`
 
@@ -309,8 +307,7 @@ def _dropped(p: Parser) -> list[Alteration]:
         p.accept("COLUMN")
 
     def one() -> Alteration:
-        place = p.at
-        return Alteration("drop", place, column_name(p))
+        return Alteration("drop", p.at, column_name(p))
 
     return p.listed(one) if p.comes("(") else [one()]
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound
+from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form
 from tablestore.sql.names import Name, of_name
 from tablestore.sql.result import Result
+from tablestore.sql.session import Session
 from tablestore.sql.shape import exists, stored_table
 from tablestore.sql.statements.alter_columns import AlterTable, alterations, of_options
 from tablestore.sql.statements.partitions import partition_files, require_partition, typed_partition
-
-if TYPE_CHECKING:
-    from tablestore.sql.dialect.parser import Parser
-    from tablestore.sql.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,23 +103,18 @@ def parse_alter(p: Parser) -> Any:
     if_exists = p.accept("IF EXISTS")
     name = p.name()
     if p.accept("RENAME TO"):
-        to = p.name()
-        p.finish()
-        return RenameTable(name, to, if_exists)
+        return RenameTable(name, p.name(), if_exists)
     if p.comes("COMPACT") or p.comes("PARTITION"):
         partition = p.partition() if p.accept("PARTITION") else None
         of_partition = None if partition is None else of_options(p, partition)
-        if of_partition is None:
-            p.expect("COMPACT")
-        p.finish()
         if of_partition is not None:
             return AlterTable(name, (of_partition,), p.piece.text, if_exists)
+        p.expect("COMPACT")
         return Compact(name, partition)
     partitions = _partitions(p, name)
     if partitions is not None:
         return partitions
     found = alterations(p)
-    p.finish()
     return AlterTable(name, tuple(found), p.piece.text, if_exists)
 
 
@@ -135,7 +128,6 @@ def _partitions(p: Parser, name: Name) -> AlterPartitions | None:
     while p.accept("PARTITION"):
         found.append(p.partition())
         p.accept(",")
-    p.finish()
     return AlterPartitions(name, tuple(found), drop, lenient)
 
 
@@ -152,12 +144,7 @@ class DropTable:
         if_exists = p.accept("IF EXISTS")
         name = p.name()
         p.accept("PURGE")
-        p.finish()
         return DropTable(name, if_exists)
-
-    @staticmethod
-    def parse_temporary(p: Parser) -> DropTable:
-        return replace(DropTable.parse(p), temporary=True)
 
     def run(self, session: Session) -> Result:
         key = session.full_name(self.name)
@@ -199,7 +186,6 @@ class Analyze:
             if in_brackets:
                 p.expect(")")
             columns = tuple(found)
-        p.finish()
         return Analyze(name, columns)
 
     def run(self, session: Session) -> Result:
@@ -238,7 +224,7 @@ FORMS = (
         "DROP TEMPORARY TABLE [IF EXISTS] table",
         "Forget a temporary table.",
         "tables",
-        DropTable.parse_temporary,
+        lambda p: replace(DropTable.parse(p), temporary=True),
         example="DROP TEMPORARY TABLE IF EXISTS words",
     ),
     Form(

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form
 from tablestore.sql.names import Name
 from tablestore.sql.procedures.all import PROCEDURES
 from tablestore.sql.result import Result
-
-if TYPE_CHECKING:
-    from tablestore.sql.dialect.parser import Parser
-    from tablestore.sql.session import Session
+from tablestore.sql.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,6 @@ class Call:
                 named[key] = p.literal()
 
         p.listed(one, empty=True)
-        p.finish()
         return Call(name, tuple(positional), named)
 
     def run(self, session: Session) -> Result:
@@ -65,11 +62,6 @@ class Call:
 @dataclass(frozen=True, slots=True)
 class ShowProcedures:
     """SHOW PROCEDURES."""
-
-    @staticmethod
-    def parse(p: Parser) -> ShowProcedures:
-        p.finish()
-        return ShowProcedures()
 
     def run(self, session: Session) -> Result:
         found = [PROCEDURES[name] for name in sorted(PROCEDURES)]
@@ -94,7 +86,7 @@ FORMS = (
         "SHOW PROCEDURES",
         "What CALL can call, with its arguments.",
         "maintenance",
-        ShowProcedures.parse,
+        lambda _: ShowProcedures(),
         example="SHOW PROCEDURES",
     ),
 )

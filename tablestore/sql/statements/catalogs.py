@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, Unsupported
 from tablestore.sql.confinement import catalog_inside
+from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form
 from tablestore.sql.result import Result
+from tablestore.sql.session import Session
 from tablestore.sql.statements.like import Like, listed
 from tablestore.sql.text import name_text, options_text
 from tablestore.table.identifier import DEFAULT_DATABASE
 from tablestore.table.lake import connect
-
-if TYPE_CHECKING:
-    from tablestore.sql.dialect.parser import Parser
-    from tablestore.sql.session import Session
 
 _TYPES = ("paimon", "table-store", "tablestore")
 
@@ -39,7 +36,6 @@ class CreateCatalog:
         if p.accept("COMMENT"):
             p.string("the comment, in single quotes,")  # it is not kept: a catalog lives in the session
         options = p.options() if p.accept("WITH") else {}
-        p.finish()
         return CreateCatalog(name, options, if_not_exists)
 
     def run(self, session: Session) -> Result:
@@ -68,7 +64,6 @@ class DropCatalog:
     def parse(p: Parser) -> DropCatalog:
         if_exists = p.accept("IF EXISTS")
         name = p.part("a catalog")
-        p.finish()
         return DropCatalog(name, if_exists)
 
     def run(self, session: Session) -> Result:
@@ -92,12 +87,6 @@ class UseCatalog:
 
     name: str
 
-    @staticmethod
-    def parse(p: Parser) -> UseCatalog:
-        name = p.part("a catalog")
-        p.finish()
-        return UseCatalog(name)
-
     def run(self, session: Session) -> Result:
         session.lake(self.name)
         session.catalog, session.database = self.name, DEFAULT_DATABASE
@@ -110,12 +99,6 @@ class ShowCatalogs:
 
     like: Like = Like()
 
-    @staticmethod
-    def parse(p: Parser) -> ShowCatalogs:
-        like = Like.parse(p)
-        p.finish()
-        return ShowCatalogs(like)
-
     def run(self, session: Session) -> Result:
         return listed("catalog name", self.like.chosen(sorted(session.catalogs)))
 
@@ -123,11 +106,6 @@ class ShowCatalogs:
 @dataclass(frozen=True, slots=True)
 class ShowCurrentCatalog:
     """SHOW CURRENT CATALOG."""
-
-    @staticmethod
-    def parse(p: Parser) -> ShowCurrentCatalog:
-        p.finish()
-        return ShowCurrentCatalog()
 
     def run(self, session: Session) -> Result:
         return listed("current catalog name", [] if session.catalog is None else [session.catalog])
@@ -138,12 +116,6 @@ class ShowCreateCatalog:
     """SHOW CREATE CATALOG: the statement that makes it, with secrets as ***."""
 
     name: str
-
-    @staticmethod
-    def parse(p: Parser) -> ShowCreateCatalog:
-        name = p.part("a catalog")
-        p.finish()
-        return ShowCreateCatalog(name)
 
     def run(self, session: Session) -> Result:
         options = {"type": _TYPES[0], **session.lake(self.name).options}
@@ -162,7 +134,6 @@ class DescribeCatalog:
     def parse(p: Parser) -> DescribeCatalog:
         extended = p.accept("EXTENDED")
         name = p.part("a catalog")
-        p.finish()
         return DescribeCatalog(name, extended)
 
     def run(self, session: Session) -> Result:
@@ -197,7 +168,7 @@ FORMS = (
         "USE CATALOG name",
         "Make a catalog, and its database default, the current one.",
         "catalogs",
-        UseCatalog.parse,
+        lambda p: UseCatalog(p.part("a catalog")),
         example="USE CATALOG lake",
     ),
     Form(
@@ -205,7 +176,7 @@ FORMS = (
         "SHOW CATALOGS [[NOT] {LIKE | ILIKE} 'pattern']",
         "The catalogs of the session.",
         "catalogs",
-        ShowCatalogs.parse,
+        lambda p: ShowCatalogs(Like.parse(p)),
         example="SHOW CATALOGS",
     ),
     Form(
@@ -213,7 +184,7 @@ FORMS = (
         "SHOW CURRENT CATALOG",
         "The current catalog.",
         "catalogs",
-        ShowCurrentCatalog.parse,
+        lambda _: ShowCurrentCatalog(),
         example="SHOW CURRENT CATALOG",
     ),
     Form(
@@ -221,7 +192,7 @@ FORMS = (
         "SHOW CREATE CATALOG name",
         "The statement that makes a catalog, with secrets as ***.",
         "catalogs",
-        ShowCreateCatalog.parse,
+        lambda p: ShowCreateCatalog(p.part("a catalog")),
         example="SHOW CREATE CATALOG lake",
     ),
     *(

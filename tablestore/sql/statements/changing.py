@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,21 +12,19 @@ from sqlglot import exp
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.format.predicates.predicate import Always, Predicate, all_of
 from tablestore.sql.defaults import null_for_default, with_default
+from tablestore.sql.filling import assigned
 from tablestore.sql.form import Form
 from tablestore.sql.names import Name, name_of
 from tablestore.sql.problems import SqlProblem, start_of
 from tablestore.sql.query.conditions import predicate_of, value_of
 from tablestore.sql.query.row_query import POSITION, RowQuery
 from tablestore.sql.result import Result
+from tablestore.sql.session import Session
 from tablestore.sql.statements.insert import changed
 from tablestore.sql.statements.partitions import typed_partition
-from tablestore.sql.stored_values import assigned
 from tablestore.table.row_changes import RowChanges
+from tablestore.table.table import Table
 from tablestore.write.column_fit import require_present
-
-if TYPE_CHECKING:
-    from tablestore.sql.session import Session
-    from tablestore.table.table import Table
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tablestore.core.errors import InvalidRequest, SchemaMismatch, TablestoreError
 from tablestore.format.computed_columns import ComputedColumn, Watermark
 from tablestore.format.schema_change import default_text
 from tablestore.format.types.data_type import DataField, DataType
 from tablestore.format.types.type_text import parse_type
+from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.problems import near, placed
 from tablestore.sql.query.types import expression_type
-
-if TYPE_CHECKING:
-    from tablestore.sql.dialect.parser import Parser
-    from tablestore.sql.session import Session
+from tablestore.sql.session import Session
 
 TYPE_WORDS = (
     "BOOLEAN TINYINT SMALLINT INT INTEGER BIGINT FLOAT DOUBLE DECIMAL NUMERIC CHAR VARCHAR STRING BINARY "

@@ -1,15 +1,16 @@
-"""CREATE [TEMPORARY] TABLE, with LIKE and AS SELECT."""
+"""CREATE [TEMPORARY] TABLE, with LIKE and AS SELECT; it says what is to know of the buckets of the new
+table."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
-from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, Unsupported
+from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, TablestoreError, Unsupported
 from tablestore.format.computed_columns import (
     ComputedColumn,
     Watermark,
@@ -24,10 +25,13 @@ from tablestore.format.types.arrow_types import DataField, from_arrow
 from tablestore.sql.confinement import require_inside
 from tablestore.sql.connectors.registry import CONNECTORS as CONNECTORS_BY_NAME
 from tablestore.sql.connectors.registry import connector_of
+from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form
 from tablestore.sql.names import Name
 from tablestore.sql.query.engine import rows_of
 from tablestore.sql.result import Result
+from tablestore.sql.session import Session
+from tablestore.sql.settings import TABLE_STORAGE
 from tablestore.sql.statements.columns import (
     ColumnText,
     TableText,
@@ -38,13 +42,9 @@ from tablestore.sql.statements.columns import (
     watermark_of,
     without_nulls,
 )
-from tablestore.sql.statements.new_table import note_of, of_settings
 from tablestore.sql.temporary import MetadataColumn, TemporaryTable
-
-if TYPE_CHECKING:
-    from tablestore.sql.dialect.parser import Parser
-    from tablestore.sql.session import Session
-    from tablestore.table.table import Table
+from tablestore.table.table import Table
+from tablestore.write.supported import warning_of
 
 CONNECTORS = ("paimon", "table-store", "tablestore")  # what tables of catalogs may call themselves
 _ASPECTS = ("CONSTRAINTS", "GENERATED", "METADATA", "OPTIONS", "PARTITIONS", "WATERMARKS")
@@ -86,14 +86,6 @@ class CreateTable:
     temporary: bool = False
     if_not_exists: bool = False
     of_spark: bool = False
-
-    @staticmethod
-    def parse(p: Parser) -> CreateTable:
-        return _parse(p, temporary=False)
-
-    @staticmethod
-    def parse_temporary(p: Parser) -> CreateTable:
-        return _parse(p, temporary=True)
 
     def run(self, session: Session) -> Result:
         if self.temporary:
@@ -403,7 +395,7 @@ FORMS = (
         "option `bucket` gets 1; `SET 'table-storage.bucket' = '-1'` gives Paimon's default, where a key is "
         "unique across partitions and buckets come as rows do.",
         "tables",
-        CreateTable.parse,
+        lambda p: _parse(p, temporary=False),
         example="CREATE TABLE shop.items (\n"
         "  item INT, price DECIMAL(8, 2) COMMENT 'in euros', gross AS price * 1.19,\n"
         "  PRIMARY KEY (item) NOT ENFORCED\n"
@@ -415,7 +407,32 @@ FORMS = (
         "WITH ('connector' = 'name', 'key' = 'value', …)",
         "A table of a connector, for this session. Without columns it has those of its source: of mysql-cdc.",
         "tables",
-        CreateTable.parse_temporary,
+        lambda p: _parse(p, temporary=True),
         example="CREATE TEMPORARY TABLE words (word STRING) WITH ('connector' = 'datagen')",
     ),
 )
+
+
+@contextmanager
+def of_settings(defaults: Mapping[str, str]) -> Iterator[None]:
+    """An error that names an option which SET gave says so."""
+    try:
+        yield
+    except TablestoreError as e:
+        concerned = [key for key in defaults if key in str(e)]
+        if concerned and e.args and isinstance(e.args[0], str):
+            given = ", ".join(f"{key!r} = {defaults[key]!r}" for key in concerned)
+            undone = "; ".join(f"RESET '{TABLE_STORAGE}{key}'" for key in concerned)
+            e.args = (f"{e.args[0]}\n  (SET gave {given}; {undone} takes it back)", *e.args[1:])
+        raise
+
+
+def note_of(table: Table, *, by_default: bool) -> str:
+    """What to know of the buckets of a table that was made. `by_default`: nothing that was written or set
+    says how many there are."""
+    found = ""
+    schema, options = table.store.schema, table.store.options
+    if by_default and schema.primary_keys and options.bucket == 1:
+        found += f", with 1 bucket: SET '{TABLE_STORAGE}bucket' = '-1' before it gives Paimon's default"
+    warning = warning_of(schema, options)
+    return found + (f"; {warning}" if warning else "")

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form
 from tablestore.sql.names import Name, of_name
 from tablestore.sql.result import Result
+from tablestore.sql.session import Session
 from tablestore.sql.statements.like import Like, listed
-
-if TYPE_CHECKING:
-    from tablestore.sql.dialect.parser import Parser
-    from tablestore.sql.session import Session
-    from tablestore.table.lake import Lake
+from tablestore.table.lake import Lake
 
 _NO_PROPERTIES = (
     "a catalog of files keeps the name of a database only; with 'metastore' = 'jdbc' or 'hive' it keeps both"
@@ -52,7 +50,6 @@ class Use:
     @staticmethod
     def parse(p: Parser) -> Use:
         name = p.name("a database")
-        p.finish()
         return Use(name)
 
     def run(self, session: Session) -> Result:
@@ -78,7 +75,6 @@ class CreateDatabase:
         name = p.name("a database")
         comment = p.string("the comment, in single quotes,") if p.accept("COMMENT") else None
         options = p.options() if p.accept("WITH DBPROPERTIES") or p.accept("WITH") else {}
-        p.finish()
         return CreateDatabase(name, if_not_exists, comment, options)
 
     def run(self, session: Session) -> Result:
@@ -109,7 +105,6 @@ class AlterDatabase:
             p.expect("SET")
             p.accept("DBPROPERTIES")
             found = dict(p.options())
-        p.finish()
         return AlterDatabase(name, found)
 
     def run(self, session: Session) -> Result:
@@ -131,7 +126,6 @@ class DescribeDatabase:
     def parse(p: Parser) -> DescribeDatabase:
         extended = p.accept("EXTENDED")
         name = p.name("a database")
-        p.finish()
         return DescribeDatabase(name, extended)
 
     def run(self, session: Session) -> Result:
@@ -159,7 +153,6 @@ class DropDatabase:
         cascade = p.accept("CASCADE")
         if not cascade:
             p.accept("RESTRICT")
-        p.finish()
         return DropDatabase(name, if_exists, cascade)
 
     def run(self, session: Session) -> Result:
@@ -182,7 +175,6 @@ class ShowDatabases:
     def parse(p: Parser) -> ShowDatabases:
         catalog = p.part("a catalog") if p.accept("FROM") or p.accept("IN") else None
         like = Like.parse(p)
-        p.finish()
         return ShowDatabases(catalog, like)
 
     def run(self, session: Session) -> Result:
@@ -194,11 +186,6 @@ class ShowDatabases:
 @dataclass(frozen=True, slots=True)
 class ShowCurrentDatabase:
     """SHOW CURRENT DATABASE."""
-
-    @staticmethod
-    def parse(p: Parser) -> ShowCurrentDatabase:
-        p.finish()
-        return ShowCurrentDatabase()
 
     def run(self, session: Session) -> Result:
         return listed("current database name", [session.database])
@@ -260,7 +247,7 @@ FORMS = (
         "SHOW CURRENT DATABASE",
         "The current database.",
         "databases",
-        ShowCurrentDatabase.parse,
+        lambda _: ShowCurrentDatabase(),
         example="SHOW CURRENT DATABASE",
     ),
 )

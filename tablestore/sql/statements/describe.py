@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -13,21 +13,18 @@ from tablestore.core.options.names import UUID
 from tablestore.format.computed_columns import ComputedColumn
 from tablestore.format.types.arrow_types import DataField, DataType, from_arrow
 from tablestore.format.types.type_text import parse_type
-from tablestore.sql.dialect.parser import read_query
+from tablestore.sql.dialect.parser import Parser, read_query
 from tablestore.sql.form import Form
 from tablestore.sql.names import Name
 from tablestore.sql.query.embedded import run_query
 from tablestore.sql.result import Result
+from tablestore.sql.session import Session
 from tablestore.sql.shape import Shape, shape_of, stored_table
 from tablestore.sql.statements.like import listed
 from tablestore.sql.statements.partitions import PartitionFiles, partition_files, require_partition
 from tablestore.sql.temporary import MetadataColumn, View
 from tablestore.sql.text import full_name_text, literal_text, name_text, names_text, options_text
 from tablestore.table.table import Table
-
-if TYPE_CHECKING:
-    from tablestore.sql.dialect.parser import Parser
-    from tablestore.sql.session import Session
 
 _DESCRIBED = pa.schema(
     {
@@ -141,7 +138,6 @@ class Describe:
     def parse(p: Parser) -> Describe:
         p.accept("EXTENDED")
         name = p.name()
-        p.finish()
         return Describe(name)
 
     def run(self, session: Session) -> Result:
@@ -160,7 +156,6 @@ class DescribeDetail:
     def parse(p: Parser) -> DescribeDetail:
         name = p.name()
         partition = p.partition() if p.accept("PARTITION") else None
-        p.finish()
         return DescribeDetail(name, partition)
 
     def run(self, session: Session) -> Result:
@@ -232,7 +227,6 @@ class ShowCreateTable:
     @staticmethod
     def parse(p: Parser) -> ShowCreateTable:
         name = p.name()
-        p.finish()
         return ShowCreateTable(name)
 
     def run(self, session: Session) -> Result:

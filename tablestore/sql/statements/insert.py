@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
@@ -20,7 +20,7 @@ from tablestore.lsm.merge.validate import update_kinds
 from tablestore.sql.concealment import concealed
 from tablestore.sql.connectors.table import ConnectorTable
 from tablestore.sql.defaults import null_for_default, with_defaults
-from tablestore.sql.dialect.hints import options_of
+from tablestore.sql.dialect.parser import Parser, options_of
 from tablestore.sql.filling import Filling
 from tablestore.sql.form import Form
 from tablestore.sql.names import Name, of_name
@@ -28,6 +28,7 @@ from tablestore.sql.problems import SqlProblem, placed
 from tablestore.sql.query.embedded import run_query
 from tablestore.sql.query.engine import rows_of
 from tablestore.sql.result import Result
+from tablestore.sql.session import Session
 from tablestore.sql.settings import LOCAL_TIME_ZONE
 from tablestore.sql.statements.partitions import typed_partition
 from tablestore.sql.streaming.job_part import JobPart
@@ -35,13 +36,9 @@ from tablestore.sql.streaming.plan import StreamPlan, planned
 from tablestore.sql.streaming.targets import require_takes, retracts
 from tablestore.sql.temporary import TemporaryTable
 from tablestore.table.place import TablePlace
+from tablestore.table.table import Table
 from tablestore.write.commit.committer import Committed
 from tablestore.write.conform import conform
-
-if TYPE_CHECKING:
-    from tablestore.sql.dialect.parser import Parser
-    from tablestore.sql.session import Session
-    from tablestore.table.table import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +219,6 @@ def _parse(p: Parser, *, overwrite: bool) -> Insert:
     if by_name and columns is not None:
         p.fail("a list of columns and BY NAME do not go together")
     query = _with_defaults(p.query())
-    p.finish()
     statement = f"INSERT {'OVERWRITE' if overwrite else 'INTO'} {p.text(target.at, p.behind)}"
     return Insert(target, query, p.piece.text, overwrite, options, partition, columns, by_name, statement)
 

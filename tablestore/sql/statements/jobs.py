@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tablestore.core.errors import NotFound
 from tablestore.core.quantities import many
-from tablestore.sql.dialect.parser import Ready
+from tablestore.sql.dialect.parser import Parser, Ready
 from tablestore.sql.form import Form
 from tablestore.sql.result import Result
+from tablestore.sql.session import Session
 from tablestore.sql.statements.insert import Insert, reads_tables, started
-
-if TYPE_CHECKING:
-    from tablestore.sql.dialect.parser import Parser
-    from tablestore.sql.session import Session
 
 
 @dataclass(frozen=True, slots=True)
 class ShowJobs:
     """SHOW JOBS."""
-
-    @staticmethod
-    def parse(p: Parser) -> ShowJobs:
-        p.finish()
-        return ShowJobs()
 
     def run(self, session: Session) -> Result:
         return Result(session.jobs.rows(session))
@@ -42,7 +33,6 @@ class StopJob:
         if p.comes("WITH DRAIN"):
             p.refuse("STOP JOB WITH DRAIN", "a job has no windows that wait for their end")
         p.accept("WITH SAVEPOINT")  # what was committed is where it goes on, always
-        p.finish()
         return StopJob(name)
 
     def run(self, session: Session) -> Result:
@@ -62,7 +52,6 @@ class DropJob:
     def parse(p: Parser) -> DropJob:
         if_exists = p.accept("IF EXISTS")
         name = p.string("the name of a job, in single quotes")
-        p.finish()
         return DropJob(name, if_exists)
 
     def run(self, session: Session) -> Result:
@@ -94,7 +83,6 @@ class StatementSet:
             p.expect(";")
         if not inserts:
             p.fail("a statement set needs an INSERT", p.piece.start)
-        p.finish()
         return StatementSet(tuple(inserts))
 
     def run(self, session: Session) -> Result:
@@ -124,7 +112,7 @@ FORMS = (
         "SHOW JOBS",
         "The jobs that INSERTs in streaming mode made: whether they run, how far they came, why they failed.",
         "jobs",
-        ShowJobs.parse,
+        lambda _: ShowJobs(),
         example="SHOW JOBS",
     ),
     Form(

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.result import Result
-
-if TYPE_CHECKING:
-    from tablestore.sql.dialect.parser import Parser
 
 
 @dataclass(frozen=True, slots=True)

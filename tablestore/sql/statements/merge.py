@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from sqlglot import exp
 from tablestore.core.errors import InvalidRequest, TablestoreError
 from tablestore.format.predicates.predicate import Always, Predicate, all_of, bind, col
 from tablestore.sql.defaults import null_for_default, with_default
+from tablestore.sql.filling import assigned
 from tablestore.sql.form import Form
 from tablestore.sql.names import name_of
 from tablestore.sql.problems import SqlProblem, start_of
@@ -25,14 +26,11 @@ from tablestore.sql.query.embedded import run_query
 from tablestore.sql.query.row_query import POSITION, RowQuery, view
 from tablestore.sql.query.translation import duck_sql
 from tablestore.sql.result import Result
+from tablestore.sql.session import Session
 from tablestore.sql.statements.changing import Target, assignments, require_column, short_names, with_columns
 from tablestore.sql.statements.insert import changed
-from tablestore.sql.stored_values import assigned
 from tablestore.table.row_changes import RowChanges
-
-if TYPE_CHECKING:
-    from tablestore.sql.session import Session
-    from tablestore.table.table import Table
+from tablestore.table.table import Table
 
 MATCHED, BY_TARGET, BY_SOURCE = "MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE"
 _FEW = 1_000  # values of the source that are looked for one by one

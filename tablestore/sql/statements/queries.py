@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlglot import exp
 
 from tablestore.sql.form import Form
 from tablestore.sql.query.engine import rows_of
 from tablestore.sql.result import Result
-from tablestore.sql.streaming.live import LiveRows
-
-if TYPE_CHECKING:
-    from tablestore.sql.session import Session
+from tablestore.sql.session import Session
+from tablestore.sql.streaming.follow import LiveRows
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
+from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form
-
-if TYPE_CHECKING:
-    from tablestore.sql.dialect.parser import Parser
 
 _FUNCTIONS = "the functions are those of the dialect"
 _OUT = {

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from tablestore.core.options.names import of_new_tables
 from tablestore.sql.confinement import require_inside
+from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form
 from tablestore.sql.result import Result
+from tablestore.sql.session import Session
 from tablestore.sql.settings import CHECKPOINTS, TABLE_STORAGE
-
-if TYPE_CHECKING:
-    from tablestore.sql.dialect.parser import Parser
-    from tablestore.sql.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +29,6 @@ class Set:
         key = p.option_key()
         p.expect("=")
         value = p.string() if not p.next_text.isalnum() else p.option_key()
-        p.finish()
         return Set(key, value)
 
     def run(self, session: Session) -> Result:
@@ -56,7 +52,6 @@ class Reset:
     @staticmethod
     def parse(p: Parser) -> Reset:
         key = None if p.ended else p.option_key()
-        p.finish()
         return Reset(key)
 
     def run(self, session: Session) -> Result:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form
 from tablestore.sql.names import Name
 from tablestore.sql.result import Result
+from tablestore.sql.session import Session
 from tablestore.sql.shape import shape_of, stored_table
 from tablestore.sql.statements.databases import known_database, lake_of
 from tablestore.sql.statements.describe import described
@@ -19,10 +21,6 @@ from tablestore.sql.statements.like import Like, listed
 from tablestore.sql.statements.partitions import partition_names
 from tablestore.table.identifier import SYSTEM_DATABASE
 from tablestore.verbs.system import SYSTEM_TABLES
-
-if TYPE_CHECKING:
-    from tablestore.sql.dialect.parser import Parser
-    from tablestore.sql.session import Session
 
 
 def _database(p: Parser) -> Name | None:
@@ -51,7 +49,6 @@ class ShowTables:
     @staticmethod
     def parse(p: Parser) -> ShowTables:
         database, like = _database(p), Like.parse(p)
-        p.finish()
         return ShowTables(database, like)
 
     def run(self, session: Session) -> Result:
@@ -77,7 +74,6 @@ class ShowViews:
     @staticmethod
     def parse(p: Parser) -> ShowViews:
         database, like = _database(p), Like.parse(p)
-        p.finish()
         return ShowViews(database, like)
 
     def run(self, session: Session) -> Result:
@@ -103,7 +99,6 @@ class ShowColumns:
         if not p.accept("IN"):
             p.expect("FROM")
         table, like = p.name(), Like.parse(p)
-        p.finish()
         return ShowColumns(table, like)
 
     def run(self, session: Session) -> Result:
@@ -123,7 +118,6 @@ class ShowPartitions:
     def parse(p: Parser) -> ShowPartitions:
         table = p.name()
         partition = p.partition() if p.accept("PARTITION") else None
-        p.finish()
         return ShowPartitions(table, partition)
 
     def run(self, session: Session) -> Result:
@@ -146,7 +140,6 @@ class ShowTblProperties:
         keys = p.listed(p.option_key) if p.comes("(") else []
         if len(keys) > 1:
             p.fail("one option is expected")
-        p.finish()
         return ShowTblProperties(table, keys[0] if keys else None)
 
     def run(self, session: Session) -> Result:

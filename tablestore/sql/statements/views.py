@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
@@ -18,20 +18,18 @@ from sqlglot.optimizer.scope import traverse_scope
 from tablestore.catalog.views import CatalogView
 from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, Unsupported
 from tablestore.format.types.arrow_types import DataField, from_arrow
-from tablestore.sql.dialect.parser import read_query
-from tablestore.sql.dialect.written import Written, joined
+from tablestore.sql.dialect.form_reader import Written, joined
+from tablestore.sql.dialect.parser import Parser, read_query
 from tablestore.sql.form import Form
 from tablestore.sql.names import Name, name_of, of_name
 from tablestore.sql.query.embedded import run_query
 from tablestore.sql.result import Result
+from tablestore.sql.scope import FullName
+from tablestore.sql.session import Session
 from tablestore.sql.statements.alter_table import RenameTable
 from tablestore.sql.statements.like import listed
 from tablestore.sql.temporary import View
 from tablestore.sql.text import full_name_text, literal_text, name_text
-
-if TYPE_CHECKING:
-    from tablestore.sql.dialect.parser import Parser
-    from tablestore.sql.session import FullName, Session
 
 _NOT_KEPT = (
     "a catalog of files keeps tables only, catalogs with 'metastore' = 'jdbc' or 'hive' keep views, too; "
@@ -53,22 +51,6 @@ class CreateView:
     or_replace: bool = False
     temporary: bool = True
     alters: bool = False
-
-    @staticmethod
-    def parse(p: Parser) -> CreateView:
-        return _parse(p)
-
-    @staticmethod
-    def parse_or_replace(p: Parser) -> CreateView:
-        return replace(_parse(p), or_replace=True)
-
-    @staticmethod
-    def parse_permanent(p: Parser) -> CreateView:
-        return replace(_parse(p), temporary=False)
-
-    @staticmethod
-    def parse_permanent_or_replace(p: Parser) -> CreateView:
-        return replace(_parse(p), temporary=False, or_replace=True)
 
     def run(self, session: Session) -> Result:
         key = session.full_name(self.name)
@@ -178,7 +160,6 @@ def _parse(p: Parser) -> CreateView:
     comment = p.string("the comment, in single quotes,") if p.accept("COMMENT") else None
     p.expect("AS")
     query, parts = p.query_parts()
-    p.finish()
     return CreateView(name, query, p.piece.text, parts, columns, comment, if_not_exists)
 
 
@@ -219,12 +200,9 @@ def parse_alter(p: Parser) -> RenameView | AlterView:
     if_exists = p.accept("IF EXISTS")
     name = p.name("a view")
     if p.accept("RENAME TO"):
-        to = p.name("a view")
-        p.finish()
-        return RenameView(name, to, if_exists)
+        return RenameView(name, p.name("a view"), if_exists)
     p.expect("AS")
     query, parts = p.query_parts()
-    p.finish()
     return AlterView(CreateView(name, query, p.piece.text, parts, or_replace=True, alters=True))
 
 
@@ -254,12 +232,7 @@ class DropView:
     def parse(p: Parser) -> DropView:
         if_exists = p.accept("IF EXISTS")
         name = p.name("a view")
-        p.finish()
         return DropView(name, if_exists)
-
-    @staticmethod
-    def parse_temporary(p: Parser) -> DropView:
-        return replace(DropView.parse(p), temporary=True)
 
     def run(self, session: Session) -> Result:
         view = _found(session, self.name, missing_ok=self.if_exists)
@@ -286,7 +259,6 @@ class ShowCreateView:
     @staticmethod
     def parse(p: Parser) -> ShowCreateView:
         name = p.name("a view")
-        p.finish()
         return ShowCreateView(name)
 
     def run(self, session: Session) -> Result:
@@ -313,7 +285,7 @@ FORMS = (
         f"CREATE TEMPORARY {_SYNTAX}",
         "Name a query, for this session.",
         "views",
-        CreateView.parse,
+        _parse,
         example="CREATE TEMPORARY VIEW large (id, amount) AS\n"
         "SELECT order_id, amount FROM shop.orders WHERE amount > 10",
     ),
@@ -322,7 +294,7 @@ FORMS = (
         f"CREATE OR REPLACE TEMPORARY {_SYNTAX}",
         "The same, in place of a view of that name.",
         "views",
-        CreateView.parse_or_replace,
+        lambda p: replace(_parse(p), or_replace=True),
         example="CREATE OR REPLACE TEMPORARY VIEW large AS SELECT * FROM shop.orders WHERE amount > 10",
     ),
     Form(
@@ -330,14 +302,14 @@ FORMS = (
         f"CREATE {_SYNTAX.replace('VIEW', 'VIEW [IF NOT EXISTS]')}",
         "Keep a query in the catalog, where that has metastore = jdbc or hive.",
         "views",
-        CreateView.parse_permanent,
+        lambda p: replace(_parse(p), temporary=False),
     ),
     Form(
         "CREATE OR REPLACE VIEW",
         f"CREATE OR REPLACE {_SYNTAX}",
         "The same, in place of a view of that name.",
         "views",
-        CreateView.parse_permanent_or_replace,
+        lambda p: replace(_parse(p), temporary=False, or_replace=True),
     ),
     Form(
         "ALTER VIEW",
@@ -361,7 +333,7 @@ FORMS = (
         "DROP TEMPORARY VIEW [IF EXISTS] view",
         "Forget a temporary view.",
         "views",
-        DropView.parse_temporary,
+        lambda p: replace(DropView.parse(p), temporary=True),
         example="DROP TEMPORARY VIEW IF EXISTS large",
     ),
     Form(

@@ -1,17 +1,33 @@
-"""A stream computed in this process: what a SELECT in streaming mode gives."""
+"""A stream computed in this process: what a SELECT in streaming mode gives, its groups in a temporary
+directory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import shutil
+import threading
+from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
+from sqlglot import exp
 
 from tablestore.cdc.stream_batch import Streams
-from tablestore.cdc.stream_source import Offset
+from tablestore.cdc.stream_source import Changes, Offset, StreamSource
 from tablestore.core.env import SYSTEM
-from tablestore.sql.streaming.follow_groups import GroupsInProcess
-from tablestore.sql.streaming.plan import StreamPlan
+from tablestore.format import rowkind
+from tablestore.io.scratch import scratch_folder
+from tablestore.sql.query.connection import Connection
+from tablestore.sql.query.result_types import free_names
+from tablestore.sql.session import Session
+from tablestore.sql.streaming.group_columns import GROUPS
+from tablestore.sql.streaming.group_state import GroupState
+from tablestore.sql.streaming.plan import StreamPlan, planned
 from tablestore.sql.streaming.row_step import RowSteps
+
+OP = "op"
+
+
+_USER = "follow"
 
 _SHORTEST_WAIT, _LONGEST_WAIT = 0.05, 0.5  # seconds between two looks for something new
 Rows = Iterator[tuple[pa.RecordBatch, pa.Array]]
@@ -49,20 +65,93 @@ def _changes(
 ) -> Iterator[tuple[str, Rows]]:
     """Changes of the views between two offsets; they break off where the stream is stopped."""
     for work in streams.works(start, end):
-        one = plan.inputs[work.source]
-        yield one.view, _until(work.piece.read(one.columns, one.where), stopped)
+        source = plan.inputs[work.source]
+        yield source.view, _until(work.piece.read(source.columns, source.where), stopped)
 
 
 def _until(changes: Rows, stopped: Callable[[], bool]) -> Rows:
-    for one in changes:
+    for change in changes:
         if stopped():
             return
-        yield one
+        yield change
 
 
 def _rows(steps: RowSteps, changes: Iterator[tuple[str, Rows]]) -> Rows:
     for view, some in changes:
         for batch, kinds in some:
-            rows, found = steps.rows(view, batch, kinds)
+            rows, new_kinds = steps.rows(view, batch, kinds)
             if rows.num_rows:
-                yield rows, found
+                yield rows, new_kinds
+
+
+class GroupsInProcess:
+    """The groups of a plan, batch by batch; `steps` are those of its rows. Not thread-safe; the state goes
+    with `close`, or with the process."""
+
+    def __init__(self, plan: StreamPlan, steps: RowSteps, *, memory: str = "") -> None:
+        assert plan.grouping is not None, "a plan that groups"
+        self._number, self._steps = 0, steps
+        self._folder = scratch_folder(self)
+        self._state = GroupState.create(self._folder, plan, user=_USER)
+        self._stream = self._state.changes()
+        self._offset = self._stream.initial()
+        self._partials = self._state.partials()
+        self._connection = Connection(memory=memory)
+        self._after = RowSteps(plan.grouping.after, memory=memory)
+
+    def close(self) -> None:
+        """Remove the state."""
+        self._after.__exit__()
+        self._connection.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def batch(self, changes: Iterable[tuple[str, Changes]]) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+        """Changes of the result that these changes of views make together, with their kinds."""
+        state = self._state
+        basis = state.begin(self._number)
+        assert basis is not None, "batches are numbered by this object alone"
+        parts = [
+            part
+            for view, some in changes
+            for _, part in self._partials.on(self._connection, view, some, self._steps)
+        ]
+        if parts:
+            messages = state.apply_on(self._connection, 0, parts, basis)
+            state.commit(messages, self._number, str(self._number))
+        self._number += 1
+        end = self._stream.next(self._offset)
+        for piece in self._stream.pieces(self._offset, end):
+            for rows, kinds in piece.read(self._stream.schema.names):
+                found, kinds = self._after.rows(GROUPS, rows, kinds)
+                if found.num_rows:
+                    yield found, kinds
+        self._offset = end
+
+
+class LiveRows:
+    """Changes of a query, batch by batch, until `stop` or all its sources have ended; read once. `endless`:
+    a source has no end. `stop` may be called from any thread."""
+
+    def __init__(self, session: Session, tree: exp.Expression, text: str) -> None:
+        plan = planned(session, tree, text)
+        self._stopped = threading.Event()
+        memory = session.settings["execution.memory-limit"]
+        self._changes = follow(plan, memory=memory, stopped=self._stopped.is_set)
+        self.endless = not all(_ends(i.source) for i in plan.inputs)
+        names = free_names([OP, *plan.schema.names])
+        fields = [pa.field(OP, pa.string()), *plan.schema]
+        self.schema = pa.schema([f.with_name(name) for f, name in zip(fields, names, strict=True)])
+
+    def stop(self) -> None:
+        """End it at its next look."""
+        self._stopped.set()
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for rows, kinds in self._changes:
+            yield pa.RecordBatch.from_arrays([rowkind.texts(kinds), *rows.columns], schema=self.schema)
+
+
+def _ends(source: StreamSource) -> bool:
+    """Whether nothing comes after what there is now."""
+    latest = source.latest()
+    return latest is not None and source.ended(latest)

@@ -21,7 +21,10 @@ from tablestore.format.types.arrow_types import BIGINT, DECIMAL, from_arrow
 from tablestore.sql.query.aggregates import SHORT_DIGITS
 from tablestore.sql.query.arithmetic import Arithmetic, Operand
 from tablestore.sql.query.numeric_types import WHOLE
-from tablestore.sql.streaming.grouping import Aggregate, Grouping
+from tablestore.sql.streaming.row_step import RowStep
+from tablestore.sql.text import quoted
+
+KEY, ARGUMENT, RESULT = "__key_{}", "__argument_{}", "__value_{}"
 
 NULLS, ROWS = "__nulls", "__rows"  # which keys are NULL, one bit each; how many rows the group has
 VALUE, TIMES = "__value", "__times"  # of a counted value
@@ -36,9 +39,29 @@ _SIGNED = {
 }
 
 
-def quoted(name: str) -> str:
-    """A name as SQL has it."""
-    return '"' + name.replace('"', '""') + '"'
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One aggregate: `function` is COUNT, SUM, AVG, MIN or MAX of the input's column `argument` (None: of
+    rows); `type` is that of its value."""
+
+    name: str
+    function: str
+    argument: str | None
+    distinct: bool
+    type: pa.DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """`keys` and the arguments of `aggregates` are columns of the rows that come; `after` makes of changes of
+    groups (keys and values, the view `GROUPS`) changes of the result. Without keys there is one group."""
+
+    keys: tuple[str, ...]
+    aggregates: tuple[Aggregate, ...]
+    after: RowStep
+
+
+GROUPS = "__groups"
 
 
 def listed(names: Sequence[str], prefix: str = "") -> str:

@@ -27,10 +27,10 @@ from tablestore.sql.streaming.group_columns import (
     VALUE,
     Counted,
     GroupColumns,
-    quoted,
 )
 from tablestore.sql.streaming.lookups import Snapshots
 from tablestore.sql.streaming.row_step import KIND, RowStep, RowSteps, with_change
+from tablestore.sql.text import quoted
 
 GROUPS_TABLE = "groups"
 _TABLE = b"table"  # of a part's schema: the table that it changes

@@ -1,23 +1,36 @@
-"""The tasks that bring a batch of changes into the state of a GROUP BY.
+"""A batch of a GROUP BY in a job: its state first, then the target follows the state's changelog.
 
-Workers compute parts of its pieces and update buckets of the state; this process only hands parts on and
-commits. Parts beyond a few megabytes of a piece go through files beside the state, so that no process holds
-more, however many groups a batch has.
+Tasks compute by how much the changes of pieces change groups, other tasks write the new rows of each bucket
+of the state, one commit completes it; with the same identifier the target then gets what changed since the
+position that it remembers. Killed in between, the batch that comes again finds the state done and the target
+behind. This process only hands parts of changes on and commits: parts beyond a few megabytes of a piece go
+through files beside the state, so that no process holds more, however many groups a batch has.
 """
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tablestore.cdc.stream_batch import Batch, Work
+from tablestore.cdc.stream_sink import SinkBatch, StreamSink
+from tablestore.cdc.stream_source import Offset
 from tablestore.core.env import SYSTEM
+from tablestore.format.schema import TableSchema
 from tablestore.io.paths import join
 from tablestore.io.routed import file_io_for
+from tablestore.sql.filling import Filling
 from tablestore.sql.query.connection import Connection
+from tablestore.sql.streaming.computation import StepChanges, View
+from tablestore.sql.streaming.group_columns import GROUPS
 from tablestore.sql.streaming.group_state import Basis, GroupState
 from tablestore.sql.streaming.lookups import Snapshots
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 _MEMORY = "1GB"  # of DuckDB in a worker
 _HANDED_BYTES = 4 << 20  # of parts of a piece that go through this process
@@ -39,8 +52,8 @@ def advance(state: GroupState, batch: Batch, *, identifier: int, position: str) 
     for handed in batch.over_works(PartsTask(state, batch.end.get("lookups", {}), exchange)):
         for bucket, part in handed:
             by_bucket.setdefault(bucket, []).append(part)
-    found = batch.over(UpdateTask(state, basis), sorted(by_bucket.items()))
-    state.commit([message for some in found for message in some], identifier, position)
+    messages = batch.over(UpdateTask(state, basis), sorted(by_bucket.items()))
+    state.commit([message for some in messages for message in some], identifier, position)
     io.delete_tree(exchange)
     return True
 
@@ -96,3 +109,55 @@ def _connection() -> Connection:
         _here.connection = Connection(memory=_MEMORY)
     found: Connection = _here.connection
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedGroups:
+    """What a batch changed in the groups, as a batch of its own: a `Batch`."""
+
+    batch: Batch
+    end: Offset
+    found: Sequence[Work]
+
+    @property
+    def number(self) -> int:
+        return self.batch.number
+
+    def works(self) -> list[Work]:
+        return list(self.found)
+
+    def over_works(self, task: Callable[[Work], R]) -> list[R]:
+        return self.batch.over(task, self.found)
+
+    def over(self, task: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        return self.batch.over(task, items)
+
+
+@dataclass(frozen=True)
+class GroupBatches:
+    """How batches of a grouped INSERT are carried out. `followed` gives the offset of the groups that the
+    sink has reached, None before the first."""
+
+    state: GroupState
+    filling: Filling
+    schema: TableSchema | None
+    sink: StreamSink
+    user: str
+    fingerprint: str
+    followed: Callable[[], Offset | None]
+
+    def carry_out(self, batch: Batch, identifier: int) -> tuple[int, Offset]:
+        """How many changes the sink took, and the offset of the groups that it has reached."""
+        reached = json.dumps({**batch.end, "plan": self.fingerprint})
+        advance(self.state, batch, identifier=identifier, position=reached)
+        stream, grouping = self.state.changes(), self.state.plan.grouping
+        assert grouping is not None, "a plan that groups"
+        start = self.followed() or stream.initial()
+        end = stream.next(start)
+        pieces = stream.pieces(start, end) if start != end else []
+        works = [Work(0, i, piece) for i, piece in enumerate(pieces)]
+        view = View(GROUPS, tuple(stream.schema.names))
+        changes = StepChanges(grouping.after, (view,), self.filling, {}, self.schema)
+        position = json.dumps({"v": 1, "groups": end, "plan": self.fingerprint})
+        changed = ChangedGroups(batch, end, works)
+        return self.sink.write(SinkBatch(changed, changes, self.user, identifier, position)), end

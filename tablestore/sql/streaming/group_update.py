@@ -23,9 +23,9 @@ from tablestore.sql.streaming.group_columns import (
     GroupColumn,
     GroupColumns,
     listed,
-    quoted,
 )
 from tablestore.sql.streaming.group_partials import GROUPS_TABLE, decoded
+from tablestore.sql.text import quoted
 from tablestore.table.table import Table
 
 _CHUNK_ROWS = 65_536

@@ -1,8 +1,11 @@
-"""The one SELECT of a stream that groups, cut in two: what is computed of each row, and of each group."""
+"""The one SELECT of a stream that groups, cut in two: what is computed of each row, and of each group.
+
+Columns get one name first, so that `t.a`, `a` and `"a"` are one key.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +14,9 @@ from sqlglot import exp
 from tablestore.core.errors import InvalidRequest, Unsupported
 from tablestore.sql.problems import placed, start_of
 from tablestore.sql.query.functions import FUNCTIONS
-from tablestore.sql.streaming.grouping import ARGUMENT, GROUPS, KEY, VALUE
+from tablestore.sql.streaming.group_columns import ARGUMENT, GROUPS, KEY, RESULT
+
+Columns = Mapping[str, Sequence[str]]  # of each source of FROM, by its name
 
 _FUNCTIONS: dict[Any, str] = {
     exp.Count: "COUNT",
@@ -50,20 +55,20 @@ class Parts:
 def grouped_select(tree: exp.Expression, text: str) -> exp.Select | None:
     """The SELECT that groups, None where none does. Raises Unsupported for more than one, and for one that is
     a side of UNION ALL."""
-    found = [select for select in tree.find_all(exp.Select) if _groups(select)]
-    if not found:
+    grouping = [select for select in tree.find_all(exp.Select) if _groups(select)]
+    if not grouping:
         return None
-    if len(found) > 1:
+    if len(grouping) > 1:
         raise _at(
             Unsupported(
                 "a GROUP BY over a GROUP BY in a stream", "INSERT the inner one into a table, and follow that"
             ),
-            found[0],
+            grouping[0],
             text,
         )
-    if found[0].find_ancestor(exp.Union) is not None:
-        raise _at(Unsupported("GROUP BY as a side of UNION ALL in a stream"), found[0], text)
-    return found[0]
+    if grouping[0].find_ancestor(exp.Union) is not None:
+        raise _at(Unsupported("GROUP BY as a side of UNION ALL in a stream"), grouping[0], text)
+    return grouping[0]
 
 
 def _groups(select: exp.Select) -> bool:
@@ -74,8 +79,8 @@ def _groups(select: exp.Select) -> bool:
 
 def _aggregates(node: exp.Expr) -> bool:
     if isinstance(node, exp.Anonymous):
-        found = FUNCTIONS.get(node.name.upper())
-        return found is not None and found.kind == "aggregate"
+        function = FUNCTIONS.get(node.name.upper())
+        return function is not None and function.kind == "aggregate"
     return isinstance(node, exp.AggFunc)
 
 
@@ -132,7 +137,7 @@ def _keys(select: exp.Select, text: str) -> list[exp.Expression]:
             raise _at(Unsupported(f"GROUP BY {name.replace('_', ' ').upper()} in a stream"), select, text)
     aliases = {e.alias: _plain(e) for e in select.expressions if isinstance(e, exp.Alias)}
     stored = {c.name for c in select.find_all(exp.Column) if c.find_ancestor(exp.Group) is None}
-    found: list[exp.Expression] = []
+    keys: list[exp.Expression] = []
     for key in group.expressions:
         if isinstance(key, exp.Tuple) and not key.expressions:
             continue  # GROUP BY (): one group
@@ -140,12 +145,12 @@ def _keys(select: exp.Select, text: str) -> list[exp.Expression]:
             place = int(key.name)
             if not 1 <= place <= len(select.expressions):
                 raise _at(InvalidRequest(f"GROUP BY {place}: there is no such column"), key, text)
-            found.append(_plain(select.expressions[place - 1]).copy())
+            keys.append(_plain(select.expressions[place - 1]).copy())
         elif isinstance(key, exp.Column) and not key.table and key.name in aliases and key.name not in stored:
-            found.append(aliases[key.name].copy())
+            keys.append(aliases[key.name].copy())
         else:
-            found.append(key.copy())
-    return found
+            keys.append(key.copy())
+    return keys
 
 
 def _plain(shown: exp.Expression) -> Any:
@@ -178,7 +183,7 @@ def _note(node: Any, computed: dict[str, Computed], text: str) -> None:
     if key not in computed:
         place = len(computed)
         column = None if argument is None else _column(argument, computed.values(), place)
-        computed[key] = Computed(VALUE.format(place), function, column, argument, distinct, whole.copy())
+        computed[key] = Computed(RESULT.format(place), function, column, argument, distinct, whole.copy())
 
 
 def _column(argument: exp.Expression, computed: Iterable[Computed], place: int) -> str:
@@ -253,3 +258,52 @@ def _named(node: exp.Expression, name: str) -> Any:
 def _at(error: Any, node: exp.Expression, text: str) -> Any:
     placed(error, text, start_of(node))
     return error
+
+
+def source_names(select: exp.Select) -> list[str]:
+    """What the sources of FROM are called."""
+    start = select.args.get("from_")
+    nodes = [] if start is None else [start.this, *(j.this for j in select.args.get("joins") or [])]
+    return [name for name in dict.fromkeys(node.alias_or_name for node in nodes) if name]
+
+
+def qualify(select: exp.Select, columns: Columns) -> None:
+    """Let every column in the result, the keys and the condition of groups say which source it is of, a part
+    of a ROW also of which column; functions are in capitals. The tree changes in place."""
+    for part in _parts(select):
+        for node in list(part.walk()):
+            if isinstance(node, exp.Anonymous):
+                node.set("this", node.name.upper())
+            if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
+                _qualify(node, columns)
+
+
+def _parts(select: exp.Select) -> Iterator[Any]:
+    yield from select.expressions
+    for name in ("group", "having"):
+        if select.args.get(name) is not None:
+            yield select.args[name]
+
+
+def _qualify(column: exp.Column, columns: Columns) -> None:
+    names = [part.name for part in column.parts]
+    if names[0] in columns and len(names) > 1 and names[1] in columns[names[0]]:
+        source, path = names[0], names[1:]
+    else:
+        sources = [name for name, some in columns.items() if names[0] in some]
+        if len(sources) != 1:
+            return  # the name of a result, or of several sources
+        source, path = sources[0], names
+    if len(path) == 1:
+        column.this.set("quoted", True)
+        column.set("table", _identifier(source))
+        return
+    path_expression: Any = exp.column(_identifier(path[0]), table=_identifier(source))
+    for name in path[1:]:
+        path_expression = exp.Dot(this=path_expression, expression=_identifier(name))
+    path_expression.meta.update(column.meta)
+    column.replace(path_expression)
+
+
+def _identifier(name: str) -> exp.Identifier:
+    return exp.to_identifier(name, quoted=True)

@@ -18,8 +18,8 @@ from tablestore.io.paths import join
 from tablestore.io.routed import file_io_for
 from tablestore.sql.filling import Filling
 from tablestore.sql.streaming.computation import StepChanges, View
-from tablestore.sql.streaming.group_batches import GroupBatches
 from tablestore.sql.streaming.group_state import GroupState
+from tablestore.sql.streaming.group_tasks import GroupBatches
 from tablestore.sql.streaming.plan import StreamPlan
 
 _STATE_BUCKETS = 2

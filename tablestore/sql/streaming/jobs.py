@@ -6,7 +6,6 @@ import atexit
 import itertools
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 import pyarrow as pa
@@ -16,14 +15,12 @@ from tablestore.cdc.stream_sink import TableSink
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unavailable
 from tablestore.core.options.values import duration_ms
+from tablestore.sql.scope import Scope
 from tablestore.sql.settings import CHECKPOINTS, Settings
 from tablestore.sql.spark_engine import session_of
 from tablestore.sql.streaming.job import RESTARTING, RUNNING, STOPPED, Job
 from tablestore.sql.streaming.job_directory import JobDirectories, JobRecord, JobStatus, PartStatus
 from tablestore.sql.streaming.job_part import JobPart
-
-if TYPE_CHECKING:
-    from tablestore.sql.session import Session
 
 _LOOK_SECONDS = 0.05  # between two looks at how far jobs are
 _ALL: WeakSet[Jobs] = WeakSet()  # for the end of the process
@@ -49,22 +46,22 @@ class Jobs:
         self._reported: set[int] = set()
         _ALL.add(self)
 
-    def start(self, session: Session, parts: tuple[JobPart, ...], statements: tuple[str, ...]) -> Job:
+    def start(self, scope: Scope, parts: tuple[JobPart, ...], statements: tuple[str, ...]) -> Job:
         """Start a job of these INSERTs under `pipeline.name`, or a name made of the target's; one that was
         there before goes on. Raises InvalidRequest for a job that runs, and for the name of another one.
         """
-        places = directories(session)
-        name = session.settings["pipeline.name"] or self._fresh_name(parts[0], places)
+        places = directories(scope)
+        name = scope.settings["pipeline.name"] or self._fresh_name(parts[0], places)
         job = Job(name, parts, statements, places)
         place = places.place(name)
         if place in self._started and not self._started[place].over:
             raise InvalidRequest(f"job {name!r} is running: STOP JOB '{name}' stops it")
-        known = places.record(name)
-        if known is not None:
-            _require_same(known, job.record)
-        interval = duration_ms(session.settings["execution.checkpointing.interval"]) / 1000
-        strategy = _restart_strategy(session.settings)
-        job.start(session_of(session), interval_seconds=interval, strategy=strategy)
+        record = places.record(name)
+        if record is not None:
+            _require_same(record, job.record)
+        interval = duration_ms(scope.settings["execution.checkpointing.interval"]) / 1000
+        strategy = _restart_strategy(scope.settings)
+        job.start(session_of(scope), interval_seconds=interval, strategy=strategy)
         self._started[place] = job
         return job
 
@@ -79,9 +76,9 @@ class Jobs:
                 return name
         raise AssertionError("numbers do not end")
 
-    def stop(self, session: Session, name: str) -> Job:
+    def stop(self, scope: Scope, name: str) -> Job:
         """Stop a job of this session. Raises NotFound, InvalidRequest for one that does not run here."""
-        places = directories(session)
+        places = directories(scope)
         job = self._started.get(places.place(name))
         if job is None or job.over:
             status = places.status(name)
@@ -91,18 +88,18 @@ class Jobs:
         job.stop()
         return job
 
-    def drop(self, session: Session, name: str) -> None:
+    def drop(self, scope: Scope, name: str) -> None:
         """Forget a job, with its checkpoint and state. Raises NotFound, InvalidRequest for one that runs."""
-        places = directories(session)
+        places = directories(scope)
         job = self._started.get(places.place(name))
         if job is not None and not job.over:
             raise InvalidRequest(f"job {name!r} is running: STOP JOB '{name}' stops it")
         places.forget(name)
         self._started.pop(places.place(name), None)
 
-    def rows(self, session: Session) -> pa.Table:
+    def rows(self, scope: Scope) -> pa.Table:
         """Every job, one row an INSERT, by name."""
-        places = directories(session)
+        places = directories(scope)
         found = []
         for name in places.names():
             record = places.record(name)
@@ -151,13 +148,13 @@ class Jobs:
         """Wait until the targets of these jobs, one job after the other, have all that their sources then
         hold; without names of all jobs that run. Raises NotFound for a job that this session has not started,
         Unavailable where it takes longer, InvalidRequest where a job ends before, what one fails with."""
-        known = {job.name: job for job in self._started.values()}
+        by_name = {job.name: job for job in self._started.values()}
         for name in names:
-            if name not in known:
-                raise NotFound.among("job", name, known)
+            if name not in by_name:
+                raise NotFound.among("job", name, by_name)
         until = SYSTEM.monotonic() + timeout_seconds
-        for name in names or [name for name, job in known.items() if not job.over]:
-            job = known[name]
+        for name in names or [name for name, job in by_name.items() if not job.over]:
+            job = by_name[name]
             while not job.caught_up():
                 if job.over and not job.caught_up():
                     raise InvalidRequest(f"job {name!r} has ended, and its sources have more")
@@ -215,10 +212,10 @@ class _Reached:
 
 
 def _rows(record: JobRecord, status: JobStatus, job: Job | None) -> list[dict[str, object]]:
-    found = []
+    rows = []
     for number, facts in enumerate(record.parts):
         part = status.parts[number] if number < len(status.parts) else PartStatus()
-        found.append(
+        rows.append(
             {
                 "job name": record.name,
                 "status": status.state,
@@ -230,7 +227,7 @@ def _rows(record: JobRecord, status: JobStatus, job: Job | None) -> list[dict[st
                 "error": status.error.partition("\n")[0],
             }
         )
-    return found
+    return rows
 
 
 def _require_same(known: JobRecord, wanted: JobRecord) -> None:
@@ -249,12 +246,12 @@ def _require_same(known: JobRecord, wanted: JobRecord) -> None:
     )
 
 
-def directories(session: Session) -> JobDirectories:
+def directories(scope: Scope) -> JobDirectories:
     """Where the jobs of a session are kept. Raises OutsideRoots."""
-    warehouse = None if session.catalog is None else session.lake().warehouse
-    named = session.settings[CHECKPOINTS]
-    if named and session.roots is not None:
-        named = session.roots.inside(named, f"setting {CHECKPOINTS!r}")
+    warehouse = None if scope.catalog is None else scope.lake().warehouse
+    named = scope.settings[CHECKPOINTS]
+    if named and scope.roots is not None:
+        named = scope.roots.inside(named, f"setting {CHECKPOINTS!r}")
     return JobDirectories.of(named, warehouse)
 
 

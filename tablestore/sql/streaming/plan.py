@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
@@ -27,17 +27,12 @@ from tablestore.sql.query.planning import Source, is_lookup, prepared
 from tablestore.sql.query.result_types import sound, sound_schema
 from tablestore.sql.query.translation import duck_sql
 from tablestore.sql.query.type_inference import Columns
-from tablestore.sql.streaming.changes import carrying, inlined
-from tablestore.sql.streaming.group_columns import GroupColumns
-from tablestore.sql.streaming.grouped import from_of, grouped_parts, grouped_select
-from tablestore.sql.streaming.grouped_names import qualify, source_names
-from tablestore.sql.streaming.grouping import GROUPS, Aggregate, Grouping
+from tablestore.sql.scope import Scope
+from tablestore.sql.streaming.group_columns import GROUPS, Aggregate, GroupColumns, Grouping
+from tablestore.sql.streaming.grouped import from_of, grouped_parts, grouped_select, qualify, source_names
 from tablestore.sql.streaming.lookups import Lookup, lookups_of, require_types
-from tablestore.sql.streaming.row_step import RowStep
+from tablestore.sql.streaming.row_step import RowStep, carrying, inlined
 from tablestore.table.table import Table
-
-if TYPE_CHECKING:
-    from tablestore.sql.session import Session
 
 _VALUES = "__values_{}"
 
@@ -70,14 +65,14 @@ class StreamPlan:
         return not all(i.source.appends for i in self.inputs)
 
 
-def planned(session: Session, tree: exp.Expression, text: str) -> StreamPlan:
+def planned(scope: Scope, tree: exp.Expression, text: str) -> StreamPlan:
     """The stream of a query; `tree` is not changed, `text` is the script it is of.
 
     Raises Unsupported for what a stream cannot compute, and what a query may not have, with their places.
     """
     tree = inlined(tree.copy())
     _require_row_wise(tree, text)
-    query = prepared(session, tree, text, stream=True)
+    query = prepared(scope, tree, text, stream=True)
     tree = query.tree
     followed = [source for source in query.sources if not source.lookup]
     inputs = [*(_input(source, text) for source in followed), *_values_inputs(tree)]

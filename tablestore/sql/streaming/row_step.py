@@ -7,11 +7,13 @@ worker computes it as the session's process does. Memory: one batch, and what lo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from sqlglot import exp
 
 from tablestore.format import rowkind
 from tablestore.sql.query.connection import Connection
@@ -45,7 +47,7 @@ class RowSteps:
 
     def __init__(self, step: RowStep, *, memory: str = "", at: Snapshots | None = None) -> None:
         self._step = step
-        self._lookups = [LookupRows(one) for one in step.lookups]
+        self._lookups = [LookupRows(lookup) for lookup in step.lookups]
         self._connection = Connection(memory=memory)
         for view, schema in step.views.items():
             self._connection.duck.register(view, with_change(schema).empty_table())
@@ -54,16 +56,16 @@ class RowSteps:
 
     def look_up_at(self, at: Snapshots) -> None:
         """Join the changes that follow with these snapshots."""
-        for one, rows in zip(self._step.lookups, self._lookups, strict=True):
-            rows.at(at[one.place])
+        for lookup, rows in zip(self._step.lookups, self._lookups, strict=True):
+            rows.at(at[lookup.place])
 
     def __enter__(self) -> RowSteps:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._connection.close()
-        for one in self._lookups:
-            one.close()
+        for lookup in self._lookups:
+            lookup.close()
 
     def rows(self, view: str, batch: pa.RecordBatch, kinds: pa.Array) -> tuple[pa.RecordBatch, pa.Array]:
         """The changes that a batch of changes of one view gives, in their order, with their kinds.
@@ -76,10 +78,10 @@ class RowSteps:
         duck = self._connection.duck
         duck.register(view, given)
         try:
-            found = self._connection.run(self._computed)
+            computed = self._connection.run(self._computed)
         finally:
             duck.register(view, with_change(wanted).empty_table())
-        rows = found.combine_chunks()
+        rows = computed.combine_chunks()
         order = rows.column(rows.num_columns - 1).to_numpy()
         if len(order) > 1 and (np.diff(order) < 0).any():
             rows = rows.take(pa.array(np.argsort(order, kind="stable")))
@@ -91,8 +93,8 @@ class RowSteps:
     def _computed(self) -> pa.Table:
         """The result of the views as they are now."""
         duck = self._connection.duck
-        for one in self._lookups:
-            one.register(duck)
+        for lookup in self._lookups:
+            lookup.register(duck)
         return relation_of(duck, self._step.sql).to_arrow_table()
 
 
@@ -116,3 +118,81 @@ def whole_updates(found: pa.Array, kinds: pa.Array, positions: np.ndarray) -> pa
     new[before[~there[before + 1]]] = rowkind.DELETE
     new[before[~there[before]] + 1] = rowkind.INSERT
     return pa.array(new[positions], pa.int8())
+
+
+def inlined(tree: exp.Expression) -> exp.Expression:
+    """The query with the queries of WITH in the places of their names: each place is a stream of its own."""
+    with_ = tree.args.get("with_")
+    for node in list(tree.find_all(exp.Subquery)):
+        if node.this.args.get("with_"):
+            node.set("this", inlined(node.this))
+    if with_ is None or with_.args.get("recursive"):
+        return tree
+    queries: dict[str, exp.Expression] = {}
+    for cte in with_.expressions:
+        query = cte.this.copy()
+        _replace(query, queries)
+        queries[cte.alias] = _with_columns(query, cte)
+    tree.set("with_", None)
+    _replace(tree, queries)
+    return tree
+
+
+def _with_columns(query: Any, cte: exp.CTE) -> Any:
+    columns = cte.args["alias"].args.get("columns")
+    if not columns:
+        return query
+    alias = exp.TableAlias(this=exp.to_identifier("__with"), columns=[c.copy() for c in columns])
+    return exp.Select(expressions=[exp.Star()]).from_(exp.Subquery(this=query, alias=alias))
+
+
+def _replace(tree: exp.Expression, known: dict[str, exp.Expression]) -> None:
+    for node in list(tree.find_all(exp.Table)):
+        if not node.args.get("db") and node.name in known:
+            alias = node.args.get("alias") or exp.TableAlias(this=node.this.copy())
+            node.replace(exp.Subquery(this=known[node.name].copy(), alias=alias.copy()))
+
+
+def carrying(tree: exp.Expression, views: Collection[str]) -> None:
+    """Let every SELECT between the views and the result give kind and position as its last columns."""
+    done: set[int] = set()
+    for node in [n for n in tree.find_all(exp.Table) if n.name in views]:
+        climbing: Any = node
+        while climbing is not None:
+            select = climbing.find_ancestor(exp.Select)
+            if select is None or id(select) in done:
+                break
+            done.add(id(select))
+            alias = climbing.alias_or_name
+            for star in _stars(select, alias):
+                star.set("except_", [exp.to_identifier(n, quoted=True) for n in (KIND, POSITION)])
+            for name in (KIND, POSITION):
+                select.append("expressions", _column(name, alias))
+            climbing = _subquery_around(select)
+
+
+def _stars(select: exp.Select, alias: str) -> list[exp.Star]:
+    columns = []
+    for shown in select.expressions:
+        if isinstance(shown, exp.Star):
+            columns.append(shown)
+        elif isinstance(shown, exp.Column) and isinstance(shown.this, exp.Star) and shown.table == alias:
+            columns.append(shown.this)
+    return columns
+
+
+def _column(name: str, alias: str) -> exp.Expr:
+    column = exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(alias, quoted=True))
+    return exp.alias_(column, name, quoted=True, copy=False)
+
+
+def _subquery_around(select: exp.Select) -> exp.Subquery | None:
+    """The subquery whose rows a SELECT gives, alone or as a side of UNION ALL."""
+    node: Any = select.parent
+    while isinstance(node, exp.Union) or (isinstance(node, exp.Subquery) and not _is_from(node)):
+        node = node.parent
+    return node if isinstance(node, exp.Subquery) else None
+
+
+def _is_from(node: exp.Subquery) -> bool:
+    return isinstance(node.parent, exp.From | exp.Join)

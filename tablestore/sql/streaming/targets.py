@@ -18,7 +18,7 @@ from tablestore.core.errors import Unsupported
 from tablestore.lsm.merge.aggregation import Aggregation
 from tablestore.lsm.merge.merge_function import merge_function
 from tablestore.sql.filling import Filling
-from tablestore.sql.streaming.grouping import GROUPS
+from tablestore.sql.streaming.group_columns import GROUPS
 from tablestore.sql.streaming.plan import StreamPlan
 from tablestore.table.lake import open_table
 from tablestore.table.table import Table

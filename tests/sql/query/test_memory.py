@@ -9,7 +9,7 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import InvalidRequest
 from tablestore.sql import Session
-from tablestore.sql.query.memory import may_grow_bytes, resident_bytes
+from tablestore.sql.query.connection import may_grow_bytes, resident_bytes
 
 ROWS = 30_000
 

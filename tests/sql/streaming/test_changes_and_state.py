@@ -19,7 +19,7 @@ from tablestore.format import rowkind
 from tablestore.sql import Session
 from tablestore.sql.dialect.parser import reader
 from tablestore.sql.dialect.tokenizer import pieces
-from tablestore.sql.streaming.follow_groups import GroupsInProcess
+from tablestore.sql.streaming.follow import GroupsInProcess
 from tablestore.sql.streaming.plan import planned
 from tablestore.sql.streaming.row_step import RowSteps
 

@@ -25,8 +25,8 @@ from tablestore.sql.query.planning import prepared
 from tablestore.sql.query.result_types import sound
 from tablestore.sql.query.translation import duck_sql
 from tablestore.sql.session import Session
+from tablestore.sql.streaming.group_columns import GROUPS
 from tablestore.sql.streaming.group_state import GroupState
-from tablestore.sql.streaming.grouping import GROUPS
 from tablestore.sql.streaming.plan import planned
 from tablestore.sql.streaming.row_step import RowSteps
 from tablestore.table.table import Table
