@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from tablestore.cdc.stream_batch import WorkPlan
-    from tablestore.cdc.stream_source import Offset
     from tablestore.core.env import Env
+    from tablestore.flow.batch import WorkPlan
+    from tablestore.flow.source import Offset
     from tablestore.format.compaction_record import CompactionRecord
     from tablestore.format.predicates.predicate import Predicate
     from tablestore.format.snapshot import Snapshot

@@ -39,7 +39,8 @@ MAY_IMPORT["insight"] = MAY_IMPORT["write"] | {"write", "read", "catalog"}
 MAY_IMPORT["read"] = MAY_IMPORT["read"] | {"doors"}  # to what is below it, and needed by few tables
 MAY_IMPORT["table"] = MAY_IMPORT["insight"] | {"doors"}
 MAY_IMPORT["verbs"] = MAY_IMPORT["table"] | {"table", "insight"}
-MAY_IMPORT["cdc"] = MAY_IMPORT["verbs"] | {"verbs"}
+MAY_IMPORT["flow"] = MAY_IMPORT["verbs"] | {"verbs"}
+MAY_IMPORT["cdc"] = MAY_IMPORT["flow"] | {"flow"}
 MAY_IMPORT["tiering"] = MAY_IMPORT["cdc"] | {"cdc"}
 MAY_IMPORT["spark"] = MAY_IMPORT["tiering"] | {"tiering"}
 MAY_IMPORT["sql"] = MAY_IMPORT["spark"]  # Spark by doors
@@ -248,7 +249,7 @@ def test_a_lake_is_opened_with_few_modules():
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     loaded = done.stdout.split()
     layers = {name.split(".")[1] for name in loaded if "." in name}
-    assert not layers & {"cdc", "tiering", "spark", "sql", "insight", "verbs"}, loaded
+    assert not layers & {"flow", "cdc", "tiering", "spark", "sql", "insight", "verbs"}, loaded
     assert "tablestore.log.fluss_log" not in loaded
     assert len(loaded) <= 410
 

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = (
-    "core io format fluss meta catalog lsm write read insight table verbs cdc tiering spark sql".split()
+    "core io format fluss meta catalog lsm write read insight table verbs flow cdc tiering spark sql".split()
 )
 
 

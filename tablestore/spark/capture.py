@@ -21,9 +21,9 @@ from tablestore.cdc.capture.report import BatchProgress, BatchReport, Freshness
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.sink import CapturePlan, CaptureSink, SinkSettings
 from tablestore.cdc.capture.source import CaptureSource
-from tablestore.cdc.job_errors import plain_error
-from tablestore.cdc.restarts import Restarts, RestartStrategy
 from tablestore.core.errors import Unsupported
+from tablestore.flow.job_errors import plain_error
+from tablestore.flow.restarts import Restarts, RestartStrategy
 from tablestore.io.paths import checked_name, is_object_location, join
 from tablestore.spark.sessions import session
 from tablestore.spark.stream_jobs import StreamJob, WorkBatch, start_stream

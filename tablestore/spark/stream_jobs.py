@@ -21,9 +21,9 @@ from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tablestore.cdc.stream_batch import WorkPlan
-from tablestore.cdc.stream_source import Offset
 from tablestore.core.errors import TablestoreError, Unavailable
+from tablestore.flow.batch import WorkPlan
+from tablestore.flow.source import Offset
 from tablestore.io.paths import join, location
 from tablestore.io.routed import file_io_for
 from tablestore.spark.sessions import pass_environment

@@ -1,7 +1,7 @@
 """`format("tablestore-work")`: a plan of batches as a stream whose rows are descriptions of work, not data.
 
 Each row is (ordinal, work): a piece of the batch, pickled, which the task that gets the row reads itself.
-Spark plans, checkpoints and retries. Offset = that of the plan (`cdc.stream_batch.WorkPlan`). Options: plan
+Spark plans, checkpoints and retries. Offset = that of the plan (`flow.batch.WorkPlan`). Options: plan
 (pickled, by `encoded`), start (an offset as JSON, for a first batch that does not begin at the beginning).
 """
 
@@ -18,8 +18,8 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
-from tablestore.cdc.stream_batch import WorkPlan
 from tablestore.core.errors import InvalidRequest
+from tablestore.flow.batch import WorkPlan
 from tablestore.spark.source_options import require_only
 
 SCHEMA = "ordinal int, work binary"

@@ -11,8 +11,9 @@ import pytest
 
 import tablestore as ts
 from tablestore.cdc.change_feed import ChangeFeed
-from tablestore.cdc.stream_batch import Batch, Streams, Work
-from tablestore.cdc.stream_source import RowsStream, TableStream
+from tablestore.cdc.table_stream import TableStream
+from tablestore.flow.batch import Batch, Streams, Work
+from tablestore.flow.source import RowsStream
 from tablestore.spark import start_stream
 from tablestore.spark.stream_jobs import WorkBatch
 

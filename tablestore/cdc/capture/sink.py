@@ -46,18 +46,18 @@ from tablestore.cdc.capture.tasks import (
     Write,
     rows_written,
 )
-from tablestore.cdc.compactions import compactions
 from tablestore.cdc.phase import CHANGES_PHASE, FULL_PHASE, PHASE, ROWS, SOURCE_TIME, STARTED, STATEMENT
-from tablestore.cdc.stream_sink import (
+from tablestore.core.env import SYSTEM, Env
+from tablestore.core.errors import InvalidRequest, SchemaMismatch
+from tablestore.flow.sink import (
     SEQUENCE_SPAN,
     CompactTask,
     commit_compaction,
+    compactions,
     takes_one_writer,
     write_kinds,
 )
-from tablestore.cdc.stream_source import Offset
-from tablestore.core.env import SYSTEM, Env
-from tablestore.core.errors import InvalidRequest, SchemaMismatch
+from tablestore.flow.source import Offset
 from tablestore.format import commit_message
 from tablestore.table.lake import Lake
 from tablestore.table.place import TablePlace
@@ -104,7 +104,7 @@ class CaptureBatch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CapturePlan:
-    """Plans the batches of a source (`stream_batch.WorkPlan`)."""
+    """Plans the batches of a source (`flow.batch.WorkPlan`)."""
 
     source: CaptureSource
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tablestore.cdc.stream_batch import Work
-from tablestore.cdc.stream_sink import Computation, SinkBatch
+from tablestore.flow.batch import Work
+from tablestore.flow.sink import Computation, SinkBatch
 from tablestore.sql.connectors.connector import Connector, ConnectorOptions
 
 

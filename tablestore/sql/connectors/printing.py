@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.cdc.stream_sink import SinkBatch
 from tablestore.core.options.values import boolean
+from tablestore.flow.sink import SinkBatch
 from tablestore.format import rowkind
 from tablestore.format.types import cast_text
 from tablestore.format.types.data_type import DataField

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tablestore.cdc.change_feed import ChangeFeed
 from tablestore.cdc.mysql.stream import MysqlTable
-from tablestore.cdc.stream_source import TableStream
+from tablestore.cdc.table_stream import TableStream
 from tablestore.sql.streaming.lookups import Lookup
 from tablestore.sql.streaming.plan import Input, StreamPlan
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
-from tablestore.cdc.stream_batch import Streams
-from tablestore.cdc.stream_source import Offset
 from tablestore.core.env import SYSTEM
+from tablestore.flow.batch import Streams
+from tablestore.flow.source import Offset
 from tablestore.sql.streaming.follow_groups import GroupsInProcess
 from tablestore.sql.streaming.plan import StreamPlan
 from tablestore.sql.streaming.row_step import RowSteps

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from tablestore.cdc.stream_source import Changes
+from tablestore.flow.source import Changes
 from tablestore.io.scratch import scratch_folder
 from tablestore.sql.query.connection import Connection
 from tablestore.sql.streaming.group_state import GroupState

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tablestore.cdc.stream_batch import Batch, Work
-from tablestore.cdc.stream_sink import SinkBatch, StreamSink
-from tablestore.cdc.stream_source import Offset
+from tablestore.flow.batch import Batch, Work
+from tablestore.flow.sink import SinkBatch, StreamSink
+from tablestore.flow.source import Offset
 from tablestore.format.schema import TableSchema
 from tablestore.sql.filling import Filling
 from tablestore.sql.streaming.computation import StepChanges, View

@@ -11,8 +11,8 @@ import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from tablestore.cdc.stream_batch import Batch, Work
 from tablestore.core.env import SYSTEM
+from tablestore.flow.batch import Batch, Work
 from tablestore.io.paths import join
 from tablestore.io.routed import file_io_for
 from tablestore.sql.query.connection import Connection

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from sqlglot import exp
 
-from tablestore.cdc.stream_source import StreamSource
+from tablestore.flow.source import StreamSource
 from tablestore.format import rowkind
 from tablestore.sql.query.result_types import free_names
 from tablestore.sql.streaming.follow import follow

@@ -23,7 +23,7 @@ from tablestore.cdc.capture.source import (
     TableEvent,
     TableRows,
 )
-from tablestore.cdc.stream_source import Offset
+from tablestore.flow.source import Offset
 from tablestore.format import rowkind
 from tablestore.format.types.arrow_types import as_type
 

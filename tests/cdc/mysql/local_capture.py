@@ -22,8 +22,8 @@ from tablestore.cdc.capture.source import TableEvent
 from tablestore.cdc.capture.tasks import POOL_BYTES
 from tablestore.cdc.mysql.address import PASSWORD_VARIABLE, Address
 from tablestore.cdc.mysql.database import MysqlDatabase
-from tablestore.cdc.stream_source import Offset
 from tablestore.core.errors import Unavailable
+from tablestore.flow.source import Offset
 from tests.servers.mariadb import PASSWORD
 
 USER = "job"

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol, TypeVar
 
-from tablestore.cdc.stream_source import Changes, Offset, StreamPiece, StreamSource
 from tablestore.core.errors import InvalidRequest
+from tablestore.flow.source import Changes, Offset, StreamPiece, StreamSource
 from tablestore.format.predicates.predicate import Predicate
 
 VERSION = 1
