@@ -89,7 +89,7 @@ class TableSink:
             rows = self._write_here(table, batch)
         else:
             task = TableTask(self, batch.changes, batch.user, table.max_sequence() + 1)
-            done = batch.batch.over_works(task)
+            done = batch.batch.over(task, batch.batch.works())
             rows = sum(one.rows for one in done)
             messages = [m for one in done for m in one.messages]
             table.commit(messages, user=batch.user, identifier=batch.identifier, position=batch.position)

@@ -37,7 +37,7 @@ class _Stream:
     """Changes are computed, and forgotten."""
 
     def write(self, batch: SinkBatch) -> int:
-        return sum(batch.batch.over_works(CountTask(batch.changes)))
+        return sum(batch.batch.over(CountTask(batch.changes), batch.batch.works()))
 
 
 def _sink(_: ConnectorOptions) -> _Nowhere:

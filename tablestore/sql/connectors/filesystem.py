@@ -204,7 +204,8 @@ class _StreamSink:
         io, directory = _reach(self.options)
         _require_directory(io, directory)
         prefix = f"part-{batch.job_id}-{batch.identifier:06}"
-        found = batch.batch.over_works(FileTask(self.options, batch.changes, join(directory, prefix)))
+        task = FileTask(self.options, batch.changes, join(directory, prefix))
+        found = batch.batch.over(task, batch.batch.works())
         for path, _ in found:
             if path:
                 io.move(_coming(path), path)

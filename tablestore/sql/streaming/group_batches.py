@@ -9,7 +9,7 @@ behind. Rows never leave the workers, only parts of changes of groups do.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -39,14 +39,20 @@ class ChangedGroups:
     def number(self) -> int:
         return self.batch.number
 
+    @property
+    def start(self) -> Offset:
+        return self.batch.start
+
     def works(self) -> list[Work]:
         return list(self.found)
 
-    def over_works(self, task: Callable[[Work], R]) -> list[R]:
-        return self.batch.over(task, self.found)
+    def over(
+        self, task: Callable[[T], R], items: Sequence[T], *, count: Callable[[R], int] | None = None
+    ) -> list[R]:
+        return self.batch.over(task, items, count=count)
 
-    def over(self, task: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        return self.batch.over(task, items)
+    def counted(self) -> Mapping[int, int]:
+        return self.batch.counted()
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,8 @@ def advance(state: GroupState, batch: Batch, *, identifier: int, position: str) 
     io = file_io_for(exchange)
     io.delete_tree(exchange)
     by_bucket: dict[int, list[bytes | str]] = {}
-    for handed in batch.over_works(PartsTask(state, batch.end.get("lookups", {}), exchange)):
+    task = PartsTask(state, batch.end.get("lookups", {}), exchange)
+    for handed in batch.over(task, batch.works()):
         for bucket, part in handed:
             by_bucket.setdefault(bucket, []).append(part)
     found = batch.over(UpdateTask(state, basis), sorted(by_bucket.items()))

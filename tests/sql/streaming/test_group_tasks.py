@@ -31,9 +31,6 @@ class PickledBatch:
     def works(self) -> list[Work]:
         return self._works
 
-    def over_works(self, task: Callable[[Work], Any]) -> list[Any]:
-        return self.over(task, self._works)
-
     def over(self, task: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         there = pickle.loads(pickle.dumps(task))
         return [pickle.loads(pickle.dumps(there(pickle.loads(pickle.dumps(item))))) for item in items]

@@ -1,6 +1,6 @@
-"""Change capture of many tables by Spark: one Structured Streaming query into a lake.
+"""Change capture of many tables: one stream into a lake, by the runner that was chosen.
 
-A query that Spark gives up because a server, a store or a process of its own went away is started again, with
+A stream that ends because a server, a store or a process of its runner went away is started again, with
 growing waits; the batch that was under way comes again and is committed once. Everything else ends the job
 with its error.
 """
@@ -13,8 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from tablestore.cdc.capture.journal import Journal
 from tablestore.cdc.capture.origin import CaptureOrigin, origin_of
 from tablestore.cdc.capture.report import BatchProgress, BatchReport, Freshness
@@ -22,11 +20,11 @@ from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.sink import CapturePlan, CaptureSink, SinkSettings
 from tablestore.cdc.capture.source import CaptureSource
 from tablestore.core.errors import Unsupported
+from tablestore.flow.batch import Batch
 from tablestore.flow.job_errors import plain_error
 from tablestore.flow.restarts import Restarts, RestartStrategy
+from tablestore.flow.runner import Runner, Stream
 from tablestore.io.paths import checked_name, is_object_location, join
-from tablestore.spark.sessions import session
-from tablestore.spark.stream_jobs import StreamJob, WorkBatch, start_stream
 from tablestore.table.lake import Lake
 
 log = logging.getLogger(__name__)
@@ -39,13 +37,14 @@ _SHOWN = 40  # tables in a text
 @dataclass(frozen=True, slots=True)
 class CaptureSettings:
     """How a capture runs: `name` is the commit user; `title` says in words what is captured. A batch is
-    planned every `interval_seconds`."""
+    planned every `interval_seconds`. `variables` of the environment hold the secrets of its source."""
 
     name: str
     checkpoint: str
     title: str = ""
     interval_seconds: float = 1.0
     compact_every: int = 5
+    variables: tuple[str, ...] = ()
 
 
 Listener = Callable[[BatchReport], Any]
@@ -60,15 +59,15 @@ class CaptureJob:
         source: CaptureSource,
         rules: CaptureRules,
         settings: CaptureSettings,
+        runner: Runner,
         *,
-        spark: SparkSession | None = None,
         on_batch: Listener | None = None,
     ) -> None:
         self.name, self.checkpoint, self.lake = settings.name, settings.checkpoint, lake
         self._source, self._rules, self._settings = source, rules, settings
-        self._spark, self._on_batch = spark, on_batch
+        self._runner, self._on_batch = runner, on_batch
         self._journal = Journal(settings.checkpoint)
-        self._query: StreamJob | None = None
+        self._query: Stream | None = None
         self._sink: CaptureSink | None = None
         self._lock = threading.Lock()  # protects `_query`, `_sink` and `_state`
         self._state, self._reason = WAITING, ""
@@ -165,7 +164,6 @@ class CaptureJob:
 
     def _start_query(self, origin: CaptureOrigin) -> None:
         settings = self._settings
-        spark = self._spark = self._spark or session()
         sink = CaptureSink(
             self.lake,
             self._source,
@@ -174,19 +172,19 @@ class CaptureJob:
             self._journal,
         )
 
-        def on_batch(batch: WorkBatch) -> None:
+        def on_batch(batch: Batch) -> None:
             report = sink.write(batch, origin.identifier + batch.number)
             self._batches += 1
             if self._on_batch is not None:
                 self._on_batch(report)
 
-        query = start_stream(
-            spark,
+        query = self._runner.start(
             CapturePlan(self._source),
             on_batch,
             checkpoint=settings.checkpoint,
             start=origin.start,
             interval_seconds=settings.interval_seconds,
+            variables=settings.variables,
         )
         with self._lock:
             self._query, self._sink = query, sink
@@ -271,8 +269,8 @@ def default_checkpoint(lake: Lake, name: str) -> str:
     disk."""
     if is_object_location(lake.warehouse):
         why = (
-            "the warehouse is in an object store, and Spark keeps how far it has come in a directory: name "
-            "one that stays"
+            "the warehouse is in an object store, and how far it has come is kept in a directory: name one "
+            "that stays"
         )
         raise Unsupported("a capture without checkpoint=", why)
     return join(lake.warehouse, DEFAULT_ROOT, checked_name(name, "capture"))
