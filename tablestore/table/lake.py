@@ -588,9 +588,10 @@ class Lake:
         "refuse", or captured into append tables, "append": each row that is inserted comes once, and a row
         that is updated or deleted counts as bad.
 
-        Unless it is to `follow`, the job ends at what there is when all is read. A batch is planned every
-        `interval`; a table is compacted after `compact_every` of its commits. The job's `name` is the user of
-        its commits; the same call later goes on by its `checkpoint`, a directory (None: in the warehouse).
+        Unless it is to `follow`, the job ends at what there is when all is read, batch after batch. Else one
+        is planned every `interval`. A table is compacted after `compact_every` of its commits. The job's
+        `name` is the user of its commits; the same call later goes on by its `checkpoint`, a directory (None:
+        in the warehouse).
         The pipeline runs on Spark; `spark` is a session (None: one is started). `engine` = "local" runs the
         same in `processes` of this machine (None: one a core), without Spark and Java. Both keep the same
         checkpoint, so that either goes on from the other's. `on_batch(report)` is called after each batch.

@@ -53,7 +53,8 @@ def ingest(
     opened = address.open(made, checkpoint=place, follow=follow)
     runner = runner_of(engine, spark=spark, processes=processes)
     variables = tuple(address.variables)
-    settings = CaptureSettings(name, place, address.title, seconds, compact_every, variables)
+    between = seconds if follow else 0  # nobody waits for what is there
+    settings = CaptureSettings(name, place, address.title, between, compact_every, variables)
     return CaptureJob(lake, opened, made, settings, runner, on_batch=on_batch).start()
 
 

@@ -14,12 +14,7 @@ import tablestore as ts
 from tablestore.core.errors import Unavailable
 from tablestore.flow.runner import LocalRunner
 from tests.cdc.capture.fakes import FakePiece, FakeSource, Step, captured, content, job_of, piece, rows, steps
-from tests.spark.items import shop
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> ts.Lake:
-    return ts.connect(str(tmp_path / "lake"))
+from tests.cdc.items import shop
 
 
 def job(lake: ts.Lake, source: FakeSource, **more: Any) -> Any:
