@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -35,7 +36,7 @@ from tablestore.cdc.capture.rules import BAD_ROWS, KEYLESS, SCHEMA_CHANGES
 from tablestore.cdc.capture.type_mapping import TYPE_MAPPINGS
 from tablestore.cdc.mysql.address import TLS_MODES
 from tablestore.cdc.mysql.columns import ZERO_DATES
-from tablestore.spark.sessions import session
+from tablestore.flow.runner import ENGINES, LOCAL, SPARK, spark_session
 from widgets.capture.model import CaptureModel, capture_model
 
 SOURCE = (
@@ -226,7 +227,14 @@ def _run_options(p: Any) -> None:
     )
     p.add_argument("--name", metavar="NAME", help="of the capture: the user of its commits")
     p.add_argument("--checkpoint", metavar="DIR", help="where it keeps how far it has come")
-    p.add_argument("--cores", type=int, metavar="N", help="Spark tasks at once (default: all cores)")
+    p.add_argument(
+        "--engine",
+        choices=ENGINES,
+        default=SPARK,
+        help="what runs it: Spark, or processes of this machine, without Java (default %(default)s); a "
+        "checkpoint goes on with either",
+    )
+    p.add_argument("--cores", type=int, metavar="N", help="tasks at once (default: all cores)")
 
 
 def wanted(options: argparse.Namespace) -> dict[str, Any]:
@@ -301,29 +309,34 @@ def capture(options: argparse.Namespace, screen: Console) -> int:
     for name in ("name", "checkpoint"):
         if getattr(options, name) is not None:
             given[name] = getattr(options, name)
-    with tempfile.NamedTemporaryFile(prefix="workbench-cdc-", suffix=".log", delete=False) as made:
-        log = Path(made.name)
-    spark = session("workbench cdc", cores=options.cores, log_file=str(log))
-    fresh: list[BatchReport] = []
-    try:
-        job = lake.ingest(
-            options.source,
-            **given,
-            interval=options.interval,
-            compact_every=options.compact_every,
-            spark=spark,
-            on_batch=fresh.append,
-        )
+    given |= {"interval": options.interval, "compact_every": options.compact_every}
+    with running(options.engine, options.cores) as (engine, log):
+        fresh: list[BatchReport] = []
+        job = lake.ingest(options.source, **given, **engine, on_batch=fresh.append)
         try:
             return show(job, fresh, screen, log)
         except Exception:
             job.stop()
             raise
+
+
+@contextmanager
+def running(engine: str, cores: int | None) -> Iterator[tuple[dict[str, Any], Path | None]]:
+    """The arguments of `lake.ingest` that say what runs a capture, and the file of Spark's own words. A
+    session of Spark ends with the block."""
+    if engine == LOCAL:
+        yield {"engine": LOCAL, "processes": cores}, None
+        return
+    with tempfile.NamedTemporaryFile(prefix="workbench-cdc-", suffix=".log", delete=False) as made:
+        log = Path(made.name)
+    spark = spark_session("workbench cdc", cores=cores, log_file=str(log))
+    try:
+        yield {"spark": spark}, log
     finally:
         spark.stop()
 
 
-def show(job: Any, fresh: list[BatchReport], screen: Console, log: Path) -> int:
+def show(job: Any, fresh: list[BatchReport], screen: Console, log: Path | None) -> int:
     """Show the capture until it ends or is stopped; `fresh` gets its reports. Spark's own words are in
     `log`, which is kept where the capture failed."""
     with asked_to_stop(screen, "stopping after this batch; once more leaves it to be done again") as asked:
@@ -332,9 +345,11 @@ def show(job: Any, fresh: list[BatchReport], screen: Console, log: Path) -> int:
     screen.print(summary(_model(job, job.reports())), markup=False, soft_wrap=True)
     if job.error is not None:
         screen.print("[bold red]cdc: failed:[/]", Text(str(job.error)))
-        screen.print(f"Spark's own words are in {log}; the same command goes on from here", markup=False)
+        where = "" if log is None else f"Spark's own words are in {log}; "
+        screen.print(f"{where}the same command goes on from here", markup=False)
         return FAILED
-    log.unlink(missing_ok=True)
+    if log is not None:
+        log.unlink(missing_ok=True)
     if job.state == "stopped":
         screen.print("stopped between two batches; the same command goes on from here")
         return INTERRUPTED

@@ -35,7 +35,7 @@ def test_a_query_is_started_again_when_a_server_was_away(spark: Any, lake: ts.La
     source = FakeSource([*steps(), Step((), [away])])
     made = job_of(lake, source, SparkRunner(spark), on_batch=lambda r: seen.append(r.number))
     assert made.progress() is None
-    assert made.start().wait(120)
+    assert made.start().wait(300)
     assert content(lake, "ods.a") == [(1, 2), (2, 2), (3, 3)]
     assert seen == [0, 1, 2, 3]
 
