@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from tablestore.cdc.stream_batch import WorkPlan
-    from tablestore.cdc.stream_source import Offset
+    from tablestore.cdc.capture.job import CaptureJob as CaptureJob
     from tablestore.core.env import Env
+    from tablestore.flow.batch import WorkPlan
+    from tablestore.flow.source import Offset
     from tablestore.format.compaction_record import CompactionRecord
     from tablestore.format.predicates.predicate import Predicate
     from tablestore.format.schema import TableSchema
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from tablestore.lsm.compaction.compaction_report import Compaction
     from tablestore.meta.store import Store
     from tablestore.read.scan.plan import Plan
-    from tablestore.spark.capture import CaptureJob as CaptureJob
     from tablestore.spark.stream_jobs import StreamJob
     from tablestore.sql.connectors.connector import Connector
     from tablestore.sql.result import Result as Result
@@ -133,9 +133,9 @@ def sql_session(lake: Lake) -> Session:
 
 
 def ingest(lake: Lake, url: str | os.PathLike[str], **how: Any) -> CaptureJob:
-    """The job of `Lake.ingest`, started; `how` are arguments of `spark.capture_start.ingest`."""
+    """The job of `Lake.ingest`, started; `how` are arguments of `cdc.capture.start.ingest`."""
     with _needs("Lake.ingest"):
-        from tablestore.spark.capture_start import ingest as start
+        from tablestore.cdc.capture.start import ingest as start
     return start(lake, url, **how)
 
 
@@ -279,11 +279,13 @@ def fluss_log(settings: LogSettings, *, table_id: Callable[[], int | None], env:
 # Spark
 
 
-def spark_session() -> SparkSession:
+def spark_session(
+    app: str = "tablestore", *, cores: int | None = None, log_file: str | None = None
+) -> SparkSession:
     """The session that runs, or a new local one."""
     with _needs("Spark session"):
         from tablestore.spark import session
-    return session()
+    return session(app, cores=cores, log_file=log_file)
 
 
 def register_sources(spark: SparkSession) -> SparkSession:

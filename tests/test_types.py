@@ -50,7 +50,7 @@ reveal_type(ts.mend("lake/d.db/t"))
 lake.sql("SELECT 1").to_arow()
 """
 GIVEN = (
-    *("sql.result.Result", "spark.capture.CaptureJob", "tiering.service.TieringService"),
+    *("sql.result.Result", "cdc.capture.job.CaptureJob", "tiering.service.TieringService"),
     *("tiering.coordinator.coordinator.Coordinator", "insight.inspect.inspect.Inspect"),
     *("insight.doctor.mending.Mended", "insight.doctor.repair.Repair"),
 )

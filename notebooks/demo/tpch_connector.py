@@ -13,9 +13,9 @@ from typing import Any
 from datasets import cdc
 from datasets.cachedir import cache_root
 from tablestore.cdc.directory_stream import DirectoryStream
-from tablestore.cdc.stream_source import StreamSource
 from tablestore.core.errors import InvalidOption
 from tablestore.core.options.values import one_of
+from tablestore.flow.source import StreamSource
 from tablestore.sql.connectors.connector import (
     Connector,
     ConnectorOptions,

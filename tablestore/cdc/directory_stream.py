@@ -9,8 +9,8 @@ from operator import attrgetter
 import pyarrow as pa
 
 from tablestore.cdc.source import ChangeDirectory, LogRange, Position, Work
-from tablestore.cdc.stream_source import Changes, Offset, of_keys
 from tablestore.core.errors import NotFound
+from tablestore.flow.source import Changes, Offset, of_keys
 from tablestore.format.predicates import evaluate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.io.fileio import LocalFileIO

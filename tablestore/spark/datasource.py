@@ -40,8 +40,8 @@ from pyspark.sql.types import StringType, StructType
 
 from tablestore.cdc.change_feed import ChangeFeed, Piece
 from tablestore.cdc.log_pieces import LogPiece
-from tablestore.cdc.stream_sink import SEQUENCE_SPAN
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.flow.sink import SEQUENCE_SPAN
 from tablestore.format import rowkind
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.io.confined import roots_in

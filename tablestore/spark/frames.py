@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from tablestore.cdc.stream_sink import SEQUENCE_SPAN
 from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.flow.sink import SEQUENCE_SPAN
 from tablestore.format import rowkind
 from tablestore.format.parquet.schema import KIND
 from tablestore.format.predicates.predicate import Predicate, bind

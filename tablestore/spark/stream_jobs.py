@@ -12,7 +12,7 @@ import json
 import logging
 import pickle
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, TypeVar
 
@@ -21,11 +21,10 @@ from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tablestore.cdc.stream_batch import WorkPlan
-from tablestore.cdc.stream_source import Offset
 from tablestore.core.errors import TablestoreError, Unavailable
-from tablestore.io.paths import join, location
-from tablestore.io.routed import file_io_for
+from tablestore.flow.batch import WorkPlan
+from tablestore.flow.checkpoint import Checkpoint
+from tablestore.flow.source import Offset
 from tablestore.spark.sessions import pass_environment
 from tablestore.spark.work_source import encoded
 
@@ -34,8 +33,6 @@ logging.getLogger("py4j.clientserver").addFilter(lambda record: "Python Proxy" n
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 R = TypeVar("R")
-_RESULT = "ordinal int, result binary"
-_RESULT_ARROW = pa.schema([("ordinal", pa.int32()), ("result", pa.binary())])
 _LOOK_SECONDS = 0.05  # between two looks whether Spark has recorded a batch
 _PAUSE_LOOK_SECONDS = 0.5  # between two looks whether a paused query is still there
 Counts = tuple[int, dict[int, int]]  # the number of a batch, and the count of each of its pieces
@@ -49,7 +46,7 @@ class StreamJob:
     ) -> None:
         self._spark, self._plan, self._on_batch = spark, plan, on_batch
         self._first: Offset | None = None
-        self._checkpoint = location(checkpoint)
+        self._checkpoint = Checkpoint.at(checkpoint)
         self._query: StreamingQuery | None = None
         self._turn = threading.Lock()  # who holds it carries out a batch, or ends the query between two
         self._going = threading.Event()  # unless it is paused
@@ -62,14 +59,14 @@ class StreamJob:
         """Start the query. `start` is where the first batch of a new checkpoint begins, None: at the
         beginning."""
         self._first = start
-        self._remove_remains()
+        self._checkpoint.remove_remains()
         reader = self._spark.readStream.format("tablestore-work").option("plan", encoded(self._plan))
         works = reader.option("start", json.dumps(start)).load()
-        writer = works.writeStream.foreachBatch(self._batch).option("checkpointLocation", self._checkpoint)
+        writer = works.writeStream.foreachBatch(self._batch).option(
+            "checkpointLocation", self._checkpoint.directory
+        )
         self._query = writer.trigger(processingTime=f"{int(interval_seconds * 1000)} milliseconds").start()
-        begun = self._planned_end()
-        idle = begun is None or self._recorded()
-        if idle and self._plan.ended(begun or start or self._plan.initial()):
+        if self._checkpoint.pending() is None and self._plan.ended(self._reached()):
             self._over.set()
         threading.Thread(target=self._end_when_over, name="tablestore-job", daemon=True).start()
 
@@ -123,7 +120,7 @@ class StreamJob:
         if self.error is None and not self._over.is_set():
             self.error = _with_causes(error)
 
-    def _batch(self, rows: DataFrame, number: int) -> None:
+    def _batch(self, _: DataFrame, number: int) -> None:
         """What Spark calls with each batch."""
         while not self._going.wait(_PAUSE_LOOK_SECONDS):
             if not self.running:  # Spark has given it up meanwhile
@@ -131,11 +128,11 @@ class StreamJob:
         with self._turn:
             if self._over.is_set():  # to return would tell Spark that the batch is done
                 raise RuntimeError("the query is being stopped")
-            end = self._planned_end(number)
-            assert end is not None, "Spark records the end of a batch before it begins"
+            end = self._checkpoint.end(number)  # which Spark records before it begins
             try:
                 begin = self._begin(number)
-                self._on_batch(WorkBatch(self._spark, rows, number, begin, end, counts=self._counts))
+                works = partial(self._plan.works, begin, end)
+                self._on_batch(WorkBatch(self._spark, works, number, begin, end, counts=self._counts))
                 self._plan.done(end)
             except BaseException as e:
                 self.error = e
@@ -145,8 +142,13 @@ class StreamJob:
 
     def _begin(self, number: int) -> Offset:
         """Where a batch begins: at the end of the one before."""
-        before = self._planned_end(number - 1) if number else self._first
+        before = self._checkpoint.start(number) if number else self._first
         return self._plan.initial() if before is None else before
+
+    def _reached(self) -> Offset:
+        """Where the newest planned batch ends, or the first begins."""
+        newest = self._checkpoint.planned()
+        return self._begin(0) if newest is None else self._checkpoint.end(newest)
 
     def _end_when_over(self) -> None:
         """Stop the query when its sources have ended, once Spark has recorded the last batch."""
@@ -155,42 +157,12 @@ class StreamJob:
                 return
         waiter = threading.Event()
         for _ in range(100):
-            if not self.running or self._newest("offsets") is None or self._recorded():
+            if not self.running or self._checkpoint.pending() is None:
                 break
             waiter.wait(_LOOK_SECONDS)
         with self._turn:
             if self._query is not None:
                 self._query.stop()
-
-    def _planned_end(self, number: int | None = None) -> Offset | None:
-        """Where a batch ends (None: the newest), as Spark recorded it; None without a record."""
-        number = self._newest("offsets") if number is None else number
-        if number is None:
-            return None
-        text = file_io_for(self._checkpoint).read(join(self._checkpoint, "offsets", str(number))).decode()
-        found: Offset = json.loads(text.splitlines()[2])  # version, metadata, the offset of the one source
-        return found
-
-    def _remove_remains(self) -> None:
-        """Where no batch was recorded: remove the temporary file of a query that was killed while it recorded
-        its first, or Spark refuses to start ("should be empty on batch 0")."""
-        if self._newest("offsets") is not None:
-            return
-        io = file_io_for(self._checkpoint)
-        for which in ("offsets", "commits"):
-            for found in io.list(join(self._checkpoint, which), hidden=True):
-                if found.name.startswith("."):
-                    log.info("removed %s, which a killed first batch left", found.name)
-                    io.delete(join(self._checkpoint, which, found.name))
-
-    def _recorded(self) -> bool:
-        """Whether Spark has recorded that the newest batch is done."""
-        planned = self._newest("offsets")
-        return planned is not None and planned == self._newest("commits")
-
-    def _newest(self, which: str) -> int | None:
-        found = file_io_for(self._checkpoint).list(join(self._checkpoint, which))
-        return max((int(f.name) for f in found if f.name.isdigit()), default=None)
 
 
 def start_stream(
@@ -220,25 +192,19 @@ class WorkBatch:
     def __init__(
         self,
         spark: SparkSession,
-        rows: DataFrame,
+        works: Callable[[], Sequence[Any]],
         number: int,
         start: Offset,
         end: Offset,
         *,
         counts: Accumulator[Counts],
     ) -> None:
-        self._spark, self._rows, self._counts = spark, rows, counts
+        self._spark, self._works, self._counts = spark, works, counts
         self.number, self.start, self.end = number, start, end
 
-    def works(self) -> list[Any]:
+    def works(self) -> Sequence[Any]:
         """The pieces in order."""
-        found = [pickle.loads(row.work) for row in self._rows.collect()]
-        return sorted(found, key=lambda w: w.ordinal)
-
-    def over_works(self, task: Callable[[Any], R]) -> list[R]:
-        """What a task gives for each piece, in order."""
-        done = self._rows.mapInArrow(_OverWorks(task), _RESULT).collect()
-        return [_result(row.result) for row in sorted(done, key=lambda row: row.ordinal)]
+        return self._works()
 
     def counted(self) -> Mapping[int, int]:
         """The counts of the items that are done, by their places, in their order."""
@@ -249,7 +215,7 @@ class WorkBatch:
         self, task: Callable[[T], R], items: Sequence[T], *, count: Callable[[R], int] | None = None
     ) -> list[R]:
         """What a task gives for each item, in order. `counted` has what is counted in each result as soon as
-        its item is done. Quicker than `over_works`, which needs a second worker for each task."""
+        its item is done."""
         if not items:
             return []
         counting = None if count is None else _Counting(self.number, count, self._counts)
@@ -288,24 +254,8 @@ def _with_causes(error: BaseException) -> BaseException:
     return error
 
 
-class _OverWorks:
-    """The function of a Python worker over rows of work."""
-
-    def __init__(self, task: Callable[[Any], Any]) -> None:
-        self._task = task
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        pa.set_cpu_count(1)  # Spark runs as many tasks at once as there are cores
-        for batch in batches:
-            for ordinal, work in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
-                found = _attempt(self._task, pickle.loads(work))
-                yield pa.RecordBatch.from_arrays(
-                    [pa.array([ordinal], pa.int32()), pa.array([found], pa.binary())], schema=_RESULT_ARROW
-                )
-
-
 class _OverItems:
-    """The same over other items, each with its place."""
+    """The function of a Python worker over items, each with its place."""
 
     def __init__(self, task: Callable[[Any], Any], counting: _Counting | None) -> None:
         self._task, self._counting = task, counting

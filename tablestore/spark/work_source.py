@@ -1,7 +1,7 @@
-"""`format("tablestore-work")`: a plan of batches as a stream whose rows are descriptions of work, not data.
+"""`format("tablestore-work")`: a plan of batches as a stream without rows: who carries out a batch asks
+the plan what there is to do (`stream_jobs.py`).
 
-Each row is (ordinal, work): a piece of the batch, pickled, which the task that gets the row reads itself.
-Spark plans, checkpoints and retries. Offset = that of the plan (`cdc.stream_batch.WorkPlan`). Options: plan
+Spark plans, checkpoints and retries. Offset = that of the plan (`flow.batch.WorkPlan`). Options: plan
 (pickled, by `encoded`), start (an offset as JSON, for a first batch that does not begin at the beginning).
 """
 
@@ -11,26 +11,17 @@ import base64
 import json
 import pickle
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
-from tablestore.cdc.stream_batch import WorkPlan
 from tablestore.core.errors import InvalidRequest
+from tablestore.flow.batch import WorkPlan
 from tablestore.spark.source_options import require_only
 
-SCHEMA = "ordinal int, work binary"
-
-
-@dataclass
-class StreamPartition(InputPartition):
-    """One row of the stream."""
-
-    ordinal: int
-    work: bytes
+SCHEMA = "batch int"
 
 
 class WorkSource(DataSource):
@@ -66,10 +57,10 @@ class WorkReader(DataSourceStreamReader):
         return self._plan.next(start)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        return [StreamPartition(w.ordinal, pickle.dumps(w)) for w in self._plan.works(start, end)]
+        return [InputPartition(None)]
 
-    def read(self, partition: StreamPartition) -> Iterator[tuple[int, bytes]]:  # type: ignore[override]  # its own partitions only
-        yield partition.ordinal, partition.work
+    def read(self, partition: InputPartition) -> Iterator[tuple[int]]:
+        yield from ()
 
 
 def encoded(plan: WorkPlan) -> str:

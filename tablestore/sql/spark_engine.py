@@ -17,10 +17,10 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
 from tablestore import doors
-from tablestore.cdc.job_errors import first_line, innermost_line, raised_within
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest, TablestoreError, Unavailable, Unsupported
 from tablestore.core.extras import required
+from tablestore.flow.job_errors import first_line, innermost_line, raised_within
 from tablestore.sql.problems import placed, start_of
 from tablestore.sql.query.duck_casts import require_castable
 from tablestore.sql.query.embedded import result_schema

@@ -509,6 +509,8 @@ class Lake:
         compact_every: int = 5,
         checkpoint: str | os.PathLike[str] | None = None,
         name: str | None = None,
+        engine: str = "spark",
+        processes: int | None = None,
         spark: SparkSession | None = None,
         on_batch: Callable[[Any], Any] | None = None,
         **source: Any,
@@ -533,13 +535,16 @@ class Lake:
         "refuse", or captured into append tables, "append": each row that is inserted comes once, and a row
         that is updated or deleted counts as bad.
 
-        Unless it is to `follow`, the job ends at what there is when all is read. A batch is planned every
-        `interval`; a table is compacted after `compact_every` of its commits. The job's `name` is the user of
-        its commits; the same call later goes on by its `checkpoint`, a directory (None: in the warehouse).
-        `spark` is a session (None: one is started); `on_batch(report)` is called after each batch. `source`
-        are arguments of the kind of source: `password_file`, `tls`, `tls_ca`, `chunk_rows`, `chunks`,
-        `log_bytes`, `left_out` ({pattern: columns}), `zero_dates` ("null" or "fail"), `read_again` (patterns
-        of tables that are emptied and read once more) of databases; `chunks`, `log_bytes` of
+        Unless it is to `follow`, the job ends at what there is when all is read, batch after batch. Else one
+        is planned every `interval`. A table is compacted after `compact_every` of its commits. The job's
+        `name` is the user of its commits; the same call later goes on by its `checkpoint`, a directory (None:
+        in the warehouse).
+        The pipeline runs on Spark; `spark` is a session (None: one is started). `engine` = "local" runs the
+        same in `processes` of this machine (None: one a core), without Spark and Java. Both keep the same
+        checkpoint, so that either goes on from the other's. `on_batch(report)` is called after each batch.
+        `source` are arguments of the kind of source: `password_file`, `tls`, `tls_ca`, `chunk_rows`,
+        `chunks`, `log_bytes`, `left_out` ({pattern: columns}), `zero_dates` ("null" or "fail"), `read_again`
+        (patterns of tables that are emptied and read once more) of databases; `chunks`, `log_bytes` of
         directories; `format`, `format_options`, `properties`, `columns`, `start` of topics.
 
         The job has `wait()`, `stop()`, `pause()`, `resume()`, `running`, `progress()` (of the batch under
@@ -570,6 +575,7 @@ class Lake:
         }
         how: dict[str, Any] = {"follow": follow, "interval": interval, "compact_every": compact_every}
         how |= {"checkpoint": checkpoint, "name": name, "spark": spark, "on_batch": on_batch}
+        how |= {"engine": engine, "processes": processes}
         return doors.ingest(self, url, tables=tables, rules=rules, source=source, **how)
 
     def tier(

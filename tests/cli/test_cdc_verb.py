@@ -36,6 +36,7 @@ from tablestore.cli.cdc import options
 from tablestore.cli.cdc.plan import plan_lines
 from tablestore.cli.cdc.screen import picture, plain_lines, summary
 from tablestore.cli.running import REFUSED
+from tablestore.flow.runner import ENGINES
 from tests.cdc.capture.fakes import FakeSource, Step, captured, event, shape
 from tests.servers.mariadb import PASSWORD, MariaDb
 
@@ -91,7 +92,7 @@ def test_the_words_of_options_are_those_of_the_engine() -> None:
         options.KEYLESS,
         options.SCHEMA_CHANGES,
     )
-    assert (TLS_MODES, ZERO_DATES) == (options.TLS_MODES, options.ZERO_DATES)
+    assert (TLS_MODES, ZERO_DATES, ENGINES) == (options.TLS_MODES, options.ZERO_DATES, options.ENGINES)
 
 
 def test_the_commands_of_the_guide_are_ones() -> None:
@@ -288,12 +289,12 @@ def test_a_database_is_planned_and_captured_to_its_end(shop: str, mariadb: Maria
     assert found == [(1, True, "2024-01", "orders"), (2, False, "2024-02", "orders")]
 
 
-@pytest.mark.spark
 @pytest.mark.large
 def test_a_paused_table_ends_with_its_exit_code_until_it_is_excluded(
     shop: str, mariadb: MariaDb, tmp_path: Path
 ) -> None:
     written = [*("--from", f"{mariadb.url}/{shop}", "--warehouse", str(tmp_path / "lake"), "--into", "ods")]
+    written += ["--engine", "local"]
     done = cdc_verb(*written, "--once")
     assert done.returncode == 0, done.stderr
     mariadb.run(f"ALTER TABLE {shop}.orders MODIFY paid VARCHAR(9)")
@@ -312,6 +313,23 @@ def test_a_paused_table_ends_with_its_exit_code_until_it_is_excluded(
     assert done.returncode == 0, done.stderr
     assert f"skipped {shop}.orders" in done.stdout
     assert tmp.scan().to_arrow().num_rows == 2
+
+
+def test_a_capture_needs_no_java_with_the_local_engine(
+    shop: str, mariadb: MariaDb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    written = [*("--from", f"{mariadb.url}/{shop}", "--warehouse", str(tmp_path / "lake"), "--into", "ods")]
+    refused = cdc_verb(*written, "--once")
+    assert refused.returncode == REFUSED
+    assert "no Java: none in PATH" in refused.stderr
+    assert 'engine="local"' in refused.stderr.replace("\n", "")
+    done = cdc_verb(*written, "--once", "--engine", "local", "--cores", "2")
+    assert done.returncode == 0, done.stderr
+    assert ts.connect(tmp_path / "lake").table("ods.orders").scan().to_arrow().num_rows == 2
+    assert "Spark" not in done.stderr
 
 
 def cdc_verb(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 import tablestore as ts
+from tests.cdc.items import USER, content, ingested, item_table, shop
 from tests.log import held
 from tests.servers.kafka import Broker
 from tests.servers.mariadb import PASSWORD, MariaDb
-from tests.spark.items import USER, content, ingested, item_table, shop
 from tests.spark.test_kill import ROOT, await_the_end_of_group
 
 pytestmark = [pytest.mark.spark, pytest.mark.large]
@@ -29,7 +29,7 @@ from pathlib import Path
 import tablestore as ts
 from tablestore.log.embedded.appender import EmbeddedAppender
 from tablestore.spark import session
-from tests.spark.items import ingest
+from tests.cdc.items import ingest
 
 commit, commits = EmbeddedAppender.commit, []
 

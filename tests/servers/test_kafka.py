@@ -15,8 +15,8 @@ from tablestore.cdc.final_rows import FinalRows
 from tablestore.cdc.formats.registry import format_of
 from tablestore.cdc.kafka.scan_point import EARLIEST, GROUP, LATEST, SPECIFIC, TIMESTAMP, ScanPoint
 from tablestore.cdc.kafka.topic_stream import TopicStream
-from tablestore.cdc.stream_source import Offset
 from tablestore.core.errors import InvalidOption, NotFound, Unavailable
+from tablestore.flow.source import Offset
 from tablestore.format.messages.images import Changes
 from tablestore.format.messages.messages import BadMessage
 from tests.cdc.formats.messages_of import KINDS, columns

@@ -25,7 +25,7 @@ from tablestore.cdc.capture.sink import CaptureSink, SinkSettings
 from tablestore.cdc.capture.source import ALTERED, CAPTURED, EMPTIED, SKIPPED
 from tablestore.cdc.kafka.capture import TopicsCapture
 from tablestore.cdc.kafka.open_capture import open_topics, parsed
-from tablestore.cdc.stream_source import Offset
+from tablestore.flow.source import Offset
 from tablestore.format.messages.registry_client import client
 from tests.cdc.capture.fakes import FakeBatch
 from tests.cdc.formats.test_golden import GOLDEN, ITEMS, MODES, ORDERS, OTHER_TYPES, comparable, expected

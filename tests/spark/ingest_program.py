@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 import tablestore as ts
 from tablestore.spark import session
-from tests.spark.items import ingest, item_table
+from tests.cdc.items import ingest, item_table
 
 
 def where(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

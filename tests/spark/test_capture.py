@@ -1,70 +1,18 @@
-"""A capture by Spark: many tables in one query, to the end of what there is; it goes on where it was."""
+"""A capture by Spark: many tables in one query; each runner goes on where the other has stopped."""
 
 from __future__ import annotations
 
-import shutil
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tablestore as ts
-from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.core.errors import Unavailable
-from tablestore.spark.capture import CaptureJob, CaptureSettings, default_checkpoint
-from tests.cdc.capture.fakes import FakePiece, FakeSource, Step, captured, piece, rows
-from tests.spark.items import shop
+from tablestore.flow.runner import LocalRunner, SparkRunner
+from tests.cdc.capture.fakes import FakePiece, FakeSource, Step, content, job_of, piece, rows, steps
 
 pytestmark = pytest.mark.spark
-
-
-def job(spark: Any, lake: ts.Lake, source: FakeSource, **more: Any) -> CaptureJob:
-    settings = CaptureSettings(
-        "cdc-shop", default_checkpoint(lake, "cdc-shop"), "shop", interval_seconds=0.05
-    )
-    return CaptureJob(lake, source, CaptureRules.of("shop.*", into="ods"), settings, spark=spark, **more)
-
-
-def steps() -> list[Step]:
-    changes = piece(
-        rows("a", [("+U", 1, 2), ("+I", 2, 2)], seconds=99), rows("b", [("-D", 1, 1)], seconds=99)
-    )
-    return [
-        Step([captured("a"), captured("b")]),
-        Step((), [piece(rows("a", [("+I", 1, 1)])), piece(rows("b", [("+I", 1, 1), ("+I", 5, 5)]))]),
-        Step((), [changes]),
-    ]
-
-
-def content(lake: ts.Lake, table: str) -> list[tuple[Any, ...]]:
-    found = lake.table(table).scan().to_arrow()
-    return sorted(zip(*(c.to_pylist() for c in found.columns), strict=True))
-
-
-@pytest.mark.large
-def test_a_bounded_source_ends_the_job_and_a_lost_checkpoint_repeats_nothing(
-    spark: Any, lake: ts.Lake, tmp_path: Path
-):
-    source = FakeSource(steps())
-    first = job(spark, lake, source).start()
-    assert first.wait(120)
-    assert first.state == "ended"
-    assert content(lake, "ods.a") == [(1, 2), (2, 2)]
-    assert content(lake, "ods.b") == [(5, 5)]
-    assert lake.databases() == ["ods"]
-    assert [r.number for r in first.reports()] == [0, 1, 2]
-    assert "ods.a" in repr(first)
-    assert first.freshness().counts.sum() == 6
-
-    shutil.rmtree(first.checkpoint)
-    source.steps.append(Step((), [piece(rows("b", [("+I", 6, 6)], seconds=100))]))
-    again = job(spark, lake, source).start()
-    assert again.wait(120)
-    assert content(lake, "ods.a") == [(1, 2), (2, 2)]
-    assert content(lake, "ods.b") == [(5, 5), (6, 6)]
-    assert [r.position for r in again.reports()] == ["step 3", "step 4"]  # the newest batch came again
 
 
 class Away(FakePiece):
@@ -84,95 +32,56 @@ def test_a_query_is_started_again_when_a_server_was_away(spark: Any, lake: ts.La
     object.__setattr__(part, "position", str(tmp_path / "mark"))
     away = Away((part,), piece(part).tables)
     seen: list[int] = []
-    made = job(
-        spark, lake, FakeSource([*steps(), Step((), [away])]), on_batch=lambda r: seen.append(r.number)
-    )
+    source = FakeSource([*steps(), Step((), [away])])
+    made = job_of(lake, source, SparkRunner(spark), on_batch=lambda r: seen.append(r.number))
     assert made.progress() is None
-    assert made.start().wait(120)
+    assert made.start().wait(300)
     assert content(lake, "ods.a") == [(1, 2), (2, 2), (3, 3)]
     assert seen == [0, 1, 2, 3]
 
 
 @pytest.mark.large
-def test_an_error_that_no_second_attempt_mends_ends_the_job(spark: Any, lake: ts.Lake):
-    source = FakeSource([Step([captured("x/y")])])
-    made = job(spark, lake, source).start()
-    with pytest.raises(ts.InvalidRequest, match=r"job 'cdc-shop': .*x/y"):
-        made.wait(240)
-    assert made.state == "failed"
+@pytest.mark.parametrize("spark_first", [True, False], ids=["spark", "local"])
+def test_each_runner_goes_on_where_the_other_has_stopped(spark: Any, lake: ts.Lake, spark_first: bool):
+    runners = [SparkRunner(spark), LocalRunner(2), SparkRunner(spark), LocalRunner(2)]
+    source = FakeSource(steps())
+    reports: list[ts.BatchReport] = []
+    for n, runner in enumerate(runners if spark_first else runners[1:]):
+        made = job_of(lake, source, runner, on_batch=reports.append).start()
+        assert made.wait(240)
+        source.steps.append(Step((), [piece(rows("b", [("+I", 10 + n, n)], seconds=100))]))
+    number = len(runners if spark_first else runners[1:])
+    assert [r.number for r in reports] == list(range(2 + number))
+    assert content(lake, "ods.a") == [(1, 2), (2, 2)]
+    assert content(lake, "ods.b") == [(5, 5), *((10 + n, n) for n in range(number - 1))]
+    commits = lake.table("ods.b").inspect.commits().to_pylist()
+    identifiers = [c["commit_identifier"] for c in commits if c["commit_kind"] == "APPEND"]
+    assert identifiers == sorted(set(identifiers))
 
 
 @pytest.mark.large
-def test_a_job_stops_between_two_batches(spark: Any, lake: ts.Lake):
-    started = threading.Event()
-    source = FakeSource([*steps(), *(Step((), [piece(rows("a", [("+U", 1, n)]))]) for n in range(500))])
-    made = job(spark, lake, source, on_batch=lambda _: started.set()).start()
-    assert started.wait(240)
-    made.stop()
-    assert (made.running, made.state, made.error) == (False, "stopped", None)
-
-
-@pytest.mark.large
-def test_no_batch_begins_while_it_is_paused(spark: Any, lake: ts.Lake):
-    seen: list[int] = []
-    source = FakeSource([*steps(), *(Step((), [piece(rows("a", [("+U", 1, n)]))]) for n in range(500))])
-    made = job(spark, lake, source, on_batch=lambda r: seen.append(r.number)).start()
-    until = time.monotonic() + 240
-    while len(seen) < 2 and time.monotonic() < until:
-        time.sleep(0.02)
-    made.pause()
-    assert made.state == "paused"
-    time.sleep(1.5)  # the batch under way is finished
-    there = len(seen)
-    time.sleep(1)
-    assert len(seen) == there
-    made.resume()
-    while len(seen) == there and time.monotonic() < until:
-        time.sleep(0.02)
-    assert len(seen) > there
-    made.pause()
-    made.stop()
-    assert (made.running, made.state, made.error) == (False, "stopped", None)
-
-
-def test_a_change_directory_is_captured_by_its_path(spark: Any, lake: ts.Lake, tmp_path: Path):
-    source, left = shop(tmp_path / "shop")
-    how: dict[str, Any] = {"tables": "item", "into": "ods", "follow": False, "chunks": 2, "spark": spark}
-    rules: dict[str, Any] = {"computed": {"year": "year(day)"}, "options": {"bucket": 2}}
-    job = lake.ingest(source, **how, **rules, interval="50ms")
-    assert job.wait(120)
-    assert (job.name, lake.tables()) == ("cdc-ods", ["ods.item"])
-    found = {r["id"]: r for r in lake.table("ods.item").scan().to_arrow().to_pylist()}
-    assert {i: {**r, "year": r["day"].year} for i, r in left.items()} == found
-    chunks = [chunk for report in job.reports() for chunk in report.chunks]
-    assert [(chunk.low, chunk.high, chunk.last) for chunk in chunks] == [
-        (None, "49", False),
-        ("49", "99", False),
-        ("99", "149", False),
-        ("149", None, True),
-    ]
-    assert sum(chunk.rows for chunk in chunks) == 200
-    newest = job.reports()[-1]
-    assert (newest.snapshotting, newest.bytes_behind) == ((), 0)
-    assert newest.position.startswith("00002.jsonl:")
-    assert lake.table("ods.item").check() == []
-
-
-@pytest.mark.parametrize(
-    ("url", "more", "said"),
-    [
-        ("oracle://me@host/db", {}, "no source has an address of oracle://"),
-        ("kafka://host:9092/topic", {}, "topics need format="),
-        ("kafka://host:9092/topic", {"format": "json", "chunk_rows": 1}, "chunk_rows"),
-        ("nowhere", {"tables": "t"}, "no change directory at"),
-        ("nowhere", {"interval": "soon"}, "must be a duration"),
-        ("nowhere", {"compact_every": -1}, "compact_every -1"),
-        ("nowhere", {"name": "../x", "tables": "t"}, "."),
-    ],
-)
-def test_what_is_wrong_is_said_before_anything_starts(
-    lake: ts.Lake, url: str, more: dict[str, Any], said: str
+@pytest.mark.parametrize("spark_first", [True, False], ids=["spark", "local"])
+def test_a_batch_under_way_is_done_again_by_the_other_runner(
+    spark: Any, lake: ts.Lake, tmp_path: Path, spark_first: bool
 ):
-    with pytest.raises((ts.InvalidRequest, ts.NotFound), match=said):
-        lake.ingest(url, **more)
-    assert not Path(lake.warehouse).exists()
+    part = rows("a", [("+I", 3, 3)], seconds=5)
+    object.__setattr__(part, "position", str(tmp_path / "mark"))
+    source = FakeSource([*steps(), Step((), [Refused((part,), piece(part).tables)])])
+    runners = [SparkRunner(spark), LocalRunner(2)]
+    first, second = runners if spark_first else runners[::-1]
+    with pytest.raises(ts.SchemaMismatch, match="it does not fit"):
+        job_of(lake, source, first).start().wait(240)
+    (tmp_path / "mark").touch()
+    made = job_of(lake, source, second).start()
+    assert made.wait(240)
+    assert content(lake, "ods.a") == [(1, 2), (2, 2), (3, 3)]
+    assert [r.number for r in made.reports()] == [0, 1, 2, 3]
+
+
+class Refused(FakePiece):
+    """A piece whose rows do not fit until a file is there."""
+
+    def read(self) -> Any:
+        if not Path(self.parts[0].position).exists():
+            raise ts.SchemaMismatch("it does not fit")
+        yield from self.parts

@@ -20,8 +20,8 @@ import pyspark
 import pytest
 
 import tablestore as ts
+from tests.cdc.items import USER, content, shop
 from tests.spark.ingest_program import run
-from tests.spark.items import USER, content, shop
 
 ROOT = Path(__file__).parents[2]
 GONE_SECONDS = 300

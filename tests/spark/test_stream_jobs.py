@@ -11,8 +11,9 @@ import pytest
 
 import tablestore as ts
 from tablestore.cdc.change_feed import ChangeFeed
-from tablestore.cdc.stream_batch import Batch, Streams, Work
-from tablestore.cdc.stream_source import RowsStream, TableStream
+from tablestore.cdc.table_stream import TableStream
+from tablestore.flow.batch import Batch, Streams, Work
+from tablestore.flow.source import RowsStream
 from tablestore.spark import start_stream
 from tablestore.spark.stream_jobs import WorkBatch
 
@@ -46,7 +47,7 @@ def test_sources_that_end_end_the_query_and_are_read_once(spark, tmp_path: Path)
     found: list[list[int]] = []
 
     def on_batch(batch: WorkBatch) -> None:
-        found.append(batch.over_works(Summed("n")))
+        found.append(batch.over(Summed("n"), batch.works()))
         found.append(batch.over(doubled, [3, 4], count=doubled))
         found.append(list(batch.counted().values()))
         assert [w.source for w in batch.works()] == [0, 1]
@@ -62,7 +63,7 @@ def test_sources_that_end_end_the_query_and_are_read_once(spark, tmp_path: Path)
 def test_an_error_of_a_task_ends_the_query_and_is_what_it_was(spark, tmp_path: Path):
     streams = Streams((RowsStream(pa.table({"n": [1, 2]})),))
     job = start_stream(
-        spark, streams, lambda batch: batch.over_works(Refusing()), checkpoint=str(tmp_path / "c")
+        spark, streams, lambda batch: batch.over(Refusing(), batch.works()), checkpoint=str(tmp_path / "c")
     )
     assert job.wait(240)
     assert isinstance(job.failure(), ts.SchemaMismatch), job.failure()
@@ -75,7 +76,7 @@ def test_a_table_is_followed_until_somebody_stops(spark, lake: ts.Lake, tmp_path
     found: list[int] = []
 
     def on_batch(batch: Batch) -> None:
-        found.extend(batch.over_works(Summed("n")))
+        found.extend(batch.over(Summed("n"), batch.works()))
         if len(found) == 1:
             lake.table("shop.t").write(pa.table({"n": [7]}))
         else:

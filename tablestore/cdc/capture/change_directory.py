@@ -24,9 +24,9 @@ from tablestore.cdc.capture.source import (
 )
 from tablestore.cdc.directory_stream import DirectoryPiece, DirectoryStream
 from tablestore.cdc.source import ChangeDirectory, Chunk, Position
-from tablestore.cdc.stream_source import Offset
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest
+from tablestore.flow.source import Offset
 from tablestore.format.types import arrow_types
 
 VERSION = 1

@@ -1,4 +1,4 @@
-"""Where a capture goes on, so that a lost checkpoint loses and repeats no row (`cdc/checkpoint.py`, of many
+"""Where a capture goes on, so that a lost checkpoint loses and repeats no row (`flow/origin.py`, of many
 tables).
 
 Spark numbers batches from 0 in every new checkpoint, and commit identifiers must rise: a small file of the
@@ -12,8 +12,8 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tablestore.cdc.stream_source import Offset
 from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.flow.source import Offset
 from tablestore.io.paths import join, location
 from tablestore.io.routed import file_io_for
 from tablestore.table.lake import Lake

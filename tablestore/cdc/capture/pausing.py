@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.source import CaptureSource, PausingSource
-from tablestore.cdc.stream_source import Offset
 from tablestore.core.errors import SchemaMismatch
+from tablestore.flow.source import Offset
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from tablestore.cdc.capture.source import ChunkFacts
-from tablestore.cdc.stream_source import Offset
 from tablestore.core.errors import InvalidRequest
+from tablestore.flow.source import Offset
 
 VERSION = 1
 

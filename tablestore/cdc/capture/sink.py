@@ -13,10 +13,10 @@ from __future__ import annotations
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from tablestore.cdc.capture.dead_letters import is_dead_letters
 from tablestore.cdc.capture.journal import Journal
@@ -46,18 +46,19 @@ from tablestore.cdc.capture.tasks import (
     Write,
     rows_written,
 )
-from tablestore.cdc.compactions import compactions
 from tablestore.cdc.phase import CHANGES_PHASE, FULL_PHASE, PHASE, ROWS, SOURCE_TIME, STARTED, STATEMENT
-from tablestore.cdc.stream_sink import (
+from tablestore.core.env import SYSTEM, Env
+from tablestore.core.errors import InvalidRequest, SchemaMismatch
+from tablestore.flow.batch import Batch
+from tablestore.flow.sink import (
     SEQUENCE_SPAN,
     CompactTask,
     commit_compaction,
+    compactions,
     takes_one_writer,
     write_kinds,
 )
-from tablestore.cdc.stream_source import Offset
-from tablestore.core.env import SYSTEM, Env
-from tablestore.core.errors import InvalidRequest, SchemaMismatch
+from tablestore.flow.source import Offset
 from tablestore.format import commit_message
 from tablestore.table.lake import Lake
 from tablestore.table.place import TablePlace
@@ -66,8 +67,6 @@ from tablestore.write.commit.commit_or_discard import discard, discarded_if_refu
 from tablestore.write.commit.committer import Committed
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
-R = TypeVar("R")
 _LONGEST_STATEMENT = 4_000
 WRITE_BUFFER = "write-buffer-size"
 
@@ -80,31 +79,9 @@ class CaptureWork:
     piece: CapturePiece
 
 
-class CaptureBatch(Protocol):
-    """A batch between two offsets, with workers."""
-
-    @property
-    def number(self) -> int: ...
-
-    @property
-    def start(self) -> Offset: ...
-
-    @property
-    def end(self) -> Offset: ...
-
-    def over(
-        self, task: Callable[[T], R], items: Sequence[T], *, count: Callable[[R], int] | None = None
-    ) -> list[R]:
-        """What a task gives for each item, in order, done by workers; tasks, items, `count` and results are
-        picklable. What is counted in the result of an item is in `counted` as soon as the item is done."""
-
-    def counted(self) -> Mapping[int, int]:
-        """The counts of the items that are done, by their places. Any thread may ask."""
-
-
 @dataclass(frozen=True, slots=True)
 class CapturePlan:
-    """Plans the batches of a source (`stream_batch.WorkPlan`)."""
+    """Plans the batches of a source (`flow.batch.WorkPlan`)."""
 
     source: CaptureSource
 
@@ -138,7 +115,7 @@ class SinkSettings:
 class _Batch:
     """A batch while it is written: the tables of its sources, what was committed."""
 
-    batch: CaptureBatch
+    batch: Batch
     identifier: int
     position: str
     started: float
@@ -175,7 +152,7 @@ class CaptureSink:
         self._targets = Targets(lake, rules, journal, user=settings.user)
         self._heights: dict[str, tuple[int, int]] = {}  # (snapshot, bound of the sequence numbers in it)
         self._commits: dict[str, int] = {}  # of each table, in this process
-        self._under_way: tuple[CaptureBatch, BatchProgress] | None = None  # one value: threads read it
+        self._under_way: tuple[Batch, BatchProgress] | None = None  # one value: threads read it
 
     def progress(self) -> BatchProgress | None:
         """The batch whose rows are being written, None between two batches."""
@@ -187,7 +164,7 @@ class CaptureSink:
         pieces = [replace(piece, rows=rows.get(i)) for i, piece in enumerate(begun.pieces)]
         return replace(begun, pieces=tuple(pieces))
 
-    def write(self, batch: CaptureBatch, identifier: int) -> BatchReport:
+    def write(self, batch: Batch, identifier: int) -> BatchReport:
         """Carry out the events of a batch and commit its rows under this identifier; the report is in the
         journal, too."""
         try:
@@ -195,11 +172,11 @@ class CaptureSink:
         finally:
             self._under_way = None
 
-    def _write(self, batch: CaptureBatch, identifier: int) -> BatchReport:
+    def _write(self, batch: Batch, identifier: int) -> BatchReport:
         position = json.dumps({"v": 1, "start": batch.start, "end": batch.end}, separators=(",", ":"))
         now = _Batch(batch, identifier, position, self._seconds())
         events = self._carry_out(now)
-        works = CapturePlan(self._source).works(batch.start, batch.end)
+        works = batch.works()
         task = self._task(now, works)
         pieces = tuple(PieceProgress(work.piece.chunk) for work in works)
         self._under_way = batch, BatchProgress(batch.number, now.started, batch.start, batch.end, pieces)

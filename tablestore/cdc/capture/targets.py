@@ -32,8 +32,8 @@ from tablestore.cdc.capture.source import (
     Shape,
     TableEvent,
 )
-from tablestore.cdc.stream_sink import write_kinds
 from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, SchemaMismatch
+from tablestore.flow.sink import write_kinds
 from tablestore.format.predicates.predicate import Predicate, col
 from tablestore.format.rowkind import DELETE, INSERT
 from tablestore.table.identifier import Identifier

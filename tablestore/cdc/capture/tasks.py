@@ -22,9 +22,9 @@ from tablestore.cdc.capture.report import ChunkReport
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.source import BadRow, CapturePiece, TableRows
 from tablestore.cdc.phase import PHASE_OPTION
-from tablestore.cdc.stream_sink import SEQUENCE_SPAN
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest
+from tablestore.flow.sink import SEQUENCE_SPAN
 from tablestore.table.place import TablePlace
 from tablestore.table.table import Table
 from tablestore.table.writer import EngineWriter

@@ -40,9 +40,9 @@ from tablestore.cdc.capture.source import (
 from tablestore.cdc.formats.events import SNAPSHOT, TRUNCATE, EventFormat, Routes
 from tablestore.cdc.kafka.shape_scan import CaptureTables, Found, ShapeScan, place, source_name, table_names
 from tablestore.cdc.kafka.topic_ranges import TopicRanges, positions
-from tablestore.cdc.stream_source import Offset
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import NotFound
+from tablestore.flow.source import Offset
 from tablestore.format.messages.images import Changes
 from tablestore.format.messages.messages import BadMessage, Messages, readable
 from tablestore.format.rowkind import INSERT

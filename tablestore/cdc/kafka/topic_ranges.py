@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tablestore.cdc.kafka.scan_point import UNBOUNDED, ScanPoint
-from tablestore.cdc.stream_source import Offset
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError
+from tablestore.flow.source import Offset
 from tablestore.log.kafka.cluster import Cluster, Partition, Properties, Topic
 from tablestore.log.kafka.partition_range import PartitionRange
 

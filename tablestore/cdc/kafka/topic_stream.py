@@ -13,8 +13,8 @@ from tablestore.cdc.kafka.dead_letters import DeadLetters
 from tablestore.cdc.kafka.message_metadata import MessageMetadata, one_row_each
 from tablestore.cdc.kafka.scan_point import UNBOUNDED, ScanPoint
 from tablestore.cdc.kafka.topic_ranges import TopicRanges
-from tablestore.cdc.stream_source import Changes, Offset
 from tablestore.core.options import environment
+from tablestore.flow.source import Changes, Offset
 from tablestore.format.messages.messages import BadMessage, MessageFormat, Messages, decoded
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.log.kafka.cluster import Properties

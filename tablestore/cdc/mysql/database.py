@@ -55,9 +55,9 @@ from tablestore.cdc.mysql.settings import require_ready, server_id
 from tablestore.cdc.mysql.snapshot import Key, KeyRange, next_range
 from tablestore.cdc.mysql.table_events import EventOrigin, LaterTable, TableEvents, event_of
 from tablestore.cdc.mysql.zero_dates import foreseen
-from tablestore.cdc.stream_source import Offset
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unavailable, Unsupported
+from tablestore.flow.source import Offset
 
 T = TypeVar("T")
 _SYSTEM = {"information_schema", "mysql", "performance_schema", "sys"}

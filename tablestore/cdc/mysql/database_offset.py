@@ -19,8 +19,8 @@ from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.mysql.foreign_keys import Ancestry
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.snapshot import Key
-from tablestore.cdc.stream_source import Offset
 from tablestore.core.errors import InvalidRequest
+from tablestore.flow.source import Offset
 
 VERSION = 1
 READING, SETTLING, FOLLOWED, UNUSABLE, HELD, GONE = (

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tablestore.cdc.capture.names import SourceName
-from tablestore.cdc.stream_source import Offset
+from tablestore.flow.source import Offset
 from tablestore.io.paths import join, location
 from tablestore.io.routed import file_io_for
 

@@ -45,8 +45,8 @@ from tablestore.cdc.mysql.settings import require_ready, server_id
 from tablestore.cdc.mysql.snapshot import Key, KeyRange, chunk_key, next_range, read_range, read_view
 from tablestore.cdc.mysql.start_point import SNAPSHOT, StartPoint
 from tablestore.cdc.mysql.undo import UndoImages
-from tablestore.cdc.stream_source import Changes, Offset, StreamPiece
 from tablestore.core.errors import InvalidRequest, Unsupported
+from tablestore.flow.source import Changes, Offset, StreamPiece
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.rowkind import INSERT
 

@@ -6,6 +6,7 @@ import argparse
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -21,7 +22,7 @@ from tablestore.cdc.capture.state import CaptureModel, capture_model
 from tablestore.cli.cdc.plan import print_plan
 from tablestore.cli.cdc.screen import picture, plain_lines, summary
 from tablestore.cli.running import FAILED, INTERRUPTED, asked_to_stop, run
-from tablestore.spark.sessions import session
+from tablestore.flow.runner import LOCAL, spark_session
 
 SOURCE = (
     "password_file",
@@ -125,29 +126,34 @@ def capture(options: argparse.Namespace, screen: Console) -> int:
     for name in ("name", "checkpoint"):
         if getattr(options, name) is not None:
             given[name] = getattr(options, name)
-    with tempfile.NamedTemporaryFile(prefix="tablestore-cdc-", suffix=".log", delete=False) as made:
-        log = Path(made.name)
-    spark = session("tablestore cdc", cores=options.cores, log_file=str(log))
-    fresh: list[BatchReport] = []
-    try:
-        job = lake.ingest(
-            options.source,
-            **given,
-            interval=options.interval,
-            compact_every=options.compact_every,
-            spark=spark,
-            on_batch=fresh.append,
-        )
+    given |= {"interval": options.interval, "compact_every": options.compact_every}
+    with running(options.engine, options.cores) as (engine, log):
+        fresh: list[BatchReport] = []
+        job = lake.ingest(options.source, **given, **engine, on_batch=fresh.append)
         try:
             return show(job, fresh, screen, log)
         except Exception:
             job.stop()
             raise
+
+
+@contextmanager
+def running(engine: str, cores: int | None) -> Iterator[tuple[dict[str, Any], Path | None]]:
+    """The arguments of `lake.ingest` that say what runs a capture, and the file of Spark's own words. A
+    session of Spark ends with the block."""
+    if engine == LOCAL:
+        yield {"engine": LOCAL, "processes": cores}, None
+        return
+    with tempfile.NamedTemporaryFile(prefix="tablestore-cdc-", suffix=".log", delete=False) as made:
+        log = Path(made.name)
+    spark = spark_session("tablestore cdc", cores=cores, log_file=str(log))
+    try:
+        yield {"spark": spark}, log
     finally:
         spark.stop()
 
 
-def show(job: Any, fresh: list[BatchReport], screen: Console, log: Path) -> int:
+def show(job: Any, fresh: list[BatchReport], screen: Console, log: Path | None) -> int:
     """Show the capture until it ends or is stopped; `fresh` gets its reports. Spark's own words are in
     `log`, which is kept where the capture failed."""
     with asked_to_stop(screen, "stopping after this batch; once more leaves it to be done again") as asked:
@@ -156,9 +162,11 @@ def show(job: Any, fresh: list[BatchReport], screen: Console, log: Path) -> int:
     screen.print(summary(_model(job, job.reports())), markup=False, soft_wrap=True)
     if job.error is not None:
         screen.print("[bold red]cdc: failed:[/]", Text(str(job.error)))
-        screen.print(f"Spark's own words are in {log}; the same command goes on from here", markup=False)
+        where = "" if log is None else f"Spark's own words are in {log}; "
+        screen.print(f"{where}the same command goes on from here", markup=False)
         return FAILED
-    log.unlink(missing_ok=True)
+    if log is not None:
+        log.unlink(missing_ok=True)
     if job.state == "stopped":
         screen.print("stopped between two batches; the same command goes on from here")
         return INTERRUPTED

@@ -18,6 +18,7 @@ from tablestore.cli.door import Door
 from tablestore.cli.parsing import add_warehouse, command_parser, pair
 
 BAD_ROWS = ("fail", "dead-letter")
+ENGINES = ("spark", "local")
 FUNCTIONS = (
     *("year", "month", "day", "hour", "minute", "second", "date", "date_format", "substring", "truncate"),
     *("upper", "lower", "trim", "cast", "bucket", "mod"),
@@ -196,4 +197,11 @@ def _run_options(p: Any) -> None:
     )
     p.add_argument("--name", metavar="NAME", help="of the capture: the user of its commits")
     p.add_argument("--checkpoint", metavar="DIR", help="where it keeps how far it has come")
-    p.add_argument("--cores", type=int, metavar="N", help="Spark tasks at once (default: all cores)")
+    p.add_argument(
+        "--engine",
+        choices=ENGINES,
+        default=ENGINES[0],
+        help="what runs it: Spark, or processes of this machine, without Java (default %(default)s); a "
+        "checkpoint goes on with either",
+    )
+    p.add_argument("--cores", type=int, metavar="N", help="tasks at once (default: all cores)")

@@ -13,11 +13,11 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from tablestore.cdc.stream_sink import StreamSink
-from tablestore.cdc.stream_source import Changes, StreamSource
 from tablestore.core.errors import InvalidOption, NotFound, Unsupported
 from tablestore.core.options.environment import ENVIRONMENT, resolved
 from tablestore.core.options.secrets import HIDDEN, is_secret
+from tablestore.flow.sink import StreamSink
+from tablestore.flow.source import Changes, StreamSource
 from tablestore.format.predicates import evaluate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.types.data_type import DataField, DataType

@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.cdc.stream_source import Offset
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidOption, InvalidRequest, Unsupported
 from tablestore.core.options.values import boolean, duration_ms, one_of
+from tablestore.flow.source import Offset
 from tablestore.format.types.data_type import DataField, DataType, time_unit, to_arrow
 from tablestore.sql.connectors.connector import Connector, ConnectorOptions, Option, count, whole
 from tablestore.sql.connectors.datagen_stream import RowSchedule, RowStream

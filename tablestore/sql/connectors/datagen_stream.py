@@ -13,8 +13,8 @@ from itertools import pairwise
 
 import pyarrow as pa
 
-from tablestore.cdc.stream_source import Changes, Offset
 from tablestore.core.env import SYSTEM
+from tablestore.flow.source import Changes, Offset
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.sql.connectors.connector import inserts, matching
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from tablestore.cdc.stream_batch import Work
-from tablestore.cdc.stream_sink import Computation, SinkBatch
-from tablestore.cdc.stream_source import Changes, Offset
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import NotFound, Unsupported
 from tablestore.core.options.values import boolean, duration_ms, one_of
+from tablestore.flow.batch import Work
+from tablestore.flow.sink import Computation, SinkBatch
+from tablestore.flow.source import Changes, Offset
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.io.confined import ConfinedFileIO, confined
 from tablestore.io.paths import join, location
@@ -204,7 +204,8 @@ class _StreamSink:
         io, directory = _reach(self.options)
         _require_directory(io, directory)
         prefix = f"part-{batch.job_id}-{batch.identifier:06}"
-        found = batch.batch.over_works(FileTask(self.options, batch.changes, join(directory, prefix)))
+        task = FileTask(self.options, batch.changes, join(directory, prefix))
+        found = batch.batch.over(task, batch.batch.works())
         for path, _ in found:
             if path:
                 io.move(_coming(path), path)

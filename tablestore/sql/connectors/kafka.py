@@ -31,9 +31,9 @@ from tablestore.cdc.kafka.scan_point import (
     specific_offsets,
 )
 from tablestore.cdc.kafka.topic_stream import TopicStream
-from tablestore.cdc.stream_source import Offset
 from tablestore.core.errors import InvalidOption, Unsupported
 from tablestore.core.options.values import boolean, one_of
+from tablestore.flow.source import Offset
 from tablestore.format.messages.images import Changes
 from tablestore.format.messages.messages import MessageFormat
 from tablestore.log.kafka.cluster import Properties

@@ -27,10 +27,10 @@ from tablestore.cdc.mysql.start_point import (
     StartPoint,
 )
 from tablestore.cdc.mysql.stream import MysqlTable
-from tablestore.cdc.stream_source import Offset
 from tablestore.core.errors import InvalidOption, InvalidRequest
 from tablestore.core.options.environment import ENVIRONMENT
 from tablestore.core.options.values import boolean, duration_ms, one_of
+from tablestore.flow.source import Offset
 from tablestore.format.types.data_type import DataField
 from tablestore.sql.connectors.connector import (
     Connector,

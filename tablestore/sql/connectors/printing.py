@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.cdc.stream_batch import Work
-from tablestore.cdc.stream_sink import Computation, SinkBatch
 from tablestore.core.options.values import boolean
+from tablestore.flow.batch import Work
+from tablestore.flow.sink import Computation, SinkBatch
 from tablestore.format import rowkind
 from tablestore.format.types import cast_text
 from tablestore.format.types.data_type import DataField
@@ -100,7 +100,7 @@ class _Forgotten:
     """Changes are computed, and forgotten."""
 
     def write(self, batch: SinkBatch) -> int:
-        return sum(batch.batch.over_works(CountTask(batch.changes)))
+        return sum(batch.batch.over(CountTask(batch.changes), batch.batch.works()))
 
 
 def _sink(_: ConnectorOptions) -> _Nowhere:

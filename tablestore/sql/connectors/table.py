@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tablestore.cdc.stream_sink import StreamSink
-from tablestore.cdc.stream_source import StreamSource
 from tablestore.core.errors import Unsupported
+from tablestore.flow.sink import StreamSink
+from tablestore.flow.source import StreamSource
 from tablestore.io.roots import Roots
 from tablestore.sql.connectors.connector import BoundedSource, ConnectorOptions, Sink, matching
 from tablestore.sql.connectors.registry import connector_of

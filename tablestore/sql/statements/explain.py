@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from tablestore.cdc.change_feed import ChangeFeed
 from tablestore.cdc.mysql.stream import MysqlTable
-from tablestore.cdc.stream_source import TableStream
+from tablestore.cdc.table_stream import TableStream
 from tablestore.log import offsets
 from tablestore.sql.dialect.parser import OwnForm, Parser, Ready
 from tablestore.sql.form import Form, Statement

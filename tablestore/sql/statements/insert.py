@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from tablestore.cdc.stream_sink import TableSink
 from tablestore.core.errors import InvalidRequest, SchemaMismatch, Unsupported
 from tablestore.core.options.table_options import MergeEngine
 from tablestore.core.quantities import many
+from tablestore.flow.sink import TableSink
 from tablestore.format import rowkind
 from tablestore.format.schema import TableSchema
 from tablestore.lsm.merge.merge_function import merge_function

@@ -8,8 +8,8 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tablestore.cdc.stream_batch import Work
-from tablestore.cdc.stream_source import Changes
+from tablestore.flow.batch import Work
+from tablestore.flow.source import Changes
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.schema import TableSchema
 from tablestore.sql.filling import Filling

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 import pyarrow as pa
 from sqlglot import exp
 
-from tablestore.cdc.stream_batch import Streams
-from tablestore.cdc.stream_source import Changes, Offset, StreamSource
 from tablestore.core.env import SYSTEM
+from tablestore.flow.batch import Streams
+from tablestore.flow.source import Changes, Offset, StreamSource
 from tablestore.format import rowkind
 from tablestore.io.scratch import scratch_folder
 from tablestore.sql.query.connection import Connection

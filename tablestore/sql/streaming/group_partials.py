@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.cdc.stream_source import Changes
+from tablestore.flow.source import Changes
 from tablestore.format import hashing
 from tablestore.format.types.arrow_types import from_arrow
 from tablestore.sql.query.connection import Connection

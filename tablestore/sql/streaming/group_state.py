@@ -19,8 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.cdc.change_feed import ChangeFeed
-from tablestore.cdc.stream_source import Changes, Offset, StreamPiece, TableStream
+from tablestore.cdc.table_stream import TableStream
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.flow.source import Changes, Offset, StreamPiece
 from tablestore.format import rowkind
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.sql.query.connection import Connection

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tablestore.cdc.stream_batch import Batch, Work
-from tablestore.cdc.stream_sink import SinkBatch, StreamSink
-from tablestore.cdc.stream_source import Offset
 from tablestore.core.env import SYSTEM
+from tablestore.flow.batch import Batch, Work
+from tablestore.flow.sink import SinkBatch, StreamSink
+from tablestore.flow.source import Offset
 from tablestore.format.schema import TableSchema
 from tablestore.io.paths import join
 from tablestore.io.routed import file_io_for
@@ -49,7 +49,8 @@ def advance(state: GroupState, batch: Batch, *, identifier: int, position: str) 
     io = file_io_for(exchange)
     io.delete_tree(exchange)
     by_bucket: dict[int, list[bytes | str]] = {}
-    for handed in batch.over_works(PartsTask(state, batch.end.get("lookups", {}), exchange)):
+    task = PartsTask(state, batch.end.get("lookups", {}), exchange)
+    for handed in batch.over(task, batch.works()):
         for bucket, part in handed:
             by_bucket.setdefault(bucket, []).append(part)
     messages = batch.over(UpdateTask(state, basis), sorted(by_bucket.items()))
@@ -123,14 +124,20 @@ class ChangedGroups:
     def number(self) -> int:
         return self.batch.number
 
+    @property
+    def start(self) -> Offset:
+        return self.batch.start
+
     def works(self) -> list[Work]:
         return list(self.found)
 
-    def over_works(self, task: Callable[[Work], R]) -> list[R]:
-        return self.batch.over(task, self.found)
+    def over(
+        self, task: Callable[[T], R], items: Sequence[T], *, count: Callable[[R], int] | None = None
+    ) -> list[R]:
+        return self.batch.over(task, items, count=count)
 
-    def over(self, task: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        return self.batch.over(task, items)
+    def counted(self) -> Mapping[int, int]:
+        return self.batch.counted()
 
 
 @dataclass(frozen=True)

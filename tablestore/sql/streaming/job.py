@@ -16,12 +16,12 @@ from functools import partial
 from typing import Any
 
 from tablestore import doors
-from tablestore.cdc.job_errors import plain_error
-from tablestore.cdc.restarts import Restarts, RestartStrategy
-from tablestore.cdc.stream_batch import Batch
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import TablestoreError
 from tablestore.core.options.environment import are_looked_up
+from tablestore.flow.batch import Batch
+from tablestore.flow.job_errors import plain_error
+from tablestore.flow.restarts import Restarts, RestartStrategy
 from tablestore.sql.concealment import conceal
 from tablestore.sql.streaming.job_directory import JobDirectories, JobRecord, JobStatus, PartStatus
 from tablestore.sql.streaming.job_part import JobPart, PartBatches

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tablestore.cdc.checkpoint import Origin, origin_of
-from tablestore.cdc.stream_batch import Batch, Streams
-from tablestore.cdc.stream_sink import SinkBatch, StreamSink, TableSink
-from tablestore.cdc.stream_source import Offset
 from tablestore.core.errors import InvalidRequest
+from tablestore.flow.batch import Batch, Streams
+from tablestore.flow.origin import Origin, origin_of
+from tablestore.flow.sink import SinkBatch, StreamSink, TableSink
+from tablestore.flow.source import Offset
 from tablestore.format.schema import TableSchema
 from tablestore.io.paths import join
 from tablestore.io.routed import file_io_for

@@ -10,11 +10,11 @@ from weakref import WeakSet
 
 import pyarrow as pa
 
-from tablestore.cdc.restarts import NO_RESTART, RestartStrategy
-from tablestore.cdc.stream_sink import TableSink
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unavailable
 from tablestore.core.options.values import duration_ms
+from tablestore.flow.restarts import NO_RESTART, RestartStrategy
+from tablestore.flow.sink import TableSink
 from tablestore.sql.scope import Scope
 from tablestore.sql.settings import CHECKPOINTS, Settings
 from tablestore.sql.spark_engine import session_of

@@ -13,9 +13,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tablestore.cdc.change_feed import ChangeFeed
-from tablestore.cdc.stream_source import RowsStream, StreamSource, TableStream
+from tablestore.cdc.table_stream import TableStream
 from tablestore.core.errors import TablestoreError, Unsupported
 from tablestore.core.options.table_options import ChangelogProducer, MergeEngine
+from tablestore.flow.source import RowsStream, StreamSource
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.read.changes.stream_start import next_of_consumer
 from tablestore.read.scan import scan_mode

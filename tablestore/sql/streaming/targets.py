@@ -13,8 +13,9 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
-from tablestore.cdc.stream_source import StreamSource, TableStream
+from tablestore.cdc.table_stream import TableStream
 from tablestore.core.errors import Unsupported
+from tablestore.flow.source import StreamSource
 from tablestore.lsm.merge.aggregation import Aggregation
 from tablestore.lsm.merge.merge_function import merge_function
 from tablestore.sql.filling import Filling

@@ -10,8 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+import tablestore as ts
+from tablestore.cdc.capture.job import CaptureJob, CaptureSettings, default_checkpoint
 from tablestore.cdc.capture.names import SourceName
-from tablestore.cdc.capture.sink import CaptureWork
+from tablestore.cdc.capture.rules import CaptureRules
+from tablestore.cdc.capture.sink import CapturePlan, CaptureWork
 from tablestore.cdc.capture.source import (
     CAPTURED,
     BadRow,
@@ -23,7 +26,8 @@ from tablestore.cdc.capture.source import (
     TableEvent,
     TableRows,
 )
-from tablestore.cdc.stream_source import Offset
+from tablestore.flow.runner import Runner
+from tablestore.flow.source import Offset
 from tablestore.format import rowkind
 from tablestore.format.types.arrow_types import as_type
 
@@ -127,6 +131,9 @@ class FakeBatch:
     fails: Callable[[Any], None] = lambda _: None  # before the task over a piece
     done: dict[int, int] = field(default_factory=dict)
 
+    def works(self) -> Sequence[Any]:
+        return CapturePlan(self.source).works(self.start, self.end)
+
     def counted(self) -> Mapping[int, int]:
         return dict(self.done)
 
@@ -146,3 +153,27 @@ class FakeBatch:
             if count is not None:
                 self.done[place] = count(found[-1])
         return found
+
+
+def job_of(lake: ts.Lake, source: FakeSource, runner: Runner, **more: Any) -> CaptureJob:
+    """A capture of the source into `ods`."""
+    settings = CaptureSettings(
+        "cdc-shop", default_checkpoint(lake, "cdc-shop"), "shop", interval_seconds=0.05
+    )
+    return CaptureJob(lake, source, CaptureRules.of("shop.*", into="ods"), settings, runner, **more)
+
+
+def steps() -> list[Step]:
+    changes = piece(
+        rows("a", [("+U", 1, 2), ("+I", 2, 2)], seconds=99), rows("b", [("-D", 1, 1)], seconds=99)
+    )
+    return [
+        Step([captured("a"), captured("b")]),
+        Step((), [piece(rows("a", [("+I", 1, 1)])), piece(rows("b", [("+I", 1, 1), ("+I", 5, 5)]))]),
+        Step((), [changes]),
+    ]
+
+
+def content(lake: ts.Lake, table: str) -> list[tuple[Any, ...]]:
+    found = lake.table(table).scan().to_arrow()
+    return sorted(zip(*(c.to_pylist() for c in found.columns), strict=True))

@@ -22,8 +22,8 @@ from tablestore.cdc.capture.source import TableEvent
 from tablestore.cdc.capture.tasks import POOL_BYTES
 from tablestore.cdc.mysql.address import PASSWORD_VARIABLE, Address
 from tablestore.cdc.mysql.database import MysqlDatabase
-from tablestore.cdc.stream_source import Offset
 from tablestore.core.errors import Unavailable
+from tablestore.flow.source import Offset
 from tests.servers.mariadb import PASSWORD
 
 USER = "job"
@@ -34,10 +34,14 @@ PATIENCE_SECONDS = 120
 class LocalBatch:
     """A batch whose tasks run here, after a pickled trip; `before_task` is called in front of each."""
 
+    plan: CapturePlan
     number: int
     start: Offset
     end: Offset
     before_task: Callable[[], None]
+
+    def works(self) -> Sequence[Any]:
+        return self.plan.works(self.start, self.end)
 
     def counted(self) -> Mapping[int, int]:
         return {}
@@ -122,7 +126,7 @@ class LocalCapture:
                 self._write("offsets", number, json.dumps(end))
             self.events += self.plan.source.events(start, end)
             self.interrupt()
-            self.sink.write(LocalBatch(number, start, end, self.interrupt), number)
+            self.sink.write(LocalBatch(self.plan, number, start, end, self.interrupt), number)
             self.interrupt()
         except Unavailable:
             self.begin()

@@ -7,7 +7,7 @@ import contextlib
 import multiprocessing
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -63,9 +63,9 @@ def test_after_a_kill_at_any_moment_the_lake_holds_what_the_source_holds(
 
 
 @contextlib.contextmanager
-def running(*capture: Any) -> Iterator[Any]:
+def running(*capture: Any, target: Callable[..., None] = run) -> Iterator[Any]:
     """A process that captures, which is killed at the end."""
-    process = PROCESSES.Process(target=run, args=capture)
+    process = PROCESSES.Process(target=target, args=capture)
     process.start()
     try:
         yield process

@@ -18,8 +18,8 @@ from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.declared import DeclaredColumns
 from tablestore.cdc.mysql.start_point import StartPoint
 from tablestore.cdc.mysql.stream import MysqlTable
-from tablestore.cdc.stream_source import Offset
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.flow.source import Offset
 from tablestore.format.types.data_type import DataField
 from tablestore.format.types.type_text import parse_type
 from tests.cdc.mysql.four_writers import FourWriters

@@ -13,7 +13,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.cdc.change_feed import ChangeFeed
-from tablestore.cdc.stream_source import TableStream
+from tablestore.cdc.table_stream import TableStream
 from tablestore.core.errors import NotFound
 from tablestore.format import rowkind
 from tablestore.read.changes.change import Change

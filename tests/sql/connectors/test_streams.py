@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.cdc.stream_source import Offset, StreamSource
+from tablestore.flow.source import Offset, StreamSource
 from tablestore.sql import Session
 from tablestore.sql.connectors.table import ConnectorTable
 from tablestore.sql.names import Name

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tablestore as ts
-from tablestore.cdc.stream_batch import Streams
+from tablestore.flow.batch import Streams
 from tablestore.format import rowkind
 from tablestore.sql import Session
 from tablestore.sql.dialect.parser import reader

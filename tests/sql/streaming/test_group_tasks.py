@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.cdc.stream_batch import Streams, Work
-from tablestore.cdc.stream_source import Offset
+from tablestore.flow.batch import Streams, Work
+from tablestore.flow.source import Offset
 from tablestore.sql.dialect.parser import reader
 from tablestore.sql.dialect.tokenizer import pieces
 from tablestore.sql.streaming import group_tasks
@@ -30,9 +30,6 @@ class PickledBatch:
 
     def works(self) -> list[Work]:
         return self._works
-
-    def over_works(self, task: Callable[[Work], Any]) -> list[Any]:
-        return self.over(task, self._works)
 
     def over(self, task: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         there = pickle.loads(pickle.dumps(task))

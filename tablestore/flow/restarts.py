@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tablestore.cdc.job_errors import is_transient
+from tablestore.flow.job_errors import is_transient
 
 
 @dataclass(frozen=True, slots=True)

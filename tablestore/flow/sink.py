@@ -13,15 +13,15 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from tablestore.cdc.compactions import compactions
-from tablestore.cdc.stream_batch import Batch, Work
-from tablestore.cdc.stream_source import Changes
 from tablestore.core.errors import CommitConflict
+from tablestore.flow.batch import Batch, Work
+from tablestore.flow.source import Changes
 from tablestore.format import commit_message, rowkind
 from tablestore.table.engine import compact_bucket
 from tablestore.table.place import TablePlace
 from tablestore.table.table import Table
 from tablestore.table.writer import Writer
+from tablestore.write import full_compaction
 from tablestore.write.commit.commit_or_discard import discarded_if_refused
 from tablestore.write.routing.bucket_mode import BucketMode
 
@@ -89,7 +89,7 @@ class TableSink:
             rows = self._write_here(table, batch)
         else:
             task = TableTask(self, batch.changes, batch.user, table.max_sequence() + 1)
-            done = batch.batch.over_works(task)
+            done = batch.batch.over(task, batch.batch.works())
             rows = sum(one.rows for one in done)
             messages = [m for one in done for m in one.messages]
             table.commit(messages, user=batch.user, identifier=batch.identifier, position=batch.position)
@@ -122,6 +122,18 @@ class TableSink:
         tasks = table.buckets_to_compact(full=full) if due else []
         if tasks:
             commit_compaction(table, batch.over(CompactTask(self.place), tasks))
+
+
+def compactions(table: Table, number: int, *, every: int) -> tuple[bool, bool]:
+    """(whether to compact after batch `number`, whether fully): after every so many batches (0: never), and
+    as often as the table's changelog or deletion vectors need it."""
+    options = table.store.options
+    due = bool(every) and (number + 1) % every == 0
+    if options.write_only or not table.primary_key:
+        return due, False
+    often = full_compaction.interval(options)
+    full = often is not None and (number + 1) % often == 0
+    return due or full or (options.needs_lookup and options.lookup_wait), full
 
 
 def commit_compaction(table: Table, found: Sequence[bytes | None]) -> None:

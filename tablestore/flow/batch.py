@@ -1,19 +1,19 @@
 """Several stream sources as one, and a batch of what they give: a function of two offsets.
 
 The offset of all holds that of each source, and the snapshot at which each looked-up table is read, so that a
-batch that is done again has the same rows. Picklable. Spark plans with `Streams` (`spark/work_source.py`) and
-hands out a `Batch` (`spark/stream_jobs.py`).
+batch that is done again has the same rows. Picklable. A runner (`runner.py`) plans with it and hands out each
+`Batch`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from tablestore.cdc.stream_source import Changes, Offset, StreamPiece, StreamSource
 from tablestore.core.errors import InvalidRequest
+from tablestore.flow.source import Changes, Offset, StreamPiece, StreamSource
 from tablestore.format.predicates.predicate import Predicate
 
 VERSION = 1
@@ -69,23 +69,29 @@ class WorkPlan(Protocol):
 
 
 class Batch(Protocol):
-    """A batch: what its sources give between `start` and `end`."""
+    """A batch: what its sources give between `start` and `end`, with workers."""
 
     @property
     def number(self) -> int:
         """From 0 for the first of a checkpoint; the same again for a batch that is done again."""
 
     @property
+    def start(self) -> Offset: ...
+
+    @property
     def end(self) -> Offset: ...
 
-    def works(self) -> list[Work]:
-        """Its pieces in order, for who reads them in this process."""
+    def works(self) -> Sequence[Any]:
+        """Its pieces of work in order, as its plan cuts it."""
 
-    def over_works(self, task: Callable[[Work], R]) -> list[R]:
-        """What a task gives for each piece, in order, done by workers; task and results are picklable."""
+    def over(
+        self, task: Callable[[T], R], items: Sequence[T], *, count: Callable[[R], int] | None = None
+    ) -> list[R]:
+        """What a task gives for each item, in order, done by workers; tasks, items, `count` and results are
+        picklable. What is counted in the result of an item is in `counted` as soon as the item is done."""
 
-    def over(self, task: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        """What a task gives for each of other items, in order, done by workers."""
+    def counted(self) -> Mapping[int, int]:
+        """The counts of the items that are done, by their places. Any thread may ask."""
 
 
 @dataclass(frozen=True, slots=True)

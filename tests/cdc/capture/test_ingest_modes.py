@@ -6,16 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.spark.items import content, ingested, item_table, shop
-
-pytestmark = pytest.mark.spark
+from tests.cdc.items import content, ingested, item_table, shop
 
 
-@pytest.mark.large
-def test_postponed_buckets_take_load_and_increments(spark, lake, tmp_path: Path) -> None:
+def test_postponed_buckets_take_load_and_increments(lake, tmp_path: Path) -> None:
     source, expected = shop(tmp_path / "s")
     table = item_table(lake, bucket=-2, **{"changelog-producer": "none"})
-    ingested(lake, source, spark=spark)
+    ingested(lake, source, engine="local")
     assert content(table) == {}
     table.compact()
     assert content(table) == expected
@@ -23,9 +20,9 @@ def test_postponed_buckets_take_load_and_increments(spark, lake, tmp_path: Path)
 
 
 @pytest.mark.large
-def test_dynamic_buckets_are_assigned_by_one_writer(spark, lake, tmp_path: Path) -> None:
+def test_dynamic_buckets_are_assigned_by_one_writer(lake, tmp_path: Path) -> None:
     source, expected = shop(tmp_path / "s")
     table = item_table(lake, bucket=-1)
-    ingested(lake, source, spark=spark)
+    ingested(lake, source, engine="local")
     assert content(table) == expected
     assert table.check() == []

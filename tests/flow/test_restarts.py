@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tablestore.cdc.restarts import NO_RESTART, Restarts, RestartStrategy
 from tablestore.core.errors import SchemaMismatch, Unavailable
+from tablestore.flow.restarts import NO_RESTART, Restarts, RestartStrategy
 
 LOST = RuntimeError("Python worker failed to connect back")
 AWAY = Unavailable(0, "the server is away")

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 import tablestore as ts
-from tablestore.spark.capture import CaptureJob
+from tablestore.cdc.capture.job import CaptureJob
 from tests.cdc.changes import SCHEMA, directory, envelope, row, transaction
 
 USER = "item-ingest"

@@ -1,4 +1,4 @@
-"""The pipeline into a table whose changelog comes of compaction: each batch is compacted by Spark tasks."""
+"""The pipeline into a table whose changelog comes of compaction: each batch is compacted by tasks."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ import pytest
 import tablestore as ts
 from tablestore.cdc.change_feed import ChangeFeed
 from tablestore.core.errors import Unsupported
-from tests.spark.items import content, ingested, item_table, shop
-
-pytestmark = pytest.mark.spark
+from tests.cdc.items import content, ingested, item_table, shop
 
 
 @pytest.mark.large
-def test_rows_and_changes_end_at_the_sources_state(spark, lake, tmp_path: Path) -> None:
+def test_rows_and_changes_end_at_the_sources_state(lake, tmp_path: Path) -> None:
     options = {"changelog-producer": "lookup", "deletion-vectors.enabled": True}
     source, expected = shop(tmp_path / "s", transactions=2)
     table = item_table(lake, **options)
-    ingested(lake, source, spark=spark, log_bytes=1)
+    ingested(lake, source, engine="local", log_bytes=1)
     assert content(table) == expected
     assert table.check() == []
     left: dict[int, str] = {}
@@ -34,13 +32,13 @@ def test_rows_and_changes_end_at_the_sources_state(spark, lake, tmp_path: Path) 
 
 
 @pytest.mark.large
-def test_a_partition_whose_changes_are_not_tracked(spark, lake, tmp_path: Path) -> None:
+def test_a_partition_whose_changes_are_not_tracked(lake, tmp_path: Path) -> None:
     source, expected = shop(tmp_path / "s", transactions=2)
     table = item_table(lake, **{"changelog-producer": "lookup"})
     year = min(row["day"].year for row in expected.values())
     table = table.alter(ts.set_options({"change-tracking": False}, partition={"year": year}))
     for n in (1, 2):  # the second is a replay: it adds nothing
-        ingested(lake, source, spark=spark, checkpoint=tmp_path / f"ck{n}", log_bytes=1)
+        ingested(lake, source, engine="local", checkpoint=tmp_path / f"ck{n}", log_bytes=1)
         assert content(table) == expected
     assert table.check() == []
     tracked = table.with_options({"incremental-between": f"0,{table.store.snapshots.latest_id()}"})

@@ -12,8 +12,6 @@ import tablestore as ts
 from tablestore.cdc.mysql.address import PASSWORD_VARIABLE
 from tests.servers.mariadb import PASSWORD, MariaDb
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.fixture
 def shop(mariadb: MariaDb, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
@@ -39,7 +37,7 @@ def soon(claim: Callable[[], bool], job: Any, seconds: float = 300) -> None:
 
 @pytest.mark.large
 def test_a_database_is_followed_with_its_statements_and_goes_on_after_a_stop(
-    spark: Any, lake: ts.Lake, mariadb: MariaDb, shop: str
+    lake: ts.Lake, mariadb: MariaDb, shop: str
 ):
     run = mariadb.run
     run(f"CREATE TABLE {shop}.orders (id BIGINT PRIMARY KEY, v INT, note VARCHAR(20))")
@@ -50,7 +48,7 @@ def test_a_database_is_followed_with_its_statements_and_goes_on_after_a_stop(
 
     def ingest() -> Any:
         url = f"{mariadb.url}/{shop}"
-        more: dict[str, Any] = {"chunk_rows": 200, "spark": spark}
+        more: dict[str, Any] = {"chunk_rows": 200, "engine": "local"}
         return lake.ingest(url, into="ods", interval="100ms", **more)
 
     job = ingest()
@@ -83,14 +81,11 @@ def test_a_database_is_followed_with_its_statements_and_goes_on_after_a_stop(
     assert job.freshness().quantile(0.5) < 30
 
 
-@pytest.mark.large
-def test_one_table_of_an_address_ends_when_all_is_read(
-    spark: Any, lake: ts.Lake, mariadb: MariaDb, shop: str
-):
+def test_one_table_of_an_address_ends_when_all_is_read(lake: ts.Lake, mariadb: MariaDb, shop: str):
     mariadb.run(f"CREATE TABLE {shop}.t (id INT PRIMARY KEY, d DATE)")
     mariadb.run(f"INSERT INTO {shop}.t VALUES (1, '2024-02-03'), (2, NULL)")
     url = f"{mariadb.url}/{shop}.t"
-    more: dict[str, Any] = {"computed": {"y": "year(d)"}, "follow": False, "spark": spark}
+    more: dict[str, Any] = {"computed": {"y": "year(d)"}, "follow": False, "engine": "local"}
     job = lake.ingest(url, into="mine", interval="50ms", **more)
     assert job.wait(300)
     assert [(r[0], r[2]) for r in content(lake, "default.mine")] == [(1, 2024), (2, None)]

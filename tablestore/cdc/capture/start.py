@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import SparkSession
-
+from tablestore.cdc.capture.job import CaptureJob, CaptureSettings, Listener, default_checkpoint
 from tablestore.cdc.capture.opening import SourceAddress, Tables, rules_of, source_address
 from tablestore.core.arguments import require_session
 from tablestore.core.errors import InvalidRequest
+from tablestore.flow.runner import SPARK, require_engine, runner_of
 from tablestore.io.paths import checked_name, location
-from tablestore.spark.capture import CaptureJob, CaptureSettings, Listener, default_checkpoint
-from tablestore.spark.sessions import pass_environment, session
 from tablestore.table.lake import Lake
 from tablestore.table.refs import Duration, milliseconds
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _ODD = re.compile(r"[^\w-]+")
 
@@ -33,6 +34,8 @@ def ingest(
     compact_every: int = 5,
     checkpoint: str | os.PathLike[str] | None = None,
     name: str | None = None,
+    engine: str = SPARK,
+    processes: int | None = None,
     spark: SparkSession | None = None,
     on_batch: Listener | None = None,
 ) -> CaptureJob:
@@ -40,6 +43,7 @@ def ingest(
     seconds = _seconds(interval)
     if compact_every < 0:
         raise InvalidRequest(f"compact_every {compact_every} must be a number of commits, or 0 for never")
+    require_engine(engine, spark=spark, processes=processes)
     if spark is not None:
         require_session(spark)
     address = source_address(url, tables, source)
@@ -47,10 +51,11 @@ def ingest(
     name = checked_name(name or _default_name(made.into, address), "capture")
     place = default_checkpoint(lake, name) if checkpoint is None else location(checkpoint)
     opened = address.open(made, checkpoint=place, follow=follow)
-    spark = spark or session()
-    pass_environment(spark, address.variables)
-    settings = CaptureSettings(name, place, address.title, seconds, compact_every)
-    return CaptureJob(lake, opened, made, settings, spark=spark, on_batch=on_batch).start()
+    runner = runner_of(engine, spark=spark, processes=processes)
+    variables = tuple(address.variables)
+    between = seconds if follow else 0  # nobody waits for what is there
+    settings = CaptureSettings(name, place, address.title, between, compact_every, variables)
+    return CaptureJob(lake, opened, made, settings, runner, on_batch=on_batch).start()
 
 
 def _seconds(interval: Duration | float) -> float:

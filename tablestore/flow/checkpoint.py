@@ -1,0 +1,122 @@
+"""A checkpoint: how far a stream has come, in the files of Spark's Structured Streaming, whoever runs it.
+
+    <checkpoint>/metadata       the id of the query
+    <checkpoint>/offsets/<n>    where batch n ends, written before it begins
+    <checkpoint>/commits/<n>    batch n is carried out
+
+A batch with a file in `offsets` and none in `commits` is done again, with the same number and offsets. Spark
+keeps sums of its files beside them (`.<n>.crc`), and reads files that have none.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+from tablestore.core.env import SYSTEM
+from tablestore.core.errors import Corrupt, InvalidRequest
+from tablestore.flow.source import Offset
+from tablestore.io.fileio import FileIO
+from tablestore.io.paths import join, location
+from tablestore.io.routed import file_io_for
+
+log = logging.getLogger(__name__)
+KEPT = 100  # batches, as many as Spark keeps
+_OFFSETS, _COMMITS, _VERSION = "offsets", "commits", "v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The checkpoint in a directory."""
+
+    directory: str
+
+    @classmethod
+    def at(cls, directory: str) -> Checkpoint:
+        """The one at a path or address."""
+        return cls(location(directory))
+
+    def planned(self) -> int | None:
+        """The number of the newest batch whose end is written; None without one."""
+        return max(self._numbers(_OFFSETS), default=None)
+
+    def pending(self) -> int | None:
+        """The newest planned batch, where it is not noted as carried out."""
+        number = self.planned()
+        return None if number is None or self._io.exists(self._place(_COMMITS, number)) else number
+
+    def end(self, number: int) -> Offset:
+        """Where a batch ends. Raises Corrupt for a file that does not say so."""
+        path = self._place(_OFFSETS, number)
+        text = self._io.read(path).decode()
+        try:
+            found = json.loads(text.splitlines()[2])  # version, facts of Spark, the offset of the one source
+        except (IndexError, ValueError):
+            found = None
+        if not isinstance(found, dict):
+            raise Corrupt(path, "it does not say where a batch ends")
+        return found
+
+    def start(self, number: int) -> Offset | None:
+        """Where a batch begins: at the end of the one before; None for the first."""
+        return self.end(number - 1) if number else None
+
+    def begin(self) -> None:
+        """Make the directory fit for a query of Spark, too: its id, and no remains of a first batch that was
+        being planned as its process was killed."""
+        self.remove_remains()
+        path = join(self.directory, "metadata")
+        if not self._io.exists(path):
+            self._io.make_dir(self.directory)
+            self._io.write_new(path, json.dumps({"id": SYSTEM.uuid()}).encode())
+
+    def note_planned(self, number: int, end: Offset) -> None:
+        """Write where a batch ends. Raises InvalidRequest where another process has done so."""
+        facts = {"batchWatermarkMs": 0, "batchTimestampMs": SYSTEM.now_ms(), "conf": {}}
+        self._note(_OFFSETS, number, [facts, end])
+
+    def note_done(self, number: int) -> None:
+        """Write that a batch is carried out, and let go of those long before it. Raises InvalidRequest where
+        another process has done so."""
+        self._note(_COMMITS, number, [{"nextBatchWatermarkMs": 0}])
+        if number and number % KEPT == 0:
+            for which in (_COMMITS, _OFFSETS):
+                for old in [n for n in self._numbers(which) if n < number - KEPT]:
+                    self._io.delete(self._place(which, old))
+                    self._io.delete(self._sum(which, old))
+
+    def remove_remains(self) -> None:
+        """Where no batch was recorded: remove the temporary file of a query that was killed while it recorded
+        its first, or Spark refuses to start ("should be empty on batch 0")."""
+        if self.planned() is not None:
+            return
+        for which in (_OFFSETS, _COMMITS):
+            for remains in self._io.list(join(self.directory, which), hidden=True):
+                if remains.name.startswith("."):
+                    log.info("removed %s, which a killed first batch left", remains.name)
+                    self._io.delete(join(self.directory, which, remains.name))
+
+    def _note(self, which: str, number: int, lines: list[dict[str, Any]]) -> None:
+        texts = [_VERSION, *(json.dumps(line, separators=(",", ":")) for line in lines)]
+        self._io.delete(self._sum(which, number))
+        if not self._io.write_new(self._place(which, number), "\n".join(texts).encode()):
+            raise InvalidRequest(
+                f"batch {number} of {self.directory} is another process's: a checkpoint has one at a time; "
+                "stop the other, or use another checkpoint="
+            )
+
+    def _numbers(self, which: str) -> list[int]:
+        entries = self._io.list(join(self.directory, which))
+        return [int(entry.name) for entry in entries if entry.name.isdigit()]
+
+    def _place(self, which: str, number: int) -> str:
+        return join(self.directory, which, str(number))
+
+    def _sum(self, which: str, number: int) -> str:
+        return join(self.directory, which, f".{number}.crc")
+
+    @property
+    def _io(self) -> FileIO:
+        return file_io_for(self.directory)

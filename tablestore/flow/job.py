@@ -1,0 +1,144 @@
+"""A job: one stream, which is started again when it ends for a reason that may pass, with growing waits.
+
+The batch that was under way comes again and is committed once. Every other error ends the job. What it reads
+and writes is its caller's.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from tablestore.flow.job_errors import plain_error
+from tablestore.flow.restarts import Restarts, RestartStrategy
+from tablestore.flow.runner import Stream
+
+log = logging.getLogger(__name__)
+RUNNING, PAUSED, WAITING = "running", "paused", "waiting"
+ENDED, STOPPED, FAILED = "ended", "stopped", "failed"
+_HEARING_SECONDS = 0.2  # between two moments at which Ctrl-C is heard
+
+
+class FlowJob:
+    """A job that this process runs. `error` is what it failed with. Safe to share between threads."""
+
+    def __init__(self, name: str, strategy: RestartStrategy | None = None) -> None:
+        self.name = name
+        self.error: BaseException | None = None
+        self._restarts = Restarts(strategy or RestartStrategy())
+        self._stream: Stream | None = None
+        self._lock = threading.Lock()  # protects `_stream`, `_state` and `_paused`
+        self._state, self._reason = WAITING, ""
+        self._paused = False
+        self._stopping, self._over = threading.Event(), threading.Event()
+        self._batches = 0  # that this process has carried out
+
+    @property
+    def running(self) -> bool:
+        """Whether it is at work, or waits to try again."""
+        return not self._over.is_set()
+
+    @property
+    def state(self) -> str:
+        """running, paused, waiting (to try again), ended (its source has), stopped or failed."""
+        with self._lock:
+            return self._present
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until it has ended, `seconds` at most; whether it has. Raises what it failed with."""
+        waited = 0.0
+        while not self._over.wait(_HEARING_SECONDS):
+            waited += _HEARING_SECONDS
+            if seconds is not None and waited >= seconds:
+                return False
+        if self.error is not None:
+            raise self.error
+        return True
+
+    def pause(self) -> None:
+        """Let no batch begin until `resume`; the one that is under way is committed. The source must keep its
+        log for as long."""
+        self._set_paused(True)
+
+    def resume(self) -> None:
+        """Let batches begin again."""
+        self._set_paused(False)
+
+    def stop(self) -> None:
+        """End it between two batches; returns when it has ended. What is started under its name later goes on
+        there."""
+        self._stopping.set()
+        with self._lock:
+            stream = self._stream
+        if stream is not None:
+            stream.stop()
+        self._over.wait()
+
+    def _set_paused(self, paused: bool) -> None:
+        with self._lock:
+            self._paused = paused
+            if self._stream is not None:
+                (self._stream.pause if paused else self._stream.resume)()
+
+    def _shown_state(self) -> str:
+        with self._lock:
+            return self._present + (f": {self._reason}" if self._reason else "")
+
+    @property
+    def _present(self) -> str:
+        return PAUSED if self._paused and self._state == RUNNING else self._state
+
+    def _launch(self, begin: Callable[[], Stream]) -> None:
+        """Start the stream that `begin` gives, which goes on at its checkpoint, and watch it."""
+        self._start_stream(begin)
+        name = f"tablestore-{self.name}"
+        threading.Thread(target=self._watch, args=(begin,), name=name, daemon=True).start()
+
+    def _start_stream(self, begin: Callable[[], Stream]) -> None:
+        stream = begin()
+        with self._lock:
+            self._stream = stream
+            self._state, self._reason = RUNNING, ""
+            if self._paused:
+                stream.pause()
+
+    def _watch(self, begin: Callable[[], Stream]) -> None:
+        """Wait for the end of the stream; start it again where that may help."""
+        error: BaseException | None = None
+        while True:
+            error = self._end_of_stream() if error is None else error
+            if error is None or self._stopping.is_set():
+                break
+            wait = self._restarts.wait_after(error, self._batches)
+            if wait is None:
+                break
+            self._note(WAITING, f"again in {wait:g} s after {str(plain_error(self.name, error))[:200]}")
+            log.warning("job %s: %s", self.name, self._reason)
+            if self._stopping.wait(wait):
+                break
+            try:
+                self._start_stream(begin)
+                error = None
+            except Exception as e:  # the runner's, or of a source that is away
+                error = e
+        self._end(error)
+
+    def _end_of_stream(self) -> BaseException | None:
+        stream = self._stream
+        assert stream is not None, "a stream was started"
+        while not stream.wait(1):
+            if self._stopping.is_set():
+                stream.stop()
+        return stream.failure()
+
+    def _end(self, error: BaseException | None) -> None:
+        stopped = self._stopping.is_set()
+        if error is not None and not stopped:
+            self.error = plain_error(self.name, error)
+        self._note(FAILED if self.error else STOPPED if stopped else ENDED, str(self.error or ""))
+        self._over.set()
+
+    def _note(self, state: str, reason: str) -> None:
+        with self._lock:
+            self._state, self._reason = state, reason

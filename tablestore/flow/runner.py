@@ -1,0 +1,165 @@
+"""What runs streams: Spark, or processes of this machine. `runner_of` is the one place that chooses.
+
+A runner plans batches, records their offsets before they begin (`checkpoint.py`), and runs tasks; what a
+batch computes and where it is committed is its caller's. A batch may come again after a crash, with the same
+number and offsets. Both runners keep the same files, so that either goes on where the other has stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from tablestore import doors
+from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unsupported
+from tablestore.flow.batch import Batch, WorkPlan
+from tablestore.flow.checkpoint import Checkpoint
+from tablestore.flow.local import LocalStream
+from tablestore.flow.source import Offset
+from tablestore.flow.workers import Workers
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SPARK, LOCAL = "spark", "local"
+ENGINES = (SPARK, LOCAL)
+_WITHOUT_SPARK = 'or choose engine="local", which needs neither Spark nor Java'
+
+
+class Stream(Protocol):
+    """A stream at work. `error` is what ended it, None while it runs, once it was stopped and once it has
+    ended."""
+
+    error: BaseException | None
+
+    @property
+    def running(self) -> bool:
+        """Whether it is still at work."""
+
+    def pause(self) -> None:
+        """Let no batch begin until `resume`; the one that is being carried out is finished."""
+
+    def resume(self) -> None:
+        """Let batches begin again."""
+
+    def stop(self) -> None:
+        """End it between two batches; the one that is being carried out is finished first."""
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until it has ended; whether it has."""
+
+    def failure(self) -> BaseException | None:
+        """What ended it, in our words where it was ours."""
+
+
+class Runner(Protocol):
+    """Runs streams."""
+
+    def start(
+        self,
+        plan: WorkPlan,
+        on_batch: Callable[[Batch], None],
+        *,
+        checkpoint: str,
+        start: Offset | None = None,
+        interval_seconds: float = 1.0,
+        variables: Sequence[str] = (),
+    ) -> Stream:
+        """Start a stream over what is planned; `on_batch` carries out each batch, in a thread of its own.
+
+        `start` is where the first batch of a new checkpoint begins (None: at the beginning). A batch is
+        planned every `interval_seconds`. `variables` of this process's environment are those of its workers,
+        too. An error of `on_batch` ends the stream.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class LocalRunner:
+    """Tasks are done by processes of this machine: `processes` of them, None: one a core."""
+
+    processes: int | None = None
+
+    def start(
+        self,
+        plan: WorkPlan,
+        on_batch: Callable[[Batch], None],
+        *,
+        checkpoint: str,
+        start: Offset | None = None,
+        interval_seconds: float = 1.0,
+        variables: Sequence[str] = (),
+    ) -> LocalStream:
+        """As `Runner.start`; workers have all variables of this process."""
+        del variables
+        stream = LocalStream(plan, on_batch, Checkpoint.at(checkpoint), Workers(self.processes))
+        stream.start(start=start, interval_seconds=interval_seconds)
+        return stream
+
+
+@dataclass(frozen=True, slots=True)
+class SparkRunner:
+    """Tasks are Spark's; each stream is a query of it."""
+
+    spark: SparkSession
+
+    def start(
+        self,
+        plan: WorkPlan,
+        on_batch: Callable[[Batch], None],
+        *,
+        checkpoint: str,
+        start: Offset | None = None,
+        interval_seconds: float = 1.0,
+        variables: Sequence[str] = (),
+    ) -> Stream:
+        """As `Runner.start`."""
+        return doors.start_stream(
+            self.spark,
+            plan,
+            on_batch,
+            checkpoint=checkpoint,
+            start=start,
+            interval_seconds=interval_seconds,
+            variables=variables,
+        )
+
+
+def require_engine(engine: str, *, spark: object, processes: int | None) -> None:
+    """Raise NotFound for the name of no engine, InvalidRequest for what another engine takes."""
+    if engine not in ENGINES:
+        raise NotFound.among("engine", engine, ENGINES)
+    if engine == LOCAL and spark is not None:
+        raise InvalidRequest(f'spark= is a session of engine="{SPARK}"; leave it out with engine="{LOCAL}"')
+    if engine == SPARK and processes is not None:
+        raise InvalidRequest(
+            f'processes= is of engine="{LOCAL}"; with Spark say it of the session: ts.spark.session(cores=…)'
+        )
+    if processes is not None and processes < 1:
+        raise InvalidRequest(f"processes {processes!r} must be a number above 0")
+
+
+def runner_of(engine: str, *, spark: SparkSession | None = None, processes: int | None = None) -> Runner:
+    """The runner of that name; Spark's with a session (None: one is started). Raises MissingPackage, NotFound
+    or InvalidRequest where there is no PySpark or no Java, which name the other engine."""
+    require_engine(engine, spark=spark, processes=processes)
+    if engine == LOCAL:
+        return LocalRunner(processes)
+    return SparkRunner(spark_session() if spark is None else spark)
+
+
+def spark_session(
+    app: str = "tablestore", *, cores: int | None = None, log_file: str | None = None
+) -> SparkSession:
+    """The session that runs, or a new local one. Raises MissingPackage, NotFound or InvalidRequest where
+    there is no PySpark or no Java, which name the other engine."""
+    try:
+        return doors.spark_session(app, cores=cores, log_file=log_file)
+    except (Unsupported, NotFound, InvalidRequest) as e:
+        raise _with_remedy(e) from None
+
+
+def _with_remedy(error: TablestoreError) -> TablestoreError:
+    """The error, whose text names the engine that works without what is missing."""
+    error.args = (f"{error.args[0]}; {_WITHOUT_SPARK}", *error.args[1:])
+    return error
