@@ -84,7 +84,8 @@ IN_CORE = {
 ONLY_ENV = {"time", "uuid", "random", "secrets"}
 OF_SYSTEM = {
     "log/kafka/": "waits for brokers and threads of a client, whose clock no test moves",
-    "insight/cards/snapshot.py": "asks for the time zone, not for the time",
+    "insight/cards/results.py": "asks for the time zone, not for the time",
+    "flow/": "a job runs now, beside Spark's: its batches come by the clock of this machine",
     "cdc/": "waits for servers of others, and says when a batch was planned and carried out",
     "sql/": "statements run now; names of what DuckDB, Spark and sinks of files are given",
     "tiering/": "a service begins here, and files of Iceberg are named",
