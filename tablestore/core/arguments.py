@@ -162,7 +162,9 @@ def _kind(hint: Any) -> Kind | None:
     if origin is Mapping:
         return Kind("a mapping", functools.partial(_is_mapping, inner=inner))
     if origin in (Sequence, Iterable, list, tuple):
-        return Kind("a list", functools.partial(_is_list, inner=inner[0] if len(inner) == 1 else None))
+        each = inner[0] if len(inner) == 1 else None
+        of = f", each {' or '.join(kind.name for kind in each)}" if each else ""
+        return Kind(f"a list{of}", functools.partial(_is_list, inner=each))
     if isinstance(origin, type) and origin.__module__.startswith("tablestore."):
         return Kind(f"{'an' if origin.__name__[0] in 'AEIO' else 'a'} {origin.__name__}", _of_class(origin))
     return None

@@ -3,6 +3,7 @@ shipped."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,11 @@ from tablestore.table import compaction
 
 @checked
 def compact_bucket(
-    path: str, task: bytes, *, roots: Sequence[str] = (), options: Mapping[str, Any] | None = None
+    path: str,
+    task: bytes,
+    *,
+    roots: Sequence[str | os.PathLike[str]] = (),
+    options: Mapping[str, Any] | None = None,
 ) -> bytes | None:
     """Run one task of `Table.buckets_to_compact`; the message for `Table.commit`, None if there was nothing
     to do.

@@ -97,13 +97,22 @@ def test_both_doors_show_one_help(
     assert shown[0].replace(" " * 4, "") == shown[1].replace(" " * 4, "")
 
 
-@pytest.mark.parametrize("name", NEEDED)
+@pytest.mark.parametrize("name", [name for name in NEEDED if name != "cdc"])
 def test_what_is_missing_is_named_with_its_extra(name: str) -> None:
     module, arguments = NEEDED[name]
     done = python("-c", LACKING, module, *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert f"pip install '{DISTRIBUTION}[{commands.EXTRAS[name]}]'" in done.stderr
     assert done.stderr.startswith(f"tablestore {name}: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_capture_without_spark_names_its_extra_and_the_other_engine() -> None:
+    module, arguments = NEEDED["cdc"]
+    done = python("-c", LACKING, module, *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"pip install '{DISTRIBUTION}[spark]'" in done.stderr
+    assert 'engine="local"' in done.stderr
     assert done.stderr.count("\n") == 1
 
 

@@ -63,4 +63,4 @@ def test_figures_are_those_of_the_deliveries() -> None:
 def test_without_a_crash_nothing_comes_twice() -> None:
     (found,) = run(Load(batches=2, rows=1, checkpoint=2, crash=99, pause=0.0), designs=[3]).outcomes
     assert (found.doubles, found.taken_back, found.never) == (0, 0, 0)
-    assert repr(found).startswith("Outcome(")
+    assert repr(found).startswith("VisibilityOutcome(")

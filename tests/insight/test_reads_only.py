@@ -55,8 +55,8 @@ def views(table: Table) -> list[str]:
         _, *parameters = inspect.signature(getattr(type(table.inspect), name)).parameters.values()
         return [p for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
 
-    found = [n for n, v in vars(type(table.inspect)).items() if not n.startswith("_") and callable(v)]
-    return [name for name in found if not needed(name)]
+    verbs = [v for of in type(table.inspect).__mro__[:-1] for v in vars(of).items()]
+    return [name for name, v in verbs if not name.startswith("_") and callable(v) and not needed(name)]
 
 
 def test_every_view_of_a_table(table: Table):

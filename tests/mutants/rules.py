@@ -110,7 +110,12 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         "while end > earliest and time_of(end) is None:",
         "while (end >= earliest) and time_of(end) is None:",
     ): "the end is never given as below the earliest",
-    (SORTED_RUN, "Levels.of", "if len(found) > 1:", "if (len(found) >= 1):"): "one file is in order",
+    (
+        SORTED_RUN,
+        "Levels.of",
+        "if len(level_files) > 1:",
+        "if (len(level_files) >= 1):",
+    ): "one file is in order",
     (
         SORTED_RUN,
         "Levels.of",

@@ -30,8 +30,8 @@ class StepLanes(View):
     the story longer: lanes get buttons then, as far as `actions` names them. Other traits (`width`, …) go by
     keyword.
 
-    >>> from widgets.steps.model import Step, StepsModel
-    >>> story = StepsModel("A commit", "", ("writer",), (Step(0, "publish", "publishes", snapshot=1),))
+    >>> from widgets.steps.model import StepsModel, StoryStep
+    >>> story = StepsModel("A commit", "", ("writer",), (StoryStep(0, "publish", "publishes", snapshot=1),))
     >>> widgets.StepLanes(story).data()["snapshot"].to_pylist()
     [1]
     """

@@ -37,8 +37,8 @@ class Task(View):
     `question` is a `TaskQuestion` of `widgets.task.model`; `judge(value)` gives the `Verdict`, and
     is asked when the learner commits. Other traits (`width`, …) go by keyword.
 
-    >>> from widgets.task.model import Question, Verdict, options_of
-    >>> asked = Question("runs", "How many runs?", "one", options=options_of(["1", "2"]))
+    >>> from widgets.task.model import TaskQuestion, Verdict, options_of
+    >>> asked = TaskQuestion("runs", "How many runs?", "one", options=options_of(["1", "2"]))
     >>> task = widgets.Task(asked, lambda value: Verdict("right" if value == "2" else "wrong", value, "2"))
     >>> task.commit("2").verdict.state
     'right'
@@ -209,8 +209,8 @@ class Veil(View):
     `task` is the `Task` it waits for, `shown` a view, a workbench, a text, or something with a
     `figure(width=…)`, `note` a sentence above it. Other traits go by keyword.
 
-    >>> from widgets.task.model import Question, Verdict, options_of
-    >>> asked = Question("runs", "How many runs?", "one", options=options_of(["1", "2"]))
+    >>> from widgets.task.model import TaskQuestion, Verdict, options_of
+    >>> asked = TaskQuestion("runs", "How many runs?", "one", options=options_of(["1", "2"]))
     >>> task = widgets.Task(asked, lambda value: Verdict("seen", "", "2"))
     >>> veil = widgets.Veil(task, "two runs")
     >>> print(veil)

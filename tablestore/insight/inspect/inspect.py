@@ -70,7 +70,7 @@ class Inspect(SystemTables):
         self._edits: tuple[object, pa.Table] | None = None
 
     def __repr__(self) -> str:
-        names = [n for n in dir(type(self)) if not n.startswith("_")]
+        names = [n for of in (Inspect, SystemTables) for n in vars(of) if not n.startswith("_")]
         return f"Inspect({self._store.paths.root}: {', '.join(names)})"
 
     def latest_snapshot_id(self) -> int | None:
