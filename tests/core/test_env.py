@@ -12,7 +12,7 @@ import tablestore as ts
 from tablestore.io.fileio import LocalFileIO
 from tablestore.io.object_store import ObjectStoreFileIO
 from tablestore.io.s3_options import S3Options
-from tablestore.log.staged_rows import StagedRows
+from tablestore.log.kafka.kafka_appender import StagedRows
 from tests.faults import SimEnv
 
 

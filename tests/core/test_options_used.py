@@ -79,7 +79,7 @@ def _are_options(value: ast.expr, module: str) -> bool:
     name = getattr(last, "attr", getattr(last, "id", ""))
     return (
         "options" in name
-        or name in ("o", "allowed", "parse")
+        or name.lstrip("_") in ("o", "allowed", "parse")
         or (module, name) == ("table_options.py", "self")
     )
 

@@ -448,10 +448,10 @@ def test_the_table_as_it_was_made_is_what_is_joined_after_it_was_altered(tmp_pat
     [
         (lambda t: t.lookup("z"), NotFound, "no column 'z'"),
         (lambda t: t.lookup([]), InvalidRequest, "needs a column to join on"),
-        (lambda t: t.lookup(3), InvalidRequest, "on is a list of names, or a mapping"),
+        (lambda t: t.lookup(3), InvalidRequest, "on 3 must be a mapping or a list"),
         (lambda t: t.lookup(columns="v"), InvalidRequest, "columns is a list of names"),
         (lambda t: t.lookup(fill={"v": 3}), InvalidRequest, "fill 3 is no value of v, which is string"),
-        (lambda t: t.lookup(fill=["v"]), InvalidRequest, "fill is a mapping"),
+        (lambda t: t.lookup(fill=["v"]), InvalidRequest, "must be a mapping"),
         (lambda t: t.lookup(columns=["vv"]), NotFound, "did you mean v"),
         (lambda t: t.lookup(columns={"v": "x", "n": "x"}), InvalidRequest, "named twice"),
         (lambda t: t.lookup(fill={"w": 1}), NotFound, "no column 'w'"),

@@ -249,8 +249,14 @@ def capture_model(
     error: str = "",
     under_way: BatchProgress | None = None,
 ) -> CaptureModel:
-    """The model of reports, the oldest first; of two of one number the later one counts. What the batch
-    `under_way` has read counts as read, unless its report is there."""
+    """The state of a capture by its `reports`, the oldest first; of two of one number the later one counts.
+
+    `title` names it, `now` is the time in seconds, `state` and `error` are the job's words, `paused` says from
+    when to when it stood still. What the batch `under_way` has read counts as read, unless its report is there.
+
+    >>> ts.capture_model([], title="shop", now=0.0).totals["changes"]
+    0
+    """
     unique = {report.number: report for report in reports}
     ordered = tuple(unique[number] for number in sorted(unique))
     totals = dict.fromkeys(("snapshot_rows", "changes", "bad_rows", "commits", "log_bytes"), 0)
