@@ -251,8 +251,9 @@ def capture_model(
 ) -> CaptureModel:
     """The state of a capture by its `reports`, the oldest first; of two of one number the later one counts.
 
-    `title` names it, `now` is the time in seconds, `state` and `error` are the job's words, `paused` says from
-    when to when it stood still. What the batch `under_way` has read counts as read, unless its report is there.
+    `title` names it, `now` is the time in seconds, `state` and `error` are the job's words, `paused` says
+    from when to when it stood still. What the batch `under_way` has read counts as read, unless its report is
+    there.
 
     >>> ts.capture_model([], title="shop", now=0.0).totals["changes"]
     0
