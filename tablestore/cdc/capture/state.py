@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tablestore.cdc.capture.report import BatchProgress, BatchReport, ChunkReport, EventReport, Freshness
+from tablestore.core.arguments import checked
 from tablestore.core.plain_text import one_line
 from tablestore.core.quantities import ABSENT, elapsed, many, seconds_text, short_count, size
 
@@ -239,6 +240,7 @@ def _bars(lanes: Sequence[CaptureTable]) -> list[str]:
     return lines
 
 
+@checked
 def capture_model(
     reports: Sequence[BatchReport],
     *,
