@@ -349,9 +349,7 @@ def spark_runner(spark: SparkSession) -> TaskRunner:
 
 def spark_package() -> ModuleType:
     """`tablestore.spark`."""
-    from tablestore import spark
-
-    return spark
+    return importlib.import_module("tablestore.spark")
 
 
 # Notebooks
