@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tablestore.core.errors import Unavailable as Unavailable
     from tablestore.core.errors import Unsupported as Unsupported
     from tablestore.format.predicates.predicate import col as col
-    from tablestore.format.predicates.predicate_text import parse
+    from tablestore.format.predicates.predicate_text import parse as where
     from tablestore.format.schema_change import add as add
     from tablestore.format.schema_change import comment as comment
     from tablestore.format.schema_change import default as default
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from tablestore.format.types.arrow_types import VARIANT as VARIANT
     from tablestore.insight.explain.merge_steps.arrow_runs import merging as merging
     from tablestore.insight.explain.merge_steps.arrow_runs import merging_events as merging_events
-    from tablestore.insight.simulator import compare
+    from tablestore.insight.simulator import compare as what_if
     from tablestore.insight.simulator.opening import simulator as simulator
     from tablestore.lsm.compaction.settings import CompactionSettings as CompactionSettings
     from tablestore.lsm.compaction.settings import compaction_settings as compaction_settings
@@ -85,7 +85,8 @@ if TYPE_CHECKING:
     from tablestore.table.engine import compact_bucket as compact_bucket
     from tablestore.table.lake import Lake as Lake
     from tablestore.table.lake import connect as connect
-    from tablestore.table.lake import mend_table, open_table
+    from tablestore.table.lake import mend_table as mend
+    from tablestore.table.lake import open_table as open
     from tablestore.table.row_changes import RowChanges as RowChanges
     from tablestore.table.scan import Scan as Scan
     from tablestore.table.table import Table as Table
@@ -100,7 +101,7 @@ if TYPE_CHECKING:
     from tablestore.write.commit.committer import Committed as Committed
     from tablestore.write.progress import text_bar as text_bar
 
-    mend, open, what_if, where = mend_table, open_table, compare, parse
+    __all__ = ["mend", "open", "what_if", "where"]  # all others are imported under their own names
 
 rich.provide(doors.card)
 
