@@ -8,7 +8,8 @@ become names of topics only if Kafka allows them.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidOption, NotFound, Unavailable
@@ -99,6 +100,21 @@ def set_retention(properties: Properties, topic: str, retention_ms: int | None) 
         raise Cluster(properties).problem(e.args[0], topic) from None
 
 
+def _refusal(client: Any, places: Sequence[Any]) -> Exception | None:
+    """Remove the messages before these offsets; the refusal of a broker that does not know of the policy that
+    allows it, which brokers hear of after it is set."""
+    kafka = required("confluent_kafka", by=_USER)
+    refusal = None
+    for removal in client.delete_records(list(places), request_timeout=_SECONDS).values():
+        try:
+            removal.result(2 * _SECONDS)
+        except kafka.KafkaException as e:
+            if e.args[0].code() != kafka.KafkaError.POLICY_VIOLATION:
+                raise
+            refusal = e
+    return refusal
+
+
 def begin_at(properties: Properties, topic: str, offsets: Mapping[int, int]) -> None:
     """Remove the messages of each partition before an offset, so that the topic begins there. Of a topic that
     is compacted alone brokers refuse that: it gets the policy "delete", too, without a retention."""
@@ -118,8 +134,11 @@ def begin_at(properties: Properties, topic: str, offsets: Mapping[int, int]) -> 
             altering = client.incremental_alter_configs([altered], request_timeout=_SECONDS)
             altering[altered].result(2 * _SECONDS)
         places = [kafka.TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
-        for gone in client.delete_records(places, request_timeout=_SECONDS).values() if places else ():
-            gone.result(2 * _SECONDS)
+        until = SYSTEM.monotonic() + _SECONDS
+        while places and (refusal := _refusal(client, places)) is not None:
+            if SYSTEM.monotonic() > until:
+                raise refusal
+            SYSTEM.sleep(0.2)
     except kafka.KafkaException as e:
         raise Cluster(properties).problem(e.args[0], topic) from None
 
