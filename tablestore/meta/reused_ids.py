@@ -13,13 +13,12 @@ from tablestore.meta import refs
 from tablestore.meta.store import Store
 
 
-def reused_ids(store: Store) -> list[int]:
-    """Ids of such snapshots, ascending; one listing where there are none.
+def reused_ids(store: Store, earliest: int) -> list[int]:
+    """Ids of such snapshots below the oldest one, `earliest`, ascending; one listing where there are none.
 
     A rollback or `fast_forward` puts the snapshot of a tag or branch there, before it removes the others and
     writes EARLIEST: those do not count.
     """
-    earliest = store.snapshots.earliest_id() or 0
     below = [i for i in store.snapshots.ids() if i < earliest]
     if not below or earliest - 1 in below:
         return []

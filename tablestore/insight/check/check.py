@@ -196,7 +196,9 @@ class _Check:
             self.reader.guarded(self.store.paths.snapshot_dir, self.store.snapshots.latest)
         if ids and len(ids) <= ids[-1] - ids[0]:  # a listing is no moment: some may have gone during it
             ids = self.store.snapshots.ids()
-            reused = self.reader.guarded(self.store.paths.snapshot_dir, partial(reused_ids, self.store)) or []
+            earliest = self.store.snapshots.earliest_id() or 0
+            look = partial(reused_ids, self.store, earliest)
+            reused = self.reader.guarded(self.store.paths.snapshot_dir, look) or []
             ids = [i for i in ids if i not in reused]
             text = "its commit was killed after this id had expired: table.expire_snapshots() removes it"
             for snapshot_id in reused:

@@ -56,13 +56,14 @@ PLAIN = ExpireRequest()
 def expire(store: Store, policy: ExpirePolicy, request: ExpireRequest = PLAIN) -> Expiry:
     """Remove the snapshots that the policy lets go, with the files that nothing else needs; what that was."""
     done = reachable.looked_at(store, lambda: _expire(store, policy, request))
-    if done.snapshots or request.explain:  # a commit that expires nothing lists nothing
-        _remove_reused(store, dry_run=request.dry_run)
+    looks = done.snapshots or request.explain  # a commit that expires nothing lists nothing
+    if looks and done.remaining is not None and not request.dry_run:
+        _remove_reused(store, done.remaining[0])
     return done
 
 
-def _remove_reused(store: Store, *, dry_run: bool) -> None:
-    for snapshot_id in reused_ids(store) if not dry_run else ():
+def _remove_reused(store: Store, earliest: int) -> None:
+    for snapshot_id in reused_ids(store, earliest):
         store.snapshots.delete(snapshot_id)
         text = "%s: snapshot %d, of a commit that was killed after this id had expired, is removed"
         log.warning(text, store.paths.root, snapshot_id)
