@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from tablestore.core.errors import InvalidRequest
 from tablestore.flow.source import Changes, Offset, StreamPiece, StreamSource
@@ -20,6 +20,7 @@ VERSION = 1
 _MOST_PIECES = 16  # of one source in a batch
 T = TypeVar("T")
 R = TypeVar("R")
+P = TypeVar("P")
 
 
 class LookupTable(Protocol):
@@ -32,21 +33,17 @@ class LookupTable(Protocol):
         """The id of its newest snapshot, 0 for a table without one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+@dataclass(frozen=True)
+class WorkOf(Generic[P]):
     """A piece of a batch: of the source of this number. Of pieces with rows of one key, the later `ordinal`
     has the later changes."""
 
     source: int
     ordinal: int
-    piece: StreamPiece
+    piece: P
 
 
-class Ordered(Protocol):
-    """A piece of work that has its place in a batch."""
-
-    @property
-    def ordinal(self) -> int: ...
+Work = WorkOf[StreamPiece]
 
 
 class WorkPlan(Protocol):
@@ -61,7 +58,7 @@ class WorkPlan(Protocol):
     def ended(self, offset: Offset) -> bool:
         """Whether nothing can come after this offset, ever."""
 
-    def works(self, start: Offset, end: Offset) -> Sequence[Ordered]:
+    def works(self, start: Offset, end: Offset) -> Sequence[WorkOf[Any]]:
         """The work between two offsets, in order; picklable."""
 
     def done(self, end: Offset) -> None:

@@ -41,20 +41,20 @@ from tablestore.cdc.capture.targets import Targets
 from tablestore.cdc.capture.tasks import (
     CaptureTask,
     PieceWritten,
-    TableTarget,
-    TableWritten,
     Write,
     rows_written,
 )
 from tablestore.cdc.phase import CHANGES_PHASE, FULL_PHASE, PHASE, ROWS, SOURCE_TIME, STARTED, STATEMENT
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import InvalidRequest, SchemaMismatch
-from tablestore.flow.batch import Batch
+from tablestore.flow.batch import Batch, WorkOf
 from tablestore.flow.sink import (
     SEQUENCE_SPAN,
-    CompactTask,
-    commit_compaction,
-    compactions,
+    TableTarget,
+    Written,
+    commit_or_discard,
+    compact_tables,
+    has_batch,
     takes_one_writer,
     write_kinds,
 )
@@ -63,20 +63,12 @@ from tablestore.format import commit_message
 from tablestore.table.lake import Lake
 from tablestore.table.place import TablePlace
 from tablestore.table.table import Table
-from tablestore.write.commit.commit_or_discard import discard, discarded_if_refused
+from tablestore.write.commit.commit_or_discard import discard
 from tablestore.write.commit.committer import Committed
 
 log = logging.getLogger(__name__)
 _LONGEST_STATEMENT = 4_000
 WRITE_BUFFER = "write-buffer-size"
-
-
-@dataclass(frozen=True, slots=True)
-class CaptureWork:
-    """A piece of a batch; the later `ordinal` has the later changes."""
-
-    ordinal: int
-    piece: CapturePiece
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +86,8 @@ class CapturePlan:
     def ended(self, offset: Offset) -> bool:
         return self.source.ended(offset)
 
-    def works(self, start: Offset, end: Offset) -> list[CaptureWork]:
-        return [CaptureWork(i, piece) for i, piece in enumerate(self.source.pieces(start, end))]
+    def works(self, start: Offset, end: Offset) -> list[WorkOf[CapturePiece]]:
+        return [WorkOf(0, i, piece) for i, piece in enumerate(self.source.pieces(start, end))]
 
     def done(self, end: Offset) -> None:
         self.source.done(end)
@@ -112,7 +104,7 @@ class SinkSettings:
 
 
 @dataclass(slots=True)
-class _Batch:
+class _BatchWriting:
     """A batch while it is written: the tables of its sources, what was committed."""
 
     batch: Batch
@@ -122,6 +114,10 @@ class _Batch:
     statements: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     done: list[PieceWritten] = field(default_factory=list)
     reports: dict[str, TableReport] = field(default_factory=dict)
+
+    def written(self, name: str) -> Written:
+        """What tasks have written of a table."""
+        return Written.sum(done.tables.get(name, Written()) for done in self.done)
 
 
 class _TableRefused(Exception):
@@ -174,7 +170,7 @@ class CaptureSink:
 
     def _write(self, batch: Batch, identifier: int) -> BatchReport:
         position = json.dumps({"v": 1, "start": batch.start, "end": batch.end}, separators=(",", ":"))
-        now = _Batch(batch, identifier, position, self._seconds())
+        now = _BatchWriting(batch, identifier, position, self._seconds())
         events = self._carry_out(now)
         works = batch.works()
         task = self._task(now, works)
@@ -202,7 +198,7 @@ class CaptureSink:
         self._compact(now)
         return report
 
-    def _carry_out(self, now: _Batch) -> list[EventReport]:
+    def _carry_out(self, now: _BatchWriting) -> list[EventReport]:
         """Carry out the events, each once."""
         events = self._source.events(now.batch.start, now.batch.end)
         self._rules.require_own_targets([event.table for event in events if event.kind == CAPTURED])
@@ -215,7 +211,7 @@ class CaptureSink:
                 now.statements[one.table].append(one.statement)
         return done
 
-    def _carried_out(self, now: _Batch, event: TableEvent) -> EventReport:
+    def _carried_out(self, now: _BatchWriting, event: TableEvent) -> EventReport:
         """Carry out an event. A table that cannot follow it is paused, and what else comes for it in the
         batch is passed over; in the first batch of all, and where the rules ask to stop, it is an error."""
         paused = self._pausing.tables(now.batch.end)
@@ -232,7 +228,7 @@ class CaptureSink:
             self._pausing.add(now.batch.end, dict.fromkeys(names, str(e)))
             return self._targets.reported(event, "", f"not carried out: {e}")
 
-    def _task(self, now: _Batch, works: Sequence[CaptureWork]) -> CaptureTask:
+    def _task(self, now: _BatchWriting, works: Sequence[WorkOf[CapturePiece]]) -> CaptureTask:
         """The task over the pieces, with all tables that they may have rows for."""
         sources = sorted(
             {name for work in works for name in work.piece.tables} - {*self._pausing.tables(now.batch.end)}
@@ -253,12 +249,11 @@ class CaptureSink:
             self._pausing.allowed(now.batch.start),
         )
 
-    def _target(self, now: _Batch, name: str) -> TableTarget:
+    def _target(self, now: _BatchWriting, name: str) -> TableTarget:
         """A table with the sequence numbers from which it takes rows, unless it has the batch already."""
         table = self._targets.opened(name)
         place = TablePlace.of(table)
-        if self._targets.is_committed(name, now.identifier):
-            table.commit([], user=self._settings.user, identifier=now.identifier)  # compacts what a kill left
+        if has_batch(table, user=self._settings.user, identifier=now.identifier):
             now.reports[name] = TableReport(name)
             return TableTarget(place, committed=True)
         if not table.primary_key:
@@ -267,7 +262,7 @@ class CaptureSink:
         said = options.write_buffer_bytes if WRITE_BUFFER in table.options else None
         return TableTarget(place, base, said, one_writer=takes_one_writer(table))
 
-    def _require_next(self, now: _Batch, name: str, table: Table) -> None:
+    def _require_next(self, now: _BatchWriting, name: str, table: Table) -> None:
         """Raise InvalidRequest for a batch that a table without a key has under another identifier: a
         capture that lost a part of its checkpoint begins with it again."""
         known = table.position(self._settings.user)
@@ -290,38 +285,38 @@ class CaptureSink:
             known = self._heights[name] = latest.id, table.max_sequence()
         return known[1]
 
-    def _commit(self, now: _Batch, name: str) -> None:
+    def _commit(self, now: _BatchWriting, name: str) -> None:
         """Commit what tasks have written of a table, and the statements that it followed."""
-        parts = [done.tables.get(name, TableWritten()) for done in now.done]
-        messages = [m for part in parts for m in part.messages]
-        if not messages and name not in now.statements:
+        written = now.written(name)
+        if not written.messages and name not in now.statements:
             return
         table = self._targets.opened(name)
-        height = self._height(name, table) + len(parts) * SEQUENCE_SPAN
-        written = _sum(parts)
-        with discarded_if_refused(table.store, [commit_message.decode(m) for m in messages]):
-            committed = table.commit(
-                messages,
-                user=self._settings.user,
-                identifier=now.identifier,
-                position=now.position,
-                properties=self._properties(now, name, written),
-            )
+        height = self._height(name, table) + len(now.done) * SEQUENCE_SPAN
+        committed = commit_or_discard(
+            table,
+            written.messages,
+            user=self._settings.user,
+            identifier=now.identifier,
+            position=now.position,
+            properties=self._properties(now, name, written),
+        )
         self._targets.note_committed(name)
         now.reports[name] = _report_of(name, written, committed)
         if committed.snapshot is not None:
             self._heights[name] = committed.snapshot, height
 
-    def _discard(self, now: _Batch, name: str) -> None:
+    def _discard(self, now: _BatchWriting, name: str) -> None:
         """Delete what tasks have written of a table that is paused."""
-        messages = [m for done in now.done for m in done.tables.get(name, TableWritten()).messages]
-        discard(self._targets.opened(name).store, [commit_message.decode(m) for m in messages])
+        messages = [commit_message.decode(m) for m in now.written(name).messages]
+        discard(self._targets.opened(name).store, messages)
 
-    def _write_here(self, now: _Batch, task: CaptureTask, works: Sequence[CaptureWork], name: str) -> None:
+    def _write_here(
+        self, now: _BatchWriting, task: CaptureTask, works: Sequence[WorkOf[CapturePiece]], name: str
+    ) -> None:
         """Write and commit a table that takes one writer, in this process."""
         properties: dict[str, str] = {}  # filled when all is counted, before the commit
         asked: dict[str, Any] = {"user": self._settings.user, "identifier": now.identifier}
-        table, written = self._targets.opened(name), TableWritten()
+        table, parts = self._targets.opened(name), list[Written]()
         try:
             with table.writer(**asked, position=now.position, properties=properties) as writer:
 
@@ -333,7 +328,8 @@ class CaptureSink:
                         done = task.carry_out(work, write)
                         if done.refused:
                             raise _TableRefused(done.refused)
-                        written = written.plus(done.tables.get(name, TableWritten()))
+                        parts.append(done.tables.get(name, Written()))
+                written = Written.sum(parts)
                 properties |= self._properties(now, name, written)
         except _TableRefused as e:
             self._pausing.add(now.batch.end, e.tables)
@@ -341,18 +337,17 @@ class CaptureSink:
         self._targets.note_committed(name)
         now.reports[name] = _report_of(name, written, writer.committed or Committed())
 
-    def _properties(self, now: _Batch, name: str, written: TableWritten) -> dict[str, str]:
+    def _properties(self, now: _BatchWriting, name: str, written: Written) -> dict[str, str]:
         started = min((done.started for done in now.done), default=now.started)
         phase = FULL_PHASE if written.snapshot_rows else CHANGES_PHASE
-        rows = written.snapshot_rows + written.changes
-        found = {PHASE: phase, ROWS: str(rows), STARTED: f"{started:.3f}"}
+        found = {PHASE: phase, ROWS: str(written.rows), STARTED: f"{started:.3f}"}
         if written.newest is not None:
             found[SOURCE_TIME] = str(written.newest * 1000)
         if name in now.statements:
             found[STATEMENT] = "; ".join(now.statements[name])[:_LONGEST_STATEMENT]
         return found
 
-    def _report(self, now: _Batch, events: Sequence[EventReport]) -> BatchReport:
+    def _report(self, now: _BatchWriting, events: Sequence[EventReport]) -> BatchReport:
         batch = now.batch
         facts = self._source.facts(batch.start, batch.end)
         return BatchReport(
@@ -371,42 +366,18 @@ class CaptureSink:
             paused=tuple(str(name) for name in facts.paused),
         )
 
-    # compaction
-
-    def _compact(self, now: _Batch) -> None:
+    def _compact(self, now: _BatchWriting) -> None:
         """Compact the tables whose turn it is, all buckets at once; also after a repeated batch, since a kill
         may have come before its compaction."""
-        waiting: list[tuple[Table, bytes]] = []
+        tables: list[tuple[Table, int]] = []
         for name in now.reports:
-            table = self._targets.opened(name)
-            number = self._commits[name] = self._commits.get(name, -1) + 1
-            due, full = compactions(table, number, every=self._settings.compact_every)
-            waiting += [(table, task) for task in table.buckets_to_compact(full=full)] if due else []
-        if not waiting:
-            return
-        items = [(TablePlace.of(table), task) for table, task in waiting]
-        results: dict[str, list[bytes | None]] = defaultdict(list)
-        for (table, _), message in zip(waiting, now.batch.over(_compacted, items), strict=True):
-            results[table.name].append(message)
-        for table in {table.name: table for table, _ in waiting}.values():
-            commit_compaction(table, results[table.name])
+            self._commits[name] = self._commits.get(name, -1) + 1
+            tables.append((self._targets.opened(name), self._commits[name]))
+        compact_tables(now.batch, tables, every=self._settings.compact_every)
 
     def _seconds(self) -> float:
         return self._env.now_ms() / 1000
 
 
-def _sum(parts: Sequence[TableWritten]) -> TableWritten:
-    found = TableWritten()
-    for part in parts:
-        found = found.plus(part)
-    return found
-
-
-def _report_of(name: str, written: TableWritten, committed: Committed) -> TableReport:
+def _report_of(name: str, written: Written, committed: Committed) -> TableReport:
     return TableReport(name, written.snapshot_rows, written.changes, written.bad_rows, committed.snapshot)
-
-
-def _compacted(item: tuple[TablePlace, bytes]) -> bytes | None:
-    """The task that compacts a bucket of one of the tables: of (table, what to compact)."""
-    place, task = item
-    return CompactTask(place)(task)

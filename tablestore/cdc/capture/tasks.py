@@ -7,10 +7,8 @@ buffer flushes, so a piece with hundreds of tables needs no more than one with o
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,71 +22,13 @@ from tablestore.cdc.capture.source import BadRow, CapturePiece, TableRows
 from tablestore.cdc.phase import PHASE_OPTION
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest
-from tablestore.flow.sink import SEQUENCE_SPAN
-from tablestore.table.place import TablePlace
+from tablestore.flow.batch import WorkOf
+from tablestore.flow.sink import TableTarget, Writers, Written
 from tablestore.table.table import Table
-from tablestore.table.writer import EngineWriter
 
 POOL_BYTES = 128 << 20
 _LETTERS = 1_000  # rows that do not fit and are written together
 Write = Callable[[pa.RecordBatch, pa.Array | None], None]  # rows and their kinds; None: all are inserts
-
-
-class CaptureWork(Protocol):
-    """A piece and its place among those of its batch."""
-
-    @property
-    def ordinal(self) -> int: ...
-
-    @property
-    def piece(self) -> CapturePiece: ...
-
-
-@dataclass(frozen=True, slots=True)
-class TableTarget:
-    """A table of the lake. Tasks write it, numbering rows from `sequence_base` on, unless it has the batch
-    already (`committed`) or takes one writer only, which the driver is (`one_writer`). `buffer_bytes` is its
-    `write-buffer-size`, None where it says none."""
-
-    place: TablePlace
-    sequence_base: int = 0
-    buffer_bytes: int | None = None
-    one_writer: bool = False
-    committed: bool = False
-
-    @property
-    def by_tasks(self) -> bool:
-        return not self.one_writer and not self.committed
-
-
-@dataclass(frozen=True, slots=True)
-class TableWritten:
-    """What a piece holds for a table of the lake: messages to commit, rows of a snapshot, changes, rows that
-    do not fit, and when the newest of them was committed in the source."""
-
-    messages: tuple[bytes, ...] = ()
-    snapshot_rows: int = 0
-    changes: int = 0
-    bad_rows: int = 0
-    newest: int | None = None
-
-    def plus(self, other: TableWritten) -> TableWritten:
-        """Both as one."""
-        times = [n for n in (self.newest, other.newest) if n is not None]
-        return TableWritten(
-            (*self.messages, *other.messages),
-            self.snapshot_rows + other.snapshot_rows,
-            self.changes + other.changes,
-            self.bad_rows + other.bad_rows,
-            max(times, default=None),
-        )
-
-    @staticmethod
-    def counted(part: TableRows, rows: int, bad: int) -> TableWritten:
-        """The count of a part of a piece that has this many good and bad rows."""
-        if part.seconds is None:
-            return TableWritten(snapshot_rows=rows, bad_rows=bad)
-        return TableWritten(changes=rows, bad_rows=bad, newest=pc.max(part.seconds).as_py())
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +36,7 @@ class PieceWritten:
     """What a task has written, by table of the lake, from `started` to `ended` in seconds after 1970. Of the
     tables of the source that are `refused`, for this reason, nothing may be committed."""
 
-    tables: Mapping[str, TableWritten]
+    tables: Mapping[str, Written]
     started: float
     ended: float
     chunk: ChunkReport | None = None
@@ -105,7 +45,7 @@ class PieceWritten:
 
 def rows_written(done: PieceWritten) -> int:
     """Rows of snapshots and changes of a piece."""
-    return sum(one.snapshot_rows + one.changes for one in done.tables.values())
+    return sum(one.rows for one in done.tables.values())
 
 
 @dataclass(frozen=True)
@@ -123,28 +63,21 @@ class CaptureTask:
     letters: bool = False
     pausing: bool = False
 
-    def __call__(self, work: CaptureWork) -> PieceWritten:
-        writers: dict[str, EngineWriter] = {}
+    def __call__(self, work: WorkOf[CapturePiece]) -> PieceWritten:
+        with Writers(self.user, work.ordinal, buffer_bytes=self._pool_bytes) as writers:
 
-        def write(target: str) -> Write | None:
-            found = self.targets[target]
-            if not found.by_tasks:
-                return None
-            if target not in writers:
-                writers[target] = self._writer(found, work)
-            return writers[target].write
+            def changelog(table: Table) -> bool:
+                return work.piece.chunk is None or table.options.get(PHASE_OPTION, "true") == "true"
 
-        try:
-            done = self.carry_out(work, write)
-            messages = {target: tuple(writer.prepare()) for target, writer in writers.items()}
-        finally:
-            for writer in writers.values():
-                with contextlib.suppress(OSError):
-                    writer.close()
+            def write(target: str) -> Write | None:
+                place = self.targets[target]
+                return writers.of(target, place, changelog=changelog).write if place.by_tasks else None
+
+            done, messages = self.carry_out(work, write), writers.prepared()
         tables = {t: replace(one, messages=messages.get(t, ())) for t, one in done.tables.items()}
         return replace(done, tables=tables)
 
-    def carry_out(self, work: CaptureWork, write: Callable[[str], Write | None]) -> PieceWritten:
+    def carry_out(self, work: WorkOf[CapturePiece], write: Callable[[str], Write | None]) -> PieceWritten:
         """Write the rows of tables for which there is a `write` function, and count them."""
         started = SYSTEM.now_ms() / 1000
         rows = _PieceRows(self, work.piece, write)
@@ -158,21 +91,6 @@ class CaptureTask:
         said = [t.buffer_bytes for t in self.targets.values() if t.buffer_bytes is not None]
         return self.pool_bytes or max(said, default=POOL_BYTES)
 
-    def opened(self, target: str) -> Table:
-        return self.targets[target].place.opened()
-
-    def _writer(self, target: TableTarget, work: CaptureWork) -> EngineWriter:
-        table = target.place.opened()
-        base = target.sequence_base + work.ordinal * SEQUENCE_SPAN if table.primary_key else None
-        changelog = work.piece.chunk is None or table.options.get(PHASE_OPTION, "true") == "true"
-        return table.open_writer(
-            user=self.user,
-            sequence_base=base,
-            compact=False,
-            changelog=changelog,
-            buffer_bytes=self._pool_bytes,
-        )
-
 
 class _PieceRows:
     """The rows of one piece, on their way to writers."""
@@ -181,7 +99,7 @@ class _PieceRows:
         self._task, self._piece, self._write = task, piece, write
         self._conversions: dict[SourceName, Conversion] = {}
         self._bad: dict[str, list[BadRow]] = {}  # by table that takes them
-        self.found: dict[str, TableWritten] = {}
+        self.found: dict[str, Written] = {}
         self.refused: dict[SourceName, str] = {}
 
     def write_all(self) -> None:
@@ -195,11 +113,11 @@ class _PieceRows:
                 continue
             if isinstance(part, BadRow):
                 bad: Sequence[BadRow] = [part]
-                counted = TableWritten(bad_rows=1)
+                counted = Written(bad_rows=1)
             else:
                 done = self._conversion(part.table, target).convert(part)
                 rows, kinds, bad = done.rows, done.kinds, done.bad
-                counted = TableWritten.counted(part, rows.num_rows, len(bad))
+                counted = _counted(part, rows.num_rows, len(bad))
                 if write is not None and rows.num_rows:
                     write(rows, kinds)
             if write is not None:
@@ -213,7 +131,7 @@ class _PieceRows:
             shape = self._piece.tables.get(name)
             if shape is None:
                 raise InvalidRequest(f"a piece gives rows of {name}, and does not say what they look like")
-            table = self._task.opened(target)
+            table = self._task.targets[target].opened()
             self._conversions[name] = self._task.rules.conversion(
                 name,
                 shape,
@@ -243,14 +161,21 @@ class _PieceRows:
         bad, write = self._bad.pop(letters), self._write(letters)
         if write is not None:
             write(dead_letters.as_rows(bad), None)
-            self._count(letters, TableWritten(changes=len(bad)))
+            self._count(letters, Written(changes=len(bad)))
 
-    def _count(self, target: str, counted: TableWritten) -> None:
-        self.found[target] = self.found.get(target, TableWritten()).plus(counted)
+    def _count(self, target: str, counted: Written) -> None:
+        self.found[target] = Written.sum([self.found.get(target, Written()), counted])
+
+
+def _counted(part: TableRows, rows: int, bad: int) -> Written:
+    """The count of a part of a piece that has this many good and bad rows."""
+    if part.seconds is None:
+        return Written(snapshot_rows=rows, bad_rows=bad)
+    return Written(changes=rows, bad_rows=bad, newest=pc.max(part.seconds).as_py())
 
 
 def _chunk(
-    piece: CapturePiece, found: Mapping[str, TableWritten], started: float, ended: float
+    piece: CapturePiece, found: Mapping[str, Written], started: float, ended: float
 ) -> ChunkReport | None:
     facts = piece.chunk
     if facts is None:

@@ -14,7 +14,7 @@ import tablestore as ts
 from tablestore.cdc.capture.job import CaptureJob, CaptureSettings, default_checkpoint
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.rules import CaptureRules
-from tablestore.cdc.capture.sink import CapturePlan, CaptureWork
+from tablestore.cdc.capture.sink import CapturePlan
 from tablestore.cdc.capture.source import (
     CAPTURED,
     BadRow,
@@ -26,6 +26,7 @@ from tablestore.cdc.capture.source import (
     TableEvent,
     TableRows,
 )
+from tablestore.flow.batch import WorkOf
 from tablestore.flow.runner import Runner
 from tablestore.flow.source import Offset
 from tablestore.format import rowkind
@@ -147,7 +148,7 @@ class FakeBatch:
         sent = pickle.loads(pickle.dumps(task))
         found = []
         for place, item in enumerate(items):
-            if isinstance(item, CaptureWork):
+            if isinstance(item, WorkOf):
                 self.fails(item)
             found.append(pickle.loads(pickle.dumps(sent(pickle.loads(pickle.dumps(item))))))
             if count is not None:
