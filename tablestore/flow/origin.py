@@ -1,63 +1,121 @@
-"""The commit identifier at which a streaming query starts, so that a lost checkpoint loses and repeats no
-row.
+"""The commit identifier at which a stream starts, so that a lost checkpoint loses and repeats no row.
 
-Spark numbers batches from 0 in every new checkpoint; commit identifiers must rise. So a fresh checkpoint gets
-a small file: batch 0 has the identifier after the last one in the table, and starts at the position in the
-table. It is written before the query first starts, and never again once Spark has recorded an offset.
+Batches are numbered from 0 in every new checkpoint; commit identifiers must rise. So a fresh checkpoint gets
+a small file: batch 0 has the identifier after the last one that is committed, and starts where that says. It
+is written before the stream first starts, and never again once a batch is planned. A capture looks at all
+tables of its lake: the newest batch of any of them may lack in others, so it is read again.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
-from tablestore.core.errors import InvalidRequest
+from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.core.options.names import UUID
+from tablestore.flow.source import Offset
+from tablestore.io.fileio import FileIO
 from tablestore.io.paths import join, location
+from tablestore.io.routed import file_io_for
 from tablestore.io.syncing import Sync
+from tablestore.table.lake import Lake
 from tablestore.table.table import Table
+
+_TABLE = "table"
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Batch 0 has commit identifier `identifier` and starts at `position` (None: at the very beginning)."""
+    """Batch 0 has commit identifier `identifier` and starts at `position`, as commits keep it (None: at the
+    very beginning)."""
 
     identifier: int
-    position: str | None
+    position: Any
 
 
 def origin_of(checkpoint: str, table: Table, user: str) -> Origin:
     """The origin of a checkpoint of commits by `user` to `table`; written if no batch was ever planned there.
 
-    Raises InvalidRequest for a checkpoint of another query, and for one older than the table's commits.
+    Raises InvalidRequest for a checkpoint of another stream, and for one older than the table's commits.
     """
-    io, folder = table.store.io.inner, location(checkpoint)  # the caller's own place
-    path = join(folder, "tablestore-origin.json")
-    planned = [int(s.name) for s in io.list(join(folder, "offsets")) if s.name.isdigit()]
-    if not planned:
-        identifier, position = table.position(user) or (-1, None)
-        mine = {"v": 1, "user": user, "table": _identity(table)}
-        made = json.dumps({**mine, "identifier": identifier + 1, "position": position}).encode()
-        io.replace(path, made, after=Sync(folder) if table.store.durable else None)
+    mine = {"v": 1, "user": user, _TABLE: table.options.get(UUID, table.location)}
+    file = _OriginFile(checkpoint, table.store.io.inner, mine, "position", durable=table.store.durable)
+    return file.origin(table.position(user), lambda position: position)
+
+
+def origin_in_lake(checkpoint: str, lake: Lake, *, user: str, source: str) -> Origin:
+    """The origin of a checkpoint of commits by `user` to tables of a lake, of what `source` names; its
+    position is an offset. Raises as `origin_of`."""
+    known = max(_positions(lake, user), default=None, key=lambda position: position[0])
+    mine = {"v": 1, "user": user, "source": source}
+    file = _OriginFile(checkpoint, file_io_for(location(checkpoint)), mine, "start")
+    return file.origin(known, partial(_start, user))
+
+
+@dataclass(frozen=True)
+class _OriginFile:
+    """The file of a checkpoint; `mine` says whose it is, and `field` is what its position is called there."""
+
+    checkpoint: str
+    io: FileIO
+    mine: dict[str, Any]
+    field: str
+    durable: bool = False
+
+    def origin(self, known: tuple[int, str | None] | None, start: Callable[[str | None], Any]) -> Origin:
+        """The origin, by the newest commit (identifier, position) that is known; `start` says where the batch
+        of that position begins."""
+        folder = location(self.checkpoint)
+        path = join(folder, "tablestore-origin.json")
+        planned = [int(s.name) for s in self.io.list(join(folder, "offsets")) if s.name.isdigit()]
+        there = json.loads(self.io.read(path)) if self.io.exists(path) else None
+        if there is not None:
+            self._require_mine(there, planned=bool(planned))
+        if not planned:
+            fresh = Origin(0, None) if known is None else Origin(known[0] + 1, start(known[1]))
+            self.io.make_dir(folder)
+            text = json.dumps({**self.mine, "identifier": fresh.identifier, self.field: fresh.position})
+            self.io.replace(path, text.encode(), after=Sync(folder) if self.durable else None)
+            return fresh
+        if there is None:
+            raise InvalidRequest(
+                f"{self.checkpoint} is the checkpoint of another query; use a fresh directory"
+            )
+        if known is not None and known[0] > there["identifier"] + max(planned):
+            raise InvalidRequest(
+                f"there are commits of {self.mine['user']!r} that {self.checkpoint} did not plan: they went "
+                "on under another checkpoint; use that one or a fresh directory"
+            )
+        return Origin(int(there["identifier"]), there[self.field])
+
+    def _require_mine(self, there: dict[str, Any], *, planned: bool) -> None:
+        for key, value in self.mine.items():
+            if there.get(key) != value and (planned or key != _TABLE):
+                raise InvalidRequest(
+                    f"{self.checkpoint} is a checkpoint with {key} {there.get(key)!r}, and not {value!r}: "
+                    "use another name= or a fresh directory"
+                )
+
+
+def _positions(lake: Lake, user: str) -> Iterator[tuple[int, str | None]]:
+    for name in lake.tables():
+        try:
+            position = lake.table(name).position(user)
+        except NotFound:  # dropped meanwhile
+            continue
+        if position is not None:
+            yield position
+
+
+def _start(user: str, position: str | None) -> Offset:
+    """Where the batch of a commit began."""
     try:
-        found = json.loads(io.read(path))
-    except FileNotFoundError:
+        start: Offset = json.loads(position or "")["start"]
+    except (ValueError, TypeError, KeyError):
         raise InvalidRequest(
-            f"{checkpoint} is the checkpoint of another query; use a fresh directory"
+            f"commits of {user!r} are there, and none of a capture: give it another name="
         ) from None
-    if (found["user"], found["table"]) != (user, _identity(table)):
-        raise InvalidRequest(
-            f"{checkpoint} is the checkpoint of another table or user; use a fresh directory"
-        )
-    known = table.position(user)
-    if planned and known is not None and known[0] > found["identifier"] + max(planned):
-        raise InvalidRequest(
-            f"the table has commits of {user!r} that {checkpoint} did not plan: it went on under another "
-            "checkpoint; use that one or a fresh directory"
-        )
-    return Origin(found["identifier"], found["position"])
-
-
-def _identity(table: Table) -> str:
-    """What differs between a table and one that was created in its place."""
-    return table.options.get(UUID, table.location)
+    return start

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from tablestore.cdc.capture.journal import Journal
-from tablestore.cdc.capture.origin import CaptureOrigin, origin_of
 from tablestore.cdc.capture.report import BatchProgress, BatchReport, Freshness
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.sink import CapturePlan, CaptureSink, SinkSettings
@@ -16,6 +15,7 @@ from tablestore.cdc.capture.source import CaptureSource
 from tablestore.core.errors import Unsupported
 from tablestore.flow.batch import Batch
 from tablestore.flow.job import FlowJob
+from tablestore.flow.origin import Origin, origin_in_lake
 from tablestore.flow.runner import Runner, Stream
 from tablestore.io.paths import checked_name, is_object_location, join
 from tablestore.table.lake import Lake
@@ -63,7 +63,7 @@ class CaptureJob(FlowJob):
     def start(self) -> CaptureJob:
         """Start it. Raises InvalidRequest for a checkpoint of another capture."""
         settings = self._settings
-        origin = origin_of(settings.checkpoint, self.lake, user=settings.name, source=settings.title)
+        origin = origin_in_lake(settings.checkpoint, self.lake, user=settings.name, source=settings.title)
         self._launch(partial(self._begin, origin))
         return self
 
@@ -85,7 +85,7 @@ class CaptureJob(FlowJob):
     def __repr__(self) -> str:
         return job_text(self.name, self._settings.title, self._shown_state(), self.reports())
 
-    def _begin(self, origin: CaptureOrigin) -> Stream:
+    def _begin(self, origin: Origin) -> Stream:
         """The stream from where its checkpoint is."""
         settings = self._settings
         sink = self._sink = CaptureSink(
@@ -106,7 +106,7 @@ class CaptureJob(FlowJob):
             CapturePlan(self._source),
             on_batch,
             checkpoint=settings.checkpoint,
-            start=origin.start,
+            start=origin.position,
             interval_seconds=settings.interval_seconds,
             variables=settings.variables,
         )
