@@ -133,9 +133,9 @@ def sql_session(lake: Lake) -> Session:
 
 
 def ingest(lake: Lake, url: str | os.PathLike[str], **how: Any) -> CaptureJob:
-    """The job of `Lake.ingest`, started; `how` are arguments of `cdc.capture.start.ingest`."""
+    """The job of `Lake.ingest`, started; `how` are arguments of `cdc.capture.opening.ingest`."""
     with _needs("Lake.ingest"):
-        from tablestore.cdc.capture.start import ingest as start
+        from tablestore.cdc.capture.opening import ingest as start
     return start(lake, url, **how)
 
 

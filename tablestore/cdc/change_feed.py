@@ -5,8 +5,8 @@ been delivered; its mark tells it from another one that gets its id after a roll
 also `"logs": {path: {bucket: offset}}`: rows of the log up to there have been delivered, too. Two values
 stand for starts that are fixed only when the first batch is planned, because Spark asks for the first offset
 more than once: FULL (all rows of the then newest snapshot, as +I) and LATEST (only what comes later). A
-`Piece` is what one task reads: a split of the full read, or the changes of one snapshot; a `LogPiece` a part
-of the log. Where commits hold upserts only, changes are looked up in the snapshot before
+`SnapshotPiece` is what one task reads: a split of the full read, or the changes of one snapshot; a `LogPiece`
+a part of the log. Where commits hold upserts only, changes are looked up in the snapshot before
 (`read/changes/looked_up.py`): pieces are functions of snapshots and offsets, which never change, so a batch
 that is planned or read again is the same one, and no state has to survive with the checkpoint. Picklable.
 """
@@ -60,7 +60,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class SnapshotPiece:
     """Rows of some splits of one snapshot (all +I), or, without splits, the changes of that snapshot.
 
     `added`: the snapshot is of a full load that wrote no changelog, so its new rows are its changes.
@@ -255,9 +255,9 @@ class ChangeFeed:
                 leave_out(store, overwrite)
         if here == FULL:
             newest = min(newest, self.full or newest)
-            known = self._offsets_of(store, newest) or {}
+            offsets = self._offsets_of(store, newest) or {}
             seen = newest or any(log.end(store, None).values())
-            return self._offset(store, newest, known) if seen else start
+            return self._offset(store, newest, offsets) if seen else start
         if limit is not None and here >= 0 and log.committed_only:
             newest = min(newest, here + limit)
         bounds = log.bounds(store, self._known(store, newest))
@@ -281,8 +281,8 @@ class ChangeFeed:
 
     def _place(self, store: Store, offset: dict[str, Any]) -> Offsets | None:
         """The place in the log of an offset; None where it is not known."""
-        found = self._logged(offset)
-        return self._offsets_of(store, self.snapshot(offset)) if found is None else found
+        logged = self._logged(offset)
+        return self._offsets_of(store, self.snapshot(offset)) if logged is None else logged
 
     def _offsets_of(self, store: Store, snapshot: int) -> dict[int, int] | None:
         """The offsets of the log at a snapshot, None where it has expired."""
@@ -292,8 +292,8 @@ class ChangeFeed:
             return None
 
     def _logged(self, offset: dict[str, Any]) -> dict[int, int] | None:
-        found = offset.get("logs", {}).get(self.path)
-        return None if found is None else {int(bucket): at for bucket, at in found.items()}
+        offsets = offset.get("logs", {}).get(self.path)
+        return None if offsets is None else {int(bucket): at for bucket, at in offsets.items()}
 
     def _log_pieces(
         self, opened: _Opened, log: TableLog, start: dict[str, Any], end: dict[str, Any]
@@ -309,15 +309,15 @@ class ChangeFeed:
             if reaches(place, bounds.start) and reaches(bounds.end, stop):
                 base = self.snapshot(start) if self._normalizes(opened) else None
                 return pieces_of(place, stop, base)
-        known = self._offsets_of(store, self.snapshot(end))
-        if stop is None or known is None or not reaches(known, stop):
+        offsets = self._offsets_of(store, self.snapshot(end))
+        if stop is None or offsets is None or not reaches(offsets, stop):
             raise NotFound(
                 f"the log of {self.path} no longer has what comes after offsets {place}, nor do files end "
                 f"at {stop}: {_AGAIN}"
             )
         return None
 
-    def pieces(self, start: dict[str, Any], end: dict[str, Any]) -> list[Piece | LogPiece]:
+    def pieces(self, start: dict[str, Any], end: dict[str, Any]) -> list[SnapshotPiece | LogPiece]:
         """The pieces between two offsets, one for each task. Raises NotFound when a snapshot has expired."""
         here, there = self.snapshot(start), self.snapshot(end)
         first = start if here >= 0 else end
@@ -335,9 +335,10 @@ class ChangeFeed:
         if here == FULL:
             look_up = log is not None or self._normalizes(opened)
             names, target = store.schema.shown.names, store.options.split_target_bytes
-            found = first_state(store, store.snapshots.get(there), columns=names, look_up=look_up)
+            state = first_state(store, store.snapshots.get(there), columns=names, look_up=look_up)
             return [
-                Piece(there, some, places=() if look_up else None) for some in packed(found.splits, target)
+                SnapshotPiece(there, some, places=() if look_up else None)
+                for some in packed(state.splits, target)
             ]
         try:
             between = list(snapshots_between(store, here, there))
@@ -347,29 +348,29 @@ class ChangeFeed:
             return [piece for s in between for piece in self._looked_up(store, s)]
         added = _without_producer(opened.table)
         written = store.options.changelog_producer is ChangelogProducer.INPUT
-        pieces: list[Piece | LogPiece] = []
+        pieces: list[SnapshotPiece | LogPiece] = []
         for s in between:
             if log is not None and not written:
-                pieces += [Piece(s.id, added=True)] if changed_entries(added, s) else []
+                pieces += [SnapshotPiece(s.id, added=True)] if changed_entries(added, s) else []
             elif changed_entries(store, s) or streams_overwrite(store, s):
-                pieces.append(Piece(s.id))
+                pieces.append(SnapshotPiece(s.id))
             elif (s.properties or {}).get(PHASE) == FULL_PHASE and changed_entries(added, s):
-                pieces.append(Piece(s.id, added=True))
+                pieces.append(SnapshotPiece(s.id, added=True))
             elif s.commit_kind == OVERWRITE:
                 self._leave_out(store, s)
         return pieces
 
-    def _looked_up(self, store: Store, snapshot: Snapshot) -> list[Piece]:
+    def _looked_up(self, store: Store, snapshot: Snapshot) -> list[SnapshotPiece]:
         """The buckets that a snapshot changed, in pieces of similar size; in one piece where rows may move
         between them."""
         files = touched(store, snapshot)
         if not files and snapshot.commit_kind == OVERWRITE:
             self._leave_out(store, snapshot)
         if moves(store):
-            return [Piece(snapshot.id, places=tuple(files))] if files else []
+            return [SnapshotPiece(snapshot.id, places=tuple(files))] if files else []
         sizes = [sum(e.file.file_size for e in some) for some in files.values()]
         groups = grouped(list(files), sizes, store.options.split_target_bytes)
-        return [Piece(snapshot.id, places=some) for some in groups]
+        return [SnapshotPiece(snapshot.id, places=some) for some in groups]
 
     def _leave_out(self, store: Store, snapshot: Snapshot) -> None:
         """Pass over an OVERWRITE: rows as they were written never add up to the table."""
@@ -383,20 +384,20 @@ class ChangeFeed:
 
     def _bare(self, snapshot: int, log: Offsets | None = None) -> dict[str, Any]:
         """The offset behind a snapshot and a place in the log, without a mark."""
-        found: dict[str, Any] = {"v": VERSION, "tables": {self.path: snapshot}}
+        offset: dict[str, Any] = {"v": VERSION, "tables": {self.path: snapshot}}
         if log is not None:
-            found["logs"] = {self.path: {str(bucket): log[bucket] for bucket in sorted(log)}}
-        return found
+            offset["logs"] = {self.path: {str(bucket): log[bucket] for bucket in sorted(log)}}
+        return offset
 
     def _offset(self, store: Store, snapshot: int, log: Offsets | None = None) -> dict[str, Any]:
         """The same with the mark of that snapshot where it is there."""
-        found = self._bare(snapshot, log)
+        offset = self._bare(snapshot, log)
         if snapshot <= 0 or self.start == str(snapshot + 1):  # the first offset never changes
-            return found
+            return offset
         try:
-            return {**found, "marks": {self.path: mark_of(store.snapshots.get(snapshot))}}
+            return {**offset, "marks": {self.path: mark_of(store.snapshots.get(snapshot))}}
         except NotFound:
-            return found
+            return offset
 
     def _require_not_rolled_back(self, store: Store, offset: dict[str, Any], snapshot: int) -> None:
         """Raise NotFound if the snapshot of an offset is not the one that was delivered."""

@@ -8,7 +8,7 @@ from operator import attrgetter
 
 import pyarrow as pa
 
-from tablestore.cdc.source import ChangeDirectory, LogRange, Position, Work
+from tablestore.cdc.source import ChangeDirectory, LogBytes, Position, Work
 from tablestore.core.errors import NotFound
 from tablestore.flow.source import Changes, Offset, of_keys
 from tablestore.format.predicates import evaluate
@@ -32,10 +32,10 @@ class DirectoryStream:
     log_bytes_per_batch: int = 64 << 20
 
     def __post_init__(self) -> None:
-        known = self.directory.schema.names
+        names = self.directory.schema.names
         for name in self.schema.names:
-            if name not in known:
-                raise NotFound.among("column", name, known)
+            if name not in names:
+                raise NotFound.among("column", name, names)
 
     @property
     def directory(self) -> ChangeDirectory:
@@ -60,11 +60,11 @@ class DirectoryStream:
 
     def next(self, start: Offset, target: Offset | None = None) -> Offset:
         here = Position.of(start)
-        found = self.directory.next(here, chunks=self.chunks_per_batch, log_bytes=self.log_bytes_per_batch)
+        end = self.directory.next(here, chunks=self.chunks_per_batch, log_bytes=self.log_bytes_per_batch)
         if target is not None:
             by = attrgetter("order")
-            found = max(here, min(found, Position.of(target), key=by), key=by)
-        return found.to_dict()
+            end = max(here, min(end, Position.of(target), key=by), key=by)
+        return end.to_dict()
 
     def ended(self, offset: Offset) -> bool:
         directory = self.directory
@@ -88,7 +88,7 @@ class DirectoryPiece:
     def read(self, columns: Sequence[str], where: Predicate | None = None) -> Changes:
         """As `TablePiece.read`: the two rows of an update stay together."""
         schema, keys = self.stream.schema, {*self.stream.primary_key}
-        if where is not None and isinstance(self.work, LogRange):
+        if where is not None and isinstance(self.work, LogBytes):
             where = of_keys(where, keys)
         bound = None if where is None else bind(where, schema)
         tested = [] if bound is None else [n for n in schema.names if n in bound.columns and n not in columns]

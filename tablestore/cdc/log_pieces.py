@@ -77,8 +77,8 @@ class LogPiece:
                     yield shown, kinds
                     continue
                 chosen = evaluate.mask(bound, batch)
-                if (found := shown.filter(chosen)).num_rows:
-                    yield found, kinds.filter(chosen)
+                if (matching := shown.filter(chosen)).num_rows:
+                    yield matching, kinds.filter(chosen)
         except LogExpired as e:
             raise NotFound(f"{e}: {_AGAIN}") from e
 
@@ -93,17 +93,17 @@ class LogPiece:
         needed = {*names, *schema.primary_keys, *schema.partition_keys, *store.options.sequence_fields}
         kept = tuple(n for n in schema.names if n in needed)
         base = store.snapshots.get(self.base) if self.base else None
-        known = {self.bucket: offsets_at(store, base).get(self.bucket, 0)}
+        offsets = {self.bucket: offsets_at(store, base).get(self.bucket, 0)}
         here, there = {self.bucket: self.start}, {self.bucket: self.stop}
         last = LastRows(store, kept, names)
         if base is not None:
             reader = PointReader(with_level_0(store), base)
             last.fill(
                 _as_changes(store, kept, batch, rowkind.INSERT)
-                for partition, keys in _keys(store, log, known, there)
+                for partition, keys in _keys(store, log, offsets, there)
                 for batch in reader.read(partition, self.bucket, keys, kept)
             )
-        last.apply(_logged(store, log, known, here, kept))
+        last.apply(_logged(store, log, offsets, here, kept))
         changed = last.apply(_logged(store, log, here, there, kept))
         for batch in changed() if changed.rows else ():
             yield batch.select(list(names)), rowkind.parse(batch.column(0))
@@ -136,10 +136,10 @@ def _keys(
     """The distinct keys of each partition in a part of the log, in key order."""
     schema = store.schema
     names = tuple(dict.fromkeys((*schema.trimmed_primary_keys, *schema.partition_keys)))
-    found = [some.rows for some in log.log.read(start, stop, names)]
-    if not found:
+    parts = [some.rows for some in log.log.read(start, stop, names)]
+    if not parts:
         return
-    rows = joined(found)
+    rows = joined(parts)
     partitions, places = row_buckets.partitions_of(rows, schema)
     for number, partition in enumerate(partitions):
         some = rows.filter(pa.array(places == number))

@@ -6,6 +6,12 @@ chunks first, then an offset in the log that is always at the end of a transacti
 positions are the same whenever they are read. `next` gives the next position (admission), `work` cuts the
 changes between two positions into pieces, `read` gives the rows of one piece. Safe to share: nothing is kept
 but paths. Used by `cdc.directory_stream`.
+
+A line of the log is a change event of Debezium: `{"topic", "key", "value": {"before", "after", "source",
+"op", "ts_ms", "transaction"}}`. `c` and `r` give +I of `after`, `d` gives −D of `before`, `u` gives −U of
+`before` and +U of `after`, in the order of the lines. Tombstones (`value` null), transaction markers and
+lines of other tables are left out; `t` (truncate) is refused. Modes read: `decimal.handling.mode=string`,
+`time.precision.mode` adaptive.
 """
 
 from __future__ import annotations
@@ -18,11 +24,12 @@ from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
 import pyarrow.parquet as pq
 
-from tablestore.cdc.debezium import decode
-from tablestore.core.errors import Corrupt, InvalidRequest, NotFound
-from tablestore.format.messages.images import Changes
+from tablestore.core.errors import Corrupt, InvalidRequest, NotFound, SchemaMismatch, Unsupported
+from tablestore.format.messages.images import Changes, merged
 from tablestore.format.rowkind import INSERT
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import join
@@ -31,6 +38,8 @@ VERSION = 1
 _END = b'"status":"END"'
 _WINDOW = 4 << 20
 _PARSE_BYTES = 48 << 20
+_LONGEST_LINE = 64 << 20
+_BLOCK = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +67,10 @@ class Position:
     @classmethod
     def of(cls, value: str | dict[str, Any]) -> Position:
         """The position of `to_dict`, or of its JSON; raises InvalidRequest for another version."""
-        found = json.loads(value) if isinstance(value, str) else value
-        if found.get("v") != VERSION:
-            raise InvalidRequest(f"source position of version {found.get('v')!r}; version {VERSION} is known")
-        return cls(found["chunks"], found["file"], found["offset"])
+        item = json.loads(value) if isinstance(value, str) else value
+        if item.get("v") != VERSION:
+            raise InvalidRequest(f"source position of version {item.get('v')!r}; version {VERSION} is known")
+        return cls(item["chunks"], item["file"], item["offset"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +83,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class LogRange:
+class LogBytes:
     """Whole lines of one log file from byte `start` up to `end`."""
 
     path: str
@@ -82,7 +91,7 @@ class LogRange:
     end: int
 
 
-Work = Chunk | LogRange
+Work = Chunk | LogBytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +120,14 @@ class ChangeDirectory:
     @cached_property
     def description(self) -> Mapping[str, Any]:
         """The contents of `source.json`; raises NotFound where there is no such directory or table."""
-        found = self._json("source.json")
-        if found.get("version") != VERSION:
+        item = self._json("source.json")
+        if item.get("version") != VERSION:
             raise Corrupt(
-                join(self.path, "source.json"), f"version {found.get('version')!r}, expected {VERSION}"
+                join(self.path, "source.json"), f"version {item.get('version')!r}, expected {VERSION}"
             )
-        if self.table not in found["tables"]:
-            raise NotFound.among("table", self.table, found["tables"])
-        return MappingProxyType(found)
+        if self.table not in item["tables"]:
+            raise NotFound.among("table", self.table, item["tables"])
+        return MappingProxyType(item)
 
     @property
     def primary_key(self) -> tuple[str, ...]:
@@ -135,12 +144,12 @@ class ChangeDirectory:
     def chunk_marks(self) -> tuple[ChunkMark, ...]:
         """Keys and watermarks of this table's chunks, in key order; `position` is low and high in one."""
         mine = [c for c in self._json("chunks.json") if c["table"] == self.table and self.description]
-        found = []
+        marks = []
         for i, c in enumerate(mine):
-            one = c.get("position", ("", 0))
-            low, high = (Position(0, *c.get(name, one)) for name in ("low", "high"))
-            found.append(ChunkMark(i, c["rows"], c.get("lo"), c.get("hi"), low, high))
-        return tuple(found)
+            start = c.get("position", ("", 0))
+            low, high = (Position(0, *c.get(name, start)) for name in ("low", "high"))
+            marks.append(ChunkMark(i, c["rows"], c.get("lo"), c.get("hi"), low, high))
+        return tuple(marks)
 
     def log_bytes(self, position: Position) -> int:
         """How many bytes of the log come before a position."""
@@ -222,15 +231,15 @@ class ChangeDirectory:
     def _size(self, name: str) -> int:
         return self.io.size(self._file(name))
 
-    def _ranges(self, start: Position, end: Position) -> list[LogRange]:
-        found = []
+    def _ranges(self, start: Position, end: Position) -> list[LogBytes]:
+        ranges = []
         for name, begin in self._log_from(start):
             stop = end.offset if name == end.file else self._size(name)
             if name <= end.file and stop > begin:
-                found.append(LogRange(self._file(name), begin, stop))
-        return found
+                ranges.append(LogBytes(self._file(name), begin, stop))
+        return ranges
 
-    def _cut(self, whole: LogRange, share: int) -> Iterator[LogRange]:
+    def _cut(self, whole: LogBytes, share: int) -> Iterator[LogBytes]:
         begin = whole.start
         while begin < whole.end:
             stop = (
@@ -238,7 +247,7 @@ class ChangeDirectory:
                 if whole.end - begin <= share * 5 // 4
                 else self._line_end(whole.path, begin + share, whole.end)
             )
-            yield LogRange(whole.path, begin, stop)
+            yield LogBytes(whole.path, begin, stop)
             begin = stop
 
     def _line_end(self, path: str, offset: int, limit: int) -> int:
@@ -309,3 +318,71 @@ def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
 def _plain(field: pa.Field) -> pa.Field:
     text = pa.types.is_string_view(field.type) or pa.types.is_large_string(field.type)
     return pa.field(field.name, pa.string() if text else field.type, field.nullable)
+
+
+def decode(lines: bytes | pa.Buffer, *, table: str, schema: pa.Schema) -> Changes:
+    """The changes of `table` ("db.table", or the last part alone) in whole lines of JSON, typed as
+    `schema`.
+
+    Raises SchemaMismatch for lines that are not envelopes or images that do not fit, Unsupported for events
+    that have no row form.
+    """
+    events = _parse(lines, schema)
+    if events.num_rows:
+        events = events.filter(_of_table(events["topic"], table))
+    value = (
+        events["value"].combine_chunks()
+        if events.num_rows
+        else pa.array([], events.schema.field("value").type)
+    )
+    value = value.filter(value.is_valid())  # a tombstone follows its delete and says nothing new
+    ops = value.field("op")
+    before, after = (_typed(value.field(side), schema) for side in ("before", "after"))
+    return merged(ops, before, after)
+
+
+def _parse(lines: bytes | pa.Buffer, schema: pa.Schema) -> pa.Table:
+    image = pa.struct([pa.field(f.name, _wire_type(f)) for f in schema])
+    value = pa.struct([("before", image), ("after", image), ("op", pa.string())])
+    wanted = pa.schema([("topic", pa.string()), ("value", value)])
+    size = pa.py_buffer(lines).size
+    if size == 0:
+        return wanted.empty_table()
+    read = pj.ReadOptions(use_threads=False, block_size=min(max(_BLOCK, 1), _LONGEST_LINE))
+    parse = pj.ParseOptions(explicit_schema=wanted, unexpected_field_behavior="ignore")
+    try:
+        return pj.read_json(pa.BufferReader(lines), read_options=read, parse_options=parse)
+    except pa.ArrowInvalid as e:
+        raise SchemaMismatch(f"change events do not fit the table: {e}") from e
+
+
+def _wire_type(field: pa.Field) -> pa.DataType:
+    """The Arrow type of a column as JSON has it."""
+    t = field.type
+    if pa.types.is_decimal(t) or pa.types.is_string(t):
+        return pa.string()
+    if pa.types.is_date32(t):
+        return pa.int32()
+    if pa.types.is_timestamp(t):
+        return pa.string() if t.tz else pa.int64()
+    if pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_boolean(t):
+        return t
+    raise Unsupported(f"change events with a column of type {t}", why=f"column {field.name!r}")
+
+
+def _of_table(topics: pa.ChunkedArray, table: str) -> pa.ChunkedArray:
+    return pc.or_(pc.equal(topics, table), pc.ends_with(topics, "." + table))
+
+
+def _typed(images: pa.StructArray, schema: pa.Schema) -> pa.RecordBatch:
+    """Images as the table's types. A missing image gives a row of NULLs, which `merged` never chooses."""
+    columns = [_column(pc.struct_field(images, [i]), f) for i, f in enumerate(schema)]
+    fields = [f.with_nullable(True) for f in schema]
+    return pa.record_batch(columns, schema=pa.schema(fields))
+
+
+def _column(values: pa.Array, field: pa.Field) -> pa.Array:
+    try:
+        return values.cast(field.type)
+    except pa.ArrowInvalid as e:
+        raise SchemaMismatch(f"column {field.name!r} of a change event does not fit {field.type}: {e}") from e

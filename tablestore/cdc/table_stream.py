@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tablestore.cdc.change_feed import ChangeFeed, Piece
+from tablestore.cdc.change_feed import ChangeFeed, SnapshotPiece
 from tablestore.cdc.log_pieces import LogPiece
 from tablestore.core.options.log_store import LogSystem
 from tablestore.flow.source import Changes, Offset, of_keys
@@ -19,7 +19,7 @@ class TablePiece:
     """A piece of a table's changelog."""
 
     feed: ChangeFeed
-    piece: Piece | LogPiece
+    piece: SnapshotPiece | LogPiece
 
     def read(self, columns: Sequence[str], where: Predicate | None = None) -> Changes:
         """Of changes all that have the keys that the condition names: the two rows of an update stay

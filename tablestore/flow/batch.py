@@ -129,8 +129,8 @@ class Streams:
 
     def latest(self) -> Offset | None:
         """The offset at which all that there is now has been read; None where a source has no end."""
-        found = [s.latest() for s in self.sources]
-        return None if any(o is None for o in found) else self._offset(found, self._pinned())
+        offsets = [s.latest() for s in self.sources]
+        return None if any(o is None for o in offsets) else self._offset(offsets, self._pinned())
 
     def next(self, start: Offset, target: Offset | None = None) -> Offset:
         """Where a batch from `start` may end; `start` itself where nothing is new."""
@@ -143,28 +143,28 @@ class Streams:
     def ended(self, offset: Offset) -> bool:
         """Whether nothing can come after this offset, ever."""
         parts = zip(self.sources, self.of_sources(offset), strict=True)
-        return all(source.ended(one) for source, one in parts)
+        return all(source.ended(part) for source, part in parts)
 
     def works(self, start: Offset, end: Offset) -> list[Work]:
         """The pieces between two offsets, in order."""
-        found: list[Work] = []
+        works: list[Work] = []
         parts = zip(self.sources, self.of_sources(start), self.of_sources(end), strict=True)
         for number, (source, begin, stop) in enumerate(parts):
             for piece in _few(source.pieces(begin, stop)) if begin != stop else ():
-                found.append(Work(number, len(found), piece))
-        return found
+                works.append(Work(number, len(works), piece))
+        return works
 
     def done(self, end: Offset) -> None:
         """What lies before `end` is read and committed."""
-        for source, one in zip(self.sources, self.of_sources(end), strict=True):
-            source.done(one)
+        for source, part in zip(self.sources, self.of_sources(end), strict=True):
+            source.done(part)
 
     def of_sources(self, offset: Offset) -> list[Offset]:
         """The offset of each source. Raises InvalidRequest for an offset of another stream."""
-        found = offset.get("sources", [])
-        if offset.get("v") != VERSION or len(found) != len(self.sources):
+        offsets = offset.get("sources", [])
+        if offset.get("v") != VERSION or len(offsets) != len(self.sources):
             raise InvalidRequest(f"{offset} is no offset of this stream of {len(self.sources)} sources")
-        return list(found)
+        return list(offsets)
 
     def _pinned(self) -> dict[str, int]:
         return {table.place: table.newest() for table in self.lookups}

@@ -52,12 +52,12 @@ class Checkpoint:
         path = self._place(_OFFSETS, number)
         text = self._io.read(path).decode()
         try:
-            found = json.loads(text.splitlines()[2])  # version, facts of Spark, the offset of the one source
+            end = json.loads(text.splitlines()[2])  # version, facts of Spark, the offset of the one source
         except (IndexError, ValueError):
-            found = None
-        if not isinstance(found, dict):
+            end = None
+        if not isinstance(end, dict):
             raise Corrupt(path, "it does not say where a batch ends")
-        return found
+        return end
 
     def start(self, number: int) -> Offset | None:
         """Where a batch begins: at the end of the one before; None for the first."""

@@ -52,7 +52,7 @@ def is_transient(error: BaseException) -> bool:
     ours = _ours(error)
     if ours is not None:
         return ours[0] in {kind.__name__ for kind in transient}
-    text = "\n".join(str(one) for one in _chain(error))
+    text = "\n".join(str(cause) for cause in _chain(error))
     return any(words in text for words in _LOST_PROCESS)
 
 
@@ -72,8 +72,8 @@ def raised_within(error: BaseException) -> TablestoreError | None:
         return Unsupported(words.removeprefix("not supported: "))
     if kind is CannotMerge:
         return TablestoreError(words)
-    found: TablestoreError = kind(words)
-    return found
+    own: TablestoreError = kind(words)
+    return own
 
 
 def first_line(error: BaseException) -> str:
@@ -93,10 +93,10 @@ def innermost_line(error: BaseException) -> str:
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
     """An error and its causes: the text of one of Spark lacks a cause that has no message."""
-    found: BaseException | None = error
-    while found is not None:
-        yield found
-        found = found.__cause__
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__
 
 
 def _ours(error: BaseException) -> tuple[str, str] | None:

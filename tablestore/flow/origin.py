@@ -49,10 +49,10 @@ def origin_of(checkpoint: str, table: Table, user: str) -> Origin:
 def origin_in_lake(checkpoint: str, lake: Lake, *, user: str, source: str) -> Origin:
     """The origin of a checkpoint of commits by `user` to tables of a lake, of what `source` names; its
     position is an offset. Raises as `origin_of`."""
-    known = max(_positions(lake, user), default=None, key=lambda position: position[0])
+    newest = max(_positions(lake, user), default=None, key=lambda position: position[0])
     mine = {"v": 1, "user": user, "source": source}
     file = _OriginFile(checkpoint, file_io_for(location(checkpoint)), mine, "start")
-    return file.origin(known, partial(_start, user))
+    return file.origin(newest, partial(_start, user))
 
 
 @dataclass(frozen=True)

@@ -27,12 +27,12 @@ class RestartStrategy:
             return None
         if self.multiplier == 1 or self.first_seconds == 0:
             return self.first_seconds
-        found = self.first_seconds
+        wait = self.first_seconds
         for _ in range(attempt - 1):
-            if found >= self.longest_seconds:
+            if wait >= self.longest_seconds:
                 break
-            found *= self.multiplier
-        return min(found, self.longest_seconds)
+            wait *= self.multiplier
+        return min(wait, self.longest_seconds)
 
 
 NO_RESTART = RestartStrategy(attempts=0)

@@ -48,7 +48,7 @@ class SinkBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class RowsWritten:
     """What a piece of work holds for a table: messages to commit, changes, rows of a snapshot of the source,
     rows that do not fit, and when the newest change was committed in the source (seconds after 1970)."""
 
@@ -64,7 +64,7 @@ class Written:
         return self.snapshot_rows + self.changes
 
     @classmethod
-    def sum(cls, parts: Iterable[Written]) -> Written:
+    def sum(cls, parts: Iterable[RowsWritten]) -> RowsWritten:
         """All parts as one."""
         parts = tuple(parts)
         return cls(
@@ -78,13 +78,14 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class TableTarget:
-    """A table that a batch goes into. Tasks write it, numbering rows from `sequence_base` on, unless it has
-    the batch already (`committed`) or takes one writer only, which the driver is (`one_writer`).
-    `buffer_bytes` is its `write-buffer-size`, None where it says none; `options` replace those of the table.
+    """A table that a batch goes into. Tasks write it, numbering rows from `sequence_base` on (None: above
+    what is there), unless it has the batch already (`committed`) or takes one writer only, which the driver
+    is (`one_writer`). `buffer_bytes` is its `write-buffer-size`, None where it says none; `options` replace
+    those of the table.
     """
 
     place: TablePlace
-    sequence_base: int = 0
+    sequence_base: int | None = None
     buffer_bytes: int | None = None
     one_writer: bool = False
     committed: bool = False
@@ -124,7 +125,8 @@ class Writers:
         """The writer of a table; whether it writes a changelog is asked where it is opened."""
         if name not in self._writers:
             table = target.opened()
-            base = target.sequence_base + self._ordinal * SEQUENCE_SPAN if table.primary_key else None
+            base = target.sequence_base
+            base = None if base is None else base + self._ordinal * SEQUENCE_SPAN
             self._writers[name] = table.open_writer(
                 user=self._user,
                 sequence_base=base,
@@ -175,8 +177,8 @@ class TableSink:
         else:
             target = TableTarget(self.place, table.max_sequence() + 1, options=self.options)
             task = TableTask(self, target, batch.changes, batch.user)
-            written = Written.sum(batch.batch.over(task, batch.batch.works()))
-            commit_or_discard(table, written.messages, **asked, position=batch.position)
+            written = RowsWritten.sum(batch.batch.over(task, batch.batch.works()))
+            commit_messages(table, written.messages, **asked, position=batch.position)
             rows = written.rows
         compact_tables(batch.batch, [(table, batch.batch.number)], every=self.compact_every)
         return rows
@@ -228,10 +230,10 @@ def compact_tables(batch: Batch, tables: Sequence[tuple[Table, int]], *, every: 
         messages[table.location] += [] if message is None else [message]
     for table in {table.location: table for table in of_items}.values():
         with contextlib.suppress(CommitConflict):  # somebody else compacted one of its buckets meanwhile
-            commit_or_discard(table, messages[table.location], user=table.store.fresh_user())
+            commit_messages(table, messages[table.location], user=table.store.fresh_user())
 
 
-def commit_or_discard(table: Table, messages: Sequence[bytes], **how: Any) -> Committed:
+def commit_messages(table: Table, messages: Sequence[bytes], **how: Any) -> Committed:
     """Commit messages that nobody commits again, with what `Table.commit` takes."""
     with discarded_if_refused(table.store, [commit_message.decode(m) for m in messages]):
         return table.commit(messages, **how)
@@ -239,8 +241,8 @@ def commit_or_discard(table: Table, messages: Sequence[bytes], **how: Any) -> Co
 
 def has_batch(table: Table, *, user: str, identifier: int) -> bool:
     """Whether the rows of a batch are in a table; compacts what a kill between the two left."""
-    known = table.position(user)
-    if known is None or known[0] < identifier:
+    position = table.position(user)
+    if position is None or position[0] < identifier:
         return False
     table.commit([], user=user, identifier=identifier)
     return True
@@ -266,13 +268,13 @@ class TableTask:
     changes: Computation
     user: str
 
-    def __call__(self, work: Work) -> Written:
+    def __call__(self, work: Work) -> RowsWritten:
         with Writers(self.user, work.ordinal) as writers:
             writer = writers.of("", self.target)
             for values, kinds in self.sink.wanted(self.changes(work)):
                 writer.write(values, kinds=kinds)
             rows = writer.rows
-            return Written(writers.prepared()[""], rows)
+            return RowsWritten(writers.prepared()[""], rows)
 
 
 def compact_one(item: tuple[TablePlace, bytes]) -> bytes | None:

@@ -68,11 +68,11 @@ def _pickled_error(error: BaseException) -> bytes:
     """An error that arrives as it is, or as a RuntimeError that quotes it."""
     quoted = "".join(traceback.format_exception(error))
     try:
-        found = pickle.dumps((False, error, quoted))
-        pickle.loads(found)
+        answer = pickle.dumps((False, error, quoted))
+        pickle.loads(answer)
     except Exception:
         return pickle.dumps((False, RuntimeError(quoted), quoted))
-    return found
+    return answer
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ from tablestore.table.lake import Lake
 def make(target: str = CLASS_ARCHIVE) -> None:
     """Write the archive: a session runs what most sessions do; its JVM writes what it loaded as it ends."""
     with tempfile.TemporaryDirectory(prefix="spark-classes-", dir=os.path.dirname(target)) as folder:
-        made = os.path.join(folder, "classes.jsa")
-        java = f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ArchiveClassesAtExit={made} {NO_ARCHIVE_LOG}"
+        archive = os.path.join(folder, "classes.jsa")
+        java = f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ArchiveClassesAtExit={archive} {NO_ARCHIVE_LOG}"
         spark = session("class archive", cores=1, memory="512m", spark__driver__extraJavaOptions=java)
         gateway = spark.sparkContext._gateway
         assert gateway is not None, "the session runs"
@@ -30,9 +30,9 @@ def make(target: str = CLASS_ARCHIVE) -> None:
         spark.stop()
         gateway.shutdown()
         gateway.proc.communicate()  # the end of its input is its end
-        with open(made, "rb") as written:
+        with open(archive, "rb") as written:
             os.fsync(written.fileno())
-        os.replace(made, target)
+        os.replace(archive, target)
 
 
 def _use(spark: SparkSession, folder: Path) -> None:

@@ -38,7 +38,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StringType, StructType
 
-from tablestore.cdc.change_feed import ChangeFeed, Piece
+from tablestore.cdc.change_feed import ChangeFeed, SnapshotPiece
 from tablestore.cdc.log_pieces import LogPiece
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.flow.sink import SEQUENCE_SPAN
@@ -170,7 +170,7 @@ _SWITCH = {"": None, "true": True, "false": False}
 class PiecePartition(InputPartition):
     """One piece of a change feed."""
 
-    piece: Piece | LogPiece
+    piece: SnapshotPiece | LogPiece
 
 
 class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -111,9 +111,9 @@ class StreamJob:
     def failure(self) -> BaseException | None:
         """What ended the query, in our words where it was ours."""
         if self.error is None and self._query is not None and not self.running and not self._over.is_set():
-            found = self._query.exception()
-            if found is not None:
-                self._failed(found)
+            error = self._query.exception()
+            if error is not None:
+                self._failed(error)
         return self.error
 
     def _failed(self, error: BaseException) -> None:
@@ -221,7 +221,7 @@ class WorkBatch:
         counting = None if count is None else _Counting(self.number, count, self._counts)
         sent = [(place, pickle.dumps(item)) for place, item in enumerate(items)]
         spread = self._spark.sparkContext.parallelize(sent, len(sent))
-        return [_result(found) for found in spread.map(_OverItems(task, counting)).collect()]
+        return [_result(answer) for answer in spread.map(_OverItems(task, counting)).collect()]
 
 
 class _NewestCounts(AccumulatorParam[Counts]):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tablestore.cdc.debezium import decode
+from tablestore.cdc.source import decode
 from tablestore.core.errors import SchemaMismatch, Unsupported
 from tablestore.format.messages.images import Changes
 from tests.cdc.changes import SCHEMA, envelope, row, transaction

@@ -130,7 +130,7 @@ def test_where_the_log_has_expired_files_give_the_changes(
     bounds = lake.log.bounds()
     monkeypatch.setattr(type(lake.log), "bounds", lambda _: type(bounds)(bounds.end, bounds.end))
     end = feed.next(at, limit=None)
-    assert [type(p).__name__ for p in feed.pieces(at, end)] == ["Piece", "Piece"]
+    assert [type(p).__name__ for p in feed.pieces(at, end)] == ["SnapshotPiece", "SnapshotPiece"]
     assert sorted(read(feed, at, end)) == [("+I", "x", 2, 2), ("+I", "x", 3, 3)]
     assert list(read(feed, at, middle)) == [("+I", "x", 2, 2)], "a batch that was planned before"
     lake.table.expire_snapshots(keep=1)

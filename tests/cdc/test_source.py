@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tablestore.cdc.source import ChangeDirectory, Chunk, LogRange, Position
+from tablestore.cdc.source import ChangeDirectory, Chunk, LogBytes, Position
 from tablestore.core.errors import Corrupt, InvalidRequest, NotFound
 from tablestore.io.fileio import LocalFileIO
 from tests.cdc.changes import SCHEMA, directory, envelope, inserts, row, transaction
@@ -61,7 +61,7 @@ def test_long_stretches_are_parsed_in_pieces(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr("tablestore.cdc.source._PARSE_BYTES", 100_000)
     source = opened(directory(tmp_path / "s", chunks=[[1]], log=[inserts(range(3000), "x" * 400)]))
     [piece] = source.work(Position(1), source.end())
-    assert isinstance(piece, LogRange)
+    assert isinstance(piece, LogBytes)
     read = list(source.read(piece, SCHEMA))
     assert len(read) > 5
     assert [i for c in read for i in c.rows["id"].to_pylist()] == list(range(3000))

@@ -20,7 +20,7 @@ from tests.servers.kafka import Broker
 from tests.servers.mariadb import PASSWORD, MariaDb
 from tests.spark.test_kill import ROOT, await_the_end_of_group
 
-pytestmark = [pytest.mark.spark, pytest.mark.large]
+pytestmark = pytest.mark.large
 EMBEDDED = {"log.system": "embedded"}
 SECONDS = 240
 KILLED_AFTER_ITS_LOG = """
@@ -28,7 +28,6 @@ import os, signal, sys
 from pathlib import Path
 import tablestore as ts
 from tablestore.log.embedded.appender import EmbeddedAppender
-from tablestore.spark import session
 from tests.cdc.items import ingest
 
 commit, commits = EmbeddedAppender.commit, []
@@ -42,7 +41,7 @@ def commit_and_die(self, *arguments):
 
 EmbeddedAppender.commit = commit_and_die
 source, warehouse, checkpoint = sys.argv[1:]
-how = {"spark": session("killed", cores=2, memory="512m"), "checkpoint": checkpoint, "log_bytes": 1}
+how = {"engine": "local", "checkpoint": checkpoint, "log_bytes": 1}
 ingest(ts.connect(warehouse), Path(source), **how).wait()
 """
 
@@ -75,7 +74,7 @@ def replayed(table: ts.Table) -> list[dict[str, Any]]:
     return list(state.values())
 
 
-def test_an_ingest_killed_between_log_and_files_ends_as_its_source(spark: Any, tmp_path: Path) -> None:
+def test_an_ingest_killed_between_log_and_files_ends_as_its_source(tmp_path: Path) -> None:
     source, expected = shop(tmp_path / "s")
     lake = ts.connect(tmp_path / "lake")
     table = item_table(lake, **EMBEDDED)
@@ -88,7 +87,7 @@ def test_an_ingest_killed_between_log_and_files_ends_as_its_source(spark: Any, t
     await_the_end_of_group(process.pid)
     assert process.returncode == -9, said
     assert held.end(table) != held.position(table), "the log is ahead of the files"
-    ingested(lake, source, spark=spark, checkpoint=tmp_path / "ck", log_bytes=1)
+    ingested(lake, source, engine="local", checkpoint=tmp_path / "ck", log_bytes=1)
     assert content(lake.table("shop.item")) == expected
     require_same_everywhere(lake, "shop.item")
     commits = [c for c in table.inspect.commits().to_pylist() if c["commit_kind"] == "APPEND"]
@@ -98,12 +97,12 @@ def test_an_ingest_killed_between_log_and_files_ends_as_its_source(spark: Any, t
 
 
 def test_a_captured_database_is_in_the_topics_of_its_tables(
-    spark: Any, kafka: Broker, mariadb: MariaDb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kafka: Broker, mariadb: MariaDb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TABLESTORE_SOURCE_PASSWORD", PASSWORD)
     lake = ts.connect(tmp_path / "lake")
     log = {"log.system": "kafka", "kafka.bootstrap.servers": kafka.address}
-    more: dict[str, Any] = {"options": {"bucket": 2, **log}, "follow": False, "spark": spark}
+    more: dict[str, Any] = {"options": {"bucket": 2, **log}, "follow": False, "engine": "local"}
     mariadb.run(
         "CREATE DATABASE logged",
         "CREATE TABLE logged.orders (id INT PRIMARY KEY, v INT, note VARCHAR(20))",
@@ -127,6 +126,7 @@ def test_a_captured_database_is_in_the_topics_of_its_tables(
     assert sorted((r["id"], r["v"], r["note"]) for r in found) == list(wanted)
 
 
+@pytest.mark.spark
 def test_inserts_and_jobs_of_sql_from_log_to_log(spark: Any, tmp_path: Path) -> None:
     lake = ts.connect(tmp_path / "lake")
     session = ts.sql_session(lake)

@@ -189,10 +189,9 @@ def test_a_batch_that_comes_again_changes_nothing(kafka: Broker, tmp_path: Path)
     assert [job.lake.table(t).store.snapshots.latest() for t in (ITEMS_TABLE, ORDERS_TABLE)] == snapshots
 
 
-@pytest.mark.spark
 @pytest.mark.large
-def test_a_job_follows_topics_into_tables(kafka: Broker, tmp_path: Path, spark: Any):
-    """The whole pipeline: planned and read by Spark's processes, stopped, and gone on with."""
+def test_a_job_follows_topics_into_tables(kafka: Broker, tmp_path: Path):
+    """The whole pipeline: planned, read by processes of this machine, stopped, and gone on with."""
     topic = kafka.topic(partitions=2)
     lines = [line for line in recorded("events_schemas") if line["topic"] == "srv.shop.items"]
     one = Job(kafka, tmp_path, topic)
@@ -200,7 +199,7 @@ def test_a_job_follows_topics_into_tables(kafka: Broker, tmp_path: Path, spark: 
 
     def run() -> Any:
         url, place = f"kafka://{kafka.address}/{topic}", tmp_path / "checkpoint"
-        return one.lake.ingest(url, format="debezium-json", interval=0.05, checkpoint=place, spark=spark)
+        return one.lake.ingest(url, format="debezium-json", interval=0.05, checkpoint=place, engine="local")
 
     job = run()
     await_rows(one, job, 3)

@@ -17,10 +17,10 @@ from tablestore.cdc.capture.source import (
     CAPTURED,
     BatchFacts,
     ChunkFacts,
-    Shape,
     ShapeColumn,
     TableEvent,
     TableRows,
+    TableShape,
 )
 from tablestore.cdc.directory_stream import DirectoryPiece, DirectoryStream
 from tablestore.cdc.source import ChangeDirectory, Chunk, Position
@@ -49,13 +49,13 @@ class DirectoryTable:
     until: Offset | None = None
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> TableShape:
         """The columns of the stream."""
         columns = [
             ShapeColumn(f.name, arrow_types.from_arrow(f.type, nullable=f.nullable), str(f.type))
             for f in self.stream.schema
         ]
-        return Shape(tuple(columns), self.stream.primary_key)
+        return TableShape(tuple(columns), self.stream.primary_key)
 
     def initial(self) -> Offset:
         return {"v": VERSION, "at": None, "planned": 0}
@@ -83,8 +83,8 @@ class DirectoryTable:
     def pieces(self, start: Offset, end: Offset) -> Sequence[DirectoryTablePiece]:
         if start["at"] is None or start["at"] == end["at"]:
             return []
-        found, at, shape = self.stream.pieces(start["at"], end["at"]), str(position_of(end)), self.shape
-        chunks = _chunks(self.name, self.stream.directory) if isinstance(found[0].work, Chunk) else []
+        pieces, at, shape = self.stream.pieces(start["at"], end["at"]), str(position_of(end)), self.shape
+        chunks = _chunks(self.name, self.stream.directory) if isinstance(pieces[0].work, Chunk) else []
         return [
             DirectoryTablePiece(
                 self.name,
@@ -93,7 +93,7 @@ class DirectoryTable:
                 chunks[piece.work.number] if isinstance(piece.work, Chunk) else None,
                 at,
             )
-            for piece in found
+            for piece in pieces
         ]
 
     def facts(self, start: Offset, end: Offset) -> BatchFacts:
@@ -129,13 +129,13 @@ class DirectoryTablePiece:
     """A chunk, or a range of the log. Its changes say no time: those of a generated log are not real."""
 
     name: SourceName
-    shape: Shape
+    shape: TableShape
     piece: DirectoryPiece
     chunk: ChunkFacts | None
     position: str
 
     @property
-    def tables(self) -> Mapping[SourceName, Shape]:
+    def tables(self) -> Mapping[SourceName, TableShape]:
         return {self.name: self.shape}
 
     def read(self) -> Iterator[TableRows]:

@@ -38,8 +38,8 @@ def checked(array: pa.Array, source: DataType, target: DataType) -> Checked:
         return text, either(wrong, longer)
     if target.is_binary and source.is_string:
         return _short_enough(array.cast(pa.binary()), target)
-    found, wrong = attempted(lambda a: casts.cast(a, source, target), array, to_arrow(target))
-    return without(found, either(wrong, lost(array, found), _changed(array, found, source, target)))
+    values, wrong = attempted(lambda a: casts.cast(a, source, target), array, to_arrow(target))
+    return without(values, either(wrong, lost(array, values), _changed(array, values, source, target)))
 
 
 def attempted(action: Callable[[pa.Array], pa.Array], array: pa.Array, made: pa.DataType) -> Checked:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.cdc.capture.checked_cast import lost
-from tablestore.cdc.capture.functions import Function, function
+from tablestore.cdc.capture.functions import ValueFunction, function
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.format.types.arrow_types import STRING
 from tablestore.format.types.data_type import DataType
@@ -69,7 +69,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class FunctionCall:
     """A function of `FUNCTIONS`, by its name, of an operand and constants."""
 
     function: str
@@ -92,36 +92,36 @@ class Call:
         return self.operand.columns
 
     @property
-    def _called(self) -> Function:
+    def _called(self) -> ValueFunction:
         return function(self.function)
 
     def __str__(self) -> str:
         return f"{self.function}({', '.join((str(self.operand), *map(_spelled, self.literals)))})"
 
 
-Operand = ColumnOperand | Constant | Call
+Operand = ColumnOperand | Constant | FunctionCall
 
 
 @dataclass(frozen=True, slots=True)
-class ComputedColumn:
+class ComputedTarget:
     """The column `name`, computed by an expression."""
 
     name: str
-    expression: Call
+    expression: FunctionCall
 
     @classmethod
-    def parse(cls, name: str, text: str) -> ComputedColumn:
-        """The column as written, as `ComputedColumn.parse("dt", "date(created_at)")`. Raises InvalidRequest
+    def parse(cls, name: str, text: str) -> ComputedTarget:
+        """The column as written, as `ComputedTarget.parse("dt", "date(created_at)")`. Raises InvalidRequest
         for what is no expression, NotFound for an unknown function, with the nearest."""
         if not isinstance(text, str) or not name:
             raise InvalidRequest(f"computed column {name!r}: {text!r} is no expression, as date(created_at)")
         try:
-            found = _operand(text)
+            operand = _operand(text)
         except InvalidRequest as e:
             raise InvalidRequest(f"computed column {name!r}: {e}") from None
-        if not isinstance(found, Call):
+        if not isinstance(operand, FunctionCall):
             raise InvalidRequest(f"computed column {name!r}: {text!r} is no call, as date(created_at)")
-        return cls(name, found)
+        return cls(name, operand)
 
     def type(self, types: Mapping[str, DataType]) -> DataType:
         """Its type over columns of these types; raises NotFound and InvalidRequest."""
@@ -142,24 +142,24 @@ class ComputedColumn:
         return f"{self.name} = {self.expression}"
 
 
-def computed_columns(written: Mapping[str, str]) -> tuple[ComputedColumn, ...]:
+def computed_columns(written: Mapping[str, str]) -> tuple[ComputedTarget, ...]:
     """Computed columns as written, {name: expression}, each after those that it is computed of; raises
     InvalidRequest for columns that need each other."""
-    return in_order([ComputedColumn.parse(name, text) for name, text in written.items()])
+    return in_order([ComputedTarget.parse(name, text) for name, text in written.items()])
 
 
-def in_order(columns: Iterable[ComputedColumn]) -> tuple[ComputedColumn, ...]:
+def in_order(columns: Iterable[ComputedTarget]) -> tuple[ComputedTarget, ...]:
     """The columns, each after those that it is computed of; raises InvalidRequest for a circle."""
     waiting = {column.name: column for column in columns}
-    found: list[ComputedColumn] = []
+    ordered: list[ComputedTarget] = []
     while waiting:
         ready = [column for column in waiting.values() if not column.expression.columns & set(waiting)]
         if not ready:
             raise InvalidRequest(f"computed columns {', '.join(waiting)} are computed of each other")
-        found += ready
+        ordered += ready
         for column in ready:
             del waiting[column.name]
-    return tuple(found)
+    return tuple(ordered)
 
 
 def _operand(text: str) -> Operand:
@@ -179,7 +179,7 @@ def _operand(text: str) -> Operand:
         raise InvalidRequest(f"{called.name} needs a column: {called.form}")
     if not called.least <= len(literals) <= called.most:
         raise InvalidRequest(f"{called.name} is written {called.form}, not {text}")
-    return Call(called.name, _operand(operand), tuple(map(_unquoted, literals)))
+    return FunctionCall(called.name, _operand(operand), tuple(map(_unquoted, literals)))
 
 
 def _arguments(text: str) -> list[str]:

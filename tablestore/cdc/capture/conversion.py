@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.cdc.capture.checked_cast import checked, flags
-from tablestore.cdc.capture.computed import ComputedColumn
+from tablestore.cdc.capture.computed import ComputedTarget
 from tablestore.cdc.capture.metadata import MetadataColumn
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.source import BadRow, TableRows
@@ -69,7 +69,7 @@ class Conversion:
     source: Mapping[str, DataType]
     fields: tuple[DataField, ...]
     key: tuple[str, ...]
-    computed: tuple[ComputedColumn, ...] = ()
+    computed: tuple[ComputedTarget, ...] = ()
     metadata: tuple[MetadataColumn, ...] = ()
     keyed: bool = True
 
@@ -110,18 +110,18 @@ class Conversion:
     ) -> tuple[dict[str, tuple[pa.Array, DataType]], dict[str, list[_Problem]]]:
         """All columns by name, and the problems of computed ones."""
         rows = changes.rows
-        made = {name: (rows.column(name), t) for name, t in self.source.items()}
-        made |= {column.name: (column.values(changes), column.type) for column in self.metadata}
+        columns = {name: (rows.column(name), t) for name, t in self.source.items()}
+        columns |= {column.name: (column.values(changes), column.type) for column in self.metadata}
         problems: dict[str, list[_Problem]] = {}
         for column in self.computed:
-            array, t, wrong = column.values(made, rows.num_rows)
-            made[column.name] = array, t
+            array, t, wrong = column.values(columns, rows.num_rows)
+            columns[column.name] = array, t
             if wrong is not None:
                 used = sorted(column.expression.columns)
-                shown = made[used[0]][0] if used else None
+                shown = columns[used[0]][0] if used else None
                 reason = f"in {used[0]!r} gives no {column}" if used else f"there is no {column}"
                 problems[column.name] = [_Problem(wrong, reason, shown)]
-        return made, problems
+        return columns, problems
 
     def _column(
         self, f: DataField, made: Mapping[str, tuple[pa.Array, DataType]], rows: int
@@ -133,7 +133,7 @@ class Conversion:
             reason = f"column {f.name!r} is NOT NULL in the target and the source has no such column"
             return pa.nulls(rows, to_arrow(f.type)), [_Problem(everywhere, reason)]
         array, t = made[f.name]
-        found, wrong = checked(array, t, f.type)
+        values, wrong = checked(array, t, f.type)
         problems = []
         if wrong is not None:
             problems.append(_Problem(wrong, f"does not fit column {f.name!r}, which is {f.type}", array))
@@ -141,7 +141,7 @@ class Conversion:
             problems.append(
                 _Problem(flags(array.is_null()), f"column {f.name!r} is NOT NULL and has no value")
             )
-        return found, problems
+        return values, problems
 
     def _outcome(
         self, kinds: np.ndarray, columns: list[pa.Array], bad: np.ndarray
@@ -151,14 +151,14 @@ class Conversion:
         Of an update with a bad new image nothing is done, unless its key is another: then the old row goes.
         Of one with a bad old image, which the target cannot have, the new one is inserted.
         """
-        found, kept, reported = kinds.copy(), ~bad, bad.copy()
+        changed, kept, reported = kinds.copy(), ~bad, bad.copy()
         if not self.keyed:
-            return found, kept, reported
+            return changed, kept, reported
         before = np.flatnonzero(kinds == UPDATE_BEFORE)
         before = before[before + 1 < len(kinds)]
         before = before[kinds[before + 1] == UPDATE_AFTER]
         if not len(before):
-            return found, kept, reported
+            return changed, kept, reported
         after = before + 1
         moved = np.zeros(len(before), np.bool_)
         places = {f.name: i for i, f in enumerate(self.fields)}
@@ -167,12 +167,12 @@ class Conversion:
             old, new = column.take(pa.array(before)), column.take(pa.array(after))
             moved |= ~flags(pc.equal(old, new))
         old_bad, new_bad = bad[before], bad[after]
-        found[before[moved]] = DELETE
-        found[after[moved]] = INSERT
-        found[after[old_bad]] = INSERT
+        changed[before[moved]] = DELETE
+        changed[after[moved]] = INSERT
+        changed[after[old_bad]] = INSERT
         reported[before[old_bad]] = False
         kept[before[new_bad & ~moved]] = False
-        return found, kept, reported
+        return changed, kept, reported
 
     def _bad_row(self, changes: TableRows, row: int, problems: Sequence[_Problem]) -> BadRow:
         reasons = [problem.text(row) for problem in problems if problem.rows[row]]

@@ -50,14 +50,14 @@ def create(lake: Lake, name: str) -> None:
 def as_rows(bad: Sequence[BadRow]) -> pa.RecordBatch:
     """The rows of the table."""
     columns = [
-        pa.array([str(one.table) for one in bad], pa.string()),
-        pa.array([one.position for one in bad], pa.string()),
+        pa.array([str(row.table) for row in bad], pa.string()),
+        pa.array([row.position for row in bad], pa.string()),
         pa.array(
-            [None if one.seconds is None else one.seconds * 1000 for one in bad], pa.timestamp("ms", "UTC")
+            [None if row.seconds is None else row.seconds * 1000 for row in bad], pa.timestamp("ms", "UTC")
         ),
-        pa.array([rowkind.TEXTS[one.kind] for one in bad], pa.string()),
-        pa.array([one.reason for one in bad], pa.string()),
-        pa.array([one.row for one in bad], pa.string()),
+        pa.array([rowkind.TEXTS[row.kind] for row in bad], pa.string()),
+        pa.array([row.reason for row in bad], pa.string()),
+        pa.array([row.row for row in bad], pa.string()),
     ]
     return pa.RecordBatch.from_arrays(columns, names=list(_COLUMNS))
 

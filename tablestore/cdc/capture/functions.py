@@ -30,7 +30,7 @@ _YEARS = (-62_167_219_200, 253_402_300_800)  # seconds after 1970 at which year 
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class ValueFunction:
     """A function: how it is written, how many constants it takes (least, most), the type it gives for the
     type of its column (raises InvalidRequest for one it does not take), and its values."""
 
@@ -46,18 +46,18 @@ class Function:
         return self.form.partition("(")[0]
 
 
-def function(name: str) -> Function:
+def function(name: str) -> ValueFunction:
     """The function of this name; raises NotFound with the nearest."""
-    found = FUNCTIONS.get(name.lower())
-    if found is None and name.lower() == "now":
+    match = FUNCTIONS.get(name.lower())
+    if match is None and name.lower() == "now":
         raise Unsupported(
             "now() in a computed column",
             "a batch that is read again would get other values; the metadata column op_ts has the time of "
             "the commit in the source",
         )
-    if found is None:
+    if match is None:
         raise NotFound.among("function of computed columns", name, FUNCTIONS)
-    return found
+    return match
 
 
 def _numbers(name: str, texts: Sequence[str]) -> list[int]:
@@ -105,7 +105,7 @@ def _moments(array: pa.Array, t: DataType, precision: Sequence[str]) -> pa.Array
     return pc.if_else(inside, values, pa.scalar(None, pa.int64())).cast(pa.timestamp(unit))
 
 
-def _part(name: str, of: Callable[[pa.Array], pa.Array], clock: bool = False) -> Function:
+def _part(name: str, of: Callable[[pa.Array], pa.Array], clock: bool = False) -> ValueFunction:
     def of_type(t: DataType, literals: Sequence[str]) -> DataType:
         _precision(name, t, literals)
         return INT
@@ -116,7 +116,7 @@ def _part(name: str, of: Callable[[pa.Array], pa.Array], clock: bool = False) ->
             moments = moments.cast(pa.timestamp("s"))
         return of(moments).cast(pa.int32())
 
-    return Function(f"{name}(column[, precision])", 0, 1, of_type, values, f"the {name} as INT")
+    return ValueFunction(f"{name}(column[, precision])", 0, 1, of_type, values, f"the {name} as INT")
 
 
 def _date_type(t: DataType, literals: Sequence[str]) -> DataType:
@@ -155,12 +155,12 @@ def _substring(array: pa.Array, t: DataType, literals: Sequence[str]) -> pa.Arra
     return pc.utf8_slice_codeunits(checked(array, t, STRING)[0], begin, end[0] if end else None)
 
 
-def _text(name: str, of: Callable[[pa.Array], pa.Array], meaning: str) -> Function:
+def _text(name: str, of: Callable[[pa.Array], pa.Array], meaning: str) -> ValueFunction:
     def of_type(t: DataType, _: Sequence[str]) -> DataType:
         _require(t.is_string, name, t, "a text")
         return STRING
 
-    return Function(f"{name}(column)", 0, 0, of_type, lambda array, t, literals: of(array), meaning)
+    return ValueFunction(f"{name}(column)", 0, 0, of_type, lambda array, t, literals: of(array), meaning)
 
 
 # numbers
@@ -216,8 +216,8 @@ def _bucket_type(t: DataType, literals: Sequence[str]) -> DataType:
 
 
 def _bucket(array: pa.Array, t: DataType, literals: Sequence[str]) -> pa.Array:
-    found = hashing.bucket_of([array], [t], _count("bucket", literals))
-    return without(pa.array(found, pa.int32()), _null(array))[0]
+    buckets = hashing.bucket_of([array], [t], _count("bucket", literals))
+    return without(pa.array(buckets, pa.int32()), _null(array))[0]
 
 
 def _mod_type(t: DataType, literals: Sequence[str]) -> DataType:
@@ -228,8 +228,8 @@ def _mod_type(t: DataType, literals: Sequence[str]) -> DataType:
 
 def _mod(array: pa.Array, t: DataType, literals: Sequence[str]) -> pa.Array:
     values = array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-    found = np.mod(values, _count("mod", literals)).astype(np.int32)
-    return without(pa.array(found), _null(array))[0]
+    remainders = np.mod(values, _count("mod", literals)).astype(np.int32)
+    return without(pa.array(remainders), _null(array))[0]
 
 
 def _null(array: pa.Array) -> np.ndarray | None:
@@ -264,8 +264,8 @@ _ALL = (
     _part("hour", pc.hour, clock=True),
     _part("minute", pc.minute, clock=True),
     _part("second", pc.second, clock=True),
-    Function("date(column[, precision])", 0, 1, _date_type, _date, "the day as DATE"),
-    Function(
+    ValueFunction("date(column[, precision])", 0, 1, _date_type, _date, "the day as DATE"),
+    ValueFunction(
         "date_format(column, pattern[, precision])",
         1,
         2,
@@ -273,7 +273,7 @@ _ALL = (
         _date_format,
         "text by a pattern, as yyyy-MM-dd",
     ),
-    Function(
+    ValueFunction(
         "substring(column, begin[, end])",
         1,
         2,
@@ -281,7 +281,7 @@ _ALL = (
         _substring,
         "characters from begin, which counts from 0, up to end",
     ),
-    Function(
+    ValueFunction(
         "truncate(column, width)",
         1,
         1,
@@ -292,10 +292,10 @@ _ALL = (
     _text("upper", pc.utf8_upper, "in capitals"),
     _text("lower", pc.utf8_lower, "in small letters"),
     _text("trim", lambda a: pc.utf8_trim(a, characters=_BLANKS), "without blanks around"),
-    Function("cast(column or constant, type)", 1, 1, _cast_type, _cast, "in another type"),
-    Function(
+    ValueFunction("cast(column or constant, type)", 1, 1, _cast_type, _cast, "in another type"),
+    ValueFunction(
         "bucket(column, n)", 1, 1, _bucket_type, _bucket, "a number below n by the hash that chooses buckets"
     ),
-    Function("mod(column, n)", 1, 1, _mod_type, _mod, "the remainder by n, 0 or more"),
+    ValueFunction("mod(column, n)", 1, 1, _mod_type, _mod, "the remainder by n, 0 or more"),
 )
 FUNCTIONS = {one.name: one for one in _ALL}

@@ -120,11 +120,11 @@ def job_text(name: str, title: str, state: str, reports: list[BatchReport]) -> s
     newest = reports[-1]
     rows: dict[str, list[int]] = {}
     for report in reports:
-        for one in report.tables:
-            found = rows.setdefault(one.table, [0, 0, 0, 0])
-            for i, n in enumerate((one.snapshot_rows, one.changes, one.bad_rows)):
+        for table_report in report.tables:
+            found = rows.setdefault(table_report.table, [0, 0, 0, 0])
+            for i, n in enumerate((table_report.snapshot_rows, table_report.changes, table_report.bad_rows)):
                 found[i] += n
-            found[3] = max(found[3], one.snapshot or 0)
+            found[3] = max(found[3], table_report.snapshot or 0)
     fresh = Freshness.of(reports)
     half = f", half of the changes visible in {fresh.quantile(0.5):.1f} s" if len(fresh.counts) else ""
     lines = [f"{head}, batch {newest.number} at {newest.position}{half}"]

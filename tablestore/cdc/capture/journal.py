@@ -56,39 +56,39 @@ class Journal:
 
     def numbers(self) -> list[int]:
         """The batches that have reports, in rising order."""
-        found = (s.name.removesuffix(".json") for s in self._io.list(self._place(_PROGRESS)))
-        return sorted(int(name) for name in found if name.isdigit())
+        names = (s.name.removesuffix(".json") for s in self._io.list(self._place(_PROGRESS)))
+        return sorted(int(name) for name in names if name.isdigit())
 
     def reports(self, newest: int = KEPT, *, after: int = -1) -> list[BatchReport]:
         """The newest reports of batches `after` one, in order. A report that is being removed is left out."""
-        found = []
+        reports = []
         for number in [n for n in self.numbers() if n > after][-newest:] if newest > 0 else ():
             try:
-                found.append(BatchReport.from_json(self._read(_PROGRESS, f"{number}.json")))
+                reports.append(BatchReport.from_json(self._read(_PROGRESS, f"{number}.json")))
             except FileNotFoundError:
                 continue
-        return found
+        return reports
 
     def events_done(self, identifier: int) -> list[EventReport]:
         """The events of a batch that were carried out, in order."""
         try:
-            found = self._read(_EVENTS)
+            item = self._read(_EVENTS)
         except FileNotFoundError:
             return []
-        if found.get("identifier") != identifier:
+        if item.get("identifier") != identifier:
             return []
-        return [EventReport(**one) for one in found["events"]]
+        return [EventReport(**event) for event in item["events"]]
 
     def note_events(self, identifier: int, done: Sequence[EventReport]) -> None:
         """Write that these events of a batch are carried out."""
-        text = json.dumps({"v": 1, "identifier": identifier, "events": [asdict(one) for one in done]})
+        text = json.dumps({"v": 1, "identifier": identifier, "events": [asdict(event) for event in done]})
         self._io.make_dir(location(self.checkpoint))
         self._io.replace(self._place(_EVENTS), text.encode())
 
     def targets(self) -> dict[str, str]:
         """The identity of each table that was opened, by its name in the lake."""
         try:
-            return {str(name): str(known) for name, known in self._read(_TARGETS)["targets"].items()}
+            return {str(name): str(digest) for name, digest in self._read(_TARGETS)["targets"].items()}
         except FileNotFoundError:
             return {}
 
@@ -100,12 +100,12 @@ class Journal:
     def _read(self, *parts: str) -> dict[str, Any]:
         path = self._place(*parts)
         try:
-            found = json.loads(self._io.read(path))
+            item = json.loads(self._io.read(path))
         except ValueError:
-            found = None
-        if not isinstance(found, dict):
+            item = None
+        if not isinstance(item, dict):
             raise InvalidRequest(f"{path} is no report of a batch")
-        return found
+        return item
 
 
 @checked

@@ -64,7 +64,7 @@ class Patterns:
 def first_match(rules: ByTable[T], name: SourceName) -> T | None:
     """What holds for a table: of the first pattern that it matches."""
     text = str(name)
-    return next((found for pattern, found in rules if fnmatchcase(text, pattern)), None)
+    return next((value for pattern, value in rules if fnmatchcase(text, pattern)), None)
 
 
 def words(written: str | Iterable[str], what: str) -> list[str]:
@@ -74,11 +74,11 @@ def words(written: str | Iterable[str], what: str) -> list[str]:
         written = written.split(",")
     elif isinstance(written, bytes) or not isinstance(written, Iterable):
         raise InvalidRequest(f"{what} are texts: one with commas, or a list, not {written!r}")
-    found = list(written)
-    for text in found:
+    texts = list(written)
+    for text in texts:
         if not isinstance(text, str):
             raise InvalidRequest(f"{what} are texts, not {text!r}")
-    return [text.strip() for text in found]
+    return [text.strip() for text in texts]
 
 
 def _patterns(written: str | Iterable[str], database: str) -> tuple[str, ...]:

@@ -11,13 +11,15 @@ beside it are the other arguments of `lake.ingest`.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 from tablestore.cdc.capture.change_directory import DirectoryTable
+from tablestore.cdc.capture.job import CaptureJob, CaptureSettings, Listener, default_checkpoint
 from tablestore.cdc.capture.names import APPEND, Patterns, SourceName, literal, words
 from tablestore.cdc.capture.rules import SOURCE_KEY, CaptureRules
 from tablestore.cdc.capture.source import CaptureSource
@@ -28,11 +30,15 @@ from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.columns import ZERO_DATES
 from tablestore.cdc.mysql.database import MysqlDatabase
 from tablestore.cdc.source import ChangeDirectory
+from tablestore.core.arguments import require_session
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.core.options import environment
+from tablestore.flow.runner import SPARK, require_engine, runner_of
 from tablestore.io.fileio import LocalFileIO
-from tablestore.io.paths import location
+from tablestore.io.paths import checked_name, location
 from tablestore.table.identifier import DEFAULT_DATABASE
+from tablestore.table.lake import Lake
+from tablestore.table.refs import Duration, milliseconds
 
 Tables = str | Sequence[str]
 _WILD = "*?["
@@ -71,8 +77,8 @@ def source_address(url: str | os.PathLike[str], tables: Tables, settings: Mappin
     scheme, found, _ = text.partition("://")
     kind = SOURCES.get(scheme if found else "")
     if kind is None:
-        known = ", ".join(sorted(f"{name}://" for name in SOURCES if name))
-        raise InvalidRequest(f"no source has an address of {scheme}://; there are {known} and directories")
+        schemes = ", ".join(sorted(f"{name}://" for name in SOURCES if name))
+        raise InvalidRequest(f"no source has an address of {scheme}://; there are {schemes} and directories")
     return kind(text, tables, settings)
 
 
@@ -159,8 +165,8 @@ class TopicsAddress:
 
     @classmethod
     def of(cls, url: str, tables: Tables, settings: Mapping[str, Any]) -> TopicsAddress:
-        known = ("format", "format_options", "properties", "columns", "start", "messages")
-        _require_known(settings, known, ())
+        names = ("format", "format_options", "properties", "columns", "start", "messages")
+        _require_known(settings, names, ())
         if not settings.get("format"):
             raise InvalidRequest("topics need format=, such as 'debezium-json'")
         parsed(url)
@@ -251,7 +257,7 @@ def _left_out(written: Any, database: str) -> dict[str, list[str]]:
         raise InvalidRequest(f"left_out is {{'shop.orders': ['column']}}, not {written!r}")
     patterns = [Patterns.of(pattern, database=database).include for pattern in written]
     columns = [words(names, "columns") for names in written.values()]
-    return {name: out for found, out in zip(patterns, columns, strict=True) for name in found}
+    return {name: out for matching, out in zip(patterns, columns, strict=True) for name in matching}
 
 
 def _text(name: str, value: Any) -> str:
@@ -269,9 +275,65 @@ def _keys(rules: CaptureRules) -> dict[str, tuple[str, ...]]:
     """The keys that are asked for, where they replace those of the source: by columns that it has."""
     computed = {column.name for _, columns in rules.computed for column in columns}
     added = {*computed, *(column.name for column in rules.metadata)}
-    found = {}
+    keys = {}
     for pattern, key in rules.primary_keys:
         columns = tuple(name for name in key if name not in added)
         if columns and SOURCE_KEY not in key:
-            found[pattern] = columns
-    return found
+            keys[pattern] = columns
+    return keys
+
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_ODD = re.compile(r"[^\w-]+")
+
+
+def ingest(
+    lake: Lake,
+    url: str | os.PathLike[str],
+    *,
+    tables: Tables,
+    rules: Mapping[str, Any],
+    source: Mapping[str, Any],
+    follow: bool = True,
+    interval: Duration | float = "1s",
+    compact_every: int = 5,
+    checkpoint: str | os.PathLike[str] | None = None,
+    name: str | None = None,
+    engine: str = SPARK,
+    processes: int | None = None,
+    spark: SparkSession | None = None,
+    on_batch: Listener | None = None,
+) -> CaptureJob:
+    """Start a capture; `rules` are arguments of `CaptureRules.of`, `source` those of the kind of source."""
+    seconds = _seconds(interval)
+    if compact_every < 0:
+        raise InvalidRequest(f"compact_every {compact_every} must be a number of commits, or 0 for never")
+    require_engine(engine, spark=spark, processes=processes)
+    if spark is not None:
+        require_session(spark)
+    address = source_address(url, tables, source)
+    capture_rules = rules_of(address, rules)
+    name = checked_name(name or _default_name(capture_rules.into, address), "capture")
+    place = default_checkpoint(lake, name) if checkpoint is None else location(checkpoint)
+    opened = address.open(capture_rules, checkpoint=place, follow=follow)
+    runner = runner_of(engine, spark=spark, processes=processes)
+    variables = tuple(address.variables)
+    between = seconds if follow else 0  # nobody waits for what is there
+    settings = CaptureSettings(name, place, address.title, between, compact_every, variables)
+    return CaptureJob(lake, opened, capture_rules, settings, runner, on_batch=on_batch).start()
+
+
+def _seconds(interval: Duration | float) -> float:
+    if isinstance(interval, bool | int | float):
+        seconds = float(interval)
+    else:
+        seconds = milliseconds(interval, "interval") / 1000
+    if not 0 <= seconds < 1 << 31:
+        raise InvalidRequest(f"interval {interval!r} must be a time between two batches, such as '1s'")
+    return seconds
+
+
+def _default_name(into: str, address: SourceAddress) -> str:
+    return "cdc-" + (_ODD.sub("-", into or address.database) or "all")

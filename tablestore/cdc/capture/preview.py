@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.rules import CaptureRules
-from tablestore.cdc.capture.source import CAPTURED, SKIPPED, CaptureSource, PreviewSource, Shape
+from tablestore.cdc.capture.source import CAPTURED, SKIPPED, CaptureSource, PreviewSource, TableShape
 from tablestore.cdc.capture.target_shape import TargetShape, united
 from tablestore.core.errors import InvalidRequest, NotFound
 
@@ -20,7 +20,7 @@ class PreviewTable:
     source: SourceName
     target: str = ""
     columns: TargetShape | None = None
-    shape: Shape | None = None
+    shape: TableShape | None = None
     rows: int | None = None
     reason: str = ""
     refused: bool = False  # by the rules, so that a capture would not start
@@ -33,19 +33,19 @@ def preview(source: CaptureSource, rules: CaptureRules) -> list[PreviewTable]:
     start = source.initial()
     end = source.next(start)
     foreseen = source.foreseen(end) if isinstance(source, PreviewSource) else {}
-    found: list[PreviewTable] = []
+    previews: list[PreviewTable] = []
     for event in source.events(start, end):
         if event.kind == SKIPPED:
-            found.append(PreviewTable(event.table, reason=event.reason))
+            previews.append(PreviewTable(event.table, reason=event.reason))
         elif event.kind == CAPTURED and event.shape is not None:
             planned = _planned(event.table, event.shape, event.rows, rules)
             words = (event.reason, foreseen.get(event.table, ""))
-            found.append(replace(planned, warning="; ".join(text for text in words if text)))
-    found = _together(found, rules)
-    return sorted(found, key=lambda one: (bool(one.reason), one.target, one.source))
+            previews.append(replace(planned, warning="; ".join(text for text in words if text)))
+    previews = _together(previews, rules)
+    return sorted(previews, key=lambda one: (bool(one.reason), one.target, one.source))
 
 
-def _planned(name: SourceName, shape: Shape, rows: int | None, rules: CaptureRules) -> PreviewTable:
+def _planned(name: SourceName, shape: TableShape, rows: int | None, rules: CaptureRules) -> PreviewTable:
     try:
         return PreviewTable(name, rules.target(name), rules.target_shape(name, shape), shape, rows)
     except (InvalidRequest, NotFound) as e:
@@ -56,18 +56,18 @@ def _together(found: list[PreviewTable], rules: CaptureRules) -> list[PreviewTab
     """The tables with the columns of their common targets; refused where they cannot share one."""
     done = []
     of_target: dict[str, dict[SourceName, PreviewTable]] = {}
-    for one in found:
-        if one.columns is not None:
-            of_target.setdefault(one.target, {})[one.source] = one
-    for one in found:
-        others = of_target.get(one.target, {})
-        if one.columns is None or len(others) == 1:
-            done.append(one)
+    for table in found:
+        if table.columns is not None:
+            of_target.setdefault(table.target, {})[table.source] = table
+    for table in found:
+        others = of_target.get(table.target, {})
+        if table.columns is None or len(others) == 1:
+            done.append(table)
             continue
         try:
             rules.plan({name: each.shape for name, each in others.items() if each.shape is not None})
             shapes = {name: each.columns for name, each in others.items() if each.columns is not None}
-            done.append(replace(one, columns=united(one.target, shapes)))
+            done.append(replace(table, columns=united(table.target, shapes)))
         except InvalidRequest as e:
-            done.append(replace(one, columns=None, target="", reason=str(e), refused=True))
+            done.append(replace(table, columns=None, target="", reason=str(e), refused=True))
     return done

@@ -113,14 +113,14 @@ class BatchReport:
         """Raises InvalidRequest for what is none."""
         if item.get("v") != VERSION:
             raise InvalidRequest(f"{str(item)[:80]!r} is no report of a batch")
-        known = {key: value for key, value in item.items() if key != "v"}
-        known["commits"] = tuple((int(at), int(n)) for at, n in item["commits"])
-        known["snapshotting"] = tuple(item["snapshotting"])
-        known["paused"] = tuple(item.get("paused", ()))
-        known["tables"] = tuple(TableReport(**one) for one in item["tables"])
-        known["chunks"] = tuple(ChunkReport(**one) for one in item["chunks"])
-        known["events"] = tuple(EventReport(**one) for one in item["events"])
-        return cls(**known)
+        values = {key: value for key, value in item.items() if key != "v"}
+        values["commits"] = tuple((int(at), int(n)) for at, n in item["commits"])
+        values["snapshotting"] = tuple(item["snapshotting"])
+        values["paused"] = tuple(item.get("paused", ()))
+        values["tables"] = tuple(TableReport(**part) for part in item["tables"])
+        values["chunks"] = tuple(ChunkReport(**part) for part in item["chunks"])
+        values["events"] = tuple(EventReport(**part) for part in item["events"])
+        return cls(**values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class Freshness:
     @classmethod
     def of(cls, reports: Iterable[BatchReport]) -> Freshness:
         """That of the transactions of batches."""
-        pairs = [(max(0.0, one.ended - at), n) for one in reports for at, n in one.commits]
+        pairs = [(max(0.0, report.ended - at), n) for report in reports for at, n in report.commits]
         seconds = np.array([seconds for seconds, _ in pairs], np.float64)
         counts = np.array([n for _, n in pairs], np.int64)
         order = np.argsort(seconds, kind="stable")

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tablestore.cdc.capture.computed import ComputedColumn, computed_columns
+from tablestore.cdc.capture.computed import ComputedTarget, computed_columns
 from tablestore.cdc.capture.conversion import Conversion
 from tablestore.cdc.capture.metadata import MetadataColumn
 from tablestore.cdc.capture.names import APPEND, REFUSE, ByTable, Patterns, SourceName, first_match, words
-from tablestore.cdc.capture.source import Shape, ShapeColumn
+from tablestore.cdc.capture.source import ShapeColumn, TableShape
 from tablestore.cdc.capture.target_shape import TargetShape, united
 from tablestore.cdc.capture.type_mapping import TypeMapping
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
@@ -48,7 +48,7 @@ class CaptureRules:
     type_mapping: TypeMapping = TypeMapping()
     primary_keys: ByTable[tuple[str, ...]] = ()
     partition_by: ByTable[tuple[str, ...]] = ()
-    computed: ByTable[tuple[ComputedColumn, ...]] = ()
+    computed: ByTable[tuple[ComputedTarget, ...]] = ()
     metadata: tuple[MetadataColumn, ...] = ()
     options: tuple[tuple[str, str], ...] = ()
     schema_change: str = EVOLVE
@@ -88,7 +88,7 @@ class CaptureRules:
         >>> rules.target(SourceName("shop", "orders"))
         'ods.orders'
         """
-        found = cls(
+        rules = cls(
             Patterns.of(tables, exclude, database=database)
             if exclude
             else Patterns.of(tables, database=database),
@@ -106,8 +106,8 @@ class CaptureRules:
             bad_rows,
             keyless,
         )
-        found._require_sound()
-        return found
+        rules._require_sound()
+        return rules
 
     def captures(self, name: SourceName) -> bool:
         """Whether the table is captured: chosen by the patterns, and no shadow table of an online schema
@@ -138,25 +138,25 @@ class CaptureRules:
         """The metadata columns of a merged table, whose key this is, by which the rows of one table of the
         source are known, with their values; empty where nothing in the key tells rows of several apart."""
         values = {"database_name": name.database, "table_name": name.table}
-        known = {c.what: c.name for c in self.metadata if c.name in primary_key and c.what in values}
+        names = {c.what: c.name for c in self.metadata if c.name in primary_key and c.what in values}
         pairs = [pattern.partition(".")[::2] for pattern in self.patterns.include]
         for what, parts in (("database_name", [d for d, _ in pairs]), ("table_name", [t for _, t in pairs])):
-            one = len({*parts}) == 1 and not any(c in "*?[" for c in parts[0])
-            if what not in known and not one:
+            single = len({*parts}) == 1 and not any(c in "*?[" for c in parts[0])
+            if what not in names and not single:
                 return {}
-        return {column: values[what] for what, column in known.items()}
+        return {column: values[what] for what, column in names.items()}
 
     def key_override(self, name: SourceName) -> tuple[str, ...]:
         """The columns that are asked for as the key of this table, empty where none are. `*` among them
         stands for the key of the source."""
         return first_match(self.primary_keys, name) or ()
 
-    def source_key(self, name: SourceName, shape: Shape) -> tuple[str, ...]:
+    def source_key(self, name: SourceName, shape: TableShape) -> tuple[str, ...]:
         """The key by which rows of the table are told apart in the source: its own, or for a table without
         one those columns of the key asked for that it has."""
         return shape.primary_key or tuple(c for c in self.key_override(name) if c in shape.names)
 
-    def target_shape(self, name: SourceName, shape: Shape) -> TargetShape:
+    def target_shape(self, name: SourceName, shape: TableShape) -> TargetShape:
         """What the table of the lake is to be for this table alone. Raises InvalidRequest (SchemaMismatch,
         Unsupported) and NotFound, with the table's name, for what cannot be."""
         try:
@@ -168,21 +168,21 @@ class CaptureRules:
         except InvalidRequest as e:
             raise type(e)(f"{name}: {e}") from None
 
-    def _target_shape(self, name: SourceName, shape: Shape) -> TargetShape:
+    def _target_shape(self, name: SourceName, shape: TableShape) -> TargetShape:
         key = self._key(name, shape)
         columns = [replace(c, type=self.type_mapping.of(c)) for c in shape.columns]
         columns += self._added(name, {c.name: c.type for c in shape.columns})
         columns = [replace(c, type=c.type.not_null()) if c.name in key else c for c in columns]
         partitions = first_match(self.partition_by, name) or ()
-        found = TargetShape(tuple(columns), key, partitions, shape.comment)
-        self._require_keys(name, found)
-        _require_table(found)
-        return found
+        target = TargetShape(tuple(columns), key, partitions, shape.comment)
+        self._require_keys(name, target)
+        _require_table(target)
+        return target
 
     def conversion(
         self,
         name: SourceName,
-        shape: Shape,
+        shape: TableShape,
         target_fields: Sequence[DataField],
         *,
         primary_key: Sequence[str] | None = None,
@@ -207,26 +207,26 @@ class CaptureRules:
         fields, keyed = tuple(target_fields), bool(primary_key)
         return Conversion(name, source, fields, key, computed, self.metadata, keyed=keyed)
 
-    def plan(self, shapes: Mapping[SourceName, Shape]) -> dict[str, TargetShape]:
+    def plan(self, shapes: Mapping[SourceName, TableShape]) -> dict[str, TargetShape]:
         """The tables of the lake, by name, that these tables of a source need. Raises InvalidRequest (also
         SchemaMismatch, Unsupported) and NotFound, by name, for the first thing that cannot be: two tables
         that go into one without merge_shards, shards whose columns have no common type, keys without their
         columns."""
         self.require_own_targets(shapes)
-        found: dict[str, dict[SourceName, TargetShape]] = {}
+        targets: dict[str, dict[SourceName, TargetShape]] = {}
         for name, shape in shapes.items():
-            found.setdefault(self.target(name), {})[name] = self.target_shape(name, shape)
-        return {target: united(target, tables) for target, tables in found.items()}
+            targets.setdefault(self.target(name), {})[name] = self.target_shape(name, shape)
+        return {target: united(target, tables) for target, tables in targets.items()}
 
     def require_own_targets(self, names: Iterable[SourceName]) -> None:
         """Raise InvalidRequest where two of these tables go into one, unless shards are merged."""
         if self.merge_shards:
             return
-        found: dict[str, SourceName] = {}
+        sources: dict[str, SourceName] = {}
         for name in names:
             target = self.target(name)
-            if found.setdefault(target, name) != name:
-                raise InvalidRequest(self._collision(target, found[target], name))
+            if sources.setdefault(target, name) != name:
+                raise InvalidRequest(self._collision(target, sources[target], name))
 
     def _collision(self, target: str, one: SourceName, other: SourceName) -> str:
         apart = "exclude one of them" if self.pinned else "leave out into=, or exclude one of them"
@@ -235,7 +235,7 @@ class CaptureRules:
             f"merge_shards=True, else {apart}"
         )
 
-    def _computed(self, name: SourceName) -> tuple[ComputedColumn, ...]:
+    def _computed(self, name: SourceName) -> tuple[ComputedTarget, ...]:
         return first_match(self.computed, name) or ()
 
     def _needed(self, name: SourceName, wanted: Iterable[str]) -> set[str]:
@@ -246,31 +246,31 @@ class CaptureRules:
                 needed |= column.expression.columns
         return needed
 
-    def _key(self, name: SourceName, shape: Shape) -> tuple[str, ...]:
+    def _key(self, name: SourceName, shape: TableShape) -> tuple[str, ...]:
         override = self.key_override(name)
         if SOURCE_KEY in override and not shape.primary_key:
             raise Unsupported("'*' in its primary_keys", "the table has no primary key")
         parts = (shape.primary_key if column == SOURCE_KEY else (column,) for column in override)
-        found = tuple(dict.fromkeys(c for part in parts for c in part)) if override else shape.primary_key
-        if not found and self.keyless != APPEND:
+        key = tuple(dict.fromkeys(c for part in parts for c in part)) if override else shape.primary_key
+        if not key and self.keyless != APPEND:
             raise Unsupported(
                 "a table without a primary key",
                 f"primary_keys={{'{name}': [columns that tell rows apart]}}, or keyless='append' if its rows "
                 "are never changed",
             )
-        return found
+        return key
 
     def _added(self, name: SourceName, types: dict[str, DataType]) -> list[ShapeColumn]:
         """Computed and metadata columns; their names may be no other column's."""
-        found: list[ShapeColumn] = []
+        columns: list[ShapeColumn] = []
         for column in self.metadata:
             self._require_new(column.name, types, "choose a metadata_prefix")
             types[column.name] = column.type
         for one in self._computed(name):
             self._require_new(one.name, types, "choose another name")
             types[one.name] = one.type(types)
-            found.append(ShapeColumn(one.name, types[one.name], "", str(one.expression)))
-        return found + [ShapeColumn(column.name, column.type) for column in self.metadata]
+            columns.append(ShapeColumn(one.name, types[one.name], "", str(one.expression)))
+        return columns + [ShapeColumn(column.name, column.type) for column in self.metadata]
 
     @staticmethod
     def _require_new(name: str, types: Mapping[str, DataType], remedy: str) -> None:
@@ -302,13 +302,13 @@ class CaptureRules:
             )
 
     def _require_sound(self) -> None:
-        for what, word, known in (
+        for what, word, choices in (
             ("schema_change", self.schema_change, SCHEMA_CHANGES),
             ("bad_rows", self.bad_rows, BAD_ROWS),
             ("keyless", self.keyless, KEYLESS),
         ):
-            if word not in known:
-                raise NotFound.among(what, word, known)
+            if word not in choices:
+                raise NotFound.among(what, word, choices)
         if self.pinned and (self.prefix or self.suffix):
             raise InvalidRequest(
                 f"into={self.into!r} names the table, so that prefix and suffix have no use; name a database"
@@ -333,7 +333,7 @@ def _by_table(written: Any, database: str, of: Any) -> ByTable[Any]:
     return tuple((_pattern(pattern, database), of(value)) for pattern, value in written.items())
 
 
-def _computed(written: Mapping[str, Any], database: str) -> ByTable[tuple[ComputedColumn, ...]]:
+def _computed(written: Mapping[str, Any], database: str) -> ByTable[tuple[ComputedTarget, ...]]:
     nested = [isinstance(value, Mapping) for value in written.values()]
     if any(nested) and not all(nested):
         raise InvalidRequest(

@@ -12,8 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tablestore.cdc.capture.common_type import widened
-from tablestore.cdc.capture.target_shape import TargetShape
+from tablestore.cdc.capture.target_shape import TargetShape, widened
 from tablestore.core.errors import SchemaMismatch
 from tablestore.format import schema_change as change
 from tablestore.format.schema import TableSchema
@@ -60,16 +59,16 @@ def adjustment(
     columns are neither dropped nor moved. Raises SchemaMismatch for another key or partitions, and for a type
     that cannot become the wanted one.
     """
-    known = json.loads(schema.options.get(COLUMNS, "null"))
-    columns = _Columns(schema, () if merged or known is None else known)
-    if known != list(source):  # else this was done before
+    earlier = json.loads(schema.options.get(COLUMNS, "null"))
+    columns = _TargetColumns(schema, () if merged or earlier is None else earlier)
+    if earlier != list(source):  # else this was done before
         columns.rename(renamed)
     _require_keys(columns, schema, wanted)
     columns.drop([n for n in columns.known if n not in source and n not in names_of(wanted)])
     columns.fit(wanted, keys={*columns.keys, *schema.partition_keys})
-    if known is not None and not merged:
+    if earlier is not None and not merged:
         columns.move(wanted)
-    if not merged and known != list(source):
+    if not merged and earlier != list(source):
         columns.notes.append(change.set_options({COLUMNS: recorded(source)}))
     return SchemaChanges(tuple(columns.changes), tuple(columns.notes))
 
@@ -78,7 +77,7 @@ def names_of(shape: TargetShape) -> list[str]:
     return [c.name for c in shape.columns]
 
 
-class _Columns:
+class _TargetColumns:
     """The columns of a table while changes are worked out. `known` are those that came from the source."""
 
     def __init__(self, schema: TableSchema, known: Sequence[str]) -> None:
@@ -124,8 +123,10 @@ class _Columns:
             name, t = column.name, column.type
             if name not in self.fields:
                 t = t.as_nullable()
-                made = change.add(name, t, after=before, first=before is None, comment=column.comment or None)
-                self.changes.append((made, f"added {name} {t}"))
+                added = change.add(
+                    name, t, after=before, first=before is None, comment=column.comment or None
+                )
+                self.changes.append((added, f"added {name} {t}"))
                 self.order.insert(0 if before is None else self.order.index(before) + 1, name)
             else:
                 field = self.fields[name]
@@ -155,15 +156,15 @@ class _Columns:
             self.changes.append((place, f"moved {name}"))
 
 
-def _require_keys(columns: _Columns, schema: TableSchema, wanted: TargetShape) -> None:
+def _require_keys(columns: _TargetColumns, schema: TableSchema, wanted: TargetShape) -> None:
     if not schema.primary_keys and wanted.primary_key:
         raise SchemaMismatch(
             "changes are captured into a table with a primary key, and this one has none: drop it, or "
             "choose another"
         )
-    found = {"primary key": (set(columns.keys), set(wanted.primary_key))}
-    found["partition columns"] = (set(schema.partition_keys), set(wanted.partition_by))
-    for what, (here, there) in found.items():
+    keys = {"primary key": (set(columns.keys), set(wanted.primary_key))}
+    keys["partition columns"] = (set(schema.partition_keys), set(wanted.partition_by))
+    for what, (here, there) in keys.items():
         if here != there:
             raise SchemaMismatch(
                 f"the {what} of the table are {_list(here)}, and those of the source {_list(there)}: a key "

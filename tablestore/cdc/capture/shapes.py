@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tablestore.cdc.capture.common_type import common_type
-from tablestore.cdc.capture.source import Shape, ShapeColumn
+from tablestore.cdc.capture.source import ShapeColumn, TableShape
+from tablestore.cdc.capture.target_shape import common_type
 from tablestore.format.types import arrow_types as t
 from tablestore.format.types.data_type import DataType
 from tablestore.format.types.type_text import parse_type
@@ -20,7 +20,7 @@ VERSION = 1
 FOLDER = "tablestore-source"
 
 
-def to_json(shape: Shape) -> dict[str, Any]:
+def to_json(shape: TableShape) -> dict[str, Any]:
     """A shape as a JSON object."""
     columns = [
         {"name": c.name, "type": str(c.type), "spelled": c.spelled, "comment": c.comment}
@@ -35,12 +35,12 @@ def to_json(shape: Shape) -> dict[str, Any]:
     }
 
 
-def of_json(item: Mapping[str, Any]) -> Shape:
+def of_json(item: Mapping[str, Any]) -> TableShape:
     """The shape of a JSON object."""
     columns = tuple(
         ShapeColumn(c["name"], parse_type(c["type"]), c["spelled"], c["comment"]) for c in item["columns"]
     )
-    return Shape(columns, tuple(item["primary_key"]), item["comment"], item["partial"])
+    return TableShape(columns, tuple(item["primary_key"]), item["comment"], item["partial"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class ShapeFiles:
 
     checkpoint: str
 
-    def put(self, shape: Shape) -> str:
+    def put(self, shape: TableShape) -> str:
         """Keep a shape; gives its digest."""
         data = json.dumps(to_json(shape), sort_keys=True).encode()
         digest = hashlib.sha256(data).hexdigest()[:32]
@@ -59,7 +59,7 @@ class ShapeFiles:
             io.write_new(path, data)
         return digest
 
-    def get(self, digest: str) -> Shape | None:
+    def get(self, digest: str) -> TableShape | None:
         """The shape of a digest; None where its file is lost."""
         path = self.path(digest)
         try:
@@ -72,7 +72,7 @@ class ShapeFiles:
         return join(location(self.checkpoint), FOLDER, f"{digest}.json")
 
 
-def grown(known: Shape, found: tuple[ShapeColumn, ...], *, inferred: bool = False) -> Shape:
+def grown(known: TableShape, found: tuple[ShapeColumn, ...], *, inferred: bool = False) -> TableShape:
     """The shape that takes rows of both: no column goes and none is renamed, new ones come last and may be
     NULL, types widen, and what has no common type becomes STRING. `inferred`: types are
     guesses from values, and one that does not widen is none."""

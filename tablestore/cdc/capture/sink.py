@@ -21,7 +21,6 @@ from typing import Any
 from tablestore.cdc.capture.dead_letters import is_dead_letters
 from tablestore.cdc.capture.journal import Journal
 from tablestore.cdc.capture.names import SourceName
-from tablestore.cdc.capture.pausing import Pausing
 from tablestore.cdc.capture.report import (
     BatchProgress,
     BatchReport,
@@ -35,6 +34,7 @@ from tablestore.cdc.capture.source import (
     RENAMED,
     CapturePiece,
     CaptureSource,
+    PausingSource,
     TableEvent,
 )
 from tablestore.cdc.capture.targets import Targets
@@ -50,9 +50,9 @@ from tablestore.core.errors import InvalidRequest, SchemaMismatch
 from tablestore.flow.batch import Batch, WorkOf
 from tablestore.flow.sink import (
     SEQUENCE_SPAN,
+    RowsWritten,
     TableTarget,
-    Written,
-    commit_or_discard,
+    commit_messages,
     compact_tables,
     has_batch,
     takes_one_writer,
@@ -115,9 +115,9 @@ class _BatchWriting:
     done: list[PieceWritten] = field(default_factory=list)
     reports: dict[str, TableReport] = field(default_factory=dict)
 
-    def written(self, name: str) -> Written:
+    def written(self, name: str) -> RowsWritten:
         """What tasks have written of a table."""
-        return Written.sum(done.tables.get(name, Written()) for done in self.done)
+        return RowsWritten.sum(done.tables.get(name, RowsWritten()) for done in self.done)
 
 
 class _TableRefused(Exception):
@@ -206,9 +206,9 @@ class CaptureSink:
         for event in events[len(done) :]:
             done.append(self._carried_out(now, event))
             self._journal.note_events(now.identifier, done)
-        for one in done:
-            if one.statement and one.table and one.table in self._targets:
-                now.statements[one.table].append(one.statement)
+        for event_report in done:
+            if event_report.statement and event_report.table and event_report.table in self._targets:
+                now.statements[event_report.table].append(event_report.statement)
         return done
 
     def _carried_out(self, now: _BatchWriting, event: TableEvent) -> EventReport:
@@ -258,18 +258,19 @@ class CaptureSink:
             return TableTarget(place, committed=True)
         if not table.primary_key:
             self._require_next(now, name, table)
-        base, options = self._height(name, table) + 1, table.store.options
+        base = self._height(name, table) + 1 if table.primary_key else None
+        options = table.store.options
         said = options.write_buffer_bytes if WRITE_BUFFER in table.options else None
         return TableTarget(place, base, said, one_writer=takes_one_writer(table))
 
     def _require_next(self, now: _BatchWriting, name: str, table: Table) -> None:
         """Raise InvalidRequest for a batch that a table without a key has under another identifier: a
         capture that lost a part of its checkpoint begins with it again."""
-        known = table.position(self._settings.user)
-        if known is None or known[1] is None or is_dead_letters(name):
+        position = table.position(self._settings.user)
+        if position is None or position[1] is None or is_dead_letters(name):
             return
-        start = json.loads(known[1]).get("start")
-        if known[0] < now.identifier and start == now.batch.start:
+        start = json.loads(position[1]).get("start")
+        if position[0] < now.identifier and start == now.batch.start:
             raise InvalidRequest(
                 f"{name} has the rows behind {str(start)[:200]} already, and without a key they would be "
                 "there twice: drop it, and begin anew with another name="
@@ -280,10 +281,10 @@ class CaptureSink:
         latest = table.store.snapshots.latest()
         if latest is None or not table.primary_key:
             return -1
-        known = self._heights.get(name)
-        if known is None or known[0] != latest.id:
-            known = self._heights[name] = latest.id, table.max_sequence()
-        return known[1]
+        height = self._heights.get(name)
+        if height is None or height[0] != latest.id:
+            height = self._heights[name] = latest.id, table.max_sequence()
+        return height[1]
 
     def _commit(self, now: _BatchWriting, name: str) -> None:
         """Commit what tasks have written of a table, and the statements that it followed."""
@@ -292,7 +293,7 @@ class CaptureSink:
             return
         table = self._targets.opened(name)
         height = self._height(name, table) + len(now.done) * SEQUENCE_SPAN
-        committed = commit_or_discard(
+        committed = commit_messages(
             table,
             written.messages,
             user=self._settings.user,
@@ -316,7 +317,7 @@ class CaptureSink:
         """Write and commit a table that takes one writer, in this process."""
         properties: dict[str, str] = {}  # filled when all is counted, before the commit
         asked: dict[str, Any] = {"user": self._settings.user, "identifier": now.identifier}
-        table, parts = self._targets.opened(name), list[Written]()
+        table, parts = self._targets.opened(name), list[RowsWritten]()
         try:
             with table.writer(**asked, position=now.position, properties=properties) as writer:
 
@@ -328,8 +329,8 @@ class CaptureSink:
                         done = task.carry_out(work, write)
                         if done.refused:
                             raise _TableRefused(done.refused)
-                        parts.append(done.tables.get(name, Written()))
-                written = Written.sum(parts)
+                        parts.append(done.tables.get(name, RowsWritten()))
+                written = RowsWritten.sum(parts)
                 properties |= self._properties(now, name, written)
         except _TableRefused as e:
             self._pausing.add(now.batch.end, e.tables)
@@ -337,15 +338,15 @@ class CaptureSink:
         self._targets.note_committed(name)
         now.reports[name] = _report_of(name, written, writer.committed or Committed())
 
-    def _properties(self, now: _BatchWriting, name: str, written: Written) -> dict[str, str]:
+    def _properties(self, now: _BatchWriting, name: str, written: RowsWritten) -> dict[str, str]:
         started = min((done.started for done in now.done), default=now.started)
         phase = FULL_PHASE if written.snapshot_rows else CHANGES_PHASE
-        found = {PHASE: phase, ROWS: str(written.rows), STARTED: f"{started:.3f}"}
+        properties = {PHASE: phase, ROWS: str(written.rows), STARTED: f"{started:.3f}"}
         if written.newest is not None:
-            found[SOURCE_TIME] = str(written.newest * 1000)
+            properties[SOURCE_TIME] = str(written.newest * 1000)
         if name in now.statements:
-            found[STATEMENT] = "; ".join(now.statements[name])[:_LONGEST_STATEMENT]
-        return found
+            properties[STATEMENT] = "; ".join(now.statements[name])[:_LONGEST_STATEMENT]
+        return properties
 
     def _report(self, now: _BatchWriting, events: Sequence[EventReport]) -> BatchReport:
         batch = now.batch
@@ -353,7 +354,7 @@ class CaptureSink:
         return BatchReport(
             batch.number,
             facts.planned,
-            min((one.started for one in now.done), default=now.started),
+            min((piece.started for piece in now.done), default=now.started),
             self._seconds(),
             facts.position,
             log_bytes=facts.log_bytes,
@@ -361,7 +362,7 @@ class CaptureSink:
             commits=tuple(facts.commits),
             snapshotting=tuple(str(name) for name in facts.snapshotting),
             tables=tuple(now.reports.values()),
-            chunks=tuple(one.chunk for one in now.done if one.chunk is not None),
+            chunks=tuple(piece.chunk for piece in now.done if piece.chunk is not None),
             events=tuple(events),
             paused=tuple(str(name) for name in facts.paused),
         )
@@ -379,5 +380,29 @@ class CaptureSink:
         return self._env.now_ms() / 1000
 
 
-def _report_of(name: str, written: Written, committed: Committed) -> TableReport:
+def _report_of(name: str, written: RowsWritten, committed: Committed) -> TableReport:
     return TableReport(name, written.snapshot_rows, written.changes, written.bad_rows, committed.snapshot)
+
+
+@dataclass(frozen=True, slots=True)
+class Pausing:
+    """The paused tables of a source, batch by batch."""
+
+    source: CaptureSource
+    rules: CaptureRules
+
+    def allowed(self, start: Offset) -> bool:
+        """Whether a batch from `start` may leave a table out. A capture that is refused in its first batch
+        has not begun, and tables that share their target are followed all or none."""
+        begun = start != self.source.initial()
+        return isinstance(self.source, PausingSource) and begun and not self.rules.merge_shards
+
+    def tables(self, end: Offset) -> Mapping[SourceName, str]:
+        """The tables of which the batch that ends here brings nothing, with the reason."""
+        return self.source.paused(end) if isinstance(self.source, PausingSource) else {}
+
+    def add(self, end: Offset, tables: Mapping[SourceName, str]) -> None:
+        """Have the source go on without these, too; raises SchemaMismatch where there is no other."""
+        assert isinstance(self.source, PausingSource), "only a source that can pause is asked to"
+        if not self.source.pause(end, {**self.source.paused(end), **tables}):
+            raise SchemaMismatch(next(iter(tables.values())))

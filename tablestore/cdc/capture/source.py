@@ -45,7 +45,7 @@ class ShapeColumn:
 
 
 @dataclass(frozen=True)
-class Shape:
+class TableShape:
     """The columns of a table in the source, in its order, and its primary key (empty: none). `partial`: they
     are those that were met in messages; the table may have others, which a target keeps."""
 
@@ -78,7 +78,7 @@ class TableEvent:
     kind: str
     table: SourceName
     position: str
-    shape: Shape | None = None
+    shape: TableShape | None = None
     statement: str = ""
     seconds: int = 0
     renamed_columns: Mapping[str, str] = field(default_factory=dict)
@@ -130,7 +130,7 @@ class CapturePiece(Protocol):
     """What one task reads. Of pieces with rows of one key the later one has the later changes."""
 
     @property
-    def tables(self) -> Mapping[SourceName, Shape]:
+    def tables(self) -> Mapping[SourceName, TableShape]:
         """The tables that it may have changes of."""
 
     @property

@@ -265,11 +265,11 @@ def capture_model(
     totals = dict.fromkeys(("snapshot_rows", "changes", "bad_rows", "commits", "log_bytes"), 0)
     for report in ordered:
         totals["log_bytes"] += report.log_bytes
-        for one in report.tables:
-            totals["snapshot_rows"] += one.snapshot_rows
-            totals["changes"] += one.changes
-            totals["bad_rows"] += one.bad_rows
-            totals["commits"] += one.snapshot is not None
+        for table in report.tables:
+            totals["snapshot_rows"] += table.snapshot_rows
+            totals["changes"] += table.changes
+            totals["bad_rows"] += table.bad_rows
+            totals["commits"] += table.snapshot is not None
     if under_way is not None and under_way.number in unique:
         under_way = None
     for piece in () if under_way is None else under_way.pieces:
@@ -290,27 +290,27 @@ def capture_model(
 
 
 def _schema_changes(reports: Sequence[BatchReport]) -> tuple[CaptureChange, ...]:
-    found = []
+    changes = []
     for report in reports:
         for event in report.events:
             if event.statement or event.kind != CAPTURED:
                 time = float(event.seconds) if event.seconds else report.planned
-                found.append(CaptureChange(event, report.number, time))
-    return tuple(found)
+                changes.append(CaptureChange(event, report.number, time))
+    return tuple(changes)
 
 
 def _chunks_of(under_way: BatchProgress | None, now: float) -> list[CaptureChunk]:
     """The chunks of a batch under way that tasks have written."""
-    found = []
+    chunks = []
     for piece in () if under_way is None else under_way.pieces:
         if under_way is not None and piece.chunk is not None and piece.rows is not None:
             facts = piece.chunk
             ends = max(now, under_way.started)
-            made = ChunkReport(
+            chunk = ChunkReport(
                 str(facts.table), facts.low, facts.high, facts.last, piece.rows, under_way.started, ends
             )
-            found.append(CaptureChunk(made, under_way.number, "", committed=False))
-    return found
+            chunks.append(CaptureChunk(chunk, under_way.number, "", committed=False))
+    return chunks
 
 
 def _lanes(reports: Sequence[BatchReport], under_way: Sequence[CaptureChunk]) -> tuple[CaptureTable, ...]:
@@ -356,9 +356,9 @@ def _with_tables(lanes: dict[str, CaptureTable], reports: Sequence[BatchReport])
     changes: dict[str, int] = {}
     bad: dict[str, int] = {}
     for report in reports:
-        for one in report.tables:
-            changes[one.table] = changes.get(one.table, 0) + one.changes
-            bad[one.table] = bad.get(one.table, 0) + one.bad_rows
+        for table_report in report.tables:
+            changes[table_report.table] = changes.get(table_report.table, 0) + table_report.changes
+            bad[table_report.table] = bad.get(table_report.table, 0) + table_report.bad_rows
     of_table: dict[str, list[str]] = {}
     for lane in lanes.values():
         of_table.setdefault(lane.table or lane.source, []).append(lane.source)

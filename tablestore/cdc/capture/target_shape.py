@@ -1,15 +1,22 @@
-"""TargetShape: what a table of the lake is to be, for one table of the source or for several."""
+"""TargetShape: what a table of the lake is to be, for one table of the source or for several.
+
+The common type of two columns: of whole numbers the longer one · with decimals a DECIMAL with room for both ·
+with floats DOUBLE · of texts and bytes the longer one, varying where one of them is · of times the finer one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tablestore.cdc.capture.common_type import common_type
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.source import ShapeColumn
 from tablestore.core.errors import SchemaMismatch
+from tablestore.format.types import casts
 from tablestore.format.types.data_type import DataType
+
+_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
+_MOST_DIGITS = 38
 
 
 @dataclass(frozen=True)
@@ -38,10 +45,10 @@ class TargetShape:
 def united(target: str, shapes: Mapping[SourceName, TargetShape]) -> TargetShape:
     """The shape of a table with the rows of all these: columns that one of them lacks are nullable, types
     the common ones. Raises SchemaMismatch, with names and the remedy, for tables that cannot be one."""
-    (first, found), *others = shapes.items()
+    (first, shape_of_all), *others = shapes.items()
     for name, shape in others:
-        found = _united(target, first, found, name, shape)
-    return found
+        shape_of_all = _united(target, first, shape_of_all, name, shape)
+    return shape_of_all
 
 
 def _united(
@@ -73,3 +80,48 @@ def _united(
         columns.append(replace(column, type=both, comment=column.comment or other.comment))
     columns += [replace(column, type=column.type.as_nullable()) for column in mine.values()]
     return replace(found, columns=tuple(columns), comment=found.comment or shape.comment)
+
+
+def common_type(one: DataType, other: DataType) -> DataType | None:
+    """The narrowest type that holds the values of both (BIGINT as DOUBLE may lose digits), nullable where one
+    of them is; None where only text does. The order does not count."""
+    common = _common(one, other)
+    if common is None:
+        return None
+    return common.as_nullable() if one.nullable or other.nullable else common.not_null()
+
+
+def widened(here: DataType, there: DataType) -> DataType | None:
+    """The type that a column of the type `here` must have for values of both: itself if it is wide enough.
+    None where a table does not allow the change."""
+    common = common_type(here.as_nullable(), there.as_nullable())
+    if common is None or common == here.as_nullable():
+        return common and here
+    return replace(common, nullable=here.nullable) if casts.allowed(here, common, explicit=False) else None
+
+
+def _common(one: DataType, other: DataType) -> DataType | None:
+    roots = {one.root, other.root}
+    if one.as_nullable() == other.as_nullable():
+        return one
+    if roots <= set(_DIGITS):
+        return max(one, other, key=lambda t: _DIGITS[t.root])
+    if roots <= {*_DIGITS, "DECIMAL"}:
+        return _decimal(one, other)
+    if roots <= set(casts.NUMBERS):
+        return DataType("DOUBLE")
+    if roots <= set(casts.TEXTS) or roots <= {"BINARY", "VARBINARY"}:
+        longer = max(one.precision, other.precision)
+        varying = "VARCHAR" if one.is_string else "VARBINARY"
+        return DataType(one.root if len(roots) == 1 else varying, precision=longer)
+    if len(roots) == 1 and one.root in (*casts.TIMES, "TIME"):
+        return max(one, other, key=lambda t: t.precision)
+    return None
+
+
+def _decimal(one: DataType, other: DataType) -> DataType | None:
+    whole = max(_DIGITS.get(t.root, t.precision - t.scale) for t in (one, other))
+    scale = max(t.scale for t in (one, other))
+    if whole + scale > _MOST_DIGITS:
+        return None
+    return DataType("DECIMAL", precision=whole + scale, scale=scale)

@@ -29,8 +29,8 @@ from tablestore.cdc.capture.source import (
     PAUSED,
     RENAMED,
     SKIPPED,
-    Shape,
     TableEvent,
+    TableShape,
 )
 from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, SchemaMismatch
 from tablestore.flow.sink import write_kinds
@@ -47,14 +47,14 @@ def plain_name(name: str, source: SourceName) -> str:
     """The name of a table of the lake; raises InvalidRequest for one that is none: a table of the source may
     be called anything."""
     try:
-        found = Identifier.parse(name)
-        if found.system is not None or found.branch != "main":
+        identifier = Identifier.parse(name)
+        if identifier.system is not None or identifier.branch != "main":
             raise InvalidRequest(f"{name!r} names a system table or a branch")
     except InvalidRequest as e:
         raise InvalidRequest(
             f"{source} cannot become a table of the lake: {e}; exclude it, or capture it alone with into="
         ) from None
-    if found.table == dead_letters.TABLE:
+    if identifier.table == dead_letters.TABLE:
         raise InvalidRequest(
             f"{source} cannot become {name}, where rows that do not fit are kept: use prefix="
         )
@@ -108,8 +108,8 @@ class Targets:
         return table
 
     def _require_known(self, target: str, table: Table) -> None:
-        known = self._known.get(target)
-        if known not in (None, table.store.identity.digest) and not dead_letters.is_dead_letters(target):
+        digest = self._known.get(target)
+        if digest not in (None, table.store.identity.digest) and not dead_letters.is_dead_letters(target):
             raise NotFound(f"{target} is another table")
 
     def note_committed(self, target: str) -> None:
@@ -128,8 +128,8 @@ class Targets:
 
     def is_committed(self, target: str, identifier: int) -> bool:
         """Whether the rows of a batch are in the table."""
-        known = self.opened(target).position(self._user)
-        return known is not None and known[0] >= identifier
+        position = self.opened(target).position(self._user)
+        return position is not None and position[0] >= identifier
 
     def carry_out(self, event: TableEvent, identifier: int) -> EventReport:
         """Do what an event of the batch of this identifier asks for, and say what was done."""
@@ -194,7 +194,7 @@ class Targets:
                 f"it, or capture {event.table} into another"
             )
 
-    def _create(self, source: SourceName, shape: Shape, target: str) -> None:
+    def _create(self, source: SourceName, shape: TableShape, target: str) -> None:
         self._known.pop(target, None)
         wanted = self._rules.target_shape(source, shape)
         options = dict(self._rules.options)

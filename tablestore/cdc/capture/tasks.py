@@ -23,7 +23,7 @@ from tablestore.cdc.phase import PHASE_OPTION
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest
 from tablestore.flow.batch import WorkOf
-from tablestore.flow.sink import TableTarget, Writers, Written
+from tablestore.flow.sink import RowsWritten, TableTarget, Writers
 from tablestore.table.table import Table
 
 POOL_BYTES = 128 << 20
@@ -36,7 +36,7 @@ class PieceWritten:
     """What a task has written, by table of the lake, from `started` to `ended` in seconds after 1970. Of the
     tables of the source that are `refused`, for this reason, nothing may be committed."""
 
-    tables: Mapping[str, Written]
+    tables: Mapping[str, RowsWritten]
     started: float
     ended: float
     chunk: ChunkReport | None = None
@@ -45,7 +45,7 @@ class PieceWritten:
 
 def rows_written(done: PieceWritten) -> int:
     """Rows of snapshots and changes of a piece."""
-    return sum(one.rows for one in done.tables.values())
+    return sum(written.rows for written in done.tables.values())
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class CaptureTask:
                 return writers.of(target, place, changelog=changelog).write if place.by_tasks else None
 
             done, messages = self.carry_out(work, write), writers.prepared()
-        tables = {t: replace(one, messages=messages.get(t, ())) for t, one in done.tables.items()}
+        tables = {t: replace(written, messages=messages.get(t, ())) for t, written in done.tables.items()}
         return replace(done, tables=tables)
 
     def carry_out(self, work: WorkOf[CapturePiece], write: Callable[[str], Write | None]) -> PieceWritten:
@@ -99,7 +99,7 @@ class _PieceRows:
         self._task, self._piece, self._write = task, piece, write
         self._conversions: dict[SourceName, Conversion] = {}
         self._bad: dict[str, list[BadRow]] = {}  # by table that takes them
-        self.found: dict[str, Written] = {}
+        self.found: dict[str, RowsWritten] = {}
         self.refused: dict[SourceName, str] = {}
 
     def write_all(self) -> None:
@@ -113,7 +113,7 @@ class _PieceRows:
                 continue
             if isinstance(part, BadRow):
                 bad: Sequence[BadRow] = [part]
-                counted = Written(bad_rows=1)
+                counted = RowsWritten(bad_rows=1)
             else:
                 done = self._conversion(part.table, target).convert(part)
                 rows, kinds, bad = done.rows, done.kinds, done.bad
@@ -161,24 +161,24 @@ class _PieceRows:
         bad, write = self._bad.pop(letters), self._write(letters)
         if write is not None:
             write(dead_letters.as_rows(bad), None)
-            self._count(letters, Written(changes=len(bad)))
+            self._count(letters, RowsWritten(changes=len(bad)))
 
-    def _count(self, target: str, counted: Written) -> None:
-        self.found[target] = Written.sum([self.found.get(target, Written()), counted])
+    def _count(self, target: str, counted: RowsWritten) -> None:
+        self.found[target] = RowsWritten.sum([self.found.get(target, RowsWritten()), counted])
 
 
-def _counted(part: TableRows, rows: int, bad: int) -> Written:
+def _counted(part: TableRows, rows: int, bad: int) -> RowsWritten:
     """The count of a part of a piece that has this many good and bad rows."""
     if part.seconds is None:
-        return Written(snapshot_rows=rows, bad_rows=bad)
-    return Written(changes=rows, bad_rows=bad, newest=pc.max(part.seconds).as_py())
+        return RowsWritten(snapshot_rows=rows, bad_rows=bad)
+    return RowsWritten(changes=rows, bad_rows=bad, newest=pc.max(part.seconds).as_py())
 
 
 def _chunk(
-    piece: CapturePiece, found: Mapping[str, Written], started: float, ended: float
+    piece: CapturePiece, found: Mapping[str, RowsWritten], started: float, ended: float
 ) -> ChunkReport | None:
     facts = piece.chunk
     if facts is None:
         return None
-    rows = sum(one.snapshot_rows for one in found.values())
+    rows = sum(written.snapshot_rows for written in found.values())
     return ChunkReport(str(facts.table), facts.low, facts.high, facts.last, rows, started, ended)

@@ -42,9 +42,9 @@ class TypeMapping:
 
     def of(self, column: ShapeColumn) -> DataType:
         """The type of the column in the lake; one of the key is made NOT NULL by its table."""
-        found = self._of(column)
+        mapped = self._of(column)
         nullable = column.type.nullable or "to-nullable" in self.modes
-        return found.as_nullable() if nullable else found.not_null()
+        return mapped.as_nullable() if nullable else mapped.not_null()
 
     def _of(self, column: ShapeColumn) -> DataType:
         spelled, modes = column.spelled.lower(), self.modes

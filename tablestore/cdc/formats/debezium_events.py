@@ -2,12 +2,17 @@
 
 The table is `source.db` (`source.schema` where the source has schemas within a database) and `source.table`.
 Messages of transactions, heartbeats and schema changes, tombstones and `m` hold no rows.
+
+Types of Kafka Connect, as JSON schemas and Avro schemas have them: Decimal → DECIMAL · days → DATE · ms, us,
+ns since 1970 → TIMESTAMP(3), (6), (9) · a time with a zone → TIMESTAMP_LTZ(6) · ms, us, ns of a TIME → BIGINT
+as they are, since a TIME of MySQL is negative and beyond a day, too · Bits → BYTES, little endian as they are
+· enums, sets, JSON, UUID → STRING · what is nested → STRING, its JSON
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +21,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.cdc.capture.source import ShapeColumn
-from tablestore.cdc.formats.connect_types import of_avro_schema, of_json_schema
-from tablestore.cdc.formats.events import NO_ROWS, SNAPSHOT, TRUNCATE, Routes, plain_routes
-from tablestore.cdc.formats.inferred_types import STRUCTURE, of_structure
+from tablestore.cdc.formats.events import (
+    NO_ROWS,
+    SNAPSHOT,
+    STRUCTURE,
+    TRUNCATE,
+    Routes,
+    of_structure,
+    plain_routes,
+)
 from tablestore.core.errors import InvalidRequest, SchemaMismatch, Unsupported
 from tablestore.format.messages import debezium_avro, json_text
 from tablestore.format.messages.debezium_avro import DebeziumAvro
@@ -26,7 +37,8 @@ from tablestore.format.messages.debezium_json import DebeziumJson, Handling, joi
 from tablestore.format.messages.images import Changes
 from tablestore.format.messages.messages import MessageFormat, Messages
 from tablestore.format.messages.registry_client import Registry
-from tablestore.format.types.data_type import DataField
+from tablestore.format.types import arrow_types as t
+from tablestore.format.types.data_type import DataField, DataType
 
 _SCHEMA = "{schema}"  # begins the description of an event with its schema; a structure begins with {"
 _OPS = ("c", "u", "d", SNAPSHOT, TRUNCATE, "m")
@@ -44,6 +56,38 @@ _EVENT: dict[str, Any] = {
     "ddl": json_text.TEXT,
     "status": json_text.TEXT,
 }
+_DECIMAL = "org.apache.kafka.connect.data.Decimal"
+_PLAIN = {
+    "boolean": t.BOOLEAN,
+    "int8": t.TINYINT,
+    "int16": t.SMALLINT,
+    "int32": t.INT,
+    "int64": t.BIGINT,
+    "float": t.FLOAT,
+    "float32": t.FLOAT,
+    "double": t.DOUBLE,
+    "float64": t.DOUBLE,
+    "bytes": t.BYTES,
+    "int": t.INT,  # from here on Avro's
+    "long": t.BIGINT,
+    "fixed": t.BYTES,
+}
+_NAMED = {
+    "io.debezium.time.Date": t.DATE,
+    "org.apache.kafka.connect.data.Date": t.DATE,
+    "io.debezium.time.IsoDate": t.DATE,
+    "io.debezium.time.Timestamp": t.TIMESTAMP(3),
+    "org.apache.kafka.connect.data.Timestamp": t.TIMESTAMP(3),
+    "io.debezium.time.MicroTimestamp": t.TIMESTAMP(6),
+    "io.debezium.time.NanoTimestamp": t.TIMESTAMP(9),
+    "io.debezium.time.IsoTimestamp": t.TIMESTAMP(6),
+    "io.debezium.time.ZonedTimestamp": t.TIMESTAMP_LTZ(6),
+    **dict.fromkeys(
+        ("io.debezium.time.Time", "io.debezium.time.MicroTime", "io.debezium.time.NanoTime"), t.BIGINT
+    ),
+    "org.apache.kafka.connect.data.Time": t.BIGINT,
+}
+_MOST_DIGITS = 38
 
 
 @dataclass(frozen=True)
@@ -109,10 +153,10 @@ class _EitherJson:
         return _EitherJson(columns, self.handling)
 
     def decode(self, messages: Messages) -> Changes:
-        found = json_text.parsed(messages.values, {"op": json_text.TEXT, "payload": {"op": json_text.TEXT}})
+        outer = json_text.parsed(messages.values, {"op": json_text.TEXT, "payload": {"op": json_text.TEXT}})
         if not len(messages):
             return DebeziumJson(self.columns).decode(messages)
-        wrapped = pc.and_(found.field("op").is_null(), pc.struct_field(found, ["payload", "op"]).is_valid())
+        wrapped = pc.and_(outer.field("op").is_null(), pc.struct_field(outer, ["payload", "op"]).is_valid())
         parts = []
         for start, stop in runs(wrapped.cast(pa.int8())):
             format = DebeziumJson(self.columns, wrapped[start].as_py(), self.handling, keyed=True)
@@ -130,17 +174,17 @@ class AvroEvents:
     def routes(self, messages: Messages) -> Routes:
         values = messages.values.to_pylist()
         ids = np.array([-1 if v is None else debezium_avro.schema_id(v) for v in values], np.int64)
-        found, order = [plain_routes(0)], [np.zeros(0, np.int64)]
-        for one in np.unique(ids):
-            rows = np.flatnonzero(ids == one)
-            found.append(self._of_schema(int(one), [values[i] for i in rows]))
+        parts, order = [plain_routes(0)], [np.zeros(0, np.int64)]
+        for schema in np.unique(ids):
+            rows = np.flatnonzero(ids == schema)
+            parts.append(self._of_schema(int(schema), [values[i] for i in rows]))
             order.append(rows)
         back = pa.array(np.argsort(np.concatenate(order), kind="stable"))
         arrays = (
-            pa.concat_arrays([getattr(part, name) for part in found]).take(back)
+            pa.concat_arrays([getattr(part, name) for part in parts]).take(back)
             for name in ("database", "table", "ops", "seconds", "descriptions")
         )
-        images = np.concatenate([part.images for part in found])[back.to_numpy()]
+        images = np.concatenate([part.images for part in parts])[back.to_numpy()]
         database, table, ops, seconds, descriptions = arrays
         return Routes(database, table, ops, seconds, images, descriptions)
 
@@ -155,22 +199,22 @@ class AvroEvents:
         there = debezium_avro.fields_of(event)
         names = ["before", "op", *(name for name in ("source", "ts_ms") if name in there)]
         parts = debezium_avro.parts(event, [debezium_avro.body(v) for v in values], names)
-        found = dict(zip(names, parts, strict=True))
+        columns = dict(zip(names, parts, strict=True))
         nothing = pa.nulls(len(values), pa.string())
-        source = found.get("source")
+        source = columns.get("source")
 
         def of(name: str) -> pa.Array:
-            known = source is not None and name in {f.name for f in source.type.fields}
-            return pc.struct_field(source, name).cast(pa.string()) if known else nothing
+            there = source is not None and name in {f.name for f in source.type.fields}
+            return pc.struct_field(source, name).cast(pa.string()) if there else nothing
 
-        ops = _ops(found["op"].cast(pa.string()), nothing.is_valid(), ())
-        at = found["ts_ms"].cast(pa.string()) if "ts_ms" in found else nothing
+        ops = _ops(columns["op"].cast(pa.string()), nothing.is_valid(), ())
+        at = columns["ts_ms"].cast(pa.string()) if "ts_ms" in columns else nothing
         return Routes(
             pc.coalesce(_named(of("schema")), of("db")),
             of("table"),
             ops,
             _seconds(of("ts_ms"), at),
-            _images(ops, found["before"].is_null()),
+            _images(ops, columns["before"].is_null()),
             pa.array([str(schema)] * len(values)),
         )
 
@@ -184,10 +228,10 @@ class AvroEvents:
     def key(self, message: Messages) -> tuple[str, ...]:
         key = message.keys[0].as_py()
         try:
-            found = debezium_avro.record(self.registry, debezium_avro.schema_id(key or b""))
+            record = debezium_avro.record(self.registry, debezium_avro.schema_id(key or b""))
         except InvalidRequest:  # not Avro: no names
             return ()
-        return tuple(debezium_avro.fields_of(found))
+        return tuple(debezium_avro.fields_of(record))
 
     def decoder(self, columns: tuple[DataField, ...]) -> MessageFormat:
         return DebeziumAvro(columns, self.registry, self.handling, keyed=True)
@@ -222,16 +266,16 @@ def _named(names: pa.Array) -> pa.Array:
 def _seconds(*millis: pa.Array) -> pa.Array:
     """Seconds of the first time that there is and is not zero."""
     counts: Callable[[pa.Array], pa.Array] = lambda texts: texts.cast(pa.int64())  # noqa: E731
-    found = pc.coalesce(*(counts(one) for one in millis))
-    return pc.divide(found, 1000)
+    seconds = pc.coalesce(*(counts(unit) for unit in millis))
+    return pc.divide(seconds, 1000)
 
 
 def _object(text: bytes | None) -> dict[str, Any]:
     try:
-        found = json.loads(text or b"null")
+        item = json.loads(text or b"null")
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return item if isinstance(item, dict) else {}
 
 
 def _payload(found: dict[str, Any]) -> dict[str, Any]:
@@ -239,3 +283,48 @@ def _payload(found: dict[str, Any]) -> dict[str, Any]:
         inner: dict[str, Any] = found["payload"]
         return inner
     return found
+
+
+def of_json_schema(text: str) -> tuple[ShapeColumn, ...]:
+    """The columns of the rows of events with this schema. Raises SchemaMismatch for one without rows."""
+    try:
+        sides = {f["field"]: f for f in json.loads(text)["fields"]}
+        return tuple(_of_field(f) for f in sides["after"]["fields"])
+    except (TypeError, KeyError, ValueError):
+        raise SchemaMismatch("the message has no schema that describes its rows") from None
+
+
+def _of_field(f: Mapping[str, Any]) -> ShapeColumn:
+    name, parameters = f.get("name") or "", f.get("parameters") or {}
+    kind = connect_type(f["type"], name, parameters)
+    spelled = str(parameters.get("__debezium.source.column.type", "")).lower()
+    nullable = bool(f.get("optional")) or "default" in f
+    return ShapeColumn(f["field"], kind if nullable else kind.not_null(), spelled, f.get("doc") or "")
+
+
+def of_avro_schema(fields: Mapping[str, Any]) -> tuple[ShapeColumn, ...]:
+    """The same of an Avro record, whose fields have types with what Connect adds to them."""
+    return tuple(_of_avro(name, kind) for name, kind in fields.items())
+
+
+def _of_avro(name: str, kind: Any) -> ShapeColumn:
+    nullable = isinstance(kind, list)
+    if nullable:
+        kind = next((branch for branch in kind if branch != "null"), "string")
+    parameters: Mapping[str, Any] = {}
+    word, connect = kind, ""
+    if isinstance(kind, Mapping):
+        word, connect = kind["type"], kind.get("connect.name", "")
+        parameters = kind.get("connect.parameters") or {}
+    spelled = str(parameters.get("__debezium.source.column.type", "")).lower()
+    column_type = connect_type(str(word), connect, parameters)
+    return ShapeColumn(name, column_type if nullable else column_type.not_null(), spelled)
+
+
+def connect_type(kind: str, name: str, parameters: Mapping[str, Any]) -> DataType:
+    """The type of a column of a plain type, with its semantic name and parameters."""
+    if name == _DECIMAL:
+        digits = int(parameters.get("connect.decimal.precision", _MOST_DIGITS))
+        scale = int(parameters["scale"])
+        return t.DECIMAL(digits, scale) if digits <= _MOST_DIGITS and scale <= digits else t.STRING
+    return _NAMED.get(name) or _PLAIN.get(kind, t.STRING)

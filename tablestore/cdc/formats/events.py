@@ -3,10 +3,16 @@
 A message is routed first and decoded with the others of its table afterwards, by the format that its
 columns make. What a message says of its columns is a `description`: the schema around an event, the id of
 one in a registry, or the JSON types of its values. Messages of one description have the same columns.
+
+Columns of rows whose messages say no types are those of the JSON of their values: a whole number is a BIGINT,
+another number a DOUBLE, true and false a BOOLEAN, text, an object and a list a STRING. A column is there with
+its first value: NULL says no type. Types are found over all messages that are new at once, and a column of
+BIGINT becomes DOUBLE when a fraction comes; any other value of another type is bad.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,12 +20,16 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.cdc.capture.source import ShapeColumn
+from tablestore.core.errors import SchemaMismatch
 from tablestore.format.messages.messages import MessageFormat, Messages
+from tablestore.format.types import arrow_types as t
 from tablestore.format.types.data_type import DataField
 
 TRUNCATE, NO_ROWS, SNAPSHOT = "t", "-", "r"
 """Ops beside `c`, `u` and `d`: the rows of a table are gone, a message of something else than rows, and a row
 that was read, not changed."""
+_TYPES = {"BIGINT": t.BIGINT, "UBIGINT": t.BIGINT, "DOUBLE": t.DOUBLE, "BOOLEAN": t.BOOLEAN}
+STRUCTURE = "json_structure"  # DuckDB's function that makes the description
 
 
 @dataclass(frozen=True)
@@ -62,3 +72,15 @@ def plain_routes(count: int) -> Routes:
     """Messages without rows."""
     texts, ops = pa.nulls(count, pa.string()), pa.array([NO_ROWS] * count, pa.string())
     return Routes(texts, texts, ops, pa.nulls(count, pa.int64()), np.zeros(count, np.int64), texts)
+
+
+def of_structure(description: str) -> tuple[ShapeColumn, ...]:
+    """The columns of a row with this structure."""
+    structure = json.loads(description)
+    if not isinstance(structure, dict):
+        raise SchemaMismatch("the row of a message is not a JSON object")
+    return tuple(
+        ShapeColumn(name, t.STRING if not isinstance(kind, str) else _TYPES.get(kind, t.STRING))
+        for name, kind in structure.items()
+        if kind != "NULL"
+    )

@@ -170,8 +170,8 @@ def format_of(
     kind, parsed = FORMATS[name], _options(name, options)
     if kind is not _AVRO:
         json_text.shape(columns)
-    made = kind.make(columns, parsed)
-    return made, bool(parsed.get(SKIP_BAD, False))
+    format = kind.make(columns, parsed)
+    return format, bool(parsed.get(SKIP_BAD, False))
 
 
 def _options(name: str, options: Mapping[str, str]) -> dict[str, Any]:

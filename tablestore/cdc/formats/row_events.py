@@ -3,11 +3,15 @@
 Canal says types in `mysqlType` or `sqlType` and the key in `pkNames`; Maxwell says no types, and the key in
 `primary_key_columns` or in the message's key (`{"database": …, "table": …, "pk.id": 1}`). Statements and what
 begins and ends a bootstrap hold no rows; Canal's TRUNCATE empties the table.
+
+Types as in `cdc.mysql.columns`, but for BIT(n), which Canal writes as a number: BIGINT. What has no type
+here, and a column of which Canal says none, is a STRING.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,16 +21,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.cdc.capture.source import ShapeColumn
-from tablestore.cdc.formats import canal_types
-from tablestore.cdc.formats.events import NO_ROWS, SNAPSHOT, TRUNCATE, Routes, plain_routes
-from tablestore.cdc.formats.inferred_types import STRUCTURE, of_structure
-from tablestore.core.errors import SchemaMismatch, Unsupported
+from tablestore.cdc.formats.events import (
+    NO_ROWS,
+    SNAPSHOT,
+    STRUCTURE,
+    TRUNCATE,
+    Routes,
+    of_structure,
+    plain_routes,
+)
+from tablestore.cdc.mysql.columns import SourceColumn
+from tablestore.core.errors import InvalidRequest, SchemaMismatch, Unsupported
 from tablestore.format.messages import json_text
 from tablestore.format.messages.canal_maxwell import ChangedRows
 from tablestore.format.messages.messages import MessageFormat, Messages
-from tablestore.format.types.data_type import DataField
+from tablestore.format.types import arrow_types as t
+from tablestore.format.types.data_type import DataField, DataType
 
 _CANAL = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "TRUNCATE": TRUNCATE}
+_SPELLED = re.compile(r"\s*(\w+)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
+_ALIASES = {"integer": "int", "numeric": "decimal", "dec": "decimal", "real": "double", "bool": "tinyint"}
+
+
 _CANAL |= dict.fromkeys(("CREATE", "ALTER", "ERASE", "RENAME", "QUERY", "CINDEX", "DINDEX"), NO_ROWS)
 _CANAL |= dict.fromkeys(("GTID", "XACOMMIT", "XAROLLBACK", "MHEARTBEAT"), NO_ROWS)
 _MAXWELL = {"insert": "c", "update": "u", "delete": "d", "bootstrap-insert": SNAPSHOT}
@@ -44,19 +60,19 @@ class CanalEvents:
 
     def routes(self, messages: Messages) -> Routes:
         texts = dict.fromkeys(("es", "ts", "mysqlType", "sqlType"), json_text.TEXT)
-        found = json_text.parsed(messages.values, {**_NAMED, **texts, "data": json_text.JSON})
-        if not len(found):
+        outer = json_text.parsed(messages.values, {**_NAMED, **texts, "data": json_text.JSON})
+        if not len(outer):
             return plain_routes(0)
-        ops = _ops(found.field("type"), messages.values.is_null(), _CANAL)
-        data = json_text.run(_LISTED, found.field("data").cast(pa.string()))
+        ops = _ops(outer.field("type"), messages.values.is_null(), _CANAL)
+        data = json_text.run(_LISTED, outer.field("data").cast(pa.string()))
         rows = data.field("rows").fill_null(0).cast(pa.int64()).to_numpy(zero_copy_only=False)
-        types = [found.field("mysqlType"), found.field("sqlType"), data.field("names")]
-        first, second, third = (one.cast(pa.string()).fill_null("null") for one in types)
+        types = [outer.field("mysqlType"), outer.field("sqlType"), data.field("names")]
+        first, second, third = (kind.cast(pa.string()).fill_null("null") for kind in types)
         described = pc.binary_join_element_wise("[", first, ",", second, ",", third, "]", "")
-        millis = pc.coalesce(found.field("es"), found.field("ts")).cast(pa.int64())
+        millis = pc.coalesce(outer.field("es"), outer.field("ts")).cast(pa.int64())
         return Routes(
-            found.field("database"),
-            found.field("table"),
+            outer.field("database"),
+            outer.field("table"),
             ops,
             pc.divide(millis, 1000),
             _images(ops) * rows,
@@ -64,7 +80,7 @@ class CanalEvents:
         )
 
     def columns(self, description: str) -> tuple[ShapeColumn, ...]:
-        return canal_types.of_types(description)
+        return of_types(description)
 
     def inferred(self, description: str) -> bool:
         return False
@@ -81,16 +97,16 @@ class MaxwellEvents:
     """Changes as Maxwell writes them; `ts` is the second of their commit."""
 
     def routes(self, messages: Messages) -> Routes:
-        found = json_text.parsed(messages.values, {**_NAMED, "ts": json_text.TEXT, "data": json_text.JSON})
-        if not len(found):
+        outer = json_text.parsed(messages.values, {**_NAMED, "ts": json_text.TEXT, "data": json_text.JSON})
+        if not len(outer):
             return plain_routes(0)
-        ops = _ops(found.field("type"), messages.values.is_null(), _MAXWELL)
-        structures = json_text.run(f"SELECT {STRUCTURE}(v)::VARCHAR FROM texts", found.field("data"))
+        ops = _ops(outer.field("type"), messages.values.is_null(), _MAXWELL)
+        structures = json_text.run(f"SELECT {STRUCTURE}(v)::VARCHAR FROM texts", outer.field("data"))
         return Routes(
-            found.field("database"),
-            found.field("table"),
+            outer.field("database"),
+            outer.field("table"),
             ops,
-            found.field("ts").cast(pa.int64()),
+            outer.field("ts").cast(pa.int64()),
             _images(ops),
             structures,
         )
@@ -114,10 +130,10 @@ def _ops(types: pa.Array, tombstones: pa.Array, known: Mapping[str, str]) -> pa.
     codes = pc.index_in(types, value_set=pa.array(list(known)))
     strange = pc.and_(codes.is_null(), pc.invert(tombstones))
     if pc.any(strange).as_py():
-        found = types[pc.index(strange, True).as_py()].as_py()
-        if found is None:
+        unknown = types[pc.index(strange, True).as_py()].as_py()
+        if unknown is None:
             raise SchemaMismatch("the message is no change: it has no 'type'")
-        raise Unsupported(f"a change of type {found!r}", f"{', '.join(known)} are known")
+        raise Unsupported(f"a change of type {unknown!r}", f"{', '.join(known)} are known")
     return pa.array(list(known.values())).take(codes).fill_null(NO_ROWS)
 
 
@@ -128,7 +144,57 @@ def _images(ops: pa.Array) -> np.ndarray:
 
 def _object(text: bytes | None) -> dict[str, Any]:
     try:
-        found = json.loads(text or b"null")
+        item = json.loads(text or b"null")
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return item if isinstance(item, dict) else {}
+
+
+_ALIASES |= {"boolean": "tinyint", "double precision": "double"}
+_DEFAULTS = {"decimal": 10, "char": 1, "binary": 1, "bit": 1}
+_JDBC = {
+    -7: t.BOOLEAN,
+    -6: t.TINYINT,
+    5: t.SMALLINT,
+    4: t.INT,
+    -5: t.BIGINT,
+    7: t.FLOAT,
+    6: t.DOUBLE,
+    8: t.DOUBLE,
+    91: t.DATE,
+    93: t.TIMESTAMP(6),
+    16: t.BOOLEAN,
+    **dict.fromkeys((-2, -3, -4, 2004), t.BYTES),
+}
+
+
+def of_types(description: str) -> tuple[ShapeColumn, ...]:
+    """The columns of a message: its `mysqlType`, `sqlType` and names of columns, as a JSON list."""
+    spelled, numbers, names = json.loads(description)
+    kinds = {**dict.fromkeys(names or ()), **(numbers or {}), **(spelled or {})}
+    if not kinds:
+        raise SchemaMismatch("the message says no columns: no 'mysqlType', 'sqlType' nor 'data'")
+    kinds_of = spelled or {}
+    return tuple(
+        ShapeColumn(name, mysql_type(kinds_of[name]), kinds_of[name].lower())
+        if name in kinds_of
+        else ShapeColumn(name, _JDBC.get(kind, t.STRING) if isinstance(kind, int) else t.STRING)
+        for name, kind in kinds.items()
+    )
+
+
+def mysql_type(spelled: str) -> DataType:
+    """The type of a column that MySQL spells so."""
+    match = _SPELLED.match(spelled)
+    if match is None:
+        return t.STRING
+    kind = match[1].lower()
+    kind = _ALIASES.get(kind, kind)
+    size = int(match[2] or _DEFAULTS.get(kind, 0))
+    if kind == "bit" and size > 1:
+        return t.BIGINT
+    column = SourceColumn("", kind, spelled.lower(), size=size, scale=int(match[3] or 0))
+    try:
+        return column.type
+    except InvalidRequest:
+        return t.STRING

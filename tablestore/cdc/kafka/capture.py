@@ -33,9 +33,9 @@ from tablestore.cdc.capture.source import (
     BadRow,
     BatchFacts,
     ChunkFacts,
-    Shape,
     TableEvent,
     TableRows,
+    TableShape,
 )
 from tablestore.cdc.formats.events import SNAPSHOT, TRUNCATE, EventFormat, Routes
 from tablestore.cdc.kafka.shape_scan import CaptureTables, Found, ShapeScan, place, source_name, table_names
@@ -101,16 +101,16 @@ class TopicsCapture:
             events.append(TableEvent(kind, name, position, shape, seconds=seconds, reason=reason))
         return events
 
-    def pieces(self, start: Offset, end: Offset) -> list[TopicPiece]:
+    def pieces(self, start: Offset, end: Offset) -> list[TopicsPiece]:
         """A piece for each partition with messages; in any order, if a key's are in one partition."""
         shapes = self._shapes(end)
-        skipped = frozenset(SourceName(*one[:2]) for one in end.get("tables", ()) if one[2] is None)
+        skipped = frozenset(SourceName(*item[:2]) for item in end.get("tables", ()) if item[2] is None)
         pieces = []
         for part in self.ranges.ranges(start, end):
             mine = {name: shape for name, (shape, topics) in shapes.items() if part.topic in topics}
             tables = mine or {name: shape for name, (shape, _) in shapes.items()}  # bad messages go with one
             ordered = len(end["topics"][part.topic]["next"]) == 1
-            pieces.append(TopicPiece(part, self.format, tables, self.chosen, skipped, ordered))
+            pieces.append(TopicsPiece(part, self.format, tables, self.chosen, skipped, ordered))
         return pieces
 
     def facts(self, start: Offset, end: Offset) -> BatchFacts:
@@ -124,18 +124,18 @@ class TopicsCapture:
         """Note the offsets with the consumer group, if there is one: for those who watch its lag."""
         self.ranges.done(end)
 
-    def _known(self, offset: Offset) -> dict[SourceName, Shape | None]:
+    def _known(self, offset: Offset) -> dict[SourceName, TableShape | None]:
         """The shapes of tables, None for one that is not captured; without those whose files are lost."""
-        found: dict[SourceName, Shape | None] = {}
+        shapes: dict[SourceName, TableShape | None] = {}
         for database, table, digest, _ in offset.get("tables", ()):
             shape = None if digest is None else self.shapes.get(digest)
             if digest is None or shape is not None:
-                found[SourceName(database, table)] = shape
-        return found
+                shapes[SourceName(database, table)] = shape
+        return shapes
 
-    def _shapes(self, offset: Offset) -> dict[SourceName, tuple[Shape, list[str]]]:
+    def _shapes(self, offset: Offset) -> dict[SourceName, tuple[TableShape, list[str]]]:
         """The shapes of tables and the topics that they come in. Raises NotFound where a file is lost."""
-        found = {}
+        shapes = {}
         for database, table, digest, topics in offset.get("tables", ()):
             if digest is not None:
                 shape = self.shapes.get(digest)
@@ -144,11 +144,11 @@ class TopicsCapture:
                         f"the columns of {database}.{table} are lost, {self.shapes.path(digest)}: "
                         "begin anew with a fresh checkpoint"
                     )
-                found[SourceName(database, table)] = shape, topics
-        return found
+                shapes[SourceName(database, table)] = shape, topics
+        return shapes
 
     def _tables(
-        self, start: Offset, known: Mapping[SourceName, Shape | None], scan: ShapeScan
+        self, start: Offset, known: Mapping[SourceName, TableShape | None], scan: ShapeScan
     ) -> list[list[Any]]:
         before = {SourceName(d, t): (digest, topics) for d, t, digest, topics in start.get("tables", ())}
         tables = []
@@ -162,18 +162,18 @@ class TopicsCapture:
     def _left(self, start: Offset, end: Offset, size: int) -> int:
         """About how many bytes of messages there are behind the end."""
         begins, here, there = positions(start), positions(end), positions(self.ranges.latest())
-        read = sum(n - begins.get(one, n) for one, n in here.items())
-        left = sum(max(0, n - here.get(one, n)) for one, n in there.items())
+        read = sum(n - begins.get(part, n) for part, n in here.items())
+        left = sum(max(0, n - here.get(part, n)) for part, n in there.items())
         return size * left // max(1, read)
 
 
 @dataclass(frozen=True)
-class TopicPiece:
+class TopicsPiece:
     """The changes of tables in a range of one partition; a `CapturePiece`."""
 
     range: PartitionRange
     format: EventFormat
-    tables: Mapping[SourceName, Shape]
+    tables: Mapping[SourceName, TableShape]
     chosen: CaptureTables
     skipped: frozenset[SourceName]
     ordered: bool
@@ -266,7 +266,7 @@ def _times(routes: Routes, rows: np.ndarray) -> pa.Array:
 
 
 def _table_rows(
-    name: SourceName, shape: Shape, changes: Changes, seconds: pa.Array | None, position: str
+    name: SourceName, shape: TableShape, changes: Changes, seconds: pa.Array | None, position: str
 ) -> TableRows:
     assert seconds is None or len(seconds) == changes.num_rows, "a time for each image"
     rows = pa.RecordBatch.from_arrays(changes.rows.columns, schema=shape.schema)

@@ -51,17 +51,17 @@ class MessageMetadata:
         count = len(messages)
         match self.key:
             case "topic":
-                found: pa.Array = pa.repeat(pa.scalar(messages.topic), count)
+                values: pa.Array = pa.repeat(pa.scalar(messages.topic), count)
             case "partition":
-                found = pa.array(np.full(count, messages.partition, np.int32))
+                values = pa.array(np.full(count, messages.partition, np.int32))
             case "offset":
-                found = pa.array(messages.offsets)
+                values = pa.array(messages.offsets)
             case "key":
-                found = messages.keys
+                values = messages.keys
             case _:
                 assert messages.metadata is not None, "messages are read with their metadata"
-                found = messages.metadata.field(self.key)
-        return found.cast(self.field.arrow.type)
+                values = messages.metadata.field(self.key)
+        return values.cast(self.field.arrow.type)
 
 
 def one_row_each(

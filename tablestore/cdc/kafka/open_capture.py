@@ -53,7 +53,7 @@ def open_topics(
     partition at most make a batch. Raises InvalidRequest, InvalidOption, NotFound, Unsupported.
     """
     brokers, topics, pattern = parsed(url)
-    found = events_of(format, _texts("format_options", format_options))
+    events = events_of(format, _texts("format_options", format_options))
     given = _texts("properties", properties)
     if isinstance(messages, bool) or not isinstance(messages, int) or messages < 1:
         raise InvalidRequest(f"messages is a whole number above 0, not {messages!r}")
@@ -66,7 +66,7 @@ def open_topics(
         pattern=pattern,
     )
     declared = {str(table): _types(types) for table, types in _mapping(_COLUMNS, columns).items()}
-    return TopicsCapture(ranges, found, CaptureTables(rules, declared), ShapeFiles(checkpoint))
+    return TopicsCapture(ranges, events, CaptureTables(rules, declared), ShapeFiles(checkpoint))
 
 
 def parsed(url: str) -> tuple[str, tuple[str, ...], str]:
@@ -81,8 +81,8 @@ def parsed(url: str) -> tuple[str, tuple[str, ...], str]:
     path = unquote(path)
     if not url.startswith(SCHEME) or not brokers or not path:
         raise InvalidRequest(f"the address of the topics names brokers and topics; write {_FORM}")
-    topics = tuple(one.strip() for one in path.split(","))
-    if all(_TOPIC.fullmatch(one) for one in topics):
+    topics = tuple(topic.strip() for topic in path.split(","))
+    if all(_TOPIC.fullmatch(topic) for topic in topics):
         return brokers, topics, ""
     try:
         re.compile(path)
@@ -97,13 +97,13 @@ _COLUMNS = "columns is {table: {column: type}}"
 
 
 def _types(written: Any) -> dict[str, DataType]:
-    found = _mapping(_COLUMNS, written)
-    return {name: as_type(kind, f"the type of column {name!r}") for name, kind in found.items()}
+    types = _mapping(_COLUMNS, written)
+    return {name: as_type(kind, f"the type of column {name!r}") for name, kind in types.items()}
 
 
 def _texts(name: str, written: Any) -> dict[str, str]:
-    found = _mapping(f"{name} is a mapping of names to texts", written)
-    return {str(key): str(value) for key, value in found.items()}
+    texts = _mapping(f"{name} is a mapping of names to texts", written)
+    return {str(key): str(value) for key, value in texts.items()}
 
 
 def _mapping(form: str, written: Any) -> Mapping[Any, Any]:

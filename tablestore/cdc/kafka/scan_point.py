@@ -40,14 +40,17 @@ class ScanPoint:
         strange = set(self.offsets) - {number for _, number in partitions}
         if strange:
             raise NotFound(f"specific-offsets name partition {min(strange)}, and there are {len(partitions)}")
-        rest = cluster.earliest([one for one in partitions if one[1] not in self.offsets])
-        return {one: self.offsets[one[1]] if one[1] in self.offsets else rest[one] for one in partitions}
+        rest = cluster.earliest([partition for partition in partitions if partition[1] not in self.offsets])
+        return {
+            partition: self.offsets[partition[1]] if partition[1] in self.offsets else rest[partition]
+            for partition in partitions
+        }
 
     def _committed(self, cluster: Cluster, partitions: list[Partition]) -> dict[Partition, int]:
-        found = cluster.committed(self.group, partitions)
-        lacks = [one for one in partitions if one not in found]
+        committed = cluster.committed(self.group, partitions)
+        lacks = [partition for partition in partitions if partition not in committed]
         if not lacks:
-            return found
+            return committed
         if not self.otherwise:
             topic, number = lacks[0]
             raise NotFound(
@@ -55,17 +58,17 @@ class ScanPoint:
                 "with 'scan.startup.mode' = 'earliest-offset', or say 'properties.auto.offset.reset'"
             )
         rest = cluster.earliest(lacks) if self.otherwise == EARLIEST else cluster.latest(lacks)
-        return found | rest
+        return committed | rest
 
 
 def specific_offsets(text: str) -> dict[int, int]:
     """The offsets of `partition:0,offset:42;partition:1,offset:300`. Raises ValueError with the end of the
     sentence "it must be …"."""
-    found = {}
+    offsets = {}
     for part in text.strip().rstrip(";").split(";"):
-        pairs = [one.partition(":") for one in part.split(",")]
+        pairs = [pair.partition(":") for pair in part.split(",")]
         named = {key.strip(): value.strip() for key, _, value in pairs}
         if named.keys() != {"partition", "offset"} or not all(v.isdecimal() for v in named.values()):
             raise ValueError("of the form partition:0,offset:42;partition:1,offset:300")
-        found[int(named["partition"])] = int(named["offset"])
-    return found
+        offsets[int(named["partition"])] = int(named["offset"])
+    return offsets

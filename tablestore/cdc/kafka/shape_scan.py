@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.shapes import grown
-from tablestore.cdc.capture.source import ALTERED, CAPTURED, EMPTIED, SKIPPED, Shape, ShapeColumn
+from tablestore.cdc.capture.source import ALTERED, CAPTURED, EMPTIED, SKIPPED, ShapeColumn, TableShape
 from tablestore.cdc.formats.events import NO_ROWS, SNAPSHOT, TRUNCATE, EventFormat, Routes
 from tablestore.core.errors import InvalidRequest, Unsupported
 from tablestore.format.messages.messages import BadMessage, Messages, readable
@@ -43,7 +43,7 @@ class CaptureTables:
     @property
     def named(self) -> bool:
         """Whether all are asked for by full names, so that one that cannot be captured is an error."""
-        return not any(_ANY.search(one) for one in self.rules.patterns.include)
+        return not any(_ANY.search(pattern) for pattern in self.rules.patterns.include)
 
     def captures(self, name: SourceName) -> bool:
         """Whether a table is captured."""
@@ -51,8 +51,8 @@ class CaptureTables:
 
     def types_of(self, name: SourceName) -> Mapping[str, DataType]:
         """The types of columns that are declared for a table."""
-        found = (types for pattern, types in self.types.items() if fnmatchcase(str(name), pattern))
-        return next(found, {})
+        matching = (types for pattern, types in self.types.items() if fnmatchcase(str(name), pattern))
+        return next(matching, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +93,10 @@ class ShapeScan:
     that is not captured. Not thread-safe."""
 
     def __init__(
-        self, format: EventFormat, tables: CaptureTables, known: Mapping[SourceName, Shape | None]
+        self, format: EventFormat, tables: CaptureTables, known: Mapping[SourceName, TableShape | None]
     ) -> None:
         self._format, self._tables, self._known = format, tables, known
-        self.shapes: dict[SourceName, Shape | None] = dict(known)
+        self.shapes: dict[SourceName, TableShape | None] = dict(known)
         self.topics: dict[SourceName, set[str]] = {}
         self.found: dict[tuple[SourceName, str], Found] = {}
         self.seconds: Counter[int] = Counter()
@@ -157,9 +157,9 @@ class ShapeScan:
         described = routes.descriptions.dictionary_encode()
         kinds = described.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
         pairs = codes.astype(np.int64) * (len(described.dictionary) + 1) + kinds
-        found = _firsts(pairs, (codes >= 0) & (kinds >= 0))
+        firsts = _firsts(pairs, (codes >= 0) & (kinds >= 0))
         new = []
-        for row in found.values():
+        for row in firsts.values():
             pair = texts[codes[row]], described.dictionary[int(kinds[row])].as_py()
             if pair not in self._checked:
                 self._checked.add(pair)
@@ -216,7 +216,7 @@ class ShapeScan:
 
     def _first_shape(
         self, name: SourceName, columns: tuple[ShapeColumn, ...], messages: Messages, rows: np.ndarray
-    ) -> Shape:
+    ) -> TableShape:
         """Raises Unsupported for a table that cannot be captured, and what `CaptureRules.plan` raises."""
         folded = Counter(c.name.casefold() for c in columns)
         double = next((c.name for c in columns if folded[c.name.casefold()] > 1), None)
@@ -226,7 +226,7 @@ class ShapeScan:
         for row in rows[:_MOST_KEYS_LOOKED_AT]:
             key = key or self._format.key(messages.take(np.array([row])))
         names = {c.name for c in columns}
-        shape = Shape(columns, key if names.issuperset(key) else (), partial=True)
+        shape = TableShape(columns, key if names.issuperset(key) else (), partial=True)
         key = self._tables.rules.source_key(name, shape)
         if not key:
             raise Unsupported(
@@ -238,12 +238,12 @@ class ShapeScan:
         self._require_target(name, shape)
         return shape
 
-    def _require_target(self, name: SourceName, shape: Shape) -> None:
+    def _require_target(self, name: SourceName, shape: TableShape) -> None:
         """Raise what the rules raise for a table that cannot have one of the lake, or not for itself."""
         rules = self._tables.rules
         rules.plan({name: shape})
         if not self._targets:
-            self._targets = {rules.target(one): one for one, there in self.shapes.items() if there}
+            self._targets = {rules.target(source): source for source, there in self.shapes.items() if there}
         other = self._targets.setdefault(rules.target(name), name)
         there = self.shapes.get(other)
         if other != name and there is not None:
@@ -253,8 +253,8 @@ class ShapeScan:
 def _firsts(codes: np.ndarray, wanted: np.ndarray) -> dict[int, int]:
     """The first place of each code among those wanted."""
     places = np.flatnonzero(wanted)
-    found, first = np.unique(codes[places], return_index=True)
-    return dict(zip(found.tolist(), places[first].tolist(), strict=True))
+    distinct, first = np.unique(codes[places], return_index=True)
+    return dict(zip(distinct.tolist(), places[first].tolist(), strict=True))
 
 
 def _passed(error: BadMessage, message: Messages) -> None:

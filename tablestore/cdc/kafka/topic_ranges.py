@@ -48,7 +48,7 @@ class TopicRanges:
         there = self._topics()
         ends, bound = self._cluster.latest(_partitions(there)), self._bound(there)
         if bound is not None:
-            ends = {one: min(offset, bound[one]) for one, offset in ends.items()}
+            ends = {part: min(offset, bound[part]) for part, offset in ends.items()}
         return _offset(there, ends, bound)
 
     def next(self, start: Offset, target: Offset | None = None) -> Offset:
@@ -58,7 +58,7 @@ class TopicRanges:
         if not start["topics"]:
             begins = self.start.of(self._cluster, _partitions(there))
             if ends is not None:
-                begins = {one: min(offset, ends.get(one, offset)) for one, offset in begins.items()}
+                begins = {part: min(offset, ends.get(part, offset)) for part, offset in begins.items()}
             return _offset(there, begins, self._bound(there))
         self._require_same(start, there)
         ends = self._cluster.latest(_partitions(there)) if ends is None else ends
@@ -66,32 +66,34 @@ class TopicRanges:
         here = positions(start)
         bound = positions(start, "bound") if "bound" in start else None
         reached = {}
-        for one in _partitions(there):
-            position = here.get(one, 0)
+        for part in _partitions(there):
+            position = here.get(part, 0)
             end = (
-                ends.get(one, position) if bound is None else min(ends.get(one, position), bound.get(one, 0))
+                ends.get(part, position)
+                if bound is None
+                else min(ends.get(part, position), bound.get(part, 0))
             )
-            if position < first[one] and (position < end or one not in here):
-                self._lost(one, position, first[one])
-            if one not in here:
-                reached[one] = first[one]
+            if position < first[part] and (position < end or part not in here):
+                self._lost(part, position, first[part])
+            if part not in here:
+                reached[part] = first[part]
             else:
-                reached[one] = max(position, min(end, max(position, first[one]) + self.limit))
+                reached[part] = max(position, min(end, max(position, first[part]) + self.limit))
         return _offset(there, reached, bound)
 
     def ended(self, offset: Offset) -> bool:
         if "bound" not in offset:
             return False
         reached = positions(offset)
-        return all(reached.get(one, 0) >= end for one, end in positions(offset, "bound").items())
+        return all(reached.get(part, 0) >= end for part, end in positions(offset, "bound").items())
 
     def ranges(self, start: Offset, end: Offset) -> list[PartitionRange]:
         """What lies between two offsets, partition by partition."""
         begins = positions(start)
         return [
-            PartitionRange(self.properties, *one, begins[one], stop, self.fail_on_data_loss)
-            for one, stop in sorted(positions(end).items())
-            if begins.get(one, stop) < stop
+            PartitionRange(self.properties, *part, begins[part], stop, self.fail_on_data_loss)
+            for part, stop in sorted(positions(end).items())
+            if begins.get(part, stop) < stop
         ]
 
     def done(self, end: Offset) -> None:
@@ -110,8 +112,8 @@ class TopicRanges:
 
     def _topics(self) -> dict[str, Topic]:
         matching = re.compile(self.pattern).fullmatch if self.pattern else None
-        found = [name for name in self._cluster.names() if matching(name)] if matching else []
-        return self._cluster.topics([*self.topics, *found])
+        names = [name for name in self._cluster.names() if matching(name)] if matching else []
+        return self._cluster.topics([*self.topics, *names])
 
     def _bound(self, there: Mapping[str, Topic]) -> dict[Partition, int] | None:
         return None if self.bound.mode == UNBOUNDED else self.bound.of(self._cluster, _partitions(there))
@@ -119,10 +121,10 @@ class TopicRanges:
     def _require_same(self, start: Offset, there: Mapping[str, Topic]) -> None:
         if start.get("v") != VERSION or not (self.pattern or start["topics"].keys() == there.keys()):
             raise InvalidRequest(f"{start} is no offset of the topics {', '.join(self.topics)}")
-        for name, known in start["topics"].items():
+        for name, before in start["topics"].items():
             if name not in there:
                 raise NotFound(f"topic {name!r} was deleted since it was read: begin anew")
-            if known["id"] != there[name].id:
+            if before["id"] != there[name].id:
                 raise NotFound(f"topic {name!r} was deleted and made anew since it was read: begin anew, too")
 
     def _lost(self, one: Partition, position: int, first: int) -> None:
@@ -138,8 +140,12 @@ def _partitions(topics: Mapping[str, Topic]) -> list[Partition]:
 
 def positions(offset: Offset, part: str = "topics") -> dict[Partition, int]:
     """The offsets of partitions in an offset of the stream, or its bounds."""
-    found = offset[part] if part == "bound" else {name: t["next"] for name, t in offset["topics"].items()}
-    return {(name, int(n)): position for name, numbers in found.items() for n, position in numbers.items()}
+    numbers_of = (
+        offset[part] if part == "bound" else {name: t["next"] for name, t in offset["topics"].items()}
+    )
+    return {
+        (name, int(n)): position for name, numbers in numbers_of.items() for n, position in numbers.items()
+    }
 
 
 def _offset(
@@ -147,8 +153,8 @@ def _offset(
 ) -> Offset:
     names = sorted(topics)
     parts = {name: {"id": topics[name].id, "next": _numbered(positions, name)} for name in names}
-    found: Offset = {"v": VERSION, "topics": parts}
-    return found if bound is None else found | {"bound": {name: _numbered(bound, name) for name in names}}
+    offset: Offset = {"v": VERSION, "topics": parts}
+    return offset if bound is None else offset | {"bound": {name: _numbered(bound, name) for name in names}}
 
 
 def _numbered(positions: Mapping[Partition, int], topic: str) -> dict[str, int]:

@@ -1,24 +1,31 @@
 """Topics of Kafka as a stream source: ranges of their partitions (`topic_ranges`), decoded. One piece a
 partition.
+
+Messages that the format cannot read may be sent to a topic of their own, unchanged, with where they were and
+why in the headers `topic`, `partition`, `offset`, `reason`. What is read again is sent again: at least once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 
-from tablestore.cdc.kafka.dead_letters import DeadLetters
 from tablestore.cdc.kafka.message_metadata import MessageMetadata, one_row_each
 from tablestore.cdc.kafka.scan_point import UNBOUNDED, ScanPoint
 from tablestore.cdc.kafka.topic_ranges import TopicRanges
+from tablestore.core.errors import Unavailable
+from tablestore.core.extras import required
 from tablestore.core.options import environment
 from tablestore.flow.source import Changes, Offset
 from tablestore.format.messages.messages import BadMessage, MessageFormat, Messages, decoded
 from tablestore.format.predicates.predicate import Predicate
-from tablestore.log.kafka.cluster import Properties
+from tablestore.log.kafka.cluster import Properties, hidden, made, without_consumers
 from tablestore.log.kafka.partition_range import PartitionRange
+
+_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -33,9 +40,9 @@ class TopicPiece:
 
     def read(self, columns: Sequence[str], where: Predicate | None = None) -> Changes:
         """Changes in the order of the messages; all of them, whatever the condition. Raises BadMessage."""
-        known = {f.name: f for f in self.format.columns}
-        of_rows = tuple(known[name] for name in columns if name in known)
-        beside = [one for one in self.metadata if one.field.name in columns]
+        fields = {f.name: f for f in self.format.columns}
+        of_rows = tuple(fields[name] for name in columns if name in fields)
+        beside = [column for column in self.metadata if column.field.name in columns]
         chosen = self.format.of(of_rows) if of_rows else self.format
         letters = DeadLetters(self.range.properties, self.dead_letters)
         bad = letters.add if self.dead_letters else _forget
@@ -47,8 +54,8 @@ class TopicPiece:
                     continue
                 for these, found in one_row_each(some, changes, chosen.decode):
                     rows = found.rows
-                    for one in beside:
-                        rows = rows.append_column(one.field.arrow, one.values(these))
+                    for column in beside:
+                        rows = rows.append_column(column.field.arrow, column.values(these))
                     yield rows.select(list(columns)), found.kinds
         letters.flush()
 
@@ -76,7 +83,9 @@ class TopicStream:
 
     @property
     def schema(self) -> pa.Schema:
-        return pa.schema([f.arrow for f in (*self.format.columns, *(one.field for one in self.metadata))])
+        return pa.schema(
+            [f.arrow for f in (*self.format.columns, *(column.field for column in self.metadata))]
+        )
 
     @property
     def appends(self) -> bool:
@@ -115,3 +124,40 @@ class TopicStream:
         return TopicRanges(
             self.properties, self.topics, self.start, self.bound, self.fail_on_data_loss, self.limit
         )
+
+
+class DeadLetters:
+    """Takes bad messages; `flush` says that all are in the topic. Not thread-safe."""
+
+    def __init__(self, properties: Properties, topic: str) -> None:
+        self._properties, self._topic = properties, topic
+        self._producer: Any = None
+        self._problems: list[str] = []
+
+    def add(self, bad: BadMessage, message: Messages) -> None:
+        """Send the one message."""
+        if self._producer is None:
+            producer = required("confluent_kafka", by="topics of Kafka").Producer
+            kept = without_consumers(self._properties)
+            self._producer = made(producer, kept, {"enable.idempotence": True})
+        headers = {"topic": bad.topic, "partition": bad.partition, "offset": bad.offset, "reason": bad.reason}
+        self._producer.produce(
+            self._topic,
+            message.values[0].as_py(),
+            message.keys[0].as_py(),
+            headers=[(name, str(value).encode()) for name, value in headers.items()],
+            on_delivery=self._delivered,
+        )
+        self._producer.poll(0)
+
+    def flush(self) -> None:
+        """Wait until all are in the topic. Raises Unavailable where any is not."""
+        if self._producer is None:
+            return
+        if self._producer.flush(_SECONDS) or self._problems:
+            why = hidden(self._problems[0], self._properties) if self._problems else "no answer"
+            raise Unavailable(f"bad messages do not get into topic {self._topic!r}: {why}")
+
+    def _delivered(self, error: Any, _: Any) -> None:
+        if error is not None:
+            self._problems.append(error.str())

@@ -14,8 +14,8 @@ from tablestore.cdc.mysql.sql_tokens import (
     SIGN,
     STRING,
     WORD,
-    Cursor,
-    Token,
+    SqlToken,
+    TokenCursor,
     UnknownStatement,
     by_commas,
 )
@@ -71,24 +71,24 @@ class Clauses:
         return [*self.dropped, *(old for old, _ in self.renamed)]
 
 
-def read_clauses(found: Sequence[Token], database: str) -> Clauses:
+def read_clauses(found: Sequence[SqlToken], database: str) -> Clauses:
     """The clauses that follow the name of the table; raises UnknownStatement for what is none."""
     clauses = Clauses()
-    cursor = Cursor(found)
+    cursor = TokenCursor(found)
     if _of_partitions(cursor):
         return clauses  # it stands alone, and its commas part names
     parts = list(by_commas(found))
     for part in parts:
-        _read(Cursor(_without_partitioning(part)), clauses, database)
+        _read(TokenCursor(_without_partitioning(part)), clauses, database)
     clauses.only_renames = clauses.new_name is not None and len(parts) == 1
     return clauses
 
 
-def _of_partitions(cursor: Cursor) -> bool:
+def _of_partitions(cursor: TokenCursor) -> bool:
     return any(cursor.sees(word, "PARTITION") for word in (*_KEEPING, "ADD"))
 
 
-def _without_partitioning(part: Sequence[Token]) -> Sequence[Token]:
+def _without_partitioning(part: Sequence[SqlToken]) -> Sequence[SqlToken]:
     """PARTITION BY … may follow the last clause without a comma."""
     for i in range(len(part) - 1):
         if part[i].is_word("PARTITION") and part[i + 1].is_word("BY"):
@@ -96,7 +96,7 @@ def _without_partitioning(part: Sequence[Token]) -> Sequence[Token]:
     return part
 
 
-def _read(cursor: Cursor, clauses: Clauses, database: str) -> None:
+def _read(cursor: TokenCursor, clauses: Clauses, database: str) -> None:
     if not cursor.rest:
         return
     if cursor.accept("ADD"):
@@ -121,13 +121,13 @@ def _read(cursor: Cursor, clauses: Clauses, database: str) -> None:
         clauses.reason = clauses.reason or f"{_said(cursor.tokens)} may change rows"
 
 
-def _column(cursor: Cursor) -> None:
+def _column(cursor: TokenCursor) -> None:
     cursor.accept("COLUMN")
     if not cursor.accept("IF", "NOT", "EXISTS"):
         cursor.accept("IF", "EXISTS")
 
 
-def _add(cursor: Cursor, clauses: Clauses) -> None:
+def _add(cursor: TokenCursor, clauses: Clauses) -> None:
     if _index_follows(cursor):
         return
     if cursor.sees("SYSTEM", "VERSIONING") or cursor.sees("PERIOD", "FOR"):
@@ -136,22 +136,22 @@ def _add(cursor: Cursor, clauses: Clauses) -> None:
     _column(cursor)
     inner = cursor.listed()
     for part in inner or [cursor.rest]:
-        each = Cursor(part)
+        each = TokenCursor(part)
         if inner and _index_follows(each):
             continue
         name = each.name()
         clauses.added.append(Added(name, _is_filled(each.rest)))
 
 
-def _index_follows(cursor: Cursor) -> bool:
+def _index_follows(cursor: TokenCursor) -> bool:
     vector = cursor.sees("VECTOR") and cursor.peek(1).is_word("INDEX", "KEY")
     return cursor.peek().is_word(*_INDEXES) or vector
 
 
-def _is_filled(definition: Sequence[Token]) -> bool:
+def _is_filled(definition: Sequence[SqlToken]) -> bool:
     """Whether rows that are there get something else than NULL in such a column, or may."""
     for i, token in enumerate(definition):
-        after = definition[i + 1] if i + 1 < len(definition) else Token(SIGN, "")
+        after = definition[i + 1] if i + 1 < len(definition) else SqlToken(SIGN, "")
         if token.is_word("AS", "GENERATED", "AUTO_INCREMENT", "SERIAL"):
             return True
         if token.is_word("DEFAULT") and not after.is_word("NULL"):
@@ -161,7 +161,7 @@ def _is_filled(definition: Sequence[Token]) -> bool:
     return not definition
 
 
-def _drop(cursor: Cursor, clauses: Clauses) -> None:
+def _drop(cursor: TokenCursor, clauses: Clauses) -> None:
     if _index_follows(cursor):
         return
     alone = cursor.sees("SYSTEM", "VERSIONING") or cursor.sees("PERIOD", "FOR")
@@ -175,16 +175,16 @@ def _drop(cursor: Cursor, clauses: Clauses) -> None:
         raise UnknownStatement(_said(cursor.rest))
 
 
-def _modify(name: str, cursor: Cursor, clauses: Clauses) -> None:
+def _modify(name: str, cursor: TokenCursor, clauses: Clauses) -> None:
     kind = cursor.name().lower()
     inner = cursor.listed()
     plain = all(len(part) == 1 and part[0].kind in (STRING, WORD) for part in inner)
     members = tuple(part[0].text for part in inner) if plain else ("?",) * len(inner)
-    made = any(token.is_word("AS", "GENERATED", "AUTO_INCREMENT", "SERIAL") for token in cursor.rest)
-    clauses.modified.append(Modified(name, kind, members, made or kind == "serial"))
+    generated = any(token.is_word("AS", "GENERATED", "AUTO_INCREMENT", "SERIAL") for token in cursor.rest)
+    clauses.modified.append(Modified(name, kind, members, generated or kind == "serial"))
 
 
-def _rename(cursor: Cursor, clauses: Clauses, database: str) -> None:
+def _rename(cursor: TokenCursor, clauses: Clauses, database: str) -> None:
     if cursor.accept("COLUMN"):
         cursor.accept("IF", "EXISTS")
         old = cursor.name()
@@ -198,7 +198,7 @@ def _rename(cursor: Cursor, clauses: Clauses, database: str) -> None:
             raise UnknownStatement(_said(cursor.rest))
 
 
-def _swap_partition(cursor: Cursor, clauses: Clauses, database: str) -> None:
+def _swap_partition(cursor: TokenCursor, clauses: Clauses, database: str) -> None:
     """EXCHANGE PARTITION p WITH TABLE x, CONVERT PARTITION p TO TABLE x, CONVERT TABLE x TO PARTITION p."""
     clauses.reason = f"{_said(cursor.rest)} moves rows between tables"
     if cursor.accept("CONVERT", "TABLE"):
@@ -211,7 +211,7 @@ def _swap_partition(cursor: Cursor, clauses: Clauses, database: str) -> None:
     clauses.exchanged = cursor.qualified(database)
 
 
-def _harmless(cursor: Cursor) -> bool:
+def _harmless(cursor: TokenCursor) -> bool:
     first = cursor.peek()
     if first.is_word("FORCE", "NOWAIT", "WAIT"):
         return True
@@ -224,24 +224,24 @@ def _harmless(cursor: Cursor) -> bool:
     if cursor.sees("REMOVE", "PARTITIONING"):
         return True
     if first.is_word("ALTER"):
-        known = ("DEFAULT", "INDEX", "KEY", "CONSTRAINT", "CHECK", "VISIBLE", "INVISIBLE")
-        return any(token.is_word(*known) for token in cursor.rest)
+        words = ("DEFAULT", "INDEX", "KEY", "CONSTRAINT", "CHECK", "VISIBLE", "INVISIBLE")
+        return any(token.is_word(*words) for token in cursor.rest)
     return _options(cursor)
 
 
-def _options(cursor: Cursor) -> bool:
+def _options(cursor: TokenCursor) -> bool:
     """Whether all that follows are options of the table which keep its rows as they are."""
     while cursor.rest:
         cursor.accept("DEFAULT")
         engine = cursor.accept_one("ENGINE", "TYPE")
-        known = (
+        words = (
             engine
             or cursor.accept("CHARACTER", "SET")
             or cursor.accept("DATA", "DIRECTORY")
             or cursor.accept("INDEX", "DIRECTORY")
             or cursor.accept_one(*_OPTIONS)
         )
-        if not known:
+        if not words:
             return False
         cursor.sign("=")
         value = cursor.peek()
@@ -252,5 +252,5 @@ def _options(cursor: Cursor) -> bool:
     return True
 
 
-def _said(found: Sequence[Token]) -> str:
+def _said(found: Sequence[SqlToken]) -> str:
     return " ".join(token.text for token in found)[:80]

@@ -61,8 +61,8 @@ def column(
 ) -> pa.Array:
     """Column c as `type_`, the Arrow type of `source`; raises pa.ArrowInvalid where a value does not fit
     it."""
-    found = _values(slices, c, wire, source, charset, type_)
-    return found if found.type == type_ else found.cast(type_)
+    values = _values(slices, c, wire, source, charset, type_)
+    return values if values.type == type_ else values.cast(type_)
 
 
 def _values(
@@ -158,10 +158,10 @@ def _decimals(slices: Slices, c: int, wire: WireColumn) -> pa.Array:
     raw = np.ascontiguousarray(np.stack(limbs, axis=1).astype("<u4"))
     valid = pa.array(~slices.nulls(c)).buffers()[1]
     maker = pa.decimal128 if wire.size <= 38 else pa.decimal256
-    made = pa.Array.from_buffers(maker(wire.size, wire.scale), slices.rows, [valid, pa.py_buffer(raw)])
+    decimals = pa.Array.from_buffers(maker(wire.size, wire.scale), slices.rows, [valid, pa.py_buffer(raw)])
     if wire.size <= 38:
-        return made
-    return pa.array([None if v is None else f"{v:f}" for v in made.to_pylist()], pa.string())
+        return decimals
+    return pa.array([None if v is None else f"{v:f}" for v in decimals.to_pylist()], pa.string())
 
 
 def _limbs(groups: Sequence[Ints], digits: Sequence[int], count: int) -> list[Ints]:
@@ -205,17 +205,17 @@ def _labels(slices: Slices, c: int, wire: WireColumn, charset: str) -> pa.Array:
         texts = pa.array(["", *names], pa.string())  # number 0: a value that was none of the labels
         return texts.take(pa.array(np.minimum(number, len(names)), mask=slices.nulls(c)))
     distinct, place = np.unique(number, return_inverse=True)
-    found = [",".join(n for i, n in enumerate(names) if v >> i & 1) for v in distinct.tolist()]
-    return pa.array(found, pa.string()).take(pa.array(place, mask=slices.nulls(c)))
+    labels = [",".join(n for i, n in enumerate(names) if v >> i & 1) for v in distinct.tolist()]
+    return pa.array(labels, pa.string()).take(pa.array(place, mask=slices.nulls(c)))
 
 
 def _bytes(slices: Slices, c: int, wire: WireColumn, source: SourceColumn, charset: str) -> pa.Array:
-    found = slices.binary(c)
+    values = slices.binary(c)
     if source.kind in ("uuid", "inet4", "inet6"):
-        return _addresses(found, source.kind)
+        return _addresses(values, source.kind)
     if source.kind == "binary":
-        return pc.ascii_rpad(found.view(pa.string()), wire.size, padding="\0").view(pa.binary())
-    return text(charsets.decoded(found, charset), source) if charsets.is_text(charset) else found
+        return pc.ascii_rpad(values.view(pa.string()), wire.size, padding="\0").view(pa.binary())
+    return text(charsets.decoded(values, charset), source) if charsets.is_text(charset) else values
 
 
 def _addresses(found: pa.Array, kind: str) -> pa.Array:

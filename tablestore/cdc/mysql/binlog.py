@@ -2,9 +2,9 @@
 
     for found in read_log(address, tables, start=position, until=end):
         RowImages        a batch of one table and its row kinds, in the order of the log
-        Statement        DDL, or whatever else is text in the log
+        LogStatement        DDL, or whatever else is text in the log
         TransactionEnd   all rows before it belong to whole transactions: go on from its position
-        Heartbeat        while following: nothing happened up to here
+        LogHeartbeat        while following: nothing happened up to here
 
 Many transactions make one batch, and a large one makes many: memory is bounded by a few MB and the largest
 single event. Checksums are verified, compressed row events are inflated; what cannot be read is refused,
@@ -24,13 +24,13 @@ from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.mysql import binary_values, events, statements
 from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.cascades import UNWATCHED, CascadeWatch
-from tablestore.cdc.mysql.changed_by_text import TextChanges
 from tablestore.cdc.mysql.columns import SourceColumn, SourceTable
-from tablestore.cdc.mysql.dump import REFUSED, Dump
+from tablestore.cdc.mysql.dump import REFUSED, Dump, RecordedLog
 from tablestore.cdc.mysql.events import RowEvent, TableMap
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.row_keys import keyed, part_of
 from tablestore.cdc.mysql.slices import PADDING, Ints, Slices, cut_images
+from tablestore.cdc.mysql.statements import TextChanges
 from tablestore.cdc.mysql.text_values import checked, require_dates
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import InvalidRequest, SchemaMismatch, Unsupported
@@ -50,7 +50,7 @@ class RowImages:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class LogStatement:
     """A statement of the log, `seconds` after 1970, which ended at `position`; its database may be empty.
     `changes`: captured tables of which it changes rows, without images of them."""
 
@@ -72,13 +72,13 @@ class TransactionEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class Heartbeat:
+class LogHeartbeat:
     """The end of the log, where nothing has been written for a while."""
 
     position: LogPosition
 
 
-LogChange = RowImages | Statement | TransactionEnd | Heartbeat
+LogChange = RowImages | LogStatement | TransactionEnd | LogHeartbeat
 
 
 def read_log(
@@ -94,6 +94,7 @@ def read_log(
     scanned: bool = False,
     parts: Mapping[tuple[str, str], tuple[int, int]] = MappingProxyType({}),
     watch: CascadeWatch = UNWATCHED,
+    stretch: RecordedLog | None = None,
     env: Env = SYSTEM,
 ) -> Generator[LogChange, None, None]:
     """Changes of the tables after `start`, up to `until` or the end of the log; `follow`: on and on.
@@ -102,15 +103,16 @@ def read_log(
     update of the key is then −D and +I. `any_key`: rows with NULL in the key, too. `by_gtid`: positions are
     of another server of the same replication, which finds them by their GTIDs. `scanned`: `scan` has looked
     for statements that change rows. `watch`: the parents of tables, of which no change may cascade to one.
+    `stretch`: the log, where it was read before.
     Raises NotFound where the log does not go back to `start` or not on to `until`, SchemaMismatch where a
     table has, or had, other columns, Unavailable where the connection breaks: what follows the last
     TransactionEnd is to be read again.
     """
     if until is not None and not by_gtid and start.reaches(until):
         return
-    with Dump.open(address, start, by_gtid=by_gtid) as dump:
+    with Dump.open(address, start, by_gtid=by_gtid, stretch=stretch) as dump:
         names = {(table.database, table.name): table for table in tables}
-        reader = _Reader(dump, names, until, dump.charsets(), parts, any_key, scanned, watch)
+        reader = _LogReader(dump, names, until, dump.charsets(), parts, any_key, scanned, watch)
         yield from reader.changes(
             dump.events(until=until, follow=follow, heartbeat_seconds=heartbeat_seconds, env=env)
         )
@@ -144,13 +146,13 @@ class _Pending:
 
 
 @dataclass
-class _Reader:
+class _LogReader:
     """State of one dump."""
 
     dump: Dump
     tables: dict[tuple[str, str], SourceTable]
     until: LogPosition | None
-    charsets: dict[int, str]
+    charsets: Mapping[int, str]
     parts: Mapping[tuple[str, str], tuple[int, int]]
     any_key: bool
     scanned: bool
@@ -187,7 +189,7 @@ class _Reader:
                 yield from self._end(seconds)
             elif code == events.HEARTBEAT:
                 yield from self._flush()
-                yield Heartbeat(self.position)
+                yield LogHeartbeat(self.position)
             elif code in REFUSED:
                 raise Unsupported(f"{REFUSED[code]} in the binlog at {self.position}")
             if self.until is not None and not self.dump.inside and self.dump.reaches(self.until):
@@ -206,13 +208,13 @@ class _Reader:
         if (database, name) not in self.tables:
             self.maps[number] = None
             return
-        found = events.table_map(body)
-        if self.maps.get(number) != found:
+        wire = events.table_map(body)
+        if self.maps.get(number) != wire:
             waiting = self.pending.get((database, name))
-            if waiting is not None and waiting.wire.columns != found.columns:
+            if waiting is not None and waiting.wire.columns != wire.columns:
                 yield from self._rows()
-            self._require_columns(self.tables[database, name], found)
-            self.maps[number] = found
+            self._require_columns(self.tables[database, name], wire)
+            self.maps[number] = wire
 
     def _require_no_cascade(self, code: int, body: bytes) -> None:
         parent, wire = self.parents.get(events.table_number(body), (None, b""))
@@ -227,8 +229,8 @@ class _Reader:
 
     def _require_columns(self, table: SourceTable, found: TableMap) -> None:
         there = {column.name for column in found.columns}
-        known = {column.name for column in table.columns}
-        added, dropped = sorted(there - known - set(table.left_out)), sorted(known - there)
+        expected = {column.name for column in table.columns}
+        added, dropped = sorted(there - expected - set(table.left_out)), sorted(expected - there)
         if table.others_ignored:
             added = []
         if added or dropped:
@@ -237,7 +239,7 @@ class _Reader:
                 f"{table} has other columns in the binlog at {self.position}: {', '.join(changes)}"
             )
         for column in found.columns:
-            if column.name in known:
+            if column.name in expected:
                 if column.collation not in self.charsets:
                     raise Unsupported(f"column {column.name!r} of {table} with collation {column.collation}")
                 binary_values.require_known(column, self.charsets[column.collation])
@@ -278,7 +280,7 @@ class _Reader:
             )
         if role == "other":
             yield from self._flush()
-            yield Statement(self.position, seconds, query.database, query.text)
+            yield LogStatement(self.position, seconds, query.database, query.text)
         if self.dump.standalone:
             yield from self._end(seconds)
             yield from self._flush()
@@ -330,24 +332,24 @@ class _Reader:
             mine = part_of(key, parts) == number
             slices, kinds, seconds = slices.taken(mine), keyed(key, kinds)[mine], seconds[mine]
         if len(kinds):
-            made = self._columns(table, table.columns, each.wire, slices)
-            batch = checked(made, table.columns, table.schema, any_key=self.any_key)
+            arrays = self._columns(table, table.columns, each.wire, slices)
+            batch = checked(arrays, table.columns, table.schema, any_key=self.any_key)
             yield RowImages(table, batch, pa.array(kinds, pa.int8()), pa.array(seconds, pa.int64()))
 
     def _columns(
         self, table: SourceTable, columns: Sequence[SourceColumn], wire: TableMap, slices: Slices
     ) -> list[pa.Array]:
         places = {column.name: c for c, column in enumerate(wire.columns)}
-        made: list[pa.Array] = []
+        arrays: list[pa.Array] = []
         for source in columns:
             c = places[source.name]
             charset, type_ = self.charsets[wire.columns[c].collation], table.schema.field(source.name).type
             try:
-                made.append(binary_values.column(slices, c, wire.columns[c], source, charset, type_))
-                require_dates(slices, c, made[-1], source)
+                arrays.append(binary_values.column(slices, c, wire.columns[c], source, charset, type_))
+                require_dates(slices, c, arrays[-1], source)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
                 raise SchemaMismatch(
                     f"column {source.name!r} of {table} had another type in the binlog "
                     f"before {self.position}: {e}"
                 ) from e
-        return made
+        return arrays

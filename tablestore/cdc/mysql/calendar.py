@@ -34,8 +34,8 @@ def dates(number: Ints, valid: Flags) -> pa.Array:
 
 def timestamps(micros: Ints, valid: Flags, type_: pa.DataType) -> pa.Array:
     """A timestamp of any unit and zone from microseconds since 1970-01-01 00:00:00 (UTC)."""
-    made = pa.array(micros, pa.int64(), mask=~valid).cast(pa.timestamp("us", tz=type_.tz))
-    return made.cast(type_, safe=False)
+    times = pa.array(micros, pa.int64(), mask=~valid).cast(pa.timestamp("us", tz=type_.tz))
+    return times.cast(type_, safe=False)
 
 
 def micros(day: Ints, hour: Ints, minute: Ints, second: Ints, fraction: Ints) -> Ints:
@@ -51,8 +51,8 @@ def durations(
     columns = negative, hour, minute, second, fraction
     parts = zip(*(column.tolist() for column in columns), strict=True)
     cut = 10 ** (6 - digits)
-    made = []
+    texts = []
     for minus, h, m, s, f in parts:
         text = f"{'-' if minus else ''}{h:02d}:{m:02d}:{s:02d}"
-        made.append(f"{text}.{f // cut:0{digits}d}" if digits else text)
-    return made
+        texts.append(f"{text}.{f // cut:0{digits}d}" if digits else text)
+    return texts

@@ -90,9 +90,9 @@ class SourceColumn:
     @property
     def type(self) -> DataType:
         """Its type here; raises Unsupported for one without."""
-        found = self._type()
+        kind = self._type()
         zero_dates = self.kind in DATES and not self.in_key
-        return found if self.nullable or zero_dates else found.not_null()
+        return kind if self.nullable or zero_dates else kind.not_null()
 
     def _type(self) -> DataType:
         kind, size = self.kind, self.size
@@ -195,10 +195,10 @@ class SourceTable:
         return pa.schema([pa.field(name, t.to_arrow(kind), kind.nullable) for name, kind in pairs])
 
     def column(self, name: str) -> SourceColumn:
-        found = next((column for column in self.columns if column.name == name), None)
-        if found is None:
+        match = next((column for column in self.columns if column.name == name), None)
+        if match is None:
             raise NotFound.among("column", name, [column.name for column in self.columns])
-        return found
+        return match
 
     def __str__(self) -> str:
         return f"{self.database}.{self.name}"

@@ -18,91 +18,75 @@ followed one by one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
-from tablestore.cdc.capture.names import APPEND, REFUSE, ByTable, Patterns, SourceName, first_match
+from tablestore.cdc.capture.names import REFUSE, Patterns, SourceName
 from tablestore.cdc.capture.source import SKIPPED, BatchFacts, TableEvent
 from tablestore.cdc.mysql import ddl
 from tablestore.cdc.mysql.address import Address
-from tablestore.cdc.mysql.binlog import Statement
 from tablestore.cdc.mysql.cascades import Cascades
 from tablestore.cdc.mysql.columns import NULL, SourceTable
 from tablestore.cdc.mysql.database_offset import (
     FOLLOWED,
-    GONE,
     HELD,
     READING,
     SETTLING,
-    UNUSABLE,
     DatabaseProgress,
-    TableProgress,
 )
-from tablestore.cdc.mysql.database_pieces import DatabaseChunkPiece, DatabaseLogPiece, log_pieces
-from tablestore.cdc.mysql.ddl import Effect
-from tablestore.cdc.mysql.definitions import Definitions
+from tablestore.cdc.mysql.definitions import Definitions, PausedTables
 from tablestore.cdc.mysql.dialect import dialect_of
+from tablestore.cdc.mysql.dump import Recording
 from tablestore.cdc.mysql.foreign_keys import ForeignKeys
-from tablestore.cdc.mysql.later_table import later_table
-from tablestore.cdc.mysql.log_identity import require_in_log, with_creation
-from tablestore.cdc.mysql.log_scan import LogScan, Refused, scan
-from tablestore.cdc.mysql.paused import PausedTables
+from tablestore.cdc.mysql.log_identity import bytes_between, require_in_log, with_creation
+from tablestore.cdc.mysql.log_scan import BinlogScan, scan
+from tablestore.cdc.mysql.pieces import BinlogPiece, ChunkPiece, chunk_plan, log_pieces
 from tablestore.cdc.mysql.position import LogPosition
-from tablestore.cdc.mysql.prepared import require_none_prepared
 from tablestore.cdc.mysql.server import Connection, patiently
-from tablestore.cdc.mysql.settings import require_ready, server_id
-from tablestore.cdc.mysql.snapshot import Key, KeyRange, next_range
-from tablestore.cdc.mysql.table_events import EventOrigin, LaterTable, TableEvents, event_of
+from tablestore.cdc.mysql.settings import require_none_prepared, require_ready, server_id
+from tablestore.cdc.mysql.snapshot import KeyRange
+from tablestore.cdc.mysql.table_choice import TableChoice, row_counts, table_now
+from tablestore.cdc.mysql.table_events import EventOrigin, LaterTable, TableEvents, event_of, later_table
 from tablestore.cdc.mysql.zero_dates import foreseen
 from tablestore.core.env import SYSTEM, Env
-from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unavailable, Unsupported
+from tablestore.core.errors import NotFound, Unavailable, Unsupported
 from tablestore.flow.source import Offset
 
 T = TypeVar("T")
-_SYSTEM = {"information_schema", "mysql", "performance_schema", "sys"}
 _MOST_STATEMENTS = 100  # in a batch
 _IDLE_BYTES = 16 << 20  # of the log of others, after which the position moves on
-_LEAST_SHARE = 1 / 16  # of a chunk, that a small table counts for
 _TRIES = 20
 _LOST = "its definition, which the checkpoint held, is lost"
 _OUT = "it is left out now: its rows stay as they are"
 _COMMITTED, _MENDED = "once such a transaction is committed", "once that is mended"
-_CHANGED_BY_TEXT = "the log has a change of its rows as a statement (SET GLOBAL binlog_format = 'ROW')"
-TABLES = "information_schema.tables"
 
 
 @dataclass(frozen=True)
 class MysqlDatabase:
-    """The tables of a server that `patterns` choose, those too that come while it runs.
+    """The tables of a server that are chosen. `zero_dates`: NULL or FAIL.
 
-    `primary_keys` and `left_out` have columns by patterns of names; tables without a key are captured if
-    `keyless` is APPEND, each in one chunk; `refusal` says why one of a name is not, empty if it is.
-    `zero_dates`: NULL or FAIL.
     `read_again`: tables of which this run empties what is in the lake and reads all rows once more. `there`
     are the chosen tables of the server as this run began.
     `chunk_rows` to a chunk, up to `chunks` of them in a batch, and about `log_bytes` of log; its log in up to
     `tasks` pieces. `bounded`: it ends once all rows are read and the log is followed to where it ended then.
+    `recording` has the log of the newest batch, for the one task that reads it in this process.
     """
 
     address: Address
-    patterns: Patterns
+    choice: TableChoice
     definitions: Definitions
-    primary_keys: ByTable[tuple[str, ...]] = ()
-    left_out: ByTable[tuple[str, ...]] = ()
-    keyless: str = REFUSE
-    refusal: Callable[[SourceName], str] | None = None
     chunk_rows: int = 200_000
     chunks: int = 4
     log_bytes: int = 256 << 20
     tasks: int = 2
     bounded: bool = False
     patience_seconds: float = 900
-    lowercase: bool = False
     zero_dates: str = NULL
     read_again: Patterns = Patterns(())
     run: str = ""
     there: tuple[SourceName, ...] = ()
+    recording: Recording = field(default_factory=Recording, repr=False, compare=False)
 
     @classmethod
     def open(
@@ -113,6 +97,8 @@ class MysqlDatabase:
         checkpoint: str,
         primary_keys: Mapping[str, Sequence[str]] | None = None,
         left_out: Mapping[str, Sequence[str]] | None = None,
+        keyless: str = REFUSE,
+        refusal: Callable[[SourceName], str] | None = None,
         env: Env = SYSTEM,
         **how: Any,
     ) -> MysqlDatabase:
@@ -123,13 +109,9 @@ class MysqlDatabase:
         out = tuple((name, tuple(columns)) for name, columns in (left_out or {}).items())
         with Connection.open(address) as connection:
             lowercase = connection.variables().get("lower_case_table_names", "0") == "1"
-            source = cls(
-                *(address, patterns, Definitions(checkpoint), keys, out),
-                lowercase=lowercase,
-                run=env.uuid(),
-                **how,
-            )
-            tables = source._tables(connection)
+            choice = TableChoice(patterns, keys, out, keyless, refusal, lowercase)
+            source = cls(address, choice, Definitions(checkpoint), run=env.uuid(), **how)
+            tables = choice.all(connection)
             source = replace(source, there=tuple(tables))
             for pattern in source.read_again.include:
                 if not any(fnmatchcase(str(name), pattern) for name in tables):
@@ -139,15 +121,10 @@ class MysqlDatabase:
             for pattern in filter(_plain, patterns.include):
                 database, _, name = pattern.partition(".")
                 table = tables.get(SourceName(database, name)) or SourceTable.read(connection, database, name)
-                usable = source._usable(table, known=True)
+                usable = choice.usable(table, known=True)
                 if isinstance(usable, str):
                     raise Unsupported(str(table), usable)
         return source
-
-    def chosen(self, name: SourceName) -> bool:
-        """Whether the table is captured if it is there. What tools for online schema changes make beside a
-        table is not, unless it is asked for by its full name."""
-        return name.database.lower() not in _SYSTEM and self.patterns.choose(name)
 
     def initial(self) -> Offset:
         return DatabaseProgress().to_json()
@@ -198,10 +175,10 @@ class MysqlDatabase:
             assert there.position is not None
             return self._definition(name, digest, there.position)
 
-        found = [event_of(item, definition) for item in there.events]
+        events = [event_of(item, definition) for item in there.events]
         return [
             replace(event, kind=SKIPPED, reason=_OUT) if self._is_out(event.table, there) else event
-            for event in found
+            for event in events
         ]
 
     def foreseen(self, end: Offset) -> Mapping[SourceName, str]:
@@ -209,42 +186,44 @@ class MysqlDatabase:
         them."""
         there = DatabaseProgress.from_json(end)
         tables = {name: self.definitions.get(there.tables[name].digest) for name in there.captured}
-        known = {name: table for name, table in tables.items() if table is not None}
-        return self._patiently(lambda connection: foreseen(connection, known, self.zero_dates))
+        defined = {name: table for name, table in tables.items() if table is not None}
+        return self._patiently(lambda connection: foreseen(connection, defined, self.zero_dates))
 
-    def pieces(self, start: Offset, end: Offset) -> list[DatabaseLogPiece | DatabaseChunkPiece]:
+    def pieces(self, start: Offset, end: Offset) -> list[BinlogPiece | ChunkPiece]:
         """Pieces of the log, no key in two of them, then one for each chunk. Of a batch that an earlier run
         planned, without tables that this one leaves out or reads again: what stood against them is over."""
         here, there = DatabaseProgress.from_json(start), DatabaseProgress.from_json(end)
         if here.position is None or there.position is None or there.events:
             return []
         position, tables = here.position, {}
-        for name, one in there.tables.items():
+        for name, progress in there.tables.items():
             if self._set_aside(name, there):
                 continue
-            if one.captured and (name in there.changed or here.tables[name].state == READING):
-                definition = self._definition(name, one.digest, position)
+            if progress.captured and (name in there.changed or here.tables[name].state == READING):
+                definition = self._definition(name, progress.digest, position)
                 tables[name] = definition.with_zero_dates(self.zero_dates)
-        found: list[DatabaseLogPiece | DatabaseChunkPiece] = []
+        pieces: list[BinlogPiece | ChunkPiece] = []
         keyless = {name for name, table in tables.items() if not table.primary_key}
         unread = {name for name in keyless if here.tables[name].state == READING}  # its chunk has all rows
         changed = {n: size for n, size in there.changed.items() if n in tables and n not in unread}
-        for group in log_pieces(changed, self.tasks, whole=keyless):
+        groups = log_pieces(changed, self.tasks, whole=keyless)
+        stretch = self.recording.between(position, there.position) if len(groups) == 1 else None
+        for group in groups:
             parts = tuple((n.database, n.table, i, of) for n, (i, of) in group if of > 1)
             mine = tuple(tables[name] for name, _ in group)
             ends = (position, there.position, here.server, there.server)
-            found.append(DatabaseLogPiece(self.address, mine, *ends, self.patience_seconds, parts))
-        for name, one in there.tables.items():
-            known = here.tables.get(name)
-            if known is None or known.state != READING or not one.is_read or name not in tables:
+            pieces.append(BinlogPiece(self.address, mine, *ends, self.patience_seconds, parts, stretch))
+        for name, progress in there.tables.items():
+            before = here.tables.get(name)
+            if before is None or before.state != READING or not progress.is_read or name not in tables:
                 continue
-            last = one.state == SETTLING
-            ranges = zip([known.key, *one.bounds], [*one.bounds, *([None] if last else [])], strict=False)
-            for low, high in ranges:
+            last = progress.state == SETTLING
+            highs = [*progress.bounds, *([None] if last else [])]
+            for low, high in zip([before.key, *progress.bounds], highs, strict=False):
                 keys, is_last = KeyRange(low, high), last and high is None
                 at = (there.position, there.server, self.patience_seconds)
-                found.append(DatabaseChunkPiece(self.address, tables[name], keys, is_last, *at))
-        return found
+                pieces.append(ChunkPiece(self.address, tables[name], keys, is_last, *at))
+        return pieces
 
     def facts(self, start: Offset, end: Offset) -> BatchFacts:
         there = DatabaseProgress.from_json(end)
@@ -255,12 +234,15 @@ class MysqlDatabase:
             tuple((at, n) for at, n in facts.get("commits", ())),
             facts.get("log_bytes", 0),
             facts.get("bytes_behind", 0),
-            *(tuple(name for name, one in there.tables.items() if one.state == s) for s in (READING, HELD)),
+            *(
+                tuple(n for n, progress in there.tables.items() if progress.state == s)
+                for s in (READING, HELD)
+            ),
         )
 
     def _is_out(self, name: SourceName, there: DatabaseProgress) -> bool:
         """Whether this run leaves out a table of a batch that an earlier one planned."""
-        return there.run != self.run and not self.chosen(name)
+        return there.run != self.run and not self.choice.choose(name)
 
     def _set_aside(self, name: SourceName, there: DatabaseProgress) -> bool:
         return self._is_out(name, there) or (there.run != self.run and self.read_again.match(name))
@@ -294,51 +276,52 @@ class MysqlDatabase:
             return events.applied(here)
         if not other and (stale := [n for n in here.stale if here.tables[n].state == FOLLOWED]):
             return self._cascaded(here, events, stale)
-        plan, trouble = self._plan(connection, here)
+        plan, trouble = chunk_plan(connection, here, self.definitions, self.chunk_rows, self.chunks)
         end = dialect_of(connection).position(connection)
         capped = here.settled and not plan and trouble is None
         if self.bounded and capped and here.target is not None and not other:
             reached = here.position.reaches(here.target)
             end = here.position if reached else here.target if end.reaches(here.target) else end
-        found = scan(
+        passed = scan(
             self.address,
             start=here.position,
             until=end,
             captured=frozenset(here.captured),
-            relevant=lambda statement: events.concerns(self._effects(statement)),
+            relevant=lambda statement: events.concerns(self.choice.effects(statement)),
             watch=events.cascades.watch(here.captured),
             most_bytes=self.log_bytes if capped else None,
             by_gtid=other,
+            recording=self.recording,
         )
-        facts |= {"commits": [list(pair) for pair in found.commits], "log_bytes": found.log_bytes}
-        there = replace(here, position=found.end, server=server, changed=found.changed, facts=facts)
-        events.cascades.mark(found.cascaded)
+        facts |= {"commits": [list(pair) for pair in passed.commits], "log_bytes": passed.log_bytes}
+        there = replace(here, position=passed.end, server=server, changed=passed.changed, facts=facts)
+        events.cascades.mark(passed.cascaded)
         there = replace(there, stale=dict(events.cascades.stale))
         if other:
-            forgotten = {name: replace(one, through=None) for name, one in here.tables.items()}
+            forgotten = {name: replace(progress, through=None) for name, progress in here.tables.items()}
             there = there.with_tables(forgotten)
-        if found.refused is not None and not found.changed:
-            refused = dict.fromkeys(found.refused.tables, found.refused.reason)
+        if passed.refused is not None and not passed.changed:
+            refused = dict.fromkeys(passed.refused.tables, passed.refused.reason)
             if set(here.captured) <= set(refused):
-                raise self._nothing_left(found.refused)
-            return self._paused(connection, replace(there, position=found.behind), refused, _COMMITTED)
-        if found.statement is not None and not found.changed:
-            return self._carried_out(connection, there, found, end)
-        facts["bytes_behind"] = self._bytes_between(connection, found.end, end)
-        if found.stopped:
-            return there.with_tables(_without_bounds(there.tables))
+                raise passed.refused.of_all()
+            return self._paused(connection, replace(there, position=passed.behind), refused, _COMMITTED)
+        if passed.statement is not None and not passed.changed:
+            return self._carried_out(connection, there, passed, end)
+        facts["bytes_behind"] = bytes_between(connection, passed.end, end)
+        if passed.stopped:
+            return there.with_tables(there.without_bounds())
         if trouble is not None:
             raise trouble
         if plan:
-            return there.with_tables({**_settled(there.tables), **plan}, settled=False)
-        present = found.end == end or other
-        tables = _settled(there.tables) if present or here.settled else _without_bounds(there.tables)
+            return there.with_tables({**there.settled_tables(), **plan}, settled=False)
+        present = passed.end == end or other
+        tables = there.settled_tables() if present or here.settled else there.without_bounds()
         there = there.with_tables(tables, settled=here.settled or present, target=None)
         if self.bounded:
             done = present and not there.stale
             there = replace(there, ended=self.run if done else "", target=None if present else end)
-        quiet = not (found.changed or other or self.bounded) and here.settled and here.stale == there.stale
-        near = found.end.file == here.position.file and found.log_bytes < _IDLE_BYTES
+        quiet = not (passed.changed or other or self.bounded) and here.settled and here.stale == there.stale
+        near = passed.end.file == here.position.file and passed.log_bytes < _IDLE_BYTES
         return None if quiet and near else there
 
     def _begun(self, connection: Connection, here: DatabaseProgress) -> DatabaseProgress:
@@ -347,42 +330,33 @@ class MysqlDatabase:
         for _ in range(_TRIES):
             position = dialect.position(connection)
             require_none_prepared(connection)
-            tables = self._tables(connection)
+            tables = self.choice.all(connection)
             events = self._table_events(connection, here)
             end = dialect.position(connection)
-            found = scan(
+            passed = scan(
                 self.address,
                 start=position,
                 until=end,
                 captured=(),
                 relevant=lambda statement: (
                     any(
-                        self.chosen(name)
-                        for one in self._effects(statement)
-                        for name in (one.table, one.new_name)
+                        self.choice.choose(name)
+                        for effect in self.choice.effects(statement)
+                        for name in (effect.table, effect.new_name)
                         if name is not None
                     )
-                    or any(one.kind == ddl.DROP_DATABASE for one in self._effects(statement))
+                    or any(effect.kind == ddl.DROP_DATABASE for effect in self.choice.effects(statement))
                 ),
             )
-            if found.statement is None:
+            if passed.statement is None:
                 break
         else:
             raise Unavailable(f"{self.address}: tables are altered again and again")
-        events.count = self._counts(connection, list(tables)).get
+        events.count = row_counts(connection, list(tables)).get
         for name, table in tables.items():
             events.capture(name, _now(position), table)
-        there = replace(here, position=found.end, server=server_id(connection))
+        there = replace(here, position=passed.end, server=server_id(connection))
         return events.applied(there)
-
-    @staticmethod
-    def _nothing_left(refused: Refused) -> Unsupported:
-        shown = ",".join(map(str, refused.tables))
-        return Unsupported(
-            f"{refused.reason}, of {shown}",
-            "no other table is captured; once such a transaction is committed, "
-            f"read_again='{shown}' (--read-again) reads all rows anew",
-        )
 
     def _paused(
         self, connection: Connection, here: DatabaseProgress, paused: Mapping[SourceName, str], when: str
@@ -391,7 +365,7 @@ class MysqlDatabase:
         again; the others go on."""
         assert here.position is not None
         events, now = self._table_events(connection, here), _now(here.position)
-        events.tables = dict(_without_bounds(here.tables))
+        events.tables = here.without_bounds()
         for name, reason in paused.items():
             remedy = f"{when}, read_again='{name}' (--read-again) reads it anew"
             events.pause(name, now, f"{reason}: its rows stay as they are; {remedy}")
@@ -420,21 +394,7 @@ class MysqlDatabase:
         from now on, or are read again. None where all is as before. Where every table is read again, the log
         before is not needed any more."""
         assert here.position is not None
-        out = [
-            name
-            for name, one in here.tables.items()
-            if (one.captured or one.state == HELD) and not self.chosen(name)
-        ]
-        again = [
-            name
-            for name, one in here.tables.items()
-            if one.state != GONE and self.chosen(name) and self.read_again.match(name)
-        ]
-        new = [
-            name
-            for name in self.there
-            if name not in again and (name not in here.tables or here.tables[name].state in (UNUSABLE, GONE))
-        ]
+        out, again, new = here.asked_for(self.choice.choose, self.read_again.match, self.there)
         if not (out or again or new):
             return None
         if again and {*here.captured} <= {*out, *again}:
@@ -449,7 +409,7 @@ class MysqlDatabase:
         if again or new:
             require_none_prepared(connection)
         events, now = self._table_events(connection, here), _now(here.position)
-        events.tables = dict(_without_bounds(here.tables))
+        events.tables = here.without_bounds()
         for name in out:
             events.left_out(name, now, _OUT)
         for name in again:
@@ -459,67 +419,33 @@ class MysqlDatabase:
         return events.applied(here, run=self.run)
 
     def _carried_out(
-        self,
-        connection: Connection,
-        here: DatabaseProgress,
-        found: LogScan,
-        end: LogPosition,
+        self, connection: Connection, here: DatabaseProgress, found: BinlogScan, end: LogPosition
     ) -> DatabaseProgress:
         """A batch of statements: the one that was found, and those behind it without rows between."""
         behind, statements, log_bytes = found.end, 0, 0
         events = self._table_events(connection, here)
-        events.tables = dict(_without_bounds(here.tables))
+        events.tables = here.without_bounds()
         while found.statement is not None and found.behind is not None and not found.changed:
             statement, behind = found.statement, found.behind
             statements, log_bytes = statements + 1, log_bytes + found.log_bytes
             cause = EventOrigin(behind, statement.seconds, statement.text)
             events.cascades.mark(found.cascaded)
-            events.carry_out(cause, self._effects(statement))
+            events.carry_out(cause, self.choice.effects(statement))
             if statements == _MOST_STATEMENTS or not end.reaches(behind):
                 break
-            captured = frozenset(name for name, one in events.tables.items() if one.captured)
+            captured = frozenset(name for name, progress in events.tables.items() if progress.captured)
             found = scan(
                 self.address,
                 start=behind,
                 until=end,
                 captured=captured,
-                relevant=lambda statement: events.concerns(self._effects(statement)),
+                relevant=lambda statement: events.concerns(self.choice.effects(statement)),
                 watch=events.cascades.watch(captured),
                 one_change=True,
             )
         facts = {**here.facts, "log_bytes": log_bytes}
-        facts["bytes_behind"] = self._bytes_between(connection, behind, end)
+        facts["bytes_behind"] = bytes_between(connection, behind, end)
         return events.applied(replace(here, position=behind, facts=facts))
-
-    def _plan(
-        self, connection: Connection, here: DatabaseProgress
-    ) -> tuple[dict[SourceName, TableProgress], TablestoreError | None]:
-        """(tables whose next rows a batch reads, and what their chunks are; what came between)."""
-        reading = {name: one for name, one in here.tables.items() if one.state == READING}
-        counts = self._counts(connection, list(reading)) if reading else {}
-        found: dict[SourceName, TableProgress] = {}
-        budget = float(max(1, self.chunks))
-        for name, one in reading.items():
-            if budget <= 0:
-                break
-            table = self.definitions.get(one.digest)
-            assert table is not None, "lost definitions are looked up first"
-            bounds: list[Key] = []
-            key, last = one.key, False
-            try:
-                while budget > 0 and not last:
-                    high = next_range(connection, table, key, self.chunk_rows).high
-                    if high is None:
-                        last, small = True, (counts.get(name) or 0) / max(1, self.chunk_rows)
-                        budget -= min(1.0, max(_LEAST_SHARE, small))
-                    else:
-                        bounds.append(high)
-                        key, budget = high, budget - 1
-            except (NotFound, InvalidRequest) as e:  # it was altered: the log says so
-                return {}, e
-            state = SETTLING if last else READING
-            found[name] = replace(one, state=state, key=None if last else key, bounds=tuple(bounds))
-        return found, None
 
     def _look(
         self, connection: Connection, name: SourceName, position: LogPosition, before: SourceTable | None
@@ -528,106 +454,33 @@ class MysqlDatabase:
             *(connection, self.address, name),
             position=position,
             before=before,
-            effects=self._effects,
-            present=lambda name: self._table(connection, name),
+            effects=self.choice.effects,
+            present=lambda name: table_now(connection, name),
         )
 
     def _definition(self, name: SourceName, digest: str, position: LogPosition) -> SourceTable:
         """A definition; one that is lost as the server has it."""
-        found = self.definitions.get(digest)
-        if found is not None:
-            return found
+        definition = self.definitions.get(digest)
+        if definition is not None:
+            return definition
         later = self._patiently(lambda connection: self._look(connection, name, position, None)).table
-        usable = self._usable(later) if later is not None else "it is gone"
+        usable = self.choice.usable(later) if later is not None else "it is gone"
         if isinstance(usable, str):
             raise NotFound(
                 f"the definition of {name}, which {self.definitions.checkpoint} held, is lost: {usable}"
             )
         return usable
 
-    def _usable(self, table: SourceTable, *, known: bool = False) -> SourceTable | str:
-        """A table as it is captured, or why it cannot be. `known`: raises NotFound for columns of
-        `primary_keys` and `left_out` that it does not have."""
-        name = SourceName(table.database, table.name)
-        if self.refusal is not None and (reason := self.refusal(name)):
-            return reason
-        out = first_match(self.left_out, name) or ()
-        key = first_match(self.primary_keys, name) or tuple(table.primary_key)
-        there = {column.name for column in table.columns}
-        for column in (*out, *key) if known else ():
-            table.column(column)
-        if not key and self.keyless != APPEND:
-            return (
-                "it has no primary key: ALTER TABLE … ADD PRIMARY KEY, name its key in primary_keys, or "
-                "take keyless='append' if its rows are never changed"
-            )
-        if missing := [column for column in key if column not in there or column in out]:
-            return f"its key has no column {missing[0]!r}"
-        kept = tuple(
-            replace(column, in_key=column.name in key) for column in table.columns if column.name not in out
-        )
-        found = replace(table, columns=kept, primary_key=key, left_out=out)
-        try:
-            found.require_captured()
-        except Unsupported as e:
-            return str(e)
-        return found
-
-    def _tables(self, connection: Connection) -> dict[SourceName, SourceTable]:
-        """The chosen tables as they are now."""
-        rows = connection.rows(
-            f"SELECT table_schema, table_name FROM {TABLES} "
-            "WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')"
-        )
-        names = sorted(name for name in (SourceName(*row) for row in rows) if self.chosen(name))
-        found: dict[SourceName, SourceTable] = {}
-        for database in dict.fromkeys(name.database for name in names):
-            tables = SourceTable.read_all(connection, database)
-            mine = (name for name in names if name.database == database and name.table in tables)
-            found |= {name: tables[name.table] for name in mine}
-        return found
-
-    def _table(self, connection: Connection, name: SourceName) -> SourceTable | None:
-        return SourceTable.read_all(connection, name.database, name.table).get(name.table)
-
-    def _counts(self, connection: Connection, names: Sequence[SourceName]) -> dict[SourceName, int]:
-        """About how many rows tables have."""
-        found: dict[SourceName, int] = {}
-        for database in dict.fromkeys(name.database for name in names):
-            query = f"SELECT table_name, table_rows FROM {TABLES} WHERE table_schema = %s"
-            mine = [name.table for name in names if name.database == database]
-            if len(mine) == 1:
-                rows = connection.rows(f"{query} AND table_name = %s", database, mine[0])
-            else:
-                rows = connection.rows(query, database)
-            found |= {SourceName(database, table): int(n) for table, n in rows if n is not None}
-        return found
-
     def _table_events(self, connection: Connection, here: DatabaseProgress) -> TableEvents:
         return TableEvents(
             dict(here.tables),
             self.definitions,
-            self.chosen,
-            self._usable,
+            self.choice.choose,
+            self.choice.usable,
             lambda name, position, before: self._look(connection, name, position, before),
-            lambda name: self._counts(connection, [name]).get(name),
+            lambda name: row_counts(connection, [name]).get(name),
             Cascades(ForeignKeys(connection), dict(here.ancestries or {}), dict(here.stale)),
         )
-
-    def _effects(self, statement: Statement) -> list[Effect]:
-        if statement.changes:
-            names = (SourceName(*name) for name in statement.changes)
-            return [Effect(ddl.UNKNOWN, name, reason=_CHANGED_BY_TEXT) for name in names]
-        return ddl.effects(statement.text, statement.database, lowercase=self.lowercase)
-
-    @staticmethod
-    def _bytes_between(connection: Connection, start: LogPosition, end: LogPosition) -> int:
-        if start.file == end.file:
-            return max(0, end.offset - start.offset)
-        sizes = {str(row[0]): int(row[1]) for row in connection.rows("SHOW BINARY LOGS")}
-        first, last = start.order[0], end.order[0]
-        between = sum(n for file, n in sizes.items() if first < LogPosition(file, 0).order[0] < last)
-        return max(0, sizes.get(start.file, start.offset) - start.offset) + between + end.offset
 
     def _patiently(self, action: Callable[[Connection], T]) -> T:
         def attempt() -> T:
@@ -635,18 +488,6 @@ class MysqlDatabase:
                 return action(connection)
 
         return patiently(attempt, what=str(self.address), patience_seconds=self.patience_seconds)
-
-
-def _settled(tables: Mapping[SourceName, TableProgress]) -> dict[SourceName, TableProgress]:
-    """The tables once the log has reached all that was read of them."""
-    found = _without_bounds(tables)
-    return {
-        name: replace(one, state=FOLLOWED) if one.state == SETTLING else one for name, one in found.items()
-    }
-
-
-def _without_bounds(tables: Mapping[SourceName, TableProgress]) -> dict[SourceName, TableProgress]:
-    return {name: replace(one, bounds=()) if one.bounds else one for name, one in tables.items()}
 
 
 def _now(position: LogPosition) -> EventOrigin:

@@ -11,7 +11,7 @@ All that a batch needs is in the offsets on both sides of it, but for the defini
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -101,15 +101,49 @@ class DatabaseProgress:
 
     @property
     def captured(self) -> list[SourceName]:
-        return [name for name, one in self.tables.items() if one.captured]
+        return [name for name, progress in self.tables.items() if progress.captured]
 
     def with_tables(self, tables: Mapping[SourceName, TableProgress], **how: Any) -> DatabaseProgress:
         return replace(self, tables=dict(sorted(tables.items())), **how)
 
+    def without_bounds(self) -> dict[SourceName, TableProgress]:
+        """The tables behind the chunks of the batch that ends here."""
+        return {
+            name: replace(progress, bounds=()) if progress.bounds else progress
+            for name, progress in self.tables.items()
+        }
+
+    def settled_tables(self) -> dict[SourceName, TableProgress]:
+        """The same, once the log has reached all that was read of them."""
+        return {
+            name: replace(progress, state=FOLLOWED) if progress.state == SETTLING else progress
+            for name, progress in self.without_bounds().items()
+        }
+
+    def asked_for(
+        self,
+        choose: Callable[[SourceName], bool],
+        read_again: Callable[[SourceName], bool],
+        there: Iterable[SourceName],
+    ) -> tuple[list[SourceName], list[SourceName], list[SourceName]]:
+        """The tables that a run captures no longer, reads again, and captures from here on: by those that it
+        chooses, those that it is to read again, and those that the server has."""
+        tables = self.tables
+        out = [
+            n
+            for n, progress in tables.items()
+            if (progress.captured or progress.state == HELD) and not choose(n)
+        ]
+        again = [
+            n for n, progress in tables.items() if progress.state != GONE and choose(n) and read_again(n)
+        ]
+        fresh = (n for n in there if n not in tables or tables[n].state in (UNUSABLE, GONE))
+        return out, again, [n for n in fresh if n not in again]
+
     def to_json(self) -> Offset:
         tables: dict[str, dict[str, Any]] = {}
-        for name, one in self.tables.items():
-            tables.setdefault(name.database, {})[name.table] = one.to_json()
+        for name, item in self.tables.items():
+            tables.setdefault(name.database, {})[name.table] = item.to_json()
         parents: dict[str, dict[str, Any]] = {}
         for name, ancestry in (self.ancestries or {}).items():
             parents.setdefault(name.database, {})[name.table] = ancestry.to_json()
@@ -124,7 +158,7 @@ class DatabaseProgress:
             "tables": tables,
             "parents": None if self.ancestries is None else parents,
             "stale": [[name.database, name.table, gone] for name, gone in self.stale.items()],
-            "events": [dict(one) for one in self.events],
+            "events": [dict(item) for item in self.events],
             "changed": [[name.database, name.table, size] for name, size in self.changed.items()],
             "facts": dict(self.facts),
         }

@@ -17,7 +17,7 @@ from itertools import pairwise
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.mysql.alter_clauses import Added, Clauses, Modified, read_clauses
 from tablestore.cdc.mysql.columns import SourceColumn, SourceTable
-from tablestore.cdc.mysql.sql_tokens import SIGN, WORD, Cursor, Token, UnknownStatement, tokens
+from tablestore.cdc.mysql.sql_tokens import SIGN, WORD, SqlToken, TokenCursor, UnknownStatement, tokens
 
 ALTER, RENAME, TRUNCATE, DROP, DROP_DATABASE, CREATE, UNKNOWN = (
     "alter",
@@ -56,7 +56,7 @@ class Effect:
         assert {self.kind, later.kind} <= {ALTER, UNKNOWN}
         kind = ALTER if self.kind == later.kind == ALTER else UNKNOWN
         reason = self.reason or later.reason
-        both = [one.copied for one in (self, later) if one.reason]
+        both = [effect.copied for effect in (self, later) if effect.reason]
         clauses = (*self.clauses, *later.clauses)
         return replace(later, kind=kind, reason=reason, clauses=clauses, copied=bool(both) and all(both))
 
@@ -72,8 +72,8 @@ def effects(text: str, database: str, *, lowercase: bool = False) -> list[Effect
     """What the statement, which ran in `database`, does to tables, in order; nothing for one that does
     nothing to any. `lowercase`: the server keeps names in small letters (lower_case_table_names = 1)."""
     database = database.lower() if lowercase else database
-    found = _by_either_mode(text, database)
-    return [_lowered(one) for one in found] if lowercase else found
+    both_ways = _by_either_mode(text, database)
+    return [_lowered(effect) for effect in both_ways] if lowercase else both_ways
 
 
 def alters(text: str, database: str, *, owner: str, table: str) -> bool:
@@ -84,15 +84,15 @@ def alters(text: str, database: str, *, owner: str, table: str) -> bool:
 def touches(text: str, database: str, *, table: SourceTable) -> bool:
     """Whether the statement, which ran in `database`, alters, empties, renames or drops the table, or, where
     others than its columns are ignored, those columns, its key or its rows."""
-    mine = [one for one in effects(text, database) if one.concerns(table.database, table.name)]
+    mine = [effect for effect in effects(text, database) if effect.concerns(table.database, table.name)]
     if not mine or not table.others_ignored:
         return bool(mine)
-    if any(one.kind != ALTER or one.reason for one in mine):
+    if any(effect.kind != ALTER or effect.reason for effect in mine):
         return True
     if any(token.text.upper() == "PRIMARY" for token in tokens(text, backslashes=True)):
         return True
     names = {column.name.lower() for column in table.columns}
-    for clauses in (clauses for one in mine for clauses in one.clauses):
+    for clauses in (clauses for effect in mine for clauses in effect.clauses):
         touched = [*clauses.gone, *(m.name for m in clauses.modified)]
         if clauses.converted or names & {name.lower() for name in touched}:
             return True
@@ -109,15 +109,15 @@ def _lowered(effect: Effect) -> Effect:
 def _by_either_mode(text: str, database: str) -> list[Effect]:
     """Whether a backslash escapes depends on the session: where that makes a difference it is not known what
     was done."""
-    found = []
+    readings = []
     for backslashes in (True, False) if "\\" in text else (True,):
         try:
-            found.append(_effects(tokens(text, backslashes=backslashes), database))
+            readings.append(_effects(tokens(text, backslashes=backslashes), database))
         except UnknownStatement:
             continue
-    if not found or any(one != found[0] for one in found):
+    if not readings or any(reading != readings[0] for reading in readings):
         return list(_unknown(text, database))
-    return found[0]
+    return readings[0]
 
 
 def _unknown(text: str, database: str) -> Iterator[Effect]:
@@ -139,8 +139,8 @@ UNDO UNIQUE USER VECTOR VIEW""".split()
 """What CREATE, ALTER and DROP may name instead of a table."""
 
 
-def _effects(found: list[Token], database: str) -> list[Effect]:
-    cursor = Cursor(found)
+def _effects(found: list[SqlToken], database: str) -> list[Effect]:
+    cursor = TokenCursor(found)
     if cursor.accept("SET", "STATEMENT"):
         while cursor.rest and not cursor.accept("FOR"):
             cursor.at += 1
@@ -156,17 +156,17 @@ def _effects(found: list[Token], database: str) -> list[Effect]:
     return read[word](cursor, database)
 
 
-def _other_object(cursor: Cursor) -> list[Effect]:
+def _other_object(cursor: TokenCursor) -> list[Effect]:
     if not cursor.peek().is_word(*_OTHER_OBJECTS):
         raise UnknownStatement(cursor.peek().text)
     return []
 
 
-def _table(cursor: Cursor, database: str) -> SourceName:
+def _table(cursor: TokenCursor, database: str) -> SourceName:
     return SourceName(*cursor.qualified(database))
 
 
-def _wait(cursor: Cursor) -> None:
+def _wait(cursor: TokenCursor) -> None:
     """WAIT n, NOWAIT."""
     if cursor.accept("WAIT"):
         cursor.at += 1
@@ -174,14 +174,14 @@ def _wait(cursor: Cursor) -> None:
         cursor.accept("NOWAIT")
 
 
-def _ended(cursor: Cursor) -> None:
+def _ended(cursor: TokenCursor) -> None:
     while cursor.sign(";"):
         pass
     if cursor.rest:
         raise UnknownStatement(cursor.peek().text)
 
 
-def _alter(cursor: Cursor, database: str) -> list[Effect]:
+def _alter(cursor: TokenCursor, database: str) -> list[Effect]:
     ignore = False
     begin = cursor.at
     while cursor.peek().is_word("ONLINE", "OFFLINE", "IGNORE"):
@@ -196,22 +196,22 @@ def _alter(cursor: Cursor, database: str) -> list[Effect]:
     table = _table(cursor, database)
     _wait(cursor)
     rest = list(cursor.rest)
-    while rest and rest[-1] == Token(SIGN, ";"):
+    while rest and rest[-1] == SqlToken(SIGN, ";"):
         rest.pop()
     clauses = read_clauses(rest, database)
     reason = "IGNORE may change and remove rows" if ignore else clauses.reason
-    found = [Effect(ALTER, table, conditional=conditional, reason=reason, clauses=(clauses,))]
+    effects_of = [Effect(ALTER, table, conditional=conditional, reason=reason, clauses=(clauses,))]
     if clauses.new_name is not None:
         renamed = Effect(RENAME, table, SourceName(*clauses.new_name), conditional)
-        found = [renamed] if clauses.only_renames else [*found, renamed]
+        effects_of = [renamed] if clauses.only_renames else [*effects_of, renamed]
     if clauses.emptied is not None:
-        found.append(Effect(DROP, SourceName(*clauses.emptied)))
+        effects_of.append(Effect(DROP, SourceName(*clauses.emptied)))
     if clauses.exchanged is not None:
-        found.append(Effect(UNKNOWN, SourceName(*clauses.exchanged), reason=reason))
-    return found
+        effects_of.append(Effect(UNKNOWN, SourceName(*clauses.exchanged), reason=reason))
+    return effects_of
 
 
-def _create(cursor: Cursor, database: str) -> list[Effect]:
+def _create(cursor: TokenCursor, database: str) -> list[Effect]:
     replaces = cursor.accept("OR", "REPLACE")
     if cursor.accept("TEMPORARY"):
         return []
@@ -224,7 +224,7 @@ def _create(cursor: Cursor, database: str) -> list[Effect]:
     return [Effect(CREATE, table, conditional=conditional, replaces=replaces)]
 
 
-def _drop(cursor: Cursor, database: str) -> list[Effect]:
+def _drop(cursor: TokenCursor, database: str) -> list[Effect]:
     if cursor.accept("TEMPORARY"):
         return []
     if cursor.accept_one("DATABASE", "SCHEMA"):
@@ -238,16 +238,16 @@ def _drop(cursor: Cursor, database: str) -> list[Effect]:
     if not cursor.accept_one("TABLE", "TABLES"):
         return _other_object(cursor)
     conditional = cursor.accept("IF", "EXISTS")
-    found = [_table(cursor, database)]
+    dropped = [_table(cursor, database)]
     while cursor.sign(","):
-        found.append(_table(cursor, database))
+        dropped.append(_table(cursor, database))
     _wait(cursor)
     cursor.accept_one("RESTRICT", "CASCADE")
     _ended(cursor)
-    return [Effect(DROP, table, conditional=conditional) for table in found]
+    return [Effect(DROP, table, conditional=conditional) for table in dropped]
 
 
-def _truncate(cursor: Cursor, database: str) -> list[Effect]:
+def _truncate(cursor: TokenCursor, database: str) -> list[Effect]:
     cursor.accept("TABLE")
     table = _table(cursor, database)
     _wait(cursor)
@@ -255,7 +255,7 @@ def _truncate(cursor: Cursor, database: str) -> list[Effect]:
     return [Effect(TRUNCATE, table)]
 
 
-def _rename(cursor: Cursor, database: str) -> list[Effect]:
+def _rename(cursor: TokenCursor, database: str) -> list[Effect]:
     if cursor.accept("USER"):
         return []
     if not cursor.accept_one("TABLE", "TABLES"):
@@ -340,7 +340,7 @@ def needs_read_again(effect: Effect, old: SourceTable, new: SourceTable) -> str:
     if {renamed.get(name, name) for name in old.primary_key} != set(new.primary_key):
         return "the primary key is another one"
     modified = {m.name.lower(): m for clauses in effect.clauses for m in clauses.modified}
-    made = any(column.generated for column in (*old.columns, *new.columns))
+    generated = any(column.generated for column in (*old.columns, *new.columns))
     for column in new.columns:
         before = _origin(effect, column.name, old)
         if isinstance(before, Added):
@@ -349,7 +349,7 @@ def needs_read_again(effect: Effect, old: SourceTable, new: SourceTable) -> str:
         elif before is None:
             return f"it is not known where the values of column {column.name!r} come from"
         else:
-            change = _conversion(before, column, modified.get(column.name.lower()), made)
+            change = _conversion(before, column, modified.get(column.name.lower()), generated)
             if change:
                 return f"column {column.name!r} {change}"
     return ""
@@ -442,7 +442,7 @@ def _keeps(old: SourceColumn, new: SourceColumn, modified: Modified | None) -> b
 
 
 def _members(column: SourceColumn) -> tuple[str, ...]:
-    return tuple(part[0].text for part in Cursor(tokens(column.spelled)[1:]).listed() if part)
+    return tuple(part[0].text for part in TokenCursor(tokens(column.spelled)[1:]).listed() if part)
 
 
 def _is_boolean(column: SourceColumn | Modified) -> bool:

@@ -54,8 +54,8 @@ class DeclaredColumns:
         types |= {name: (METADATA_TYPES[what], str(METADATA_TYPES[what])) for name, what in self.metadata}
         wrong = [f for f in self.fields if not fits(types[f.name][0], f.type)]
         if wrong:
-            found = (f"{f.name!r} is {types[f.name][1]}, not {f.type}" for f in wrong)
-            raise SchemaMismatch(f"columns of {table}: {'; '.join(found)}")
+            differences = (f"{f.name!r} is {types[f.name][1]}, not {f.type}" for f in wrong)
+            raise SchemaMismatch(f"columns of {table}: {'; '.join(differences)}")
 
     def schema(self) -> pa.Schema:
         """The Arrow schema of the rows."""
@@ -67,13 +67,13 @@ class DeclaredColumns:
         """These columns of rows of the table, committed `seconds` after 1970 (None: of a snapshot); raises
         SchemaMismatch for a value that does not fit."""
         known, metadata = {f.name: f for f in self.fields}, dict(self.metadata)
-        source, made = SourceName(table.database, table.name), []
+        source, arrays = SourceName(table.database, table.name), []
         for name in names:
             declared = known[name]
             if name in metadata:
                 what = metadata[name]
                 array = metadata_values(what, source, rows.num_rows, seconds)
-                made.append(converted(array, METADATA_TYPES[what], declared.type, self.zone))
+                arrays.append(converted(array, METADATA_TYPES[what], declared.type, self.zone))
                 continue
             there = table.column(name)
             try:
@@ -83,10 +83,10 @@ class DeclaredColumns:
                 raise SchemaMismatch(f"{why}: {e}") from e
             if array.null_count and not declared.type.nullable:
                 raise InvalidRequest(f"column {name!r} of {table} has a NULL and is declared NOT NULL")
-            made.append(array)
-        if not made:
+            arrays.append(array)
+        if not arrays:
             return rows.select([])
-        return pa.RecordBatch.from_arrays(made, schema=pa.schema([known[n].arrow for n in names]))
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([known[n].arrow for n in names]))
 
 
 def fits(source: DataType, declared: DataType) -> bool:

@@ -5,6 +5,12 @@
 The log does not say all of a definition (UUID and BINARY(16) look the same there). A definition in the log is
 taken from what is known of the table before and now, column by column, where that could lie in the log so,
 and is read off the log only where neither could.
+
+    <checkpoint>/tablestore-paused.json    the offset at which a batch ends, the tables that a sink could not
+                                           follow, and why
+
+That one is read where the next batch is planned from that offset, and says nothing behind any other. Where it
+is lost, the batch that comes again fails on the same table again, and writes it anew.
 """
 
 from __future__ import annotations
@@ -15,16 +21,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from tablestore.cdc.capture.source import Shape, ShapeColumn
+from tablestore.cdc.capture.names import SourceName
+from tablestore.cdc.capture.source import ShapeColumn, TableShape
 from tablestore.cdc.mysql import charsets as sets
 from tablestore.cdc.mysql import events
 from tablestore.cdc.mysql.columns import SourceColumn, SourceTable
 from tablestore.cdc.mysql.events import TableMap, WireColumn
+from tablestore.flow.source import Offset
 from tablestore.io.paths import join, location
 from tablestore.io.routed import file_io_for
 
 VERSION = 1
 _FOLDER = "tablestore-source"
+_FILE = "tablestore-paused.json"
 
 
 @dataclass(frozen=True)
@@ -68,15 +77,15 @@ class Definitions:
 def _from_json(item: Mapping[str, Any]) -> SourceTable:
     if item["v"] != VERSION:
         raise ValueError(f"version {item['v']}")
-    columns = tuple(SourceColumn(**one) for one in item["columns"])
+    columns = tuple(SourceColumn(**column) for column in item["columns"])
     key, left_out = tuple(item["primary_key"]), tuple(item["left_out"])
     return SourceTable(item["database"], item["name"], columns, key, left_out)
 
 
-def shape_of(table: SourceTable) -> Shape:
+def shape_of(table: SourceTable) -> TableShape:
     """What others see of a definition; raises Unsupported for a column without a type."""
     columns = (ShapeColumn(c.name, c.type, c.spelled, c.comment) for c in table.columns)
-    return Shape(tuple(columns), table.primary_key)
+    return TableShape(tuple(columns), table.primary_key)
 
 
 def in_log(
@@ -196,3 +205,29 @@ def _read_off(wire: WireColumn, charset: str) -> SourceColumn:
         kind = (_TEXTS if text else _BLOBS)[-wire.width - 1]
         return SourceColumn(wire.name, kind, kind, charset=charset if text else "")
     return SourceColumn(wire.name, "json" if code == events.JSON else "geometry", f"wire type {code}")
+
+
+@dataclass(frozen=True, slots=True)
+class PausedTables:
+    """Those of a checkpoint."""
+
+    checkpoint: str
+
+    def at(self, offset: Offset) -> dict[SourceName, str]:
+        """The tables that are captured no longer behind an offset, with the reason."""
+        place = location(self.checkpoint)
+        try:
+            item = json.loads(file_io_for(place).read(join(place, _FILE)))
+        except (FileNotFoundError, ValueError):
+            return {}
+        if item.get("end") != offset:
+            return {}
+        return {SourceName(database, table): reason for database, table, reason in item["tables"]}
+
+    def note(self, offset: Offset, tables: Mapping[SourceName, str]) -> None:
+        """Write which tables they are, in place of what was written before."""
+        place = location(self.checkpoint)
+        listed = [[name.database, name.table, reason] for name, reason in tables.items()]
+        text = json.dumps({"v": 1, "end": offset, "tables": listed}, ensure_ascii=False)
+        file_io_for(place).make_dir(place)
+        file_io_for(place).replace(join(place, _FILE), text.encode())

@@ -16,7 +16,7 @@ from tablestore.core.errors import InvalidRequest, NotFound, Unavailable
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ServerSetting:
     """A server setting that change capture needs, and the statement that makes it so."""
 
     name: str
@@ -26,10 +26,10 @@ class Setting:
 
 _IN_FILE = "in the server's configuration, and restart it"
 _COMMON = (
-    Setting("log_bin", ("ON", "1"), f"write log-bin=binlog and server-id=1 {_IN_FILE}"),
-    Setting("binlog_format", ("ROW",), "SET GLOBAL binlog_format = 'ROW'"),
-    Setting("binlog_row_image", ("FULL",), "SET GLOBAL binlog_row_image = 'FULL'"),
-    Setting("binlog_row_metadata", ("FULL",), "SET GLOBAL binlog_row_metadata = 'FULL'"),
+    ServerSetting("log_bin", ("ON", "1"), f"write log-bin=binlog and server-id=1 {_IN_FILE}"),
+    ServerSetting("binlog_format", ("ROW",), "SET GLOBAL binlog_format = 'ROW'"),
+    ServerSetting("binlog_row_image", ("FULL",), "SET GLOBAL binlog_row_image = 'FULL'"),
+    ServerSetting("binlog_row_metadata", ("FULL",), "SET GLOBAL binlog_row_metadata = 'FULL'"),
 )
 
 
@@ -37,7 +37,7 @@ class Dialect(Protocol):
     """Stateless: one value for all connections to servers of a kind."""
 
     @property
-    def settings(self) -> Sequence[Setting]: ...
+    def settings(self) -> Sequence[ServerSetting]: ...
 
     def status(self, connection: Connection) -> dict[str, Any]:
         """File and Position of the end of the binlog, and its filters, by their names."""
@@ -62,7 +62,7 @@ class Dialect(Protocol):
 class Mariadb:
     """MariaDB 10.6 and later."""
 
-    settings: tuple[Setting, ...] = _COMMON
+    settings: tuple[ServerSetting, ...] = _COMMON
 
     def status(self, connection: Connection) -> dict[str, Any]:
         return _status(connection, "SHOW MASTER STATUS")
@@ -101,11 +101,11 @@ class Mariadb:
 class Mysql:
     """MySQL 8.0 and later with GTIDs. Untested: no such server can be had where this is developed."""
 
-    settings: tuple[Setting, ...] = (
+    settings: tuple[ServerSetting, ...] = (
         *_COMMON,
-        Setting("gtid_mode", ("ON",), "SET GLOBAL gtid_mode = …, step by step as its manual says"),
-        Setting("binlog_row_value_options", ("",), "SET GLOBAL binlog_row_value_options = ''"),
-        Setting(
+        ServerSetting("gtid_mode", ("ON",), "SET GLOBAL gtid_mode = …, step by step as its manual says"),
+        ServerSetting("binlog_row_value_options", ("",), "SET GLOBAL binlog_row_value_options = ''"),
+        ServerSetting(
             "binlog_transaction_compression", ("OFF", "0"), "SET GLOBAL binlog_transaction_compression = OFF"
         ),
     )
@@ -149,7 +149,7 @@ def dialect_of(connection: Connection) -> Dialect:
 
 
 def _status(connection: Connection, statement: str) -> dict[str, Any]:
-    found = connection.named(statement)
-    if not found:
+    rows = connection.named(statement)
+    if not rows:
         raise NotFound(f"{connection.address} has no binlog; {_COMMON[0].statement}")
-    return found[0]
+    return rows[0]

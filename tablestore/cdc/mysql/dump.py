@@ -6,14 +6,15 @@
 
 Whoever reads says where a transaction has ended (`inside = False`): only there a dump ends. A position is
 known before the log is synced up to it, and only then is it sent: a dump that ends before `until` is asked
-for again for a while. PyMySQL reads the packets and joins those of more than 16 MB.
+for again for a while. PyMySQL reads the packets and joins those of more than 16 MB. A dump may be recorded,
+and read again as a `RecordedLog`, without the server.
 """
 
 from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Self
@@ -31,15 +32,67 @@ _GTID = struct.Struct("<QIB")
 _LAG_SECONDS = 2.0
 _STANDALONE = 1  # a flag of MariaDB's GTID event: the transaction is one statement
 _MAX_OFFSET = 0xFFFFFFFF
+_MOST_RECORDED = 8 << 20  # bytes
+
+
+@dataclass(frozen=True)
+class RecordedLog:
+    """The packets of a dump from `start` on, at least up to `end`. Picklable."""
+
+    address: Address
+    start: LogPosition
+    end: LogPosition
+    packets: tuple[bytes, ...] = field(repr=False)
+    charsets: Mapping[int, str] = field(repr=False)
+
+
+class Recording:
+    """The newest stretch of a log that this process has dumped, unless it was large. It is for who reads the
+    same stretch once more, and stays behind when it is pickled. One thread at a time."""
+
+    def __init__(self) -> None:
+        self._stretch: RecordedLog | None = None
+        self._packets: list[bytes] | None = None  # None: too large
+        self._size = 0
+
+    def __reduce__(self) -> tuple[type[Recording], tuple[()]]:
+        return Recording, ()
+
+    def begin(self) -> None:
+        """Forget what was recorded."""
+        self._stretch, self._packets, self._size = None, [], 0
+
+    def add(self, packet: bytes) -> None:
+        if self._packets is not None:
+            self._size += len(packet)
+            self._packets.append(packet)
+            if self._size > _MOST_RECORDED:
+                self._packets = None
+
+    def end(self, dump: Dump, end: LogPosition) -> None:
+        """All up to `end` was recorded."""
+        if self._packets is not None and not dump.by_gtid:
+            packets = tuple(self._packets)
+            self._stretch = RecordedLog(dump.address, dump.start, end, packets, dump.charsets())
+        self._packets = None
+
+    def between(self, start: LogPosition, end: LogPosition) -> RecordedLog | None:
+        """What was recorded, if it is just that."""
+        kept = self._stretch
+        return kept if kept is not None and (kept.start, kept.end) == (start, end) else None
 
 
 @dataclass
 class Dump:
-    """A context manager, of one thread. `by_gtid`: positions are of another server of the replication."""
+    """A context manager, of one thread. `by_gtid`: positions are of another server of the replication.
+    Without a connection it reads the packets of a stretch."""
 
-    connection: Connection
+    address: Address
+    connection: Connection | None
     start: LogPosition
     by_gtid: bool = False
+    stretch: RecordedLog | None = None
+    recording: Recording | None = None
     inside: bool = False  # whether a transaction has begun
     standalone: bool = False  # whether it is one statement
     log_bytes: int = 0  # of events so far
@@ -48,24 +101,34 @@ class Dump:
     gtids: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.dialect = dialect_of(self.connection)
+        self._charsets: Mapping[int, str] | None = None if self.stretch is None else self.stretch.charsets
         self.file, self.offset = self.start.file, self.start.offset
         self.gtids = {g.split("-")[0]: g for g in self.start.gtid.split(",") if g.count("-") == 2}
         self.by_gtid = self.by_gtid or self.offset > _MAX_OFFSET  # such an offset cannot be asked for
 
     @classmethod
-    def open(cls, address: Address, start: LogPosition, *, by_gtid: bool = False) -> Self:
-        return cls(Connection.open(address), start, by_gtid)
+    def open(
+        cls,
+        address: Address,
+        start: LogPosition,
+        *,
+        by_gtid: bool = False,
+        stretch: RecordedLog | None = None,
+        recording: Recording | None = None,
+    ) -> Self:
+        """A dump of the server, or of a stretch that was recorded."""
+        if stretch is not None:
+            return cls(address, None, start, by_gtid, stretch)
+        if recording is not None:
+            recording.begin()
+        return cls(address, Connection.open(address), start, by_gtid, recording=recording)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.connection.close()
-
-    @property
-    def address(self) -> Address:
-        return self.connection.address
+        if self.connection is not None:
+            self.connection.close()
 
     @property
     def position(self) -> LogPosition:
@@ -73,9 +136,12 @@ class Dump:
         gtid = ",".join(self.gtids[d] for d in sorted(self.gtids))
         return LogPosition(self.file, self.offset, gtid, self.created)
 
-    def charsets(self) -> dict[int, str]:
+    def charsets(self) -> Mapping[int, str]:
         """Character set of each collation id; to be asked for before the events."""
-        return self.dialect.charsets(self.connection) | {0: "", 63: "binary"}
+        if self._charsets is None:
+            assert self.connection is not None, "a stretch has its own"
+            self._charsets = dialect_of(self.connection).charsets(self.connection) | {0: "", 63: "binary"}
+        return self._charsets
 
     def events(
         self,
@@ -87,14 +153,17 @@ class Dump:
     ) -> Iterator[tuple[int, int, int, bytes]]:
         """(type, seconds after 1970, server, body) of each event up to `until` or the end of the log;
         `follow`: on and on, with heartbeats. A rotation also comes at the start."""
+        if self.stretch is not None:
+            yield from self._read(self.stretch.packets)
+            return
         end = env.monotonic() + _LAG_SECONDS
         while True:
-            self._ask(follow, heartbeat_seconds, env)
-            yield from self._read()
+            yield from self._read(self._asked(follow, heartbeat_seconds, env))
             if until is None or self.inside or self.reaches(until) or env.monotonic() > end:
                 return
             env.sleep(0.01)
-            self.connection.close()
+            if self.connection is not None:
+                self.connection.close()
             self.connection = Connection.open(self.address)
 
     def reaches(self, until: LogPosition) -> bool:
@@ -112,23 +181,30 @@ class Dump:
             "server is another one, or lost what it had; start with a new snapshot"
         )
 
-    def _ask(self, follow: bool, heartbeat_seconds: float, env: Env) -> None:
+    def _asked(self, follow: bool, heartbeat_seconds: float, env: Env) -> Iterator[bytes]:
+        """The packets of the server from the present position on."""
+        connection = self.connection
+        assert connection is not None, "a stretch is not asked for"
         number = env.rng.randrange(1 << 31, 1 << 32)  # no server of a replication has it, nor another reader
-        self.dialect.start_dump(self.connection, self.position.gtid if self.by_gtid else None)
+        dialect_of(connection).start_dump(connection, self.position.gtid if self.by_gtid else None)
         if follow:
-            self.connection.run(f"SET @master_heartbeat_period = {int(heartbeat_seconds * 1e9)}")
+            connection.run(f"SET @master_heartbeat_period = {int(heartbeat_seconds * 1e9)}")
         file, offset = ("", 4) if self.by_gtid else (self.file, self.offset)
         head = struct.pack("<IHI", offset, 0 if follow else _AT_END_STOP, number)
+        raw = connection.raw
         with own_errors(self.address):
-            self.connection.raw._execute_command(_DUMP, head + file.encode())
-
-    def _read(self) -> Iterator[tuple[int, int, int, bytes]]:
-        raw = self.connection.raw
+            raw._execute_command(_DUMP, head + file.encode())
         while True:
             with own_errors(self.address):
                 packet: bytes = raw._read_packet()._data
             if packet[0] == 0xFE and len(packet) < 9:
                 return
+            if self.recording is not None:
+                self.recording.add(packet)
+            yield packet
+
+    def _read(self, packets: Iterable[bytes]) -> Iterator[tuple[int, int, int, bytes]]:
+        for packet in packets:
             seconds, code, server, _, log_end, flags = events.HEADER.unpack_from(packet, 1)
             body = self._checked(code, packet)
             if code == events.ROTATE:

@@ -252,12 +252,12 @@ def _real(code: int, meta: Sequence[int]) -> int:
 
 
 def _metas(codes: bytes, data: bytes) -> list[bytes]:
-    found, at = [], 0
+    metas, at = [], 0
     for code in codes:
         size = _META_BYTES.get(code, 0)
-        found.append(data[at : at + size])
+        metas.append(data[at : at + size])
         at += size
-    return found
+    return metas
 
 
 def _optional(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -288,20 +288,20 @@ def _collations(
 
 
 def _numbers(data: bytes) -> list[int]:
-    found, at = [], 0
+    numbers, at = [], 0
     while at < len(data):
         number, at = _length(data, at)
-        found.append(number)
-    return found
+        numbers.append(number)
+    return numbers
 
 
 def _texts(data: bytes) -> list[bytes]:
-    found, at = [], 0
+    texts, at = [], 0
     while at < len(data):
         size, at = _length(data, at)
-        found.append(data[at : at + size])
+        texts.append(data[at : at + size])
         at += size
-    return found
+    return texts
 
 
 def _lists(data: bytes) -> Iterator[tuple[bytes, ...]]:

@@ -19,7 +19,7 @@ from typing import Any
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.mysql.columns import quoted
 from tablestore.cdc.mysql.server import Connection
-from tablestore.cdc.mysql.sql_tokens import WORD, Cursor, Token, UnknownStatement, tokens
+from tablestore.cdc.mysql.sql_tokens import WORD, SqlToken, TokenCursor, UnknownStatement, tokens
 from tablestore.core.errors import InvalidRequest, NotFound
 
 CASCADE, SET_NULL = "CASCADE", "SET NULL"
@@ -193,7 +193,7 @@ def references(text: str, database: str) -> list[ForeignKey]:
     """The foreign keys that a statement declares about a table of `database`, by what it says; none where
     it cannot be read."""
     try:
-        return _references(Cursor(tokens(text)), database)
+        return _references(TokenCursor(tokens(text)), database)
     except UnknownStatement:
         return []
 
@@ -207,7 +207,7 @@ def drops_key(text: str) -> bool:
     return any(pair in (("DROP", "FOREIGN"), ("DROP", "CONSTRAINT")) for pair in pairwise(words))
 
 
-def _references(cursor: Cursor, database: str) -> list[ForeignKey]:
+def _references(cursor: TokenCursor, database: str) -> list[ForeignKey]:
     keys: list[ForeignKey] = []
     name, columns = "", tuple[str, ...]()
     while cursor.at < len(cursor.tokens):
@@ -228,11 +228,11 @@ def _references(cursor: Cursor, database: str) -> list[ForeignKey]:
     return keys
 
 
-def _names(listed: Iterable[Iterable[Token]]) -> tuple[str, ...]:
+def _names(listed: Iterable[Iterable[SqlToken]]) -> tuple[str, ...]:
     return tuple(next(iter(part)).text for part in listed if part)
 
 
-def _rules(cursor: Cursor) -> tuple[str, str]:
+def _rules(cursor: TokenCursor) -> tuple[str, str]:
     """(ON DELETE, ON UPDATE), those that change rows."""
     rules = {"DELETE": "", "UPDATE": ""}
     if cursor.accept("MATCH"):

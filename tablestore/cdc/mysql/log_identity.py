@@ -52,3 +52,13 @@ def require_in_log(connection: Connection, position: LogPosition) -> None:
         lost = [] if there == position.gtid else sorted({*position.gtid.split(",")} - {*there.split(",")})
         if lost:
             raise position.of_another_log(str(address), f"{','.join(lost)} does not end there now")
+
+
+def bytes_between(connection: Connection, start: LogPosition, end: LogPosition) -> int:
+    """How many bytes of the log lie between two positions of it."""
+    if start.file == end.file:
+        return max(0, end.offset - start.offset)
+    sizes = {str(row[0]): int(row[1]) for row in connection.rows("SHOW BINARY LOGS")}
+    first, last = start.order[0], end.order[0]
+    between = sum(n for file, n in sizes.items() if first < LogPosition(file, 0).order[0] < last)
+    return max(0, sizes.get(start.file, start.offset) - start.offset) + between + end.offset

@@ -19,20 +19,20 @@ from typing import Any
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.mysql import events, statements
 from tablestore.cdc.mysql.address import Address
-from tablestore.cdc.mysql.binlog import Statement
+from tablestore.cdc.mysql.binlog import LogStatement
 from tablestore.cdc.mysql.cascades import UNWATCHED, CascadeWatch
-from tablestore.cdc.mysql.changed_by_text import TextChanges
-from tablestore.cdc.mysql.dump import REFUSED, Dump
+from tablestore.cdc.mysql.dump import REFUSED, Dump, Recording
 from tablestore.cdc.mysql.events import QueryEvent, TableMap
 from tablestore.cdc.mysql.log_identity import with_creation
 from tablestore.cdc.mysql.position import LogPosition
+from tablestore.cdc.mysql.statements import TextChanges
 from tablestore.core.errors import Unsupported
 
 _MOST_SECONDS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class LogScan:
+class BinlogScan:
     """What lies between a position and `end`: `changed` has the bytes of row events of each table, `commits`
     the transactions that changed one of them, by the seconds after 1970 in which they were committed.
     `cascaded` are tables that foreign keys may have changed without a trace.
@@ -45,9 +45,9 @@ class LogScan:
     changed: Mapping[SourceName, int]
     commits: tuple[tuple[int, int], ...]
     log_bytes: int
-    statement: Statement | None = None
+    statement: LogStatement | None = None
     behind: LogPosition | None = None
-    refused: Refused | None = None
+    refused: RefusedTransaction | None = None
     cascaded: frozenset[SourceName] = frozenset()
 
     @property
@@ -57,15 +57,24 @@ class LogScan:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedTransaction:
     """A transaction that changes these tables and cannot be followed, in words."""
 
     tables: tuple[SourceName, ...]
     reason: str
 
+    def of_all(self) -> Unsupported:
+        """The error where no other table is captured."""
+        shown = ",".join(map(str, self.tables))
+        return Unsupported(
+            f"{self.reason}, of {shown}",
+            "no other table is captured; once such a transaction is committed, "
+            f"read_again='{shown}' (--read-again) reads all rows anew",
+        )
+
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowsStep:
     """A row event of a table, of so many bytes; `wire` is the table map before it, in bytes."""
 
     table: SourceName
@@ -87,6 +96,9 @@ class End:
     seconds: int
 
 
+LogStep = RowsStep | Cascaded | LogStatement | RefusedTransaction | End
+
+
 @dataclass
 class LogWalk:
     """The steps of a dump: rows of the tables that are `wanted`, what rows of their parents do to them by
@@ -96,7 +108,7 @@ class LogWalk:
     wanted: Callable[[SourceName], bool]
     captured: Collection[SourceName] = ()  # tables of which it matters that a statement changes rows
     watch: CascadeWatch = UNWATCHED
-    maps: dict[int, Rows | None] = field(default_factory=dict)
+    maps: dict[int, RowsStep | None] = field(default_factory=dict)
     chosen: dict[SourceName, bool] = field(default_factory=dict)
     changed: set[SourceName] = field(default_factory=set)  # of the tables, by the present transaction
     cascaded: set[SourceName] = field(default_factory=set)  # in the same way, by foreign keys
@@ -104,7 +116,7 @@ class LogWalk:
     def __post_init__(self) -> None:
         self.judge = TextChanges(self.dump.address)
 
-    def steps(self, until: LogPosition) -> Iterator[Rows | Cascaded | Statement | Refused | End]:
+    def steps(self, until: LogPosition) -> Iterator[LogStep]:
         """Up to `until`. Raises Unsupported for what cannot be followed, NotFound if the log ends before."""
         dump, charsets = self.dump, self.dump.charsets()
         for code, seconds, _, body in dump.events(until=until):
@@ -131,31 +143,31 @@ class LogWalk:
 
     def _map(self, body: bytes) -> None:
         number = events.table_number(body)
-        known = self.maps.get(number)
-        if known is None or known.wire != body:
+        before = self.maps.get(number)
+        if before is None or before.wire != body:
             database, table, _ = events.map_names(body)
             name = SourceName(database, table)
             if name not in self.chosen:
                 self.chosen[name] = self.wanted(name)
             matters = self.chosen[name] or name in self.watch.parents
-            self.maps[number] = Rows(name, 0, body) if matters else None
+            self.maps[number] = RowsStep(name, 0, body) if matters else None
 
-    def _rows(self, code: int, body: bytes) -> Iterator[Rows | Cascaded]:
+    def _rows(self, code: int, body: bytes) -> Iterator[RowsStep | Cascaded]:
         number = events.table_number(body)
         if number not in self.maps:
             raise self.dump.corrupt(f"rows of unknown table {number}")
-        known = self.maps[number]
-        if known is None:
+        rows = self.maps[number]
+        if rows is None:
             return
-        if self.chosen[known.table]:
-            self.changed.add(known.table)
-            yield Rows(known.table, len(body), known.wire)
-        children = self.watch.changed(known.table, code, body, known.wire) - self.cascaded
+        if self.chosen[rows.table]:
+            self.changed.add(rows.table)
+            yield RowsStep(rows.table, len(body), rows.wire)
+        children = self.watch.changed(rows.table, code, body, rows.wire) - self.cascaded
         if children:
             self.cascaded |= children
             yield Cascaded(frozenset(children))
 
-    def _statement(self, query: QueryEvent, seconds: int) -> Iterator[Statement | Refused | End]:
+    def _statement(self, query: QueryEvent, seconds: int) -> Iterator[LogStep]:
         role = statements.role(query.text)
         if role == "rollback" and self.changed:
             yield self._refused("a transaction that is rolled back", self.changed)
@@ -169,7 +181,7 @@ class LogWalk:
             changes = self._changed_by(query.text)
         if role == "other" or changes:
             pairs = tuple((name.database, name.table) for name in changes)
-            yield Statement(at, seconds, query.database, query.text, pairs)
+            yield LogStatement(at, seconds, query.database, query.text, pairs)
         if self.dump.standalone:
             yield self._end(seconds)
 
@@ -186,8 +198,8 @@ class LogWalk:
         self.cascaded.clear()
         return End(seconds)
 
-    def _refused(self, what: str, tables: Collection[SourceName]) -> Refused:
-        return Refused(tuple(sorted(tables)), f"{what} in the binlog at {self.dump.position}")
+    def _refused(self, what: str, tables: Collection[SourceName]) -> RefusedTransaction:
+        return RefusedTransaction(tuple(sorted(tables)), f"{what} in the binlog at {self.dump.position}")
 
 
 @dataclass
@@ -212,13 +224,13 @@ class _Passed:
         self.rows, self.by_keys = {}, set()
         self.begin, self.log_bytes = position, log_bytes
 
-    def scanned(self, **how: Any) -> LogScan:
+    def scanned(self, **how: Any) -> BinlogScan:
         """All of it, up to `begin` or as `how` says."""
         end, log_bytes = how.pop("end", self.begin), how.pop("log_bytes", self.log_bytes)
         cascaded = frozenset(self.cascaded)
-        return LogScan(end, self.changed, _few(self.commits), log_bytes, cascaded=cascaded, **how)
+        return BinlogScan(end, self.changed, _few(self.commits), log_bytes, cascaded=cascaded, **how)
 
-    def whole(self, statement: Statement) -> Statement:
+    def whole(self, statement: LogStatement) -> LogStatement:
         """A statement with all tables that its transaction changes."""
         if not statement.changes:  # the rows are those of a CREATE TABLE … SELECT
             return statement
@@ -232,49 +244,63 @@ def scan(
     start: LogPosition,
     until: LogPosition,
     captured: Collection[SourceName],
-    relevant: Callable[[Statement], bool],
+    relevant: Callable[[LogStatement], bool],
     watch: CascadeWatch = UNWATCHED,
     most_bytes: int | None = None,
     one_change: bool = False,
     by_gtid: bool = False,
-) -> LogScan:
+    recording: Recording | None = None,
+) -> BinlogScan:
     """What lies between `start` and `until` of the `captured` tables; less of it after `most_bytes`, after
     the first transaction that changed one of them (`one_change`), in front of a statement that is `relevant`,
     and of a transaction of them that cannot be followed. `watch`: the parents of their foreign keys.
-    Raises as `LogWalk.steps`."""
+    `recording` has afterwards what the scan has read. Raises as `LogWalk.steps`."""
     if not by_gtid and start.reaches(until):
-        return LogScan(with_creation(address, start), {}, (), 0)
-    with Dump.open(address, start, by_gtid=by_gtid) as dump:
-        passed = _Passed(start)
-        statement: Statement | None = None
-        refused: Refused | None = None
-        for step in LogWalk(dump, captured.__contains__, captured, watch).steps(until):
-            if isinstance(step, Rows):
-                passed.rows[step.table] = passed.rows.get(step.table, 0) + step.log_bytes
-            elif isinstance(step, Cascaded):
-                passed.by_keys |= step.tables
-            elif isinstance(step, Refused):
-                refused = step
-            elif refused is not None:
-                return passed.scanned(behind=dump.position, refused=refused)
-            elif isinstance(step, Statement):
-                if statement is not None:
-                    statement = replace(statement, changes=(*statement.changes, *step.changes))
-                elif relevant(step):
-                    if passed.rows and not step.changes:
-                        raise Unsupported(
-                            f"{step.text[:200]!r} in a transaction with rows, at {passed.begin}"
-                        )
-                    statement = step
-            elif statement is not None:
-                return passed.scanned(statement=passed.whole(statement), behind=dump.position)
-            else:
-                passed.end(step.seconds, dump.position, dump.log_bytes)
-                full = most_bytes is not None and dump.log_bytes >= most_bytes
-                if full or (one_change and passed.changed):
-                    return passed.scanned()
-        end = dump.position if by_gtid else replace(until, created=dump.created)
-        return passed.scanned(end=end, log_bytes=dump.log_bytes)
+        return BinlogScan(with_creation(address, start), {}, (), 0)
+    with Dump.open(address, start, by_gtid=by_gtid, recording=recording) as dump:
+        scanned = _scanned(dump, until, captured, relevant, watch, most_bytes, one_change)
+        if recording is not None:
+            recording.end(dump, scanned.end)
+        return scanned
+
+
+def _scanned(
+    dump: Dump,
+    until: LogPosition,
+    captured: Collection[SourceName],
+    relevant: Callable[[LogStatement], bool],
+    watch: CascadeWatch,
+    most_bytes: int | None,
+    one_change: bool,
+) -> BinlogScan:
+    passed = _Passed(dump.start)
+    statement: LogStatement | None = None
+    refused: RefusedTransaction | None = None
+    for step in LogWalk(dump, captured.__contains__, captured, watch).steps(until):
+        if isinstance(step, RowsStep):
+            passed.rows[step.table] = passed.rows.get(step.table, 0) + step.log_bytes
+        elif isinstance(step, Cascaded):
+            passed.by_keys |= step.tables
+        elif isinstance(step, RefusedTransaction):
+            refused = step
+        elif refused is not None:
+            return passed.scanned(behind=dump.position, refused=refused)
+        elif isinstance(step, LogStatement):
+            if statement is not None:
+                statement = replace(statement, changes=(*statement.changes, *step.changes))
+            elif relevant(step):
+                if passed.rows and not step.changes:
+                    raise Unsupported(f"{step.text[:200]!r} in a transaction with rows, at {passed.begin}")
+                statement = step
+        elif statement is not None:
+            return passed.scanned(statement=passed.whole(statement), behind=dump.position)
+        else:
+            passed.end(step.seconds, dump.position, dump.log_bytes)
+            full = most_bytes is not None and dump.log_bytes >= most_bytes
+            if full or (one_change and passed.changed):
+                return passed.scanned()
+    end = dump.position if dump.by_gtid else replace(until, created=dump.created)
+    return passed.scanned(end=end, log_bytes=dump.log_bytes)
 
 
 def first_rows(
@@ -283,7 +309,7 @@ def first_rows(
     start: LogPosition,
     until: LogPosition,
     wanted: Callable[[SourceName], bool],
-    visit: Callable[[Statement], bool],
+    visit: Callable[[LogStatement], bool],
 ) -> TableMap | None:
     """How the first rows of a table that is `wanted` lie in the log; None if there are none up to `until`.
 
@@ -294,9 +320,9 @@ def first_rows(
     with Dump.open(address, start) as dump:
         walk = LogWalk(dump, wanted)
         for step in walk.steps(until):
-            if isinstance(step, Rows):
+            if isinstance(step, RowsStep):
                 return events.table_map(step.wire)
-            if isinstance(step, Statement):
+            if isinstance(step, LogStatement):
                 if not visit(step):
                     return None
                 walk.chosen.clear()

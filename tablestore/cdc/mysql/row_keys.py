@@ -27,13 +27,13 @@ def keyed(key: Sequence[pa.Array], kinds: Kinds) -> Kinds:
         same = pc.fill_null(pc.equal(old, new), False)
         nulls = pc.and_(old.is_null(), new.is_null())
         moved |= ~pc.or_(same, nulls).to_numpy(zero_copy_only=False)
-    found = kinds.copy()
-    found[before[moved]] = DELETE
-    found[before[moved] + 1] = INSERT
-    assert (found[before[~moved] + 1] == UPDATE_AFTER).all(), (
+    changed = kinds.copy()
+    changed[before[moved]] = DELETE
+    changed[before[moved] + 1] = INSERT
+    assert (changed[before[~moved] + 1] == UPDATE_AFTER).all(), (
         "an image before a change has the one after it next"
     )
-    return found
+    return changed
 
 
 def part_of(key: Sequence[pa.Array], parts: int) -> npt.NDArray[np.int32]:

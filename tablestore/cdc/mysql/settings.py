@@ -1,5 +1,10 @@
 """What a server must be set to before its changes can be captured; each refusal names the statement that
-mends it."""
+mends it.
+
+XA transactions that are prepared and not committed have their rows in the log, and in no read view. A table
+whose rows are read meanwhile would lack them for good: XA COMMIT has no rows in the log. So none that was
+prepared before the position may be open then; one that is prepared later pauses its tables.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +12,13 @@ from collections.abc import Iterable, Mapping
 
 from tablestore.cdc.mysql.dialect import Dialect
 from tablestore.cdc.mysql.server import RIGHTS, Connection
-from tablestore.core.errors import InvalidRequest
+from tablestore.core.env import SYSTEM, Env
+from tablestore.core.errors import InvalidRequest, Unavailable
 
 _SHORTEST_SECONDS = 3600
 _EXPIRY = ("binlog_expire_logs_seconds", "expire_logs_days")
+_TRIES = 20
+_WAIT_SECONDS = 0.1
 
 
 def require_ready(connection: Connection, dialect: Dialect, databases: Iterable[str]) -> None:
@@ -28,14 +36,14 @@ def server_id(connection: Connection) -> int:
 
 
 def _wrong_settings(connection: Connection, dialect: Dialect) -> Iterable[str]:
-    found = connection.variables()
+    values = connection.variables()
     for setting in dialect.settings:
-        value = found.get(setting.name, "")
+        value = values.get(setting.name, "")
         if value.upper() not in setting.wanted:
             yield f"{setting.name} is {value or 'unknown'}, not {setting.wanted[0]}: {setting.statement}"
-    if found.get("server_id", "0") == "0":
+    if values.get("server_id", "0") == "0":
         yield "server_id is 0: SET GLOBAL server_id = 1"
-    seconds = float(found.get(_EXPIRY[0]) or 0) or float(found.get(_EXPIRY[1]) or 0) * 86400
+    seconds = float(values.get(_EXPIRY[0]) or 0) or float(values.get(_EXPIRY[1]) or 0) * 86400
     if 0 < seconds < _SHORTEST_SECONDS:
         yield f"the binlog is kept for {seconds:.0f} s only: SET GLOBAL binlog_expire_logs_seconds = 604800"
 
@@ -58,3 +66,29 @@ def _left_out(status: Mapping[str, str], databases: Iterable[str]) -> Iterable[s
 
 def _names(text: str) -> set[str]:
     return {name.strip() for name in text.split(",") if name.strip()}
+
+
+def require_none_prepared(connection: Connection, env: Env = SYSTEM) -> None:
+    """Wait some seconds for the XA transactions that are prepared now; raise InvalidRequest for those that
+    stay. A server that does not show them to this user (MySQL asks for XA_RECOVER_ADMIN) is trusted."""
+    open_ones = _prepared(connection)
+    for _ in range(_TRIES):
+        if not open_ones:
+            return
+        env.sleep(_WAIT_SECONDS)
+        open_ones &= _prepared(connection)
+    names = ", ".join(sorted(open_ones))
+    raise InvalidRequest(
+        f"XA transactions are prepared and not committed: {names}; rows that are read now would lack theirs: "
+        "XA COMMIT or XA ROLLBACK them (XA RECOVER FORMAT='SQL' shows them), and start again"
+    )
+
+
+def _prepared(connection: Connection) -> set[str]:
+    try:
+        names = (row[3] for row in connection.rows("XA RECOVER"))
+        return {n.decode(errors="backslashreplace") if isinstance(n, bytes) else str(n) for n in names}
+    except Unavailable:
+        raise
+    except InvalidRequest:
+        return set()

@@ -84,7 +84,7 @@ class Slices:
         )
 
 
-class TextRows:
+class RowSlicer:
     """Cuts rows of the text protocol out of a buffer that is filled piece by piece."""
 
     def __init__(self, columns: int, capacity: int) -> None:
@@ -99,10 +99,10 @@ class TextRows:
         cut with `joined`.
         """
         columns, capacity = self._columns, self._capacity
-        found = compiled(cut_text_rows)(
+        stopped = compiled(cut_text_rows)(
             _readable(data), start, end, columns, capacity, self.rows, joined, self._offsets, self._lengths
         )
-        self.rows, at, why = (int(n) for n in found)
+        self.rows, at, why = (int(n) for n in stopped)
         return at, why
 
     def taken(self, data: bytearray) -> Slices:
@@ -137,10 +137,10 @@ def cut_images(
     while event < len(starts):
         offsets, lengths = _space(columns * capacity)
         row_kinds, row_events = _space(capacity)
-        found = compiled(cut_row_images)(
+        cuts = compiled(cut_row_images)(
             readable, *arrays, event, at, columns, capacity, offsets, lengths, row_kinds, row_events
         )
-        rows, event, at = (int(n) for n in found)
+        rows, event, at = (int(n) for n in cuts)
         if rows < 0:
             raise ValueError(f"the images of row event {event} end elsewhere than it does")
         if rows:

@@ -20,7 +20,7 @@ from tablestore.cdc.mysql.columns import SourceColumn, SourceTable, quoted
 from tablestore.cdc.mysql.dialect import Dialect
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.server import Connection, own_errors
-from tablestore.cdc.mysql.slices import BIG, END, FULL, PADDING, TextRows
+from tablestore.cdc.mysql.slices import BIG, END, FULL, PADDING, RowSlicer
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import Corrupt, InvalidRequest, Unavailable, Unsupported
 from tablestore.core.extras import required
@@ -73,8 +73,8 @@ def next_range(connection: Connection, table: SourceTable, low: Key | None, rows
     # One row more than wanted, so that the last range is known to be the last.
     rows = max(1, int(rows))
     statement = f"SELECT {shown} FROM {table.spelled}{where} ORDER BY {key} LIMIT 2 OFFSET {rows - 1}"
-    found = connection.rows(statement)
-    return KeyRange(low, _bound(column, found[0][0]) if len(found) > 1 else None)
+    bounds = connection.rows(statement)
+    return KeyRange(low, _bound(column, bounds[0][0]) if len(bounds) > 1 else None)
 
 
 def _estimated_range(
@@ -102,18 +102,18 @@ def _estimated_range(
 
 def _estimated_rows(connection: Connection, table: SourceTable, condition: str) -> int | None:
     """About how many rows an index says there are; None where no index is used."""
-    found = connection.named(f"EXPLAIN SELECT 1 FROM {table.spelled} WHERE {condition}")
-    usable = len(found) == 1 and found[0].get("type") == "range" and found[0].get("rows")
-    return int(found[0]["rows"]) if usable else None
+    plan = connection.named(f"EXPLAIN SELECT 1 FROM {table.spelled} WHERE {condition}")
+    usable = len(plan) == 1 and plan[0].get("type") == "range" and plan[0].get("rows")
+    return int(plan[0]["rows"]) if usable else None
 
 
 def ranges(connection: Connection, table: SourceTable, rows: int) -> Iterator[KeyRange]:
     """All ranges of a table in key order, planned one after the other."""
-    found = next_range(connection, table, None, rows)
-    yield found
-    while found.high is not None:
-        found = next_range(connection, table, found.high, rows)
-        yield found
+    keys = next_range(connection, table, None, rows)
+    yield keys
+    while keys.high is not None:
+        keys = next_range(connection, table, keys.high, rows)
+        yield keys
 
 
 @contextlib.contextmanager
@@ -183,7 +183,7 @@ def _slices(raw: Any, columns: int) -> Iterator[Any]:
     """Rows until the end of the result, each batch valid until the next. The stream is read as it comes,
     without a call for each packet."""
     stream = raw._rfile
-    cutter = TextRows(columns, _BATCH_ROWS)
+    cutter = RowSlicer(columns, _BATCH_ROWS)
     data, begin, end = bytearray(_BUFFER_BYTES + PADDING), 0, 0
     while True:
         at, why = cutter.cut(data, begin, end)
@@ -215,11 +215,11 @@ def _slices(raw: Any, columns: int) -> Iterator[Any]:
 
 
 def _filled(stream: Any, data: bytearray, end: int) -> int:
-    found = stream.read1(len(data) - PADDING - end)  # readinto1 would wait for more than is there
-    if not found:
+    received = stream.read1(len(data) - PADDING - end)  # readinto1 would wait for more than is there
+    if not received:
         raise OSError("the connection ended in the middle of a result")
-    data[end : end + len(found)] = found
-    return len(found)
+    data[end : end + len(received)] = received
+    return len(received)
 
 
 def _joined(stream: Any, start: bytearray) -> tuple[bytearray, bytearray]:
@@ -254,10 +254,10 @@ def _end(raw: Any, tail: bytes, stream: Any) -> None:
 def _where(column: SourceColumn, keys: KeyRange) -> str:
     key = quoted(column.name)
     ends = [(">", keys.low), ("<=", keys.high)]
-    found = [f"{key} {sign} {_literal(column, bound)}" for sign, bound in ends if bound is not None]
+    conditions = [f"{key} {sign} {_literal(column, bound)}" for sign, bound in ends if bound is not None]
     if keys.low is None and keys.high is not None and column.nullable:
-        found = [f"({found[0]} OR {key} IS NULL)"]
-    return f" WHERE {' AND '.join(found)}" if found else ""
+        conditions = [f"({conditions[0]} OR {key} IS NULL)"]
+    return f" WHERE {' AND '.join(conditions)}" if conditions else ""
 
 
 def _bound(column: SourceColumn, value: Any) -> Key:

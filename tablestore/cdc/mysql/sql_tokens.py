@@ -35,7 +35,7 @@ class UnknownStatement(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class SqlToken:
     """A part of a statement. Of names and strings `text` is what they say, of other tokens what is written;
     a text in double quotes is a STRING, and a name where only names can stand (ANSI_QUOTES)."""
 
@@ -48,42 +48,42 @@ class Token:
         return self.kind == WORD and self.text.upper() in words
 
 
-def tokens(text: str, *, backslashes: bool = True) -> list[Token]:
+def tokens(text: str, *, backslashes: bool = True) -> list[SqlToken]:
     """The tokens of a statement; `backslashes` escape in strings (not so with NO_BACKSLASH_ESCAPES). Raises
     UnknownStatement where a quote or a comment has no end."""
-    found: list[Token] = []
+    cut: list[SqlToken] = []
     for match in (_ESCAPES if backslashes else _NO_ESCAPES).finditer(text):
         part, kind = match[0], match.lastgroup
         if kind == "name":
-            found.append(Token(NAME, part[1:-1].replace("``", "`")))
+            cut.append(SqlToken(NAME, part[1:-1].replace("``", "`")))
         elif kind in ("string", "quoted"):
             said = part[1:-1].replace(2 * part[0], part[0])
             said = re.sub(r"\\(.)", r"\1", said, flags=re.DOTALL) if backslashes else said
-            found.append(Token(STRING, said, double=part[0] == '"'))
+            cut.append(SqlToken(STRING, said, double=part[0] == '"'))
         elif kind == "word":
-            found.append(Token(WORD, part))
+            cut.append(SqlToken(WORD, part))
         elif kind == "sign":
-            if part in "'\"`" or (part == "*" and found and found[-1].text == "/"):
+            if part in "'\"`" or (part == "*" and cut and cut[-1].text == "/"):
                 raise UnknownStatement("a quote or comment without an end")
-            found.append(Token(SIGN, part))
-    return found
+            cut.append(SqlToken(SIGN, part))
+    return cut
 
 
 @dataclass
-class Cursor:
+class TokenCursor:
     """Reads tokens one after the other."""
 
-    tokens: Sequence[Token]
+    tokens: Sequence[SqlToken]
     at: int = field(default=0)
 
     @property
-    def rest(self) -> Sequence[Token]:
+    def rest(self) -> Sequence[SqlToken]:
         return self.tokens[self.at :]
 
-    def peek(self, further: int = 0) -> Token:
+    def peek(self, further: int = 0) -> SqlToken:
         """The next token; an empty sign at the end."""
         place = self.at + further
-        return self.tokens[place] if place < len(self.tokens) else Token(SIGN, "")
+        return self.tokens[place] if place < len(self.tokens) else SqlToken(SIGN, "")
 
     def sees(self, *words: str) -> bool:
         """Whether these words are next."""
@@ -91,9 +91,9 @@ class Cursor:
 
     def accept(self, *words: str) -> bool:
         """Pass over these words if they are next."""
-        found = self.sees(*words)
-        self.at += len(words) * found
-        return found
+        seen = self.sees(*words)
+        self.at += len(words) * seen
+        return seen
 
     def accept_one(self, *words: str) -> bool:
         """Pass over any one of these words if it is next."""
@@ -101,9 +101,9 @@ class Cursor:
 
     def sign(self, sign: str) -> bool:
         """Pass over a sign if it is next."""
-        found = self.peek().kind == SIGN and self.peek().text == sign
-        self.at += found
-        return found
+        seen = self.peek().kind == SIGN and self.peek().text == sign
+        self.at += seen
+        return seen
 
     def name(self) -> str:
         """The next token as a name; raises UnknownStatement where none can be."""
@@ -118,7 +118,7 @@ class Cursor:
         first = self.name()
         return (first, self.name()) if self.sign(".") else (database, first)
 
-    def listed(self) -> list[Sequence[Token]]:
+    def listed(self) -> list[Sequence[SqlToken]]:
         """What stands in the brackets that begin here, by its commas; nothing without brackets."""
         if not self.sign("("):
             return []
@@ -132,7 +132,7 @@ class Cursor:
         return list(by_commas(self.tokens[begin : self.at - 1]))
 
 
-def by_commas(found: Sequence[Token]) -> Iterator[Sequence[Token]]:
+def by_commas(found: Sequence[SqlToken]) -> Iterator[Sequence[SqlToken]]:
     """The parts between commas that are in no brackets."""
     begin = depth = 0
     for i, token in enumerate(found):

@@ -14,49 +14,117 @@ Keys that only the server can compare (text with its collations, dates …) are 
 such a table are one chunk.
 
 An update of the key comes as −D and +I.
+
+Its reading begins with its rows, or somewhere in the binlog.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any, TypeVar
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tablestore.cdc.capture.names import SourceName
-from tablestore.cdc.mysql import ddl
+from tablestore.cdc.capture.source import TableRows
+from tablestore.cdc.mysql import events
 from tablestore.cdc.mysql.address import Address
-from tablestore.cdc.mysql.binlog import RowImages, Statement, read_log
-from tablestore.cdc.mysql.cascades import CascadeWatch
 from tablestore.cdc.mysql.columns import SourceTable
 from tablestore.cdc.mysql.declared import DeclaredColumns
 from tablestore.cdc.mysql.dialect import dialect_of
+from tablestore.cdc.mysql.dump import Dump
+from tablestore.cdc.mysql.events import FIRST_OFFSET
 from tablestore.cdc.mysql.foreign_keys import Ancestry, ForeignKeys
 from tablestore.cdc.mysql.log_identity import require_in_log, with_creation
+from tablestore.cdc.mysql.pieces import BinlogPiece, ChunkPiece, EachOnce
 from tablestore.cdc.mysql.position import LogPosition
-from tablestore.cdc.mysql.row_keys import keyed
 from tablestore.cdc.mysql.server import Connection, patiently
 from tablestore.cdc.mysql.settings import require_ready, server_id
-from tablestore.cdc.mysql.snapshot import Key, KeyRange, chunk_key, next_range, read_range, read_view
-from tablestore.cdc.mysql.start_point import SNAPSHOT, StartPoint
-from tablestore.cdc.mysql.undo import UndoImages
-from tablestore.core.errors import InvalidRequest, Unsupported
+from tablestore.cdc.mysql.snapshot import Key, KeyRange, chunk_key, next_range
+from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.flow.source import Changes, Offset, StreamPiece
 from tablestore.format.predicates.predicate import Predicate
-from tablestore.format.rowkind import INSERT
 
 T = TypeVar("T")
 VERSION = 2
 _COMPARED = {"tinyint", "smallint", "mediumint", "int", "bigint"}
+INITIAL = "initial"  # the rows, then changes
+SNAPSHOT = "snapshot"  # the rows alone
+EARLIEST = "earliest-offset"  # what the binlog still has
+LATEST = "latest-offset"  # changes from now on
+SPECIFIC = "specific-offset"  # from a file and offset, or after a GTID
+TIMESTAMP = "timestamp"  # from the first transaction of a time
+STARTUP_MODES = (INITIAL, SNAPSHOT, EARLIEST, LATEST, SPECIFIC, TIMESTAMP)
 
 
 @dataclass(frozen=True, slots=True)
-class _Progress:
+class StartPoint:
+    """A mode, and what it needs: file and offset between two transactions, or a GTID; milliseconds since
+    1970."""
+
+    mode: str = INITIAL
+    file: str = ""
+    offset: int = FIRST_OFFSET
+    gtid: str = ""
+    millis: int = 0
+
+    @property
+    def reads_rows(self) -> bool:
+        """Whether the rows that are there are read."""
+        return self.mode in (INITIAL, SNAPSHOT)
+
+    def position(self, connection: Connection) -> tuple[LogPosition, int]:
+        """(where in the binlog it is, the server whose binlog that is: 0 for that of any server with this
+        GTID). Raises NotFound where the binlog does not have it."""
+        server = server_id(connection)
+        if self.mode == LATEST:
+            position = dialect_of(connection).position(connection)
+            return with_creation(connection.address, position), server
+        if self.mode == SPECIFIC and self.gtid:
+            return LogPosition("", FIRST_OFFSET, self.gtid), 0
+        if self.mode == SPECIFIC:
+            start = LogPosition(self.file, self.offset)
+            require_in_log(connection, start)
+            return start, server
+        files = _files(connection)
+        if self.mode == EARLIEST:
+            return LogPosition(files[0], FIRST_OFFSET), server
+        for file in reversed(files):
+            at = _position_at(connection.address, file, self.millis / 1000)
+            if at is not None:
+                return at, server
+        raise NotFound(
+            f"{connection.address}: the binlog begins later than {self.millis} ms after 1970; {EARLIEST!r} "
+            "is from its beginning"
+        )
+
+
+def _position_at(address: Address, file: str, seconds: float) -> LogPosition | None:
+    """Where the first transaction starts that was committed `seconds` after 1970 or later, in a file or those
+    after it; the end of the log if there is none yet. None: the file itself began later."""
+    with Dump.open(address, LogPosition(file, FIRST_OFFSET)) as dump:
+        before, first = dump.position, True
+        for code, at, _, _ in dump.events():
+            if code == events.FORMAT and first:
+                if at > seconds:
+                    return None
+                first = False
+            if code in events.TRANSACTIONS and at >= seconds:
+                break
+            before = dump.position
+        return before
+
+
+def _files(connection: Connection) -> list[str]:
+    files = [str(row[0]) for row in connection.rows("SHOW BINARY LOGS")]
+    if not files:
+        raise NotFound(f"{connection.address} has no binlog")
+    return files
+
+
+@dataclass(frozen=True, slots=True)
+class _TableOffset:
     """An offset in parts. `position` is None before the first batch."""
 
     snapshot: bool = True
@@ -76,7 +144,7 @@ class _Progress:
         }
 
     @classmethod
-    def from_json(cls, offset: Offset) -> _Progress:
+    def from_json(cls, offset: Offset) -> _TableOffset:
         if offset.get("v") != VERSION or offset.get("phase") not in ("snapshot", "binlog"):
             raise InvalidRequest(f"{offset} is no offset of a table of MySQL or MariaDB")
         position = offset["position"] and LogPosition.from_json(offset["position"])
@@ -157,16 +225,16 @@ class MysqlTable:
         return self.start.mode == SNAPSHOT
 
     def initial(self) -> Offset:
-        return _Progress(snapshot=self.start.reads_rows).to_json()
+        return _TableOffset(snapshot=self.start.reads_rows).to_json()
 
     def latest(self) -> Offset:
         position, server = self._patiently(_end)
-        return _Progress(snapshot=False, position=position, server=server).to_json()
+        return _TableOffset(snapshot=False, position=position, server=server).to_json()
 
     def next(self, start: Offset, target: Offset | None = None) -> Offset:
         """Chunks and what was logged meanwhile; once all chunks are read, the log up to `target` or its
         end. The first batch of a stream that begins in the log says where."""
-        here = _Progress.from_json(start)
+        here = _TableOffset.from_json(start)
         if here.snapshot:
             return self._patiently(lambda connection: self._planned(connection, here)).to_json()
         if self.ended(start):
@@ -175,14 +243,14 @@ class MysqlTable:
             position, server = self._patiently(self.start.position)
             return replace(here, position=position, server=server).to_json()
         end, server = self._patiently(lambda connection: _end_after(connection, here))
-        limit = _Progress.from_json(target).position if target is not None else None
+        limit = _TableOffset.from_json(target).position if target is not None else None
         if limit is not None and server == here.server and end.reaches(limit):
             end = limit
         if end == here.position or (server == here.server and here.position.reaches(end)):
             return start
         return replace(here, key=None, bounds=(), position=end, server=server).to_json()
 
-    def _planned(self, connection: Connection, here: _Progress) -> _Progress:
+    def _planned(self, connection: Connection, here: _TableOffset) -> _TableOffset:
         bounds: list[Key] = []
         last = not self._compares
         while len(bounds) < max(1, self.chunks) and not last:
@@ -196,7 +264,7 @@ class MysqlTable:
         if self.start.mode == SNAPSHOT and here.position is not None:
             position, server = here.position, here.server  # all rows are those of one moment
         key = None if last else bounds[-1]
-        return _Progress(not last, key, tuple(bounds), position, server)
+        return _TableOffset(not last, key, tuple(bounds), position, server)
 
     @property
     def _compares(self) -> bool:
@@ -205,32 +273,46 @@ class MysqlTable:
         return column is not None and column.kind in _COMPARED
 
     def ended(self, offset: Offset) -> bool:
-        return self.start.mode == SNAPSHOT and not _Progress.from_json(offset).snapshot
+        return self.start.mode == SNAPSHOT and not _TableOffset.from_json(offset).snapshot
 
     def pieces(self, start: Offset, end: Offset) -> list[StreamPiece]:
         """A piece of the log, then one for each chunk; no key is in two of them."""
-        here, there = _Progress.from_json(start), _Progress.from_json(end)
-        found: list[StreamPiece] = []
+        here, there = _TableOffset.from_json(start), _TableOffset.from_json(end)
+        pieces: list[StreamPiece] = []
         if there.position is None:
-            return found
+            return pieces
         logged = here.position is not None and here.position != there.position
         if logged and self.start.mode != SNAPSHOT:
             assert here.position is not None
             up_to = here.key if here.snapshot else None
-            found.append(LogPiece(self, here.position, there.position, here.server, there.server, up_to))
+            ends = (here.position, there.position, here.server, there.server)
+            log = BinlogPiece(
+                *(self.address, (self.table,), *ends, self.patience_seconds),
+                once=self._once,
+                keys=KeyRange(high=up_to),
+            )
+            pieces.append(DeclaredPiece(self, log))
         if here.snapshot:
             lows = [here.key, *there.bounds]
             highs = [*there.bounds, *([] if there.snapshot else [None])]
             ranges = [KeyRange(low, high) for low, high in zip(lows, highs, strict=False)]
-            found += [ChunkPiece(self, one, there.position, there.server) for one in ranges]
-        return found
+            pieces += [self._chunk(keys, there.position, there.server) for keys in ranges]
+        return pieces
 
     def rows(self, columns: Sequence[str], at: Offset) -> Iterator[pa.RecordBatch]:
         """All rows as they were at the offset of `latest`, in one read view."""
-        there = _Progress.from_json(at)
+        there = _TableOffset.from_json(at)
         assert there.position is not None
-        for batch, _ in ChunkPiece(self, KeyRange(), there.position, there.server).read(columns):
+        for batch, _ in self._chunk(KeyRange(), there.position, there.server).read(columns):
             yield batch
+
+    def _chunk(self, keys: KeyRange, position: LogPosition, server: int) -> DeclaredPiece:
+        at = (position, server, self.patience_seconds)
+        return DeclaredPiece(self, ChunkPiece(self.address, self.table, keys, False, *at, self._once))
+
+    @property
+    def _once(self) -> EachOnce:
+        return EachOnce(self.table, self.ancestry)
 
     def needed(self, names: Sequence[str]) -> SourceTable:
         """The table with those of its columns that these ones are made of, and its key."""
@@ -249,126 +331,49 @@ class MysqlTable:
     def done(self, end: Offset) -> None:
         """The server keeps its binlog as long as it is set to."""
 
-    def connected(self) -> Connection:
-        """A connection, once the server is there."""
-        return self._patiently(lambda connection: connection, keep=True)
-
-    def _patiently(self, action: Callable[[Connection], T], *, keep: bool = False) -> T:
+    def _patiently(self, action: Callable[[Connection], T]) -> T:
         def attempt() -> T:
-            connection = Connection.open(self.address)
-            try:
+            with Connection.open(self.address) as connection:
                 return action(connection)
-            finally:
-                if not keep:
-                    connection.close()
 
         return patiently(attempt, what=str(self.table), patience_seconds=self.patience_seconds)
 
 
 @dataclass(frozen=True)
-class ChunkPiece:
-    """The rows of a key range as they were at a position."""
+class DeclaredPiece:
+    """A piece whose rows are shown as they are declared."""
 
     source: MysqlTable
-    keys: KeyRange
-    position: LogPosition
-    server: int
+    piece: BinlogPiece | ChunkPiece
 
     def read(self, columns: Sequence[str], where: Predicate | None = None) -> Changes:
-        """All rows as +I; no condition is pushed down to the server."""
-        source = self.source
-        table = source.needed(columns)
-        with source.connected() as connection:
-            if server_id(connection) != self.server:
-                raise InvalidRequest(
-                    f"{source.address} is another server than that on which the snapshot of {source.table} "
-                    "began: start with a new snapshot"
-                )
-            require_in_log(connection, self.position)
-            with read_view(connection, dialect_of(connection), at_least=self.position) as position:
-                changes = UndoImages(table.schema, table.primary_key)
-                if position != self.position:
-                    log = LogPiece(source, self.position, position, self.server, self.server)
-                    for rows, kinds, _ in log.changes(table, low=self.keys.low, high=self.keys.high):
-                        changes.add(rows, kinds)
-                for batch in read_range(connection, table, self.keys):
-                    yield from self._inserts(changes.unchanged(batch), columns)
-                for batch in changes.before():
-                    yield from self._inserts(batch, columns)
-
-    def _inserts(self, batch: pa.RecordBatch, columns: Sequence[str]) -> Changes:
-        if batch.num_rows:
-            yield self.source.shown(batch, columns), _kinds(np.full(batch.num_rows, INSERT))
+        """Its rows; no condition is pushed down to the server. Raises Unsupported where the table was
+        altered, emptied or dropped."""
+        table = self.source.needed(columns)
+        if isinstance(self.piece, ChunkPiece):
+            parts = replace(self.piece, definition=table).read()
+        else:
+            parts = replace(self.piece, definitions=(table,)).read()
+        for rows in parts:
+            assert isinstance(rows, TableRows), "a row without a key is an error"
+            yield self.source.shown(rows.rows, columns, rows.seconds), rows.kinds
 
 
-@dataclass(frozen=True)
-class LogPiece:
-    """The changes between two positions of rows whose key is not above `up_to` (None: of all)."""
-
-    source: MysqlTable
-    start: LogPosition
-    end: LogPosition
-    start_server: int
-    server: int
-    up_to: Key | None = None
-
-    def read(self, columns: Sequence[str], where: Predicate | None = None) -> Changes:
-        """Changes in the order of the log; no condition is pushed down. Raises Unsupported where the table
-        was altered, emptied or dropped."""
-        for batch, kinds, seconds in self.changes(self.source.needed(columns), high=self.up_to):
-            yield self.source.shown(batch, columns, seconds), kinds
-
-    def changes(
-        self, table: SourceTable, *, low: Key | None = None, high: Key | None = None
-    ) -> Iterator[tuple[pa.RecordBatch, pa.Array, pa.Array]]:
-        """Changes of rows of `table`, the source's with some of its columns, above `low` and not above
-        `high`: rows, their kinds, and how many seconds after 1970 they were committed."""
-        for batch, kinds, seconds in self._logged(table):
-            key = [batch.column(name) for name in table.primary_key]
-            kinds = _kinds(keyed(key, kinds.to_numpy(zero_copy_only=False)))
-            for bound, inside in ((low, pc.greater), (high, pc.less_equal)):
-                if bound is not None:
-                    column = batch.column(table.primary_key[0])
-                    mine = inside(column, pa.scalar(Decimal(bound)).cast(column.type))
-                    batch, kinds, seconds = (one.filter(mine) for one in (batch, kinds, seconds))
-            if batch.num_rows:
-                yield batch, kinds, seconds
-
-    def _logged(self, table: SourceTable) -> Iterator[tuple[pa.RecordBatch, pa.Array, pa.Array]]:
-        source = self.source
-        with source.connected() as connection:
-            other = self.start_server != self.server or server_id(connection) != self.server
-            if not other:
-                require_in_log(connection, self.start)
-        name = SourceName(table.database, table.name)
-        watch = CascadeWatch.of({name: source.ancestry}, {name})
-        log = read_log(source.address, [table], start=self.start, until=self.end, by_gtid=other, watch=watch)
-        with contextlib.closing(log):
-            for change in log:
-                if isinstance(change, RowImages):
-                    yield change.batch, change.kinds, change.seconds
-                elif isinstance(change, Statement) and ddl.touches(
-                    change.text, change.database, table=source.table
-                ):
-                    raise Unsupported(
-                        f"{change.text[:200]!r} at {change.position}, which alters {table}",
-                        "start with a new snapshot",
-                    )
-
-
-def _kinds(values: Any) -> pa.Array:
-    return pa.array(values.astype(np.int8), pa.int8())
-
-
-def _end(connection: Connection) -> tuple[LogPosition, int]:
-    """(the end of the binlog, whose binlog it is)."""
+def _end(connection: Connection, before: LogPosition | None = None) -> tuple[LogPosition, int]:
+    """(the end of the binlog, whose binlog it is). Raises NotFound where its file is that of a position
+    before, and was begun anew since."""
     position = dialect_of(connection).position(connection)
+    if before is not None and before.file == position.file:
+        position = replace(position, created=before.created)
     return with_creation(connection.address, position), server_id(connection)
 
 
-def _end_after(connection: Connection, here: _Progress) -> tuple[LogPosition, int]:
+def _end_after(connection: Connection, here: _TableOffset) -> tuple[LogPosition, int]:
     """As `_end`; raises NotFound if the binlog of that server is not the one that was followed so far."""
-    if here.position is not None and server_id(connection) == here.server:
-        require_in_log(connection, here.position)
+    if here.position is None or server_id(connection) != here.server:
+        return _end(connection)
+    require_in_log(connection, here.position)
+    end = _end(connection, here.position)
+    if end[0].file != here.position.file:
         with_creation(connection.address, here.position)
-    return _end(connection)
+    return end

@@ -5,6 +5,9 @@ another has other rows, so that the target is emptied and read again; one that g
 chosen is renamed. Whatever may have changed values without images in the log has the table read again, and so
 has every statement about a table that is just being read: its chunks were planned for what it was. A table
 without a key is emptied before it is read again.
+
+What a table is behind a statement its next rows say, where they stand in the log. Where there are none it is
+what the server has now, under the name that statements gave it meanwhile.
 """
 
 from __future__ import annotations
@@ -25,6 +28,8 @@ from tablestore.cdc.capture.source import (
     TableEvent,
 )
 from tablestore.cdc.mysql import ddl
+from tablestore.cdc.mysql.address import Address
+from tablestore.cdc.mysql.binlog import LogStatement
 from tablestore.cdc.mysql.cascades import Cascades
 from tablestore.cdc.mysql.columns import SourceTable
 from tablestore.cdc.mysql.database_offset import (
@@ -37,8 +42,11 @@ from tablestore.cdc.mysql.database_offset import (
     TableProgress,
 )
 from tablestore.cdc.mysql.ddl import Effect
-from tablestore.cdc.mysql.definitions import Definitions, shape_of
+from tablestore.cdc.mysql.definitions import Definitions, in_log, shape_of
+from tablestore.cdc.mysql.dialect import dialect_of
+from tablestore.cdc.mysql.log_scan import first_rows
 from tablestore.cdc.mysql.position import LogPosition
+from tablestore.cdc.mysql.server import Connection
 
 _MOST_TEXT = 4_000
 _CASCADED = "foreign keys have changed its rows, which the binlog does not have"
@@ -99,7 +107,7 @@ class TableEvents:
     def _concerns(self, effect: Effect) -> bool:
         name = effect.table
         if effect.kind == ddl.DROP_DATABASE:
-            return any(known.database == name.database for known in self._known())
+            return any(captured.database == name.database for captured in self._known())
         if name in self.tables and self.tables[name].state != GONE:
             return True
         if effect.kind == ddl.RENAME:
@@ -109,7 +117,7 @@ class TableEvents:
     def carry_out(self, cause: EventOrigin, effects: Sequence[Effect]) -> None:
         """Add the events of a statement."""
         places = self._places(effects)
-        before = {name for name, one in self.tables.items() if one.captured}
+        before = {name for name, progress in self.tables.items() if progress.captured}
         gone = {name for name in self._known() if places.get(name, _Identity(None)).origin != name}
         renamed = list(self._renamed(places, before, gone))
         freed = {old for old, _ in renamed}
@@ -135,13 +143,15 @@ class TableEvents:
 
     def applied(self, there: DatabaseProgress, **how: Any) -> DatabaseProgress:
         """An offset behind all that was carried out."""
-        ancestries, stale = self.cascades.to_keep({n for n, one in self.tables.items() if one.captured})
+        ancestries, stale = self.cascades.to_keep(
+            {n for n, progress in self.tables.items() if progress.captured}
+        )
         how = {"ancestries": ancestries, "stale": stale, **how}
         return there.with_tables(self.tables, events=tuple(self.events), **how)
 
     def keys(self) -> dict[SourceName, tuple[str, ...]]:
         """The tables that are captured, with their primary keys."""
-        tables = {n: self._definition(one) for n, one in self.tables.items() if one.captured}
+        tables = {n: self._definition(progress) for n, progress in self.tables.items() if progress.captured}
         return {name: table.primary_key if table else () for name, table in tables.items()}
 
     def capture(self, name: SourceName, cause: EventOrigin, found: SourceTable | None = None) -> None:
@@ -153,12 +163,12 @@ class TableEvents:
         if isinstance(table, str):
             self._skip(name, table, cause)
             return
-        known = self.tables.get(name)
+        before = self.tables.get(name)
         digest = self.definitions.put(table)
         self.tables[name] = TableProgress(READING, digest, through=later.through)
         warning = self.cascades.captured(name, table.primary_key)
         self._note(CAPTURED, name, cause, shape=digest, rows=self.count(name), reason=warning)
-        if known is not None and (known.state == GONE or known.digest):
+        if before is not None and (before.state == GONE or before.digest):
             self._note(EMPTIED, name, cause, reason="a table of this name was captured before")
 
     def read_again(self, name: SourceName, cause: EventOrigin, reason: str, *, emptied: bool) -> None:
@@ -194,7 +204,7 @@ class TableEvents:
         self._note(PAUSED, name, cause, reason=reason)
 
     def _known(self) -> list[SourceName]:
-        return [name for name, one in self.tables.items() if one.state != GONE]
+        return [name for name, progress in self.tables.items() if progress.state != GONE]
 
     def _places(self, effects: Sequence[Effect]) -> dict[SourceName, _Identity]:
         """Which table each name stands for after the effects."""
@@ -202,7 +212,7 @@ class TableEvents:
         for effect in effects:
             name = effect.table
             if effect.kind == ddl.DROP_DATABASE:
-                places = {n: one for n, one in places.items() if n.database != name.database}
+                places = {n: identity for n, identity in places.items() if n.database != name.database}
             elif effect.kind == ddl.DROP:
                 places.pop(name, None)
             elif effect.kind == ddl.RENAME:
@@ -216,8 +226,8 @@ class TableEvents:
                 if name in places:
                     places[name].emptied = True
             else:
-                one = places.setdefault(name, _Identity(None))
-                one.alter = effect if one.alter is None else one.alter.then(effect)
+                identity = places.setdefault(name, _Identity(None))
+                identity.alter = effect if identity.alter is None else identity.alter.then(effect)
         return places
 
     def _renamed(
@@ -225,12 +235,12 @@ class TableEvents:
     ) -> Iterator[tuple[SourceName, SourceName]]:
         """Tables that go on under another name, each after the one whose name it takes."""
         moves = {
-            one.origin: name
-            for name, one in places.items()
-            if one.origin in before
-            and one.origin != name
+            identity.origin: name
+            for name, identity in places.items()
+            if identity.origin in before
+            and identity.origin != name
             and self.chosen(name)
-            and self._fits(one.origin, name)
+            and self._fits(identity.origin, name)
         }
         free = {name for name in moves.values() if name not in before}
         while ready := next(((old, new) for old, new in moves.items() if new in free), None):
@@ -248,17 +258,17 @@ class TableEvents:
         )
 
     def _rename(self, old: SourceName, new: SourceName, cause: EventOrigin) -> None:
-        known = self.tables.pop(old)
-        table = self._definition(known)
-        digest = known.digest
+        progress = self.tables.pop(old)
+        table = self._definition(progress)
+        digest = progress.digest
         if table is not None:
             digest = self.definitions.put(replace(table, database=new.database, name=new.table))
-        self.tables[new] = replace(known, digest=digest)
-        if known.is_read:
-            self.tables[new] = TableProgress(READING, digest, through=known.through)
+        self.tables[new] = replace(progress, digest=digest)
+        if progress.is_read:
+            self.tables[new] = TableProgress(READING, digest, through=progress.through)
         self.cascades.renamed(old, new)
         self._note(RENAMED, old, cause, new_name=[new.database, new.table], shape=digest)
-        if known.is_read and table is not None and not table.primary_key:
+        if progress.is_read and table is not None and not table.primary_key:
             self._note(EMPTIED, new, cause, reason="its rows are read again")
 
     def _changed(self, name: SourceName, identity: _Identity, cause: EventOrigin) -> None:
@@ -269,14 +279,14 @@ class TableEvents:
         if identity.emptied:
             self._note(EMPTIED, name, cause)
             self.tables[name] = replace(self.tables[name], state=FOLLOWED, key=None, bounds=())
-        known = self.tables[name]
-        through = known.through
+        progress = self.tables[name]
+        through = progress.through
         if identity.alter is not None and not (through and cause.position.order <= through):
             self._altered(name, identity.alter, cause)
 
     def _altered(self, name: SourceName, effect: Effect, cause: EventOrigin) -> None:
-        known = self.tables[name]
-        old = self._definition(known)
+        progress = self.tables[name]
+        old = self._definition(progress)
         later = self.look(name, cause.position, old)
         if later.table is None:
             if not later.dropped:
@@ -287,21 +297,21 @@ class TableEvents:
         if isinstance(new, str):
             self._skip(name, new, cause)
             return
-        for one in later.alters:
-            effect = effect.then(one)
+        for alter in later.alters:
+            effect = effect.then(alter)
         if old is None:
             reason, renamed = "what it was before is lost", dict[str, str]()
         else:
             reason, renamed = ddl.needs_read_again(effect, old, new), ddl.renamed_columns(effect, old, new)
         emptied = bool(reason) and (effect.removes_rows or old is None or _rekeyed(old, new, renamed))
-        if known.is_read:
+        if progress.is_read:
             reason = reason or "its rows are being read"
         emptied |= bool(reason) and not new.primary_key  # rows that are read again would be there twice
         digest = self.definitions.put(new)
-        self.tables[name] = replace(known, digest=digest, through=later.through or known.through)
+        self.tables[name] = replace(progress, digest=digest, through=later.through or progress.through)
         if reason:
             self.tables[name] = TableProgress(READING, digest, through=later.through)
-        if digest != known.digest or reason:
+        if digest != progress.digest or reason:
             rows = self.count(name) if reason else None
             self._note(
                 *(ALTERED, name, cause),
@@ -316,8 +326,8 @@ class TableEvents:
 
     def _replaced(self, name: SourceName, cause: EventOrigin) -> None:
         """Another table took the name."""
-        known = self.tables[name]
-        later = self.look(name, cause.position, self._definition(known))
+        progress = self.tables[name]
+        later = self.look(name, cause.position, self._definition(progress))
         reason = "another table took its name"
         if later.table is None:
             self._note(EMPTIED, name, cause, reason=reason)
@@ -337,9 +347,9 @@ class TableEvents:
         self._note(EMPTIED, name, cause, reason=reason)
 
     def _skip(self, name: SourceName, reason: str, cause: EventOrigin) -> None:
-        known = self.tables.get(name)
-        self.tables[name] = TableProgress(UNUSABLE, known.digest if known else "")
-        if known is None or known.state != UNUSABLE:
+        progress = self.tables.get(name)
+        self.tables[name] = TableProgress(UNUSABLE, progress.digest if progress else "")
+        if progress is None or progress.state != UNUSABLE:
             self._note(SKIPPED, name, cause, reason=reason)
 
     def _definition(self, known: TableProgress) -> SourceTable | None:
@@ -380,3 +390,86 @@ def _rekeyed(old: SourceTable, new: SourceTable, renamed: Mapping[str, str]) -> 
         return True
     pairs = zip(old.primary_key, new.primary_key, strict=True)
     return any(old.column(a).type != new.column(b).type for a, b in pairs)
+
+
+def later_table(
+    connection: Connection,
+    address: Address,
+    name: SourceName,
+    *,
+    position: LogPosition,
+    before: SourceTable | None,
+    effects: Callable[[LogStatement], list[Effect]],
+    present: Callable[[SourceName], SourceTable | None],
+) -> LaterTable:
+    """What a table is from `position` on. `before`: what is known of it; `effects`: those of a statement;
+    `present`: what a table is on the server now, None without one."""
+    trace = _Trace(name, effects)
+    dialect = dialect_of(connection)
+    now: SourceTable | None = None
+    as_of = -1
+    start = position
+    while True:
+        end = dialect.position(connection)
+        wire = first_rows(
+            address,
+            start=start,
+            until=end,
+            wanted=lambda one: one == trace.name,
+            visit=trace.visit,
+        )
+        if trace.gone:
+            return LaterTable(None, dropped=True)
+        if wire is not None:
+            charsets = dialect.charsets(connection) | {0: "", 63: "binary"}
+            now = present(trace.name)
+            earlier = before and replace(before, database=trace.name.database, name=trace.name.table)
+            return _found(name, in_log(wire, charsets, now=now, before=earlier), trace)
+        if as_of == trace.statements:
+            return _found(name, now, trace)
+        now, as_of = present(trace.name), trace.statements
+        start = end if end.reaches(start) else start
+
+
+def _found(name: SourceName, table: SourceTable | None, trace: _Trace) -> LaterTable:
+    if table is None:
+        return LaterTable(None, dropped=trace.renamed)
+    table = replace(table, database=name.database, name=name.table)
+    return LaterTable(table, tuple(trace.alters), trace.through)
+
+
+@dataclass
+class _Trace:
+    """A table followed through statements. `alters` are those of it, `through` is where the last one ends."""
+
+    name: SourceName
+    effects: Callable[[LogStatement], list[Effect]]
+    alters: list[Effect] = field(default_factory=list)
+    through: tuple[int, int] | None = None
+    gone: bool = False
+    renamed: bool = False
+    statements: int = 0
+
+    def visit(self, statement: LogStatement) -> bool:
+        """Whether the table is still there."""
+        for effect in self.effects(statement):
+            if effect.kind == ddl.DROP_DATABASE:
+                self.gone |= effect.table.database == self.name.database
+            elif effect.table == self.name:
+                self._take(effect, statement)
+            elif effect.new_name == self.name:
+                self.gone = True  # before, there is no table of this name
+            if self.gone:
+                return False
+        return True
+
+    def _take(self, effect: Effect, statement: LogStatement) -> None:
+        self.statements += 1
+        if effect.kind == ddl.RENAME:
+            assert effect.new_name is not None
+            self.name, self.renamed = effect.new_name, True
+        elif effect.kind in (ddl.ALTER, ddl.UNKNOWN):
+            self.alters.append(effect)
+            self.through = statement.position.order
+        elif effect.kind == ddl.DROP or (effect.kind == ddl.CREATE and not effect.conditional):
+            self.gone = True

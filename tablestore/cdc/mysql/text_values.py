@@ -29,14 +29,14 @@ def column(slices: Slices, c: int, source: SourceColumn, type_: pa.DataType) -> 
         return digits
     if kind in ("date", "datetime", "timestamp"):
         return _dates(slices, c, source, type_)
-    found = slices.binary(c)
+    values = slices.binary(c)
     if kind in _BYTES:
-        return found
+        return values
     if kind == "float":
-        return found.view(pa.string()).cast(pa.float64()).cast(pa.float32())
+        return values.view(pa.string()).cast(pa.float64()).cast(pa.float32())
     if kind in _NUMBERS and not pa.types.is_string(type_):
-        return found.view(pa.string()).cast(type_)
-    return text(found, source)
+        return values.view(pa.string()).cast(type_)
+    return text(values, source)
 
 
 def text(found: pa.Array, source: SourceColumn) -> pa.Array:
@@ -88,13 +88,13 @@ def batch(
     slices: Slices, columns: tuple[SourceColumn, ...], schema: pa.Schema, *, any_key: bool = False
 ) -> pa.RecordBatch:
     """All columns of the rows; `any_key` as in `checked`."""
-    made = [
+    arrays = [
         column(slices, c, each, field.type)
         for c, (each, field) in enumerate(zip(columns, schema, strict=True))
     ]
     for c, each in enumerate(columns):
-        require_dates(slices, c, made[c], each)
-    return checked(made, columns, schema, any_key=any_key)
+        require_dates(slices, c, arrays[c], each)
+    return checked(arrays, columns, schema, any_key=any_key)
 
 
 def require_dates(slices: Slices, c: int, found: pa.Array, source: SourceColumn) -> None:

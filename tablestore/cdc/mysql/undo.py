@@ -45,12 +45,12 @@ class UndoImages:
         self._fold()
         if not self._first.num_rows:
             return rows
-        found = pc.is_in(rows.column(self._key[0]), value_set=self._first.column(self._key[0]))
-        if not pc.any(found).as_py():
+        changed = pc.is_in(rows.column(self._key[0]), value_set=self._first.column(self._key[0]))
+        if not pc.any(changed).as_py():
             return rows
         if len(self._key) > 1:
-            found = self._changed(rows, found)
-        return rows.filter(pc.invert(found))
+            changed = self._changed(rows, changed)
+        return rows.filter(pc.invert(changed))
 
     def before(self) -> list[pa.RecordBatch]:
         """The rows that were there, of the keys that changes have."""
@@ -63,10 +63,10 @@ class UndoImages:
         """Where the whole key is that of a change; `maybe`: where the first column of it is."""
         places = np.flatnonzero(maybe.to_numpy(zero_copy_only=False))
         wanted = pa.table(rows.select(self._key)).take(pa.array(places)).append_column(_N, pa.array(places))
-        known = self._first.select(self._key)
-        found: Any = wanted.join(known, self._key, join_type="left semi", use_threads=False)
+        changed = self._first.select(self._key)
+        matches: Any = wanted.join(changed, self._key, join_type="left semi", use_threads=False)
         mask = np.zeros(rows.num_rows, np.bool_)
-        mask[found.column(_N).to_numpy()] = True
+        mask[matches.column(_N).to_numpy()] = True
         return pa.array(mask)
 
     def _fold(self) -> None:
@@ -106,8 +106,8 @@ class UndoCounts:
             return rows
         maybe = pa.array(np.ones(rows.num_rows, np.bool_))
         for name in self._columns:
-            found = pc.is_in(rows.column(name), value_set=gone.column(name).combine_chunks())
-            maybe = pc.and_(maybe, found)
+            equal = pc.is_in(rows.column(name), value_set=gone.column(name).combine_chunks())
+            maybe = pc.and_(maybe, equal)
         places = np.flatnonzero(maybe.to_numpy(zero_copy_only=False))
         if not len(places):
             return rows
@@ -139,9 +139,9 @@ class UndoCounts:
             [self._counts, pa.Table.from_batches(self._parts, schema=self._counts.schema)]
         )
         self._parts, self._waiting = [], 0
-        found = rows.group_by(self._columns, use_threads=False).aggregate([(_N, "sum")])
-        found = found.select([*self._columns, f"{_N}_sum"]).rename_columns([*self._columns, _N])
-        self._counts = found.filter(pc.not_equal(found.column(_N), 0)).cast(self._counts.schema)
+        counts = rows.group_by(self._columns, use_threads=False).aggregate([(_N, "sum")])
+        counts = counts.select([*self._columns, f"{_N}_sum"]).rename_columns([*self._columns, _N])
+        self._counts = counts.filter(pc.not_equal(counts.column(_N), 0)).cast(self._counts.schema)
 
 
 def _counted(rows: pa.Table, gone: pa.Table) -> np.ndarray:
@@ -158,5 +158,5 @@ def _counted(rows: pa.Table, gone: pa.Table) -> np.ndarray:
     allowed = np.zeros(len(sizes), np.int64)
     of_counts = numbers >= rows.num_rows
     allowed[group[of_counts]] = -gone.column(_N).to_numpy()[numbers[of_counts] - rows.num_rows]
-    found: np.ndarray = np.sort(numbers[~of_counts & (rank < allowed[group])])
-    return found
+    dropped: np.ndarray = np.sort(numbers[~of_counts & (rank < allowed[group])])
+    return dropped

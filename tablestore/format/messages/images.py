@@ -1,5 +1,5 @@
 """Rows before and after a change → rows with their kinds, in the order of the changes. Pure. Used by all
-formats and by `cdc.debezium`."""
+formats and by `cdc.source`."""
 
 from __future__ import annotations
 

@@ -18,15 +18,15 @@ import pyarrow as pa
 from tablestore.cdc.capture.metadata import METADATA, METADATA_TYPES
 from tablestore.cdc.mysql.address import PASSWORD_VARIABLE, PREFERRED, TLS_MODES, Address
 from tablestore.cdc.mysql.declared import DeclaredColumns
-from tablestore.cdc.mysql.start_point import (
+from tablestore.cdc.mysql.stream import (
     INITIAL,
     SNAPSHOT,
     SPECIFIC,
     STARTUP_MODES,
     TIMESTAMP,
+    MysqlTable,
     StartPoint,
 )
-from tablestore.cdc.mysql.stream import MysqlTable
 from tablestore.core.errors import InvalidOption, InvalidRequest
 from tablestore.core.options.environment import ENVIRONMENT
 from tablestore.core.options.values import boolean, duration_ms, one_of

@@ -21,10 +21,10 @@ from tablestore.cdc.capture.source import (
     BatchFacts,
     CaptureSource,
     ChunkFacts,
-    Shape,
     ShapeColumn,
     TableEvent,
     TableRows,
+    TableShape,
 )
 from tablestore.flow.batch import WorkOf
 from tablestore.flow.runner import Runner
@@ -37,24 +37,24 @@ def name(table: str, database: str = "shop") -> SourceName:
     return SourceName(database, table)
 
 
-def shape(*columns: tuple[str, str], key: Sequence[str] = ("id",)) -> Shape:
+def shape(*columns: tuple[str, str], key: Sequence[str] = ("id",)) -> TableShape:
     """The shape of (name, type) pairs."""
-    return Shape(tuple(ShapeColumn(n, as_type(t, n)) for n, t in columns), tuple(key))
+    return TableShape(tuple(ShapeColumn(n, as_type(t, n)) for n, t in columns), tuple(key))
 
 
 ITEM = shape(("id", "BIGINT NOT NULL"), ("v", "INT"))
 
 
-def event(kind: str, table: str, of: Shape | None = None, **more: Any) -> TableEvent:
+def event(kind: str, table: str, of: TableShape | None = None, **more: Any) -> TableEvent:
     return TableEvent(kind, name(table), "log 1", of, **more)
 
 
-def captured(table: str, of: Shape = ITEM, **more: Any) -> TableEvent:
+def captured(table: str, of: TableShape = ITEM, **more: Any) -> TableEvent:
     return event(CAPTURED, table, of, **more)
 
 
 def rows(
-    table: str, values: Sequence[tuple[Any, ...]], of: Shape = ITEM, *, seconds: int | None = None
+    table: str, values: Sequence[tuple[Any, ...]], of: TableShape = ITEM, *, seconds: int | None = None
 ) -> TableRows:
     """Changes of a table: a row kind and then the values of each; `seconds` None: a snapshot."""
     kinds = pa.array([rowkind.TEXTS.index(v[0]) for v in values], pa.int8())
@@ -69,14 +69,14 @@ class FakePiece:
     """Parts that were written down."""
 
     parts: tuple[TableRows | BadRow, ...]
-    tables: Mapping[SourceName, Shape]
+    tables: Mapping[SourceName, TableShape]
     chunk: ChunkFacts | None = None
 
     def read(self) -> Iterator[TableRows | BadRow]:
         yield from self.parts
 
 
-def piece(*parts: TableRows | BadRow, chunk: ChunkFacts | None = None, **shapes: Shape) -> FakePiece:
+def piece(*parts: TableRows | BadRow, chunk: ChunkFacts | None = None, **shapes: TableShape) -> FakePiece:
     """A piece; tables that are not named in `shapes` are as `ITEM`."""
     tables = {part.table: shapes.get(part.table.table, ITEM) for part in parts}
     return FakePiece(parts, tables, chunk)

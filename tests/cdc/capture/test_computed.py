@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablestore.cdc.capture.computed import ComputedColumn
+from tablestore.cdc.capture.computed import ComputedTarget
 from tablestore.cdc.capture.functions import FUNCTIONS
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError
 from tablestore.format import hashing
@@ -99,7 +99,7 @@ def test_a_function_gives_what_python_gives(
     text: str, kind: DataType, values: Any, oracle: Callable[[Any], Any], data: Any
 ) -> None:
     given_values = data.draw(st.lists(st.one_of(st.none(), values), max_size=6))
-    column = ComputedColumn.parse("x", text)
+    column = ComputedTarget.parse("x", text)
     array = pa.array(given_values, to_arrow(kind))
     found, made, wrong = column.values({"c": (array, kind)}, len(array))
     constant = not column.expression.columns
@@ -112,7 +112,7 @@ def test_a_function_gives_what_python_gives(
 
 def test_bucket_is_the_hash_that_chooses_buckets() -> None:
     array = pa.array(["a", None, "b"])
-    found, _, wrong = ComputedColumn.parse("b", "bucket(c, 8)").values({"c": (array, t.STRING)}, 3)
+    found, _, wrong = ComputedTarget.parse("b", "bucket(c, 8)").values({"c": (array, t.STRING)}, 3)
     wanted = hashing.bucket_of([pa.array(["a", "b"])], [t.STRING], 8)
     assert found.to_pylist() == [wanted[0], None, wanted[1]]
     assert wrong is None
@@ -121,7 +121,7 @@ def test_bucket_is_the_hash_that_chooses_buckets() -> None:
 def test_one_bad_value_in_many_is_found() -> None:
     texts = ["2024-01-01"] * 10_000
     texts[7_777] = "never"
-    found, _, wrong = ComputedColumn.parse("y", "year(c)").values(
+    found, _, wrong = ComputedTarget.parse("y", "year(c)").values(
         {"c": (pa.array(texts), t.STRING)}, len(texts)
     )
     assert wrong is not None
@@ -132,20 +132,20 @@ def test_one_bad_value_in_many_is_found() -> None:
 def test_names_of_columns_may_hold_anything() -> None:
     name = "a `b`, (c) 'd'"
     text = "upper(`a ``b``, (c) 'd'`)"
-    column = ComputedColumn.parse("x", text)
+    column = ComputedTarget.parse("x", text)
     assert column.expression.columns == {name}
     assert str(column) == f"x = {text}"
-    assert ComputedColumn.parse("x", str(column.expression)) == column
+    assert ComputedTarget.parse("x", str(column.expression)) == column
 
 
 @given(st.text(max_size=30))
 @pytest.mark.large
 def test_what_is_no_expression_is_refused(text: str) -> None:
     try:
-        column = ComputedColumn.parse("x", text)
+        column = ComputedTarget.parse("x", text)
     except TablestoreError:
         return
-    assert ComputedColumn.parse("x", str(column.expression)) == column
+    assert ComputedTarget.parse("x", str(column.expression)) == column
 
 
 @pytest.mark.parametrize(
@@ -168,11 +168,11 @@ def test_what_is_no_expression_is_refused(text: str) -> None:
 )
 def test_wrong_calls_are_refused_by_name(text: str, kind: DataType, words: str) -> None:
     with pytest.raises((InvalidRequest, NotFound), match=words):
-        ComputedColumn.parse("x", text).type({"c": kind})
+        ComputedTarget.parse("x", text).type({"c": kind})
 
 
 def test_each_function_says_how_it_is_written() -> None:
     for name, one in FUNCTIONS.items():
         assert re.fullmatch(rf"{name}\(column.*\)", one.form)
         assert one.meaning
-    assert ComputedColumn.parse("x", "date(c)").type({"c": t.DATE}) == t.DATE
+    assert ComputedTarget.parse("x", "date(c)").type({"c": t.DATE}) == t.DATE

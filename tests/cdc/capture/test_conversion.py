@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.rules import CaptureRules
-from tablestore.cdc.capture.source import Shape, ShapeColumn, TableRows
+from tablestore.cdc.capture.source import ShapeColumn, TableRows, TableShape
 from tablestore.core.errors import NotFound
 from tablestore.format.rowkind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from tablestore.format.types import arrow_types as t
@@ -32,7 +32,7 @@ SOURCE = {
     "body": t.BYTES,
     "price": t.DECIMAL(6, 2),
 }
-SHAPE = Shape(tuple(ShapeColumn(n, kind) for n, kind in SOURCE.items()), ("id",))
+SHAPE = TableShape(tuple(ShapeColumn(n, kind) for n, kind in SOURCE.items()), ("id",))
 TARGET = {  # a table that was made for narrower values
     "year": t.INT.not_null(),
     "id": t.SMALLINT.not_null(),
@@ -139,7 +139,7 @@ def test_a_bad_row_says_where_it_is_what_it_is_and_why() -> None:
 
 
 def test_a_column_that_the_table_lost_and_a_computed_one_needs_is_named() -> None:
-    shape = Shape(tuple(c for c in SHAPE.columns if c.name != "at"), ("id",))
+    shape = TableShape(tuple(c for c in SHAPE.columns if c.name != "at"), ("id",))
     with pytest.raises(NotFound, match="'year' = year\\(at\\): no column 'at'"):
         RULES.conversion(NAME, shape, FIELDS, primary_key=["id", "year"])
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.rules import CaptureRules
-from tablestore.cdc.capture.source import Shape, ShapeColumn
+from tablestore.cdc.capture.source import ShapeColumn, TableShape
 from tablestore.cdc.capture.type_mapping import TypeMapping
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError
 from tablestore.format.types import arrow_types as t
@@ -22,10 +22,10 @@ from tablestore.io.paths import checked_name
 ORDERS = SourceName("shop", "orders")
 
 
-def shape(key: tuple[str, ...] = ("id",), /, **columns: DataType | tuple[DataType, str]) -> Shape:
+def shape(key: tuple[str, ...] = ("id",), /, **columns: DataType | tuple[DataType, str]) -> TableShape:
     pairs = {"id": t.INT.not_null(), **columns}
     found = [ShapeColumn(n, *(c if isinstance(c, tuple) else (c,))) for n, c in pairs.items()]
-    return Shape(tuple(found), key)
+    return TableShape(tuple(found), key)
 
 
 def rules(tables: Any = "shop.*", **given: Any) -> CaptureRules:

@@ -114,7 +114,7 @@ class Lake:
         """Columns and values are those of the source, table by table."""
         there = [row[0] for row in server.run(f"SHOW TABLES IN `{database}`")]
         captured = {n for n in there if SourceName(database, n) in self.progress("log")}
-        assert captured == {n for n in there if self.source.chosen(SourceName(database, n))}
+        assert captured == {n for n in there if self.source.choice.choose(SourceName(database, n))}
         for name in captured:
             with server.connect(database=database) as connection, connection.cursor() as cursor:
                 cursor.execute(f"SELECT * FROM `{name}`")

@@ -10,7 +10,14 @@ from pymysql.connections import Connection as PyMySqlConnection
 
 from tablestore.cdc.mysql import events, statements
 from tablestore.cdc.mysql.address import Address
-from tablestore.cdc.mysql.binlog import Heartbeat, LogChange, RowImages, Statement, TransactionEnd, read_log
+from tablestore.cdc.mysql.binlog import (
+    LogChange,
+    LogHeartbeat,
+    LogStatement,
+    RowImages,
+    TransactionEnd,
+    read_log,
+)
 from tablestore.cdc.mysql.columns import SourceTable
 from tablestore.cdc.mysql.dialect import dialect_of
 from tablestore.cdc.mysql.position import LogPosition
@@ -91,14 +98,14 @@ def test_statements_stand_between_the_rows_they_part(source: Source) -> None:
     source.run("INSERT INTO t VALUES (1, 'a')", "CREATE TABLE other (x INT)", "INSERT INTO other VALUES (1)")
     source.run("TRUNCATE t", "INSERT INTO t VALUES (2, 'b')")
     found = source.changes()
-    shown = [c.text if isinstance(c, Statement) else type(c).__name__ for c in found]
+    shown = [c.text if isinstance(c, LogStatement) else type(c).__name__ for c in found]
     assert shown == [
         *("RowImages", "TransactionEnd"),
         *("CREATE TABLE other (x INT)", "TransactionEnd"),
         *("TransactionEnd", "TRUNCATE t", "TransactionEnd"),
         *("RowImages", "TransactionEnd"),
     ]
-    assert {c.database for c in found if isinstance(c, Statement)} == {database}
+    assert {c.database for c in found if isinstance(c, LogStatement)} == {database}
     ends = [c.position for c in found if isinstance(c, TransactionEnd)]
     assert ends == sorted(ends, key=lambda p: p.order)
     for end in ends:  # each of them is a place to go on from
@@ -136,7 +143,7 @@ def test_compressed_events_and_those_without_checksums_are_read(source: Source, 
     wanted = [(0, i, text) for i in range(1, 501)]
     wanted += [change for i in (1, 2) for change in ((1, i, text), (2, i, "short"))]
     assert rows(found) == [*wanted, (3, 500, text)]
-    assert any(isinstance(c, Statement) and c.text.startswith("CREATE TABLE other") for c in found)
+    assert any(isinstance(c, LogStatement) and c.text.startswith("CREATE TABLE other") for c in found)
 
 
 def test_a_damaged_event_is_found(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +231,7 @@ def test_a_widened_column_reads_what_was_written_before(source: Source, connecti
 
 def test_following_gives_changes_and_heartbeats(source: Source) -> None:
     log = read_log(source.address, [source.table], start=source.start, follow=True, heartbeat_seconds=0.1)
-    first = next(c for c in log if isinstance(c, Heartbeat))
+    first = next(c for c in log if isinstance(c, LogHeartbeat))
     assert first.position.order == source.start.order
     source.run("INSERT INTO t VALUES (1, 'a')")
     found = []

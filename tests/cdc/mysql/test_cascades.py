@@ -238,7 +238,7 @@ def test_a_parent_in_a_prepared_transaction_pauses_its_children(beside: Source) 
         lake.catch_up()
         assert lake.kinds()[-1] == (PAUSED, "a")
         cursor.execute("XA COMMIT 'x'")
-    lake.source = beside.opened(read_again=lake.source.patterns)
+    lake.source = beside.opened(read_again=lake.source.choice.patterns)
     lake.catch_up()
     lake.equals(beside.server, beside.name)
     assert len(lake.rows["a"]) == 2

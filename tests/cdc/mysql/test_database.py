@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.source import CAPTURED
-from tablestore.cdc.mysql.database_pieces import log_pieces
+from tablestore.cdc.mysql.pieces import log_pieces
 from tests.cdc.mysql.memory_lake import Lake, Source, Writers
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from tablestore.cdc.mysql import ddl
 from tablestore.cdc.mysql.address import Address
-from tablestore.cdc.mysql.binlog import RowImages, Statement, read_log
+from tablestore.cdc.mysql.binlog import LogStatement, RowImages, read_log
 from tablestore.cdc.mysql.columns import SourceTable
 from tablestore.cdc.mysql.dialect import dialect_of
 from tablestore.cdc.mysql.server import Connection
@@ -148,7 +148,7 @@ def altered(session: Any, connection: Connection, database: str, statement: str)
     after = rows(connection, new)
     log = list(read_log(connection.address, [new], start=start, until=end))
     assert not [one for one in log if isinstance(one, RowImages)]
-    (text,) = [one for one in log if isinstance(one, Statement)]
+    (text,) = [one for one in log if isinstance(one, LogStatement)]
     effect = ddl.effects(text.text, text.database)[0]
     reason = ddl.needs_read_again(effect, old, new)
     renamed = ddl.renamed_columns(effect, old, new)
@@ -199,16 +199,16 @@ def test_partitions_and_ignored_rows(session: Any, connection: Connection, addre
     assert "IGNORE" in reason
 
 
-def logged(session: Any, connection: Connection, *statements_: str) -> list[Statement]:
+def logged(session: Any, connection: Connection, *statements_: str) -> list[LogStatement]:
     start = dialect_of(connection).position(connection)
     for each in statements_:
         session.execute(each)
     end = dialect_of(connection).position(connection)
     log = read_log(connection.address, [], start=start, until=end)
-    return [one for one in log if isinstance(one, Statement)]
+    return [one for one in log if isinstance(one, LogStatement)]
 
 
-def shown(statement_: Statement) -> list[str]:
+def shown(statement_: LogStatement) -> list[str]:
     return [f"{e.kind} {e.table.table}" for e in ddl.effects(statement_.text, statement_.database)]
 
 

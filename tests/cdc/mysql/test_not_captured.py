@@ -64,4 +64,4 @@ def test_a_table_that_becomes_one_of_them_is_skipped_and_others_go_on(source: So
     assert lake.kinds(3) == [(SKIPPED, "a"), (SKIPPED, "b")]
     assert {row["v"] for row in lake.rows["c"].values()} == {9}
     assert isinstance(lake.source, MysqlDatabase)
-    assert isinstance(lake.source.patterns, Patterns)
+    assert isinstance(lake.source.choice.patterns, Patterns)

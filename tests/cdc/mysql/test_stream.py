@@ -16,8 +16,7 @@ import pytest
 from tablestore.cdc.mysql import ddl
 from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.declared import DeclaredColumns
-from tablestore.cdc.mysql.start_point import StartPoint
-from tablestore.cdc.mysql.stream import MysqlTable
+from tablestore.cdc.mysql.stream import MysqlTable, StartPoint
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.flow.source import Offset
 from tablestore.format.types.data_type import DataField

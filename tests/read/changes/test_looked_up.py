@@ -10,7 +10,7 @@ import pytest
 
 import tablestore as ts
 from tablestore import col
-from tablestore.cdc.change_feed import ChangeFeed, Piece
+from tablestore.cdc.change_feed import ChangeFeed, SnapshotPiece
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.format import rowkind
 from tablestore.meta import consumers
@@ -107,12 +107,12 @@ def test_a_row_that_moves_is_deleted_before_it_is_inserted(tmp_path: Path) -> No
     assert step.to_arrow()["rowkind"].to_pylist() == kinds
 
 
-def pieces(t: Table, start: str, **given: Any) -> list[Piece]:
+def pieces(t: Table, start: str, **given: Any) -> list[SnapshotPiece]:
     feed = ChangeFeed(t.location, start, **given)
     return feed.pieces(feed.initial(), feed.next(feed.initial(), limit=None))
 
 
-def read(t: Table, some_pieces: list[Piece]) -> list[tuple[Any, ...]]:
+def read(t: Table, some_pieces: list[SnapshotPiece]) -> list[tuple[Any, ...]]:
     return [
         (rowkind.TEXTS[kind], *values)
         for piece in some_pieces
