@@ -21,11 +21,14 @@ import threading
 import zipfile
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote
+from weakref import WeakSet
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from tablestore import __path__ as _package_path
 from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.core.options import environment
 from tablestore.core.options.secrets import HIDDEN
 from tablestore.spark.datasource import TablestoreSource
 from tablestore.spark.work_source import WorkSource
@@ -74,14 +77,26 @@ def session(
 
 
 def register(spark: SparkSession) -> SparkSession:
-    """The session, to which `format("tablestore")` is now known, with the code shipped to its workers."""
+    """The session, to which `format("tablestore")` is now known. Workers elsewhere get the code, and the
+    variables of this process that say how object stores are reached (`AWS_…`)."""
     with contextlib.suppress(Exception):  # static or already started parts of a foreign session may refuse
         spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     master = spark.sparkContext.master
     if master is None or not master.startswith("local["):
-        spark.sparkContext.addPyFile(_zipped())  # before the sources: they remember what goes with them
+        _ship(spark.sparkContext)  # before the sources: they remember what goes with them
+        pass_environment(spark, environment.store_variables())
     _register_sources(spark)
     return spark
+
+
+def _ship(context: SparkContext) -> None:
+    """Send the code to the workers of a context, once: Spark refuses a second file of that name."""
+    if context not in _shipped:
+        context.addPyFile(_zipped())
+        _shipped.add(context)
+
+
+_shipped: WeakSet[SparkContext] = WeakSet()
 
 
 def _register_sources(spark: SparkSession) -> None:

@@ -2,7 +2,7 @@
 
     mysql://user@host:3306/database, …/database.table, … alone with tables=    (mariadb:// is the same)
     kafka://host:9092/topic
-    a path, file:///path                                     a change directory, with its table in tables=
+    a path, file:///path, s3://bucket/path                   a change directory, with its table in tables=
 
 `SOURCES` is the one place that knows them. An address is read before anything is opened; what a source takes
 beside it are the other arguments of `lake.ingest`.
@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
-from urllib.parse import unquote, urlsplit
 
 from tablestore.cdc.capture.change_directory import DirectoryTable
 from tablestore.cdc.capture.names import APPEND, Patterns, SourceName, literal, words
@@ -30,8 +29,8 @@ from tablestore.cdc.mysql.database import MysqlDatabase
 from tablestore.cdc.source import ChangeDirectory
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.core.options import environment
-from tablestore.io.fileio import LocalFileIO
-from tablestore.io.paths import location
+from tablestore.io.paths import OBJECT_SCHEMES, is_object_location, location
+from tablestore.io.routed import file_io_for
 from tablestore.table.identifier import DEFAULT_DATABASE
 
 Tables = str | Sequence[str]
@@ -184,7 +183,8 @@ class TopicsAddress:
 
 @dataclass(frozen=True)
 class DirectoryAddress:
-    """A change directory, whose name stands for that of a database."""
+    """A change directory, whose name stands for that of a database. One in an object store is reached by
+    what the environment says (`AWS_…`)."""
 
     path: str
     table: str
@@ -195,15 +195,15 @@ class DirectoryAddress:
     @classmethod
     def of(cls, url: str, tables: Tables, settings: Mapping[str, Any]) -> DirectoryAddress:
         _require_known(settings, ("chunks", "log_bytes"), ())
-        path = location(unquote(urlsplit(url).path) if url.startswith("file://") else url)
-        io = LocalFileIO()
-        if not io.is_dir(path):
+        path = location(url)
+        if not file_io_for(path).is_dir(path):
             raise NotFound(f"no change directory at {path}")
         chosen = [tables] if isinstance(tables, str) and tables else list(tables)
         if len(chosen) != 1 or any(c in str(chosen[0]) for c in _WILD):
             raise InvalidRequest("a change directory is captured table by table: name one in tables=")
         how = {f"{k}_per_batch": _positive(k, v) for k, v in settings.items() if v is not None}
-        return cls(path, str(chosen[0]).rpartition(".")[2], how)
+        reached_by = environment.store_variables() if is_object_location(path) else ()
+        return cls(path, str(chosen[0]).rpartition(".")[2], how, variables=reached_by)
 
     @property
     def title(self) -> str:
@@ -218,7 +218,7 @@ class DirectoryAddress:
         return [f"{literal(self.database)}.{literal(self.table)}"]
 
     def open(self, rules: CaptureRules, *, checkpoint: str, follow: bool) -> DirectoryTable:
-        directory = ChangeDirectory(LocalFileIO(), self.path, self.table)
+        directory = ChangeDirectory(file_io_for(self.path), self.path, self.table)
         stream = DirectoryStream(self.path, self.table, directory.schema, **self.settings)
         name = SourceName(self.database, self.table)
         return DirectoryTable(stream, name, until=None if follow else stream.latest())
@@ -230,6 +230,7 @@ SOURCES: Mapping[str, Callable[[str, Tables, Mapping[str, Any]], SourceAddress]]
     "kafka": TopicsAddress.of,
     "file": DirectoryAddress.of,
     "": DirectoryAddress.of,
+    **dict.fromkeys(OBJECT_SCHEMES, DirectoryAddress.of),
 }
 
 
