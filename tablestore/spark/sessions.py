@@ -59,6 +59,7 @@ def session(
 
     `log_file` gets the stderr of the JVM and the workers, which otherwise is that of this process. `conf` is
     any Spark setting, with dots written as double underscores or in a dict: `session(**{"spark.master": …})`.
+    `spark.pyspark.python` is the Python of workers (that of this process unless it is set).
     Raises NotFound when Java is missing and InvalidRequest when it is too old.
     """
     _require_java()
@@ -71,7 +72,11 @@ def session(
     builder = SparkSession.builder.appName(app).master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with _launch_environment(local), _stderr_to(log_file), _own_interrupts():
+    with (
+        _launch_environment(local, settings["spark.pyspark.python"]),
+        _stderr_to(log_file),
+        _own_interrupts(),
+    ):
         spark = builder.getOrCreate()
     return register(spark)
 
@@ -180,9 +185,10 @@ def _text(value: str | int | bool) -> str:
 
 
 @contextlib.contextmanager
-def _launch_environment(local: bool) -> Iterator[None]:
-    """The environment that the JVM inherits at its start: where it may listen, and where its Python helpers
-    import from, those of a `local` master early: others may not have imported what is not yet shipped.
+def _launch_environment(local: bool, python: str) -> Iterator[None]:
+    """The environment that the JVM inherits at its start: where it may listen, which `python` workers are,
+    and where they import from, those of a `local` master early: others may not have imported what is not yet
+    shipped.
     """
     early = _DAEMON if local else ""
     path = os.pathsep.join(p for p in (_ROOT, early, os.environ.get("PYTHONPATH", "")) if p)
@@ -190,7 +196,7 @@ def _launch_environment(local: bool) -> Iterator[None]:
         "SPARK_LOCAL_IP": _LOOPBACK,
         "SPARK_LOCAL_HOSTNAME": _LOOPBACK,
         "PYTHONPATH": path,
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": python,
         "OMP_NUM_THREADS": "1",
         "SPARK_WORKER_DIR": os.environ.get(
             "SPARK_WORKER_DIR", os.path.join(tempfile.gettempdir(), "spark-work")

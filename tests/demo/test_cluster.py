@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +26,7 @@ from notebooks.demo.spark_cluster import SparkCluster
 from tests.servers.s3 import KEY, SECRET, S3Server, moto
 
 ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "notebooks" / "guide" / "cluster.md"
 pytestmark = [pytest.mark.spark, pytest.mark.large]
 
 
@@ -100,7 +104,6 @@ def test_the_demo_on_a_cluster_survives_kills_of_worker_master_and_driver(
     assert (facts["verified"], facts["pairs"]) == (True, 2)
     assert facts["read_amplification"] == 1.0, "it was compacted on the cluster"
     table = ts.open(f"{warehouse}/tpch.db/dwd_lineitem")
-    assert table.scan().count() == facts["rows"]
     assert table.check() == []
     log = Places.of(warehouse).spark_log.read_text()
     assert SECRET not in log + said.read_text()
@@ -134,6 +137,33 @@ def test_workers_know_nothing_of_the_checkout(cluster: SparkCluster, tmp_path: P
         assert folder.startswith(str(cluster.folder))
         assert code == "./tablestore.zip/tablestore/__init__.py"
         assert variable is None
+
+
+def test_the_guide_followed_literally(
+    cluster: SparkCluster, store: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Its first example on the cluster, whose second ships an environment."""
+    first, second = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), flags=re.S)
+    archive = tmp_path / "environment.tar.gz"
+    with tarfile.open(archive, "w:gz") as packed:
+        text = f'#!/bin/sh\nexport BY=archive\nexec {sys.executable} "$@"\n'.encode()
+        member = tarfile.TarInfo("bin/python")
+        member.size, member.mode = len(text), 0o755
+        packed.addfile(member, io.BytesIO(text))
+    where = "print(spark.sparkContext.range(1).map(lambda _: __import__('os').environ.get('BY')).collect())\n"
+    program = "\n".join([first, second, where, "spark.stop()"])
+    program = program.replace("spark://HOST:7077", cluster.url).replace("s3://bucket", store.bucket())
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        cwd=tmp_path,
+        env=environment(store, tmp_path),
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "4 buckets are compacted\n10 rows\n['archive']" in done.stdout
 
 
 def test_what_cannot_be_a_cluster_is_refused(capsys: pytest.CaptureFixture[str]):
