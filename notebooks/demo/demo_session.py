@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyspark.sql import SparkSession
 
 from notebooks.demo.journal import Places
@@ -17,7 +19,7 @@ def demo_session(places: Places, cores: int | None, master: str | None = None) -
         return session("workbench demo", cores=cores, log_file=log)
     if not master.startswith("spark://"):
         raise InvalidRequest(f"--master {master} is no address of a cluster: write spark://host:port")
-    conf: dict[str, str | int] = {"spark.master": master, "spark.task.maxFailures": 8}
+    conf: dict[str, Any] = {"spark.master": master, "spark.task.maxFailures": 8}
     if cores is not None:
         conf["spark.cores.max"] = cores
     return session("workbench demo", cores=cores, log_file=log, **conf)
