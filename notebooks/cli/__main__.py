@@ -20,9 +20,9 @@ from notebooks.cli.places import CHECKOUT
 from notebooks.demo import sql_connectors
 from tablestore.cli.commands import run
 
-OWN = ("demo", "lab", "docs", "test", "bench", "doctor", "clean")
+OWN = ("demo", "cluster", "lab", "docs", "test", "bench", "doctor", "clean")
 """The verbs with a module here; `doctor` looks at the checkout, too."""
-VERBS = ("demo", "lab", "open", "sql", "cdc", "tier", "docs", "test", "bench", "doctor", "clean")
+VERBS = ("demo", "cluster", "lab", "open", "sql", "cdc", "tier", "docs", "test", "bench", "doctor", "clean")
 
 
 def main(arguments: list[str]) -> int:

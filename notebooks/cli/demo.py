@@ -28,12 +28,14 @@ from notebooks.cli import demo_database
 from notebooks.cli.places import CHECKOUT, ROOT
 from notebooks.cli.step_bars import step_bars
 from notebooks.demo import database_scorecard, pipeline, scorecard, summary_job, tables
+from notebooks.demo.demo_session import demo_session
 from notebooks.demo.journal import Busy, Journal, Places, alone
 from notebooks.demo.pipeline import Plan, Run
 from notebooks.demo.resources import MemoryWatch
 from notebooks.demo.verification import Verification, verify
 from tablestore.cli.parsing import command_parser
-from tablestore.spark.sessions import session
+from tablestore.io.paths import location
+from tablestore.io.routed import file_io_for
 
 DIFFERS, REFUSED, FAILED, INTERRUPTED = 1, 2, 3, 130
 _CHUNKS = 8
@@ -42,10 +44,13 @@ _CHUNKS = 8
 def main(arguments: list[str]) -> int:
     """Run the demo; 0 verified, 1 something differs, 2 refused, 3 a query failed."""
     options = parser().parse_args(arguments)
-    options.warehouse = options.warehouse or ROOT / ("lake" if options.source is None else "lake-of-source")
-    places = Places(options.warehouse.expanduser().resolve())
+    options.warehouse = options.warehouse or str(
+        ROOT / ("lake" if options.source is None else "lake-of-source")
+    )
     screen = Console(stderr=True, highlight=False)
+    places = Places(ROOT)  # replaced as soon as the address is understood
     try:
+        places = Places.of(options.warehouse)
         with alone(places):
             return _demo(options, places, screen)
     except (Busy, DatasetError, ts.TablestoreError) as e:
@@ -83,9 +88,9 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--pairs", type=int, default=None, help="refresh pairs after the load (default 10)")
     p.add_argument(
         "--warehouse",
-        type=Path,
         metavar="DIR",
-        help="where the lake is (default lake, with --source lake-of-source, beside the code)",
+        help="where the lake is (default lake, with --source lake-of-source, beside the code); or"
+        " s3://bucket/path, reached as AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, … say",
     )
     p.add_argument("--json", type=Path, metavar="FILE", help="write the figures")
     p.add_argument(
@@ -110,6 +115,11 @@ def parser() -> argparse.ArgumentParser:
     )
     p.add_argument(
         "--cores", type=int, default=None, metavar="N", help="Spark tasks at once (default: all cores)"
+    )
+    p.add_argument(
+        "--master",
+        metavar="URL",
+        help="the Spark cluster: spark://host:port, as `cluster` prints it (default: this process)",
     )
     demo_database.add_options(p)
     return p
@@ -196,6 +206,7 @@ def _plan(options: argparse.Namespace, journal: Journal) -> Plan:
         chunks_per_batch=options.chunks_per_batch or _CHUNKS,
         interval_seconds=options.interval,
         cores=options.cores,
+        master=options.master,
     )
 
 
@@ -229,7 +240,10 @@ def _remove(places: Places) -> None:
         lake.drop_table(name, if_exists=True)
     if tables.DATABASE in lake.databases() and not lake.tables(tables.DATABASE):
         lake.drop_database(tables.DATABASE)
-    for folder in (places.source, places.own / "checkpoints", summary_job.directory(places.warehouse)):
+    summary_job.forget(str(places.warehouse))
+    if places.shipped_source != str(places.source):
+        file_io_for(places.shipped_source).delete_tree(places.shipped_source)
+    for folder in (places.source, places.own / "checkpoints"):
         shutil.rmtree(folder, ignore_errors=True)
     places.journal.unlink(missing_ok=True)
 
@@ -246,7 +260,7 @@ def _work(run: Run, screen: Console) -> None:
             f"going on after chunk {here.chunks} of {run.chunks}"
             + (f", log {here.file}" if here.file else "")
         )
-    spark = session("workbench demo", cores=run.plan.cores, log_file=str(run.places.spark_log))
+    spark = demo_session(run.places, run.plan.cores, run.plan.master)
     try:
         with step_bars(screen) as show:
             pipeline.patiently(
@@ -276,9 +290,9 @@ def _report(
         out.print(f"  {command}", markup=False, soft_wrap=True)
 
 
-def next_commands(run: Run, warehouse: Path) -> list[str]:
+def next_commands(run: Run, warehouse: str) -> list[str]:
     """Three commands that work when pasted, from any directory."""
-    workbench, lake = shlex.quote(str(ROOT / "workbench")), str(warehouse.expanduser().resolve())
+    workbench, lake = shlex.quote(str(ROOT / "workbench")), location(warehouse)
     look = f"import tablestore as ts; print(ts.open({run.summary.location!r}).scan().to_pandas().to_string())"
     why = (
         f"import tablestore as ts; from tablestore import col; t = ts.open({run.lineitem.location!r});"

@@ -20,6 +20,7 @@ from notebooks.cli.step_bars import step_bars
 from notebooks.demo import database_run, database_scorecard, tables, tpch_database
 from notebooks.demo.database_run import TPCH_RULES, DatabasePlan, DatabaseRun
 from notebooks.demo.database_scorecard import Outcome
+from notebooks.demo.demo_session import demo_session
 from notebooks.demo.journal import Journal, Places
 from notebooks.demo.mariadb import MariaDb, missing
 from notebooks.demo.resources import MemoryWatch
@@ -29,7 +30,6 @@ from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.server import Connection
 from tablestore.core.extras import required
 from tablestore.spark.compaction import compact
-from tablestore.spark.sessions import session
 
 PRIVATE = "mariadb"
 _SERVER_MEMORY = "256M"
@@ -216,7 +216,7 @@ def _work(
             raise writer.error
         return writer is None or writer.finished
 
-    spark = session("workbench demo", cores=options.cores, log_file=str(places.spark_log))
+    spark = demo_session(places, options.cores, options.master)
     with ExitStack() as stack:
         stack.callback(spark.stop)
         run = stack.enter_context(DatabaseRun(spark, places, plan))
@@ -225,7 +225,7 @@ def _work(
         with step_bars(screen) as show:
             run.follow(show, quiet, begun=(lambda: None) if writer is None else writer.start)
             lineitem = run.lake.table(tables.LINEITEM) if plan.summary else None
-            compacted = compact(spark, lineitem.location, full=True) if lineitem is not None else None
+            compacted = compact(spark, lineitem, full=True) if lineitem is not None else None
             began = time.monotonic()
             found = database_run.verify(run, show, until=quiet)
         problems = [line for one in found for line in one.differences]

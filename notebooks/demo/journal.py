@@ -8,6 +8,7 @@ times and sizes.
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -16,17 +17,38 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tablestore.io.paths import is_object_location, location
+
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where things of the demo are inside its warehouse, which is an ordinary lake besides."""
+    """Where things of the demo are: inside its warehouse, which is an ordinary lake besides. Of a warehouse
+    in an object store, `local` is the directory of this machine for what is no table."""
 
-    warehouse: Path
+    warehouse: Path | str
+    local: Path | None = None
+
+    @classmethod
+    def of(cls, warehouse: str) -> Places:
+        """Those of a warehouse as a user writes it. An object store's directory is below the user's state
+        directory, by the store's address."""
+        place = location(warehouse)
+        if not is_object_location(place):
+            return cls(Path(place).resolve())
+        state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+        store = os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_ENDPOINT") or ""
+        name = hashlib.sha256(f"{store} {place}".encode()).hexdigest()[:16]
+        return cls(place, state / "tablestore-workbench" / f"demo-{name}")
 
     @property
     def own(self) -> Path:
         """What is not a table."""
-        return self.warehouse / ".demo"
+        return Path(self.warehouse) / ".demo" if self.local is None else self.local
+
+    @property
+    def shipped_source(self) -> str:
+        """Where workers read the source: in the warehouse."""
+        return str(self.source) if self.local is None else f"{self.warehouse}/.demo/source"
 
     @property
     def source(self) -> Path:

@@ -9,12 +9,14 @@ caller that stops listening may raise from it, and the step ends with that error
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
@@ -27,6 +29,7 @@ from tablestore.cdc.capture.change_directory import position_of
 from tablestore.cdc.capture.report import BatchProgress, BatchReport
 from tablestore.cdc.source import ChangeDirectory, Position
 from tablestore.io.fileio import LocalFileIO
+from tablestore.io.routed import file_io_for
 from tablestore.spark.compaction import Compacted, compact
 
 ShowProgress = Callable[[str, float, float, str], None]
@@ -61,7 +64,8 @@ class Watch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to run. `interval_seconds` None: batches follow one another without a pause."""
+    """What to run. `interval_seconds` None: batches follow one another without a pause. `master` None: Spark
+    runs in this process."""
 
     scale_factor: str
     pairs: int = 10
@@ -69,6 +73,7 @@ class Plan:
     chunks_per_batch: int = 8
     interval_seconds: float | None = None
     cores: int | None = None
+    master: str | None = None
 
 
 @dataclass(frozen=True)
@@ -133,9 +138,24 @@ def prepare(places: Places, plan: Plan, *, progress: bool = True) -> Run:
     source = cdc.generate(
         places.source, plan.scale_factor, pairs=plan.pairs, seed=plan.seed, progress=progress
     )
+    if places.shipped_source != str(places.source):
+        ship(places.source, places.shipped_source)
     lake = ts.connect(str(places.warehouse))
     columns = ChangeDirectory(LocalFileIO(), str(places.source), "lineitem").schema
     return Run(places, plan, source, tables.lineitem(lake, columns), tables.summary(lake))
+
+
+def ship(source: Path, target: str) -> None:
+    """Copy the files of a source to a store, those that are not there; its description last, so that a
+    directory that has one is complete."""
+    io = file_io_for(target)
+    files = [path for path in sorted(source.rglob("*")) if path.is_file() and not path.name.startswith(".")]
+    files.sort(key=lambda path: path.name == "source.json")
+    for path in files:
+        place = f"{target}/{path.relative_to(source)}"
+        if not io.exists(place) or io.size(place) != path.stat().st_size:
+            with path.open("rb") as read, io.open_output(place) as written:
+                shutil.copyfileobj(read, written, 8 << 20)
 
 
 def patiently(work: Callable[[], None], *, again: Callable[[], None] = lambda: None) -> None:
@@ -185,7 +205,7 @@ def run_queries(spark: SparkSession, run: Run, show: ShowProgress, *, watch: Wat
 def _capture(spark: SparkSession, run: Run, on_batch: Callable[[BatchReport], None]) -> Any:
     """The job that loads line items and follows them to the end of the source."""
     return ts.connect(str(run.places.warehouse)).ingest(
-        run.places.source,
+        run.places.shipped_source,
         tables="lineitem",
         into=tables.LINEITEM,
         **tables.LINEITEM_RULES,
@@ -305,7 +325,7 @@ def compact_fully(spark: SparkSession, run: Run, show: ShowProgress) -> Compacte
     """Every bucket rewritten into one run, as Spark tasks; one COMPACT snapshot."""
     started = time.time()
     with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(compact, spark, run.lineitem.location, full=True)
+        done = pool.submit(compact, spark, run.lineitem, full=True)
         while not done.done():
             show("compaction", _share_done(spark), 1.0, "")
             time.sleep(_POLL_SECONDS)

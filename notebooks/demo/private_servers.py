@@ -54,7 +54,12 @@ class PrivateServers:
         self._processes[server].send_signal(number)
 
     def _launch(
-        self, server: str, command: Sequence[str], environment: Mapping[str, str] | None = None
+        self,
+        server: str,
+        command: Sequence[str],
+        environment: Mapping[str, str] | None = None,
+        *,
+        folder: Path | None = None,
     ) -> None:
         with (self.folder / f"{server}.log").open("wb") as out:
             self._processes[server] = subprocess.Popen(
@@ -63,6 +68,7 @@ class PrivateServers:
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 env=environment,
+                cwd=folder,
                 start_new_session=True,  # Ctrl-C is for us
             )
         self._watch()

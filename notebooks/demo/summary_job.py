@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
@@ -11,7 +10,8 @@ from pyspark.sql import SparkSession
 
 import tablestore as ts
 from notebooks.demo import tables
-from tablestore.sql.streaming.job_directory import JobDirectories
+from tablestore.io.paths import is_object_location, join
+from tablestore.sql.streaming.job_directory import DEFAULT_ROOT, JobDirectories
 
 JOB = "ads_pricing_summary"
 Q1 = f"""INSERT INTO {tables.SUMMARY} ({", ".join(tables.SUMMARY_SCHEMA.names)})
@@ -36,7 +36,7 @@ class SummaryJob:
 
     def __init__(self, spark: SparkSession, lake: ts.Lake) -> None:
         self._session = ts.sql_session(lake, spark=spark)
-        for key, value in _SETTINGS.items():
+        for key, value in {**_SETTINGS, **_checkpoints(lake.warehouse)}.items():
             self._session.sql(f"SET '{key}' = '{value}'")
         self._session.sql(Q1)
 
@@ -53,7 +53,7 @@ class SummaryJob:
 
 def reached(warehouse: str) -> int:
     """The snapshot of line items that the summary has reached; 0 before the first."""
-    status = JobDirectories.of("", warehouse).status(JOB)
+    status = _directories(warehouse).status(JOB)
     offset: Any = status.parts[0].offset if status is not None and status.parts else None
     return 0 if offset is None else int(max(offset["sources"][0]["tables"].values()))
 
@@ -65,9 +65,22 @@ def newest_change(lineitem: ts.Table) -> int:
     return pc.max(appended["snapshot_id"]).as_py() or 0
 
 
-def directory(warehouse: Path) -> Path:
-    """Where the job keeps its checkpoint and state."""
-    return Path(JobDirectories.of("", str(warehouse)).place(JOB).removeprefix("file://"))
+def forget(warehouse: str) -> None:
+    """Remove the job with its checkpoint and state, where it is there."""
+    places = _directories(warehouse)
+    if places.record(JOB) is not None:
+        places.forget(JOB)
+
+
+def _checkpoints(warehouse: str) -> dict[str, str]:
+    """The setting that keeps the job in a warehouse of an object store, too."""
+    if not is_object_location(warehouse):
+        return {}
+    return {"execution.checkpointing.dir": join(warehouse, DEFAULT_ROOT)}
+
+
+def _directories(warehouse: str) -> JobDirectories:
+    return JobDirectories.of("".join(_checkpoints(warehouse).values()), warehouse)
 
 
 def newest_commit(table: ts.Table) -> float:

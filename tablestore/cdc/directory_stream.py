@@ -13,7 +13,7 @@ from tablestore.core.errors import NotFound
 from tablestore.flow.source import Changes, Offset, of_keys
 from tablestore.format.predicates import evaluate
 from tablestore.format.predicates.predicate import Predicate
-from tablestore.io.fileio import LocalFileIO
+from tablestore.io.routed import file_io_for
 from tablestore.table.schema_scan import bind
 
 
@@ -40,7 +40,7 @@ class DirectoryStream:
     @property
     def directory(self) -> ChangeDirectory:
         """The source, opened each time: it may grow."""
-        return ChangeDirectory(LocalFileIO(), self.path, self.table)
+        return ChangeDirectory(file_io_for(self.path), self.path, self.table)
 
     @property
     def primary_key(self) -> tuple[str, ...]:

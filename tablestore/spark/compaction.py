@@ -5,8 +5,8 @@ pipeline, or as a job of its own.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -14,6 +14,8 @@ from pyspark.sql import SparkSession
 from tablestore.format import commit_message
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.predicates.predicate import Predicate
+from tablestore.io.confined import roots_of
+from tablestore.io.routed import reach_of
 from tablestore.table.bucket_choice import Buckets, PartitionChoice
 from tablestore.table.engine import compact_bucket
 from tablestore.table.lake import open_table
@@ -39,7 +41,7 @@ class Compacted:
 
 def compact(
     spark: SparkSession,
-    path: str,
+    table: Table | str,
     *,
     full: bool = False,
     partition: PartitionChoice = None,
@@ -47,18 +49,20 @@ def compact(
     where: Predicate | str | None = None,
     roots: Sequence[str] = (),
 ) -> Compacted:
-    """Compact every bucket of the table at `path` for which a rule fires (with `full` all that hold more than
-    one run), in one COMPACT snapshot. `partition`, `bucket` and `where` choose as for `Table.compact`;
-    `roots` as in `open`.
+    """Compact every bucket of a table, or of that at a path, for which a rule fires (with `full` all that
+    hold more than one run), in one COMPACT snapshot. `partition`, `bucket` and `where` choose as for
+    `Table.compact`; `roots` as in `open`, of a path. Workers reach the store of a table as it does.
 
     Raises CommitConflict if somebody else compacted a bucket meanwhile: nothing is changed then.
     """
     started = time.monotonic()
-    table = open_table(path, roots=roots)
+    table = open_table(table, roots=roots) if isinstance(table, str) else table
     tasks = table.buckets_to_compact(full=full, partition=partition, bucket=bucket, where=where)
     if not tasks:
         return Compacted(None, 0, 0, 0, 0, time.monotonic() - started)
-    job = CompactTask(path, tuple(roots))
+    io = table.store.io
+    reach = {name: value for name, value in reach_of(io).items() if name != "roots"}
+    job = CompactTask(table.location, roots_of(io), reach)
     found = spark.sparkContext.parallelize(tasks, _slices(table, len(tasks))).map(job).collect()
     messages = [m for m in found if m is not None]
     with discarded_if_refused(table.store, [commit_message.decode(m) for m in messages]):
@@ -93,7 +97,8 @@ class CompactTask:
 
     path: str
     roots: tuple[str, ...] = ()
+    reach: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __call__(self, task: bytes) -> bytes | None:
         pa.set_cpu_count(1)
-        return compact_bucket(self.path, task, roots=self.roots)
+        return compact_bucket(self.path, task, roots=self.roots, options=self.reach)

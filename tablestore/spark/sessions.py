@@ -21,11 +21,14 @@ import threading
 import zipfile
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote
+from weakref import WeakSet
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from tablestore import __path__ as _package_path
 from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.core.options import environment
 from tablestore.core.options.secrets import HIDDEN
 from tablestore.spark.datasource import TablestoreSource
 from tablestore.spark.work_source import WorkSource
@@ -56,6 +59,7 @@ def session(
 
     `log_file` gets the stderr of the JVM and the workers, which otherwise is that of this process. `conf` is
     any Spark setting, with dots written as double underscores or in a dict: `session(**{"spark.master": …})`.
+    `spark.pyspark.python` is the Python of workers (that of this process unless it is set).
     Raises NotFound when Java is missing and InvalidRequest when it is too old.
     """
     _require_java()
@@ -68,20 +72,36 @@ def session(
     builder = SparkSession.builder.appName(app).master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with _launch_environment(local), _stderr_to(log_file), _own_interrupts():
+    with (
+        _launch_environment(local, settings["spark.pyspark.python"]),
+        _stderr_to(log_file),
+        _own_interrupts(),
+    ):
         spark = builder.getOrCreate()
     return register(spark)
 
 
 def register(spark: SparkSession) -> SparkSession:
-    """The session, to which `format("tablestore")` is now known, with the code shipped to its workers."""
+    """The session, to which `format("tablestore")` is now known. Workers elsewhere get the code, and the
+    variables of this process that say how object stores are reached (`AWS_…`)."""
     with contextlib.suppress(Exception):  # static or already started parts of a foreign session may refuse
         spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     master = spark.sparkContext.master
     if master is None or not master.startswith("local["):
-        spark.sparkContext.addPyFile(_zipped())  # before the sources: they remember what goes with them
+        _ship(spark.sparkContext)  # before the sources: they remember what goes with them
+        pass_environment(spark, environment.store_variables())
     _register_sources(spark)
     return spark
+
+
+def _ship(context: SparkContext) -> None:
+    """Send the code to the workers of a context, once: Spark refuses a second file of that name."""
+    if context not in _shipped:
+        context.addPyFile(_zipped())
+        _shipped.add(context)
+
+
+_shipped: WeakSet[SparkContext] = WeakSet()
 
 
 def _register_sources(spark: SparkSession) -> None:
@@ -165,9 +185,10 @@ def _text(value: str | int | bool) -> str:
 
 
 @contextlib.contextmanager
-def _launch_environment(local: bool) -> Iterator[None]:
-    """The environment that the JVM inherits at its start: where it may listen, and where its Python helpers
-    import from, those of a `local` master early: others may not have imported what is not yet shipped.
+def _launch_environment(local: bool, python: str) -> Iterator[None]:
+    """The environment that the JVM inherits at its start: where it may listen, which `python` workers are,
+    and where they import from, those of a `local` master early: others may not have imported what is not yet
+    shipped.
     """
     early = _DAEMON if local else ""
     path = os.pathsep.join(p for p in (_ROOT, early, os.environ.get("PYTHONPATH", "")) if p)
@@ -175,7 +196,7 @@ def _launch_environment(local: bool) -> Iterator[None]:
         "SPARK_LOCAL_IP": _LOOPBACK,
         "SPARK_LOCAL_HOSTNAME": _LOOPBACK,
         "PYTHONPATH": path,
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": python,
         "OMP_NUM_THREADS": "1",
         "SPARK_WORKER_DIR": os.environ.get(
             "SPARK_WORKER_DIR", os.path.join(tempfile.gettempdir(), "spark-work")

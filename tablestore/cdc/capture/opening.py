@@ -2,7 +2,7 @@
 
     mysql://user@host:3306/database, …/database.table, … alone with tables=    (mariadb:// is the same)
     kafka://host:9092/topic
-    a path, file:///path                                     a change directory, with its table in tables=
+    a path, file:///path, s3://bucket/path                   a change directory, with its table in tables=
 
 `SOURCES` is the one place that knows them. An address is read before anything is opened; what a source takes
 beside it are the other arguments of `lake.ingest`.
@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import unquote, urlsplit
 
 from tablestore.cdc.capture.change_directory import DirectoryTable
 from tablestore.cdc.capture.job import CaptureJob, CaptureSettings, Listener, default_checkpoint
@@ -34,8 +33,8 @@ from tablestore.core.arguments import require_session
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.core.options import environment
 from tablestore.flow.runner import SPARK, require_engine, runner_of
-from tablestore.io.fileio import LocalFileIO
-from tablestore.io.paths import checked_name, location
+from tablestore.io.paths import OBJECT_SCHEMES, checked_name, is_object_location, location
+from tablestore.io.routed import file_io_for
 from tablestore.table.identifier import DEFAULT_DATABASE
 from tablestore.table.lake import Lake
 from tablestore.table.refs import Duration, milliseconds
@@ -190,7 +189,8 @@ class TopicsAddress:
 
 @dataclass(frozen=True)
 class DirectoryAddress:
-    """A change directory, whose name stands for that of a database."""
+    """A change directory, whose name stands for that of a database. One in an object store is reached by
+    what the environment says (`AWS_…`)."""
 
     path: str
     table: str
@@ -201,15 +201,15 @@ class DirectoryAddress:
     @classmethod
     def of(cls, url: str, tables: Tables, settings: Mapping[str, Any]) -> DirectoryAddress:
         _require_known(settings, ("chunks", "log_bytes"), ())
-        path = location(unquote(urlsplit(url).path) if url.startswith("file://") else url)
-        io = LocalFileIO()
-        if not io.is_dir(path):
+        path = location(url)
+        if not file_io_for(path).is_dir(path):
             raise NotFound(f"no change directory at {path}")
         chosen = [tables] if isinstance(tables, str) and tables else list(tables)
         if len(chosen) != 1 or any(c in str(chosen[0]) for c in _WILD):
             raise InvalidRequest("a change directory is captured table by table: name one in tables=")
         how = {f"{k}_per_batch": _positive(k, v) for k, v in settings.items() if v is not None}
-        return cls(path, str(chosen[0]).rpartition(".")[2], how)
+        reached_by = environment.store_variables() if is_object_location(path) else ()
+        return cls(path, str(chosen[0]).rpartition(".")[2], how, variables=reached_by)
 
     @property
     def title(self) -> str:
@@ -224,7 +224,7 @@ class DirectoryAddress:
         return [f"{literal(self.database)}.{literal(self.table)}"]
 
     def open(self, rules: CaptureRules, *, checkpoint: str, follow: bool) -> DirectoryTable:
-        directory = ChangeDirectory(LocalFileIO(), self.path, self.table)
+        directory = ChangeDirectory(file_io_for(self.path), self.path, self.table)
         stream = DirectoryStream(self.path, self.table, directory.schema, **self.settings)
         name = SourceName(self.database, self.table)
         return DirectoryTable(stream, name, until=None if follow else stream.latest())
@@ -236,6 +236,7 @@ SOURCES: Mapping[str, Callable[[str, Tables, Mapping[str, Any]], SourceAddress]]
     "kafka": TopicsAddress.of,
     "file": DirectoryAddress.of,
     "": DirectoryAddress.of,
+    **dict.fromkeys(OBJECT_SCHEMES, DirectoryAddress.of),
 }
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import tablestore as ts
 from tablestore.cli.running import INTERRUPTED
 from tablestore.cli.sql.output import WRITERS, Writer, as_text
+from tablestore.cli.sql.serve import serve
 from tablestore.cli.sql.shell import Shell
 from tablestore.cli.sql.stream import CountedStream
 from tablestore.sql import Session
@@ -19,6 +20,8 @@ from tablestore.sql.settings import SETTINGS
 def main(asked: argparse.Namespace) -> int:
     """Run the shell or the script; 0, or 1 at the first error, 130 after Ctrl-C."""
     try:
+        if asked.serve:
+            return serve(lake_of(asked), port=asked.port or 0, roots=asked.roots or [], writes=asked.write)
         session = session_of(asked)
         for path in asked.init:
             for _ in session.script(read(path)):
@@ -45,13 +48,19 @@ def session_of(asked: argparse.Namespace) -> Session:
     """A session as the command line asks for it."""
     if asked.option and asked.lake is None:
         raise ts.InvalidRequest("--option says how to reach a warehouse: name one")
-    lake = None if asked.lake is None else ts.connect(asked.lake, **dict(asked.option))
-    if lake is not None and not asked.create:
-        lake.require_there("--create makes an empty one")
+    lake = None if asked.lake is None else lake_of(asked)
     session = ts.sql_session(lake, roots=asked.roots)
     if asked.engine != SETTINGS["execution.engine"].default:
         session.settings.set("execution.engine", asked.engine)
     return session
+
+
+def lake_of(asked: argparse.Namespace) -> ts.Lake:
+    """The lake that the command line names. Raises NotFound where it is not there."""
+    lake = ts.connect(asked.lake, **dict(asked.option))
+    if not asked.create:
+        lake.require_there("--create makes an empty one")
+    return lake
 
 
 def scripts(asked: argparse.Namespace) -> Iterator[str]:

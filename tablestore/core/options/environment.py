@@ -30,6 +30,11 @@ def value_of(name: str) -> str | None:
     return os.environ.get(name)
 
 
+def store_variables() -> list[str]:
+    """The names of the variables that say how object stores are reached, as every S3 client reads them."""
+    return sorted(name for name in os.environ if name.startswith("AWS_"))
+
+
 def resolved(key: str, written: str) -> str:
     """The value of an option with environment variables in place of `${env:NAME}`; raises InvalidOption for
     one that is not set."""

@@ -126,6 +126,11 @@ def is_finished(text: str) -> bool:
     return not tokens and opened in ("", "--")
 
 
+def placeholders(text: str) -> int:
+    """How many `?` a text has. Raises SqlProblem for a quote that is never closed."""
+    return sum(t.token_type is TokenType.PLACEHOLDER and t.text == "?" for t in _tokens(text))
+
+
 def parameter_names(text: str) -> list[str]:
     """The names that `:name` asks for, in order. Raises SqlProblem for a quote that is never closed."""
     tokens = _tokens(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from tablestore.flow.origin import Origin, origin_of
 from tablestore.flow.sink import SinkBatch, StreamSink, TableSink
 from tablestore.flow.source import Offset
 from tablestore.format.schema import TableSchema
-from tablestore.io.paths import join
+from tablestore.io.paths import is_object_location, join
 from tablestore.io.routed import file_io_for
 from tablestore.sql.filling import Filling
 from tablestore.sql.streaming.computation import StepChanges, View
@@ -22,6 +23,7 @@ from tablestore.sql.streaming.group_state import GroupState
 from tablestore.sql.streaming.group_tasks import GroupBatches
 from tablestore.sql.streaming.plan import StreamPlan
 
+_LOCAL_CHECKPOINTS = "tablestore-workbench/checkpoints"
 _STATE_BUCKETS = 2
 
 
@@ -87,8 +89,13 @@ class PartBatches:
 
     @property
     def checkpoint(self) -> str:
-        """The directory of the query's checkpoint."""
-        return join(self._directory, "checkpoint")
+        """The directory of the query's checkpoint. Spark keeps it on a local disk: it may get lost, because
+        targets and state remember where they are."""
+        if not is_object_location(self._directory):
+            return join(self._directory, "checkpoint")
+        name = hashlib.sha256(f"{self._directory} {self._job_id}".encode()).hexdigest()[:32]
+        cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+        return join(cache, _LOCAL_CHECKPOINTS, name)
 
     @property
     def start(self) -> Offset | None:

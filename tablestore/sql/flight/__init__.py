@@ -1,0 +1,1 @@
+"""Flight SQL: the statements of this package for clients of Arrow, ADBC and JDBC."""

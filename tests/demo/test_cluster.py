@@ -1,0 +1,171 @@
+"""The demo on a real cluster, over a store that is all that driver and workers share: a worker, the master
+and the driver are killed in the middle."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import tablestore as ts
+from notebooks.cli import cluster as verb
+from notebooks.demo.journal import Journal, Places
+from notebooks.demo.spark_cluster import SparkCluster
+from tests.servers.s3 import KEY, SECRET, S3Server, moto
+
+ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "notebooks" / "guide" / "cluster.md"
+pytestmark = [pytest.mark.spark, pytest.mark.large]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with moto(tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[SparkCluster]:
+    with SparkCluster(workers=2) as found:
+        yield found
+
+
+def environment(store: S3Server, home: Path) -> dict[str, str]:
+    """What the driver knows: the store, and directories of its own."""
+    return {
+        **{k: v for k, v in os.environ.items() if not k.startswith("AWS_")},
+        "PYTHONPATH": str(ROOT),
+        "AWS_ENDPOINT_URL": store.endpoint,
+        "AWS_ACCESS_KEY_ID": KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+        "AWS_REGION": "us-east-1",
+        "XDG_STATE_HOME": str(home / "state"),
+        "XDG_CACHE_HOME": str(home / "cache"),
+    }
+
+
+def started(environment: dict[str, str], said: Path, *options: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "notebooks.cli", "demo", *options]
+    with said.open("ab") as out:
+        return subprocess.Popen(
+            command, stdout=out, stderr=out, cwd=said.parent, env=environment, start_new_session=True
+        )
+
+
+def until(happened: Callable[[], bool], process: subprocess.Popen[bytes], said: Path) -> None:
+    """Wait for something to happen while a process runs."""
+    deadline = time.monotonic() + 600
+    while not happened():
+        assert process.poll() is None, said.read_text()
+        assert time.monotonic() < deadline, said.read_text()
+        time.sleep(0.1)
+
+
+def test_the_demo_on_a_cluster_survives_kills_of_worker_master_and_driver(
+    cluster: SparkCluster, store: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    warehouse, said, figures = f"{store.bucket()}/lake", tmp_path / "said.txt", tmp_path / "demo.json"
+    variables = environment(store, tmp_path)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    options = ["--master", cluster.url, "--warehouse", warehouse]
+    options += ["--scale-factor", "0.002", "--pairs", "2", "--chunks-per-batch", "1"]
+    journal = Journal(Places.of(warehouse).journal)
+
+    driver = started(variables, said, *options)
+    until(lambda: len(journal.events("batch")) >= 1, driver, said)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(driver.pid, signal.SIGKILL)
+    driver.wait()
+    assert driver.returncode == -signal.SIGKILL, said.read_text()
+    batches = len(journal.events("batch"))
+
+    driver = started(variables, said, *options, "--json", str(figures))
+    until(lambda: len(journal.events("batch")) > batches, driver, said)
+    cluster.kill("worker-1")
+    cluster.kill("master")
+    cluster.start("master")
+    cluster.start("worker-1")
+    assert driver.wait(900) == 0, said.read_text()
+    assert "going on after chunk" in said.read_text()
+    facts = json.loads(figures.read_text())
+    assert (facts["verified"], facts["pairs"]) == (True, 2)
+    assert facts["read_amplification"] == 1.0, "it was compacted on the cluster"
+    table = ts.open(f"{warehouse}/tpch.db/dwd_lineitem")
+    assert table.check() == []
+    log = Places.of(warehouse).spark_log.read_text()
+    assert SECRET not in log + said.read_text()
+    assert any("workbench demo" in name for name in cluster.states())
+
+
+def test_workers_know_nothing_of_the_checkout(cluster: SparkCluster, tmp_path: Path):
+    """They have neither its directory nor its variables; the code comes with the job."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, sys\n"
+        "from tablestore.spark.sessions import session\n"
+        "def place(_):\n"
+        "    import tablestore\n"
+        "    return os.getcwd(), tablestore.__file__, os.environ.get('OF_THE_DRIVER')\n"
+        "spark = session('where', spark__master=sys.argv[1])\n"
+        "print(spark.sparkContext.parallelize([1, 2], 2).map(place).collect())\n"
+        "spark.stop()\n"
+    )
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), "OF_THE_DRIVER": "yes"}
+    done = subprocess.run(
+        [sys.executable, str(program), cluster.url],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env=variables,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    for folder, code, variable in ast.literal_eval(done.stdout.strip().splitlines()[-1]):
+        assert folder.startswith(str(cluster.folder))
+        assert code == "./tablestore.zip/tablestore/__init__.py"
+        assert variable is None
+
+
+def test_the_guide_followed_literally(
+    cluster: SparkCluster, store: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Its first example on the cluster, whose second ships an environment."""
+    first, second = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), flags=re.S)
+    archive = tmp_path / "environment.tar.gz"
+    with tarfile.open(archive, "w:gz") as packed:
+        text = f'#!/bin/sh\nexport BY=archive\nexec {sys.executable} "$@"\n'.encode()
+        member = tarfile.TarInfo("bin/python")
+        member.size, member.mode = len(text), 0o755
+        packed.addfile(member, io.BytesIO(text))
+    where = "print(spark.sparkContext.range(1).map(lambda _: __import__('os').environ.get('BY')).collect())\n"
+    program = "\n".join([first, second, where, "spark.stop()"])
+    program = program.replace("spark://HOST:7077", cluster.url).replace("s3://bucket", store.bucket())
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        cwd=tmp_path,
+        env=environment(store, tmp_path),
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "4 buckets are compacted\n10 rows\n['archive']" in done.stdout
+
+
+def test_what_cannot_be_a_cluster_is_refused(capsys: pytest.CaptureFixture[str]):
+    assert verb.main(["--workers", "0"]) == verb.REFUSED
+    assert "workers 0 must be a number above 0" in capsys.readouterr().out
