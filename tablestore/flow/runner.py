@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from tablestore import doors
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unsupported
@@ -22,6 +22,8 @@ from tablestore.flow.workers import Workers
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+T = TypeVar("T")
+R = TypeVar("R")
 SPARK, LOCAL = "spark", "local"
 ENGINES = (SPARK, LOCAL)
 _WITHOUT_SPARK = 'or choose engine="local", which needs neither Spark nor Java'
@@ -53,8 +55,28 @@ class Stream(Protocol):
         """What ended it, in our words where it was ours."""
 
 
+class TaskPool(Protocol):
+    """Carries out tasks that are of no stream. Safe to share between threads."""
+
+    @property
+    def most(self) -> int:
+        """How many tasks run at a time."""
+
+    def run(
+        self, task: Callable[[T], R], items: Sequence[T], *, done: Callable[[int, R], None] | None = None
+    ) -> list[R]:
+        """What the task gives for each item, in order; `done` gets the place of an item and what it gave.
+        All of it is picklable. Raises the error of an item that failed, once no task is under way."""
+
+    def close(self) -> None:
+        """Let go of processes that are the pool's own."""
+
+
 class Runner(Protocol):
-    """Runs streams."""
+    """Runs streams, and tasks of no stream."""
+
+    def pool(self) -> TaskPool:
+        """What carries out tasks that are of no stream."""
 
     def start(
         self,
@@ -80,6 +102,10 @@ class LocalRunner:
 
     processes: int | None = None
 
+    def pool(self) -> TaskPool:
+        """Processes of this machine, which start when they are needed."""
+        return Workers(self.processes)
+
     def start(
         self,
         plan: WorkPlan,
@@ -102,6 +128,10 @@ class SparkRunner:
     """Tasks are Spark's; each stream is a query of it."""
 
     spark: SparkSession
+
+    def pool(self) -> TaskPool:
+        """Spark's workers."""
+        return doors.spark_tasks(self.spark)
 
     def start(
         self,
