@@ -99,9 +99,9 @@ class FlowJob:
         stream = begin()
         with self._lock:
             self._stream = stream
-            self._state, self._reason = RUNNING, ""
             if self._paused:
                 stream.pause()
+        self._note(RUNNING, "")
 
     def _watch(self, begin: Callable[[], Stream]) -> None:
         """Wait for the end of the stream; start it again where that may help."""
@@ -113,7 +113,7 @@ class FlowJob:
             wait = self._restarts.wait_after(error, self._batches)
             if wait is None:
                 break
-            self._note(WAITING, f"again in {wait:g} s after {str(plain_error(self.name, error))[:200]}")
+            self._note(WAITING, f"again in {wait:g} s after {str(self._plain(error))[:200]}")
             log.warning("job %s: %s", self.name, self._reason)
             if self._stopping.wait(wait):
                 break
@@ -135,9 +135,13 @@ class FlowJob:
     def _end(self, error: BaseException | None) -> None:
         stopped = self._stopping.is_set()
         if error is not None and not stopped:
-            self.error = plain_error(self.name, error)
+            self.error = self._plain(error)
         self._note(FAILED if self.error else STOPPED if stopped else ENDED, str(self.error or ""))
         self._over.set()
+
+    def _plain(self, error: BaseException) -> BaseException:
+        """An error as the job shows it."""
+        return plain_error(self.name, error)
 
     def _note(self, state: str, reason: str) -> None:
         with self._lock:

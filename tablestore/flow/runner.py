@@ -26,7 +26,6 @@ T = TypeVar("T")
 R = TypeVar("R")
 SPARK, LOCAL = "spark", "local"
 ENGINES = (SPARK, LOCAL)
-_WITHOUT_SPARK = 'or choose engine="local", which needs neither Spark nor Java'
 
 
 class Stream(Protocol):
@@ -179,17 +178,21 @@ def runner_of(engine: str, *, spark: SparkSession | None = None, processes: int 
 
 
 def spark_session(
-    app: str = "tablestore", *, cores: int | None = None, log_file: str | None = None
+    app: str = "tablestore",
+    *,
+    cores: int | None = None,
+    log_file: str | None = None,
+    remedy: str = f'choose engine="{LOCAL}"',
 ) -> SparkSession:
     """The session that runs, or a new local one. Raises MissingPackage, NotFound or InvalidRequest where
-    there is no PySpark or no Java, which name the other engine."""
+    there is no PySpark or no Java, which name the `remedy`: how to choose the other engine."""
     try:
         return doors.spark_session(app, cores=cores, log_file=log_file)
     except (Unsupported, NotFound, InvalidRequest) as e:
-        raise _with_remedy(e) from None
+        raise _with_remedy(e, remedy) from None
 
 
-def _with_remedy(error: TablestoreError) -> TablestoreError:
-    """The error, whose text names the engine that works without what is missing."""
-    error.args = (f"{error.args[0]}; {_WITHOUT_SPARK}", *error.args[1:])
+def _with_remedy(error: TablestoreError, remedy: str) -> TablestoreError:
+    """The error, whose text names what works without what is missing."""
+    error.args = (f"{error.args[0]}; or {remedy}, which needs neither Spark nor Java", *error.args[1:])
     return error

@@ -111,7 +111,7 @@ def kill_a_worker(random_: random.Random, kinds: Sequence[str] = (TASKS, PLANNER
 
 def restarts(caplog: pytest.LogCaptureFixture) -> list[str]:
     """What jobs said when they were about to start again."""
-    return [r.getMessage() for r in caplog.records if r.name == "tablestore.sql.streaming.job"]
+    return [r.getMessage() for r in caplog.records if r.name == "tablestore.flow.job"]
 
 
 def commands() -> list[str]:
