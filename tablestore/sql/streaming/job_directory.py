@@ -1,4 +1,4 @@
-"""The directory of a job: what it is, how far it came, Spark's checkpoint and state; it outlives the process.
+"""The directory of a job: what it is, how far it came, checkpoints and state; it outlives the process.
 
 <root>/<job>/job.json       what it is: statements, targets, queries; written once
 <root>/<job>/status.json    state, batches, rows, error; replaced as they change
