@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tablestore.core.errors import NotFound, TablestoreError
+from tablestore.flow.job import BackgroundJob
 from tablestore.fluss.heartbeat import HeartbeatRequest, HeartbeatResponse, TableEpoch, TieringTable
 from tablestore.tiering.enumerator import AssignedTable, Received, TieringEnumerator
 from tablestore.tiering.journal import read_report
@@ -57,20 +58,20 @@ class ServiceSettings:
         return not self.tables or any(fnmatch.fnmatchcase(table_path, one) for one in self.tables)
 
 
-class TieringService:
-    """Rounds until `stop`. Safe to share between threads."""
+class TieringService(BackgroundJob):
+    """Rounds until `stop`."""
 
     def __init__(self, parts: RoundParts, settings: ServiceSettings) -> None:
+        super().__init__()
+        self._over.set()  # until it is started
         self._parts, self._settings = parts, settings
         self._enumerator = TieringEnumerator(room=settings.room, accepts=settings.accepts)
         self._changed = threading.Condition()
         self._rounds: dict[AssignedTable, TieringRound] = {}
         self._numbers = itertools.count(1)
         self._paths: dict[int, str] = {}
-        self._stopping = self._paused = False
+        self._paused = False
         self._marks = TieringMarks(parts.cluster, parts.journal)
-        self._thread: threading.Thread | None = None
-        self._error: BaseException | None = None
 
     # ---- what a caller does
 
@@ -78,28 +79,19 @@ class TieringService:
         """Begin, in threads of its own."""
         target = self._run_once if self._settings.once else self._run
         self._parts.journal.note_state("running")
-        self._thread = threading.Thread(target=self._guarded, args=(target,), name="tiering", daemon=True)
-        self._thread.start()
+        self._over.clear()
+        threading.Thread(target=self._guarded, args=(target,), name="tiering", daemon=True).start()
         return self
 
     def stop(self, seconds: float | None = 60.0) -> bool:
         """End: rounds under way are given up, their tables reported as failed, their files deleted. Waits as
         long as that; whether the service has ended."""
         with self._changed:
-            self._stopping = True
+            self._stopping.set()
             if self.running:
                 self._parts.journal.note_state("stopping")
             self._changed.notify_all()
         return self.wait(seconds)
-
-    def wait(self, seconds: float | None = None) -> bool:
-        """Wait until the service has ended, at most so long; whether it has. Raises the error that ended
-        it."""
-        if self._thread is not None:
-            self._thread.join(seconds)
-        if self._error is not None:
-            raise self._error
-        return not self.running
 
     def pause(self) -> None:
         """Ask for no more tables; rounds under way go on."""
@@ -115,11 +107,6 @@ class TieringService:
             if self.running:
                 self._parts.journal.note_state("paused" if paused else "running")
             self._changed.notify_all()
-
-    @property
-    def running(self) -> bool:
-        """Whether it has not ended."""
-        return self._thread is not None and self._thread.is_alive()
 
     @property
     def state(self) -> str:
@@ -156,22 +143,23 @@ class TieringService:
         try:
             target()
         except BaseException as e:
-            self._error, state, reason = e, "failed", str(e)
+            self.error, state, reason = e, "failed", str(e)
         finally:
             ended.set()
             self._parts.runner.close()
             self._parts.cluster.close()
             self._parts.journal.note_state(state, reason)
             self._parts.journal.write(last=True)
+            self._over.set()
 
     def _run(self) -> None:
         env = self._parts.env
         self._give_back()
         with ThreadPoolExecutor(self._settings.room * 9, thread_name_prefix="tiering round") as pool:
-            while not self._stopping:
+            while not self._stopping.is_set():
                 answered = self._beat(pool)
                 with self._changed:
-                    if not self._stopping and not (answered and self._enumerator.has_ended):
+                    if not self._stopping.is_set() and not (answered and self._enumerator.has_ended):
                         due = [one.due - env.monotonic() for one in self._enumerator.assigned.values()]
                         full = len(self._rounds) >= self._settings.room or self._paused
                         usual = self._settings.heartbeat_seconds if full else self._settings.poll_seconds
@@ -208,7 +196,7 @@ class TieringService:
                 if one not in self._rounds and one.due <= env.monotonic()
             ]
             self._parts.journal.write_assigned(self._enumerator.open_epochs)
-            if pool is not None and not self._stopping:
+            if pool is not None and not self._stopping.is_set():
                 for assigned in due:
                     self._rounds[assigned] = self._round(assigned)
                     pool.submit(self._run_round, assigned)
@@ -237,7 +225,7 @@ class TieringService:
             assigned,
             next(self._numbers),
             ours=lambda: self._enumerator.holds(assigned),
-            stopping=lambda: self._stopping,
+            stopping=self._stopping.is_set,
             observe=self._marks.planned,
             looked_at=lambda: self._marks.looked_at(assigned.table.table_path),
         )
@@ -300,13 +288,13 @@ class TieringService:
                     assigned,
                     next(self._numbers),
                     ours=lambda: True,
-                    stopping=lambda: self._stopping,
+                    stopping=self._stopping.is_set,
                     observe=self._marks.planned,
                 )
                 pool.submit(self._one_of_once, one)
 
     def _one_of_once(self, one: TieringRound) -> None:
-        if not self._stopping:
+        if not self._stopping.is_set():
             one.run()
             self._parts.journal.write()
 
