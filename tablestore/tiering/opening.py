@@ -69,7 +69,7 @@ def tier(
         raise InvalidRequest(f"rounds {rounds!r} must be at least 1")
     patterns = tables.split(",") if isinstance(tables, str) else tables
     settings = ServiceSettings(
-        tuple(one.strip() for one in patterns if one.strip()),
+        tuple(pattern.strip() for pattern in patterns if pattern.strip()),
         room=rounds,
         poll_seconds=_seconds("poll", poll),
         once=not follow,

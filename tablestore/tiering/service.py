@@ -55,7 +55,7 @@ class ServiceSettings:
 
     def accepts(self, table_path: str) -> bool:
         """Whether the service tiers a table."""
-        return not self.tables or any(fnmatch.fnmatchcase(table_path, one) for one in self.tables)
+        return not self.tables or any(fnmatch.fnmatchcase(table_path, pattern) for pattern in self.tables)
 
 
 class TieringService(BackgroundJob):
@@ -160,10 +160,12 @@ class TieringService(BackgroundJob):
                 answered = self._beat(pool)
                 with self._changed:
                     if not self._stopping.is_set() and not (answered and self._enumerator.has_ended):
-                        due = [one.due - env.monotonic() for one in self._enumerator.assigned.values()]
+                        due = [
+                            seconds.due - env.monotonic() for seconds in self._enumerator.assigned.values()
+                        ]
                         full = len(self._rounds) >= self._settings.room or self._paused
                         usual = self._settings.heartbeat_seconds if full else self._settings.poll_seconds
-                        waits = [usual, *(max(one, 0.01) for one in due if one > 0)]
+                        waits = [usual, *(max(seconds, 0.01) for seconds in due if seconds > 0)]
                         self._changed.wait(min(waits))
                 self._parts.journal.write()
             with self._changed:
@@ -206,11 +208,11 @@ class TieringService(BackgroundJob):
     def _taken(self, assigned: AssignedTable) -> None:
         path, epoch = assigned.table.table_path, assigned.table.tiering_epoch
         self._paths[assigned.table.table_id] = path
-        known = self._parts.journal.table(path)
-        reason = known.reason if known is not None and known.table_id == assigned.table.table_id else ""
+        before = self._parts.journal.table(path)
+        reason = before.reason if before is not None and before.table_id == assigned.table.table_id else ""
         state = TableState(path, assigned.table.table_id, "Pending", self._parts.env.now_ms() / 1000)
-        if known is not None and known.table_id == assigned.table.table_id:
-            state = replace(known, state="Failed" if reason else "Pending")
+        if before is not None and before.table_id == assigned.table.table_id:
+            state = replace(before, state="Failed" if reason else "Pending")
         self._parts.journal.note_table(replace(state, tiering_epoch=epoch))
 
     def _dropped(self, received: Received) -> None:
@@ -250,7 +252,7 @@ class TieringService(BackgroundJob):
         before = read_report(directory)
         self._parts.journal.resume(before)
         self._marks.known_before(self._still_there(before))
-        self._numbers = itertools.count(max((one.number for one in before.rounds), default=0) + 1)
+        self._numbers = itertools.count(max((report.number for report in before.rounds), default=0) + 1)
         if assigned:
             log.info(
                 "given back, since a kill left them: tables %s", ", ".join(str(e.table_id) for e in assigned)
@@ -275,13 +277,13 @@ class TieringService(BackgroundJob):
             self._marks.known_before(self._still_there(before))
             self._marks.look_for_dropped()
         there = self._parts.cluster.lake_tables()
-        found = [one for one in there if self._settings.accepts(one.table_path)]
-        if self._settings.tables and not found:
+        accepted = [one for one in there if self._settings.accepts(one.table_path)]
+        if self._settings.tables and not accepted:
             raise NotFound(_none_of(self._settings.tables, [one.table_path for one in there]))
-        if not found:
+        if not accepted:
             log.warning("no table of the cluster has table.datalake.enabled = true: none is tiered")
         with ThreadPoolExecutor(self._settings.room, thread_name_prefix="tiering round") as pool:
-            for table in found:
+            for table in accepted:
                 assigned = AssignedTable(table, TableEpoch(table.table_id, 0, table.tiering_epoch), 0.0)
                 one = TieringRound(
                     self._parts,
@@ -306,7 +308,7 @@ class TieringService(BackgroundJob):
         return {**tables, "requests_table": request.request_table}
 
     def _reported(self, epochs: Sequence[TableEpoch]) -> tuple[ReportedTable, ...]:
-        return tuple(ReportedTable(self._path(one.table_id), one.tiering_epoch) for one in epochs)
+        return tuple(ReportedTable(self._path(epoch.table_id), epoch.tiering_epoch) for epoch in epochs)
 
     def _path(self, table_id: int) -> str:
         return self._paths.get(table_id, f"table {table_id}")
@@ -321,9 +323,9 @@ class TieringService(BackgroundJob):
     ) -> None:
         given: TieringTable | None = received.given.table if received.given is not None else None
         errors = [
-            TableError(self._path(one.table_id), one.error_code, one.message)
-            for one in (*answer.tiering, *answer.finished, *answer.failed)
-            if one.error_code is not None
+            TableError(self._path(response.table_id), response.error_code, response.message)
+            for response in (*answer.tiering, *answer.finished, *answer.failed)
+            if response.error_code is not None
         ]
         heartbeat = Heartbeat(
             at,

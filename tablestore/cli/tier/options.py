@@ -34,8 +34,8 @@ def parsed(arguments: Sequence[str], door: Door) -> argparse.Namespace:
     options = p.parse_args(arguments)
     if options.serve:
         taken = {"source", "serve", "host", "port", "warehouse", "option", "door"}
-        others = [one for one in vars(options) if one not in taken]
-        for name in (one for one in others if getattr(options, one) != p.get_default(one)):
+        others = [option for option in vars(options) if option not in taken]
+        for name in (option for option in others if getattr(options, option) != p.get_default(option)):
             taken_by_it = "it takes --warehouse, --option, --host and --port"
             p.error(f"--serve does no rounds: {taken_by_it}, not --{name.replace('_', '-')}")
     if options.cores is not None and options.engine is None:

@@ -60,10 +60,10 @@ class Job(FlowJob):
     def start(self, runner: Runner, *, interval_seconds: float) -> None:
         """Start its streams. Raises InvalidRequest where a target has commits of another query of its name;
         none runs then."""
-        known = self.places.record(self.name)
-        self.record = self.record if known is None else known
+        record = self.places.record(self.name)
+        self.record = self.record if record is None else record
         opened = [self._all_opened()]
-        if known is None:
+        if record is None:
             self.places.keep(self.record)
         before = self.places.status(self.name)
         if before is not None and len(before.parts) == len(self.parts):

@@ -102,7 +102,7 @@ class Jobs:
     def rows(self, scope: Scope) -> pa.Table:
         """Every job, one row an INSERT, by name."""
         places = directories(scope)
-        found = []
+        rows = []
         for name in places.names():
             record = places.record(name)
             job = self._started.get(places.place(name))
@@ -114,8 +114,8 @@ class Jobs:
             if job is None and status.state in _AT_WORK:  # of a process that has ended, or of another one
                 why = "its process has not said how it ended"
                 status = replace(status, state=STATES[STOPPED], error=why)
-            found += _rows(record, status, job)
-        return pa.Table.from_pylist(found, _SCHEMA)
+            rows += _rows(record, status, job)
+        return pa.Table.from_pylist(rows, _SCHEMA)
 
     def running(self) -> list[str]:
         """The names of those that run."""
