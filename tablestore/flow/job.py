@@ -20,7 +20,7 @@ ENDED, STOPPED, FAILED = "ended", "stopped", "failed"
 _HEARING_SECONDS = 0.2  # between two moments at which Ctrl-C is heard
 
 
-class BackgroundJob:
+class RunningJob:
     """What this process does beside its caller, until it has ended. `error` is what it failed with. Safe to
     share between threads."""
 
@@ -45,7 +45,7 @@ class BackgroundJob:
         return True
 
 
-class FlowJob(BackgroundJob):
+class FlowJob(RunningJob):
     """A stream that this process runs, over and over until it ends for good."""
 
     def __init__(self, name: str, strategy: RestartStrategy | None = None) -> None:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tablestore.core.errors import NotFound, TablestoreError
-from tablestore.flow.job import BackgroundJob
+from tablestore.flow.job import RunningJob
 from tablestore.fluss.heartbeat import HeartbeatRequest, HeartbeatResponse, TableEpoch, TieringTable
 from tablestore.tiering.enumerator import AssignedTable, Received, TieringEnumerator
 from tablestore.tiering.journal import read_report
@@ -58,7 +58,7 @@ class ServiceSettings:
         return not self.tables or any(fnmatch.fnmatchcase(table_path, pattern) for pattern in self.tables)
 
 
-class TieringService(BackgroundJob):
+class TieringService(RunningJob):
     """Rounds until `stop`."""
 
     def __init__(self, parts: RoundParts, settings: ServiceSettings) -> None:
