@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from tablestore.tiering.runner import PoolRunner
 from tablestore.tiering.service import ServiceSettings, TieringService
 from tablestore.tiering.splits import TieringLogSplit, TieringSplit
 from tests.tiering.memory import MemoryCluster
+from tests.tiering.waiting import until
 
 ROWS = 1000
 NOWHERE = "fluss://127.0.0.1:1"
@@ -117,33 +119,32 @@ def test_an_error_of_one_task_deletes_the_files_of_the_others(tmp_path: Path, ru
 
 
 @dataclass
-class Counted:
-    """Counts how many tasks are at work at once, in a folder."""
+class Waiting:
+    """Leaves a mark of its process in a folder, and waits there for the file `go`."""
 
     folder: str
 
     def __call__(self, number: int) -> int:
-        mark = Path(self.folder, str(number))
-        mark.touch()
-        at_work = len(list(Path(self.folder).iterdir()))
-        mark.unlink()
-        return at_work
+        Path(self.folder, str(os.getpid())).touch()
+        until(Path(self.folder, "go").exists)
+        return os.getpid()
 
 
 def test_rounds_at_once_share_the_processes_of_one_pool(tmp_path: Path):
-    pool, most = Workers(2), list[int]()
-
-    def run(first: int) -> None:
-        most.extend(pool.run(Counted(str(tmp_path)), range(first, first + 20)))
-
-    threads = [threading.Thread(target=run, args=(100 * n,)) for n in range(3)]
+    pool, processes = Workers(2), list[int]()
+    threads = [
+        threading.Thread(target=lambda: processes.extend(pool.run(Waiting(str(tmp_path)), range(4))))
+        for _ in range(3)
+    ]
     for thread in threads:
         thread.start()
+    until(lambda: len(list(tmp_path.iterdir())) >= 2)
+    (tmp_path / "go").touch()
     for thread in threads:
         thread.join()
     pool.close()
-    assert len(most) == 60
-    assert max(most) <= 2
+    assert len(processes) == 12
+    assert len(set(processes)) == 2
 
 
 @pytest.mark.parametrize(
