@@ -15,7 +15,7 @@ from tablestore.core.env import SYSTEM
 from tablestore.flow.batch import Batch, WorkPlan
 from tablestore.flow.checkpoint import Checkpoint
 from tablestore.flow.source import Offset
-from tablestore.flow.workers import Workers
+from tablestore.flow.workers import TaskWorkers
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -31,7 +31,7 @@ class LocalStream:
         plan: WorkPlan,
         on_batch: Callable[[Batch], None],
         checkpoint: Checkpoint,
-        workers: Workers,
+        workers: TaskWorkers,
     ) -> None:
         self._plan, self._on_batch = plan, on_batch
         self._checkpoint, self._workers = checkpoint, workers
@@ -124,7 +124,7 @@ class LocalStream:
 class LocalBatch:
     """A batch whose tasks are done by processes of this machine."""
 
-    def __init__(self, plan: WorkPlan, number: int, start: Offset, end: Offset, workers: Workers) -> None:
+    def __init__(self, plan: WorkPlan, number: int, start: Offset, end: Offset, workers: TaskWorkers) -> None:
         self._plan, self._workers = plan, workers
         self.number, self.start, self.end = number, start, end
         self._counts: dict[int, int] = {}

@@ -17,7 +17,7 @@ from tablestore.flow.batch import Batch, WorkPlan
 from tablestore.flow.checkpoint import Checkpoint
 from tablestore.flow.local import LocalStream
 from tablestore.flow.source import Offset
-from tablestore.flow.workers import Workers
+from tablestore.flow.workers import TaskWorkers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -103,7 +103,7 @@ class LocalRunner:
 
     def pool(self) -> TaskPool:
         """Processes of this machine, which start when they are needed."""
-        return Workers(self.processes)
+        return TaskWorkers(self.processes)
 
     def start(
         self,
@@ -117,7 +117,7 @@ class LocalRunner:
     ) -> LocalStream:
         """As `Runner.start`; workers have all variables of this process."""
         del variables
-        stream = LocalStream(plan, on_batch, Checkpoint.at(checkpoint), Workers(self.processes))
+        stream = LocalStream(plan, on_batch, Checkpoint.at(checkpoint), TaskWorkers(self.processes))
         stream.start(start=start, interval_seconds=interval_seconds)
         return stream
 

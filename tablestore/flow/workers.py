@@ -22,7 +22,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Workers:
+class TaskWorkers:
     """At most `most` processes (None: one a core), however many threads call `run`."""
 
     def __init__(self, most: int | None = None) -> None:
@@ -37,7 +37,7 @@ class Workers:
         """What the task gives for each item, in order; `done` gets the place of an item and what it gave, as
         soon as that is there. Raises the error of the first item that failed, once no task is under way;
         Unavailable where a process was killed."""
-        run = _Run(task, items, done)
+        run = _TaskRun(task, items, done)
         at_once = min(self.most, len(items))
         if at_once <= 1:
             run.here()
@@ -59,11 +59,11 @@ class Workers:
         for worker in idle:
             worker.close()
 
-    def _work(self, run: _Run[Any, Any]) -> None:
+    def _work(self, run: _TaskRun[Any, Any]) -> None:
         with self._places:
             self._serve(run)
 
-    def _serve(self, run: _Run[Any, Any]) -> None:
+    def _serve(self, run: _TaskRun[Any, Any]) -> None:
         """Have one process do items until none is left, or one has failed."""
         worker: _Worker | None = None
         for place, item in run.left():
@@ -83,7 +83,7 @@ class Workers:
         return _Worker()
 
 
-class _Run(Generic[T, R]):
+class _TaskRun(Generic[T, R]):
     """The items of one call, which threads take one after another."""
 
     def __init__(

@@ -14,7 +14,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.errors import Unavailable
-from tablestore.flow.workers import Workers
+from tablestore.flow.workers import TaskWorkers
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 300
@@ -59,28 +59,28 @@ def announce_and_wait(folder: str) -> None:
 
 @pytest.fixture
 def workers():
-    opened = Workers(2)
+    opened = TaskWorkers(2)
     yield opened
     opened.close()
 
 
-def test_results_are_in_order_and_told_as_they_come(workers: Workers):
+def test_results_are_in_order_and_told_as_they_come(workers: TaskWorkers):
     told: dict[int, int] = {}
     assert workers.run(doubled, range(9), done=told.__setitem__) == [2 * n for n in range(9)]
     assert told == {n: 2 * n for n in range(9)}
     assert workers.run(doubled, []) == []
 
 
-def test_one_item_is_done_here_and_more_in_as_many_processes_as_there_may_be(workers: Workers):
+def test_one_item_is_done_here_and_more_in_as_many_processes_as_there_may_be(workers: TaskWorkers):
     assert workers.run(process_of, [0]) == [os.getpid()]
     there = set(workers.run(process_of, range(20)))
     assert os.getpid() not in there
     assert len(there) <= 2
     assert set(workers.run(process_of, range(20))) & there, "they are used again"
-    assert set(Workers(1).run(process_of, range(3))) == {os.getpid()}
+    assert set(TaskWorkers(1).run(process_of, range(3))) == {os.getpid()}
 
 
-def test_tasks_see_the_environment_of_now(workers: Workers, monkeypatch: pytest.MonkeyPatch):
+def test_tasks_see_the_environment_of_now(workers: TaskWorkers, monkeypatch: pytest.MonkeyPatch):
     assert set(workers.run(variable, range(4))) == {None}
     monkeypatch.setenv("TABLESTORE_OF_A_TEST", "later")
     assert set(workers.run(variable, range(4))) == {"later"}
@@ -88,7 +88,7 @@ def test_tasks_see_the_environment_of_now(workers: Workers, monkeypatch: pytest.
     assert set(workers.run(variable, range(4))) == {None}
 
 
-def test_an_error_is_what_it_was_and_the_workers_go_on(workers: Workers):
+def test_an_error_is_what_it_was_and_the_workers_go_on(workers: TaskWorkers):
     with pytest.raises(ts.SchemaMismatch, match="row 1 does not fit"):
         workers.run(odd_ones_fail, [0, 1, 2])
     with pytest.raises(RuntimeError, match="words of it"):
@@ -96,7 +96,7 @@ def test_an_error_is_what_it_was_and_the_workers_go_on(workers: Workers):
     assert workers.run(doubled, [1, 2]) == [2, 4]
 
 
-def test_a_killed_process_is_an_error_that_passes_and_another_takes_its_place(workers: Workers):
+def test_a_killed_process_is_an_error_that_passes_and_another_takes_its_place(workers: TaskWorkers):
     with pytest.raises(Unavailable, match="has ended"):
         workers.run(killed, [0, 1])
     assert workers.run(doubled, [1, 2]) == [2, 4]
@@ -104,8 +104,9 @@ def test_a_killed_process_is_an_error_that_passes_and_another_takes_its_place(wo
 
 def test_processes_end_with_the_one_they_work_for_even_amid_a_task(tmp_path: Path):
     code = (
-        "from tablestore.flow.workers import Workers; from tests.flow.test_workers import announce_and_wait; "
-        f"Workers(2).run(announce_and_wait, [{str(tmp_path)!r}] * 2)"
+        "from tablestore.flow.workers import TaskWorkers; "
+        "from tests.flow.test_workers import announce_and_wait; "
+        f"TaskWorkers(2).run(announce_and_wait, [{str(tmp_path)!r}] * 2)"
     )
     command = [sys.executable, "-c", code]
     process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})

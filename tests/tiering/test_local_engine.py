@@ -14,7 +14,7 @@ import pytest
 import tablestore as ts
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import CommitConflict, RoundStopped, Unavailable
-from tablestore.flow.workers import Workers
+from tablestore.flow.workers import TaskWorkers
 from tablestore.tiering.cluster import ClusterTable, ReadStep
 from tablestore.tiering.journal import TieringJournal
 from tablestore.tiering.paimon.factory import PaimonTieringFactory
@@ -39,7 +39,7 @@ def filled(kind: type[MemoryCluster] = MemoryCluster, **more: Any) -> Any:
 
 @pytest.fixture
 def runner() -> Iterator[PoolRunner]:
-    made = PoolRunner(Workers(2))
+    made = PoolRunner(TaskWorkers(2))
     yield made
     made.close()
 
@@ -60,7 +60,7 @@ def require_no_file(lake: ts.Lake) -> None:
 def test_processes_read_the_splits_and_this_one_commits(tmp_path: Path):
     cluster, lake, journal = filled(), ts.connect(tmp_path), TieringJournal()
     for rows in (3 * ROWS, 3 * ROWS + 7):
-        parts = RoundParts(cluster, PaimonTieringFactory(lake), PoolRunner(Workers(2)), journal, SYSTEM)
+        parts = RoundParts(cluster, PaimonTieringFactory(lake), PoolRunner(TaskWorkers(2)), journal, SYSTEM)
         assert TieringService(parts, ServiceSettings(once=True)).start().wait(240)
         assert journal.report().tables[0].reason == ""
         assert lake.table("db.t").scan().count() == rows
@@ -131,7 +131,7 @@ class Waiting:
 
 
 def test_rounds_at_once_share_the_processes_of_one_pool(tmp_path: Path):
-    pool, processes = Workers(2), list[int]()
+    pool, processes = TaskWorkers(2), list[int]()
     threads = [
         threading.Thread(target=lambda: processes.extend(pool.run(Waiting(str(tmp_path)), range(4))))
         for _ in range(3)
