@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tablestore.cdc.capture.job import CaptureJob as CaptureJob
     from tablestore.core.env import Env
     from tablestore.flow.batch import WorkPlan
+    from tablestore.flow.runner import TaskPool
     from tablestore.flow.source import Offset
     from tablestore.format.compaction_record import CompactionRecord
     from tablestore.format.predicates.predicate import Predicate
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     from tablestore.table.new_table import NewTable
     from tablestore.table.table import Table
     from tablestore.tiering.coordinator.coordinator import Coordinator as Coordinator
-    from tablestore.tiering.runner import TaskRunner
     from tablestore.tiering.service import TieringService as TieringService
     from tablestore.verbs.system import SystemTable as SystemTable
     from widgets import LakeHealth, StreamTable, Workbench
@@ -340,11 +340,11 @@ def start_stream(
     return start_query(spark, plan, on_batch, interval_seconds=interval_seconds, **how)
 
 
-def spark_runner(spark: SparkSession) -> TaskRunner:
-    """What runs the tasks of tiering as tasks of Spark."""
-    with _needs("rounds by Spark"):
-        from tablestore.spark.tiering import SparkRunner
-    return SparkRunner(spark)
+def spark_tasks(spark: SparkSession) -> TaskPool:
+    """What carries out tasks by Spark's workers."""
+    with _needs("tasks by Spark"):
+        from tablestore.spark.stream_jobs import SparkTasks
+    return SparkTasks(spark)
 
 
 def spark_package() -> ModuleType:

@@ -20,30 +20,18 @@ ENDED, STOPPED, FAILED = "ended", "stopped", "failed"
 _HEARING_SECONDS = 0.2  # between two moments at which Ctrl-C is heard
 
 
-class FlowJob:
-    """A job that this process runs. `error` is what it failed with. Safe to share between threads."""
+class RunningJob:
+    """What this process does beside its caller, until it has ended. `error` is what it failed with. Safe to
+    share between threads."""
 
-    def __init__(self, name: str, strategy: RestartStrategy | None = None) -> None:
-        self.name = name
+    def __init__(self) -> None:
         self.error: BaseException | None = None
-        self._restarts = Restarts(strategy or RestartStrategy())
-        self._stream: Stream | None = None
-        self._lock = threading.Lock()  # protects `_stream`, `_state` and `_paused`
-        self._state, self._reason = WAITING, ""
-        self._paused = False
         self._stopping, self._over = threading.Event(), threading.Event()
-        self._batches = 0  # that this process has carried out
 
     @property
     def running(self) -> bool:
         """Whether it is at work, or waits to try again."""
         return not self._over.is_set()
-
-    @property
-    def state(self) -> str:
-        """running, paused, waiting (to try again), ended (its source has), stopped or failed."""
-        with self._lock:
-            return self._present
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until it has ended, `seconds` at most; whether it has. Raises what it failed with."""
@@ -55,6 +43,26 @@ class FlowJob:
         if self.error is not None:
             raise self.error
         return True
+
+
+class FlowJob(RunningJob):
+    """A stream that this process runs, over and over until it ends for good."""
+
+    def __init__(self, name: str, strategy: RestartStrategy | None = None) -> None:
+        super().__init__()
+        self.name = name
+        self._restarts = Restarts(strategy or RestartStrategy())
+        self._stream: Stream | None = None
+        self._lock = threading.Lock()  # protects `_stream`, `_state` and `_paused`
+        self._state, self._reason = WAITING, ""
+        self._paused = False
+        self._batches = 0  # that this process has carried out
+
+    @property
+    def state(self) -> str:
+        """running, paused, waiting (to try again), ended (its source has), stopped or failed."""
+        with self._lock:
+            return self._present
 
     def pause(self) -> None:
         """Let no batch begin until `resume`; the one that is under way is committed. The source must keep its
@@ -99,9 +107,9 @@ class FlowJob:
         stream = begin()
         with self._lock:
             self._stream = stream
-            self._state, self._reason = RUNNING, ""
             if self._paused:
                 stream.pause()
+        self._note(RUNNING, "")
 
     def _watch(self, begin: Callable[[], Stream]) -> None:
         """Wait for the end of the stream; start it again where that may help."""
@@ -113,7 +121,7 @@ class FlowJob:
             wait = self._restarts.wait_after(error, self._batches)
             if wait is None:
                 break
-            self._note(WAITING, f"again in {wait:g} s after {str(plain_error(self.name, error))[:200]}")
+            self._note(WAITING, f"again in {wait:g} s after {str(self._plain(error))[:200]}")
             log.warning("job %s: %s", self.name, self._reason)
             if self._stopping.wait(wait):
                 break
@@ -135,9 +143,13 @@ class FlowJob:
     def _end(self, error: BaseException | None) -> None:
         stopped = self._stopping.is_set()
         if error is not None and not stopped:
-            self.error = plain_error(self.name, error)
+            self.error = self._plain(error)
         self._note(FAILED if self.error else STOPPED if stopped else ENDED, str(self.error or ""))
         self._over.set()
+
+    def _plain(self, error: BaseException) -> BaseException:
+        """An error as the job shows it."""
+        return plain_error(self.name, error)
 
     def _note(self, state: str, reason: str) -> None:
         with self._lock:

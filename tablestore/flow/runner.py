@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from tablestore import doors
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unsupported
@@ -22,9 +22,10 @@ from tablestore.flow.workers import TaskWorkers
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+T = TypeVar("T")
+R = TypeVar("R")
 SPARK, LOCAL = "spark", "local"
 ENGINES = (SPARK, LOCAL)
-_WITHOUT_SPARK = 'or choose engine="local", which needs neither Spark nor Java'
 
 
 class Stream(Protocol):
@@ -53,8 +54,28 @@ class Stream(Protocol):
         """What ended it, in our words where it was ours."""
 
 
+class TaskPool(Protocol):
+    """Carries out tasks that are of no stream. Safe to share between threads."""
+
+    @property
+    def most(self) -> int:
+        """How many tasks run at a time."""
+
+    def run(
+        self, task: Callable[[T], R], items: Sequence[T], *, done: Callable[[int, R], None] | None = None
+    ) -> list[R]:
+        """What the task gives for each item, in order; `done` gets the place of an item and what it gave.
+        All of it is picklable. Raises the error of an item that failed, once no task is under way."""
+
+    def close(self) -> None:
+        """Let go of processes that are the pool's own."""
+
+
 class Runner(Protocol):
-    """Runs streams."""
+    """Runs streams, and tasks of no stream."""
+
+    def pool(self) -> TaskPool:
+        """What carries out tasks that are of no stream."""
 
     def start(
         self,
@@ -80,6 +101,10 @@ class LocalRunner:
 
     processes: int | None = None
 
+    def pool(self) -> TaskPool:
+        """Processes of this machine, which start when they are needed."""
+        return TaskWorkers(self.processes)
+
     def start(
         self,
         plan: WorkPlan,
@@ -102,6 +127,10 @@ class SparkRunner:
     """Tasks are Spark's; each stream is a query of it."""
 
     spark: SparkSession
+
+    def pool(self) -> TaskPool:
+        """Spark's workers."""
+        return doors.spark_tasks(self.spark)
 
     def start(
         self,
@@ -149,17 +178,21 @@ def runner_of(engine: str, *, spark: SparkSession | None = None, processes: int 
 
 
 def spark_session(
-    app: str = "tablestore", *, cores: int | None = None, log_file: str | None = None
+    app: str = "tablestore",
+    *,
+    cores: int | None = None,
+    log_file: str | None = None,
+    remedy: str = f'choose engine="{LOCAL}"',
 ) -> SparkSession:
     """The session that runs, or a new local one. Raises MissingPackage, NotFound or InvalidRequest where
-    there is no PySpark or no Java, which name the other engine."""
+    there is no PySpark or no Java, which name the `remedy`: how to choose the other engine."""
     try:
         return doors.spark_session(app, cores=cores, log_file=log_file)
     except (Unsupported, NotFound, InvalidRequest) as e:
-        raise _with_remedy(e) from None
+        raise _with_remedy(e, remedy) from None
 
 
-def _with_remedy(error: TablestoreError) -> TablestoreError:
-    """The error, whose text names the engine that works without what is missing."""
-    error.args = (f"{error.args[0]}; {_WITHOUT_SPARK}", *error.args[1:])
+def _with_remedy(error: TablestoreError, remedy: str) -> TablestoreError:
+    """The error, whose text names what works without what is missing."""
+    error.args = (f"{error.args[0]}; or {remedy}, which needs neither Spark nor Java", *error.args[1:])
     return error

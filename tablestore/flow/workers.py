@@ -23,10 +23,11 @@ R = TypeVar("R")
 
 
 class TaskWorkers:
-    """At most `most` processes (None: one a core). `run` may be called by one thread at a time."""
+    """At most `most` processes (None: one a core), however many threads call `run`."""
 
     def __init__(self, most: int | None = None) -> None:
         self.most = most or max(1, len(os.sched_getaffinity(0)))
+        self._places = threading.Semaphore(self.most)  # of processes that are at work
         self._idle: list[_Worker] = []
         self._lock = threading.Lock()  # protects `_idle`
 
@@ -42,7 +43,7 @@ class TaskWorkers:
             run.here()
         else:
             threads = [
-                threading.Thread(target=self._serve, args=(run,), name=f"tablestore-task-{n}", daemon=True)
+                threading.Thread(target=self._work, args=(run,), name=f"tablestore-task-{n}", daemon=True)
                 for n in range(at_once)
             ]
             for thread in threads:
@@ -57,6 +58,10 @@ class TaskWorkers:
             idle, self._idle = self._idle, []
         for worker in idle:
             worker.close()
+
+    def _work(self, run: _TaskRun[Any, Any]) -> None:
+        with self._places:
+            self._serve(run)
 
     def _serve(self, run: _TaskRun[Any, Any]) -> None:
         """Have one process do items until none is left, or one has failed."""

@@ -219,9 +219,38 @@ class WorkBatch:
         if not items:
             return []
         counting = None if count is None else _Counting(self.number, count, self._counts)
-        sent = [(place, pickle.dumps(item)) for place, item in enumerate(items)]
-        spread = self._spark.sparkContext.parallelize(sent, len(sent))
-        return [_result(answer) for answer in spread.map(_OverItems(task, counting)).collect()]
+        return _spread(self._spark, _OverItems(task, counting), items)
+
+
+class SparkTasks:
+    """Carries out tasks by Spark's workers. Where Spark does a task twice, what the first wrote is left."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    @property
+    def most(self) -> int:
+        """The cores of the session."""
+        return max(self._spark.sparkContext.defaultParallelism, 1)
+
+    def run(
+        self, task: Callable[[T], R], items: Sequence[T], *, done: Callable[[int, R], None] | None = None
+    ) -> list[R]:
+        """What the task gives for each item, in order; `done` gets it once all items are done."""
+        results: list[R] = _spread(self._spark, _OverItems(task, None), items) if items else []
+        if done is not None:
+            for place, result in enumerate(results):
+                done(place, result)
+        return results
+
+    def close(self) -> None:
+        """Nothing: the session is the caller's."""
+
+
+def _spread(spark: SparkSession, task: _OverItems, items: Sequence[Any]) -> list[Any]:
+    sent = [(place, pickle.dumps(item)) for place, item in enumerate(items)]
+    answers = spark.sparkContext.parallelize(sent, len(sent)).map(task).collect()
+    return [_result(answer) for answer in answers]
 
 
 class _NewestCounts(AccumulatorParam[Counts]):

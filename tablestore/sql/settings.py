@@ -13,6 +13,7 @@ from tablestore.core.options.names import of_new_tables
 from tablestore.core.options.rules import require_taken
 from tablestore.core.options.table_options import TableOptions
 from tablestore.core.options.values import duration_ms, integer
+from tablestore.flow.runner import ENGINES
 from tablestore.sql.query.zones import known_zone
 
 
@@ -52,6 +53,7 @@ def _multiplier(text: str) -> float:
 
 
 LOCAL_TIME_ZONE, CHECKPOINTS = "table.local-time-zone", "execution.checkpointing.dir"
+TARGET = "execution.target"
 SETTINGS: Mapping[str, Setting] = MappingProxyType(
     {
         one.name: one
@@ -67,6 +69,13 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 "embedded",
                 "who computes a SELECT: DuckDB in this process, or Spark",
                 ("embedded", "spark"),
+            ),
+            Setting(
+                TARGET,
+                ENGINES[0],
+                "who runs jobs: Spark, or processes of this machine, without Spark and Java; a job goes on "
+                "with either",
+                ENGINES,
             ),
             Setting(
                 "sql-client.execution.result-mode",
@@ -165,7 +174,11 @@ _REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
             "exactly_once",
             "jobs commit each batch once, there is no other way",
         ),
-        "parallelism.default": ("", "the Spark session of a job says how many tasks run at once: `master`"),
+        "parallelism.default": (
+            "",
+            "the Spark session of a job says how many tasks run at once, `master`; of a local job as many as "
+            "cores",
+        ),
     }
 )
 """Settings of Flink on how its jobs run: the value that is taken, as jobs here run so, and why no other one

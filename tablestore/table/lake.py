@@ -591,10 +591,12 @@ class Lake:
         lost_rows: str = "fail",
         dropped: str = "keep",
         rounds: int = 2,
-        threads: int = 2,
+        threads: int | None = None,
         poll: Any = "500ms",
         wait: Any = "1min",
         hold: str | os.PathLike[str] | None = None,
+        engine: str | None = None,
+        processes: int | None = None,
         spark: SparkSession | None = None,
     ) -> TieringService:
         """Copy what is new in tables of a streaming cluster into tables of this lake of the same names, in
@@ -621,7 +623,9 @@ class Lake:
         `events()`, and a round of a table whose rows are gone before the lake has them ends as `incomplete`,
         never as `committed`.
 
-        There are `rounds` at a time, of which `threads` read splits; with `spark`, a session, its tasks do.
+        There are `rounds` at a time. Their splits are read by `threads` of this process (2); with `engine` =
+        "local" by `processes` of this machine, one a core unless said; with "spark", or `spark`, a session,
+        by its tasks. Either way this process commits.
         What happens is written below the warehouse under the `name` of the service; one that is started again
         under it gives back what it held when it was killed. To see what a kill does at one moment: while the
         file `hold` says `committing`, rounds wait before their commit to the lake; `registering`, before the
@@ -653,6 +657,8 @@ class Lake:
             poll=poll,
             wait=wait,
             hold=hold,
+            engine=engine,
+            processes=processes,
             spark=spark,
         )
 

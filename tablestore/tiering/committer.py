@@ -154,15 +154,16 @@ def _register_newest(
     cluster: TieringCluster, committer: LakeCommitter, table: ClusterTable, lake: LakeState
 ) -> list[str]:
     """Register what the lake holds, unless the cluster knows; what there is to say of that."""
-    known = cluster.lake_snapshot(table.path)
+    registered = cluster.lake_snapshot(table.path)
     if lake.snapshot_id is None:
-        if known is None:
+        if registered is None:
             return []
         return [
-            f"the cluster knows lake snapshot {known.snapshot_id}, and the lake has none: it is filled anew"
+            f"the cluster knows lake snapshot {registered.snapshot_id}, "
+            "and the lake has none: it is filled anew"
         ]
-    at = None if known is None else known.snapshot_id
-    same = known is not None and lake.offsets.items() <= known.offsets.items()
+    at = None if registered is None else registered.snapshot_id
+    same = registered is not None and lake.offsets.items() <= registered.offsets.items()
     if not same or at != lake.snapshot_id:
         prepared = cluster.prepare_lake_snapshot(table, lake.offsets)
         _register(cluster, committer, table, lake.snapshot_id, lake.offsets, prepared)
@@ -200,8 +201,8 @@ def commit_round(
     """
     if not (results or plan.replaces or plan.passed):
         return RoundCommitted()
-    committable = committer.to_committable([one.result for one in results if one.result is not None])
-    done = {**plan.passed, **{one.split.table_bucket: one.split.stop for one in results}}
+    committable = committer.to_committable([result.result for result in results if result.result is not None])
+    done = {**plan.passed, **{result.split.table_bucket: result.split.stop for result in results}}
     try:
         reached("committing")
         _require_still_ours(cluster, plan, still_ours)
@@ -215,7 +216,7 @@ def commit_round(
     touched = {place.partition_id for place in done}
     names = {**names, **{id: name for id, name in plan.partitions if id in touched}}
     marks = {p: mark for p, mark in plan.lake.marks.items() if p in before and p not in done}
-    marks |= {one.split.table_bucket: one.mark for one in results if one.mark is not None}
+    marks |= {result.split.table_bucket: result.mark for result in results if result.mark is not None}
     commit = LakeCommit(
         *(plan.lake, plan.table.table_id, {**before, **done}, names, plan.replaces, marks),
         keeps=plan.keeps,
@@ -224,7 +225,7 @@ def commit_round(
     snapshot_id = committer.commit(committable, commit)
     reached("registering")
     _register(cluster, committer, plan.table, snapshot_id, done, prepared)
-    return RoundCommitted(snapshot_id, sum(one.rows for one in results))
+    return RoundCommitted(snapshot_id, sum(result.rows for result in results))
 
 
 def _require_still_ours(cluster: TieringCluster, plan: RoundPlan, still_ours: Callable[[], bool]) -> None:

@@ -106,7 +106,7 @@ def dropped_while_read(table: ClusterTable, partition: str | None, missing: int)
 def _event(
     table: ClusterTable, lake: LakeState, partition_id: int, name: str, how: DroppedRows
 ) -> TieringEvent:
-    ends = {one.bucket: one.end for one in _marks(table, how) if one.partition == name}
+    ends = {mark.bucket: mark.end for mark in _marks(table, how) if mark.partition == name}
     missing = sum(
         max(end - lake.offsets.get(TableBucket(partition_id, bucket), 0), 0) for bucket, end in ends.items()
     )
@@ -119,9 +119,9 @@ def _event(
 def _never_brought(table: ClusterTable, named: set[str], how: DroppedRows) -> list[TieringEvent]:
     """Partitions of which no round had brought anything."""
     ends: dict[str, int] = {}
-    for one in _marks(table, how):
-        if one.partition is not None and one.partition not in named and one.tiered is None:
-            ends[one.partition] = ends.get(one.partition, 0) + one.lag_rows
+    for mark in _marks(table, how):
+        if mark.partition is not None and mark.partition not in named and mark.tiered is None:
+            ends[mark.partition] = ends.get(mark.partition, 0) + mark.lag_rows
     return [
         TieringEvent(
             *(table.path, "partition dropped"),

@@ -92,17 +92,19 @@ class TieringEnumerator:
         self.coordinator_epoch = answer.coordinator_epoch
         _forget(self._finished, sent.finished)
         _forget(self._failed, sent.failed)
-        for one in (*answer.finished, *answer.failed):
-            if one.error_code is not None:
-                log.info("the end of a round of table %d was refused: %s", one.table_id, reason_of(one))
-        epochs = {one.table_id: one for one in sent.tiering}
+        for response in (*answer.finished, *answer.failed):
+            if response.error_code is not None:
+                log.info(
+                    "the end of a round of table %d was refused: %s", response.table_id, reason_of(response)
+                )
+        epochs = {response.table_id: response for response in sent.tiering}
         dropped = []
-        for one in answer.tiering:
-            table = self.assigned.get(one.table_id)
-            if one.error_code is None or table is None or table.epoch != epochs.get(one.table_id):
+        for response in answer.tiering:
+            table = self.assigned.get(response.table_id)
+            if response.error_code is None or table is None or table.epoch != epochs.get(response.table_id):
                 continue
-            del self.assigned[one.table_id]
-            dropped.append((table, reason_of(one)))
+            del self.assigned[response.table_id]
+            dropped.append((table, reason_of(response)))
         before = self.assigned.pop(answer.table.table_id, None) if answer.table else None
         if before is not None:  # the coordinator has forgotten that
             dropped.append((before, "it was handed out again"))
@@ -173,8 +175,8 @@ class TieringEnumerator:
 
 def reason_of(answer: TableResponse) -> str:
     """Why a table is no longer ours, in words."""
-    known = _WORDS.get(answer.error_code or 0, "the coordinator refused it")
-    return f"{known} (error {answer.error_code}: {answer.message})" if answer.message else known
+    words = _WORDS.get(answer.error_code or 0, "the coordinator refused it")
+    return f"{words} (error {answer.error_code}: {answer.message})" if answer.message else words
 
 
 def _forget(ended: dict[int, TableEpoch], sent: tuple[TableEpoch, ...]) -> None:

@@ -62,7 +62,7 @@ class LakeWriter(Protocol):
         """Add rows, in the order of their offsets."""
 
     def complete(self) -> Any:
-        """The write result: what was written, picklable by its serializer."""
+        """The write result: what was written. Picklable."""
 
     def abort(self) -> None:
         """Delete what was written and not completed."""
@@ -90,20 +90,6 @@ class LakeCommitter(Protocol):
         None if they see all."""
 
 
-class VersionedSerializer(Protocol[T]):
-    """Values as bytes of a version, for values that go from process to process."""
-
-    @property
-    def version(self) -> int:
-        """The version that is written."""
-
-    def serialize(self, value: T) -> bytes:
-        """The bytes of a value."""
-
-    def deserialize(self, version: int, data: bytes) -> T:
-        """The value of bytes; raises InvalidRequest for a version that is not known, or damaged bytes."""
-
-
 class LakeTieringFactory(Protocol):
     """A lake. Picklable, so that tasks of an engine can make writers."""
 
@@ -118,9 +104,3 @@ class LakeTieringFactory(Protocol):
 
     def create_committer(self, table: ClusterTable) -> LakeCommitter:
         """The committer of one table."""
-
-    def write_result_serializer(self) -> VersionedSerializer[Any]:
-        """The serializer of what writers give."""
-
-    def committable_serializer(self) -> VersionedSerializer[Any]:
-        """The serializer of what is committed."""

@@ -94,31 +94,34 @@ class FlussTieringCluster:
 
     def lake_tables(self) -> Sequence[TieringTable]:
         """Every table of the cluster with `table.datalake.enabled`."""
-        found = []
+        tables = []
         for database in self._admin.databases():
             for path in self._admin.tables(database):
                 with suppress(FlussError):  # dropped meanwhile
                     table = self._admin.table(path)
                     if table.lake_enabled:
-                        found.append(TieringTable(table.table_id, str(path), 0))
-        return found
+                        tables.append(TieringTable(table.table_id, str(path), 0))
+        return tables
 
     def table(self, table_path: str) -> ClusterTable:
         """A table as it is now; raises NotFound."""
         with _not_found():
-            found = self._admin.table(TablePath.parse(table_path))
-        self._tables[found.table_id] = found
-        fields = (DataField(i, one.name, one.type, one.comment) for i, one in enumerate(found.columns))
+            described = self._admin.table(TablePath.parse(table_path))
+        self._tables[described.table_id] = described
+        fields = (
+            DataField(i, column.name, column.type, column.comment)
+            for i, column in enumerate(described.columns)
+        )
         return ClusterTable(
             table_path,
-            found.table_id,
+            described.table_id,
             tuple(fields),
-            found.buckets,
-            found.primary_key,
-            found.partition_keys,
-            found.bucket_keys,
-            {**found.properties, **found.descriptor.custom_properties},
-            found.descriptor.comment,
+            described.buckets,
+            described.primary_key,
+            described.partition_keys,
+            described.bucket_keys,
+            {**described.properties, **described.descriptor.custom_properties},
+            described.descriptor.comment,
         )
 
     def _known(self, table: ClusterTable) -> FlussTable:
@@ -131,8 +134,8 @@ class FlussTieringCluster:
     def partitions(self, table_path: str) -> Mapping[int, str]:
         """Names of the partitions by id."""
         with _not_found():
-            found = self._admin.partitions(TablePath.parse(table_path))
-        return {one.partition_id: one.name for one in found}
+            partitions = self._admin.partitions(TablePath.parse(table_path))
+        return {partition.partition_id: partition.name for partition in partitions}
 
     def bounds(
         self, table: ClusterTable, partition_ids: Sequence[int | None]
@@ -156,31 +159,36 @@ class FlussTieringCluster:
             values = dict(zip(table.partition_keys, partition_name.split("$"), strict=False))
             partition = PartitionInfo(partition_id, values)
         with _not_found():
-            found = self._admin.kv_snapshots(self._known(table), partition)
-        return {bucket: SplitSnapshot(one.snapshot_id, one.log_offset) for bucket, one in found.items()}
+            snapshots = self._admin.kv_snapshots(self._known(table), partition)
+        return {
+            bucket: SplitSnapshot(snapshot.snapshot_id, snapshot.log_offset)
+            for bucket, snapshot in snapshots.items()
+        }
 
     def leader_epochs(self, table: ClusterTable, places: Iterable[TableBucket]) -> Mapping[TableBucket, int]:
         """The number of the leader of each bucket."""
         buckets = [FlussBucket(table.table_id, *place) for place in places]
         with _not_found():
-            found = self._client.leader_epochs(self._known(table), buckets)
-        return {_place(bucket): epoch for bucket, epoch in found.items()}
+            epochs = self._client.leader_epochs(self._known(table), buckets)
+        return {_place(bucket): epoch for bucket, epoch in epochs.items()}
 
     def batches_before(self, table: ClusterTable, offsets: Offsets) -> Marks:
         """The batch that holds the row before each offset."""
         buckets = _buckets(table, offsets)
-        known, seconds = self._known(table), self._stall_seconds
+        described, seconds = self._known(table), self._stall_seconds
         with _read_errors(table):
-            found = batches_before(self._client, known, buckets, stall_seconds=seconds)
-        return {_place(bucket): mark for bucket, mark in found.items()}
+            batches = batches_before(self._client, described, buckets, stall_seconds=seconds)
+        return {_place(bucket): mark for bucket, mark in batches.items()}
 
     def lake_snapshot(self, table_path: str) -> ClusterLakeSnapshot | None:
         """The newest lake snapshot that the cluster knows."""
         with _not_found():
-            found = self._admin.lake_snapshot(TablePath.parse(table_path))
-        if found is None:
+            snapshot = self._admin.lake_snapshot(TablePath.parse(table_path))
+        if snapshot is None:
             return None
-        return ClusterLakeSnapshot(found.snapshot_id, {_place(b): at for b, at in found.offsets.items()})
+        return ClusterLakeSnapshot(
+            snapshot.snapshot_id, {_place(b): at for b, at in snapshot.offsets.items()}
+        )
 
     def prepare_lake_snapshot(self, table: ClusterTable, offsets: Offsets) -> str | None:
         """Where a cluster of 0.9 keeps the offsets; None of an older one."""
@@ -207,10 +215,10 @@ class FlussTieringCluster:
     def read_log(self, table: ClusterTable, splits: Sequence[TieringSplit]) -> Iterator[ReadStep]:
         """The rows of the logs, all read at once. A bucket that gives nothing is looked for: its partition
         may have been dropped."""
-        places = {FlussBucket(table.table_id, *one.table_bucket): one for one in splits}
-        start = {bucket: one.log_start for bucket, one in places.items()}
-        stop = {bucket: one.stop for bucket, one in places.items()}
-        last = {bucket: one.last for bucket, one in places.items() if one.last is not None}
+        places = {FlussBucket(table.table_id, *split.table_bucket): split for split in splits}
+        start = {bucket: split.log_start for bucket, split in places.items()}
+        stop = {bucket: split.stop for bucket, split in places.items()}
+        last = {bucket: split.last for bucket, split in places.items() if split.last is not None}
         env = self._client.env
         with LogScan(
             self._client, self._known(table), start, stop, stall_seconds=self._stall_seconds, last=last
@@ -220,15 +228,15 @@ class FlussTieringCluster:
                 refused: FlussError | None = None
                 try:
                     with _read_errors(table):
-                        found = scan.poll(_LOOK_SECONDS)
+                        polled = scan.poll(_LOOK_SECONDS)
                 except FlussError as e:
                     if e.code != ErrorCode.PARTITION_NOT_EXISTS:
                         raise
-                    found, refused = [], e
-                for batch in found:
+                    polled, refused = [], e
+                for batch in polled:
                     yield _step(batch, marked=self._known(table).keeps_batches)
                 now = env.monotonic()
-                if found:
+                if polled:
                     moved = now
                 elif refused or (now - moved > _LOOK_SECONDS and table.partition_keys):
                     moved = now

@@ -44,10 +44,10 @@ class RoundHold:
             return ""
         place = location(self.file)
         try:
-            found = file_io_for(place).read(place).decode(errors="replace").strip()
+            word = file_io_for(place).read(place).decode(errors="replace").strip()
         except FileNotFoundError:
             return ""
-        if found and found not in get_args(HoldPhase):
-            known = " or ".join(get_args(HoldPhase))
-            raise InvalidRequest(f"{self.file} says {found[:40]!r}: rounds can wait before {known}")
-        return found
+        if word and word not in get_args(HoldPhase):
+            phases = " or ".join(get_args(HoldPhase))
+            raise InvalidRequest(f"{self.file} says {word[:40]!r}: rounds can wait before {phases}")
+        return word

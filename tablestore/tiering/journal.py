@@ -105,16 +105,16 @@ class TieringJournal:
     def resume(self, before: TieringReport) -> None:
         """Go on from the report of a service that has ended; rounds that it was at when it was killed have
         failed."""
-        last = max((one.time for one in before.heartbeats), default=0.0)
+        last = max((report.time for report in before.heartbeats), default=0.0)
         with self._lock:
             for table in before.tables:
                 self._tables.setdefault(table.table, table)
-            for one in before.rounds:
-                if one.ended is None:
-                    ended = max(last, one.started)
+            for report in before.rounds:
+                if report.ended is None:
+                    ended = max(last, report.started)
                     why = "the service was killed"
-                    one = replace(one, phase="ended", ended=ended, outcome="failed", reason=why)
-                self._rounds.setdefault(one.number, one)
+                    report = replace(report, phase="ended", ended=ended, outcome="failed", reason=why)
+                self._rounds.setdefault(report.number, report)
             self._heartbeats.extendleft(reversed(before.heartbeats))
             self._events.extendleft(reversed(before.events))
 
@@ -146,12 +146,12 @@ class TieringJournal:
     def write_assigned(self, epochs: Sequence[TableEpoch]) -> None:
         """Write at once which tables the service holds, if that has changed: what a kill leaves can be given
         back."""
-        found = tuple(epochs)
-        if self.directory is not None and found != self._assigned:
+        assigned = tuple(epochs)
+        if self.directory is not None and assigned != self._assigned:
             _io(self.directory).make_dir(location(self.directory))
-            text = json.dumps([asdict(one) for one in found])
+            text = json.dumps([asdict(epoch) for epoch in assigned])
             _io(self.directory).replace(_file(self.directory, _ASSIGNED), text.encode())
-            self._assigned = found
+            self._assigned = assigned
 
     def assigned_before(self) -> tuple[TableEpoch, ...]:
         """What a service of this journal held when it ended."""
@@ -161,25 +161,25 @@ class TieringJournal:
                 if self.directory is None
                 else _io(self.directory).read(_file(self.directory, _ASSIGNED))
             )
-            return tuple(TableEpoch(**one) for one in json.loads(data))
+            return tuple(TableEpoch(**epoch) for epoch in json.loads(data))
         except (FileNotFoundError, ValueError, TypeError):  # none was there, or a loss of power emptied it
             return ()
 
     def _write(self, directory: str) -> None:
-        found, io = self.report(), _io(directory)
+        report, io = self.report(), _io(directory)
         io.make_dir(location(directory))
         for name, reports in (
-            ("tables", found.tables),
-            ("rounds", found.rounds),
-            ("heartbeats", found.heartbeats),
-            ("events", found.events),
+            ("tables", report.tables),
+            ("rounds", report.rounds),
+            ("heartbeats", report.heartbeats),
+            ("events", report.events),
         ):
             before = self._files.get(name)
             lines = _lines(reports, before or {})
             if before is None or lines.keys() != before.keys():
                 io.replace(_file(directory, f"{name}.jsonl"), b"".join(line for _, line in lines.values()))
             self._files[name] = lines
-        state = json.dumps({"state": found.state, "reason": found.reason})
+        state = json.dumps({"state": report.state, "reason": report.reason})
         io.replace(_file(directory, "state.json"), state.encode())
 
 
@@ -203,12 +203,12 @@ def read_report(directory: str) -> TieringReport:
     except ValueError:
         raise InvalidRequest(f"{directory} holds no journal of a service") from None
     return TieringReport(
-        tuple(TableState.from_json(one) for one in _read(directory, "tables")),
-        tuple(RoundReport.from_json(one) for one in _read(directory, "rounds")),
-        tuple(Heartbeat.from_json(one) for one in _read(directory, "heartbeats")),
+        tuple(TableState.from_json(item) for item in _read(directory, "tables")),
+        tuple(RoundReport.from_json(item) for item in _read(directory, "rounds")),
+        tuple(Heartbeat.from_json(item) for item in _read(directory, "heartbeats")),
         state["state"],
         state["reason"],
-        tuple(TieringEvent.from_json(one) for one in _read(directory, "events")),
+        tuple(TieringEvent.from_json(item) for item in _read(directory, "events")),
     )
 
 
@@ -229,7 +229,7 @@ def _lines(
     reports: Iterable[_Report], before: Mapping[int, tuple[_Report, bytes]]
 ) -> dict[int, tuple[_Report, bytes]]:
     """The reports with their lines, by identity; those from `before` are not made again."""
-    return {id(one): before.get(id(one)) or (one, _line(one)) for one in reports}
+    return {id(report): before.get(id(report)) or (report, _line(report)) for report in reports}
 
 
 def _line(one: _Report) -> bytes:

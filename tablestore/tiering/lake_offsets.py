@@ -21,15 +21,15 @@ from tablestore.tiering.splits import Marks, Offsets, TableBucket
 
 def property_text(offsets: Offsets, names: Mapping[int, str], keys: Sequence[str]) -> str:
     """The offsets as `fluss-offsets`; `names` are values of the partition columns `keys`, joined by `$`."""
-    found = []
+    items = []
     for place, offset in sorted(offsets.items(), key=lambda one: (one[0].partition_id or 0, one[0].bucket)):
         item: dict[str, object] = {"bucket": place.bucket, "offset": offset}
         if place.partition_id is not None:
             item = {"partition_id": place.partition_id, **item}
             if place.partition_id in names:
                 item["partition_name"] = _qualified(names[place.partition_id], keys)
-        found.append(item)
-    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+        items.append(item)
+    return json.dumps(items, ensure_ascii=False, separators=(",", ":"))
 
 
 def parse_property(
@@ -58,23 +58,23 @@ def _qualified(name: str, keys: Sequence[str]) -> str:
 
 def batches_text(offsets: Offsets, marks: Marks) -> str:
     """The batches before the offsets."""
-    found = [[*place, offsets[place], *mark] for place, mark in marks.items() if place in offsets]
-    return json.dumps(found, separators=(",", ":"))
+    items = [[*place, offsets[place], *mark] for place, mark in marks.items() if place in offsets]
+    return json.dumps(items, separators=(",", ":"))
 
 
 def parse_batches(text: str, offsets: Offsets, path: str) -> dict[TableBucket, BatchMark]:
     """The batches of a text before these offsets; raises Corrupt."""
     try:
-        found = [(TableBucket(p, b), at, BatchMark(*mark)) for p, b, at, *mark in json.loads(text)]
+        batches = [(TableBucket(p, b), at, BatchMark(*mark)) for p, b, at, *mark in json.loads(text)]
     except (ValueError, TypeError):
         raise Corrupt(path, f"{text[:80]!r} is no list of batches") from None
-    return {place: mark for place, at, mark in found if offsets.get(place) == at}
+    return {place: mark for place, at, mark in batches if offsets.get(place) == at}
 
 
 def position_text(table_id: int, offsets: Offsets) -> str:
     """The same as the position of the commit user."""
-    found = [[place.partition_id, place.bucket, offset] for place, offset in offsets.items()]
-    return json.dumps({"table": table_id, "offsets": found}, separators=(",", ":"))
+    items = [[place.partition_id, place.bucket, offset] for place, offset in offsets.items()]
+    return json.dumps({"table": table_id, "offsets": items}, separators=(",", ":"))
 
 
 def parse_position(text: str, path: str) -> tuple[int, dict[TableBucket, int]]:

@@ -51,18 +51,18 @@ class LogIdentity:
     ) -> list[RewrittenLog]:
         """Those of these buckets whose logs are others than the lake's; each time anew or, for who passes
         over it, `once`."""
-        known = [place for place in places if place in lake.marks]
-        if not known:
+        marked = [place for place in places if place in lake.marks]
+        if not marked:
             return []
-        epochs = cluster.leader_epochs(table, known)
+        epochs = cluster.leader_epochs(table, marked)
         with self._lock:
-            compared = {place: self._epochs.get((table.table_id, place)) for place in known}
-        due = {p: lake.offsets[p] for p in known if p not in epochs or compared[p] != epochs[p]}
+            compared = {place: self._epochs.get((table.table_id, place)) for place in marked}
+        due = {p: lake.offsets[p] for p in marked if p not in epochs or compared[p] != epochs[p]}
         if not due:
             return []
-        found = cluster.batches_before(table, due)
+        batches = cluster.batches_before(table, due)
         others = [
-            RewrittenLog(place, at) for place, at in due.items() if found.get(place) != lake.marks[place]
+            RewrittenLog(place, at) for place, at in due.items() if batches.get(place) != lake.marks[place]
         ]
         done = set(due) if once else set(due) - {one.table_bucket for one in others}
         with self._lock:

@@ -50,7 +50,7 @@ class TieringMarks:
     def known_before(self, tables: Iterable[TableState]) -> None:
         """Tables of a service that has ended, of which some may have been dropped since."""
         with self._lock:
-            self._before.update((one.table, one) for one in tables)
+            self._before.update((state.table, state) for state in tables)
 
     def run(self, ended: threading.Event) -> None:
         """Look until it has ended."""
@@ -79,8 +79,8 @@ class TieringMarks:
     def look_for_dropped(self) -> None:
         """Look whether tables that were known before are still there; each until the cluster answers."""
         with self._lock:
-            found = [self._before.pop(path) for path in list(self._before)[:_TABLES]]
-        self.known_before([one for one in found if not self._is_settled(one.table, None)])
+            states = [self._before.pop(path) for path in list(self._before)[:_TABLES]]
+        self.known_before([state for state in states if not self._is_settled(state.table, None)])
 
     def _is_settled(self, path: str, known: TableState | None) -> bool:
         """Whether the cluster says if it has a table; an event if it has none of its name. One that was made
@@ -109,22 +109,22 @@ class TieringMarks:
     def _look(self, path: str, table: ClusterTable, partitions: Mapping[int, str]) -> None:
         ids: list[int | None] = [*partitions] if table.partition_keys else [None]
         try:
-            found = self.cluster.bounds(table, ids)
+            bounds_now = self.cluster.bounds(table, ids)
         except NotFound:
             there = self.cluster.partitions(path) if table.partition_keys else {}
             if not there:
                 raise
-            found = self.cluster.bounds(table, [id for id in ids if id in there])
+            bounds_now = self.cluster.bounds(table, [id for id in ids if id in there])
         logs = {
-            (None if one.partition_id is None else partitions[one.partition_id], one.bucket): bounds
-            for one, bounds in found.items()
+            (None if place.partition_id is None else partitions[place.partition_id], place.bucket): bounds
+            for place, bounds in bounds_now.items()
         }
 
         def moved(state: TableState) -> TableState:
             if state.table_id != table.table_id:
                 return state
-            marks = tuple(_moved(one, logs.get((one.partition, one.bucket))) for one in state.marks)
-            lag = sum(one.lag_rows for one in marks)
+            marks = tuple(_moved(mark, logs.get((mark.partition, mark.bucket))) for mark in state.marks)
+            lag = sum(mark.lag_rows for mark in marks)
             policy, now = LogPolicy.of(table.options), self.journal.env.now_ms() / 1000
             # of a table that never was: when its first round began
             since = self._began.get((path, table.table_id)) if state.tiered_at is None else state.tiered_at

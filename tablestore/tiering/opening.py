@@ -7,12 +7,12 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tablestore import doors
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import InvalidRequest, Unavailable
 from tablestore.core.options.trusted_servers import trust
 from tablestore.core.options.values import duration_ms
 from tablestore.core.quantities import duration
+from tablestore.flow.runner import SPARK, runner_of
 from tablestore.io.paths import checked_name, join, location
 from tablestore.table.lake import Lake
 from tablestore.tiering.dropped import DROP, DROPPED, KEEP
@@ -23,7 +23,7 @@ from tablestore.tiering.iceberg.factory import IcebergTieringFactory
 from tablestore.tiering.journal import TieringJournal
 from tablestore.tiering.paimon.factory import PaimonTieringFactory
 from tablestore.tiering.round import RoundParts
-from tablestore.tiering.runner import TaskRunner, ThreadRunner
+from tablestore.tiering.runner import PoolRunner, TaskRunner, ThreadRunner
 from tablestore.tiering.service import ServiceSettings, TieringService
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SCHEME = "fluss://"
 LOST_ROWS = ("fail", "skip")
 _FOLDER, _NAME = "tablestore-tiering", "tier"
-_PAUSE_SECONDS = 0.5
+_PAUSE_SECONDS, _THREADS = 0.5, 2
 
 log = logging.getLogger(__name__)
 
@@ -50,10 +50,12 @@ def tier(
     lost_rows: str = "fail",
     dropped: str = KEEP,
     rounds: int = 2,
-    threads: int = 2,
+    threads: int | None = None,
     poll: Any = "500ms",
     wait: Any = "1min",
     hold: str | os.PathLike[str] | None = None,
+    engine: str | None = None,
+    processes: int | None = None,
     spark: SparkSession | None = None,
 ) -> TieringService:
     """The service of `Lake.tier`, started."""
@@ -63,22 +65,21 @@ def tier(
         raise InvalidRequest(f"lost_rows {lost_rows!r} must be one of {', '.join(LOST_ROWS)}")
     if dropped not in DROPPED:
         raise InvalidRequest(f"dropped {dropped!r} must be one of {', '.join(DROPPED)}")
-    for what, value in (("rounds", rounds), ("threads", threads)):
-        if value < 1:
-            raise InvalidRequest(f"{what} {value!r} must be at least 1")
+    if rounds < 1:
+        raise InvalidRequest(f"rounds {rounds!r} must be at least 1")
     patterns = tables.split(",") if isinstance(tables, str) else tables
     settings = ServiceSettings(
-        tuple(one.strip() for one in patterns if one.strip()),
+        tuple(pattern.strip() for pattern in patterns if pattern.strip()),
         room=rounds,
         poll_seconds=_seconds("poll", poll),
         once=not follow,
     )
     wait_seconds = _seconds("wait", wait)
     round_hold = RoundHold(None if hold is None else os.fspath(hold))
+    runner = _runner(engine, threads=threads, processes=processes, spark=spark)
     cluster = FlussTieringCluster(source)
     trust(*cluster.servers)  # so tables that it fills are read with their logs in this process
     reached(cluster, coordinated=follow, seconds=wait_seconds)
-    runner: TaskRunner = ThreadRunner(threads) if spark is None else doors.spark_runner(spark)
     parts = RoundParts(
         cluster,
         _factory(lake, source, log_columns, options, iceberg),
@@ -90,6 +91,21 @@ def tier(
         hold=round_hold,
     )
     return TieringService(parts, settings).start()
+
+
+def _runner(
+    engine: str | None, *, threads: int | None, processes: int | None, spark: SparkSession | None
+) -> TaskRunner:
+    """What reads splits: the workers of an engine, without one threads of this process."""
+    if engine is None and spark is None:
+        if processes is not None:
+            raise InvalidRequest('processes= is of engine="local"; without an engine it is threads=')
+        if threads is not None and threads < 1:
+            raise InvalidRequest(f"threads {threads!r} must be at least 1")
+        return ThreadRunner(_THREADS if threads is None else threads)
+    if threads is not None:
+        raise InvalidRequest("threads= read splits without an engine; leave it out with engine= and spark=")
+    return PoolRunner(runner_of(engine or SPARK, spark=spark, processes=processes).pool())
 
 
 def _factory(

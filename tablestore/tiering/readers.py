@@ -82,7 +82,9 @@ class BoundedSplitReader:
         """The results of all splits but those whose partition was dropped. Raises RoundStopped if the round
         was stopped; whatever it raises, the files are deleted."""
         try:
-            self._progress = {one.table_bucket: SplitProgress(one, one.log_start) for one in self.task.splits}
+            self._progress = {
+                split.table_bucket: SplitProgress(split, split.log_start) for split in self.task.splits
+            }
             self._read_snapshots()
             self._read_logs()
             return self._completed()
@@ -100,21 +102,21 @@ class BoundedSplitReader:
 
     def _read_logs(self) -> None:
         task = self.task
-        splits = [one for one in task.splits if one.log_start < one.stop]
+        splits = [split for split in task.splits if split.log_start < split.stop]
         for step in self._timed(task.cluster.read_log(task.table, splits)) if splits else ():
-            one = self._progress[step.table_bucket]
+            progress = self._progress[step.table_bucket]
             if step.gone:
-                one.gone = True
+                progress.gone = True
                 if step.table_bucket in self._writers:
                     self._writers.pop(step.table_bucket).abort()
             elif step.batch is not None:
                 self._write(step.table_bucket, step.batch)
-            one.offset = max(one.offset, step.offset)
-            one.mark = step.mark or one.mark
-            self.observe(one)
-        for one in self._progress.values():
-            if not one.gone and one.offset < one.split.stop:
-                raise Unavailable(f"{one.split}: the rows end at offset {one.offset}")
+            progress.offset = max(progress.offset, step.offset)
+            progress.mark = step.mark or progress.mark
+            self.observe(progress)
+        for progress in self._progress.values():
+            if not progress.gone and progress.offset < progress.split.stop:
+                raise Unavailable(f"{progress.split}: the rows end at offset {progress.offset}")
 
     def _timed(self, steps: Iterator[T]) -> Iterator[T]:
         """The same; the time until each comes is counted. Raises RoundStopped once the round is stopped."""
@@ -122,40 +124,40 @@ class BoundedSplitReader:
             if self.stopped():
                 raise RoundStopped()
             began = self.env.monotonic()
-            found = next(steps, None)
+            step = next(steps, None)
             self.seconds.fetch += self.env.monotonic() - began
-            if found is None:
+            if step is None:
                 return
-            yield found
+            yield step
 
     def _write(self, place: TableBucket, batch: RowBatch) -> None:
-        one, task = self._progress[place], self.task
+        progress, task = self._progress[place], self.task
         began = self.env.monotonic()
-        if one.started is None:
-            one.started = self.env.now_ms() / 1000
+        if progress.started is None:
+            progress.started = self.env.now_ms() / 1000
         if batch.rows.num_rows:
             if place not in self._writers:
                 self._writers[place] = task.factory.create_writer(
-                    task.table, one.split, replaces=task.replaces
+                    task.table, progress.split, replaces=task.replaces
                 )
             self._writers[place].write(batch)
-            one.rows += batch.rows.num_rows
-            one.bytes += batch.rows.nbytes
+            progress.rows += batch.rows.num_rows
+            progress.bytes += batch.rows.nbytes
         self.seconds.write += self.env.monotonic() - began
 
     def _completed(self) -> list[SplitResult]:
         began = self.env.monotonic()
         results: list[SplitResult] = []
         try:
-            for place, one in self._progress.items():
-                if one.gone:
+            for place, progress in self._progress.items():
+                if progress.gone:
                     continue
                 writer = self._writers.get(place)
                 result = None if writer is None else writer.complete()
                 self._writers.pop(place, None)
-                results.append(SplitResult(one.split, result, one.rows, one.mark))
-                one.ended = self.env.now_ms() / 1000
-                self.observe(one)
+                results.append(SplitResult(progress.split, result, progress.rows, progress.mark))
+                progress.ended = self.env.now_ms() / 1000
+                self.observe(progress)
         except BaseException:
             discard(self.task, results)
             raise
@@ -165,10 +167,10 @@ class BoundedSplitReader:
 
 def discard(task: SplitTask, results: Sequence[SplitResult]) -> None:
     """Delete the files of results that nobody commits."""
-    found = [one.result for one in results if one.result is not None]
-    if found:
+    written = [result.result for result in results if result.result is not None]
+    if written:
         committer = task.factory.create_committer(task.table)
-        committer.abort(committer.to_committable(found))
+        committer.abort(committer.to_committable(written))
 
 
 def tasks_of(

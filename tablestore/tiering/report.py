@@ -99,7 +99,7 @@ class TableState:
         if not self.marks:
             return ""
         hot, warm, cold = (
-            sum(getattr(one, name) for one in self.marks) for name in ("lag_rows", "warm_rows", "cold_rows")
+            sum(getattr(mark, name) for mark in self.marks) for name in ("lag_rows", "warm_rows", "cold_rows")
         )
         age = "" if self.tiered_at is None else f", at most {duration(_millis(now - self.tiered_at))} old"
         kept = "" if self.kept is None else f", for {_kept(self.kept)} in the log"
@@ -113,9 +113,9 @@ class TableState:
     @classmethod
     def from_json(cls, item: Mapping[str, Any]) -> TableState:
         """Raises InvalidRequest for what is none."""
-        known = _known(item, "a table")
-        known["marks"] = tuple(BucketMarks(**one) for one in item["marks"])
-        return cls(**known)
+        fields = _known(item, "a table")
+        fields["marks"] = tuple(BucketMarks(**mark) for mark in item["marks"])
+        return cls(**fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,12 +172,12 @@ class RoundReport:
     @property
     def rows(self) -> int:
         """Rows that were read so far."""
-        return sum(one.rows for one in self.splits)
+        return sum(split.rows for split in self.splits)
 
     @property
     def bytes(self) -> int:
         """Bytes that were read so far."""
-        return sum(one.bytes for one in self.splits)
+        return sum(split.bytes for split in self.splits)
 
     @property
     def is_committed(self) -> bool:
@@ -190,10 +190,10 @@ class RoundReport:
     @classmethod
     def from_json(cls, item: Mapping[str, Any]) -> RoundReport:
         """Raises InvalidRequest for what is none."""
-        known = _known(item, "a round")
-        known["splits"] = tuple(SplitReport(**one) for one in item["splits"])
-        known["notes"] = tuple(item["notes"])
-        return cls(**known)
+        fields = _known(item, "a round")
+        fields["splits"] = tuple(SplitReport(**split) for split in item["splits"])
+        fields["notes"] = tuple(item["notes"])
+        return cls(**fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,12 +309,12 @@ class Heartbeat:
     @classmethod
     def from_json(cls, item: Mapping[str, Any]) -> Heartbeat:
         """Raises InvalidRequest for what is none."""
-        known = _known(item, "a heartbeat")
+        fields = _known(item, "a heartbeat")
         for name in ("tiering", "finished", "failed"):
-            known[name] = tuple(ReportedTable(**one) for one in item[name])
-        known["assigned"] = None if item["assigned"] is None else ReportedTable(**item["assigned"])
-        known["errors"] = tuple(TableError(**one) for one in item["errors"])
-        return cls(**known)
+            fields[name] = tuple(ReportedTable(**part) for part in item[name])
+        fields["assigned"] = None if item["assigned"] is None else ReportedTable(**item["assigned"])
+        fields["errors"] = tuple(TableError(**part) for part in item["errors"])
+        return cls(**fields)
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,7 +117,11 @@ class TieringRound:
             outcome = "incomplete" if self._events else outcome
             return progress.ended(outcome, snapshot_id=plan.lake.snapshot_id)
         committed, results = self._read_and_commit(progress, committer, plan)
-        done = {**before, **plan.passed, **{one.split.table_bucket: one.split.stop for one in results}}
+        done = {
+            **before,
+            **plan.passed,
+            **{result.split.table_bucket: result.split.stop for result in results},
+        }
         self._tiered(plan, done, committer, planned_at)
         seconds = clock() - began
         log.info(
@@ -165,7 +169,7 @@ class TieringRound:
         self, progress: RoundProgress, plan: RoundPlan, results: Sequence[SplitResult]
     ) -> None:
         """Tell of splits without a result: their partitions were dropped while they were read."""
-        read = {one.split.table_bucket for one in results}
+        read = {result.split.table_bucket for result in results}
         missing: dict[str | None, int] = {}
         for split in plan.splits:
             if split.table_bucket not in read:
@@ -200,10 +204,10 @@ class TieringRound:
     def _before(self) -> TableState:
         """What is known of the table."""
         table = self.assigned.table
-        known = self.parts.journal.table(self.path)
-        if known is None or known.table_id != table.table_id:
-            known = TableState(self.path, table.table_id, "New", 0.0)
-        return changed(known, tiering_epoch=table.tiering_epoch)
+        state = self.parts.journal.table(self.path)
+        if state is None or state.table_id != table.table_id:
+            state = TableState(self.path, table.table_id, "New", 0.0)
+        return changed(state, tiering_epoch=table.tiering_epoch)
 
     def _note(self, report: RoundReport) -> None:
         self.parts.journal.note_round(report)
@@ -214,7 +218,7 @@ class TieringRound:
     def _note_marks(self, plan: RoundPlan, tiered: Offsets, committer: LakeCommitter) -> None:
         readable = committer.readable(tiered)
         marks = marks_of(plan, tiered, readable)
-        lag = sum(one.lag_rows for one in marks)
+        lag = sum(mark.lag_rows for mark in marks)
         fresh = freshness_seconds(plan.table.options)
         kept_ms = LogPolicy.of(plan.table.options).kept_ms
         kept = None if kept_ms is None else kept_ms / 1000

@@ -42,7 +42,7 @@ class RoundProgress:
     def planned(self, plan: RoundPlan) -> RoundReport:
         """The splits are known."""
         with self._lock:
-            self._splits = {one.table_bucket: _split(one) for one in plan.splits}
+            self._splits = {split.table_bucket: _split(split) for split in plan.splits}
         self.report = replace(self.report, notes=plan.notes)
         return self.at("reading")
 

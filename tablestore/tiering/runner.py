@@ -1,19 +1,37 @@
-"""Where the tasks of a round run: on threads of this process, or (`tablestore.spark.tiering`) on Spark."""
+"""Where the tasks of a round run: on threads of this process, or on the workers of an engine of `flow`.
+
+Workers get the address of the cluster and offsets, and give commit messages; rows stay with them. The commit
+is this process's. What a worker that was killed has written nobody commits: the removal of orphan files finds
+it.
+"""
 
 from __future__ import annotations
 
+import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import RoundStopped
+from tablestore.flow.runner import TaskPool
 from tablestore.tiering.committer import SplitResult
-from tablestore.tiering.readers import BoundedSplitReader, Observe, ReadSeconds, SplitTask, discard
+from tablestore.tiering.readers import (
+    BoundedSplitReader,
+    Observe,
+    ReadSeconds,
+    SplitProgress,
+    SplitTask,
+    discard,
+)
+from tablestore.tiering.splits import TableBucket
 
 Stopped = Callable[[], bool]
+_LOOK_SECONDS = 0.1  # between two looks whether a round is given up
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +53,7 @@ class TaskRunner(Protocol):
         """The results of all tasks; if one fails its error, and the files of the others are deleted."""
 
     def close(self) -> None:
-        """Let go of threads."""
+        """Let go of threads and processes."""
 
 
 class ThreadRunner:
@@ -54,7 +72,8 @@ class ThreadRunner:
         """The results of all tasks; the first error stops the others."""
         failed = threading.Event()
         readers = [
-            BoundedSplitReader(one, observe, lambda: failed.is_set() or stopped(), self._env) for one in tasks
+            BoundedSplitReader(task, observe, lambda: failed.is_set() or stopped(), self._env)
+            for task in tasks
         ]
 
         def run(reader: BoundedSplitReader) -> list[SplitResult]:
@@ -79,18 +98,15 @@ def gathered(
 ) -> TaskResult:
     """The results once all have ended; raises the error that came first."""
     results: list[SplitResult] = []
-    done: list[tuple[SplitTask, list[SplitResult]]] = []
     errors: list[BaseException] = []
-    for task, one in zip(tasks, pending, strict=True):
-        error = one.exception()
+    for future in pending:
+        error = future.exception()
         if error is None:
-            done.append((task, one.result()))
-            results += one.result()
+            results += future.result()
         else:
             errors.append(error)
     if errors:
-        for task, found in done:
-            discard(task, found)
+        discard(tasks[0], results)
         raise _cause(errors)
     seconds = ReadSeconds(sum(r.seconds.fetch for r in readers), sum(r.seconds.write for r in readers))
     return TaskResult(tuple(results), seconds)
@@ -99,3 +115,87 @@ def gathered(
 def _cause(errors: Sequence[BaseException]) -> BaseException:
     """The error that the others follow from: not that the round was stopped."""
     return next((e for e in errors if not isinstance(e, RoundStopped)), errors[0])
+
+
+class PoolRunner:
+    """Runs tasks by the workers of a pool, which all rounds share. How far a split is is seen when its task
+    has ended; a round that is given up ends at once where its workers are of this machine."""
+
+    def __init__(self, pool: TaskPool) -> None:
+        self._pool = pool
+
+    @property
+    def parallel(self) -> int:
+        """The tasks that the pool carries out at a time."""
+        return self._pool.most
+
+    def run(self, tasks: Sequence[SplitTask], *, observe: Observe, stopped: Stopped) -> TaskResult:
+        """The results of all tasks; an error is raised once the others have ended."""
+        ended: list[_Answer] = []
+
+        def done(_: int, answer: _Answer) -> None:
+            ended.append(answer)
+            for progress in answer.moved:
+                observe(progress)
+
+        with tempfile.TemporaryDirectory(prefix="tablestore-round-") as folder:
+            mark = Path(folder, "stopped")
+            try:
+                with _marked(mark, stopped):
+                    answers = self._pool.run(_Reading(str(mark)), tasks, done=done)
+                if stopped():
+                    raise RoundStopped()
+            except BaseException:
+                discard(tasks[0], [result for answer in ended for result in answer.results])
+                raise
+        fetch, write = (sum(getattr(a.seconds, what) for a in answers) for what in ("fetch", "write"))
+        results = tuple(result for answer in answers for result in answer.results)
+        return TaskResult(results, ReadSeconds(fetch, write))
+
+    def close(self) -> None:
+        """Let go of the pool's workers."""
+        self._pool.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What a worker gives for a task."""
+
+    results: tuple[SplitResult, ...]
+    moved: tuple[SplitProgress, ...]
+    seconds: ReadSeconds
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What a worker does with a task, until the file `mark` is there."""
+
+    mark: str
+
+    def __call__(self, task: SplitTask) -> _Answer:
+        moved: dict[TableBucket, SplitProgress] = {}
+
+        def observe(progress: SplitProgress) -> None:
+            moved[progress.split.table_bucket] = progress
+
+        reader = BoundedSplitReader(task, observe, Path(self.mark).exists)
+        return _Answer(tuple(reader.run()), tuple(moved.values()), reader.seconds)
+
+
+@contextmanager
+def _marked(mark: Path, stopped: Stopped) -> Iterator[None]:
+    """Make the file `mark` as soon as `stopped`, in a thread that ends with the block."""
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(_LOOK_SECONDS):
+            if stopped():
+                return mark.touch()
+
+    thread = threading.Thread(target=look, name="tiering round stop", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

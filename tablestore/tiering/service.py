@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tablestore.core.errors import NotFound, TablestoreError
+from tablestore.flow.job import RunningJob
 from tablestore.fluss.heartbeat import HeartbeatRequest, HeartbeatResponse, TableEpoch, TieringTable
 from tablestore.tiering.enumerator import AssignedTable, Received, TieringEnumerator
 from tablestore.tiering.journal import read_report
@@ -54,23 +55,23 @@ class ServiceSettings:
 
     def accepts(self, table_path: str) -> bool:
         """Whether the service tiers a table."""
-        return not self.tables or any(fnmatch.fnmatchcase(table_path, one) for one in self.tables)
+        return not self.tables or any(fnmatch.fnmatchcase(table_path, pattern) for pattern in self.tables)
 
 
-class TieringService:
-    """Rounds until `stop`. Safe to share between threads."""
+class TieringService(RunningJob):
+    """Rounds until `stop`."""
 
     def __init__(self, parts: RoundParts, settings: ServiceSettings) -> None:
+        super().__init__()
+        self._over.set()  # until it is started
         self._parts, self._settings = parts, settings
         self._enumerator = TieringEnumerator(room=settings.room, accepts=settings.accepts)
         self._changed = threading.Condition()
         self._rounds: dict[AssignedTable, TieringRound] = {}
         self._numbers = itertools.count(1)
         self._paths: dict[int, str] = {}
-        self._stopping = self._paused = False
+        self._paused = False
         self._marks = TieringMarks(parts.cluster, parts.journal)
-        self._thread: threading.Thread | None = None
-        self._error: BaseException | None = None
 
     # ---- what a caller does
 
@@ -78,28 +79,19 @@ class TieringService:
         """Begin, in threads of its own."""
         target = self._run_once if self._settings.once else self._run
         self._parts.journal.note_state("running")
-        self._thread = threading.Thread(target=self._guarded, args=(target,), name="tiering", daemon=True)
-        self._thread.start()
+        self._over.clear()
+        threading.Thread(target=self._guarded, args=(target,), name="tiering", daemon=True).start()
         return self
 
     def stop(self, seconds: float | None = 60.0) -> bool:
         """End: rounds under way are given up, their tables reported as failed, their files deleted. Waits as
         long as that; whether the service has ended."""
         with self._changed:
-            self._stopping = True
+            self._stopping.set()
             if self.running:
                 self._parts.journal.note_state("stopping")
             self._changed.notify_all()
         return self.wait(seconds)
-
-    def wait(self, seconds: float | None = None) -> bool:
-        """Wait until the service has ended, at most so long; whether it has. Raises the error that ended
-        it."""
-        if self._thread is not None:
-            self._thread.join(seconds)
-        if self._error is not None:
-            raise self._error
-        return not self.running
 
     def pause(self) -> None:
         """Ask for no more tables; rounds under way go on."""
@@ -115,11 +107,6 @@ class TieringService:
             if self.running:
                 self._parts.journal.note_state("paused" if paused else "running")
             self._changed.notify_all()
-
-    @property
-    def running(self) -> bool:
-        """Whether it has not ended."""
-        return self._thread is not None and self._thread.is_alive()
 
     @property
     def state(self) -> str:
@@ -156,26 +143,29 @@ class TieringService:
         try:
             target()
         except BaseException as e:
-            self._error, state, reason = e, "failed", str(e)
+            self.error, state, reason = e, "failed", str(e)
         finally:
             ended.set()
             self._parts.runner.close()
             self._parts.cluster.close()
             self._parts.journal.note_state(state, reason)
             self._parts.journal.write(last=True)
+            self._over.set()
 
     def _run(self) -> None:
         env = self._parts.env
         self._give_back()
         with ThreadPoolExecutor(self._settings.room * 9, thread_name_prefix="tiering round") as pool:
-            while not self._stopping:
+            while not self._stopping.is_set():
                 answered = self._beat(pool)
                 with self._changed:
-                    if not self._stopping and not (answered and self._enumerator.has_ended):
-                        due = [one.due - env.monotonic() for one in self._enumerator.assigned.values()]
+                    if not self._stopping.is_set() and not (answered and self._enumerator.has_ended):
+                        due = [
+                            seconds.due - env.monotonic() for seconds in self._enumerator.assigned.values()
+                        ]
                         full = len(self._rounds) >= self._settings.room or self._paused
                         usual = self._settings.heartbeat_seconds if full else self._settings.poll_seconds
-                        waits = [usual, *(max(one, 0.01) for one in due if one > 0)]
+                        waits = [usual, *(max(seconds, 0.01) for seconds in due if seconds > 0)]
                         self._changed.wait(min(waits))
                 self._parts.journal.write()
             with self._changed:
@@ -208,7 +198,7 @@ class TieringService:
                 if one not in self._rounds and one.due <= env.monotonic()
             ]
             self._parts.journal.write_assigned(self._enumerator.open_epochs)
-            if pool is not None and not self._stopping:
+            if pool is not None and not self._stopping.is_set():
                 for assigned in due:
                     self._rounds[assigned] = self._round(assigned)
                     pool.submit(self._run_round, assigned)
@@ -218,11 +208,11 @@ class TieringService:
     def _taken(self, assigned: AssignedTable) -> None:
         path, epoch = assigned.table.table_path, assigned.table.tiering_epoch
         self._paths[assigned.table.table_id] = path
-        known = self._parts.journal.table(path)
-        reason = known.reason if known is not None and known.table_id == assigned.table.table_id else ""
+        before = self._parts.journal.table(path)
+        reason = before.reason if before is not None and before.table_id == assigned.table.table_id else ""
         state = TableState(path, assigned.table.table_id, "Pending", self._parts.env.now_ms() / 1000)
-        if known is not None and known.table_id == assigned.table.table_id:
-            state = replace(known, state="Failed" if reason else "Pending")
+        if before is not None and before.table_id == assigned.table.table_id:
+            state = replace(before, state="Failed" if reason else "Pending")
         self._parts.journal.note_table(replace(state, tiering_epoch=epoch))
 
     def _dropped(self, received: Received) -> None:
@@ -237,7 +227,7 @@ class TieringService:
             assigned,
             next(self._numbers),
             ours=lambda: self._enumerator.holds(assigned),
-            stopping=lambda: self._stopping,
+            stopping=self._stopping.is_set,
             observe=self._marks.planned,
             looked_at=lambda: self._marks.looked_at(assigned.table.table_path),
         )
@@ -262,7 +252,7 @@ class TieringService:
         before = read_report(directory)
         self._parts.journal.resume(before)
         self._marks.known_before(self._still_there(before))
-        self._numbers = itertools.count(max((one.number for one in before.rounds), default=0) + 1)
+        self._numbers = itertools.count(max((report.number for report in before.rounds), default=0) + 1)
         if assigned:
             log.info(
                 "given back, since a kill left them: tables %s", ", ".join(str(e.table_id) for e in assigned)
@@ -287,26 +277,26 @@ class TieringService:
             self._marks.known_before(self._still_there(before))
             self._marks.look_for_dropped()
         there = self._parts.cluster.lake_tables()
-        found = [one for one in there if self._settings.accepts(one.table_path)]
-        if self._settings.tables and not found:
+        accepted = [one for one in there if self._settings.accepts(one.table_path)]
+        if self._settings.tables and not accepted:
             raise NotFound(_none_of(self._settings.tables, [one.table_path for one in there]))
-        if not found:
+        if not accepted:
             log.warning("no table of the cluster has table.datalake.enabled = true: none is tiered")
         with ThreadPoolExecutor(self._settings.room, thread_name_prefix="tiering round") as pool:
-            for table in found:
+            for table in accepted:
                 assigned = AssignedTable(table, TableEpoch(table.table_id, 0, table.tiering_epoch), 0.0)
                 one = TieringRound(
                     self._parts,
                     assigned,
                     next(self._numbers),
                     ours=lambda: True,
-                    stopping=lambda: self._stopping,
+                    stopping=self._stopping.is_set,
                     observe=self._marks.planned,
                 )
                 pool.submit(self._one_of_once, one)
 
     def _one_of_once(self, one: TieringRound) -> None:
-        if not self._stopping:
+        if not self._stopping.is_set():
             one.run()
             self._parts.journal.write()
 
@@ -318,7 +308,7 @@ class TieringService:
         return {**tables, "requests_table": request.request_table}
 
     def _reported(self, epochs: Sequence[TableEpoch]) -> tuple[ReportedTable, ...]:
-        return tuple(ReportedTable(self._path(one.table_id), one.tiering_epoch) for one in epochs)
+        return tuple(ReportedTable(self._path(epoch.table_id), epoch.tiering_epoch) for epoch in epochs)
 
     def _path(self, table_id: int) -> str:
         return self._paths.get(table_id, f"table {table_id}")
@@ -333,9 +323,9 @@ class TieringService:
     ) -> None:
         given: TieringTable | None = received.given.table if received.given is not None else None
         errors = [
-            TableError(self._path(one.table_id), one.error_code, one.message)
-            for one in (*answer.tiering, *answer.finished, *answer.failed)
-            if one.error_code is not None
+            TableError(self._path(response.table_id), response.error_code, response.message)
+            for response in (*answer.tiering, *answer.finished, *answer.failed)
+            if response.error_code is not None
         ]
         heartbeat = Heartbeat(
             at,

@@ -19,6 +19,7 @@ from tablestore.cli.running import REFUSED
 from tablestore.cli.tier import command as tier
 from tablestore.cli.tier import options, serve
 from tablestore.cli.tier.screen import fresh_rounds, picture, round_line, summary
+from tablestore.flow.runner import ENGINES
 from tablestore.tiering.coordinator.server import HOST
 from tablestore.tiering.coordinator.table_states import TableFreshness, TableStatus, TieringState
 from tablestore.tiering.dropped import DROPPED
@@ -66,7 +67,8 @@ def tier_verb(*arguments: str) -> int:
 
 
 def test_the_words_of_options_are_those_of_the_engine() -> None:
-    assert (HOST, DROPPED, LOST_ROWS) == (options.HOST, options.DROPPED, options.LOST_ROWS)
+    ours = (options.HOST, options.DROPPED, options.LOST_ROWS, options.ENGINES)
+    assert ours == (HOST, DROPPED, LOST_ROWS, ENGINES)
 
 
 def shown(report: TieringReport) -> str:
@@ -108,12 +110,12 @@ def test_options_are_those_of_the_verb(monkeypatch: pytest.MonkeyPatch, tmp_path
     found: dict[str, object] = {}
     monkeypatch.setattr("tablestore.table.lake.Lake.tier", lambda _, source, **given: found.update(given))
     written = ["--from", "fluss://h:1", "--tables", "a.*", "--warehouse", str(tmp_path), "--once"]
-    tier.started(
-        options.parsed([*written, "--lost-rows", "skip", "--dropped", "drop", "--log-columns"], Door())
-    )
+    more = ["--lost-rows", "skip", "--dropped", "drop", "--log-columns"]
+    tier.started(options.parsed([*written, *more], Door()), {"engine": "local", "processes": 3})
     assert (found["tables"], found["follow"], found["lost_rows"]) == ("a.*", False, "skip")
     assert found["dropped"] == "drop"
     assert found["log_columns"] is True
+    assert (found["engine"], found["processes"]) == ("local", 3)
 
 
 def test_nobody_there_is_said_and_nothing_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -161,6 +163,8 @@ def test_changes_of_states_are_lines() -> None:
         (["--from", "fluss://h:1", "--port", "1"], "--port is of --serve"),
         (["--from", "fluss://h:1", "--host", "h"], "--host is of --serve"),
         (["--serve", "--from", "fluss://h:1"], "not allowed with"),
+        (["--from", "fluss://h:1", "--cores", "2"], "--cores is of --engine"),
+        (["--serve", "--engine", "local"], "not --engine"),
         ([], "one of the arguments"),
     ],
 )
@@ -207,3 +211,17 @@ def test_a_service_of_another_process_brings_rows_into_files_through_the_coordin
     assert served.returncode == 130, err
     assert "shop.orders Scheduled" in out
     assert table.scan().to_arrow().num_rows == 2
+
+
+def test_once_by_processes_of_this_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("google.protobuf")
+    lake = ts.connect(tmp_path)
+    tiered = {"log.system": "embedded", "tablestore.tiering.enabled": True, "bucket": 2}
+    table = lake.create_table("shop.orders", schema={"id": ts.BIGINT}, primary_key=["id"], options=tiered)
+    table.write([{"id": n} for n in range(100)])
+    with lake.coordinator() as coordinator:
+        local = ("--engine", "local", "--cores", "2", "--once")
+        code = tier_verb("--from", f"fluss://{coordinator.address}", "--warehouse", str(tmp_path), *local)
+    assert (code, table.log.in_files) == (0, table.log.end)
+    assert "shop.orders committed 100 rows" in capsys.readouterr().out
+    assert table.check() == []

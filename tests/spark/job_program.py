@@ -1,5 +1,5 @@
-"""A program with two SQL jobs, made to be killed: `job_program.py LAKE`. Prints `batch` after each batch, and
-runs until it is killed or its stdin ends."""
+"""A program with two SQL jobs, made to be killed: `job_program.py LAKE ENGINE`. Prints `batch` after each
+batch, and runs until it is killed or its stdin ends."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import sys
 import threading
 
 import tablestore as ts
-from tablestore.spark import session as spark_session
 from tablestore.sql import Session
 
 LARGE = "SELECT id, upper(customer) AS who FROM orders WHERE amount > 15"
@@ -23,7 +22,8 @@ STATEMENTS = (
 
 
 def start(session: Session) -> None:
-    """Start both jobs, or go on with them."""
+    """Start both jobs, or go on with them; without Spark where the session has none."""
+    session.settings.set("execution.target", "local" if session.spark is None else "spark")
     session.settings.set("execution.runtime-mode", "streaming")
     session.settings.set("execution.checkpointing.interval", "50 ms")
     for name, statement in STATEMENTS:
@@ -42,9 +42,10 @@ def report(session: Session, ended: threading.Event) -> None:
         before = max(before, found)
 
 
-def main(warehouse: str) -> None:
+def main(warehouse: str, engine: str) -> None:
     session = ts.sql_session(ts.connect(warehouse))
-    session.spark = spark_session("job-program", cores=2, memory="512m")
+    if engine == "spark":
+        session.spark = ts.spark.session("job-program", cores=2, memory="512m")
     session.sql("USE shop")
     start(session)
     ended = threading.Event()
@@ -57,4 +58,4 @@ def main(warehouse: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

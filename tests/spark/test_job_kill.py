@@ -1,5 +1,5 @@
-"""SIGKILL for a driver with SQL jobs, and for Python workers, at any moment: resumed by name, or started
-again by itself, each job's target is what its query gives over the sources."""
+"""SIGKILL for a process with SQL jobs, and for its workers, with Spark or without, at any moment: resumed by
+name, or started again by itself, each job's target is what its query gives over the sources."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from tests.spark.test_kill import ROOT, await_the_end_of_group, kill
 pytestmark = [pytest.mark.spark, pytest.mark.large]
 PATIENCE_SECONDS = 300
 TASKS, PLANNER = "pyspark.daemon pyspark.worker", "python_streaming_source_runner"  # in their command lines
+LOCAL_TASKS = "tablestore.flow.worker"
 PAIRS = (("large", LARGE), ("counted", SUMS), ("log", "SELECT n, word FROM words"))
 
 
@@ -56,10 +57,10 @@ def change(session: Session, random_: random.Random, number: int) -> None:
     session.sql(f"INSERT INTO words VALUES ({number}, 'a'), ({number}, 'b')")
 
 
-def started(lake: Path) -> subprocess.Popen[str]:
+def started(lake: Path, engine: str) -> subprocess.Popen[str]:
     program = str(Path(__file__).with_name("job_program.py"))
     return subprocess.Popen(
-        [sys.executable, program, str(lake)],
+        [sys.executable, program, str(lake), engine],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -99,11 +100,11 @@ def count_batches(process: subprocess.Popen[str], reached: Mapping[int, threadin
                 event.set()
 
 
-def kill_a_worker(random_: random.Random, kinds: Sequence[str] = (TASKS, PLANNER)) -> None:
-    """Kill a Python process of the Spark session of this one, once there is one of these kinds."""
+def kill_a_worker(random_: random.Random, kinds: Sequence[str]) -> None:
+    """Kill a process that works for this one, once there is one of these kinds."""
     until = time.monotonic() + PATIENCE_SECONDS
     while not (found := [process for kind in kinds for process in workers(kind)]):
-        assert time.monotonic() < until, f"Spark has no Python workers: {commands()}"
+        assert time.monotonic() < until, f"there are no workers: {commands()}"
         time.sleep(0.05)
     with contextlib.suppress(psutil.NoSuchProcess):
         random_.choice(found).send_signal(signal.SIGKILL)
@@ -111,7 +112,7 @@ def kill_a_worker(random_: random.Random, kinds: Sequence[str] = (TASKS, PLANNER
 
 def restarts(caplog: pytest.LogCaptureFixture) -> list[str]:
     """What jobs said when they were about to start again."""
-    return [r.getMessage() for r in caplog.records if r.name == "tablestore.sql.streaming.job"]
+    return [r.getMessage() for r in caplog.records if r.name == "tablestore.flow.job"]
 
 
 def commands() -> list[str]:
@@ -124,13 +125,13 @@ def commands() -> list[str]:
 
 
 def workers(kind: str) -> list[psutil.Process]:
-    """Those that Spark has forked for tasks, or those that plan the batches of streams."""
+    """Those that Spark has forked for tasks, those that plan batches, or those without Spark."""
     found: dict[int, psutil.Process] = {}
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):
             if kind in " ".join(process.cmdline()):
                 found[process.pid] = process
-    if kind == PLANNER:
+    if kind != TASKS:
         return list(found.values())
     return [process for process in found.values() if _parent(process) in found]  # which is their daemon
 
@@ -160,21 +161,27 @@ def content(session: Session, query: str) -> list[str]:
     return sorted(map(str, session.sql(query).to_arrow().to_pylist()))
 
 
+@pytest.mark.parametrize("engine", ["spark", "local"])
 def test_jobs_killed_at_any_moment_lose_and_double_nothing(
-    spark, tmp_path: Path, seeds: tuple[int, ...], caplog: pytest.LogCaptureFixture
+    engine: str,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    seeds: tuple[int, ...],
+    caplog: pytest.LogCaptureFixture,
 ):
     path = tmp_path / "lake"
     session = made(path)
-    session.spark = spark
+    if engine == "spark":
+        session.spark = request.getfixturevalue("spark")
     for seed in seeds[: max(1, len(seeds) // 5)]:  # a round takes a minute
         random_ = random.Random(seed)
         change(session, random_, 0)
-        kill_amid_batches(started(path), session, random_)
+        kill_amid_batches(started(path, engine), session, random_)
         start(session)  # goes on in this process, also when a worker is killed
         caplog.clear()
         while not restarts(caplog):
             change(session, random_, 1)
-            kill_a_worker(random_)
+            kill_a_worker(random_, (TASKS, PLANNER) if engine == "spark" else (LOCAL_TASKS,))
             time.sleep(random_.uniform(0.2, 0.5))
         await_same(session)
         session.jobs.stop_all()

@@ -10,11 +10,12 @@ from pyspark.sql import SparkSession
 import tablestore as ts
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import CommitConflict
-from tablestore.spark.tiering import SparkRunner
+from tablestore.flow.runner import SparkRunner
 from tablestore.tiering.journal import TieringJournal
 from tablestore.tiering.paimon.factory import PaimonTieringFactory
 from tablestore.tiering.readers import tasks_of
 from tablestore.tiering.round import RoundParts
+from tablestore.tiering.runner import PoolRunner
 from tablestore.tiering.service import ServiceSettings, TieringService
 from tablestore.tiering.splits import TieringLogSplit
 from tests.tiering.memory import MemoryCluster
@@ -35,7 +36,9 @@ def test_tasks_of_spark_read_the_splits_and_the_driver_commits(
 ):
     lake = ts.connect(tmp_path)
     journal = TieringJournal()
-    parts = RoundParts(cluster, PaimonTieringFactory(lake), SparkRunner(spark), journal, SYSTEM)
+    parts = RoundParts(
+        cluster, PaimonTieringFactory(lake), PoolRunner(SparkRunner(spark).pool()), journal, SYSTEM
+    )
     for rows in (3003, 3010):
         assert TieringService(parts, ServiceSettings(once=True)).start().wait(240)
         assert journal.report().tables[0].reason == ""
@@ -51,7 +54,7 @@ def test_a_round_that_is_stopped_leaves_no_file(spark: SparkSession, tmp_path: P
     factory, table = PaimonTieringFactory(lake), cluster.table("db.t")
     factory.prepare(table)
     splits = [TieringLogSplit(table_path="db.t", table_id=1, bucket=b, start=0, stop=1000) for b in range(3)]
-    runner = SparkRunner(spark)
+    runner = PoolRunner(SparkRunner(spark).pool())
     tasks = tasks_of(cluster, factory, table, splits, replaces=False, parallel=runner.parallel)
     with pytest.raises(CommitConflict, match="stopped"):
         runner.run(tasks, observe=lambda _: None, stopped=lambda: True)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -21,8 +19,8 @@ from tablestore.cdc.capture.report import BatchProgress, BatchReport
 from tablestore.cdc.capture.state import CaptureModel, capture_model
 from tablestore.cli.cdc.plan import print_plan
 from tablestore.cli.cdc.screen import picture, plain_lines, summary
+from tablestore.cli.engines import running
 from tablestore.cli.running import FAILED, INTERRUPTED, asked_to_stop, run
-from tablestore.flow.runner import LOCAL, spark_session
 
 SOURCE = (
     "password_file",
@@ -127,7 +125,7 @@ def capture(options: argparse.Namespace, screen: Console) -> int:
         if getattr(options, name) is not None:
             given[name] = getattr(options, name)
     given |= {"interval": options.interval, "compact_every": options.compact_every}
-    with running(options.engine, options.cores) as (engine, log):
+    with running("cdc", options.engine, options.cores) as (engine, log):
         fresh: list[BatchReport] = []
         job = lake.ingest(options.source, **given, **engine, on_batch=fresh.append)
         try:
@@ -135,22 +133,6 @@ def capture(options: argparse.Namespace, screen: Console) -> int:
         except Exception:
             job.stop()
             raise
-
-
-@contextmanager
-def running(engine: str, cores: int | None) -> Iterator[tuple[dict[str, Any], Path | None]]:
-    """The arguments of `lake.ingest` that say what runs a capture, and the file of Spark's own words. A
-    session of Spark ends with the block."""
-    if engine == LOCAL:
-        yield {"engine": LOCAL, "processes": cores}, None
-        return
-    with tempfile.NamedTemporaryFile(prefix="tablestore-cdc-", suffix=".log", delete=False) as made:
-        log = Path(made.name)
-    spark = spark_session("tablestore cdc", cores=cores, log_file=str(log))
-    try:
-        yield {"spark": spark}, log
-    finally:
-        spark.stop()
 
 
 def show(job: Any, fresh: list[BatchReport], screen: Console, log: Path | None) -> int:

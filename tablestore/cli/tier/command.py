@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.live import Live
 
 import tablestore as ts
+from tablestore.cli.engines import running
 from tablestore.cli.running import FAILED, INTERRUPTED, asked_to_stop, run
 from tablestore.cli.tier.screen import fresh_rounds, picture, round_line, summary
 from tablestore.cli.tier.serve import serve
@@ -26,13 +27,21 @@ def main(options: argparse.Namespace) -> int:
         if options.serve:
             lake = ts.connect(options.warehouse, **dict(options.option))
             return serve(lake, options.host or HOST, options.port or 0, screen)
-        return show(started(options), screen, once=options.once)
+        if options.engine is None:
+            return show(started(options, {"threads": options.threads}), screen, once=options.once)
+        with running("tier", options.engine, options.cores) as (engine, log):
+            code = show(started(options, {**engine, "threads": options.threads}), screen, once=options.once)
+        if log is not None and code == FAILED:
+            screen.print(f"Spark's own words are in {log}", markup=False)
+        elif log is not None:
+            log.unlink(missing_ok=True)
+        return code
 
     return run("tier", work, screen, interrupted="stopped; the next round begins where the lake ends")
 
 
-def started(options: argparse.Namespace) -> Any:
-    """The service that the options ask for."""
+def started(options: argparse.Namespace, engine: dict[str, Any]) -> Any:
+    """The service that the options ask for; `engine` are the arguments that say what reads splits."""
     lake = ts.connect(options.warehouse, **dict(options.option))
     return lake.tier(
         options.source,
@@ -44,10 +53,10 @@ def started(options: argparse.Namespace) -> Any:
         lost_rows=options.lost_rows,
         dropped=options.dropped,
         rounds=options.parallel,
-        threads=options.threads,
         poll=options.poll,
         wait=options.wait,
         hold=options.hold,
+        **engine,
     )
 
 

@@ -24,6 +24,7 @@ from tablestore.cli.parsing import add_warehouse, command_parser, pair
 HOST = "127.0.0.1"
 LOST_ROWS = ("fail", "skip")
 DROPPED = ("keep", "drop")
+ENGINES = ("spark", "local")
 """The words of the engine (a test compares them), so that the help does not wait for it."""
 
 
@@ -33,10 +34,12 @@ def parsed(arguments: Sequence[str], door: Door) -> argparse.Namespace:
     options = p.parse_args(arguments)
     if options.serve:
         taken = {"source", "serve", "host", "port", "warehouse", "option", "door"}
-        others = [one for one in vars(options) if one not in taken]
-        for name in (one for one in others if getattr(options, one) != p.get_default(one)):
+        others = [option for option in vars(options) if option not in taken]
+        for name in (option for option in others if getattr(options, option) != p.get_default(option)):
             taken_by_it = "it takes --warehouse, --option, --host and --port"
             p.error(f"--serve does no rounds: {taken_by_it}, not --{name.replace('_', '-')}")
+    if options.cores is not None and options.engine is None:
+        p.error("--cores is of --engine")
     for name in ("host", "port"):
         if not options.serve and getattr(options, name) is not None:
             p.error(f"--{name} is of --serve")
@@ -96,7 +99,13 @@ def _service_options(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--parallel", type=int, default=2, metavar="N", help="rounds at a time (default %(default)s)"
     )
-    p.add_argument("--threads", type=int, default=2, metavar="N", help="that read (default %(default)s)")
+    p.add_argument("--threads", type=int, metavar="N", help="that read splits without an engine (default 2)")
+    p.add_argument(
+        "--engine",
+        choices=ENGINES,
+        help="what reads splits: Spark, or processes of this machine, without Java (default: threads)",
+    )
+    p.add_argument("--cores", type=int, metavar="N", help="tasks of the engine at once (default: all cores)")
     p.add_argument(
         "--poll", default="500ms", metavar="TIME", help="between two questions (default %(default)s)"
     )

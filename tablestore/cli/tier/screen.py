@@ -37,17 +37,19 @@ def _tables(tables: tuple[TableState, ...], now: float) -> Table:
     for title in ("table", "state", "epoch", "lag", "in both", "lake only", "tiered", "why"):
         right = title in ("epoch", "lag", "in both", "lake only")
         found.add_column(title, justify="right" if right else "left", no_wrap=True)
-    late = sorted(tables, key=lambda one: (not one.reason, one.state != "Tiering", -(one.lag_rows or 0)))
-    for one in late[:MOST_TABLES]:
+    late = sorted(
+        tables, key=lambda table: (not table.reason, table.state != "Tiering", -(table.lag_rows or 0))
+    )
+    for state in late[:MOST_TABLES]:
         found.add_row(
-            one.table,
-            Text(one.state, style=STYLES.get(one.state, "")),
-            "" if one.tiering_epoch is None else str(one.tiering_epoch),
-            "" if one.lag_rows is None else f"{one.lag_rows:,}",
-            f"{sum(mark.warm_rows for mark in one.marks):,}" if one.marks else "",
-            f"{sum(mark.cold_rows for mark in one.marks):,}" if one.marks else "",
-            age_text(one, now),
-            _why(one),
+            state.table,
+            Text(state.state, style=STYLES.get(state.state, "")),
+            "" if state.tiering_epoch is None else str(state.tiering_epoch),
+            "" if state.lag_rows is None else f"{state.lag_rows:,}",
+            f"{sum(mark.warm_rows for mark in state.marks):,}" if state.marks else "",
+            f"{sum(mark.cold_rows for mark in state.marks):,}" if state.marks else "",
+            age_text(state, now),
+            _why(state),
         )
     if len(tables) > MOST_TABLES:
         found.add_row(f"… {many(len(tables) - MOST_TABLES, 'more table')}")
@@ -69,15 +71,15 @@ def age_text(one: TableState, now: float) -> str:
 
 
 def _splits(splits: tuple[SplitReport, ...]) -> Table:
-    found = Table(box=None, pad_edge=False, show_header=False)
-    for one in splits[:MOST_SPLITS]:
-        name = f"bucket {one.bucket}" if one.partition is None else f"{one.partition}/{one.bucket}"
-        whole, read = max(one.stop - one.start, 1), (one.offset or one.start) - one.start
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for split in splits[:MOST_SPLITS]:
+        name = f"bucket {split.bucket}" if split.partition is None else f"{split.partition}/{split.bucket}"
+        whole, read = max(split.stop - split.start, 1), (split.offset or split.start) - split.start
         bar = ProgressBar(total=whole, completed=min(read, whole), width=24)
-        found.add_row(f"  {name}", one.kind, bar, f"{one.rows:,}", f"[{one.start:,}, {one.stop:,})")
+        table.add_row(f"  {name}", split.kind, bar, f"{split.rows:,}", f"[{split.start:,}, {split.stop:,})")
     if len(splits) > MOST_SPLITS:
-        found.add_row(f"  … {len(splits) - MOST_SPLITS} more")
-    return found
+        table.add_row(f"  … {len(splits) - MOST_SPLITS} more")
+    return table
 
 
 def round_line(one: RoundReport) -> str:

@@ -37,14 +37,16 @@ def serve(lake: ts.Lake, host: str, port: int, screen: Console) -> int:
             screen.print(NONE, markup=False, soft_wrap=True)
         try:
             while not asked.wait(_LOOK_SECONDS):
-                found = coordinator.tables()
+                tables = coordinator.tables()
                 if live is not None:
-                    shown = picture(found, coordinator.address, epoch=coordinator.epoch, now=time.monotonic())
+                    shown = picture(
+                        tables, coordinator.address, epoch=coordinator.epoch, now=time.monotonic()
+                    )
                     live.update(shown, refresh=True)
                 else:
-                    for line in changes(before, found):
+                    for line in changes(before, tables):
                         print(line, flush=True)
-                before = {one.table.table_id: one for one in found}
+                before = {status.table.table_id: status for status in tables}
         finally:
             if live is not None:
                 live.stop()
@@ -59,24 +61,24 @@ def picture(tables: Sequence[TableStatus], address: str, *, epoch: int, now: flo
     )
     if not tables:
         return Group(head, Text(NONE, style="dim"))
-    found = Table(box=None, pad_edge=False, header_style="dim")
+    table = Table(box=None, pad_edge=False, header_style="dim")
     for title in ("table", "state", "epoch", "due", "rounds", "failures"):
-        found.add_column(
+        table.add_column(
             title, justify="left" if title in ("table", "state", "due") else "right", no_wrap=True
         )
-    late = sorted(tables, key=lambda one: (one.due_ms is not None, one.due_ms or one.since_ms))
-    for one in late[:MOST_TABLES]:
-        found.add_row(
-            one.table.table_path,
-            Text(one.state, style=STYLES.get(one.state, "")),
-            str(one.tiering_epoch),
-            _due(one, now),
-            f"{one.rounds:,}",
-            f"{one.failures:,}",
+    late = sorted(tables, key=lambda table: (table.due_ms is not None, table.due_ms or table.since_ms))
+    for status in late[:MOST_TABLES]:
+        table.add_row(
+            status.table.table_path,
+            Text(status.state, style=STYLES.get(status.state, "")),
+            str(status.tiering_epoch),
+            _due(status, now),
+            f"{status.rounds:,}",
+            f"{status.failures:,}",
         )
     if len(tables) > MOST_TABLES:
-        found.add_row(f"… {many(len(tables) - MOST_TABLES, 'more table')}")
-    return Group(head, found)
+        table.add_row(f"… {many(len(tables) - MOST_TABLES, 'more table')}")
+    return Group(head, table)
 
 
 def _count(tables: Sequence[TableStatus]) -> str:
@@ -92,15 +94,15 @@ def _due(one: TableStatus, now: float) -> str:
 
 def changes(before: dict[int, TableStatus], tables: Sequence[TableStatus]) -> Iterator[str]:
     """A line for each table that came, went, or has another state or epoch than before."""
-    for one in tables:
-        known = before.get(one.table.table_id)
+    for status in tables:
+        known = before.get(status.table.table_id)
         if known is None:
-            yield f"{one.table.table_path} {one.state}, epoch {one.tiering_epoch}"
-        elif (known.state, known.tiering_epoch) != (one.state, one.tiering_epoch):
-            failed = f", {many(one.failures, 'failure')}" if one.failures else ""
+            yield f"{status.table.table_path} {status.state}, epoch {status.tiering_epoch}"
+        elif (known.state, known.tiering_epoch) != (status.state, status.tiering_epoch):
+            failed = f", {many(status.failures, 'failure')}" if status.failures else ""
             yield (
-                f"{one.table.table_path} {known.state} → {one.state}, epoch {one.tiering_epoch}, "
-                f"{many(one.rounds, 'round')}{failed}"
+                f"{status.table.table_path} {known.state} → {status.state}, epoch {status.tiering_epoch}, "
+                f"{many(status.rounds, 'round')}{failed}"
             )
-    here = {one.table.table_id for one in tables}
-    yield from (f"{one.table.table_path} is gone" for id, one in before.items() if id not in here)
+    here = {status.table.table_id for status in tables}
+    yield from (f"{status.table.table_path} is gone" for id, status in before.items() if id not in here)

@@ -49,10 +49,10 @@ class StepChanges:
     def __call__(self, work: Work) -> Changes:
         steps, view = steps_of(self.step, self.at), self.views[work.source]
         for batch, kinds in work.piece.read(view.columns, view.where):
-            rows, found = steps.rows(view.name, batch, kinds)
+            rows, new_kinds = steps.rows(view.name, batch, kinds)
             if rows.num_rows:
                 filled = self.filling.filled(rows)
-                yield (filled if self.schema is None else conform(filled, self.schema)), found
+                yield (filled if self.schema is None else conform(filled, self.schema)), new_kinds
 
 
 _here = threading.local()

@@ -122,9 +122,9 @@ class GroupsInProcess:
         end = self._stream.next(self._offset)
         for piece in self._stream.pieces(self._offset, end):
             for rows, kinds in piece.read(self._stream.schema.names):
-                found, kinds = self._after.rows(GROUPS, rows, kinds)
-                if found.num_rows:
-                    yield found, kinds
+                results, kinds = self._after.rows(GROUPS, rows, kinds)
+                if results.num_rows:
+                    yield results, kinds
         self._offset = end
 
 

@@ -1,122 +1,89 @@
-"""A job: INSERTs that follow their sources, each by one streaming query, exactly once into tables.
+"""A job: INSERTs that follow their sources, each by one stream, exactly once into tables.
 
 Commits to a table are of the user that has the job's name, and keep the position of the sources: a job whose
-checkpoint is lost goes on from there. A job that fails for a reason that may pass is started again, as its
-restart strategy says.
+checkpoint is lost goes on from there. What runs the streams may differ from start to start.
 """
 
 from __future__ import annotations
 
 import contextlib
-import logging
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from types import MappingProxyType
 
-from tablestore import doors
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import TablestoreError
 from tablestore.core.options.environment import are_looked_up
 from tablestore.flow.batch import Batch
-from tablestore.flow.job_errors import plain_error
-from tablestore.flow.restarts import Restarts, RestartStrategy
+from tablestore.flow.job import ENDED, FAILED, PAUSED, RUNNING, STOPPED, WAITING, FlowJob
+from tablestore.flow.restarts import RestartStrategy
+from tablestore.flow.runner import Runner, Stream
+from tablestore.flow.together import StreamsTogether
 from tablestore.sql.concealment import conceal
 from tablestore.sql.streaming.job_directory import JobDirectories, JobRecord, JobStatus, PartStatus
 from tablestore.sql.streaming.job_part import JobPart, PartBatches
 
-log = logging.getLogger(__name__)
-RUNNING, RESTARTING = "RUNNING", "RESTARTING"
-FINISHED, FAILED, STOPPED = "FINISHED", "FAILED", "STOPPED"
+STATES = MappingProxyType(
+    {
+        **{RUNNING: "RUNNING", PAUSED: "PAUSED", WAITING: "RESTARTING"},
+        **{ENDED: "FINISHED", STOPPED: "STOPPED", FAILED: "FAILED"},
+    }
+)
+"""The words of Flink for the states of jobs, which SHOW JOBS and `status.json` have."""
 
 
-class Job:
-    """A job that this process runs. Safe to share between threads."""
+class Job(FlowJob):
+    """A job of SQL that this process runs. Safe to share between threads."""
 
     def __init__(
-        self, name: str, parts: tuple[JobPart, ...], statements: tuple[str, ...], places: JobDirectories
+        self,
+        name: str,
+        parts: tuple[JobPart, ...],
+        statements: tuple[str, ...],
+        places: JobDirectories,
+        strategy: RestartStrategy | None = None,
     ) -> None:
-        self.name, self.parts, self.places = name, parts, places
-        self.started_ms = SYSTEM.now_ms()
+        super().__init__(name, strategy)
+        self.parts, self.places = parts, places
+        started_ms = SYSTEM.now_ms()
         facts = tuple(p.facts for p in parts)
-        self.record = JobRecord(name, SYSTEM.uuid()[:8], self.started_ms, statements, facts)
-        self._queries: list[Any] = []  # what the feature "streams by Spark" gives
-        self._lock = threading.Lock()  # protects what follows
-        self._status = JobStatus(RUNNING, self.started_ms, tuple(PartStatus() for _ in parts))
-        self._carried_out = 0  # batches, by this process
-        self._stopping = threading.Event()
-        self._over = threading.Event()
-        self.error: BaseException | None = None
+        self.record = JobRecord(name, SYSTEM.uuid()[:8], started_ms, statements, facts)
+        self._status = JobStatus(STATES[RUNNING], started_ms, tuple(PartStatus() for _ in parts))
 
     @property
     def status(self) -> JobStatus:
         """How it is now."""
         with self._lock:
-            return self._status
+            return replace(self._status, state=STATES[self._present])
 
-    @property
-    def over(self) -> bool:
-        """Whether it has ended."""
-        return self._over.is_set()
-
-    def start(self, spark: Any, *, interval_seconds: float, strategy: RestartStrategy) -> None:
-        """Start its queries. Raises InvalidRequest where a target has commits of another query of its name;
+    def start(self, runner: Runner, *, interval_seconds: float) -> None:
+        """Start its streams. Raises InvalidRequest where a target has commits of another query of its name;
         none runs then."""
-        known = self.places.record(self.name)
-        self.record = self.record if known is None else known
-        opened = self._all_opened()
-        if known is None:
+        record = self.places.record(self.name)
+        self.record = self.record if record is None else record
+        opened = [self._all_opened()]
+        if record is None:
             self.places.keep(self.record)
         before = self.places.status(self.name)
         if before is not None and len(before.parts) == len(self.parts):
             self._status = replace(self._status, parts=before.parts)
-        self._note(self._status)
         are_looked_up(name for part in self.parts for name in part.streams.variables)
         try:
-            self._start_queries(spark, opened, interval_seconds)
+            self._launch(partial(self._begin, runner, interval_seconds, opened))
         except BaseException as e:
             self._end(e)
             raise
-        again = partial(self._start_again, spark, interval_seconds)
-        watch = partial(self._watch, Restarts(strategy), again)
-        threading.Thread(target=watch, name=f"tablestore-{self.name}", daemon=True).start()
 
-    def _all_opened(self) -> list[PartBatches]:
-        return [self._opened(number) for number in range(len(self.parts))]
-
-    def _start_queries(self, spark: Any, opened: Sequence[PartBatches], interval_seconds: float) -> None:
-        for part, batches in zip(self.parts, opened, strict=True):
-            query = doors.start_stream(
-                spark,
-                part.streams,
-                batches,
-                checkpoint=batches.checkpoint,
-                start=batches.start,
-                interval_seconds=interval_seconds,
-                variables=part.streams.variables,
-            )
-            self._queries.append(query)
-
-    def _start_again(self, spark: Any, interval_seconds: float) -> None:
-        """Start all queries where their checkpoints are."""
-        self._queries = []
-        self._start_queries(spark, self._all_opened(), interval_seconds)
-        self._set_state(RUNNING)
-
-    def stop(self) -> None:
-        """End it between two batches; returns when it has ended."""
-        self._stopping.set()
-        for query in self._queries:
-            query.stop()
-        self._over.wait()
-
-    def wait(self) -> None:
-        """Wait for its end. Raises what it failed with."""
-        while not self._over.wait(0.2):  # so that Ctrl-C is heard
-            pass
-        if self.error is not None:
-            raise self.error
+    def _begin(
+        self, runner: Runner, interval_seconds: float, opened: list[list[PartBatches]]
+    ) -> StreamsTogether:
+        """Start all streams where their checkpoints are; the first time those that are `opened`."""
+        batches = opened.pop() if opened else self._all_opened()
+        return StreamsTogether.started(
+            partial(_stream, runner, part, of_part, interval_seconds)
+            for part, of_part in zip(self.parts, batches, strict=True)
+        )
 
     def caught_up(self) -> bool:
         """Whether its targets have all that its sources hold now. Raises what it failed with."""
@@ -127,6 +94,9 @@ class Job:
             if part.streams.next(reached) != reached:
                 return False
         return True
+
+    def _all_opened(self) -> list[PartBatches]:
+        return [self._opened(number) for number in range(len(self.parts))]
 
     def _opened(self, number: int) -> PartBatches:
         """What carries out the batches of an INSERT."""
@@ -139,71 +109,37 @@ class Job:
         def noted(batch: Batch, rows: int) -> None:
             with self._lock:
                 parts = list(self._status.parts)
-                one = parts[number]
-                self._carried_out += 1
-                parts[number] = PartStatus(one.batches + 1, one.rows + rows, batch.end)
+                part = parts[number]
+                self._batches += 1
+                parts[number] = PartStatus(part.batches + 1, part.rows + rows, batch.end)
                 self._status = replace(self._status, parts=tuple(parts))
                 status = self._status
             self.places.note(self.name, status)
 
         return noted
 
-    def _watch(self, restarts: Restarts, again: Callable[[], None]) -> None:
-        """Wait for the end of all queries; start them again where that may help."""
-        error = self._end_of_queries()
-        while error is not None and not self._stopping.is_set():
-            wait = restarts.wait_after(error, self._carried_out)
-            if wait is None:
-                break
-            shown = plain_error(self.name, error)
-            conceal(shown)
-            self._set_state(RESTARTING, f"again in {wait:g} s after {str(shown)[:300]}")
-            log.warning("%s", self.status.error)
-            if self._stopping.wait(wait):
-                error = None
-                break
-            try:
-                again()
-                error = self._end_of_queries()
-            except Exception as e:  # Spark's, or of a store that is away
-                self._stop_queries()
-                error = e
-        self._end(error)
+    def _plain(self, error: BaseException) -> BaseException:
+        plain = super()._plain(error)
+        conceal(plain)
+        return plain
 
-    def _end_of_queries(self) -> BaseException | None:
-        """Wait for the end of all queries, or of one that failed: then the others are stopped."""
-        error: BaseException | None = None
-        waiting = list(self._queries)
-        while waiting and error is None:
-            for query in list(waiting):
-                if self._stopping.is_set():  # it may have come while they were started
-                    query.stop()
-                if query.wait(0.5):
-                    waiting.remove(query)
-                    error = error or query.failure()
-        if error is not None:
-            self._stop_queries()
-        return error
-
-    def _stop_queries(self) -> None:
-        for query in self._queries:
-            query.stop()
-
-    def _end(self, error: BaseException | None) -> None:
-        self._stop_queries()
-        self.error = None if error is None else plain_error(self.name, error)
-        if self.error is not None:
-            conceal(self.error)
-        state = FAILED if error is not None else STOPPED if self._stopping.is_set() else FINISHED
-        self._set_state(state, "" if error is None else str(self.error))
-        self._over.set()
-
-    def _set_state(self, state: str, error: str = "") -> None:
+    def _note(self, state: str, reason: str) -> None:
+        """Set its state, and write that."""
+        super()._note(state, reason)
         with self._lock:
-            self._status = replace(self._status, state=state, error=error)
+            self._status = replace(self._status, state=STATES[state], error=reason)
             status = self._status
-        self._note(status)
-
-    def _note(self, status: JobStatus) -> None:
         with contextlib.suppress(TablestoreError, OSError):  # where its directory is gone nobody asks
             self.places.note(self.name, status)
+
+
+def _stream(runner: Runner, part: JobPart, batches: PartBatches, interval_seconds: float) -> Stream:
+    """The stream of an INSERT."""
+    return runner.start(
+        part.streams,
+        batches,
+        checkpoint=batches.checkpoint,
+        start=batches.start,
+        interval_seconds=interval_seconds,
+        variables=part.streams.variables,
+    )

@@ -1,4 +1,4 @@
-"""The directory of a job: what it is, how far it came, Spark's checkpoint and state; it outlives the process.
+"""The directory of a job: what it is, how far it came, checkpoints and state; it outlives the process.
 
 <root>/<job>/job.json       what it is: statements, targets, queries; written once
 <root>/<job>/status.json    state, batches, rows, error; replaced as they change
@@ -34,16 +34,16 @@ class JobRecord:
 
     def to_json(self) -> bytes:
         """The bytes of `job.json`."""
-        found = {"v": VERSION, "name": self.name, "id": self.id, "createdMs": self.created_ms}
-        found |= {"statements": list(self.statements), "parts": [dict(p) for p in self.parts]}
-        return json.dumps(found, indent=1, ensure_ascii=False).encode()
+        fields = {"v": VERSION, "name": self.name, "id": self.id, "createdMs": self.created_ms}
+        fields |= {"statements": list(self.statements), "parts": [dict(p) for p in self.parts]}
+        return json.dumps(fields, indent=1, ensure_ascii=False).encode()
 
     @staticmethod
     def of(data: bytes, path: str) -> JobRecord:
         """What the bytes say. Raises Corrupt."""
-        found = _read(data, path)
-        statements, parts = tuple(found["statements"]), tuple(found["parts"])
-        return JobRecord(found["name"], found["id"], found["createdMs"], statements, parts)
+        fields = _read(data, path)
+        statements, parts = tuple(fields["statements"]), tuple(fields["parts"])
+        return JobRecord(fields["name"], fields["id"], fields["createdMs"], statements, parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,25 +67,25 @@ class JobStatus:
     def to_json(self) -> bytes:
         """The bytes of `status.json`."""
         parts = [{"batches": p.batches, "rows": p.rows, "offset": p.offset} for p in self.parts]
-        found = {"v": VERSION, "state": self.state, "startedMs": self.started_ms, "error": self.error}
-        return json.dumps({**found, "parts": parts}, ensure_ascii=False).encode()
+        fields = {"v": VERSION, "state": self.state, "startedMs": self.started_ms, "error": self.error}
+        return json.dumps({**fields, "parts": parts}, ensure_ascii=False).encode()
 
     @staticmethod
     def of(data: bytes, path: str) -> JobStatus:
         """What the bytes say. Raises Corrupt."""
-        found = _read(data, path)
-        parts = tuple(PartStatus(p["batches"], p["rows"], p["offset"]) for p in found["parts"])
-        return JobStatus(found["state"], found["startedMs"], parts, found["error"])
+        fields = _read(data, path)
+        parts = tuple(PartStatus(p["batches"], p["rows"], p["offset"]) for p in fields["parts"])
+        return JobStatus(fields["state"], fields["startedMs"], parts, fields["error"])
 
 
 def _read(data: bytes, path: str) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads(data)
+        fields: dict[str, Any] = json.loads(data)
     except ValueError as e:
         raise Corrupt(path, f"no JSON: {e}") from None
-    if found.get("v") != VERSION:
-        raise Corrupt(path, f"version {found.get('v')!r}; version {VERSION} is known")
-    return found
+    if fields.get("v") != VERSION:
+        raise Corrupt(path, f"version {fields.get('v')!r}; version {VERSION} is known")
+    return fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +115,10 @@ class JobDirectories:
 
     def names(self) -> list[str]:
         """The jobs that there are, sorted."""
-        found = [join(self.root, one.name, "job.json") for one in self._io.list(self.root) if one.is_dir]
-        return sorted(JobRecord.of(self._io.read(path), path).name for path in found if self._io.exists(path))
+        paths = [
+            join(self.root, entry.name, "job.json") for entry in self._io.list(self.root) if entry.is_dir
+        ]
+        return sorted(JobRecord.of(self._io.read(path), path).name for path in paths if self._io.exists(path))
 
     def record(self, name: str) -> JobRecord | None:
         """What a job is, None if there is none of that name."""

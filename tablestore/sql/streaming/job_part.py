@@ -45,12 +45,12 @@ class JobPart:
         inputs = [f"{i.name} {list(i.columns)} {i.where!r}" for i in plan.inputs]
         constants = [f"{f.name} = {v}" for f, v in self.filling.constants]
         columns = ", ".join([*(f.name for f in self.filling.fields), *constants])
-        found = {"target": self.target, "columns": columns, "sources": "; ".join(inputs)}
-        found["query"] = plan.step.sql
+        facts = {"target": self.target, "columns": columns, "sources": "; ".join(inputs)}
+        facts["query"] = plan.step.sql
         if grouping is not None:
             functions = [f"{a.function} {a.argument} {a.distinct}" for a in grouping.aggregates]
-            found["grouping"] = f"{list(grouping.keys)} {functions} {grouping.after.sql}"
-        return found
+            facts["grouping"] = f"{list(grouping.keys)} {functions} {grouping.after.sql}"
+        return facts
 
     @property
     def fingerprint(self) -> str:
@@ -139,8 +139,8 @@ class PartBatches:
         """The offset of the groups that the sink has reached."""
         position = self._position()
         if position is not None:
-            found: Offset = position["groups"]
-            return found
+            reached: Offset = position["groups"]
+            return reached
         io = file_io_for(self._followed)
         return json.loads(io.read(self._followed)) if io.exists(self._followed) else None
 
@@ -148,14 +148,14 @@ class PartBatches:
         """What the target remembers of commits of the user; None where there are none."""
         if not isinstance(self._part.sink, TableSink):
             return None
-        known = self._part.sink.opened().position(self._user)
-        if known is None or known[1] is None:
+        remembered = self._part.sink.opened().position(self._user)
+        if remembered is None or remembered[1] is None:
             return None
         try:
-            found = json.loads(known[1])
+            position = json.loads(remembered[1])
         except ValueError:
-            found = None
-        return found if isinstance(found, dict) else {}
+            position = None
+        return position if isinstance(position, dict) else {}
 
     def _require_own_commits(self) -> None:
         position, part = self._position(), self._part

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import itertools
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from weakref import WeakSet
 
 import pyarrow as pa
@@ -13,16 +13,19 @@ import pyarrow as pa
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unavailable
 from tablestore.core.options.values import duration_ms
+from tablestore.flow.job import PAUSED, RUNNING, STOPPED, WAITING
 from tablestore.flow.restarts import NO_RESTART, RestartStrategy
+from tablestore.flow.runner import LOCAL, Runner, runner_of, spark_session
 from tablestore.flow.sink import TableSink
 from tablestore.sql.scope import Scope
-from tablestore.sql.settings import CHECKPOINTS, Settings
+from tablestore.sql.settings import CHECKPOINTS, TARGET, Settings
 from tablestore.sql.spark_engine import session_of
-from tablestore.sql.streaming.job import RESTARTING, RUNNING, STOPPED, Job
+from tablestore.sql.streaming.job import STATES, Job
 from tablestore.sql.streaming.job_directory import JobDirectories, JobRecord, JobStatus, PartStatus
 from tablestore.sql.streaming.job_part import JobPart
 
 _LOOK_SECONDS = 0.05  # between two looks at how far jobs are
+_AT_WORK = frozenset(STATES[state] for state in (RUNNING, WAITING, PAUSED))
 _ALL: WeakSet[Jobs] = WeakSet()  # for the end of the process
 _SCHEMA = pa.schema(
     [
@@ -52,16 +55,15 @@ class Jobs:
         """
         places = directories(scope)
         name = scope.settings["pipeline.name"] or self._fresh_name(parts[0], places)
-        job = Job(name, parts, statements, places)
+        job = Job(name, parts, statements, places, _restart_strategy(scope.settings))
         place = places.place(name)
-        if place in self._started and not self._started[place].over:
+        if place in self._started and self._started[place].running:
             raise InvalidRequest(f"job {name!r} is running: STOP JOB '{name}' stops it")
         record = places.record(name)
         if record is not None:
             _require_same(record, job.record)
         interval = duration_ms(scope.settings["execution.checkpointing.interval"]) / 1000
-        strategy = _restart_strategy(scope.settings)
-        job.start(session_of(scope), interval_seconds=interval, strategy=strategy)
+        job.start(_runner(scope), interval_seconds=interval)
         self._started[place] = job
         return job
 
@@ -80,7 +82,7 @@ class Jobs:
         """Stop a job of this session. Raises NotFound, InvalidRequest for one that does not run here."""
         places = directories(scope)
         job = self._started.get(places.place(name))
-        if job is None or job.over:
+        if job is None or not job.running:
             status = places.status(name)
             if status is None:
                 raise NotFound.among("job", name, places.names())
@@ -92,7 +94,7 @@ class Jobs:
         """Forget a job, with its checkpoint and state. Raises NotFound, InvalidRequest for one that runs."""
         places = directories(scope)
         job = self._started.get(places.place(name))
-        if job is not None and not job.over:
+        if job is not None and job.running:
             raise InvalidRequest(f"job {name!r} is running: STOP JOB '{name}' stops it")
         places.forget(name)
         self._started.pop(places.place(name), None)
@@ -100,7 +102,7 @@ class Jobs:
     def rows(self, scope: Scope) -> pa.Table:
         """Every job, one row an INSERT, by name."""
         places = directories(scope)
-        found = []
+        rows = []
         for name in places.names():
             record = places.record(name)
             job = self._started.get(places.place(name))
@@ -108,20 +110,16 @@ class Jobs:
             if record is None:
                 continue  # forgotten meanwhile
             if status is None:
-                status = JobStatus(STOPPED, record.created_ms, ())
-            if job is None and status.state in (
-                RUNNING,
-                RESTARTING,
-            ):  # of a process that has ended, or of another one
-                status = JobStatus(
-                    STOPPED, status.started_ms, status.parts, "its process has not said how it ended"
-                )
-            found += _rows(record, status, job)
-        return pa.Table.from_pylist(found, _SCHEMA)
+                status = JobStatus(STATES[STOPPED], record.created_ms, ())
+            if job is None and status.state in _AT_WORK:  # of a process that has ended, or of another one
+                why = "its process has not said how it ended"
+                status = replace(status, state=STATES[STOPPED], error=why)
+            rows += _rows(record, status, job)
+        return pa.Table.from_pylist(rows, _SCHEMA)
 
     def running(self) -> list[str]:
         """The names of those that run."""
-        return [job.name for job in self._started.values() if not job.over]
+        return [job.name for job in self._started.values() if job.running]
 
     def failures(self) -> list[str]:
         """What jobs failed with since this was asked last."""
@@ -131,7 +129,7 @@ class Jobs:
 
     def wait(self) -> None:
         """Wait until all have ended. Raises what one failed with."""
-        for job in [j for j in self._started.values() if not j.over or id(j) not in self._reported]:
+        for job in [j for j in self._started.values() if j.running or id(j) not in self._reported]:
             self._reported.add(id(job))
             job.wait()
 
@@ -153,10 +151,10 @@ class Jobs:
             if name not in by_name:
                 raise NotFound.among("job", name, by_name)
         until = SYSTEM.monotonic() + timeout_seconds
-        for name in names or [name for name, job in by_name.items() if not job.over]:
+        for name in names or [name for name, job in by_name.items() if job.running]:
             job = by_name[name]
             while not job.caught_up():
-                if job.over and not job.caught_up():
+                if not job.running and not job.caught_up():
                     raise InvalidRequest(f"job {name!r} has ended, and its sources have more")
                 if SYSTEM.monotonic() > until:
                     why = f"job {name!r} did not catch up with its sources in {timeout_seconds:g} s"
@@ -166,8 +164,19 @@ class Jobs:
     def stop_all(self) -> None:
         """Stop all that run."""
         for job in self._started.values():
-            if not job.over:
+            if job.running:
                 job.stop()
+
+
+def _runner(scope: Scope) -> Runner:
+    """What runs a job, as `execution.target` says. Raises MissingPackage, NotFound or InvalidRequest where
+    there is no PySpark or no Java, which name the other target."""
+    target = scope.settings[TARGET]
+    if target == LOCAL:
+        return runner_of(target)
+    if scope.spark is None:
+        scope.spark = spark_session(remedy=f"SET {TARGET!r} = {LOCAL!r}")
+    return runner_of(target, spark=session_of(scope))
 
 
 def _restart_strategy(settings: Settings) -> RestartStrategy:
@@ -199,7 +208,7 @@ class _Reached:
             return ""
         texts = []
         sources = self.status.offset.get("sources", [])
-        inputs = job.parts[number].plan.inputs if job is not None and not job.over else ()
+        inputs = job.parts[number].plan.inputs if job is not None and job.running else ()
         for place, offset in enumerate(sources):
             if "tables" not in offset:
                 texts.append(json.dumps({k: v for k, v in offset.items() if k != "v"}))

@@ -80,9 +80,9 @@ def planned(scope: Scope, tree: exp.Expression, text: str) -> StreamPlan:
     tables = {i.view: pa.schema([i.source.schema.field(n) for n in i.columns]) for i in inputs}
     lookups = lookups_of(tree, query.sources, text)
     views = dict(tables)
-    for one in lookups:
-        _require_types(one, views, query.sources, text)
-        views[one.view] = one.schema
+    for lookup in lookups:
+        _require_types(lookup, views, query.sources, text)
+        views[lookup.view] = lookup.schema
     select = grouped_select(tree, text)
     if select is None:
         schema = described(views, duck_sql(tree), query.columns)
@@ -115,11 +115,11 @@ def planned(scope: Scope, tree: exp.Expression, text: str) -> StreamPlan:
 
 def _columns_of_sources(select: exp.Select, views: Mapping[str, pa.Schema]) -> dict[str, list[str]]:
     """The columns of each source of a SELECT, by its name."""
-    found = {}
+    columns = {}
     for name in source_names(select):
         all_of_it = exp.Column(this=exp.Star(), table=exp.to_identifier(name, quoted=True))
-        found[name] = described(views, duck_sql(from_of(select).select(all_of_it))).names
-    return found
+        columns[name] = described(views, duck_sql(from_of(select).select(all_of_it))).names
+    return columns
 
 
 def described(views: Mapping[str, pa.Schema], sql: str, columns: Columns = ()) -> pa.Schema:
@@ -189,15 +189,15 @@ def _require_types(
 
 def _values_inputs(tree: exp.Expression) -> list[Input]:
     """VALUES, and SELECTs without FROM, as views of rows that are read once; they leave the tree."""
-    found: list[Input] = []
+    inputs: list[Input] = []
     without = [s for s in tree.find_all(exp.Select) if s.args.get("from_") is None]
     for node in [*tree.find_all(exp.Values), *without]:
-        view = _VALUES.format(len(found))
+        view = _VALUES.format(len(inputs))
         query = (
             exp.Select(expressions=[exp.Star()]).from_(node.copy()) if isinstance(node, exp.Values) else node
         )
         rows = _computed(query)
-        found.append(Input(view, RowsStream(rows), tuple(rows.schema.names), name="VALUES"))
+        inputs.append(Input(view, RowsStream(rows), tuple(rows.schema.names), name="VALUES"))
         table = exp.Table(this=exp.to_identifier(view, quoted=True))
         if isinstance(node, exp.Values):
             alias = node.alias or view
@@ -206,7 +206,7 @@ def _values_inputs(tree: exp.Expression) -> list[Input]:
         else:
             node.set("expressions", [exp.Star()])
             node.set("from_", exp.From(this=table))
-    return found
+    return inputs
 
 
 def _computed(tree: exp.Expression) -> pa.Table:
@@ -214,9 +214,9 @@ def _computed(tree: exp.Expression) -> pa.Table:
     with Connection() as connection, errors():
         relation = relation_of(connection.duck, duck_sql(tree))
         types = [str(kind) for kind in relation.types]
-        found = relation.to_arrow_table()
-    schema = sound_schema(found.schema, types)
-    return pa.Table.from_batches([sound(batch, schema) for batch in found.to_batches()], schema)
+        table = relation.to_arrow_table()
+    schema = sound_schema(table.schema, types)
+    return pa.Table.from_batches([sound(batch, schema) for batch in table.to_batches()], schema)
 
 
 _REFUSED = {

@@ -70,11 +70,11 @@ def _adds_up(table: Table, name: str, filling: Filling) -> bool:
     if not isinstance(function, Aggregation):
         return False
     filled = {f.name for f in filling.fields} | {f.name for f, _ in filling.constants}
-    used = [one for one in function.functions if one.field.name in filled]
-    for one in used:
-        if not one.takes_retracts:
-            raise Unsupported(f"a stream of changes into {name}", one.remedy)
-    return not function.removes and all(one.subtracts for one in used)
+    used = [aggregate for aggregate in function.functions if aggregate.field.name in filled]
+    for aggregate in used:
+        if not aggregate.takes_retracts:
+            raise Unsupported(f"a stream of changes into {name}", aggregate.remedy)
+    return not function.removes and all(aggregate.subtracts for aggregate in used)
 
 
 def _refusal(name: str, target: Sequence[str], source: str, key: Sequence[str]) -> Unsupported:
@@ -125,14 +125,14 @@ def _of_source(node: Any, views: Views) -> Iterator[tuple[str, Columns]]:
 
 
 def _selected(select: exp.Select, alias: str, columns: Columns) -> Columns:
-    found: Columns = {}
+    selected: Columns = {}
     for shown in select.expressions:
         node = shown.this if isinstance(shown, exp.Alias) else shown
         while isinstance(node, exp.Paren):
             node = node.this
         if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
-            found |= columns
+            selected |= columns
         else:
             plain = isinstance(node, exp.Column) and node.table in ("", alias)
-            found[shown.alias_or_name] = columns.get(node.name) if plain else None
-    return found
+            selected[shown.alias_or_name] = columns.get(node.name) if plain else None
+    return selected

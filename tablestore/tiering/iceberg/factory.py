@@ -18,9 +18,8 @@ from tablestore.core.extras import required
 from tablestore.format.types.arrow_types import arrow_schema
 from tablestore.log.fluss_log import BUCKET, OFFSET, TIMESTAMP
 from tablestore.tiering.cluster import ClusterTable
-from tablestore.tiering.iceberg.committer import IcebergCommittable, IcebergLakeCommitter
-from tablestore.tiering.iceberg.writer import IcebergLakeWriter, IcebergWriteResult
-from tablestore.tiering.serializers import BytesSerializer
+from tablestore.tiering.iceberg.committer import IcebergLakeCommitter
+from tablestore.tiering.iceberg.writer import IcebergLakeWriter
 from tablestore.tiering.splits import TieringSplit
 
 
@@ -61,22 +60,6 @@ class IcebergTieringFactory:
     def create_committer(self, table: ClusterTable) -> IcebergLakeCommitter:
         """The committer of one table."""
         return IcebergLakeCommitter(self._catalog, table)
-
-    def write_result_serializer(self) -> BytesSerializer[IcebergWriteResult]:
-        """Locations of files as bytes."""
-        return BytesSerializer(
-            "write result of an Iceberg writer",
-            lambda value: (value.rows, tuple(file.encode() for file in value.files)),
-            lambda rows, parts: IcebergWriteResult(tuple(part.decode() for part in parts), rows),
-        )
-
-    def committable_serializer(self) -> BytesSerializer[IcebergCommittable]:
-        """Locations of files as bytes."""
-        return BytesSerializer(
-            "committable of an Iceberg committer",
-            lambda value: (0, tuple(file.encode() for file in value.files)),
-            lambda _, parts: IcebergCommittable(tuple(part.decode() for part in parts)),
-        )
 
 
 log = logging.getLogger(__name__)

@@ -12,11 +12,10 @@ from tablestore.table.place import TablePlace
 from tablestore.table.table import Table
 from tablestore.tiering.cluster import ClusterTable
 from tablestore.tiering.factory import LakeCommitter
-from tablestore.tiering.paimon.committer import PaimonCommittable, PaimonLakeCommitter
+from tablestore.tiering.paimon.committer import PaimonLakeCommitter
 from tablestore.tiering.paimon.definition import lake_table
 from tablestore.tiering.paimon.own_table import OwnTableCommitter, OwnTableWriter, is_own
-from tablestore.tiering.paimon.writer import PaimonLakeWriter, PaimonWriteResult
-from tablestore.tiering.serializers import BytesSerializer
+from tablestore.tiering.paimon.writer import PaimonLakeWriter
 from tablestore.tiering.splits import TieringSplit
 
 
@@ -43,7 +42,7 @@ class PaimonTieringFactory:
         self._places: dict[str, TablePlace] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_lake": None}
+        return {**self.__dict__, "_lake": None, "_places": dict(self._places)}  # other rounds add to it
 
     def prepare(self, table: ClusterTable) -> None:
         """Make the lake table if it is not there, or bring its columns up to date."""
@@ -81,22 +80,6 @@ class PaimonTieringFactory:
         """The committer of one table."""
         opened = self.opened(table)
         return OwnTableCommitter(opened) if is_own(opened, table) else PaimonLakeCommitter(opened)
-
-    def write_result_serializer(self) -> BytesSerializer[PaimonWriteResult]:
-        """Messages of a writer as bytes."""
-        return BytesSerializer(
-            "write result of a lake writer",
-            lambda value: (value.rows, value.messages),
-            lambda rows, parts: PaimonWriteResult(parts, rows),
-        )
-
-    def committable_serializer(self) -> BytesSerializer[PaimonCommittable]:
-        """Messages of a round as bytes."""
-        return BytesSerializer(
-            "committable of a lake committer",
-            lambda value: (0, value.messages),
-            lambda _, parts: PaimonCommittable(parts),
-        )
 
 
 def _log_options(table: ClusterTable, servers: str | None) -> dict[str, str]:
