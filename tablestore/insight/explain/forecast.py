@@ -121,12 +121,11 @@ class Forecast:
 
     @property
     def text(self) -> str:
-        """`reads 5 files 20.1 MiB, moves 1 file 90.0 MiB, writes about 14.2 MiB: about 1,200 rows (…): …`."""
+        """`reads 5 files 20.1 MiB, moves 1 file 90.0 MiB, writes 13.1 MiB to 15.9 MiB, 1,200 rows: …`."""
         parts = []
         if self.files_read:
-            about = "" if not self.output.bytes else "about "
             parts.append(f"reads {_files(self.files_read, self.bytes_read)}")
-            parts.append(f"writes {about}{quantities.size(self.output.bytes)}, {self.output.text}")
+            parts.append(f"writes {self.output.bytes_text}, {self.output.text}")
         if self.files_moved:
             parts.insert(len(parts) // 2, f"only moves {_files(self.files_moved, self.bytes_moved)}")
         return ", ".join(parts) or "changes nothing"

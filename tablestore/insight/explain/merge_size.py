@@ -15,6 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from tablestore.core import quantities
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.types.arrow_types import DataType
 from tablestore.insight.explain.key_axis import key_axis, whole_keys
@@ -47,6 +48,14 @@ class Estimate:
     rows_max: int
     bytes_min: int
     bytes_max: int
+
+    @property
+    def bytes_text(self) -> str:
+        """`13.1 MiB to 15.9 MiB`; `about 14.2 MiB` where the ends read alike."""
+        ends = quantities.size(self.bytes_min), quantities.size(self.bytes_max)
+        if not self.bytes_max:
+            return ends[1]
+        return f"about {quantities.size(self.bytes)}" if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
 
     @property
     def text(self) -> str:

@@ -23,6 +23,19 @@ class RandomTree:
     table: Table
     what: str
 
+    @property
+    def worst(self) -> int:
+        """The bucket of most runs."""
+        rows = self.table.inspect.amplification("bucket").to_pylist()
+        return int(max(rows, key=lambda row: row["runs"])["bucket"])
+
+    @property
+    def waits(self) -> bool:
+        """Whether a bucket has several runs, something of which is left when they are merged."""
+        rows = self.table.inspect.amplification("bucket").to_pylist()
+        worst = max(rows, key=lambda row: row["runs"])
+        return bool(worst["runs"] > 1 and worst["compacted_bytes"])
+
 
 def random_tree(path: Path, seed: int, *, most_rows: int = 1_500) -> RandomTree:
     """The tree of a seed: 2 to 12 writes to 1 to 3 buckets, maybe with a merge of the first ones."""
