@@ -19,7 +19,8 @@ from tablestore.format.manifests.manifest import DataFileMeta
 class KeySample:
     """`files` newest first; `codes` by file name: ascending numbers that are equal where keys of these files
     are. `deletes`: which of a file's keys are retracts, absent where none is. `whole`: all keys are there.
-    `fixed_bytes`: what a file takes besides its columns, on average; None where no footer says so.
+    `fixed_bytes`: what a file takes besides its rows, on average; `sequence_bytes`: what each row takes for
+    its sequence number. None where no footer says so.
     """
 
     files: tuple[DataFileMeta, ...]
@@ -27,6 +28,7 @@ class KeySample:
     deletes: Mapping[str, np.ndarray] = field(default_factory=dict)
     whole: bool = True
     fixed_bytes: float | None = None
+    sequence_bytes: float | None = None
 
     @property
     def count(self) -> int:
@@ -48,3 +50,11 @@ class KeySample:
             return len(keys), 0
         gone = [self.deletes.get(n, np.zeros(len(self.codes[n]), dtype=bool)) for n in names]
         return len(keys), int(np.concatenate(gone)[first].sum())
+
+    @property
+    def mixing(self) -> float:
+        """The share of neighbouring keys of all files merged whose newest rows lie in different files."""
+        codes = [self.codes[f.file_name] for f in self.files]
+        _, first = np.unique(np.concatenate(codes), return_index=True)
+        holder = np.repeat(np.arange(len(codes)), [len(c) for c in codes])[first]
+        return float((holder[1:] != holder[:-1]).mean()) if len(holder) > 1 else 0.0

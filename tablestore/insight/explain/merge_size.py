@@ -27,6 +27,7 @@ _DENSE = 0.5  # share of possible keys from which on they count as all there are
 _LEARNED_SPREAD = 0.5  # of the equal keys that earlier merges let expect: how many more or fewer there may be
 _SAMPLED_SPREAD = 0.25  # the same of a sample, besides what chance lets expect
 _FAR = 2.0  # times as many rows as the smallest file, from which on a line can be drawn
+_MIXED = 0.8  # of the bits that tell rows apart: what a number takes among those of other files
 _THINNER, _THICKER = 0.35, 0.25  # how much smaller or larger rows may be where they lie together
 
 _FEW_FILES = 64  # of a merge whose pieces are kept
@@ -68,14 +69,16 @@ class Estimate:
 @dataclass(frozen=True, slots=True)
 class SizeModel:
     """Sizes of merges as earlier ones of a table had them: bytes of a file = `file_bytes` + `row_bytes` ×
-    rows, and the number of `keys` that rows are drawn from over the whole key range `ends` (None: not
-    known). `samples` of live keys come with the number of keys that each shows. Outputs are rolled into
-    files of `target_bytes` (None: one file)."""
+    rows, and the number of `keys` that rows are drawn from over the whole key range `ends`. Of each row
+    `sequence_bytes` are for its sequence number in the files there are. `samples` of live keys come with
+    the number of keys that each shows. Outputs are rolled into files of `target_bytes` (None: one file).
+    None of another number: not known."""
 
     file_bytes: float = 0.0
     row_bytes: float | None = None
     keys: float | None = None
     ends: tuple[bytes, ...] = ()
+    sequence_bytes: float | None = None
     samples: tuple[tuple[KeySample, float], ...] = ()
     target_bytes: int | None = None
     _sample_of: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
@@ -96,9 +99,11 @@ class SizeModel:
         known = {f.file_name: f for f in files}
         known |= {f.file_name: f for read, written in pairs for f in (*read, *written)}
         known |= {f.file_name: f for sample in samples for f in sample.files}
-        fixed = [s.fixed_bytes for s in samples if s.fixed_bytes is not None]
-        line = _line([f for f in known.values() if f.row_count], sum(fixed) / len(fixed) if fixed else None)
-        bare = cls(*line, ends=_ends(known.values()), target_bytes=target_bytes)
+        fixed, numbers = (
+            _mean(getattr(s, name) for s in samples) for name in ("fixed_bytes", "sequence_bytes")
+        )
+        line = _line([f for f in known.values() if f.row_count], fixed)
+        bare = cls(*line, ends=_ends(known.values()), sequence_bytes=numbers, target_bytes=target_bytes)
         overlapping = [m for m in pairs if len(m[0]) > 1 and _bound(m[0])[0] < _bound(m[0])[1]]
         learned = [_of_merge(m, types, bare) for m in overlapping]
         shown = [_of_sample(s, types, bare) for s in samples]
@@ -141,7 +146,9 @@ def merged(
     rows, least, most, exact = _rows(whole, files, drop_deletes)
     size, low, high = (_bytes(files, n, model) for n in (rows, least, most))
     if len(files) > 1 or not exact:
-        low, high = around(low, high, most=sum(f.file_size for f in files))
+        mixed = _mixed_bytes(whole, model)
+        size, low, high = size + round(rows * mixed), low + round(least * mixed), high + round(most * mixed)
+        low, high = around(low, high, most=sum(f.file_size for f in files) + round(most * mixed))
     return Estimate(rows, size, exact, whole.why(rows), least, most, min(low, size), max(high, size))
 
 
@@ -183,6 +190,20 @@ def _bytes(files: Sequence[DataFileMeta], rows: int, model: SizeModel) -> int:
     target = model.target_bytes
     count = 1 if not target else max(1, round(model.bytes_of(rows) / target))
     return round(min(off * model.bytes_of(rows, count), size))
+
+
+def _mixed_bytes(whole: _Overlap, model: SizeModel) -> float:
+    """Bytes by which a row becomes larger because its sequence number stands between those of other files:
+    in a file that was written in the order of its keys the numbers take almost nothing."""
+    if model.sequence_bytes is None or not whole.meets:
+        return 0.0
+    bits = _MIXED * np.log2(max(whole.rows_in, 2.0))
+    return float(max(bits / 8 - model.sequence_bytes, 0.0) * whole.overlapping)
+
+
+def _mean(numbers: Iterable[float | None]) -> float | None:
+    known = [n for n in numbers if n is not None]
+    return sum(known) / len(known) if known else None
 
 
 def _bound(files: Sequence[DataFileMeta]) -> tuple[int, int]:
@@ -238,6 +259,20 @@ class _Overlap:
             equal = sample.count - sample.merged(sample.files)[0]
             return min(1.0, _SAMPLED_SPREAD + 3.0 / (equal + 1) ** 0.5)
         return _LEARNED_SPREAD if self._keys is not None else None
+
+    @property
+    def rows_in(self) -> float:
+        """Rows of all files."""
+        return float(self._rows.sum())
+
+    @property
+    def overlapping(self) -> float:
+        """The share of neighbouring rows that come from different files: as a sample shows, else of rows that
+        lie where other files have rows, too."""
+        if self._sampled is not None:
+            return self._sampled[0].mixing
+        shared = sum(float((self._rows[at] * share).sum()) for at, share, _ in self._cut() if len(at) > 1)
+        return min(1.0, shared / max(self.rows_in, 1.0))
 
     def why(self, rows: int) -> str:
         """How the rows were found, with the sum: `2,959 rows give 2,758: all keys were read`."""

@@ -19,7 +19,7 @@ from tablestore.format.file_spec import file_format
 from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry
 from tablestore.format.parquet.checked_file import open_checked
 from tablestore.format.parquet.footer import sound_metadata
-from tablestore.format.parquet.schema import KIND
+from tablestore.format.parquet.schema import KIND, SEQUENCE
 from tablestore.insight.explain.key_sample import KeySample
 from tablestore.io.confined import is_local
 from tablestore.lsm.levels.sorted_run import newest_first
@@ -95,7 +95,7 @@ def _sample(store: Store, entries: Sequence[ManifestEntry], most_keys: int) -> K
     stops = [p[-1] for p, r in zip(pieces, read, strict=True) if not r.ended]
     lengths = [int(np.searchsorted(p, min(stops), side="right")) if stops else len(p) for p in pieces]
     names = [r.file.file_name for r in read]
-    fixed = [f for r in read[:_FOOTERS] if (f := _fixed_bytes(store, r)) is not None]
+    footers = np.array([_footer_bytes(store, r) for r in read[:_FOOTERS]])
     return KeySample(
         tuple(sorted((r.file for r in read), key=lambda f: (f.level, *newest_first(f)))),
         {n: p[:many] for n, p, many in zip(names, pieces, lengths, strict=True)},
@@ -105,7 +105,7 @@ def _sample(store: Store, entries: Sequence[ManifestEntry], most_keys: int) -> K
             if r.deletes is not None
         },
         not stops,
-        float(np.mean(fixed)) if fixed else None,
+        *footers.mean(axis=0).tolist(),
     )
 
 
@@ -153,15 +153,17 @@ class _Read:
             yield key_columns.of_batch(evolution.evolve(batch, through), fields), kinds
 
 
-def _fixed_bytes(store: Store, read: _Read) -> float | None:
+def _footer_bytes(store: Store, read: _Read) -> tuple[float, float]:
     """Bytes of a file that do not grow with its rows: the footer, dictionaries, and of every column chunk as
-    much as the smallest one takes."""
+    much as the smallest one takes. Then the bytes of a row's sequence number."""
     with complaints(read.path, "Parquet"), open_checked(store.io, read.path) as source:
         footer = sound_metadata(source)
     groups = [footer.row_group(g) for g in range(footer.num_row_groups)]
     chunks = [g.column(c) for g in groups for c in range(g.num_columns)]
     least = min((c.total_compressed_size for c in chunks), default=0)
-    return float(read.file.file_size - sum(max(0, _data_bytes(c) - least) for c in chunks))
+    data = [(c.path_in_schema, max(0, _data_bytes(c) - least)) for c in chunks]
+    numbers = sum(size for name, size in data if name == SEQUENCE)
+    return float(read.file.file_size - sum(size for _, size in data)), numbers / max(1, read.file.row_count)
 
 
 def _data_bytes(chunk: pq.ColumnChunkMetaData) -> int:
