@@ -28,7 +28,8 @@ _LEARNED_SPREAD = 0.5  # of the equal keys that earlier merges let expect: how m
 _SAMPLED_SPREAD = 0.25  # the same of a sample, besides what chance lets expect
 _FAR = 2.0  # times as many rows as the smallest file, from which on a line can be drawn
 _MIXED = 0.8  # of the bits that tell rows apart: what a number takes among those of other files
-_THINNER, _THICKER = 0.35, 0.25  # how much smaller or larger rows may be where they lie together
+_THINNER, _THICKER = 0.22, 0.15  # how much smaller or larger rows may be where they lie together
+_TINY = 0.4, 0.2  # how much more where files are next to nothing but their footers
 
 _FEW_FILES = 64  # of a merge whose pieces are kept
 
@@ -148,14 +149,18 @@ def merged(
     if len(files) > 1 or not exact:
         mixed = _mixed_bytes(whole, model)
         size, low, high = size + round(rows * mixed), low + round(least * mixed), high + round(most * mixed)
-        low, high = around(low, high, most=sum(f.file_size for f in files) + round(most * mixed))
+        live = sum(f.file_size for f in files)
+        tiny = min(1.0, len(files) * model.file_bytes / max(live, 1)) if model.file_bytes else 0.5
+        low, high = around(low, high, most=live + round(most * mixed), tiny=tiny)
     return Estimate(rows, size, exact, whole.why(rows), least, most, min(low, size), max(high, size))
 
 
-def around(low: int, high: int, *, most: int) -> tuple[int, int]:
+def around(low: int, high: int, *, most: int, tiny: float = 0.5) -> tuple[int, int]:
     """The range of bytes of rows that now lie in several files, or among others, of `low` to `high` bytes by
-    the model: they are stored smaller or larger where they lie together, in `most` bytes at most."""
-    return round(low * (1 - _THINNER)), min(round(high * (1 + _THICKER)), most)
+    the model: they are stored smaller or larger where they lie together, in `most` bytes at most. `tiny`:
+    the share of bytes that are no rows."""
+    thinner, thicker = _THINNER + _TINY[0] * tiny, _THICKER + _TINY[1] * tiny
+    return round(low * (1 - thinner)), min(round(high * (1 + thicker)), most)
 
 
 def _rows(whole: _Overlap, files: Sequence[DataFileMeta], drop_deletes: bool) -> tuple[int, int, int, bool]:
