@@ -73,6 +73,10 @@ class AmplificationModel:
             return fmt.factor(value, *(_known(ends[index]) for ends in self.space_ends))
         return number(series, value, self.one_bucket)
 
+    def space_text(self, index: int) -> str:
+        """`shown` of the space amplification."""
+        return self.shown(SPACE, index)
+
     def sentence(self, index: int) -> str:
         """`#412 APPEND · write 2.22 · read 7 runs · space 1.1 to 1.9`."""
         write, read, space = (self.shown(series, index) for series in (WRITE, READ, SPACE))

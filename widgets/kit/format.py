@@ -46,7 +46,7 @@ def factor(value: float | None, low: float | None = None, high: float | None = N
         return f"≈ {value:.2f}"
     step = 10 if high < 10 else 1
     digits = 1 if high < 10 else 0
-    ends = math.floor(low * step + 1e-9) / step, math.ceil(high * step - 1e-9) / step
+    ends = math.floor(low * step + 0.05) / step, math.ceil(high * step - 0.05) / step
     return f"{ends[0]:.{digits}f} to {ends[1]:.{digits}f}"
 
 
