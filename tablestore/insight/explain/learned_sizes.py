@@ -1,7 +1,7 @@
 """What a table tells of the sizes of its next merges: its newest compactions, live files, and sampled keys.
 
 Reads delta manifests, live entries, and a sample of keys (`read_keys`). The model is kept until the newest
-snapshot changes, so that every view and every dry run estimates by the same one.
+snapshot, the schema or the target size of files changes, so that all views and dry runs estimate alike.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from tablestore.meta.store import Store
 
 _SNAPSHOTS_READ = 64  # in which compactions to learn from are looked for
 _MERGES_LEARNED, _FILES_LEARNED = 64, 256
-_KEPT: WeakKeyDictionary[ManifestStore, tuple[Snapshot, SizeModel]] = WeakKeyDictionary()
+_State = tuple[Snapshot, int, int]  # newest snapshot, schema, target size of files
+_KEPT: WeakKeyDictionary[ManifestStore, tuple[_State, SizeModel]] = WeakKeyDictionary()
 
 
 def learned_sizes(store: Store) -> SizeModel:
@@ -31,9 +32,10 @@ def learned_sizes(store: Store) -> SizeModel:
     latest = store.snapshots.latest()
     if latest is None or not store.schema.primary_keys:
         return UNKNOWN
+    state = latest, store.schema.id, store.options.target_bytes(keyed=True)
     kept = _KEPT.get(store.manifests)
-    if kept is None or kept[0] != latest:
-        kept = _KEPT[store.manifests] = latest, _learned(store, latest)
+    if kept is None or kept[0] != state:
+        kept = _KEPT[store.manifests] = state, _learned(store, latest)
     return kept[1]
 
 

@@ -127,6 +127,18 @@ def test_a_bucket_that_cannot_be_read_is_estimated_from_metadata(tmp_path: Path)
     assert found["space_max"] > found["space_amplification"]
 
 
+def test_a_model_is_kept_until_what_it_rests_on_changes(tmp_path: Path) -> None:
+    table = six_runs(tmp_path, 3)
+    first = learned_sizes(table.store)
+    assert learned_sizes(table.store) is first
+    small = table.with_options({"target-file-size": "1 mb"}).store
+    assert learned_sizes(small).target_bytes == 1 << 20 != first.target_bytes
+    table.write(pa.table({"k": pa.array([1], pa.int64()), "v": pa.array([1], pa.int32())}))
+    assert sum(sample.count for sample, _ in learned_sizes(table.store).samples) == (
+        sum(sample.count for sample, _ in first.samples) + 1
+    )
+
+
 def test_a_sample_stays_within_its_budget(tmp_path: Path) -> None:
     table = six_runs(tmp_path, 2)
     live = table.store.manifests.live_entries(table.store.snapshots.latest())
